@@ -1,0 +1,73 @@
+/* The guard's own commands to the cache: fills, purges and questions, over one hiredis connection
+ * on an event loop. Their order on the wire is the order of the calls. The connection is opened at
+ * once and comes back by itself with backoff (100 ms doubling to 2 s).
+ */
+#ifndef NESTGUARD_REDIS_H
+#define NESTGUARD_REDIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+struct redis;
+
+struct redis_options {
+    const char *host; /* NULL with a path */
+    uint16_t port;
+    const char *path;            /* unix socket, or NULL */
+    const char *user, *password; /* NULL: none */
+    int db;
+    uint64_t timeout_ms; /* for connecting, and for the oldest command without an answer: then the
+                            connection is given up */
+};
+
+enum redis_outcome {
+    REDIS_DONE, /* `number` holds an integer reply (0 otherwise); `found` is false for a nil reply
+                 */
+    REDIS_REFUSED, /* an error reply; `error` is its text */
+    REDIS_DOWN /* no connection, or it was lost before the reply: the command may or may not have
+                  run */
+};
+
+struct redis_answer {
+    enum redis_outcome outcome;
+    long long number;
+    bool found;
+    const char *error; /* lives until the callback returns; "" when there is none */
+};
+
+typedef void (*redis_answer_cb)(void *arg, const struct redis_answer *answer);
+
+/* For the log: `error` is NULL when the connection came up (AUTH and SELECT accepted). Called on
+ * each change. */
+typedef void (*redis_state_cb)(void *arg, bool up, const char *error);
+
+int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options *options,
+                 redis_state_cb state, void *arg);
+
+/* `done` (may be NULL) is called exactly once, on the loop, never before the function has returned.
+ * Keys and values are copied. */
+
+/* SET key value PX ttl_ms NX (no PX when ttl_ms is 0): a value that the application wrote meanwhile
+ * stays. */
+void redis_fill(struct redis *redis, const void *key, size_t key_length, const void *value,
+                size_t value_length, uint64_t ttl_ms, redis_answer_cb done, void *arg);
+/* DEL key */
+void redis_purge(struct redis *redis, const void *key, size_t key_length, redis_answer_cb done,
+                 void *arg);
+/* EXISTS key: `number` is 1 or 0 */
+void redis_exists(struct redis *redis, const void *key, size_t key_length, redis_answer_cb done,
+                  void *arg);
+
+bool redis_is_up(const struct redis *redis);
+
+/* Ends every command with REDIS_DOWN; `closed` is called when the memory has been freed. */
+void redis_close(struct redis *redis, void (*closed)(void *arg), void *arg);
+
+/* For `check`: connects, authenticates, selects, and reads the version into version[64] ("7.0.15"),
+ * waiting at most timeout_ms. 0, or a negative errno with `error` filled: what failed and what the
+ * server said. */
+int redis_probe(const struct redis_options *options, char version[64], char error[256]);
+
+#endif

@@ -1,0 +1,42 @@
+/* Where a port is: `HOST:PORT`, `[IPV6]:PORT` or `unix:/path`; and the cache's URL, which adds
+ * user, password and database. */
+#ifndef NESTGUARD_ADDRESS_H
+#define NESTGUARD_ADDRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct address {
+    char *text; /* as written, for messages */
+    char *host; /* without brackets; NULL for a unix socket */
+    char *path; /* NULL for TCP */
+    uint16_t port;
+};
+
+/* 0, or -EINVAL and *error (static text: what is wrong and what is allowed). */
+int address_parse(struct address *out, const char *text, const char **error);
+void address_finish(struct address *address);
+bool address_equal(const struct address *a, const struct address *b);
+
+/* True for 127.0.0.0/8, ::1, localhost and unix sockets. */
+bool address_is_local(const struct address *address);
+
+/* Opens a listening socket (bound, not yet listening), close-on-exec, non-blocking. With `shared`,
+ * SO_REUSEPORT lets each worker have one; the first call for an address must not be
+ * shared-with-strangers: when another process already listens there the answer is -EADDRINUSE
+ * although SO_REUSEPORT would allow it. An abandoned unix socket file (nobody accepts on it) is
+ * replaced; one that answers is -EADDRINUSE; any other file is -EEXIST. Puts `count` descriptors
+ * into fds (for a unix socket: duplicates of one). Returns 0 or a negative errno, then none is
+ * open. */
+int address_listen(const struct address *address, int *fds, unsigned count);
+
+/* redis://[[user]:password@]host[:port][/db] or unix:/path[?db=N]; percent escapes are decoded. */
+struct cache_url {
+    struct address address;
+    char *user, *password; /* NULL: none */
+    int db;
+};
+int cache_url_parse(struct cache_url *out, const char *text, const char **error);
+void cache_url_finish(struct cache_url *url);
+
+#endif

@@ -1,0 +1,42 @@
+/* A growing run of bytes: written at its end, read from its start.
+ *
+ *   bytes          start            end          size
+ *     |  taken       |   readable    |  writable   |
+ *
+ * Zeroed memory is an empty buffer. Running out of memory aborts: whoever takes peer-sized amounts
+ * bounds them first.
+ */
+#ifndef NESTGUARD_BUFFER_H
+#define NESTGUARD_BUFFER_H
+
+#include "span.h"
+#include <stdbool.h>
+
+struct buffer {
+    char *bytes;
+    size_t start, end, size;
+};
+
+void buffer_finish(struct buffer *buffer); /* frees; the buffer is empty again */
+char *buffer_reserve(struct buffer *buffer,
+                     size_t room); /* at least `room` writable bytes; where they begin */
+void buffer_commit(struct buffer *buffer, size_t written); /* that many of them hold bytes now */
+void buffer_append(struct buffer *buffer, const void *bytes, size_t length);
+void buffer_printf(struct buffer *buffer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void buffer_take(struct buffer *buffer, size_t length); /* drops readable bytes from the start */
+void buffer_clear(struct buffer *buffer);               /* keeps the memory */
+void buffer_trim(struct buffer *buffer,
+                 size_t keep); /* gives memory back when empty and larger than `keep` */
+
+static inline size_t buffer_length(const struct buffer *buffer)
+{
+    return buffer->end - buffer->start;
+}
+
+static inline struct span buffer_span(const struct buffer *buffer)
+{
+    return (struct span){buffer->bytes + buffer->start, buffer->end - buffer->start};
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* What the guard must know of a Redis command: which arguments are keys, and what becomes of it.
+ * One const table; commands that it does not name are forwarded, so that those which do not exist
+ * yet work too.
+ */
+#ifndef NESTGUARD_COMMAND_H
+#define NESTGUARD_COMMAND_H
+
+#include "span.h"
+#include <stdbool.h>
+
+enum command_kind {
+    COMMAND_FORWARD, /* as it is, on a shared connection */
+    COMMAND_GET,     /* GET: verdict, read-through */
+    COMMAND_MGET,    /* MGET: the same, key by key */
+    COMMAND_EXISTS,  /* EXISTS: the same, counted */
+    COMMAND_READ,    /* reads one key: verdict; `absent` is what Redis answers for a missing key */
+    COMMAND_WRITE,   /* makes its keys exist: a hint (SET and friends) */
+    COMMAND_LOCAL,   /* answered by the guard itself: AUTH, HELLO, SELECT, CLIENT, QUIT */
+    COMMAND_STATEFUL /* changes the connection's state or blocks it: refused on shared connections
+                      */
+};
+
+struct command {
+    const char *name; /* upper case */
+    enum command_kind kind;
+    int arity; /* as COMMAND INFO gives it: negative is "at least"; 0 when the guard need not know
+                */
+    int first_key, last_key, key_step; /* as COMMAND INFO gives them; 0: no keys that matter */
+    const char *absent;                /* RESP2 reply of a READ for a missing key, e.g. ":0\r\n" */
+};
+
+/* The row of the command called by `name` in any case, or the row of COMMAND_FORWARD for one that
+ * the table does not name. Never NULL. */
+const struct command *command_find(struct span name);
+
+/* Whether a command with these arguments (the name first) blocks or changes state although its row
+ * says FORWARD or READ (XREAD ... BLOCK, SCRIPT DEBUG): a row's exception, decided in one place. */
+bool command_is_stateful(const struct command *command, const struct span *arguments, size_t count);
+
+bool command_arity_ok(const struct command *command, size_t count);
+
+#endif

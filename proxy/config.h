@@ -1,0 +1,104 @@
+/* The configuration file: one YAML file, one table of settings (settings.c), every mistake with its
+ * line. A struct config is never changed after config_load(); SIGHUP loads a new one.
+ */
+#ifndef NESTGUARD_CONFIG_H
+#define NESTGUARD_CONFIG_H
+
+#include "address.h"
+#include "key_template.h"
+#include "problem.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sync_mode { SYNC_REPLICATION, SYNC_POLL, SYNC_NONE };
+enum on_absent { ABSENT_NIL, ABSENT_ERROR, ABSENT_VALUE };
+enum on_miss { MISS_LOAD, MISS_PASS };
+
+/* SQL of a keyspace, made once from its settings. Column and table names are quoted; the parameters
+ * $1.. are the key columns in the template's order, untyped, so that the server takes the columns'
+ * own types. */
+struct keyspace_sql {
+    char *load;   /* SELECT value, key columns... WHERE key = $1.. [AND (where)]: columns in this
+                     order */
+    char *remove; /* DELETE ... WHERE key = $1.. [AND (where)] */
+    char *count;  /* SELECT count(*) of rows with a whole key */
+    char *
+        copy; /* COPY (SELECT key columns ... ) TO STDOUT: rows with a whole key (no column NULL) */
+};
+
+struct keyspace {
+    char *name;
+    struct key_template key;
+    char *table_text; /* as written */
+    char *table_schema,
+        *table_name;    /* unquoted, folded as SQL folds; schema NULL: by search_path */
+    char *where;        /* NULL: all rows */
+    char *value;        /* column name; NULL with value_is_json */
+    bool value_is_json; /* row_to_json of the whole row */
+    uint64_t ttl_ms;    /* 0: no expiry */
+    double ttl_jitter;  /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */
+    double false_positive_rate;
+    enum on_absent on_absent;
+    char *absent_value;
+    enum on_miss on_miss;
+    bool enforce;
+    struct keyspace_sql sql;
+    int line; /* of the file, where the keyspace begins */
+};
+
+struct config {
+    char *file;
+    struct address *listen;
+    size_t listens;
+    bool has_control;
+    struct address control;
+    char *control_token; /* NULL: none */
+    char *password;      /* NULL: none */
+    unsigned workers;    /* default: one a core */
+    struct cache_url cache;
+    char *database;
+    enum sync_mode sync;
+    uint64_t poll_interval_ms;
+    uint64_t max_lag_ms;
+    unsigned load_connections;
+    uint64_t load_timeout_ms;
+    unsigned load_budget;
+    uint64_t
+        cache_timeout_ms; /* oldest unanswered cache command: past it the connection is given up */
+    unsigned cache_connections; /* shared connections, per worker */
+    unsigned max_clients;
+    unsigned max_arguments;     /* of one command */
+    size_t max_bulk;            /* bytes of one argument */
+    size_t max_command;         /* bytes of one command */
+    size_t max_output;          /* bytes of replies that wait for one client */
+    uint64_t output_timeout_ms; /* a client that takes none of its waiting replies for so long is
+                                   dropped */
+    uint64_t hint_ttl_ms;       /* how long an admitted key stays admitted without a row seen */
+    unsigned max_hints;         /* admitted keys and tombstones remembered at once */
+    unsigned max_known_absent;  /* false positives remembered */
+    size_t max_filter_memory;   /* bytes one generation may take; 0: no bound */
+    uint64_t drain_timeout_ms;  /* SIGTERM: how long clients may finish */
+    struct keyspace *keyspaces;
+    size_t keyspace_count;
+};
+
+/* Reads and checks the file: syntax, types, ranges, and what the settings mean together. Every
+ * mistake goes to `problems` with "file:line" as its place. Returns 0 and *out (freed by
+ * config_destroy), -EINVAL when there were errors, or another negative errno when the file could
+ * not be read (also in problems). */
+int config_load(struct config **out, const char *path, struct problems *problems);
+void config_destroy(struct config *config);
+
+/* Names every setting that differs between the two and cannot change while the guard runs (as
+ * "file:line"-less warnings with the place "reload"), and moves nothing. Returns how many there
+ * are. */
+size_t config_fixed_differences(const struct config *running, const struct config *wanted,
+                                struct problems *problems);
+
+/* Prints every setting with type, default, bounds and help, as `nestguard --help` shows them. */
+void config_print_settings(FILE *out);
+
+const char *sync_mode_name(enum sync_mode mode);
+
+#endif

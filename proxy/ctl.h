@@ -1,0 +1,9 @@
+/* `nestguard ctl`: a client of the control port. */
+#ifndef NESTGUARD_CTL_H
+#define NESTGUARD_CTL_H
+
+/* Runs one command; argv[0] is the first word after "ctl". Returns the exit status: 0 done, 1 the
+ * guard refused or could not, 2 wrong usage. */
+int ctl_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,33 @@
+/* What is wrong with a configuration, a database or a cache: collected, so that a person sees every
+ * mistake at once. */
+#ifndef NESTGUARD_PROBLEM_H
+#define NESTGUARD_PROBLEM_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+enum problem_level { PROBLEM_WARNING, PROBLEM_ERROR };
+
+struct problem {
+    enum problem_level level;
+    char *place;  /* "nestguard.yaml:12", "table public.items" */
+    char *text;   /* what is wrong and what is allowed */
+    char *remedy; /* SQL or a setting that mends it, or NULL */
+};
+
+struct problems {
+    struct problem *at;
+    size_t count, errors;
+};
+
+void problems_finish(struct problems *problems);
+
+/* Adds a finding; place and remedy are copied, remedy may be NULL. */
+void problems_add(struct problems *problems, enum problem_level level, const char *place,
+                  const char *remedy, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* One finding a paragraph: "PLACE: error: TEXT" and, indented, the remedy. */
+void problems_print(const struct problems *problems, FILE *out);
+
+#endif
