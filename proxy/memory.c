@@ -1,0 +1,53 @@
+#include "memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *or_abort(void *memory)
+{
+    if (!memory) {
+        fputs("nestguard: out of memory\n", stderr);
+        abort();
+    }
+    return memory;
+}
+
+void *xmalloc(size_t size)
+{
+    return or_abort(malloc(size ? size : 1));
+}
+
+void *xcalloc(size_t count, size_t size)
+{
+    return or_abort(calloc(count ? count : 1, size ? size : 1));
+}
+
+void *xrealloc(void *old, size_t size)
+{
+    return or_abort(realloc(old, size ? size : 1));
+}
+
+char *xstrdup(const char *text)
+{
+    return or_abort(strdup(text));
+}
+
+char *xstrndup(const char *text, size_t length)
+{
+    char *copy = xmalloc(length + 1);
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *xasprintf(const char *format, ...)
+{
+    va_list list;
+    char *text = NULL;
+    va_start(list, format);
+    int length = vasprintf(&text, format, list);
+    va_end(list);
+    return or_abort(length < 0 ? NULL : text);
+}
