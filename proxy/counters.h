@@ -1,0 +1,71 @@
+/* Counters: each is written by one thread and read by any, without a lock or a locked instruction.
+ * Their names in /metrics and /v1/status come from these lists.
+ */
+#ifndef NESTGUARD_COUNTERS_H
+#define NESTGUARD_COUNTERS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* Of a keyspace, on a worker: X(name, help) */
+#define KEYSPACE_COUNTERS(X)                                                                       \
+    X(lookups, "Guarded keys looked up")                                                           \
+    X(rejected, "Lookups answered as absent without asking cache or database")                     \
+    X(would_reject, "Lookups that enforce: true would have rejected")                              \
+    X(cache_hits, "Guarded keys that the cache had")                                               \
+    X(cache_misses, "Guarded keys that the cache did not have")                                    \
+    X(cache_failures, "Guarded keys that the cache could not be asked for")                        \
+    X(hints, "Writes of keys that the filter did not know")
+
+/* Of a keyspace, on the keeper */
+#define LOAD_COUNTERS(X)                                                                           \
+    X(loads_row, "Loads that found a row")                                                         \
+    X(loads_absent, "Loads that found no row")                                                     \
+    X(loads_busy, "Loads refused because load_budget was used up")                                 \
+    X(loads_timeout, "Loads that took longer than load_timeout")                                   \
+    X(loads_down, "Loads that failed because the database was down")                               \
+    X(loads_refused, "Loads that the database answered with an error")                             \
+    X(coalesced, "Lookups that shared a load already in flight")                                   \
+    X(known_absent, "Lookups answered from the remembered false positives")                        \
+    X(false_positives, "Keys that the filter took for possible and the database did not have")     \
+    X(fills, "Values written to the cache")                                                        \
+    X(fills_failed, "Values that the cache did not take")                                          \
+    X(purges, "Keys deleted from the cache")
+
+/* Of a worker */
+#define WORKER_COUNTERS(X)                                                                         \
+    X(connections, "Client connections accepted")                                                  \
+    X(connections_refused, "Client connections refused because of max_clients")                    \
+    X(clients_dropped, "Clients dropped because they did not read their replies")                  \
+    X(protocol_errors, "Clients closed after a protocol error")                                    \
+    X(commands, "Commands received")                                                               \
+    X(forwarded, "Commands forwarded to the cache")                                                \
+    X(upstream_failures, "Times that a shared cache connection was lost or refused")
+
+typedef _Atomic uint64_t counter;
+
+#define COUNTER_MEMBER(name, help) counter name;
+struct keyspace_counters {
+    KEYSPACE_COUNTERS(COUNTER_MEMBER)
+};
+struct load_counters {
+    LOAD_COUNTERS(COUNTER_MEMBER)
+};
+struct worker_counters {
+    WORKER_COUNTERS(COUNTER_MEMBER)
+    counter clients; /* now connected */
+};
+
+/* Only the thread that owns the counter; hence a load and a store will do. */
+static inline void counter_add(counter *at, uint64_t amount)
+{
+    atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + amount,
+                          memory_order_relaxed);
+}
+
+static inline uint64_t counter_read(const counter *at)
+{
+    return atomic_load_explicit(at, memory_order_relaxed);
+}
+
+#endif

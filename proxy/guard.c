@@ -1,0 +1,70 @@
+#include "guard.h"
+
+#include "clock.h"
+
+int guard_match(const struct config *config, struct span key)
+{
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (key_template_matches(&config->keyspaces[i].key, key))
+            return (int)i;
+    return NOT_GUARDED;
+}
+
+uint64_t guard_prepare(const struct view *view, int keyspace, struct span key)
+{
+    if (!view->generation)
+        return 0;
+    uint64_t hash = filter_hash(&view->generation->seed, key.at, key.length);
+    filter_prefetch(view->generation->filters[keyspace], hash);
+    return hash;
+}
+
+static struct override find(const struct overrides *overrides, struct span key)
+{
+    if (!overrides_count(overrides))
+        return (struct override){.kind = OVERRIDE_NONE};
+    return overrides_find(overrides, key, clock_ms());
+}
+
+/* A block holds whatever the guard knows. A tombstone and the filter reject only with permission:
+ * without it the row may have come back unseen. A hint outranks the filter. */
+struct ruling guard_decide(const struct view *view, const struct overrides *overrides, int keyspace,
+                           struct span key, uint64_t hash)
+{
+    struct override entry = find(overrides, key);
+    if (entry.kind == OVERRIDE_BLOCK)
+        return (struct ruling){DECISION_REJECT, REASON_BLOCK};
+    if (view->states[keyspace] != KEYSPACE_GUARDING)
+        return (struct ruling){DECISION_PASS, REASON_NO_PERMISSION};
+    if (entry.kind == OVERRIDE_HINT)
+        return (struct ruling){DECISION_PASS, REASON_HINT};
+    bool absent = !filter_contains(view->generation->filters[keyspace], hash);
+    if (!absent && entry.kind != OVERRIDE_TOMBSTONE)
+        return (struct ruling){DECISION_PASS, REASON_POSSIBLE};
+    enum decision decision =
+        view->config->keyspaces[keyspace].enforce ? DECISION_REJECT : DECISION_SHADOW;
+    return (struct ruling){decision, absent ? REASON_ABSENT : REASON_TOMBSTONE};
+}
+
+/* A key with a tombstone wants a hint although the filter may still hold it; a blocked one never.
+ */
+bool guard_wants_hint(const struct view *view, const struct overrides *overrides, int keyspace,
+                      struct span key, uint64_t hash)
+{
+    struct override entry = find(overrides, key);
+    if (entry.kind != OVERRIDE_NONE)
+        return entry.kind == OVERRIDE_TOMBSTONE;
+    return !view->generation || !filter_contains(view->generation->filters[keyspace], hash);
+}
+
+const char *reason_text(enum reason reason)
+{
+    static const char *const texts[] = {
+        [REASON_POSSIBLE] = "the filter does not rule the key out",
+        [REASON_ABSENT] = "the filter rules the key out: no row had it",
+        [REASON_HINT] = "admitted by a write or by the control port",
+        [REASON_TOMBSTONE] = "deleted: the database confirmed that the row is gone",
+        [REASON_BLOCK] = "blocked through the control port",
+        [REASON_NO_PERMISSION] = "the keyspace may not reject at the moment"};
+    return texts[reason];
+}

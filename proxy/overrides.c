@@ -1,0 +1,93 @@
+#include "overrides.h"
+
+#include "memory.h"
+
+#include <stdlib.h>
+
+struct node {
+    struct keymap_node map;
+    struct override entry;
+    char key[];
+};
+
+static struct node *node_of(struct keymap_node *at)
+{
+    return keymap_entry(at, struct node, map);
+}
+
+void overrides_init(struct overrides *overrides)
+{
+    keymap_init(&overrides->map);
+}
+
+static void drop(struct overrides *overrides, struct node *node)
+{
+    keymap_remove(&overrides->map, &node->map);
+    free(node);
+}
+
+void overrides_finish(struct overrides *overrides)
+{
+    while (overrides->map.oldest)
+        drop(overrides, node_of(overrides->map.oldest));
+    keymap_finish(&overrides->map);
+}
+
+struct override overrides_find(const struct overrides *overrides, struct span key, uint64_t now)
+{
+    struct keymap_node *found = keymap_find(&overrides->map, key);
+    if (!found)
+        return (struct override){.kind = OVERRIDE_NONE};
+    struct override entry = node_of(found)->entry;
+    if (!entry.sticky && now >= entry.until)
+        entry.kind = OVERRIDE_NONE;
+    return entry;
+}
+
+void overrides_set(struct overrides *overrides, struct span key, struct override entry)
+{
+    struct keymap_node *found = keymap_find(&overrides->map, key);
+    if (found)
+        drop(overrides, node_of(found));
+    if (entry.kind == OVERRIDE_NONE)
+        return;
+    struct node *node = xmalloc(sizeof *node + key.length);
+    memcpy(node->key, key.at, key.length);
+    node->map.key = (struct span){node->key, key.length};
+    node->entry = entry;
+    keymap_insert(&overrides->map, &node->map);
+}
+
+static bool has_ended(const struct override *entry, uint64_t now, uint64_t generation)
+{
+    return now >= entry->until && (!entry->sticky || entry->epoch < generation);
+}
+
+void overrides_expire(struct overrides *overrides, uint64_t now, uint64_t generation, size_t most)
+{
+    if (most > overrides->map.count)
+        most = overrides->map.count;
+    while (most--) {
+        struct node *node = node_of(overrides->map.oldest);
+        if (has_ended(&node->entry, now, generation)) {
+            drop(overrides, node);
+        } else {
+            keymap_remove(&overrides->map, &node->map);
+            keymap_insert(&overrides->map, &node->map);
+        }
+    }
+}
+
+size_t overrides_count(const struct overrides *overrides)
+{
+    return overrides->map.count;
+}
+
+const char *override_kind_name(enum override_kind kind)
+{
+    static const char *const names[] = {[OVERRIDE_NONE] = "none",
+                                        [OVERRIDE_HINT] = "hint",
+                                        [OVERRIDE_TOMBSTONE] = "tombstone",
+                                        [OVERRIDE_BLOCK] = "block"};
+    return names[kind];
+}

@@ -1,0 +1,64 @@
+/* What a worker decides by: configuration, generation, and which keyspaces may reject. A view is
+ * never changed; when anything in it changes, the keeper sends every worker a new one. Its memory,
+ * and what only it refers to, goes when the last holder has given it back. All references are
+ * counted on the keeper's thread.
+ */
+#ifndef NESTGUARD_VIEW_H
+#define NESTGUARD_VIEW_H
+
+#include "config.h"
+#include "filter.h"
+#include "mailbox.h"
+#include <time.h>
+
+enum keyspace_state { KEYSPACE_LOADING, KEYSPACE_GUARDING, KEYSPACE_PASSING };
+
+const char *keyspace_state_name(enum keyspace_state state);
+
+/* One filter for each keyspace, in the configuration's order, all built from one snapshot. */
+struct generation {
+    uint64_t number; /* from 1 */
+    struct filter_seed seed;
+    size_t count;
+    struct filter **filters;
+    uint64_t rows;
+    double build_seconds;
+    time_t built_at;
+    unsigned references;
+};
+
+struct generation *
+generation_create(uint64_t number,
+                  size_t keyspaces); /* with a fresh seed and no filters; one reference */
+void generation_release(struct generation *generation); /* NULL is allowed */
+size_t generation_bytes(const struct generation *generation);
+
+/* A configuration with its count of views. */
+struct shared_config {
+    struct config *config;
+    unsigned references;
+};
+
+struct shared_config *
+shared_config_create(struct config *config); /* takes the config; one reference */
+void shared_config_release(struct shared_config *shared);
+
+struct view {
+    struct shared_config *shared;
+    const struct config *config;   /* shared->config */
+    struct generation *generation; /* NULL: none yet; then no keyspace is guarding */
+    unsigned holders;
+    enum keyspace_state states[];
+};
+
+/* Takes a reference of each; `states` has one for each keyspace. */
+struct view *view_create(struct shared_config *shared, struct generation *generation,
+                         const enum keyspace_state *states, unsigned holders);
+void view_release(struct view *view); /* one holder less */
+
+struct view_message {
+    struct message message;
+    struct view *view; /* goes with the new view, comes back with the replaced one */
+};
+
+#endif
