@@ -1,0 +1,102 @@
+"""Fixtures: one PostgreSQL and one Redis for a file of tests, a database and an empty cache for
+each test, and as many guards as it starts."""
+import itertools
+import re
+import signal
+
+import pytest
+
+import servers
+
+
+def pytest_configure():
+    """Being told to end is like Ctrl-C: the servers are stopped and their directories removed."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    server = servers.Postgres().start()
+    yield server
+    server.stop()
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def redis_server():
+    server = servers.Redis().start()
+    yield server
+    server.stop()
+    server.remove()
+
+
+@pytest.fixture
+def database(postgres_server, request, counter=itertools.count(1)):
+    """A database of its own, in which `guard` may read and delete."""
+    postgres_server.ensure_running()
+    name = re.sub(r"\W+", "_", request.node.name)[:40]
+    made = servers.Database(postgres_server, f"{name}_{next(counter)}")
+    yield made
+    postgres_server.ensure_running()
+    made.drop()
+
+
+@pytest.fixture
+def cache(redis_server):
+    """The Redis behind the guard: empty, its counters at zero."""
+    redis_server.ensure_running()
+    client = redis_server.client()
+    client.flushall()
+    client.config_resetstat()
+    yield redis_server
+
+
+@pytest.fixture
+def start_guard(database, cache):
+    """start_guard(keyspace, ..., setting=value) starts a guard over `database` and `cache`. Each
+    keyspace is a dict; ready=False does not wait until it guards."""
+    started = []
+
+    def start(*keyspaces, ready=True, **settings):
+        guard = servers.Nestguard({"cache": cache.url, "database": database.url,
+                                   "keyspaces": list(keyspaces), **settings})
+        started.append(guard)
+        return guard.start() if ready else guard.start_unready()
+
+    yield start
+    finish_all(started)
+
+
+def finish_all(guards):
+    """Checks and removes every guard, also when the check of an earlier one fails."""
+    problems = []
+    for guard in guards:
+        try:
+            guard.finish()
+        except AssertionError as problem:
+            problems.append(str(problem))
+        guard.remove()
+    assert not problems, "\n".join(problems)
+
+
+@pytest.fixture
+def items(database):
+    """The table that most tests guard: items 1 to 100, item N holding "payload N"."""
+    database.execute("""
+        CREATE TABLE items (id bigint PRIMARY KEY, payload text, deleted_at timestamptz);
+        INSERT INTO items SELECT n, 'payload ' || n FROM generate_series(1, 100) n""")
+    return items_keyspace
+
+
+def items_keyspace(**settings):
+    return {"name": "items", "key": "item:{id}", "table": "items", "value": "payload",
+            "ttl": "10m", **settings}
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport():
+    """A test that fails shows what its servers said."""
+    report = (yield).get_result()
+    if report.failed:
+        report.sections.extend((f"{server.name} {server.port}", server.log())
+                               for server in servers.running)
