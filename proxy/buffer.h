@@ -36,6 +36,9 @@ static inline size_t buffer_length(const struct buffer *buffer)
 
 static inline struct span buffer_span(const struct buffer *buffer)
 {
+    if (!buffer->bytes) {
+        return (struct span){"", 0}; /* never NULL: memcpy() and pointer arithmetic may have it */
+    }
     return (struct span){buffer->bytes + buffer->start, buffer->end - buffer->start};
 }
 

@@ -34,7 +34,8 @@ struct resp_command {
                             gets no reply */
     size_t length;       /* bytes that it takes in the input */
     size_t need; /* with RESP_MORE: fewer bytes than this at the item's start cannot complete it */
-    const char *error; /* with RESP_BAD: what Redis says after "-ERR Protocol error: " */
+    const char *error; /* with RESP_BAD: what Redis says after "-ERR Protocol error: "; valid until
+                          this thread reads its next command */
     bool is_inline;    /* an inline command must be re-encoded before it is forwarded */
 };
 
@@ -59,8 +60,9 @@ enum resp_status resp_frame_reply(struct resp_frame *frame, const char *input, s
                                   size_t *taken);
 
 /* One element of an array reply that resp_frame_reply() found whole: the header is skipped by
- * resp_array_open(), which gives the count (-1: nil array) and *at at the first element; each call
- * of resp_array_next() gives the span of one whole element. */
+ * resp_array_open(), which gives the count (-1: nil array, or no array, set or push) and *at at the
+ * first element; each call of resp_array_next() gives the span of one whole element, or an empty
+ * one when none is left. */
 int64_t resp_array_open(struct span reply, const char **at);
 struct span resp_array_next(const char **at, const char *end);
 
