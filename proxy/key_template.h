@@ -33,7 +33,8 @@ void key_template_finish(struct key_template *key);
 bool key_template_matches(const struct key_template *key, struct span text);
 
 /* Every way in which `text` splits: ways[i][c] is column c of way i, pointing into text. Returns
- * the number of ways, which may exceed `max`; only the first `max` are written. */
+ * the number of ways, of which at most `max` are written; more than `max` are told as max + 1, for
+ * a hostile key can have more of them than anybody could count. */
 size_t key_template_split(const struct key_template *key, struct span text,
                           struct span (*ways)[KEY_COLUMNS_MAX], size_t max);
 
@@ -43,5 +44,9 @@ void key_template_render(const struct key_template *key, const struct span *colu
 
 /* Whether some key matches both templates. */
 bool key_template_overlaps(const struct key_template *a, const struct key_template *b);
+
+/* Appends a key that matches both of two templates that overlap. */
+void key_template_example(const struct key_template *a, const struct key_template *b,
+                          struct buffer *out);
 
 #endif
