@@ -1,0 +1,266 @@
+/* SQL of a keyspace. Names are quoted everywhere, so that any name that the catalogue can hold
+ * works. The operator's `where` stands in parentheses of its own, and a newline ends it, so that
+ * neither an OR nor a comment in it reaches what follows.
+ *
+ * The table has no alias: `where` may then call columns table.column, in every statement alike.
+ */
+#include "keyspace_sql.h"
+
+#include "buffer.h"
+#include "memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int refuse(const char **error, const char *text)
+{
+    *error = text;
+    return -EINVAL;
+}
+
+/* Appends a name in double quotes. */
+static void put_name(struct buffer *out, const char *name)
+{
+    buffer_append(out, "\"", 1);
+    for (; *name; name++)
+        buffer_append(out, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1);
+    buffer_append(out, "\"", 1);
+}
+
+static void put(struct buffer *out, const char *text)
+{
+    buffer_append(out, text, strlen(text));
+}
+
+static char *string_of(struct buffer *buffer)
+{
+    struct span bytes = buffer_span(buffer);
+    char *text = xstrndup(bytes.at, bytes.length);
+    buffer_finish(buffer);
+    return text;
+}
+
+char *identifier_quote(const char *name)
+{
+    struct buffer out = {0};
+    put_name(&out, name);
+    return string_of(&out);
+}
+
+static void put_table(struct buffer *out, const struct keyspace *keyspace)
+{
+    if (keyspace->table_schema) {
+        put_name(out, keyspace->table_schema);
+        put(out, ".");
+    }
+    put_name(out, keyspace->table_name);
+}
+
+static void put_columns(struct buffer *out, const struct key_template *key)
+{
+    for (size_t i = 0; i < key->columns; i++) {
+        put(out, i ? ", " : "");
+        put_name(out, key->column[i]);
+    }
+}
+
+static void put_value(struct buffer *out, const struct keyspace *keyspace)
+{
+    if (keyspace->value_is_json) {
+        put(out, "row_to_json(");
+        put_name(out, keyspace->table_name);
+        put(out, ".*)"); /* with .* it is the row, also where a column has the table's name */
+    } else if (keyspace->value) {
+        put_name(out, keyspace->value);
+    } else {
+        put(out, "NULL");
+    }
+}
+
+static void put_where(struct buffer *out, const struct keyspace *keyspace)
+{
+    if (keyspace->where)
+        buffer_printf(out, " AND (%s\n)", keyspace->where);
+}
+
+/* The one row that a key names. */
+static void put_row_condition(struct buffer *out, const struct keyspace *keyspace)
+{
+    for (size_t i = 0; i < keyspace->key.columns; i++) {
+        put(out, i ? " AND " : " WHERE ");
+        put_name(out, keyspace->key.column[i]);
+        buffer_printf(out, " = $%zu", i + 1);
+    }
+    put_where(out, keyspace);
+}
+
+/* All rows that have a key: a row without a whole one cannot be asked for. */
+static void put_rows_condition(struct buffer *out, const struct keyspace *keyspace)
+{
+    for (size_t i = 0; i < keyspace->key.columns; i++) {
+        put(out, i ? " AND " : " WHERE ");
+        put_name(out, keyspace->key.column[i]);
+        put(out, " IS NOT NULL");
+    }
+    put_where(out, keyspace);
+}
+
+static char *load_sql(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put(&out, "SELECT ");
+    put_value(&out, keyspace);
+    put(&out, ", ");
+    put_columns(&out, &keyspace->key);
+    put(&out, " FROM ");
+    put_table(&out, keyspace);
+    put_row_condition(&out, keyspace);
+    return string_of(&out);
+}
+
+static char *remove_sql(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put(&out, "DELETE FROM ");
+    put_table(&out, keyspace);
+    put_row_condition(&out, keyspace);
+    return string_of(&out);
+}
+
+static char *count_sql(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put(&out, "SELECT count(*) FROM ");
+    put_table(&out, keyspace);
+    put_rows_condition(&out, keyspace);
+    return string_of(&out);
+}
+
+static char *copy_sql(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put(&out, "COPY (SELECT ");
+    put_columns(&out, &keyspace->key);
+    put(&out, " FROM ");
+    put_table(&out, keyspace);
+    put_rows_condition(&out, keyspace);
+    put(&out, ") TO STDOUT");
+    return string_of(&out);
+}
+
+void keyspace_sql_init(struct keyspace *keyspace)
+{
+    keyspace->sql = (struct keyspace_sql){
+        .load = load_sql(keyspace),
+        .remove = remove_sql(keyspace),
+        .count = count_sql(keyspace),
+        .copy = copy_sql(keyspace),
+    };
+}
+
+void keyspace_sql_finish(struct keyspace_sql *sql)
+{
+    free(sql->load);
+    free(sql->remove);
+    free(sql->count);
+    free(sql->copy);
+    *sql = (struct keyspace_sql){0};
+}
+
+/* Reads the quoted name at *text and moves on behind it. */
+static int read_quoted(const char **text, char **name, const char **error)
+{
+    char *to = *name = xmalloc(strlen(*text) + 1);
+    const char *at = *text + 1;
+    for (; *at && !(at[0] == '"' && at[1] != '"'); at++) {
+        *to++ = *at;
+        at += *at == '"';
+    }
+    *to = '\0';
+    if (!*at)
+        return refuse(error, "a quoted name without its closing quote");
+    if (to == *name)
+        return refuse(error, "a name between the quotes is missing");
+    *text = at + 1;
+    return 0;
+}
+
+static bool starts_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c & 0x80);
+}
+
+static bool continues_name(char c)
+{
+    return starts_name(c) || (c >= '0' && c <= '9') || c == '$';
+}
+
+/* PostgreSQL folds ASCII letters only, in every multi-byte encoding. */
+static int read_plain(const char **text, char **name, const char **error)
+{
+    const char *at = *text;
+    if (!starts_name(*at))
+        return refuse(error, "must be table or schema.table; a name with other characters than "
+                             "letters, digits and _ stands in double quotes");
+    while (continues_name(*at))
+        at++;
+    *name = xstrndup(*text, (size_t)(at - *text));
+    for (char *c = *name; *c; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c | 0x20);
+    *text = at;
+    return 0;
+}
+
+static int read_name(const char **text, char **name, const char **error)
+{
+    return **text == '"' ? read_quoted(text, name, error) : read_plain(text, name, error);
+}
+
+static int read_table(const char *text, char **schema, char **name, const char **error)
+{
+    int status = read_name(&text, name, error);
+    if (!status && *text == '.') {
+        *schema = *name;
+        *name = NULL;
+        text++;
+        status = read_name(&text, name, error);
+    }
+    if (!status && *text == '.')
+        return refuse(error, "must be table or schema.table; a database's name cannot stand here");
+    if (!status && *text)
+        return refuse(error, "must be table or schema.table; a name with other characters than "
+                             "letters, digits and _ stands in double quotes");
+    return status;
+}
+
+int table_name_parse(const char *text, char **schema, char **name, const char **error)
+{
+    *schema = *name = NULL;
+    int status = read_table(text, schema, name, error);
+    if (status) {
+        free(*schema);
+        free(*name);
+        *schema = *name = NULL;
+    }
+    return status;
+}
+
+int column_name_parse(const char *text, char **name, const char **error)
+{
+    *name = NULL;
+    if (!*text)
+        return refuse(error, "the column's name is missing");
+    if (*text != '"') {
+        *name = xstrdup(text);
+        return 0;
+    }
+    int status = read_quoted(&text, name, error);
+    if (!status && *text)
+        status = refuse(error, "something follows the quoted name");
+    if (status) {
+        free(*name);
+        *name = NULL;
+    }
+    return status;
+}

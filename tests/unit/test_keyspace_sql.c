@@ -1,0 +1,196 @@
+#include "keyspace_sql.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct names {
+    const char *key, *table, *value, *where;
+};
+
+static struct keyspace made(const struct names *names)
+{
+    struct keyspace keyspace = {.where = (char *)names->where};
+    const char *error = NULL;
+    assert_int_equal(key_template_parse(&keyspace.key, names->key, &error), 0);
+    assert_int_equal(
+        table_name_parse(names->table, &keyspace.table_schema, &keyspace.table_name, &error), 0);
+    keyspace.value_is_json = names->value && strcmp(names->value, "json") == 0;
+    if (names->value && !keyspace.value_is_json)
+        assert_int_equal(column_name_parse(names->value, &keyspace.value, &error), 0);
+    keyspace_sql_init(&keyspace);
+    return keyspace;
+}
+
+static void finish(struct keyspace *keyspace)
+{
+    keyspace_sql_finish(&keyspace->sql);
+    keyspace_sql_finish(&keyspace->sql);
+    key_template_finish(&keyspace->key);
+    free(keyspace->table_schema);
+    free(keyspace->table_name);
+    free(keyspace->value);
+}
+
+static void a_plain_keyspace_gives_plain_statements(void **state)
+{
+    (void)state;
+    struct keyspace k = made(&(struct names){"item:{id}", "public.items", "payload", NULL});
+    assert_string_equal(k.sql.load,
+                        "SELECT \"payload\", \"id\" FROM \"public\".\"items\" WHERE \"id\" = $1");
+    assert_string_equal(k.sql.remove, "DELETE FROM \"public\".\"items\" WHERE \"id\" = $1");
+    assert_string_equal(k.sql.count,
+                        "SELECT count(*) FROM \"public\".\"items\" WHERE \"id\" IS NOT NULL");
+    assert_string_equal(k.sql.copy, "COPY (SELECT \"id\" FROM \"public\".\"items\" WHERE \"id\" "
+                                    "IS NOT NULL) TO STDOUT");
+    finish(&k);
+}
+
+static void composite_keys_and_where_stand_in_every_statement(void **state)
+{
+    (void)state;
+    struct keyspace k =
+        made(&(struct names){"o:{customer}:{number}", "Orders", "json", "a = 1 OR b = 2 -- both"});
+    assert_string_equal(k.sql.load,
+                        "SELECT row_to_json(\"orders\".*), \"customer\", \"number\" FROM "
+                        "\"orders\" WHERE \"customer\" = $1 AND \"number\" = $2 AND (a = 1 OR b = "
+                        "2 -- both\n)");
+    assert_string_equal(k.sql.remove, "DELETE FROM \"orders\" WHERE \"customer\" = $1 AND "
+                                      "\"number\" = $2 AND (a = 1 OR b = 2 -- both\n)");
+    assert_string_equal(k.sql.count,
+                        "SELECT count(*) FROM \"orders\" WHERE \"customer\" IS NOT NULL AND "
+                        "\"number\" IS NOT NULL AND (a = 1 OR b = 2 -- both\n)");
+    assert_string_equal(k.sql.copy, "COPY (SELECT \"customer\", \"number\" FROM \"orders\" WHERE "
+                                    "\"customer\" IS NOT NULL AND \"number\" IS NOT NULL AND (a = "
+                                    "1 OR b = 2 -- both\n)) TO STDOUT");
+    finish(&k);
+}
+
+static void names_cannot_break_out_of_their_quotes(void **state)
+{
+    (void)state;
+    struct keyspace k =
+        made(&(struct names){"x:{\"a\"\"; DROP\"}", "\"S p\".\"t\"\"x\"", "\"v\"\" FROM\"", NULL});
+    assert_string_equal(k.sql.load, "SELECT \"v\"\" FROM\", \"a\"\"; DROP\" FROM "
+                                    "\"S p\".\"t\"\"x\" WHERE \"a\"\"; DROP\" = $1");
+    finish(&k);
+}
+
+static void column_names_keep_their_case(void **state)
+{
+    (void)state;
+    struct keyspace k = made(&(struct names){"x:{Größe}", "t", "Wert", NULL});
+    assert_string_equal(k.sql.load, "SELECT \"Wert\", \"Größe\" FROM \"t\" WHERE \"Größe\" = $1");
+    finish(&k);
+}
+
+static void without_a_value_load_still_tells_of_the_row(void **state)
+{
+    (void)state;
+    struct keyspace k = made(&(struct names){"x:{id}", "t", NULL, NULL});
+    assert_string_equal(k.sql.load, "SELECT NULL, \"id\" FROM \"t\" WHERE \"id\" = $1");
+    finish(&k);
+}
+
+static void a_percent_in_where_is_left_alone(void **state)
+{
+    (void)state;
+    struct keyspace k = made(&(struct names){"x:{id}", "t", "v", "id LIKE '%s%n'"});
+    assert_string_equal(k.sql.remove, "DELETE FROM \"t\" WHERE \"id\" = $1 AND (id LIKE '%s%n'\n)");
+    finish(&k);
+}
+
+static void check_table(const char *text, const char *schema, const char *name)
+{
+    char *got_schema, *got_name;
+    const char *error = NULL;
+    if (table_name_parse(text, &got_schema, &got_name, &error) != 0)
+        fail_msg("%s was refused: %s", text, error);
+    assert_string_equal(got_name, name);
+    assert_int_equal(!got_schema, !schema);
+    if (schema)
+        assert_string_equal(got_schema, schema);
+    free(got_schema);
+    free(got_name);
+}
+
+static void table_names_follow_the_rules_of_sql(void **state)
+{
+    (void)state;
+    check_table("items", NULL, "items");
+    check_table("public.items", "public", "items");
+    check_table("Public.ITEMS_2$", "public", "items_2$");
+    check_table("\"Public\".\"Items\"", "Public", "Items");
+    check_table("shop.\"a.b\"", "shop", "a.b");
+    check_table("\"a\"\"b\"", NULL, "a\"b");
+    check_table("\"\"\"\"", NULL, "\"");
+    check_table("ÄPFEL", NULL, "Äpfel");
+    check_table("ELÉMENT", NULL, "elÉment"); /* only ASCII is folded */
+}
+
+static void mistakes_in_table_names_are_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"",       ".",      "a.",      ".a",    "a.b.c", "a b",
+                                        "1a",     "a-b",    "\"",      "\"a",   "\"\"",  "\"a\"b",
+                                        "a.\"\"", "a;",     "a\"b\"",  "a.\"b", "$a",    " a",
+                                        "a ",     "\"a\".", "\"a\"\"", NULL};
+    for (size_t i = 0; texts[i]; i++) {
+        char *schema, *name;
+        const char *error = NULL;
+        if (table_name_parse(texts[i], &schema, &name, &error) != -EINVAL)
+            fail_msg("\"%s\" was accepted", texts[i]);
+        assert_non_null(error);
+        assert_null(schema);
+        assert_null(name);
+    }
+}
+
+static void column_names_are_exact_or_quoted(void **state)
+{
+    (void)state;
+    char *name;
+    const char *error = NULL;
+    assert_int_equal(column_name_parse("Some Column", &name, &error), 0);
+    assert_string_equal(name, "Some Column");
+    free(name);
+    assert_int_equal(column_name_parse("\"json\"", &name, &error), 0);
+    assert_string_equal(name, "json");
+    free(name);
+    static const char *const texts[] = {"", "\"a", "\"a\"b", "\"\""};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(column_name_parse(texts[i], &name, &error), -EINVAL);
+        assert_null(name);
+    }
+}
+
+static void identifiers_are_quoted(void **state)
+{
+    (void)state;
+    char *quoted = identifier_quote("a\"b c");
+    assert_string_equal(quoted, "\"a\"\"b c\"");
+    free(quoted);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plain_keyspace_gives_plain_statements),
+        cmocka_unit_test(composite_keys_and_where_stand_in_every_statement),
+        cmocka_unit_test(names_cannot_break_out_of_their_quotes),
+        cmocka_unit_test(column_names_keep_their_case),
+        cmocka_unit_test(without_a_value_load_still_tells_of_the_row),
+        cmocka_unit_test(a_percent_in_where_is_left_alone),
+        cmocka_unit_test(table_names_follow_the_rules_of_sql),
+        cmocka_unit_test(mistakes_in_table_names_are_refused),
+        cmocka_unit_test(column_names_are_exact_or_quoted),
+        cmocka_unit_test(identifiers_are_quoted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
