@@ -25,7 +25,8 @@ struct command {
     enum command_kind kind;
     int arity; /* as COMMAND INFO gives it: negative is "at least"; 0 when the guard need not know
                 */
-    int first_key, last_key, key_step; /* as COMMAND INFO gives them; 0: no keys that matter */
+    int first_key, last_key, key_step; /* as COMMAND INFO gives them, but of a WRITE only the keys
+                                          that it makes (RENAME: the second); 0: none that matter */
     const char *absent;                /* RESP2 reply of a READ for a missing key, e.g. ":0\r\n" */
 };
 

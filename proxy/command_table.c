@@ -1,0 +1,177 @@
+/* Every command of Redis 7.0 that is more to the guard than bytes to forward.
+ *
+ * A READ has exactly one key, changes nothing about a key that is missing, and then answers the
+ * same constant whatever its other arguments are. (Wrong arguments would be an error; for an absent
+ * key the guard does not look at them.) Commands whose answer has a shape that depends on
+ * arguments, as HMGET, LPOS, SMISMEMBER or SRANDMEMBER, are not here: they are forwarded.
+ *
+ * A WRITE names the keys that exist after it. A hint too many costs a lookup, a missing one an
+ * answer that contradicts the cache, so those that make their key only mostly (SET XX, a STORE of
+ * nothing) are rows as well. Of commands with a source and a destination the keys are the
+ * destination alone.
+ */
+#include "command_table.h"
+
+#define READ(name, arity, absent) name, COMMAND_READ, arity, 1, 1, 1, absent
+#define WRITE_KEYS(name, arity, first, last, step)                                                 \
+    name, COMMAND_WRITE, arity, first, last, step, NULL
+#define WRITE(name, arity) WRITE_KEYS(name, arity, 1, 1, 1)
+#define WRITE_SECOND(name, arity) WRITE_KEYS(name, arity, 2, 2, 1)
+#define LOCAL(name, arity) name, COMMAND_LOCAL, arity, 0, 0, 0, NULL
+#define STATEFUL(name) name, COMMAND_STATEFUL, 0, 0, 0, 0, NULL
+/* Forwarded, but command_is_stateful() looks at their arguments. */
+#define DEPENDS(name) name, COMMAND_FORWARD, 0, 0, 0, 0, NULL
+
+#define ZERO ":0\r\n"
+#define NIL "$-1\r\n"
+#define EMPTY_TEXT "$0\r\n\r\n"
+#define EMPTY_LIST "*0\r\n"
+#define END_OF_SCAN "*2\r\n$1\r\n0\r\n*0\r\n"
+#define NO_SUCH_KEY ":-2\r\n"
+
+const struct command command_table[] = {
+    {"GET", COMMAND_GET, 2, 1, 1, 1, NIL},
+    {"MGET", COMMAND_MGET, -2, 1, -1, 1, NULL},
+    {"EXISTS", COMMAND_EXISTS, -2, 1, -1, 1, NULL},
+
+    {READ("GETEX", -2, NIL)},
+    {READ("STRLEN", 2, ZERO)},
+    {READ("GETRANGE", 4, EMPTY_TEXT)},
+    {READ("SUBSTR", 4, EMPTY_TEXT)},
+    {READ("GETBIT", 3, ZERO)},
+    {READ("BITCOUNT", -2, ZERO)},
+    {READ("TTL", 2, NO_SUCH_KEY)},
+    {READ("PTTL", 2, NO_SUCH_KEY)},
+    {READ("EXPIRETIME", 2, NO_SUCH_KEY)},
+    {READ("PEXPIRETIME", 2, NO_SUCH_KEY)},
+    {READ("TYPE", 2, "+none\r\n")},
+    {READ("DUMP", 2, NIL)},
+    {READ("HGET", 3, NIL)},
+    {READ("HGETALL", 2, EMPTY_LIST)},
+    {READ("HKEYS", 2, EMPTY_LIST)},
+    {READ("HVALS", 2, EMPTY_LIST)},
+    {READ("HLEN", 2, ZERO)},
+    {READ("HEXISTS", 3, ZERO)},
+    {READ("HSTRLEN", 3, ZERO)},
+    {READ("HSCAN", -3, END_OF_SCAN)},
+    {READ("LLEN", 2, ZERO)},
+    {READ("LINDEX", 3, NIL)},
+    {READ("LRANGE", 4, EMPTY_LIST)},
+    {READ("SCARD", 2, ZERO)},
+    {READ("SISMEMBER", 3, ZERO)},
+    {READ("SMEMBERS", 2, EMPTY_LIST)},
+    {READ("SSCAN", -3, END_OF_SCAN)},
+    {READ("ZCARD", 2, ZERO)},
+    {READ("ZCOUNT", 4, ZERO)},
+    {READ("ZLEXCOUNT", 4, ZERO)},
+    {READ("ZSCORE", 3, NIL)},
+    {READ("ZRANK", 3, NIL)},
+    {READ("ZREVRANK", 3, NIL)},
+    {READ("ZRANGE", -4, EMPTY_LIST)},
+    {READ("ZRANGEBYLEX", -4, EMPTY_LIST)},
+    {READ("ZRANGEBYSCORE", -4, EMPTY_LIST)},
+    {READ("ZREVRANGE", -4, EMPTY_LIST)},
+    {READ("ZREVRANGEBYLEX", -4, EMPTY_LIST)},
+    {READ("ZREVRANGEBYSCORE", -4, EMPTY_LIST)},
+    {READ("ZSCAN", -3, END_OF_SCAN)},
+    {READ("GEODIST", -4, NIL)},
+    {READ("GEORADIUS_RO", -6, EMPTY_LIST)},
+    {READ("GEORADIUSBYMEMBER_RO", -5, EMPTY_LIST)},
+    {READ("GEOSEARCH", -7, EMPTY_LIST)},
+    {READ("XLEN", 2, ZERO)},
+    {READ("XRANGE", -4, EMPTY_LIST)},
+    {READ("XREVRANGE", -4, EMPTY_LIST)},
+
+    {WRITE("SET", -3)},
+    {WRITE("SETEX", 4)},
+    {WRITE("PSETEX", 4)},
+    {WRITE("SETNX", 3)},
+    {WRITE("GETSET", 3)},
+    {WRITE_KEYS("MSET", -3, 1, -1, 2)},
+    {WRITE_KEYS("MSETNX", -3, 1, -1, 2)},
+    {WRITE("APPEND", 3)},
+    {WRITE("SETRANGE", 4)},
+    {WRITE("SETBIT", 4)},
+    {WRITE("BITFIELD", -2)},
+    {WRITE("INCR", 2)},
+    {WRITE("INCRBY", 3)},
+    {WRITE("INCRBYFLOAT", 3)},
+    {WRITE("DECR", 2)},
+    {WRITE("DECRBY", 3)},
+    {WRITE("HSET", -4)},
+    {WRITE("HSETNX", 4)},
+    {WRITE("HMSET", -4)},
+    {WRITE("HINCRBY", 4)},
+    {WRITE("HINCRBYFLOAT", 4)},
+    {WRITE("LPUSH", -3)},
+    {WRITE("RPUSH", -3)},
+    {WRITE("SADD", -3)},
+    {WRITE("ZADD", -4)},
+    {WRITE("ZINCRBY", 4)},
+    {WRITE("GEOADD", -5)},
+    {WRITE("PFADD", -2)},
+    {WRITE("XADD", -5)},
+    {WRITE("RESTORE", -4)},
+    {WRITE("RESTORE-ASKING", -4)},
+    {WRITE("PFMERGE", -2)},
+    {WRITE("SDIFFSTORE", -3)},
+    {WRITE("SINTERSTORE", -3)},
+    {WRITE("SUNIONSTORE", -3)},
+    {WRITE("ZDIFFSTORE", -4)},
+    {WRITE("ZINTERSTORE", -4)},
+    {WRITE("ZUNIONSTORE", -4)},
+    {WRITE("ZRANGESTORE", -5)},
+    {WRITE("GEOSEARCHSTORE", -8)},
+    {WRITE_SECOND("RENAME", 3)},
+    {WRITE_SECOND("RENAMENX", 3)},
+    {WRITE_SECOND("COPY", -3)},
+    {WRITE_SECOND("RPOPLPUSH", 3)},
+    {WRITE_SECOND("LMOVE", 5)},
+    {WRITE_SECOND("SMOVE", 4)},
+    {WRITE_SECOND("BITOP", -4)},
+
+    {LOCAL("AUTH", -2)},
+    {LOCAL("HELLO", -1)},
+    {LOCAL("SELECT", 2)},
+    {LOCAL("CLIENT", -2)},
+    {LOCAL("QUIT", -1)},
+
+    {STATEFUL("MULTI")},
+    {STATEFUL("EXEC")},
+    {STATEFUL("DISCARD")},
+    {STATEFUL("WATCH")},
+    {STATEFUL("UNWATCH")},
+    {STATEFUL("SUBSCRIBE")},
+    {STATEFUL("PSUBSCRIBE")},
+    {STATEFUL("SSUBSCRIBE")},
+    {STATEFUL("UNSUBSCRIBE")},
+    {STATEFUL("PUNSUBSCRIBE")},
+    {STATEFUL("SUNSUBSCRIBE")},
+    {STATEFUL("BLPOP")},
+    {STATEFUL("BRPOP")},
+    {STATEFUL("BLMOVE")},
+    {STATEFUL("BRPOPLPUSH")},
+    {STATEFUL("BLMPOP")},
+    {STATEFUL("BZPOPMIN")},
+    {STATEFUL("BZPOPMAX")},
+    {STATEFUL("BZMPOP")},
+    {STATEFUL("WAIT")},
+    {STATEFUL("WAITAOF")}, /* of Redis 7.2 */
+    {STATEFUL("MONITOR")},
+    {STATEFUL("SYNC")},
+    {STATEFUL("PSYNC")},
+    {STATEFUL("REPLCONF")},
+    {STATEFUL("RESET")},
+    {STATEFUL("ASKING")},
+    {STATEFUL("READONLY")},
+    {STATEFUL("READWRITE")},
+    /* Redis hangs up on these, which begin an HTTP request: not on a connection that others use. */
+    {STATEFUL("POST")},
+    {STATEFUL("HOST:")},
+
+    {DEPENDS("SCRIPT")},
+    {DEPENDS("XREAD")},
+    {DEPENDS("XREADGROUP")},
+};
+
+const size_t command_table_rows = sizeof command_table / sizeof *command_table;

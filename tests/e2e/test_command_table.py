@@ -1,0 +1,179 @@
+"""The guard's table of commands against what a real Redis says and does."""
+import json
+import os
+import subprocess
+
+import pytest
+
+from servers import ROOT
+from wire import Wire
+
+# Arguments behind the key, where a row's arity filled up with "1" would be wrong.
+READ_ARGUMENTS = {
+    "ZLEXCOUNT": ["[a", "[b"],
+    "ZRANGEBYLEX": ["[a", "[b"],
+    "ZREVRANGEBYLEX": ["[b", "[a"],
+    "GEORADIUS_RO": ["1", "1", "1", "km"],
+    "GEORADIUSBYMEMBER_RO": ["member", "1", "km"],
+    "GEOSEARCH": ["FROMMEMBER", "member", "BYRADIUS", "1", "km"],
+}
+# More arguments of the same commands: a constant must be one whatever they are.
+READ_VARIANTS = [
+    "GETEX new EX 10", "GETEX new PERSIST", "BITCOUNT new 0 -1", "BITCOUNT new 0 -1 BIT",
+    "HSCAN new 17 COUNT 5", "SSCAN new 0 MATCH x*", "ZSCAN new 0 COUNT 1",
+    "LRANGE new 0 -1", "LINDEX new -1", "GETRANGE new 0 -1",
+    "ZRANGE new 0 -1 WITHSCORES", "ZRANGE new 1 2 BYSCORE REV LIMIT 0 1",
+    "ZRANGE new [a [b BYLEX", "ZRANGEBYSCORE new -inf +inf WITHSCORES LIMIT 0 1",
+    "ZREVRANGE new 0 -1 WITHSCORES", "GEODIST new a b km",
+    "GEORADIUS_RO new 1 1 1 km WITHCOORD WITHDIST COUNT 1",
+    "GEOSEARCH new FROMLONLAT 1 1 BYBOX 1 1 km WITHHASH", "XRANGE new - + COUNT 1",
+    "XREVRANGE new + -",
+]
+# A command line for each row that writes, after which its keys exist. The first line prepares.
+LIST, SET, SORTED = "RPUSH old a b", "SADD old a b", "ZADD old 1 a 2 b"
+WRITES = {
+    "SET": "SET new v", "SETEX": "SETEX new 10 v", "PSETEX": "PSETEX new 10000 v",
+    "SETNX": "SETNX new v", "GETSET": "GETSET new v", "MSET": "MSET new v new2 v",
+    "MSETNX": "MSETNX new v new2 v", "APPEND": "APPEND new v", "SETRANGE": "SETRANGE new 0 v",
+    "SETBIT": "SETBIT new 0 1", "BITFIELD": "BITFIELD new SET u8 0 1", "INCR": "INCR new",
+    "INCRBY": "INCRBY new 2", "INCRBYFLOAT": "INCRBYFLOAT new 2", "DECR": "DECR new",
+    "DECRBY": "DECRBY new 2", "HSET": "HSET new f v", "HSETNX": "HSETNX new f v",
+    "HMSET": "HMSET new f v", "HINCRBY": "HINCRBY new f 1",
+    "HINCRBYFLOAT": "HINCRBYFLOAT new f 1", "LPUSH": "LPUSH new v", "RPUSH": "RPUSH new v",
+    "SADD": "SADD new v", "ZADD": "ZADD new 1 v", "ZINCRBY": "ZINCRBY new 1 v",
+    "GEOADD": "GEOADD new 1 1 v", "PFADD": "PFADD new v", "XADD": "XADD new * f v",
+    "RESTORE": "RESTORE new 0 {dump}", "RESTORE-ASKING": "RESTORE-ASKING new 0 {dump}",
+    "PFMERGE": ("PFADD old v", "PFMERGE new old"),
+    "SDIFFSTORE": (SET, "SDIFFSTORE new old"), "SINTERSTORE": (SET, "SINTERSTORE new old"),
+    "SUNIONSTORE": (SET, "SUNIONSTORE new old"),
+    "ZDIFFSTORE": (SORTED, "ZDIFFSTORE new 1 old"),
+    "ZINTERSTORE": (SORTED, "ZINTERSTORE new 1 old"),
+    "ZUNIONSTORE": (SORTED, "ZUNIONSTORE new 1 old"),
+    "ZRANGESTORE": (SORTED, "ZRANGESTORE new old 0 -1"),
+    "GEOSEARCHSTORE": ("GEOADD old 1 1 v",
+                       "GEOSEARCHSTORE new old FROMLONLAT 1 1 BYRADIUS 1 km"),
+    "RENAME": (LIST, "RENAME old new"), "RENAMENX": (LIST, "RENAMENX old new"),
+    "COPY": (LIST, "COPY old new"), "RPOPLPUSH": (LIST, "RPOPLPUSH old new"),
+    "LMOVE": (LIST, "LMOVE old new LEFT LEFT"), "SMOVE": (SET, "SMOVE old new a"),
+    "BITOP": ("SET old v", "BITOP NOT new old"),
+}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    program = str(tmp_path_factory.mktemp("commands") / "print_commands")
+    subprocess.run([os.environ.get("CC", "cc"), "-std=c11", f"-I{ROOT}/proxy", "-o", program,
+                    f"{ROOT}/tests/unit/print_commands.c", f"{ROOT}/proxy/command_table.c"],
+                   check=True)
+    printed = subprocess.run([program], check=True, capture_output=True).stdout
+    return {row["name"]: row for row in json.loads(printed)}
+
+
+@pytest.fixture
+def wire(cache):
+    with Wire(cache.port, timeout=30) as connection:
+        yield connection
+
+
+@pytest.fixture
+def known(cache):
+    """What COMMAND says of each command."""
+    client = cache.client()
+    client.response_callbacks.clear()
+    return {row[0].decode().upper(): {"arity": row[1], "flags": row[2], "keys": row[3:6]}
+            for row in client.execute_command("COMMAND")}
+
+
+def of_kind(table, *kinds):
+    return [row for row in table.values() if row["kind"] in kinds]
+
+
+def words_of(row):
+    """A command line of this row, with a key that is missing."""
+    arguments = READ_ARGUMENTS.get(row["name"], ["1"] * (abs(row["arity"]) - 2))
+    return [row["name"], "new", *arguments]
+
+
+def test_every_row_names_a_command(table, known):
+    unknown = {row["name"] for row in table.values()} - set(known)
+    assert unknown <= {"POST", "HOST:", "WAITAOF"}
+
+
+def test_arity_is_what_redis_says(table, known):
+    rows = of_kind(table, "get", "mget", "exists", "read", "write", "local")
+    assert len(rows) > 90
+    assert {row["name"]: row["arity"] for row in rows} == \
+        {row["name"]: known[row["name"]]["arity"] for row in rows}
+
+
+def test_key_positions_are_what_redis_says(table, known):
+    for row in of_kind(table, "get", "mget", "exists", "read", "write"):
+        first, last, step = known[row["name"]]["keys"]
+        if row["kind"] == "write" and row["keys"] == [2, 2, 1]:
+            assert first <= 2 and last in (2, -1), row
+        elif row["keys"] == [1, 1, 1]:
+            assert first == 1 and step == 1, row
+        else:
+            assert row["keys"] == [first, last, step], row
+
+
+def test_a_missing_key_is_answered_as_the_table_says(table, wire):
+    for row in of_kind(table, "get", "read"):
+        assert wire.ask(*words_of(row)) == row["absent"].encode(), words_of(row)
+
+
+@pytest.mark.parametrize("line", READ_VARIANTS)
+def test_a_missing_key_is_answered_the_same_whatever_is_asked_of_it(table, wire, line):
+    words = line.split()
+    assert wire.ask(*words) == table[words[0]]["absent"].encode()
+
+
+def test_reading_a_missing_key_changes_nothing(table, wire, cache):
+    for row in of_kind(table, "get", "read"):
+        wire.ask(*words_of(row))
+    assert cache.client().dbsize() == 0
+
+
+def test_a_command_that_reads_one_key_is_in_the_table_unless_its_reply_varies(table, known, cache):
+    varying = {"BITFIELD_RO", "BITPOS", "GEOHASH", "GEOPOS", "HMGET", "HRANDFIELD", "LPOS",
+               "SMISMEMBER", "SORT_RO", "SRANDMEMBER", "XPENDING", "ZMSCORE", "ZRANDMEMBER"}
+    if not cache.client().info("server")["redis_version"].startswith("7.0."):
+        pytest.skip("the list is that of Redis 7.0")
+    reading = {name for name, command in known.items()
+               if command["keys"] == [1, 1, 1] and b"readonly" in command["flags"]}
+    assert reading - set(table) == varying
+
+
+def prepared(line, wire):
+    """The line's words; {dump} is a value as DUMP gives it."""
+    if "{dump}" not in line:
+        return line.split()
+    wire.ask("SET", "old", "v")
+    dump = wire.ask("DUMP", "old").split(b"\r\n", 1)[1][:-2]
+    return [dump if word == "{dump}" else word for word in line.split()]
+
+
+def lines_of(row):
+    lines = WRITES[row["name"]]
+    return [lines] if isinstance(lines, str) else lines
+
+
+def keys_of(row, words):
+    first, last, step = row["keys"]
+    return words[first:(last if last > 0 else len(words) + last) + 1:step]
+
+
+def test_after_a_write_its_keys_exist(table, wire):
+    rows = of_kind(table, "write")
+    assert {row["name"] for row in rows} == set(WRITES)
+    for row in rows:
+        wire.ask("FLUSHALL")
+        *before, line = lines_of(row)
+        for preparation in before:
+            wire.ask(*preparation.split())
+        words = prepared(line, wire)
+        keys = keys_of(row, words)
+        assert wire.ask("EXISTS", *keys) == b":0\r\n", line
+        reply = wire.ask(*words)
+        assert not reply.startswith(b"-"), (line, reply)
+        assert wire.ask("EXISTS", *keys) == b":%d\r\n" % len(keys), line
