@@ -1,0 +1,114 @@
+/* Conditions and statements are not understood here: the server is asked to plan them, and what it
+ * says is passed on. */
+#include "buffer.h"
+#include "check_subject.h"
+#include "memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* What a condition is made of that may give another answer tomorrow for a row that stays the same:
+ * functions all of whose variants are stable or volatile, the words that stand for such, and
+ * subqueries. Read off its text, without the string constants. */
+static const char list_changing[] =
+    "WITH bare AS (SELECT regexp_replace(lower($2), '''[^'']*''', '', 'g') AS text)"
+    "SELECT string_agg(DISTINCT word, ', ') FROM ("
+    "    SELECT p.proname || '()' FROM bare,"
+    "           regexp_matches(bare.text, '([a-z_][a-z0-9_]*)\\s*\\(', 'g') AS m (name)"
+    "      JOIN pg_proc p ON p.proname = m.name[1]"
+    "     GROUP BY p.proname HAVING bool_and(p.provolatile <> 'i')"
+    "    UNION ALL"
+    "    SELECT CASE m.name[1] WHEN 'select' THEN 'a subquery' ELSE m.name[1] END FROM bare,"
+    "           regexp_matches(bare.text, '\\m(select|current_(?:date|time|timestamp|user|role)|"
+    "local(?:time|timestamp)|session_user)\\M', 'g') AS m (name)) AS found (word)"
+    " WHERE $1::oid IS NOT NULL";
+
+/* The server's plan of the rows that meet the condition, as one text; NULL when it refuses, with
+ * *error. */
+static char *plan_of(const struct subject *subject, const char *condition, struct pg_error *error)
+{
+    struct buffer plan = {0};
+    char *sql = xasprintf("EXPLAIN (COSTS OFF) SELECT 1 FROM %s WHERE (%s\n)",
+                          subject_table(subject), condition);
+    PGresult *result = questions_ask(subject->questions, sql, 0, NULL, error);
+    free(sql);
+    if (!result)
+        return NULL;
+    for (int row = 0; row < PQntuples(result); row++)
+        buffer_printf(&plan, "%s\n", answer_text(result, row, 0));
+    PQclear(result);
+    char *text = xstrndup(plan.bytes, buffer_length(&plan));
+    buffer_finish(&plan);
+    return text;
+}
+
+/* The server prints equal conditions alike, however they were written: blanks, parentheses, the
+ * case of letters and implied casts are gone from a plan. */
+bool check_same_condition(const struct subject *subject, const char *a, const char *b)
+{
+    struct pg_error error;
+    char *plan_a = plan_of(subject, a, &error);
+    char *plan_b = plan_of(subject, b, &error);
+    bool same = plan_a && plan_b && strcmp(plan_a, plan_b) == 0;
+    free(plan_a);
+    free(plan_b);
+    return same;
+}
+
+static bool is_permission(const struct pg_error *error)
+{
+    return strcmp(error->sqlstate, "42501") == 0;
+}
+
+static void report_refusal(const struct subject *subject, const char *what,
+                           const struct pg_error *error)
+{
+    if (questions_lost(subject->questions))
+        return;
+    char *remedy = is_permission(error) ? xasprintf("GRANT SELECT ON %s TO %s;",
+                                                    subject_table(subject), subject->role)
+                                        : NULL;
+    problems_add(subject->problems, PROBLEM_ERROR, subject->place, remedy,
+                 "%s is not accepted by the server: %s", what, error->text);
+    free(remedy);
+}
+
+static void check_changing(const struct subject *subject)
+{
+    PGresult *result = subject_ask(subject, "functions", list_changing,
+                                   (const char *const[]){subject->keyspace->where}, 1);
+    if (result && PQntuples(result) == 1 && !PQgetisnull(result, 0, 0))
+        problems_add(subject->problems, PROBLEM_WARNING, subject->place, NULL,
+                     "where: the result of %s changes without the row being changed, which the "
+                     "filter does not see: it keeps the answer of the moment when it was built",
+                     answer_text(result, 0, 0));
+    PQclear(result);
+}
+
+bool check_where(const struct subject *subject)
+{
+    struct pg_error error;
+    if (!subject->keyspace->where)
+        return true;
+    char *plan = plan_of(subject, subject->keyspace->where, &error);
+    if (plan)
+        check_changing(subject);
+    else
+        report_refusal(subject, "where", &error);
+    bool accepted = plan != NULL;
+    free(plan);
+    return accepted;
+}
+
+/* With NULL in place of every key column, whose types the server finds by itself. */
+void check_load(const struct subject *subject)
+{
+    const char *values[KEY_COLUMNS_MAX] = {NULL};
+    struct pg_error error;
+    char *sql = xasprintf("EXPLAIN %s", subject->keyspace->sql.load);
+    PGresult *result =
+        questions_ask(subject->questions, sql, (int)subject->keyspace->key.columns, values, &error);
+    if (!result)
+        report_refusal(subject, "the statement that loads a row", &error);
+    PQclear(result);
+    free(sql);
+}

@@ -1,0 +1,508 @@
+"""`nestguard check` finds what is wrong with cache and database, and what it prints mends it."""
+import json
+import os
+import re
+import subprocess
+
+import psycopg2
+import pytest
+
+import servers
+
+GOOD = """
+    CREATE TABLE items (id bigint PRIMARY KEY, payload text NOT NULL, kind text NOT NULL,
+                        deleted_at timestamptz);
+"""
+
+
+class Report:
+    """What check printed: findings as (place, level, text, remedy), and the closing line."""
+
+    def __init__(self, process):
+        self.status = process.returncode
+        self.text = process.stdout
+        self.lines = process.stdout.splitlines()
+        self.last = self.lines[-1] if self.lines else ""
+        self.findings = []
+        for line in self.lines[:-1]:
+            found = re.match(r"(.+?): (error|warning): (.*)", line)
+            if line.startswith("    "):
+                place, level, text, _ = self.findings[-1]
+                self.findings[-1] = (place, level, text, line.strip())
+            elif found:
+                self.findings.append((*found.groups(), None))
+
+    def levels(self):
+        return [finding[1] for finding in self.findings]
+
+    def one(self, level):
+        """Text and remedy of the only finding, which must be of this level."""
+        assert self.levels() == [level], self.text
+        return self.findings[0][2:]
+
+
+def run_check(file):
+    process = subprocess.run([servers.NESTGUARD, "check", "-c", str(file)],
+                             env={**os.environ, **servers.SANITIZERS}, capture_output=True,
+                             text=True, timeout=60, check=False)
+    assert process.stderr == "" and process.returncode in (0, 1), process.stderr
+    return process
+
+
+@pytest.fixture
+def check(database, cache, tmp_path):
+    """check(keyspace, ..., setting=value) runs the command on the test's database and cache; a
+    setting that is None is left out of the file."""
+
+    def run(*keyspaces, **settings):
+        file = tmp_path / "nestguard.yaml"
+        config = {"listen": ["127.0.0.1:6380"], "control": "127.0.0.1:6390", "sync": "none",
+                  "cache": cache.url, "database": database.url, "keyspaces": list(keyspaces),
+                  **settings}
+        config = {name: value for name, value in config.items() if value is not None}
+        file.write_text(json.dumps(config, indent=2, ensure_ascii=False))
+        return Report(run_check(file))
+
+    return run
+
+
+def keyspace(**settings):
+    return {"name": "items", "key": "item:{id}", "table": "items", "value": "payload", **settings}
+
+
+def assert_in_order(report):
+    assert report.status == 0 and report.findings == [], report.text
+    assert report.last.startswith("everything is in order: "), report.text
+
+
+def refuse(check, *parts, level="error", **settings):
+    """The one finding holds all the parts; returns its remedy."""
+    report = check(keyspace(**settings))
+    text, remedy = report.one(level)
+    for part in parts:
+        assert part in text, report.text
+    assert report.status == (1 if level == "error" else 0)
+    return remedy
+
+
+def test_good_configuration_is_in_order_and_names_the_versions(check, database, cache):
+    database.execute(GOOD)
+    report = check(keyspace(), keyspace(name="kinds", key="kind:{kind}:{id}", value="json",
+                                        where="deleted_at IS NULL"))
+    assert_in_order(report)
+    postgres = database.value("SHOW server_version").split()[0]
+    redis = cache.client().info("server")["redis_version"]
+    assert report.last == (f"everything is in order: 2 keyspaces, PostgreSQL {postgres}, "
+                           f"Redis {redis}")
+
+
+def test_finding_names_keyspace_file_and_line(check):
+    place = check(keyspace(table="nothing")).findings[0][0]
+    assert re.fullmatch(r"keyspace items \(.*nestguard\.yaml:\d+\)", place)
+
+
+def test_all_findings_of_all_keyspaces_are_reported_at_once(check, database):
+    database.execute(GOOD)
+    report = check(keyspace(value="paylod"), keyspace(name="b", key="b:{nr}"),
+                   keyspace(name="c", key="c:{id}", table="gone", where="true"))
+    assert report.levels() == ["error"] * 3
+    assert report.last == "3 errors, 0 warnings" and report.status == 1
+
+
+def test_warning_alone_does_not_fail(check, database):
+    database.execute("CREATE TABLE items (id bigint PRIMARY KEY, payload text)")
+    report = check(keyspace())
+    text, remedy = report.one("warning")
+    assert "empty string" in text and report.status == 0
+    assert report.last == "0 errors, 1 warning"
+    database.execute(remedy)
+    assert_in_order(check(keyspace()))
+
+
+class TestTable:
+    def test_missing_one_is_suggested_by_similar_names(self, check, database):
+        database.execute(GOOD)
+        remedy = refuse(check, "itmes does not exist", "public.items", table="itmes")
+        assert remedy == "table: public.items"
+
+    def test_one_of_another_schema_is_suggested(self, check, database):
+        database.execute("CREATE SCHEMA shop; CREATE TABLE shop.orders (id int PRIMARY KEY)")
+        remedy = refuse(check, "orders does not exist", "search path", table="orders")
+        assert remedy == "table: shop.orders"
+
+    def test_one_whose_name_needs_quotes_is_suggested_with_them(self, check, database):
+        database.execute('CREATE TABLE "Items" (id int PRIMARY KEY, payload text NOT NULL)')
+        remedy = refuse(check, "does not exist", table="Items")
+        assert remedy == 'table: public."Items"'
+        assert_in_order(check(keyspace(table='public."Items"')))
+
+    def test_missing_one_without_a_likeness_has_no_suggestion(self, check):
+        assert refuse(check, "does not exist", table="public.zebra") is None
+
+    @pytest.mark.parametrize("sql, word", [
+        ("CREATE VIEW x AS SELECT * FROM items", "is a view"),
+        ("CREATE MATERIALIZED VIEW x AS SELECT * FROM items", "materialized view"),
+        ("CREATE SEQUENCE x", "sequence"),
+        ("CREATE INDEX x ON items (kind)", "index"),
+    ])
+    def test_what_is_no_table_is_refused(self, check, database, sql, word):
+        database.execute(GOOD + sql)
+        refuse(check, "x", word, table="x")
+
+    def test_foreign_table_is_refused(self, check, database):
+        database.execute("CREATE EXTENSION file_fdw; CREATE SERVER f FOREIGN DATA WRAPPER file_fdw;"
+                         "CREATE FOREIGN TABLE x (id int) SERVER f OPTIONS (program 'true')")
+        refuse(check, "foreign table", table="x")
+
+    def test_partitioned_one_is_accepted(self, check, database):
+        database.execute("""
+            CREATE TABLE items (id bigint, payload text NOT NULL, PRIMARY KEY (id))
+                PARTITION BY HASH (id);
+            CREATE TABLE items_0 PARTITION OF items FOR VALUES WITH (MODULUS 1, REMAINDER 0)""")
+        assert_in_order(check(keyspace()))
+
+    def test_one_with_inheriting_tables_is_a_warning(self, check, database):
+        database.execute(GOOD + "CREATE TABLE old_items () INHERITS (items)")
+        refuse(check, "inherit", level="warning")
+
+
+class TestColumns:
+    def test_missing_ones_are_named_with_those_that_exist(self, check, database):
+        database.execute(GOOD)
+        refuse(check, "key:", "no column nr", "id, payload, kind, deleted_at",
+               key="item:{nr}")
+        refuse(check, "value:", "no column body", "id, payload, kind, deleted_at",
+               value="body")
+
+    def test_slip_and_case_are_suggested(self, check, database):
+        database.execute(GOOD)
+        assert refuse(check, "case of letters", key="item:{ID}") == \
+            "in the key: {id} in place of {ID}"
+        assert refuse(check, "no column paylaod", value="paylaod") == "value: payload"
+
+    def test_dropped_column_does_not_exist(self, check, database):
+        database.execute(GOOD + "ALTER TABLE items DROP COLUMN payload")
+        refuse(check, "no column payload")
+
+    @pytest.mark.parametrize("kind, word", [
+        ("double precision", "floating-point"), ("real", "floating-point"),
+        ("char(8)", "blanks"), ("citext", "case"), ("ci_text", "not deterministic"),
+        ("short", "blanks"),
+    ])
+    def test_type_whose_text_is_not_unique_is_a_warning(self, check, database, kind, word):
+        database.execute("""
+            CREATE EXTENSION citext;
+            CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2',
+                                 deterministic = false);
+            CREATE DOMAIN ci_text AS text COLLATE ci;
+            CREATE DOMAIN shorter AS char(3); CREATE DOMAIN short AS shorter""")
+        database.execute(
+            f"CREATE TABLE items (id {kind} PRIMARY KEY, payload text NOT NULL)")
+        refuse(check, "column id", word, level="warning")
+
+    @pytest.mark.parametrize("kind", [
+        "bigint", "uuid", "text", "varchar(9)", "bytea", "timestamptz", "date", "numeric(9)",
+        "inet", "cidr", "boolean", "name", "bigint[]", "int4range", "mood", "regclass",
+    ])
+    def test_usual_types_are_accepted(self, check, database, kind):
+        database.execute("CREATE TYPE mood AS ENUM ('sad', 'happy')")
+        database.execute(
+            f"CREATE TABLE items (id {kind} PRIMARY KEY, payload text NOT NULL)")
+        assert_in_order(check(keyspace()))
+
+    @pytest.mark.parametrize("kind", ["json", "xml", "point"])
+    def test_type_without_equality_is_refused(self, check, database, kind):
+        database.execute(f"CREATE TABLE items (id {kind} NOT NULL, nr int UNIQUE NOT NULL, "
+                         "payload text NOT NULL)")
+        refuse(check, f"column id is of type {kind}", "equality", key="item:{nr}:{id}")
+
+    def test_nullable_key_column_is_a_warning_with_its_remedy(self, check, database):
+        database.execute('CREATE TABLE items ("Nr" int UNIQUE, payload text NOT NULL)')
+        remedy = refuse(check, "column Nr may be NULL", level="warning", key="item:{Nr}")
+        database.execute(remedy)
+        assert_in_order(check(keyspace(key="item:{Nr}")))
+
+    def test_domain_that_is_not_null_is_not_nullable(self, check, database):
+        database.execute("CREATE DOMAIN nr AS int NOT NULL;"
+                         "CREATE TABLE items (id nr UNIQUE, payload text NOT NULL)")
+        assert_in_order(check(keyspace()))
+
+
+class TestUniqueIndex:
+    TABLE = "CREATE TABLE items (id int NOT NULL, payload text NOT NULL, kind text NOT NULL, " \
+            "deleted_at timestamptz);"
+
+    def test_missing_one_is_refused_and_the_remedy_makes_it(self, check, database):
+        database.execute(self.TABLE)
+        remedy = refuse(check, "no unique index")
+        assert remedy.startswith("CREATE UNIQUE INDEX CONCURRENTLY ON public.items (id)")
+        database.execute(remedy)
+        assert_in_order(check(keyspace()))
+
+    def test_remedy_quotes_names_and_takes_the_condition_along(self, check, database):
+        database.execute('CREATE TABLE "It""ems" ("Id" int NOT NULL, "b c" text NOT NULL, '
+                         'payload text NOT NULL)')
+        settings = {"table": '"It""ems"', "key": "i:{b c}:{Id}", "where": "\"Id\" > 5"}
+        remedy = refuse(check, "no unique index", **settings)
+        database.execute(remedy)
+        assert_in_order(check(keyspace(**settings)))
+
+    @pytest.mark.parametrize("index", [
+        "(payload)", "(id, payload)", "((id + 1))", "(id) WHERE kind = 'a'",
+    ])
+    def test_one_that_says_nothing_of_the_key_does_not_count(self, check, database, index):
+        database.execute(self.TABLE + f"CREATE UNIQUE INDEX ON items {index}")
+        refuse(check, "no unique index")
+
+    def test_ordinary_index_does_not_count(self, check, database):
+        database.execute(self.TABLE + "CREATE INDEX ON items (id)")
+        refuse(check, "no unique index")
+
+    def test_one_over_fewer_columns_suffices(self, check, database):
+        database.execute(self.TABLE + "CREATE UNIQUE INDEX ON items (id)")
+        assert_in_order(check(keyspace(key="item:{kind}:{id}")))
+
+    def test_column_that_it_only_includes_does_not_matter(self, check, database):
+        database.execute(self.TABLE + "CREATE UNIQUE INDEX ON items (id) INCLUDE (payload)")
+        assert_in_order(check(keyspace()))
+
+    def test_deferrable_one_does_not_count(self, check, database):
+        database.execute(self.TABLE + "ALTER TABLE items ADD UNIQUE (id) DEFERRABLE")
+        refuse(check, "no unique index", "deferrable")
+
+    def test_invalid_one_does_not_count(self, check, database):
+        database.execute(self.TABLE + "INSERT INTO items VALUES (1, '', ''), (1, '', '')")
+        with pytest.raises(psycopg2.errors.UniqueViolation):
+            database.execute("CREATE UNIQUE INDEX CONCURRENTLY broken ON items (id)")
+        refuse(check, "no unique index", "broken is not valid")
+
+    @pytest.mark.parametrize("where", [
+        "deleted_at IS NULL", "  ((deleted_at is\n null)) ", "items.deleted_at IS NULL -- soft",
+    ])
+    def test_partial_one_counts_for_the_same_condition(self, check, database, where):
+        database.execute(self.TABLE + "CREATE UNIQUE INDEX ON items (id) WHERE deleted_at IS NULL")
+        assert_in_order(check(keyspace(where=where)))
+
+    @pytest.mark.parametrize("where", [None, "deleted_at IS NOT NULL", "kind = 'IS NULL'"])
+    def test_partial_one_does_not_count_for_another_condition(self, check, database, where):
+        database.execute(self.TABLE + "CREATE UNIQUE INDEX ON items (id) WHERE deleted_at IS NULL")
+        settings = {"where": where} if where else {}
+        refuse(check, "no unique index", "(deleted_at IS NULL)", **settings)
+
+    def test_remedy_for_a_partitioned_table_can_be_run(self, check, database):
+        database.execute("""
+            CREATE TABLE items (id int NOT NULL, payload text NOT NULL) PARTITION BY HASH (id);
+            CREATE TABLE items_0 PARTITION OF items FOR VALUES WITH (MODULUS 1, REMAINDER 0)""")
+        database.execute(refuse(check, "no unique index"))
+        assert_in_order(check(keyspace()))
+
+
+class TestWhere:
+    @pytest.mark.parametrize("where, words", [
+        ("deleted_at IS", "syntax error"), ("id + 1", "type boolean"),
+        ("gone IS NULL", 'column "gone" does not exist'), ("id = 'x'", "invalid input syntax"),
+        ("count(*) > 1", "aggregate"), ("true; DROP TABLE items", "syntax error"),
+        ("nothing(id)", "does not exist"), ("id = $1", "parameter"),
+    ])
+    def test_what_the_server_refuses_is_reported_in_its_words(self, check, database, where, words):
+        database.execute(GOOD)
+        refuse(check, "where is not accepted", words, where=where)
+        assert database.value("SELECT count(*) FROM items") == 0
+
+    @pytest.mark.parametrize("where, words", [
+        ("deleted_at > now()", "now()"), ("random() < 0.5", "random()"),
+        ("deleted_at > CURRENT_TIMESTAMP", "current_timestamp"),
+        ("id IN (SELECT 1)", "a subquery"),
+    ])
+    def test_result_that_changes_by_itself_is_a_warning(self, check, database, where, words):
+        database.execute(GOOD)
+        refuse(check, "where", words, level="warning", where=where)
+
+    @pytest.mark.parametrize("where", [
+        "lower(kind) = 'now()'", "id IN (1, 2) AND (kind = 'select' OR abs(id) > 3)",
+        "deleted_at IS NULL",
+    ])
+    def test_result_that_follows_from_the_row_is_in_order(self, check, database, where):
+        database.execute(GOOD)
+        assert_in_order(check(keyspace(where=where)))
+
+
+class TestPermission:
+    def test_missing_select_and_delete_are_mended_by_the_remedies(self, check, database):
+        database.execute(GOOD + "REVOKE ALL ON items FROM guard")
+        report = check(keyspace())
+        assert report.levels() == ["error", "warning"], report.text
+        assert "may not read id, payload of table public.items" in report.findings[0][2]
+        assert "?row=delete" in report.findings[1][2]
+        for finding in report.findings:
+            database.execute(finding[3])
+        assert_in_order(check(keyspace()))
+
+    def test_select_on_the_columns_that_are_read_suffices(self, check, database):
+        database.execute(GOOD + "REVOKE SELECT ON items FROM guard;"
+                                "GRANT SELECT (id, payload) ON items TO guard")
+        assert_in_order(check(keyspace()))
+        refuse(check, "may not read kind, deleted_at", value="json")
+
+    def test_column_that_only_the_condition_reads_is_missed(self, check, database):
+        database.execute(GOOD + "REVOKE SELECT ON items FROM guard;"
+                                "GRANT SELECT (id, payload) ON items TO guard")
+        settings = {"where": "kind = 'a'"}
+        database.execute(refuse(check, "where", "permission denied", **settings))
+        assert_in_order(check(keyspace(**settings)))
+
+    def test_missing_usage_of_the_schema_is_mended_by_the_remedy(self, check, database):
+        database.execute('CREATE SCHEMA "Shop"; REVOKE ALL ON SCHEMA "Shop" FROM guard;'
+                         'CREATE TABLE "Shop".items (id int PRIMARY KEY, payload text NOT NULL)')
+        settings = {"table": '"Shop".items'}
+        remedy = refuse(check, "may not use the schema", **settings)
+        assert remedy == 'GRANT USAGE ON SCHEMA "Shop" TO guard;'
+        database.execute(remedy)
+        assert_in_order(check(keyspace(**settings)))
+
+    def test_delete_is_not_missed_without_a_control_port(self, check, database):
+        database.execute(GOOD + "REVOKE DELETE ON items FROM guard")
+        refuse(check, "may not delete", level="warning")
+        assert_in_order(check(keyspace(), control=None))
+
+    def test_row_security_that_hides_rows_is_mended_by_the_remedy(self, check, database):
+        database.execute(GOOD + "ALTER TABLE items ENABLE ROW LEVEL SECURITY;"
+                                "CREATE POLICY few ON items USING (id > 5)")
+        remedy = refuse(check, "row-level security", "reject")
+        database.execute(remedy)
+        assert_in_order(check(keyspace()))
+        database.execute("CREATE POLICY strict ON items AS RESTRICTIVE USING (id > 5)")
+        refuse(check, "row-level security")
+
+    def test_row_security_does_not_matter_to_who_bypasses_it(self, check, database):
+        database.execute(GOOD + "ALTER TABLE items ENABLE ROW LEVEL SECURITY;")
+        url = database.url.replace("guard@", "postgres@")
+        assert_in_order(check(keyspace(), database=url))
+
+
+class TestServer:
+    def test_limit_of_the_role_is_mended_by_the_remedy(self, check, database):
+        database.execute(GOOD + "DROP ROLE IF EXISTS narrow; CREATE ROLE narrow LOGIN "
+                                "CONNECTION LIMIT 3; GRANT SELECT, DELETE ON items TO narrow")
+        url = database.url.replace("guard@", "narrow@")
+        try:
+            text, remedy = check(keyspace(), database=url).one("error")
+            assert "3 connections" in text and "needs 6" in text
+            database.execute(remedy)
+            assert_in_order(check(keyspace(), database=url))
+        finally:
+            database.execute("DROP OWNED BY narrow; DROP ROLE narrow")
+
+    def test_limit_of_the_database_is_mended_by_the_remedy(self, check, database):
+        database.execute(GOOD + f'ALTER DATABASE "{database.name}" CONNECTION LIMIT 5')
+        text, remedy = check(keyspace()).one("error")
+        assert "5 connections" in text and "load_connections: 4" in text
+        database.execute(remedy)
+        assert_in_order(check(keyspace()))
+
+    def test_more_connections_than_the_server_has_are_refused(self, check, database):
+        database.execute(GOOD)
+        text, remedy = check(keyspace(), load_connections=60).one("error")
+        assert "max_connections" in text
+        assert remedy == "ALTER SYSTEM SET max_connections = 65;"
+
+    def test_one_that_is_down_is_an_error(self, check):
+        url = f"postgresql://guard:secret@127.0.0.1:{servers.free_port()}/shop"
+        report = check(keyspace(), database=url)
+        text, _ = report.one("error")
+        assert "no connection" in text and "secret" not in report.text
+        assert "/shop" in report.findings[0][0]
+
+    def test_missing_database_and_unknown_role_are_errors_with_the_servers_words(
+            self, check, database):
+        report = check(keyspace(), database=database.url + "_not")
+        assert "does not exist" in report.one("error")[0]
+        report = check(keyspace(), database=database.url.replace("guard@", "nobody:secret@"))
+        assert 'role "nobody" does not exist' in report.one("error")[0]
+        assert "secret" not in report.text
+
+    def test_password_in_a_broken_connection_string_is_not_repeated(self, check):
+        for broken in ("postgresql://guard:secret@[::1/shop", "password=secret secret2 host=x",
+                       "postgresql://guard:secret@127.0.0.1:5432/shop?what=secret3"):
+            report = check(keyspace(), database=broken)
+            assert report.status == 1 and "secret" not in report.text, report.text
+
+    def test_locked_table_does_not_hang_the_check(self, check, database):
+        database.execute(GOOD)
+        other = database.connect()
+        other.cursor().execute("LOCK TABLE items")
+        report = check(keyspace())
+        other.rollback()
+        other.close()
+        assert "timeout" in report.text and report.status == 1, report.text
+
+    def test_silent_server_does_not_hang_the_check(self, check, database, postgres_server):
+        postgres_server.pause()
+        try:
+            report = check(keyspace())
+        finally:
+            postgres_server.resume()
+        assert report.levels() == ["error"] and report.findings[0][0].startswith("database")
+
+
+class TestCache:
+    def test_one_that_is_down_is_an_error(self, check, database):
+        database.execute(GOOD)
+        port = servers.free_port()
+        report = check(keyspace(), cache=f"redis://:secret@127.0.0.1:{port}/0")
+        text, _ = report.one("error")
+        assert "no connection" in text and f"127.0.0.1:{port}" in report.findings[0][0]
+        assert "secret" not in report.text
+
+    def test_wrong_and_missing_passwords_are_errors(self, check, database, cache):
+        database.execute(GOOD)
+        url = cache.url.replace("//", "//:wrong-secret@")
+        cache.client().config_set("requirepass", "right")
+        try:
+            wrong, missing = check(keyspace(), cache=url), check(keyspace())
+        finally:
+            cache.client(password="right").config_set("requirepass", "")
+        assert "password" in wrong.one("error")[0] and "wrong-secret" not in wrong.text
+        assert "NOAUTH" in missing.one("error")[0] or "password" in missing.one("error")[0]
+
+    def test_database_number_that_it_does_not_have_is_an_error(self, check, database, cache):
+        database.execute(GOOD)
+        text, _ = check(keyspace(), cache=cache.url.replace("/0", "/99")).one("error")
+        assert "99" in text or "out of range" in text
+
+    def test_one_that_is_not_redis_is_an_error(self, check, database, postgres_server):
+        database.execute(GOOD)
+        report = check(keyspace(), cache=f"redis://127.0.0.1:{postgres_server.port}/0")
+        assert report.levels() == ["error"] and report.findings[0][0].startswith("cache")
+
+    def test_full_memory_that_refuses_writes_is_a_warning_with_its_remedy(
+            self, check, database, cache):
+        database.execute(GOOD)
+        cache.client().config_set("maxmemory", "100mb")
+        try:
+            text, remedy = check(keyspace()).one("warning")
+            assert "noeviction" in text
+            assert cache.client().execute_command(*remedy.split()) in (b"OK", "OK", True)
+            assert_in_order(check(keyspace()))
+        finally:
+            cache.client().config_set("maxmemory-policy", "noeviction")
+            cache.client().config_set("maxmemory", "0")
+
+
+class TestFile:
+    def test_errors_of_the_file_come_first(self, check):
+        report = check(keyspace(key="no placeholder"))
+        assert report.status == 1 and report.last.startswith("1 error, ")
+        assert "were not asked" in report.text
+
+    def test_missing_file_is_an_error(self, tmp_path):
+        process = run_check(tmp_path / "none.yaml")
+        assert process.returncode == 1 and "none.yaml" in process.stdout
+
+    @pytest.mark.parametrize("settings", [{"sync": "replication"}, {"sync": None}])
+    def test_replication_is_refused_even_when_the_database_is_down(self, check, settings):
+        url = f"postgresql://guard@127.0.0.1:{servers.free_port()}/shop"
+        report = check(keyspace(), database=url, **settings)
+        assert report.levels() == ["error", "error"]
+        assert report.findings[0][2] == ("sync: replication is not available in this version; "
+                                         "use poll or none")
