@@ -40,6 +40,30 @@ void resp_arguments_push(struct resp_arguments *arguments, const char *at, size_
     arguments->at[arguments->count++] = (struct span){at, length};
 }
 
+enum resp_status resp_read_long_number(const char **at, const char *end, int64_t *number)
+{
+    const char *first = *at;
+    bool negative = first < end && *first == '-';
+    first += negative;
+    const char *digit = first, *limit = end - first > 18 ? first + 18 : end;
+    int64_t value = 0;
+    for (; digit < limit && (unsigned char)(*digit - '0') <= 9; digit++) {
+        value = value * 10 + (*digit - '0');
+    }
+    if (digit == end) {
+        return RESP_MORE;
+    }
+    if (*digit != '\r' || digit == first || (*first == '0' && (negative || digit - first > 1))) {
+        return RESP_BAD;
+    }
+    if (digit + 1 == end) {
+        return RESP_MORE;
+    }
+    *number = negative ? -value : value;
+    *at = digit + 2;
+    return digit[1] == '\n' ? RESP_DONE : RESP_BAD;
+}
+
 static size_t have(const struct reader *reader)
 {
     return (size_t)(reader->end - reader->start);
