@@ -54,14 +54,16 @@ def cache(redis_server):
 @pytest.fixture
 def start_guard(database, cache):
     """start_guard(keyspace, ..., setting=value) starts a guard over `database` and `cache`. Each
-    keyspace is a dict; ready=False does not wait until it guards."""
+    keyspace is a dict. It waits until all of them guard; with ready=False for the control port
+    alone, with ready=None for nothing."""
     started = []
 
     def start(*keyspaces, ready=True, **settings):
         guard = servers.Nestguard({"cache": cache.url, "database": database.url,
                                    "keyspaces": list(keyspaces), **settings})
         started.append(guard)
-        return guard.start() if ready else guard.start_unready()
+        {True: guard.start, False: guard.start_unready, None: guard.launch}[ready]()
+        return guard
 
     yield start
     finish_all(started)

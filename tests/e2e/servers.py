@@ -8,6 +8,7 @@ A server dies with the test program in every case: stop() in the ordinary one, a
 is interrupted, and the kernel's parent-death signal (setpriv) when pytest itself is killed.
 """
 import atexit
+import contextlib
 import json
 import os
 import pathlib
@@ -17,6 +18,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import urllib.parse
 
 import psycopg2
 import redis
@@ -105,7 +107,8 @@ class Server:
 
     def start(self):
         self.launch()
-        wait_until(self._is_ready_or_dead, PATIENCE, lambda: f"{self.name} to be ready\n{self.log()}")
+        wait_until(self._is_ready_or_dead, PATIENCE,
+                   lambda: f"{self.name} to be ready\n{self.log()}")
         return self
 
     def _is_ready_or_dead(self):
@@ -279,6 +282,17 @@ class Database:
         connection.autocommit = False
         return connection
 
+    @contextlib.contextmanager
+    def locked(self, table="items"):
+        """While it lasts, whoever reads the table waits."""
+        connection = self.connect()
+        try:
+            connection.cursor().execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+            yield
+        finally:
+            connection.rollback()
+            connection.close()
+
     def _cursor(self):
         if self.connection is None or self.connection.closed:
             self.connection = self.server.connect(self.name)
@@ -288,9 +302,11 @@ class Database:
         try:
             cursor = self._cursor()
             cursor.execute(sql, values)
-        except (psycopg2.OperationalError, psycopg2.InterfaceError):
-            self.connection = None  # the server was restarted under it: the caller may ask again
-            raise
+        except psycopg2.OperationalError:
+            if not self.connection or not self.connection.closed:
+                raise
+            cursor = self._cursor()  # the server was restarted since the last statement
+            cursor.execute(sql, values)
         return cursor
 
     def query(self, sql, values=None):
@@ -335,10 +351,25 @@ class Redis(Server):
     def client(self, **options):
         return redis.Redis(port=self.port, **options)
 
+    def wait_for_key(self, key):
+        """A load is answered before its value has reached the cache."""
+        wait_until(lambda: self.client().exists(key), PATIENCE, f"{key} in the cache")
+
     def calls(self, command):
         """How often the command reached this server, as it counted itself."""
         stats = self.client().info("commandstats")
         return stats.get("cmdstat_" + command, {}).get("calls", 0)
+
+
+def run_nestguard(*arguments, **environment):
+    """Runs the program to its end: (exit status, what it said on both channels)."""
+    done = subprocess.run([NESTGUARD, *map(str, arguments)], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+                          timeout=4 * PATIENCE, check=False,
+                          env={**os.environ, **SANITIZERS, **environment})
+    found = [mark for mark in REPORTS if mark in done.stdout]
+    assert not found, done.stdout
+    return done.returncode, done.stdout
 
 
 class Nestguard(Server):
@@ -349,18 +380,22 @@ class Nestguard(Server):
         super().__init__()
         self.control_port = free_port()
         self.file = self.directory / "nestguard.yaml"
+        self.http = requests.Session()
         self.environment.update(SANITIZERS)
         self.token = config.get("control_token") if isinstance(config, dict) else None
         self.password = config.get("password") if isinstance(config, dict) else None
         self.configure(config)
 
     def configure(self, config):
-        """Writes the file; a guard that runs takes it at its next SIGHUP or start."""
+        """Writes the file; a guard that runs takes it at its next SIGHUP or start. A setting that
+        is None is left out."""
         if isinstance(config, dict):
             # JSON is YAML, and quotes what needs quoting.
-            config = json.dumps({
+            settings = {
                 "listen": [f"127.0.0.1:{self.port}"], "control": f"127.0.0.1:{self.control_port}",
-                "workers": 2, "sync": "none", **config}, indent=2, ensure_ascii=False)
+                "workers": 2, "sync": "none", **config}
+            settings = {name: value for name, value in settings.items() if value is not None}
+            config = json.dumps(settings, indent=2, ensure_ascii=False)
         self.file.write_text(config)
 
     def command(self):
@@ -388,14 +423,30 @@ class Nestguard(Server):
         if self.token:
             headers.setdefault("Authorization", f"Bearer {self.token}")
         try:
-            return requests.request(method, f"http://127.0.0.1:{self.control_port}{path}",
-                                    headers=headers, timeout=PATIENCE, **options)
+            return self.http.request(method, f"http://127.0.0.1:{self.control_port}{path}",
+                                     headers=headers, timeout=PATIENCE, **options)
         except requests.ConnectionError:
             if method == "GET" and path in ("/healthz", "/readyz"):
                 response = requests.Response()
                 response.status_code = 0  # not there yet: whoever waits for it asks again
                 return response
             raise
+
+    def key_path(self, key):
+        return "/v1/keys/" + urllib.parse.quote(key, safe="")
+
+    def explain(self, key):
+        """What the guard thinks of a key."""
+        return self.control("GET", self.key_path(key)).json()
+
+    def rebuild(self):
+        """A new generation; waits until it serves."""
+        number = self.control("POST", "/v1/rebuild").json()["generation"]
+        wait_until(lambda: self.generation() >= number, PATIENCE, f"generation {number}")
+
+    def generation(self):
+        """The number of the generation that serves, 0 while there is none."""
+        return (self.status()["generation"] or {"number": 0})["number"]
 
     def status(self):
         return self.control("GET", "/v1/status").json()
@@ -437,6 +488,10 @@ class Nestguard(Server):
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
         raise AssertionError("no VmRSS")
+
+    def total(self, name):
+        """A metric summed over its labels."""
+        return sum(value for line, value in self.metrics().items() if line.split("{")[0] == name)
 
     def fail_on_reports(self):
         text = self.log_path.read_text(errors="replace") if self.log_path.exists() else ""

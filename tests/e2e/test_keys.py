@@ -1,0 +1,145 @@
+"""Keys of every type and spelling find their rows; whatever else looks like one is absent."""
+import pytest
+
+from servers import PATIENCE
+from waiting import wait_until
+
+TYPES = {
+    "bigint": ["0", "-1", "9223372036854775807", "-9223372036854775808"],
+    "uuid": ["5b30857f-0bfa-48b5-ac0b-5c64e28078d1", "00000000-0000-0000-0000-000000000000"],
+    "text": ["plain", "with blank", "ünï-cödé ☃ 漢字", "tab\tnew\nline", "back\\slash \\N \\. {x}",
+             "a:b:c", "'quoted\" $1", "%s %n", "x" * 2000, ""],
+    "bytea": [r"\x", r"\x00ff0a0d", r"\x5c5c"],
+    "timestamptz": ["2026-11-20 10:00:00.123456+00", "1999-12-31 23:59:59+00", "infinity"],
+    "numeric": ["1.50", "1e3", "-0.001"],
+    "boolean": ["true", "false"],
+}
+
+
+def table_of(database, column_type, values):
+    """A table with one row for each value, and the keys as PostgreSQL prints them."""
+    database.execute(f"CREATE TABLE things (k {column_type} PRIMARY KEY, v text)")
+    for value in values:
+        database.execute("INSERT INTO things VALUES (%s, %s)", (value, "of " + value))
+    return {text: v for text, v in database.query("SELECT k::text, v FROM things")}
+
+
+THINGS = {"name": "things", "key": "thing:{k}", "table": "things", "value": "v"}
+
+
+@pytest.mark.parametrize("column_type", TYPES)
+def test_each_key_type_is_found_by_its_text(start_guard, database, cache, column_type):
+    rows = table_of(database, column_type, TYPES[column_type])
+    if column_type == "boolean":  # COPY prints t and f where a cast says true and false
+        rows = {text[0]: v for text, v in rows.items()}
+    guard = start_guard(THINGS)
+    client = guard.redis()
+    for text, v in rows.items():
+        assert client.get(f"thing:{text}") == v.encode(), repr(text)
+    wait_until(lambda: cache.client().dbsize() == len(rows), PATIENCE, "all of them cached")
+    assert client.mget([f"thing:{text}" for text in rows]) == [v.encode() for v in rows.values()]
+    assert guard.keyspace("things")["rows"] == len(rows)
+    assert database.count_loads() == len(rows)
+
+
+# Texts that PostgreSQL would read as the value of some row, but never prints for it, and texts
+# that it cannot read as a value at all.
+OTHER_SPELLINGS = {
+    "bigint": ["00", "+0", " 0", "0 ", "0x0", "1e2", "", "abc", "9223372036854775808",
+               "99999999999999999999999999"],
+    "uuid": ["5B30857F-0BFA-48B5-AC0B-5C64E28078D1", "5b30857f0bfa48b5ac0b5c64e28078d1",
+             "{5b30857f-0bfa-48b5-ac0b-5c64e28078d1}", "not-a-uuid", ""],
+    "text": ["PLAIN", "plain ", "a:b", b"nul\0byte", b"\xff\xfe invalid utf-8"],
+    "timestamptz": ["2026-11-20 11:00:00.123456+01", "2026-11-20T10:00:00.123456Z", "yesterday",
+                    ""],
+    "bytea": [r"\X00FF0A0D", "\\000", "zz", "\\x0"],
+}
+
+
+@pytest.mark.parametrize("enforce", [True, False])
+@pytest.mark.parametrize("column_type", OTHER_SPELLINGS)
+def test_another_spelling_of_a_value_is_absent(start_guard, database, cache, column_type, enforce):
+    """With enforcement off each of them gets as far as the database, and must not come back from
+    there as a row, as an error, or as a new key in the cache."""
+    table_of(database, column_type, TYPES[column_type])
+    guard = start_guard({**THINGS, "enforce": enforce})
+    client = guard.redis()
+    for text in OTHER_SPELLINGS[column_type]:
+        key = b"thing:" + (text if isinstance(text, bytes) else text.encode())
+        assert client.get(key) is None, repr(text)
+        assert client.exists(key) == 0, repr(text)
+    assert cache.client().dbsize() == 0
+    assert guard.redis().ping()
+
+
+@pytest.fixture
+def orders(database):
+    database.execute("""
+        CREATE TABLE orders (customer text, number int, v text, PRIMARY KEY (customer, number));
+        INSERT INTO orders VALUES ('ann', 1, 'ann one'), ('ann', 2, 'ann two'),
+            ('bob', 1, 'bob one'), ('a:b', 3, 'colon'), ('', 4, 'nobody')""")
+    return {"name": "orders", "key": "order:{customer}:{number}", "table": "orders", "value": "v"}
+
+
+def test_composite_keys_find_their_rows(start_guard, database, orders):
+    guard = start_guard(orders)
+    rows = {"order:ann:1": b"ann one", "order:ann:2": b"ann two", "order:bob:1": b"bob one",
+            "order:a:b:3": b"colon", "order::4": b"nobody"}
+    client = guard.redis()
+    assert client.mget(list(rows)) == list(rows.values())
+    for key in ["order:bob:2", "order:ann", "order:ann:", "order:ann:1:", "order:a:b:c:3",
+                "order::", "order:ann:01"]:
+        assert client.get(key) is None, key
+    assert database.count_loads() >= len(rows)
+
+
+def test_a_key_that_splits_in_several_ways_finds_the_row_of_any(start_guard, database):
+    database.execute("""
+        CREATE TABLE pairs (a text, b text, v text, PRIMARY KEY (a, b));
+        INSERT INTO pairs VALUES ('x:y', 'z', 'left'), ('p', 'q:r', 'right')""")
+    guard = start_guard({"name": "pairs", "key": "pair:{a}:{b}", "table": "pairs", "value": "v"})
+    client = guard.redis()
+    assert client.get("pair:x:y:z") == b"left"
+    assert client.get("pair:p:q:r") == b"right"
+    assert client.get("pair:x:y") is None
+
+
+def test_the_order_of_a_template_is_its_own(start_guard, orders):
+    guard = start_guard({**orders, "key": "{number}/of/{customer}"})
+    assert guard.redis().get("2/of/ann") == b"ann two"
+    assert guard.redis().get("ann/of/2") is None
+
+
+def test_a_row_without_a_whole_key_is_no_row(start_guard, database):
+    database.execute("""
+        CREATE TABLE things (id int PRIMARY KEY, k text UNIQUE, v text);
+        INSERT INTO things VALUES (1, NULL, 'no key'), (2, 'two', 'second')""")
+    guard = start_guard(THINGS)
+    assert guard.redis().mget("thing:", "thing:two", "thing:NULL", r"thing:\N") == [
+        None, b"second", None, None]
+    assert guard.keyspace("things")["rows"] == 1
+
+
+def test_quoted_and_non_ascii_identifiers(start_guard, database):
+    database.execute("""
+        CREATE SCHEMA "My ""Own"" Schema";
+        CREATE TABLE "My ""Own"" Schema"."Größe, Übersicht" ("Item Id" text, "é'1" int, "select" text,
+                                                         PRIMARY KEY ("Item Id", "é'1"));
+        INSERT INTO "My ""Own"" Schema"."Größe, Übersicht" VALUES ('Ä', 1, 'ok')""")
+    guard = start_guard({
+        "name": "größe", "key": "größe:{Item Id}:{é'1}", "value": "select",
+        "table": '"My ""Own"" Schema"."Größe, Übersicht"'})
+    assert guard.redis().get("größe:Ä:1") == b"ok"
+    assert guard.redis().get("größe:Ä:2") is None
+    assert guard.keyspace("größe")["rows"] == 1
+
+
+def test_unquoted_names_are_folded_as_sql_folds_them(start_guard, items):
+    guard = start_guard(items(table="Public.ITEMS"))
+    assert guard.redis().get("item:1") == b"payload 1"
+
+
+def test_braces_in_a_template_stand_for_themselves_when_doubled(start_guard, items):
+    guard = start_guard(items(key="{{item}}:{id}"))
+    assert guard.redis().get("{item}:1") == b"payload 1"
+    assert guard.redis().get("{item}:101") is None

@@ -1,0 +1,164 @@
+"""Loads: shared by those who wait for the same key, bounded in number and time, remembered when
+they find nothing."""
+import concurrent.futures
+import time
+
+import pytest
+import redis
+
+from servers import PATIENCE
+from waiting import wait_until
+
+FIRST_ABSENT = 10_001
+
+
+@pytest.fixture
+def threads():
+    with concurrent.futures.ThreadPoolExecutor(60) as pool:
+        yield pool
+
+
+def get(guard, key):
+    client = guard.redis()
+    try:
+        return client.get(key)
+    except redis.ResponseError as error:
+        return error
+    finally:
+        client.close()
+
+
+def wait_for_misses(guard, count):
+    wait_until(lambda: guard.counter("nestguard_cache_misses_total") >= count, PATIENCE,
+               f"{count} lookups under way")
+
+
+def test_one_query_serves_all_who_wait_for_a_key(start_guard, database, items, threads):
+    guard = start_guard(items(), load_timeout="60s")
+    with database.locked():
+        waiting = [threads.submit(get, guard, "item:5") for _ in range(50)]
+        wait_for_misses(guard, 50)
+    assert [future.result(PATIENCE) for future in waiting] == [b"payload 5"] * 50
+    assert database.count_loads() == 1
+
+
+def test_an_mget_that_repeats_a_key_loads_it_once(start_guard, database, items):
+    guard = start_guard(items())
+    assert guard.redis().mget(["item:5"] * 40) == [b"payload 5"] * 40
+    assert database.count_loads() == 1
+
+
+def test_past_the_budget_a_load_fails_fast(start_guard, database, items, threads):
+    guard = start_guard(items(), load_budget=3, load_timeout="60s")
+    with database.locked():
+        waiting = [threads.submit(get, guard, f"item:{n}") for n in (1, 2, 3)]
+        wait_for_misses(guard, 3)
+        with pytest.raises(redis.ResponseError, match="^NESTGUARD busy"):
+            guard.redis().get("item:4")
+        assert guard.redis().get("item:9999") is None, "a reject needs no budget"
+        joined = threads.submit(get, guard, "item:2")
+        wait_for_misses(guard, 5)
+    assert [future.result(PATIENCE) for future in waiting] == [
+        b"payload 1", b"payload 2", b"payload 3"]
+    assert joined.result(PATIENCE) == b"payload 2", "who shares a load takes none of the budget"
+    assert guard.redis().get("item:4") == b"payload 4"
+
+
+def test_a_load_that_takes_too_long_ends_with_an_error(start_guard, database, items):
+    guard = start_guard(items(), load_timeout="300ms")
+    with database.locked():
+        begin = time.monotonic()
+        with pytest.raises(redis.ResponseError, match="^NESTGUARD timeout"):
+            guard.redis().get("item:5")
+        assert time.monotonic() - begin < 10
+    wait_until(lambda: get(guard, "item:5") == b"payload 5", PATIENCE, "the table's unlocking")
+
+
+def test_a_slow_load_holds_up_no_other_client(start_guard, database, items, threads):
+    database.execute("CREATE TABLE quick (id int PRIMARY KEY, v text)")
+    database.execute("INSERT INTO quick VALUES (1, 'at once')")
+    guard = start_guard(items(), {"name": "quick", "key": "quick:{id}", "table": "quick",
+                                  "value": "v"}, load_timeout="60s", load_connections=2)
+    with database.locked():
+        slow = threads.submit(get, guard, "item:5")
+        wait_for_misses(guard, 1)
+        assert guard.redis().get("quick:1") == b"at once"
+        assert guard.redis().get("quick:2") is None
+    assert slow.result(PATIENCE) == b"payload 5"
+
+
+def test_a_false_positive_reaches_the_database_once(start_guard, database, items):
+    guard = start_guard(items(false_positive_rate=0.03))
+    keys = [f"item:{n}" for n in range(FIRST_ABSENT, FIRST_ABSENT + 5000)]
+    client = guard.redis()
+    assert client.mget(keys) == [None] * 5000
+    loads = database.count_loads()
+    assert 0 < loads <= 3 * 0.03 * 5000, "a rate of 0.03 gives some, and not more than it may"
+    assert client.mget(keys) == [None] * 5000
+    assert [client.get(key) for key in keys[:200]] == [None] * 200
+    assert database.count_loads() == loads
+
+
+def false_positives(guard, keys, count):
+    found = []
+    for key in keys:
+        if guard.explain(key)["verdict"] == "possible":
+            found.append(key)
+        if len(found) == count:
+            break
+    return found
+
+
+def test_a_remembered_false_positive_is_forgotten_when_a_row_comes(start_guard, database, items):
+    """By the control port's word, and by a new generation."""
+    guard = start_guard(items(false_positive_rate=0.03))
+    keys = [f"item:{n}" for n in range(FIRST_ABSENT, FIRST_ABSENT + 3000)]
+    client = guard.redis()
+    admitted, rebuilt = false_positives(guard, keys, 2)
+    assert client.mget(admitted, rebuilt) == [None, None]
+    for key in (admitted, rebuilt):
+        database.execute("INSERT INTO items VALUES (%s, 'late')", (key.removeprefix("item:"),))
+    assert guard.control("PUT", guard.key_path(admitted)).status_code in (201, 204)
+    assert client.get(admitted) == b"late"
+    guard.rebuild()
+    assert client.mget(admitted, rebuilt) == [b"late", b"late"]
+
+
+def test_a_table_that_cannot_be_read_gives_an_error_not_a_nil(start_guard, database, items):
+    guard = start_guard(items())
+    database.execute("REVOKE SELECT ON items FROM guard")
+    with pytest.raises(redis.ResponseError, match="^NESTGUARD "):
+        guard.redis().get("item:5")
+    assert guard.redis().get("item:9999") is None
+    database.execute("GRANT SELECT ON items TO guard")
+    assert guard.redis().get("item:5") == b"payload 5"
+
+
+def test_before_a_generation_is_there_lookups_pass_within_the_budget(
+        start_guard, database, cache, items):
+    """The builder waits for the table, which the lookups of another table must not notice."""
+    database.execute("CREATE TABLE quick (id int PRIMARY KEY, v text)")
+    database.execute("INSERT INTO quick VALUES (1, 'at once')")
+    quick = {"name": "quick", "key": "quick:{id}", "table": "quick", "value": "v"}
+    with database.locked():
+        guard = start_guard(items(), quick, ready=False)
+        assert guard.control("GET", "/readyz").status_code == 503
+        assert guard.keyspace("quick")["state"] == "loading"
+        assert guard.redis().get("quick:1") == b"at once"
+        assert guard.redis().get("quick:2") is None
+        assert database.count_loads("quick") == 2
+        assert guard.counter("nestguard_rejected_total", "quick") == 0
+    guard.wait_guarding()
+    assert guard.redis().get("quick:3") is None
+    assert guard.counter("nestguard_rejected_total", "quick") == 1
+
+
+def test_polling_renews_the_filter_and_lookups_do_not_notice(start_guard, database, items):
+    guard = start_guard(items(), sync="poll", poll_interval="500ms")
+    client = guard.redis()
+    assert client.get("item:300") is None
+    database.execute("INSERT INTO items VALUES (300, 'polled')")
+    wait_until(lambda: client.get("item:300") == b"polled", PATIENCE, "the new row")
+    first = guard.generation()
+    while guard.generation() < first + 3:
+        assert client.mget("item:1", "item:300", "item:301") == [b"payload 1", b"polled", None]
