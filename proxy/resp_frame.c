@@ -77,36 +77,33 @@ static enum resp_status open_aggregate(const char **at, const char *end, char ma
     return __builtin_add_overflow(*open, values, open) ? RESP_BAD : RESP_DONE;
 }
 
+enum shape { UNKNOWN, LINE, BLOB, AGGREGATE, NIL, BOOLEAN };
+
+static const unsigned char shapes[256] = {
+    ['+'] = LINE,      ['-'] = LINE,      [':'] = LINE,      [','] = LINE,      ['('] = LINE,
+    ['$'] = BLOB,      ['!'] = BLOB,      ['='] = BLOB,      ['*'] = AGGREGATE, ['%'] = AGGREGATE,
+    ['~'] = AGGREGATE, ['>'] = AGGREGATE, ['|'] = AGGREGATE, ['_'] = NIL,       ['#'] = BOOLEAN,
+};
+
 /* Skips one value, of an aggregate only the header, and counts in *open what it still needs. */
 static inline enum resp_status skip_value(const char **at, const char *end, int64_t *open)
 {
     char marker = *(*at)++;
-    switch (marker) {
-    case '$':
-        return skip_blob(at, end, true);
-    case '!':
-    case '=':
-        return skip_blob(at, end, false);
-    case '*':
-    case '%':
-    case '~':
-    case '>':
-    case '|':
-        return open_aggregate(at, end, marker, open);
-    case '+':
-    case '-':
-    case ':':
-    case ',':
-    case '(':
+    switch ((enum shape)shapes[(unsigned char)marker]) {
+    case LINE:
         return skip_line(at, end);
-    case '_':
+    case BLOB:
+        return skip_blob(at, end, marker == '$');
+    case AGGREGATE:
+        return open_aggregate(at, end, marker, open);
+    case NIL:
         return skip_exactly(at, end, "\r\n");
-    case '#':
-        return *at < end && **at == 'f' ? skip_exactly(at, end, "f\r\n")
-                                        : skip_exactly(at, end, "t\r\n");
-    default:
-        return RESP_BAD;
+    case BOOLEAN:
+        return skip_exactly(at, end, *at < end && **at == 'f' ? "f\r\n" : "t\r\n");
+    case UNKNOWN:
+        break;
     }
+    return RESP_BAD;
 }
 
 enum resp_status resp_frame_reply(struct resp_frame *frame, const char *input, size_t length,
