@@ -1,0 +1,58 @@
+#include "known_absent.h"
+
+#include "memory.h"
+
+#include <stdlib.h>
+
+struct node {
+    struct keymap_node map;
+    char key[];
+};
+
+void known_absent_init(struct known_absent *known, size_t limit)
+{
+    keymap_init(&known->map);
+    known->limit = limit;
+}
+
+static void drop(struct known_absent *known, struct keymap_node *node)
+{
+    keymap_remove(&known->map, node);
+    free(keymap_entry(node, struct node, map));
+}
+
+void known_absent_clear(struct known_absent *known)
+{
+    while (known->map.oldest)
+        drop(known, known->map.oldest);
+}
+
+void known_absent_finish(struct known_absent *known)
+{
+    known_absent_clear(known);
+    keymap_finish(&known->map);
+}
+
+void known_absent_add(struct known_absent *known, struct span key)
+{
+    if (!known->limit || keymap_find(&known->map, key))
+        return;
+    if (known->map.count >= known->limit)
+        drop(known, known->map.oldest);
+    struct node *node = xmalloc(sizeof *node + key.length);
+    memcpy(node->key, key.at, key.length);
+    node->map.key = (struct span){node->key, key.length};
+    keymap_insert(&known->map, &node->map);
+}
+
+void known_absent_forget(struct known_absent *known, struct span key)
+{
+    struct keymap_node *node = keymap_find(&known->map, key);
+    if (node)
+        drop(known, node);
+}
+
+bool known_absent_has(const struct known_absent *known, struct span key)
+{
+    return keymap_find(&known->map, key) != NULL;
+}

@@ -1,0 +1,55 @@
+/* The keeper's loads: one query for everybody who waits for a key, the fill behind it, and what is
+ * remembered.
+ *
+ *   request ─▶ known absent? ─▶ in flight? join ─▶ budget ─▶ query ─▶ answers ─▶ fill ─▶ done
+ *
+ * The races that caches die of are decided here, by the order of events on the keeper's thread:
+ *
+ * - loads_changed(key) means that the key's row, or what is said of it, has changed. A load that
+ * was on its way then is stale: its answer still serves those who had asked before, but nothing of
+ * it is kept: no fill, no remembered absence.
+ * - Whoever joins a query that is on its way may have seen a commit that the query does not see. A
+ * row that it finds is good for them unless it is stale. But "no row" is not: they are told so only
+ * by a query that began after they had asked.
+ * - A remembered absence belongs to the generation under which its query began: a row that the next
+ * snapshot holds must not be denied.
+ */
+#ifndef NESTGUARD_LOADS_H
+#define NESTGUARD_LOADS_H
+
+#include "counters.h"
+#include "redis.h"
+#include "requests.h"
+#include "rows.h"
+#include "view.h"
+#include <uv.h>
+
+struct loads;
+
+struct loads_options {
+    const struct rows *rows;
+    struct redis *redis;
+    struct load_counters *counters; /* one for each keyspace */
+    size_t max_known_absent;
+};
+
+struct loads *loads_create(const struct loads_options *options, const struct view *view);
+void loads_destroy(
+    struct loads *loads); /* when pool and redis have ended, so that nothing is in flight */
+
+/* The view that holds from now on; its generation's change forgets the remembered absences. */
+void loads_use_view(struct loads *loads, const struct view *view);
+
+/* Takes the request; it goes back to its sender when it is answered. */
+void loads_submit(struct loads *loads, struct load_request *request);
+
+void loads_changed(struct loads *loads, struct span key);
+
+/* Every 100 ms or so: answers those who have waited for longer than load_timeout. */
+void loads_check_time(struct loads *loads, uint64_t now);
+
+bool loads_in_flight(const struct loads *loads, struct span key);
+bool loads_knows_absent(const struct loads *loads, struct span key);
+size_t loads_count(const struct loads *loads); /* queries on their way */
+
+#endif

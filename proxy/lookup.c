@@ -1,0 +1,369 @@
+#include "lookup.h"
+
+#include "memory.h"
+#include "upstream.h"
+#include "worker.h"
+
+/* ---- answers ---- */
+
+static const struct keyspace *keyspace_of(const struct worker *worker, int keyspace)
+{
+    return &worker->view->config->keyspaces[keyspace];
+}
+
+static bool span_is(struct span span, const char *text)
+{
+    return span.length == strlen(text) && memcmp(span.at, text, span.length) == 0;
+}
+
+static bool starts_with(struct span span, const char *text)
+{
+    size_t length = strlen(text);
+    return span.length >= length && memcmp(span.at, text, length) == 0;
+}
+
+/* A cache that is starting, or cut off from its master, has no answer to give: as good as down. */
+static bool is_cache_failure(struct span reply)
+{
+    return starts_with(reply, "-LOADING") || starts_with(reply, "-MASTERDOWN") ||
+           starts_with(reply, "-CLUSTERDOWN") || starts_with(reply, "-BUSY ");
+}
+
+/* What a lookup of an absent key gets; `plain` is the command's own answer for a missing key. */
+static void write_absent(struct buffer *out, const struct keyspace *keyspace, const char *plain,
+                         bool takes_value)
+{
+    if (keyspace->on_absent == ABSENT_ERROR)
+        resp_write_error(out, "NESTGUARD absent: no row of keyspace %s has this key",
+                         keyspace->name);
+    else if (keyspace->on_absent == ABSENT_VALUE && takes_value)
+        resp_write_bulk(out, keyspace->absent_value, strlen(keyspace->absent_value));
+    else
+        buffer_append(out, plain, strlen(plain));
+}
+
+static void write_load_error(struct buffer *out, enum load_outcome outcome)
+{
+    static const char *const texts[] = {
+        [LOAD_BUSY] = "busy: load_budget is used up, try again",
+        [LOAD_TIMEOUT] = "timeout: the database took longer than load_timeout",
+        [LOAD_DOWN] = "database down",
+        [LOAD_REFUSED] = "database error: it refused the load, see the guard's log",
+        [LOAD_AMBIGUOUS] = "ambiguous: the key can be split into columns in too many ways"};
+    resp_write_error(out, "NESTGUARD %s", texts[outcome]);
+}
+
+/* The answer of a GET or of one key of an MGET. */
+static void write_loaded(struct buffer *out, const struct keyspace *keyspace,
+                         enum load_outcome outcome, const struct blob *value)
+{
+    if (outcome == LOAD_ROW)
+        resp_write_bulk(out, blob_span(value).at, blob_span(value).length);
+    else if (outcome == LOAD_ABSENT)
+        write_absent(out, keyspace, "$-1\r\n", true);
+    else
+        write_load_error(out, outcome);
+}
+
+/* ---- asking ---- */
+
+/* Takes the ruling on a key and counts it; true: reject. */
+static bool rejects(struct worker *worker, int keyspace, struct span key, uint64_t hash)
+{
+    struct ruling ruling = guard_decide(worker->view, &worker->overrides, keyspace, key, hash);
+    struct keyspace_counters *counters = &worker->keyspaces[keyspace];
+    counter_add(&counters->lookups, 1);
+    if (ruling.decision == DECISION_REJECT)
+        counter_add(&counters->rejected, 1);
+    else if (ruling.decision == DECISION_SHADOW)
+        counter_add(&counters->would_reject, 1);
+    return ruling.decision == DECISION_REJECT;
+}
+
+static void load(struct lookup *lookup)
+{
+    struct load_request *request = xmalloc(sizeof *request + lookup->key.length);
+    *request = (struct load_request){.message = {.kind = MESSAGE_LOAD},
+                                     .lookup = lookup,
+                                     .keyspace = lookup->keyspace,
+                                     .key_length = lookup->key.length};
+    memcpy(request->key, lookup->key.at, lookup->key.length);
+    lookup->slot->waiting++;
+    worker_ask_keeper(lookup->slot->worker, &request->message);
+}
+
+/* The cache's word on a guarded key: a hit is counted; of a miss, true says that a load is under
+ * way. */
+static bool loads_after(struct lookup *lookup, bool hit)
+{
+    struct worker *worker = lookup->slot->worker;
+    struct keyspace_counters *counters = &worker->keyspaces[lookup->keyspace];
+    counter_add(hit ? &counters->cache_hits : &counters->cache_misses, 1);
+    if (hit || keyspace_of(worker, lookup->keyspace)->on_miss != MISS_LOAD)
+        return false;
+    load(lookup);
+    return true;
+}
+
+/* Without the cache the row itself answers; where the application loads by itself, it must learn of
+ * the failure. */
+static void answer_without_cache(struct lookup *lookup, struct buffer *out, const char *why)
+{
+    struct worker *worker = lookup->slot->worker;
+    counter_add(&worker->keyspaces[lookup->keyspace].cache_failures, 1);
+    if (keyspace_of(worker, lookup->keyspace)->on_miss == MISS_LOAD)
+        load(lookup);
+    else
+        resp_write_error(out, "%s", why);
+}
+
+/* ---- GET ---- */
+
+static void get_failure(struct slot *slot, unsigned index, const char *why)
+{
+    (void)index;
+    answer_without_cache(slot->lookups, slot_output(slot), why);
+}
+
+static void get_reply(struct slot *slot, unsigned index, struct span reply)
+{
+    if (is_cache_failure(reply))
+        get_failure(slot, index, "NESTGUARD cache down");
+    else if (!loads_after(slot->lookups, !span_is(reply, "$-1\r\n")))
+        buffer_append(slot_output(slot), reply.at, reply.length);
+}
+
+static void get_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
+{
+    struct slot *slot = lookup->slot;
+    write_loaded(slot_output(slot), keyspace_of(slot->worker, lookup->keyspace), outcome, value);
+}
+
+static const struct slot_kind get_kind = {
+    .on_cache = get_reply, .on_cache_failure = get_failure, .on_loaded = get_loaded};
+
+static void dispatch_get(struct client *client, const struct request *request)
+{
+    struct slot *slot = slot_open(client, &get_kind);
+    slot_set_lookups(slot, &request->arguments[1], 1, 1);
+    slot->lookups->keyspace = request->keyspace;
+    slot->waiting = 1;
+    dispatch_to_cache(slot, 0, request);
+    slot_answered(slot);
+}
+
+/* ---- MGET ---- */
+
+static void mget_failure(struct slot *slot, unsigned index, const char *why)
+{
+    (void)index;
+    for (size_t i = 0; i < slot->lookup_count; i++) {
+        struct lookup *lookup = &slot->lookups[i];
+        if (lookup->rejected)
+            continue;
+        if (lookup->keyspace != NOT_GUARDED)
+            answer_without_cache(lookup, &lookup->answer, why);
+        else
+            resp_write_error(&lookup->answer, "%s", why);
+    }
+}
+
+static void mget_element(struct lookup *lookup, struct span element)
+{
+    bool loading =
+        lookup->keyspace != NOT_GUARDED && loads_after(lookup, !span_is(element, "$-1\r\n"));
+    if (!loading)
+        buffer_append(&lookup->answer, element.at, element.length);
+}
+
+/* The cache was asked for the keys that are not rejected, in order. */
+static void mget_reply(struct slot *slot, unsigned index, struct span reply)
+{
+    const char *at, *end = reply.at + reply.length;
+    if (reply.at[0] != '*') {
+        char why[128];
+        snprintf(why, sizeof why, "%.*s", (int)(reply.length > 3 ? reply.length - 3 : 0),
+                 reply.at + 1);
+        mget_failure(slot, index, why);
+        return;
+    }
+    resp_array_open(reply, &at);
+    for (size_t i = 0; i < slot->lookup_count; i++)
+        if (!slot->lookups[i].rejected)
+            mget_element(&slot->lookups[i], resp_array_next(&at, end));
+}
+
+static void answer_loaded(struct lookup *lookup, enum load_outcome outcome,
+                          const struct blob *value)
+{
+    write_loaded(&lookup->answer, keyspace_of(lookup->slot->worker, lookup->keyspace), outcome,
+                 value);
+}
+
+static void mget_finish(struct slot *slot)
+{
+    struct buffer *out = slot_output(slot);
+    resp_write_array(out, slot->lookup_count);
+    for (size_t i = 0; i < slot->lookup_count; i++) {
+        struct span answer = buffer_span(&slot->lookups[i].answer);
+        buffer_append(out, answer.at, answer.length);
+    }
+}
+
+static const struct slot_kind mget_kind = {.on_cache = mget_reply,
+                                           .on_cache_failure = mget_failure,
+                                           .on_loaded = answer_loaded,
+                                           .finish = mget_finish};
+
+static void mget_ask(struct slot *slot, size_t passing)
+{
+    struct worker *worker = slot->worker;
+    struct buffer *command = &worker->command;
+    if (!passing)
+        return;
+    buffer_clear(command);
+    resp_write_array(command, passing + 1);
+    resp_write_bulk(command, "MGET", 4);
+    for (size_t i = 0; i < slot->lookup_count; i++)
+        if (!slot->lookups[i].rejected)
+            resp_write_bulk(command, slot->lookups[i].key.at, slot->lookups[i].key.length);
+    upstream_send(slot->client->upstream, slot, 0, buffer_span(command));
+}
+
+/* ---- EXISTS: asked key by key, because the cache gives only a sum ---- */
+
+static void exists_failure(struct slot *slot, unsigned index, const char *why)
+{
+    struct lookup *lookup = &slot->lookups[index];
+    if (lookup->keyspace != NOT_GUARDED)
+        answer_without_cache(lookup, &lookup->answer, why);
+    else
+        resp_write_error(&lookup->answer, "%s", why);
+}
+
+static void exists_reply(struct slot *slot, unsigned index, struct span reply)
+{
+    struct lookup *lookup = &slot->lookups[index];
+    bool guarded = lookup->keyspace != NOT_GUARDED;
+    if (guarded && is_cache_failure(reply))
+        exists_failure(slot, index, "NESTGUARD cache down");
+    else if (!guarded || reply.at[0] != ':' || !loads_after(lookup, !span_is(reply, ":0\r\n")))
+        buffer_append(&lookup->answer, reply.at, reply.length);
+}
+
+static void exists_loaded(struct lookup *lookup, enum load_outcome outcome,
+                          const struct blob *value)
+{
+    (void)value;
+    if (outcome == LOAD_ROW || outcome == LOAD_ABSENT)
+        resp_write_integer(&lookup->answer, outcome == LOAD_ROW);
+    else
+        write_load_error(&lookup->answer, outcome);
+}
+
+/* The sum, or the first error: a count that leaves out a key would be wrong. */
+static void exists_finish(struct slot *slot)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < slot->lookup_count; i++) {
+        struct span answer = buffer_span(&slot->lookups[i].answer);
+        if (answer.at[0] == '-') {
+            buffer_append(slot_output(slot), answer.at, answer.length);
+            return;
+        }
+        sum += span_is(answer, ":1\r\n");
+    }
+    resp_write_integer(slot_output(slot), sum);
+}
+
+static const struct slot_kind exists_kind = {.on_cache = exists_reply,
+                                             .on_cache_failure = exists_failure,
+                                             .on_loaded = exists_loaded,
+                                             .finish = exists_finish};
+
+static void exists_ask(struct slot *slot)
+{
+    struct buffer *command = &slot->worker->command;
+    struct span arguments[2] = {span_of("EXISTS")};
+    for (size_t i = 0; i < slot->lookup_count && slot->client; i++) {
+        if (slot->lookups[i].rejected)
+            continue;
+        arguments[1] = slot->lookups[i].key;
+        buffer_clear(command);
+        resp_write_command(command, arguments, 2);
+        upstream_send(slot->client->upstream, slot, (unsigned)i, buffer_span(command));
+    }
+}
+
+/* ---- dispatch ---- */
+
+static bool any_guarded(const struct worker *worker, const struct request *request)
+{
+    for (size_t i = 1; i < request->count; i++)
+        if (guard_match(worker->view->config, request->arguments[i]) != NOT_GUARDED)
+            return true;
+    return false;
+}
+
+/* Decides on each key of an MGET or EXISTS; returns how many are not rejected. */
+static size_t decide_all(struct slot *slot, bool is_mget)
+{
+    struct worker *worker = slot->worker;
+    size_t passing = 0;
+    for (size_t i = 0; i < slot->lookup_count; i++) {
+        struct lookup *lookup = &slot->lookups[i];
+        lookup->keyspace = guard_match(worker->view->config, lookup->key);
+        if (lookup->keyspace != NOT_GUARDED) {
+            uint64_t hash = guard_prepare(worker->view, lookup->keyspace, lookup->key);
+            lookup->rejected = rejects(worker, lookup->keyspace, lookup->key, hash);
+        }
+        if (lookup->rejected)
+            write_absent(&lookup->answer, keyspace_of(worker, lookup->keyspace),
+                         is_mget ? "$-1\r\n" : ":0\r\n", is_mget);
+        else
+            passing++;
+    }
+    return passing;
+}
+
+static void dispatch_many(struct client *client, const struct request *request)
+{
+    bool is_mget = request->command->kind == COMMAND_MGET;
+    struct slot *slot = slot_open(client, is_mget ? &mget_kind : &exists_kind);
+    slot_set_lookups(slot, &request->arguments[1], request->count - 1, 1);
+    slot->waiting = 1;
+    size_t passing = decide_all(slot, is_mget);
+    if (is_mget)
+        mget_ask(slot, passing);
+    else
+        exists_ask(slot);
+    slot_answered(slot);
+}
+
+static void reject(struct client *client, const struct request *request)
+{
+    bool is_get = request->command->kind == COMMAND_GET;
+    write_absent(client_reply(client), keyspace_of(client->worker, request->keyspace),
+                 is_get ? "$-1\r\n" : request->command->absent, is_get);
+}
+
+bool lookup_dispatch(struct client *client, const struct request *request)
+{
+    enum command_kind kind = request->command->kind;
+    if (kind == COMMAND_MGET || kind == COMMAND_EXISTS) {
+        if (!any_guarded(client->worker, request))
+            return false;
+        dispatch_many(client, request);
+        return true;
+    }
+    if (request->keyspace == NOT_GUARDED)
+        return false;
+    struct span key = request->arguments[request->command->first_key];
+    if (rejects(client->worker, request->keyspace, key, request->hash))
+        reject(client, request);
+    else if (kind == COMMAND_GET)
+        dispatch_get(client, request);
+    else
+        return false;
+    return true;
+}

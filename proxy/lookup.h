@@ -1,0 +1,16 @@
+/* Lookups of guarded keys: the verdict, the cache, and the read-through behind it.
+ *
+ *   decide ─reject─▶ the absent answer
+ *      └─pass─▶ cache ─hit─▶ reply
+ *                  └─nil or failed─▶ keeper: load ─▶ reply
+ */
+#ifndef NESTGUARD_LOOKUP_H
+#define NESTGUARD_LOOKUP_H
+
+#include "dispatch.h"
+
+/* Dispatches a command that looks up guarded keys; false: it looks up none, and can be forwarded as
+ * it is. */
+bool lookup_dispatch(struct client *client, const struct request *request);
+
+#endif

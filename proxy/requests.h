@@ -1,0 +1,55 @@
+/* What a worker asks the keeper for. Each is a message that comes back with its answer. */
+#ifndef NESTGUARD_REQUESTS_H
+#define NESTGUARD_REQUESTS_H
+
+#include "blob.h"
+#include "mailbox.h"
+#include "overrides.h"
+#include <stdbool.h>
+
+enum load_outcome {
+    LOAD_ROW,
+    LOAD_ABSENT,    /* the database has no such row */
+    LOAD_BUSY,      /* load_budget is used up */
+    LOAD_TIMEOUT,
+    LOAD_DOWN,      /* the database cannot be reached */
+    LOAD_REFUSED,   /* the database answered with an error */
+    LOAD_AMBIGUOUS  /* the key can be split into columns in too many ways */
+};
+
+struct lookup; /* the worker's; see slot.h */
+
+struct load_request {
+    struct message message;
+    struct lookup *lookup;
+    struct load_request *next; /* the keeper's list of those who wait for the same key */
+    bool late;                 /* the keeper's: joined when the query was on its way */
+    bool late_and_stale;       /* the keeper's: joined when the row had changed since */
+    int keyspace;
+    enum load_outcome outcome;
+    struct blob *value; /* with LOAD_ROW; a reference that goes back with the request */
+    size_t key_length;
+    char key[];
+};
+
+struct slot;
+
+/* The writer already has the hint in its own copy; the reply to the write waits until this comes back. */
+struct hint_request {
+    struct message message;
+    struct slot *slot;
+    int keyspace;
+    size_t key_length;
+    char key[];
+};
+
+/* The keeper's order to set (or with OVERRIDE_NONE drop) an exact entry. */
+struct override_message {
+    struct message message;
+    struct broadcast *broadcast; /* the keeper's */
+    struct override entry;
+    size_t key_length;
+    char key[];
+};
+
+#endif

@@ -1,0 +1,195 @@
+#include "rows.h"
+
+#include "memory.h"
+
+#include <stdlib.h>
+
+enum { BYTEA_OID = 17 };
+
+enum { STATEMENT_LOAD, STATEMENT_REMOVE, STATEMENTS };
+
+struct query {
+    const struct rows *rows;
+    int keyspace;
+    bool removes;
+    size_t way, ways; /* the one being tried, and the one before which to stop */
+    struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX];
+    row_cb done;
+    void *arg;
+    size_t key_length;
+    char key[];
+};
+
+struct pg_statement *rows_statements(const struct config *config, size_t *count)
+{
+    struct pg_statement *statements =
+        xcalloc(config->keyspace_count * STATEMENTS, sizeof *statements);
+    for (size_t i = 0; i < config->keyspace_count; i++) {
+        const struct keyspace *keyspace = &config->keyspaces[i];
+        int params = (int)keyspace->key.columns;
+        statements[i * STATEMENTS + STATEMENT_LOAD] =
+            (struct pg_statement){keyspace->sql.load, params};
+        statements[i * STATEMENTS + STATEMENT_REMOVE] =
+            (struct pg_statement){keyspace->sql.remove, params};
+    }
+    *count = config->keyspace_count * STATEMENTS;
+    return statements;
+}
+
+static const struct keyspace *keyspace_of(const struct query *query)
+{
+    return &query->rows->config->keyspaces[query->keyspace];
+}
+
+/* ---- answers ---- */
+
+static bool is_key_of_row(const struct query *query, const PGresult *result)
+{
+    const struct span *columns = query->splits[query->way];
+    for (size_t c = 0; c < keyspace_of(query)->key.columns; c++) {
+        int column = (int)c + 1; /* behind the value */
+        size_t length = (size_t)PQgetlength(result, 0, column);
+        if (PQgetisnull(result, 0, column) || length != columns[c].length ||
+            memcmp(PQgetvalue(result, 0, column), columns[c].at, length) != 0)
+            return false;
+    }
+    return true;
+}
+
+static struct blob *value_of(const PGresult *result)
+{
+    char *bytes;
+    const char *text = PQgetvalue(result, 0, 0);
+    size_t length = (size_t)PQgetlength(result, 0, 0);
+    if (PQftype(result, 0) != BYTEA_OID) {
+        struct blob *blob = blob_create(length, &bytes);
+        memcpy(bytes, text, length);
+        return blob;
+    }
+    unsigned char *raw = PQunescapeBytea((const unsigned char *)text, &length);
+    if (!raw)
+        abort(); /* out of memory: the text comes from the server's own output function */
+    struct blob *blob = blob_create(length, &bytes);
+    memcpy(bytes, raw, length);
+    PQfreemem(raw);
+    return blob;
+}
+
+/* The server's way to say that a column of this type can hold no such text: then no row has it. */
+static bool says_impossible(const char *sqlstate)
+{
+    static const char *const states[] = {"22P02",  /* invalid text representation */
+                                         "22P03",  /* invalid binary representation */
+                                         "22003",  /* numeric value out of range */
+                                         "22007",  /* invalid datetime format */
+                                         "22008",  /* datetime field overflow */
+                                         "22009",  /* invalid time zone displacement */
+                                         "22015",  /* interval field overflow */
+                                         "22021",  /* character not in repertoire */
+                                         "22P05",  /* untranslatable character */
+                                         "22001"}; /* string too long for its type */
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        if (!strcmp(sqlstate, states[i]))
+            return true;
+    return false;
+}
+
+static enum load_outcome outcome_of(const struct query *query, const struct pg_answer *answer)
+{
+    switch (answer->outcome) {
+    case PG_DONE:
+        if (query->removes)
+            return LOAD_ROW;
+        return PQntuples(answer->result) > 0 && is_key_of_row(query, answer->result) ? LOAD_ROW
+                                                                                     : LOAD_ABSENT;
+    case PG_REFUSED:
+        return says_impossible(answer->error.sqlstate) ? LOAD_ABSENT : LOAD_REFUSED;
+    case PG_TIMEOUT:
+        return LOAD_TIMEOUT;
+    case PG_DOWN:
+        break;
+    }
+    return LOAD_DOWN;
+}
+
+static void try_way(struct query *query);
+
+static void finish(struct query *query, const struct row_result *result)
+{
+    query->done(query->arg, result);
+    free(query);
+}
+
+static void on_answer(void *arg, const struct pg_answer *answer)
+{
+    struct query *query = arg;
+    struct row_result result = {
+        .outcome = outcome_of(query, answer), .way = query->way, .error = answer->error.text};
+    if (result.outcome == LOAD_ABSENT && ++query->way < query->ways) {
+        try_way(query);
+        return;
+    }
+    if (result.outcome == LOAD_ROW && query->removes)
+        result.removed = atoll(PQcmdTuples((PGresult *)answer->result));
+    else if (result.outcome == LOAD_ROW)
+        result.value = value_of(answer->result);
+    finish(query, &result);
+}
+
+/* ---- asking ---- */
+
+static void try_way(struct query *query)
+{
+    const struct key_template *key = &keyspace_of(query)->key;
+    char *texts[KEY_COLUMNS_MAX];
+    for (size_t c = 0; c < key->columns; c++)
+        texts[c] = xstrndup(query->splits[query->way][c].at, query->splits[query->way][c].length);
+    size_t statement =
+        (size_t)query->keyspace * STATEMENTS + (query->removes ? STATEMENT_REMOVE : STATEMENT_LOAD);
+    pg_pool_submit(query->rows->pool, statement, (const char *const *)texts, on_answer, query);
+    for (size_t c = 0; c < key->columns; c++)
+        free(texts[c]);
+}
+
+static struct query *query_create(const struct rows *rows, int keyspace, struct span key,
+                                  row_cb done, void *arg)
+{
+    struct query *query = xmalloc(sizeof *query + key.length);
+    query->rows = rows;
+    query->keyspace = keyspace;
+    query->removes = false;
+    query->way = 0;
+    query->done = done;
+    query->arg = arg;
+    query->key_length = key.length;
+    memcpy(query->key, key.at, key.length);
+    query->ways =
+        key_template_split(&keyspace_of(query)->key, (struct span){query->key, key.length},
+                           query->splits, ROW_WAYS_MAX);
+    return query;
+}
+
+/* Text parameters end with a zero byte, so a key that holds one is no column's text. */
+enum load_outcome rows_foretell(const struct rows *rows, int keyspace, struct span key)
+{
+    struct span splits[1][KEY_COLUMNS_MAX];
+    if (memchr(key.at, '\0', key.length))
+        return LOAD_ABSENT;
+    size_t ways = key_template_split(&rows->config->keyspaces[keyspace].key, key, splits, 1);
+    return ways > ROW_WAYS_MAX ? LOAD_AMBIGUOUS : LOAD_ROW;
+}
+
+void rows_load(const struct rows *rows, int keyspace, struct span key, row_cb done, void *arg)
+{
+    try_way(query_create(rows, keyspace, key, done, arg));
+}
+
+void rows_remove(const struct rows *rows, int keyspace, struct span key, size_t way, row_cb done,
+                 void *arg)
+{
+    struct query *query = query_create(rows, keyspace, key, done, arg);
+    query->removes = true;
+    query->way = way;
+    query->ways = way + 1;
+    try_way(query);
+}

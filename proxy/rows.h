@@ -1,0 +1,47 @@
+/* Reading and deleting single rows by cache key, over the pool's prepared statements.
+ *
+ * A key may split into columns in several ways; they are tried one after the other. A row counts
+ * only when the database prints its key columns exactly as the key has them: `item:042` is not the
+ * key of row 42, though 042 = 42 for a bigint. So each row has one key, and a purge of that key
+ * reaches everything that was cached of the row.
+ */
+#ifndef NESTGUARD_ROWS_H
+#define NESTGUARD_ROWS_H
+
+#include "config.h"
+#include "pg_pool.h"
+#include "requests.h"
+
+enum { ROW_WAYS_MAX = 16 }; /* more splits than this: LOAD_AMBIGUOUS */
+
+struct rows {
+    struct pg_pool *pool;
+    const struct config *config; /* the one in force */
+};
+
+/* The pool's statements for a configuration: 2 for each keyspace, in its order. Freed by free();
+ * points into the configuration. */
+struct pg_statement *rows_statements(const struct config *config, size_t *count);
+
+struct row_result {
+    enum load_outcome outcome;
+    struct blob *value; /* with LOAD_ROW: one reference, the callback's. Empty for SQL NULL; a bytea
+                           as its raw bytes. */
+    size_t way;         /* with LOAD_ROW: which split of the key it was, for rows_remove() */
+    long long removed;  /* with rows_remove(): how many rows went */
+    const char *error;  /* of the server, lives until the callback returns; "" when there is none */
+};
+
+/* What is known of a key without asking: LOAD_ABSENT (no column's text can be in it),
+ * LOAD_AMBIGUOUS, or LOAD_ROW: the database must be asked. Only such a key may be given to the
+ * functions below. */
+enum load_outcome rows_foretell(const struct rows *rows, int keyspace, struct span key);
+
+/* Called once, never before the asking function has returned. */
+typedef void (*row_cb)(void *arg, const struct row_result *result);
+
+void rows_load(const struct rows *rows, int keyspace, struct span key, row_cb done, void *arg);
+void rows_remove(const struct rows *rows, int keyspace, struct span key, size_t way, row_cb done,
+                 void *arg);
+
+#endif
