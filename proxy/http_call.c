@@ -1,0 +1,267 @@
+#include "http_call.h"
+
+#include "memory.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+struct http_call *http_call_create(struct http_server *server, struct MHD_Connection *connection,
+                                   const char *target)
+{
+    struct http_call *call = xcalloc(1, sizeof(*call));
+
+    call->server = server;
+    call->connection = connection;
+    call->target_at = target;
+    call->url = xstrdup(target);
+    call->next = server->calls;
+    if (call->next)
+        call->next->previous = call;
+    server->calls = call;
+    return call;
+}
+
+/* Neither server nor connection is touched by the call from here on. */
+static void detach(struct http_call *call)
+{
+    if (call->previous)
+        call->previous->next = call->next;
+    else
+        call->server->calls = call->next;
+    if (call->next)
+        call->next->previous = call->previous;
+    call->previous = call->next = NULL;
+    call->server = NULL;
+    call->connection = NULL;
+}
+
+static void destroy(struct http_call *call)
+{
+    if (call->server)
+        detach(call);
+    if (call->response)
+        MHD_destroy_response(call->response);
+    http_target_finish(&call->target);
+    free(call->method);
+    free(call->url);
+    free(call);
+}
+
+void http_call_move(struct http_call *call, enum http_call_state state)
+{
+    static const unsigned legal[] = {
+        [CALL_READING] = 1u << CALL_HANDLING,
+        [CALL_HANDLING] = 1u << CALL_WAITING | 1u << CALL_ANSWERED,
+        [CALL_WAITING] = 1u << CALL_ANSWERED | 1u << CALL_ORPHANED,
+        [CALL_ANSWERED] = 0,
+        [CALL_ORPHANED] = 0,
+    };
+
+    assert(legal[call->state] & 1u << state);
+    (void)legal;
+    call->state = state;
+}
+
+void http_call_leave(struct http_call *call)
+{
+    if (call->state != CALL_WAITING) {
+        destroy(call);
+        return;
+    }
+    http_call_move(call, CALL_ORPHANED);
+    detach(call);
+}
+
+enum MHD_Result http_call_send(struct http_call *call)
+{
+    enum MHD_Result result = MHD_queue_response(call->connection, call->status, call->response);
+
+    MHD_destroy_response(call->response);
+    call->response = NULL;
+    return result;
+}
+
+void http_call_header(struct http_call *call, const char *name, const char *value)
+{
+    if (call->response)
+        MHD_add_response_header(call->response, name, value);
+}
+
+bool http_call_reads(const struct http_call *call)
+{
+    return !strcmp(call->method, "GET") || !strcmp(call->method, "HEAD");
+}
+
+struct span http_call_rest(const struct http_call *call)
+{
+    struct span path = call->target.path;
+
+    return (struct span){path.at + call->rest, path.length - call->rest};
+}
+
+const char *http_call_query(const struct http_call *call, const char *name)
+{
+    return http_target_query(&call->target, name);
+}
+
+/* Whatever a client sent goes to the log as one line of harmless characters. */
+static void make_harmless(char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
+/* A new string: "uid 1000" of a unix socket's peer, or its address and port. */
+static char *peer_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *peer =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const union MHD_ConnectionInfo *fd =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const struct sockaddr *address = peer ? peer->client_addr : NULL;
+    char text[INET6_ADDRSTRLEN] = "?";
+    struct ucred user;
+    socklen_t size = sizeof(user);
+
+    if (address && address->sa_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
+
+        inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text));
+        return xasprintf("%s:%u", text, (unsigned)ntohs(in->sin_port));
+    }
+    if (address && address->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)(const void *)address;
+
+        inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text));
+        return xasprintf("[%s]:%u", text, (unsigned)ntohs(in->sin6_port));
+    }
+    if (fd && getsockopt(fd->connect_fd, SOL_SOCKET, SO_PEERCRED, &user, &size) == 0)
+        return xasprintf("uid %u", (unsigned)user.uid);
+    return xstrdup("somebody");
+}
+
+static void report(struct http_call *call)
+{
+    struct http_server *server = call->server;
+    char *who, *method, *url, *peer;
+    const char *from;
+
+    if (!server->options.on_call || http_call_reads(call))
+        return;
+    peer = peer_of(call->connection);
+    from = MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_FROM);
+    who = from && *from ? xasprintf("%s (%.200s)", peer, from) : xstrdup(peer);
+    method = xasprintf("%.32s", call->method);
+    url = xstrdup(call->url);
+    make_harmless(who);
+    make_harmless(method);
+    make_harmless(url);
+    server->options.on_call(server->options.arg, who, method, url, call->status);
+    free(url);
+    free(method);
+    free(who);
+    free(peer);
+}
+
+/* Every answer ends here. Takes the response. */
+static void answer(struct http_call *call, unsigned status, const char *type,
+                   struct MHD_Response *response)
+{
+    bool was_waiting = call->state == CALL_WAITING;
+
+    if (!response) {
+        fputs("nestguard: out of memory\n", stderr);
+        abort();
+    }
+    call->response = response;
+    call->status = status;
+    if (call->state == CALL_ORPHANED) {
+        destroy(call);
+        return;
+    }
+    if (type)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    report(call);
+    http_call_move(call, CALL_ANSWERED);
+    if (was_waiting) { /* on_request() is called once more, and sends */
+        MHD_resume_connection(call->connection);
+        http_server_wake(call->server);
+    }
+}
+
+void http_answer_json(struct http_call *call, unsigned status, json_t *body)
+{
+    static char nothing[] = "";
+    char *text;
+    size_t length;
+
+    if (!body) {
+        answer(call, status, NULL,
+               MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT));
+        return;
+    }
+    text = json_dumps(body, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+    json_decref(body);
+    if (!text) { /* a number that JSON cannot say, or no memory */
+        text = xstrdup("{\"error\": \"the answer could not be written as JSON\"}");
+        status = 500;
+    }
+    length = strlen(text);
+    text = xrealloc(text, length + 2);
+    memcpy(text + length, "\n", 2);
+    answer(call, status, "application/json",
+           MHD_create_response_from_buffer(length + 1, text, MHD_RESPMEM_MUST_FREE));
+}
+
+/* A JSON string of any bytes: what is not UTF-8 as a whole is shown in ASCII, with \xNN for the
+ * rest. */
+static json_t *json_text(const char *text)
+{
+    json_t *json = json_string(text);
+    char *shown, *at;
+
+    if (json)
+        return json;
+    shown = at = xmalloc(strlen(text) * 4 + 1);
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+
+        at += sprintf(at, byte < 0x80 ? "%c" : "\\x%02x", byte);
+    }
+    *at = '\0';
+    json = json_string(shown);
+    free(shown);
+    return json;
+}
+
+void http_answer_error(struct http_call *call, unsigned status, const char *format, ...)
+{
+    va_list arguments;
+    char *text;
+    json_t *body;
+
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0)
+        text = xstrdup("out of memory");
+    va_end(arguments);
+    body = json_object();
+    json_object_set_new(body, "error", json_text(text));
+    free(text);
+    http_answer_json(call, status, body);
+}
+
+void http_answer_text(struct http_call *call, unsigned status, const char *type, struct span text)
+{
+    char *copy = xmalloc(text.length);
+
+    if (text.length > 0)
+        memcpy(copy, text.at, text.length);
+    answer(call, status, type,
+           MHD_create_response_from_buffer(text.length, copy, MHD_RESPMEM_MUST_FREE));
+}
