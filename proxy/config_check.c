@@ -1,0 +1,144 @@
+/* Rules that concern more than one setting. A rule holds its tongue where a setting that it needs
+ * could not be read: that has been reported, and each mistake is told once. */
+#include "config_source.h"
+
+#include "buffer.h"
+
+static const struct mention *top(const struct config_source *source, const char *name)
+{
+    return &source->settings[setting_index(config_settings, name)];
+}
+
+static const struct mention *of(const struct config_source *source, size_t keyspace,
+                                const char *name)
+{
+    return &source->keyspaces[keyspace][setting_index(keyspace_settings, name)];
+}
+
+/* Its value, given or by default, may be looked at. */
+static bool usable(const struct mention *mention)
+{
+    return mention->line == 0 || mention->good;
+}
+
+static void check_listen(const struct config *config, const struct config_source *source)
+{
+    int line = top(source, "listen")->line;
+    for (size_t i = 0; i < config->listens; i++)
+        for (size_t j = 0; j < i; j++)
+            if (address_equal(&config->listen[i], &config->listen[j]))
+                config_report(source, line, "listen names %s twice", config->listen[i].text);
+}
+
+static bool listens_on(const struct config *config, const struct address *address)
+{
+    for (size_t i = 0; i < config->listens; i++)
+        if (address_equal(&config->listen[i], address))
+            return true;
+    return false;
+}
+
+static void check_control(const struct config *config, const struct config_source *source)
+{
+    int line = top(source, "control")->line;
+    if (!config->has_control)
+        return;
+    if (listens_on(config, &config->control))
+        config_report(source, line, "control and listen are the same address");
+    if (top(source, "control_token")->line == 0 && !address_is_local(&config->control))
+        config_report(source, line,
+                      "control is reachable from other machines, so control_token is required "
+                      "(it is not for a loopback address or a unix socket)");
+}
+
+static void check_cache(const struct config *config, const struct config_source *source)
+{
+    const struct mention *cache = top(source, "cache");
+    if (cache->good && listens_on(config, &config->cache.address))
+        config_report(source, cache->line,
+                      "cache is the guard's own address (see listen); it must be the Redis behind");
+}
+
+static void check_sizes(const struct config *config, const struct config_source *source)
+{
+    const struct mention *bulk = top(source, "max_bulk"), *command = top(source, "max_command");
+    if (usable(bulk) && usable(command) && config->max_bulk > config->max_command)
+        config_report(source, bulk->line ? bulk->line : command->line,
+                      "max_bulk (%zu bytes) is larger than max_command (%zu bytes)",
+                      config->max_bulk, config->max_command);
+}
+
+static void check_value(const struct config *config, const struct config_source *source, size_t i)
+{
+    const struct keyspace *keyspace = &config->keyspaces[i];
+    if (of(source, i, "value")->line == 0 && usable(of(source, i, "on_miss")) &&
+        keyspace->on_miss == MISS_LOAD)
+        config_report(source, keyspace->line,
+                      "value is missing: the column to cache, or json for the whole row (only a "
+                      "keyspace with on_miss: pass needs none)");
+}
+
+static void check_absent(const struct config *config, const struct config_source *source, size_t i)
+{
+    const struct mention *on_absent = of(source, i, "on_absent");
+    const struct mention *absent_value = of(source, i, "absent_value");
+    if (!usable(on_absent))
+        return;
+    bool wanted = config->keyspaces[i].on_absent == ABSENT_VALUE;
+    if (wanted && absent_value->line == 0)
+        config_report(source, on_absent->line, "on_absent: value needs an absent_value");
+    if (!wanted && absent_value->line != 0)
+        config_report(source, absent_value->line,
+                      "absent_value has a meaning only with on_absent: value");
+}
+
+static void check_names(const struct config *config, const struct config_source *source, size_t i,
+                        size_t j)
+{
+    const struct mention *mine = of(source, i, "name"), *other = of(source, j, "name");
+    if (mine->good && other->good &&
+        strcmp(config->keyspaces[i].name, config->keyspaces[j].name) == 0)
+        config_report(source, mine->line, "name \"%s\" is taken by the keyspace in line %d",
+                      config->keyspaces[i].name, other->line);
+}
+
+static void check_keys(const struct config *config, const struct config_source *source, size_t i,
+                       size_t j)
+{
+    const struct key_template *mine = &config->keyspaces[i].key, *other = &config->keyspaces[j].key;
+    if (!of(source, i, "key")->good || !of(source, j, "key")->good ||
+        !key_template_overlaps(mine, other))
+        return;
+    struct buffer example = {0};
+    key_template_example(mine, other, &example);
+    config_report(
+        source, of(source, i, "key")->line,
+        "key \"%s\" overlaps with \"%s\" in line %d: \"%.*s\", for example, matches both, "
+        "and a key must belong to one keyspace",
+        mine->text, other->text, of(source, j, "key")->line, (int)buffer_length(&example),
+        buffer_span(&example).at);
+    buffer_finish(&example);
+}
+
+static void check_keyspace(const struct config *config, const struct config_source *source,
+                           size_t i)
+{
+    if (config->keyspaces[i].line == 0) /* not even a mapping */
+        return;
+    check_value(config, source, i);
+    check_absent(config, source, i);
+    for (size_t j = 0; j < i; j++) {
+        check_names(config, source, i, j);
+        check_keys(config, source, i, j);
+    }
+}
+
+void config_check(const struct config *config, const struct config_source *source)
+{
+    check_listen(config, source);
+    check_control(config, source);
+    check_cache(config, source);
+    check_sizes(config, source);
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        check_keyspace(config, source, i);
+}

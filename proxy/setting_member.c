@@ -1,0 +1,135 @@
+/* Comparing and freeing the members that settings are stored in. */
+#include "setting_value.h"
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same_cache(const struct cache_url *a, const struct cache_url *b)
+{
+    return address_equal(&a->address, &b->address) && same_text(a->user, b->user) &&
+           same_text(a->password, b->password) && a->db == b->db;
+}
+
+static bool same_listen(const struct config *a, const struct config *b)
+{
+    if (a->listens != b->listens)
+        return false;
+    for (size_t i = 0; i < a->listens; i++)
+        if (!address_equal(&a->listen[i], &b->listen[i]))
+            return false;
+    return true;
+}
+
+static bool same_control(const struct config *a, const struct config *b)
+{
+    return a->has_control == b->has_control && address_equal(&a->control, &b->control);
+}
+
+static bool same_table(const struct keyspace *a, const struct keyspace *b)
+{
+    return same_text(a->table_schema, b->table_schema) && same_text(a->table_name, b->table_name);
+}
+
+static bool same_value(const struct keyspace *a, const struct keyspace *b)
+{
+    return a->value_is_json == b->value_is_json && same_text(a->value, b->value);
+}
+
+bool setting_equal(const struct setting *setting, const void *a, const void *b)
+{
+    const void *x = (const char *)a + setting->offset, *y = (const char *)b + setting->offset;
+    switch (setting->type) {
+    case SETTING_COUNT:
+    case SETTING_CHOICE:
+        return *(const unsigned *)x == *(const unsigned *)y;
+    case SETTING_DURATION:
+        return *(const uint64_t *)x == *(const uint64_t *)y;
+    case SETTING_SIZE:
+        return *(const size_t *)x == *(const size_t *)y;
+    case SETTING_SHARE:
+        return memcmp(x, y, sizeof(double)) == 0;
+    case SETTING_FLAG:
+        return *(const bool *)x == *(const bool *)y;
+    case SETTING_TEXT:
+    case SETTING_NAME:
+    case SETTING_SECRET:
+    case SETTING_DATABASE:
+        return same_text(*(char *const *)x, *(char *const *)y);
+    case SETTING_CACHE:
+        return same_cache(x, y);
+    case SETTING_CONTROL:
+        return same_control(a, b);
+    case SETTING_LISTEN:
+        return same_listen(a, b);
+    case SETTING_KEY:
+        return same_text(((const struct key_template *)x)->text,
+                         ((const struct key_template *)y)->text);
+    case SETTING_TABLE:
+        return same_table(a, b);
+    case SETTING_VALUE:
+        return same_value(a, b);
+    case SETTING_KEYSPACES: /* compared one by one, by their own rows */
+        break;
+    }
+    return true;
+}
+
+static void finish_text(char **text)
+{
+    free(*text);
+    *text = NULL;
+}
+
+static void finish_listen(struct config *config)
+{
+    for (size_t i = 0; i < config->listens; i++)
+        address_finish(&config->listen[i]);
+    free(config->listen);
+    config->listen = NULL;
+    config->listens = 0;
+}
+
+static void finish_table(struct keyspace *keyspace)
+{
+    finish_text(&keyspace->table_text);
+    finish_text(&keyspace->table_schema);
+    finish_text(&keyspace->table_name);
+}
+
+void setting_finish(const struct setting *setting, void *base)
+{
+    void *member = (char *)base + setting->offset;
+    switch (setting->type) {
+    case SETTING_TEXT:
+    case SETTING_NAME:
+    case SETTING_SECRET:
+    case SETTING_DATABASE:
+    case SETTING_VALUE:
+        finish_text(member);
+        break;
+    case SETTING_CACHE:
+        cache_url_finish(member);
+        break;
+    case SETTING_CONTROL:
+        address_finish(member);
+        break;
+    case SETTING_LISTEN:
+        finish_listen(base);
+        break;
+    case SETTING_KEY:
+        key_template_finish(member);
+        break;
+    case SETTING_TABLE:
+        finish_table(base);
+        break;
+    default: /* plain numbers */
+        break;
+    }
+}
