@@ -1,0 +1,86 @@
+#include "pg_copy.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+static int digit_of(char c, int base)
+{
+    int value = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : base;
+    return value < base ? value : -1;
+}
+
+/* Reads up to `most` digits at *at into one byte; without any, gives `otherwise`. */
+static char read_number(const char **at, const char *end, int base, int most, char otherwise)
+{
+    int value = 0, digits = 0;
+    while (digits < most && *at < end && digit_of(**at, base) >= 0) {
+        value = value * base + digit_of(*(*at)++, base);
+        digits++;
+    }
+    return digits > 0 ? (char)(value & 0xFF) : otherwise;
+}
+
+/* The byte that an escape stands for; *at is behind the backslash, and moves behind the escape. */
+static char read_escape(const char **at, const char *end)
+{
+    if (digit_of(**at, 8) >= 0)
+        return read_number(at, end, 8, 3, '\0');
+    char c = *(*at)++;
+    switch (c) {
+    case 'b':
+        return '\b';
+    case 'f':
+        return '\f';
+    case 'n':
+        return '\n';
+    case 'r':
+        return '\r';
+    case 't':
+        return '\t';
+    case 'v':
+        return '\v';
+    case 'x':
+        return read_number(at, end, 16, 2, 'x');
+    default:
+        return c;
+    }
+}
+
+static struct pg_column unescape(char *start, const char *end)
+{
+    if (end - start == 2 && start[0] == '\\' && start[1] == 'N')
+        return (struct pg_column){NULL, 0};
+    const char *in = start;
+    char *out = start;
+    while (in < end) {
+        if (*in == '\\' && in + 1 < end) {
+            in++;
+            *out++ = read_escape(&in, end);
+        } else {
+            *out++ = *in++;
+        }
+    }
+    return (struct pg_column){start, (size_t)(out - start)};
+}
+
+int pg_copy_split(char *row, size_t length, struct pg_column columns[PG_COPY_COLUMNS_MAX])
+{
+    if (length > 0 && row[length - 1] == '\n')
+        length--;
+    char *end = row + length;
+    bool escaped = memchr(row, '\\', length) != NULL; /* seldom: most rows skip unescape() */
+    for (int count = 0; count < PG_COPY_COLUMNS_MAX; row++) {
+        char *tab = memchr(row, '\t', (size_t)(end - row));
+        char *stop = tab ? tab : end;
+        columns[count++] =
+            escaped ? unescape(row, stop) : (struct pg_column){row, (size_t)(stop - row)};
+        if (!tab)
+            return count;
+        row = tab;
+    }
+    return -E2BIG;
+}
