@@ -1,6 +1,8 @@
 /* The guard's own commands to the cache: fills, purges and questions, over one hiredis connection
  * on an event loop. Their order on the wire is the order of the calls. The connection is opened at
  * once and comes back by itself with backoff (100 ms doubling to 2 s).
+ *
+ * hiredis writes with write(2): a process that uses this ignores SIGPIPE.
  */
 #ifndef NESTGUARD_REDIS_H
 #define NESTGUARD_REDIS_H
