@@ -336,7 +336,7 @@ class Redis(Server):
     def command(self):
         return ["setpriv", "--pdeathsig", self.death_signal, "redis-server", "--port",
                 str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-                "--dir", str(self.directory)]
+                "--dir", str(self.directory), "--loglevel", "warning"]
 
     @property
     def url(self):

@@ -129,7 +129,7 @@ def test_keyspaces_that_match_the_same_key_are_refused(write):
                        "value: payload}")
     status, said = check(path)
     assert status == 1, said
-    assert "items" in said and "more" in said and "guard.yaml:13" in said
+    assert '"item:{id}"' in said and '"item:{id}:x"' in said and "guard.yaml:13" in said
 
 
 def test_keyspaces_of_the_same_name_are_refused(write):
