@@ -1,3 +1,6 @@
+/* Addresses as text, taken apart. Only what could never work is refused here; whether a name
+ * resolves is found out when somebody listens (listen.c) or connects.
+ */
 #include "address.h"
 
 #include "memory.h"
@@ -40,6 +43,8 @@ static int check_ipv6(const char *host, const char **error)
     return 0;
 }
 
+/* A name of digits and dots alone is meant as an address, so that 127.0.0.300 is a mistake and not
+ * a question to the name server. */
 static int check_host(const char *host, const char **error)
 {
     struct in_addr ip;
@@ -106,6 +111,8 @@ bool address_equal(const struct address *a, const struct address *b)
     return a->port == b->port && strcasecmp(a->host, b->host) == 0;
 }
 
+/* Other spellings of loopback that a resolver may know (127.1) do not count: to take a local
+ * address for a public one only asks for a token too many. */
 bool address_is_local(const struct address *address)
 {
     struct in_addr ip;

@@ -1,3 +1,10 @@
+/* The cache's URL.
+ *
+ *   redis://user:password@host:port/db
+ *           └ parse_user ┘└parse_host┘└ parse_db
+ *
+ * No error quotes any of it, for there is a password in it.
+ */
 #include "address.h"
 
 #include "memory.h"
@@ -19,7 +26,7 @@ static int hex_digit(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* A new string with %XX replaced, or NULL. */
+/* A new string with %XX replaced, or NULL. %00 is refused: what follows it would be lost. */
 static char *decode(const char *text, size_t length)
 {
     char *out = xmalloc(length + 1), *to = out;
@@ -59,7 +66,8 @@ static int parse_user(struct cache_url *out, const char *text, size_t length, co
     return 0;
 }
 
-/* The port may be missing here, unlike in an address. */
+/* The port may be missing here, unlike in an address. address.text becomes host and port alone, as
+ * it is shown in messages. */
 static int parse_host(struct cache_url *out, const char *text, size_t length, const char **error)
 {
     if (length == 0)
@@ -86,6 +94,7 @@ static int parse_db(int *db, const char *text, const char **error)
 static int parse_redis(struct cache_url *out, const char *text, const char **error)
 {
     size_t length = strcspn(text, "/");
+    /* The last @ counts: a password may hold one that nobody escaped. */
     const char *at = memrchr(text, '@', length);
     size_t user = at ? (size_t)(at - text) : 0;
     int status = at ? parse_user(out, text, user, error) : 0;

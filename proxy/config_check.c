@@ -21,6 +21,8 @@ static bool usable(const struct mention *mention)
     return mention->line == 0 || mention->good;
 }
 
+/* Addresses are compared as written; that 0.0.0.0 contains 127.0.0.1 is found when they are bound.
+ */
 static void check_listen(const struct config *config, const struct config_source *source)
 {
     int line = top(source, "listen")->line;
@@ -59,6 +61,7 @@ static void check_cache(const struct config *config, const struct config_source 
                       "cache is the guard's own address (see listen); it must be the Redis behind");
 }
 
+/* An argument larger than a whole command could never arrive. */
 static void check_sizes(const struct config *config, const struct config_source *source)
 {
     const struct mention *bulk = top(source, "max_bulk"), *command = top(source, "max_command");
@@ -78,6 +81,7 @@ static void check_value(const struct config *config, const struct config_source 
                       "keyspace with on_miss: pass needs none)");
 }
 
+/* absent_value without its switch is most likely a forgotten switch. */
 static void check_absent(const struct config *config, const struct config_source *source, size_t i)
 {
     const struct mention *on_absent = of(source, i, "on_absent");
@@ -102,6 +106,7 @@ static void check_names(const struct config *config, const struct config_source 
                       config->keyspaces[i].name, other->line);
 }
 
+/* Which keyspace would a key that matches two belong to? The example shows that there is one. */
 static void check_keys(const struct config *config, const struct config_source *source, size_t i,
                        size_t j)
 {

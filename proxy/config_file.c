@@ -1,3 +1,6 @@
+/* The file is read whole before it is parsed, so that what cannot be read and what is not YAML are
+ * told apart, and an endless file is not followed.
+ */
 #include "config_file.h"
 
 #include "buffer.h"
@@ -68,7 +71,7 @@ static void complain_of_syntax(const struct complaint *about, const yaml_parser_
     free(text);
 }
 
-/* Whether nothing follows the first document. */
+/* Refuses a second document, which would otherwise count for nothing and nobody would know. */
 static int check_end(yaml_parser_t *parser, const struct complaint *about)
 {
     yaml_document_t second;

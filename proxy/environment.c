@@ -1,3 +1,6 @@
+/* Runs on the text of single scalars, after YAML has been parsed: a value from the environment can
+ * hold anything and still is one value. What it holds is not expanded again.
+ */
 #include "environment.h"
 
 #include "memory.h"

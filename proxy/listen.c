@@ -47,6 +47,7 @@ static int set_option(int fd, int level, int option)
     return setsockopt(fd, level, option, &on, sizeof on) ? -errno : 0;
 }
 
+/* IPV6_V6ONLY: [::] means the same on every machine, and 0.0.0.0 can be listened on beside it. */
 static int set_options(int fd, int family, bool shared)
 {
     /* A restart need not wait for the last run's connections to fade out. */
@@ -131,6 +132,7 @@ static int clear_place(const struct sockaddr_un *at)
     return failed == ECONNREFUSED || failed == ENOENT ? 0 : -failed;
 }
 
+/* Workers share one unix socket: there is nothing like SO_REUSEPORT for them. fds[0] is given. */
 static int duplicate(int *fds, unsigned count)
 {
     for (unsigned i = 1; i < count; i++) {

@@ -1,3 +1,4 @@
+/* Findings are few and small: they are copied, so that nobody has to keep what they are about. */
 #include "problem.h"
 
 #include "memory.h"

@@ -1,4 +1,7 @@
-/* Reading settings; comparing and freeing them is in setting_member.c. */
+/* Reading settings, a function a type; comparing and freeing them is in setting_member.c. Errors
+ * end up behind the setting's name ("max_lag "soon": must be ..."), and never quote the value:
+ * whoever prints them knows whether it is a secret.
+ */
 #include "setting_value.h"
 
 #include "config.h"
@@ -103,6 +106,7 @@ static int read_flag(const struct setting *setting, void *member, const char *te
     return 0;
 }
 
+/* The message lists the choices: "must be nil, error or value". */
 static int read_choice(const struct setting *setting, void *member, const char *text,
                        struct setting_error *error)
 {
@@ -132,6 +136,7 @@ static int read_text(const struct setting *setting, void *member, const char *te
     return 0;
 }
 
+/* A name stands in metrics, in log lines and in URLs: it must need no quoting in any. */
 static int read_name(const struct setting *setting, void *member, const char *text,
                      struct setting_error *error)
 {
@@ -159,6 +164,8 @@ static int read_secret(const struct setting *setting, void *member, const char *
     return 0;
 }
 
+/* libpq takes a list, one port a host, and finds a wrong one out only when it connects; an empty
+ * place stands for the default. */
 static bool ports_are_right(const char *ports)
 {
     for (;; ports++) {
@@ -225,6 +232,7 @@ static int read_control(const struct setting *setting, void *member, const char 
     return explain(status, error, &reason);
 }
 
+/* Called for each item of the list. */
 static int read_listen(const struct setting *setting, void *member, const char *text,
                        struct setting_error *error)
 {
@@ -257,6 +265,7 @@ static int read_table(const struct setting *setting, void *member, const char *t
     return 0;
 }
 
+/* `json` is the word; a column of that name is written in quotes. */
 static int read_value(const struct setting *setting, void *member, const char *text,
                       struct setting_error *error)
 {

@@ -1,3 +1,5 @@
+/* The tables. A default here is also what deploy/nestguard.yaml shows; a unit test compares them.
+ */
 #include "settings.h"
 
 #include "config.h"
@@ -120,6 +122,7 @@ _Static_assert(sizeof config_settings / sizeof *config_settings <= SETTINGS_MAX,
 _Static_assert(sizeof keyspace_settings / sizeof *keyspace_settings <= SETTINGS_MAX,
                "SETTINGS_MAX");
 
+/* The tables are short, and asked at start only. */
 int setting_index(const struct setting *table, const char *name)
 {
     for (int i = 0; table[i].name; i++)
@@ -177,6 +180,7 @@ const char *sync_mode_name(enum sync_mode mode)
     return sync_choices[mode];
 }
 
+/* "duration, 10ms to 1h; default 1s" */
 static void print_type(const struct setting *setting, FILE *out)
 {
     fputs(setting_type_name(setting->type), out);

@@ -1,3 +1,4 @@
+/* Overflow is a mistake like any other: a number that does not fit was not meant. */
 #include "units.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+/* One way of writing a number: its unit, and what that multiplies it by. */
 struct unit {
     const char *name;
     uint64_t factor;
@@ -62,6 +64,7 @@ int units_count(const char *text, uint64_t *out, const char **error)
     return 0;
 }
 
+/* Units of time in lower case only: whoever writes 10M may mean minutes or months. */
 int units_duration(const char *text, uint64_t *out, const char **error)
 {
     static const struct unit units[] = {{"ms", 1},          {"s", 1000},         {"m", 60 * 1000},

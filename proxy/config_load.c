@@ -59,6 +59,8 @@ static const char *text_of(const yaml_node_t *node)
     return (const char *)node->data.scalar.value;
 }
 
+/* "setting:" without a value, or what YAML takes for null. To read it as text or as a default would
+ * be guessing. */
 static bool is_nothing(const yaml_node_t *node)
 {
     const char *text = text_of(node);
@@ -140,6 +142,7 @@ static size_t list_length(const yaml_node_t *list)
     return (size_t)(list->data.sequence.items.top - list->data.sequence.items.start);
 }
 
+/* Takes one address, too: most have one. */
 static bool read_listen(struct loader *loader, const struct section *section,
                         const struct setting *setting, const yaml_node_t *node)
 {
@@ -167,6 +170,7 @@ static bool read_setting(struct loader *loader, const struct section *section,
     return read_scalar(loader, section, setting, node);
 }
 
+/* A name that exists in the other table was put in the wrong place; another may be a slip. */
 static void report_unknown(const struct loader *loader, const struct section *section,
                            const char *name, int line)
 {
@@ -286,6 +290,7 @@ static void read_root(struct loader *loader)
     config_check(loader->config, &loader->source);
 }
 
+/* Those that the process may run on, within the bounds of `workers`. */
 static unsigned cores(void)
 {
     unsigned count = uv_available_parallelism();
