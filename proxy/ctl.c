@@ -83,7 +83,7 @@ enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 /* The command line, taken apart. */
 struct words {
     const char *file, *control, *token;
-    bool help;
+    bool help, options_end;
     const struct command *command;
     const char *key;
     const struct option *option;
@@ -203,37 +203,49 @@ static int read_option(struct words *out, int count, char **words)
                     command->usage);
 }
 
-/* Reads what follows the command. 0, or -EINVAL after a complaint. */
+static int read_key(struct words *out, const char *word)
+{
+    if (!out->command->takes_key || out->key)
+        return complain(-EINVAL, "extra word \"%s\"; usage: nestguard ctl %s", word,
+                        out->command->usage);
+    out->key = word;
+    return 1;
+}
+
+/* Reads words[0], and its value if it takes one; as read_globals(). */
+static int read_argument(struct words *out, int count, char **words)
+{
+    const char *word = words[0];
+
+    /* A lone "-" is a key like any other. */
+    if (out->options_end || word[0] != '-' || !word[1])
+        return read_key(out, word);
+    if (!strcmp(word, "--")) {
+        out->options_end = true;
+        return 1;
+    }
+    if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+        out->help = true;
+        return 1;
+    }
+    return read_option(out, count, words);
+}
+
+/* Reads what follows the command. 0, or -EINVAL after a complaint. An empty key is a shell variable
+ * that was never set, more likely than a key. */
 static int read_arguments(struct words *out, int count, char **words)
 {
     const struct command *command = out->command;
-    bool options_end = false;
+    int at = 0;
 
-    for (int at = 0; at < count;) {
-        char *word = words[at];
+    while (at < count && !out->help) {
+        int taken = read_argument(out, count - at, words + at);
 
-        if (!options_end && (!strcmp(word, "--help") || !strcmp(word, "-h"))) {
-            out->help = true;
-            return 0;
-        }
-        if (!options_end && !strcmp(word, "--")) {
-            options_end = true;
-            at++;
-        } else if (!options_end && word[0] == '-' && word[1]) {
-            int taken = read_option(out, count - at, words + at);
-
-            if (taken < 0)
-                return taken;
-            at += taken;
-        } else if (command->takes_key && !out->key) {
-            out->key = word;
-            at++;
-        } else {
-            return complain(-EINVAL, "extra word \"%s\"; usage: nestguard ctl %s", word,
-                            command->usage);
-        }
+        if (taken < 0)
+            return taken;
+        at += taken;
     }
-    if (command->takes_key && (!out->key || !*out->key))
+    if (command->takes_key && !out->help && (!out->key || !*out->key))
         return complain(-EINVAL, "%s; usage: nestguard ctl %s",
                         out->key ? "the key is empty" : "KEY is missing", command->usage);
     return 0;

@@ -1,3 +1,4 @@
+/* libcurl, told to send the target as it is and to trust nothing from the environment. */
 #include "ctl_call.h"
 
 #include "memory.h"
@@ -69,7 +70,7 @@ static struct curl_slist *headers_of(const struct ctl_call *call)
 
 static void set_up(CURL *curl, const struct ctl_call *call, struct ctl_answer *answer)
 {
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L); /* timeouts without SIGALRM */
     /* A key may be "..", and http_proxy in the environment is not meant for the guard. */
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");

@@ -1,3 +1,5 @@
+/* A call's life and its answer. libmicrohttpd owns the connection, the handler owes the answer; the
+ * call goes when both are done with it. */
 #include "http_call.h"
 
 #include "memory.h"
@@ -76,6 +78,7 @@ void http_call_leave(struct http_call *call)
     detach(call);
 }
 
+/* libmicrohttpd holds a reference of its own until the answer is sent. */
 enum MHD_Result http_call_send(struct http_call *call)
 {
     enum MHD_Result result = MHD_queue_response(call->connection, call->status, call->response);
@@ -145,6 +148,7 @@ static char *peer_of(struct MHD_Connection *connection)
     return xstrdup("somebody");
 }
 
+/* Reported when answered, not when sent: what was done was done, also when the client has left. */
 static void report(struct http_call *call)
 {
     struct http_server *server = call->server;
@@ -174,7 +178,7 @@ static void answer(struct http_call *call, unsigned status, const char *type,
 {
     bool was_waiting = call->state == CALL_WAITING;
 
-    if (!response) {
+    if (!response) { /* small: it only refers to the text */
         fputs("nestguard: out of memory\n", stderr);
         abort();
     }

@@ -1,6 +1,6 @@
 /* Inside the HTTP server: one request, from its first line to its answer.
  *
- *   http.c           the loop's side and libmicrohttpd's callbacks
+ *   http_server.c    the loop's side and libmicrohttpd's callbacks
  *     | request read
  *   http_dispatch.c  is it well-formed and allowed, and whose is it?
  *     | handler

@@ -1,3 +1,5 @@
+/* Targets are decoded here, not by libmicrohttpd: it decodes in place into a C string, which %00
+ * would cut. */
 #include "http_target.h"
 
 #include "memory.h"
