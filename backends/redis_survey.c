@@ -1,7 +1,7 @@
 #include "redis_survey.h"
 
 #include <errno.h>
-#include <hiredis/hiredis.h>
+#include <hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

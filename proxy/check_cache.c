@@ -35,17 +35,22 @@ static struct redis_options options_of(const struct cache_url *url)
     };
 }
 
-/* Somebody answered, and will answer the same tomorrow. */
-static bool is_refusal(int status)
+/* Somebody answered, and will answer the same tomorrow. What is not Redis shows only in what
+ * hiredis says of its bytes; a Redis that is full or still reads its file will let us in later. */
+static bool is_refusal(int status, const char *error)
 {
-    return status == -EPROTO || status == -EACCES || status == -EINVAL;
+    if (strstr(error, "Protocol error"))
+        return true;
+    return (status == -EACCES || status == -EPROTO) && !strstr(error, "LOADING") &&
+           !strstr(error, "max number of clients");
 }
 
 static void report_probe(const struct cache *cache, enum problem_level down, int status,
                          const char *error)
 {
-    if (is_refusal(status))
-        problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL, "not usable: %s", error);
+    if (is_refusal(status, error))
+        problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
+                     "it is no Redis, or does not let us in: %s", error);
     else
         problems_add(cache->problems, down, cache->place, NULL, "no connection: %s", error);
 }

@@ -52,7 +52,6 @@ static char *column_names(const struct subject *subject)
     return text;
 }
 
-/* `remedy_format` shows how the setting names a column. */
 static void report_missing_column(const struct subject *subject, const char *setting,
                                   const char *name)
 {

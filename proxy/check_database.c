@@ -70,18 +70,13 @@ static char *database_place(const PQconninfoOption *options)
                      host && port ? port : "", host && name ? "/" : "", name ? name : "");
 }
 
-/* Takes quoted pieces of the connection string out of libpq's message. */
-static void hide_quoted(char *message)
+/* How much of libpq's complaint can be shown: it quotes pieces of the connection string, any of
+ * which may be the password or hold quotes itself, so that nothing is shown from the first on. */
+static size_t harmless_length(const char *message)
 {
-    char *out = message;
-    bool quoted = false;
-    for (const char *in = message; *in && *in != '\n'; in++) {
-        if (!quoted || *in == '"')
-            *out++ = *in;
-        if (*in == '"')
-            quoted = !quoted;
-    }
-    *out = '\0';
+    static const char no_sign[] = "missing \"=\"";
+    size_t start = strncmp(message, no_sign, strlen(no_sign)) == 0 ? strlen(no_sign) : 0;
+    return start + strcspn(message + start, "\"\n");
 }
 
 /* True when libpq can read the connection string. */
@@ -90,15 +85,12 @@ static bool check_conninfo(struct database *db)
     char *message = NULL;
     PQconninfoOption *options = PQconninfoParse(db->config->database, &message);
     db->place = database_place(options);
-    if (!options) {
-        if (message)
-            hide_quoted(message);
+    if (!options)
         problems_add(db->problems, PROBLEM_ERROR, db->place, NULL,
-                     "the connection string cannot be read: %s; allowed are "
+                     "the connection string cannot be read: %.*s...; allowed are "
                      "postgresql://user:password@host:port/name?parameter=value and host=... "
                      "dbname=...",
-                     message ? message : "out of memory");
-    }
+                     message ? (int)harmless_length(message) : 0, message ? message : "");
     PQfreemem(message);
     PQconninfoFree(options);
     return options != NULL;
@@ -158,15 +150,15 @@ static bool check_server(struct database *db)
     return true;
 }
 
-/* The limit must leave room for us beside `reserved` others. `remedy` lacks only the number at its
- * end. */
+/* The limit must leave room for us beside `reserved` others. `remedy` lacks only the number. */
 static void check_limit(const struct database *db, enum server_cell cell, int reserved,
                         const char *limit, const char *remedy)
 {
     int allowed = number(db, cell), needed = (int)db->config->load_connections + OWN_CONNECTIONS;
     if (allowed < 0 || allowed - reserved >= needed)
         return;
-    char *whole = xasprintf("%s %d;", remedy, needed + reserved);
+    char *whole = xasprintf("%s %d;%s", remedy, needed + reserved,
+                            cell == SERVER_LIMIT ? " -- takes a restart of the server" : "");
     problems_add(db->problems, PROBLEM_ERROR, db->place, whole,
                  "%s allows %d connections, but load_connections: %u needs %d, with the two that "
                  "read the keys",
