@@ -81,7 +81,7 @@ static void check_value(const struct config *config, const struct config_source 
                       "keyspace with on_miss: pass needs none)");
 }
 
-/* absent_value without its switch is most likely a forgotten switch. */
+/* absent_value without its switch is allowed: it waits for a reload that turns the switch. */
 static void check_absent(const struct config *config, const struct config_source *source, size_t i)
 {
     const struct mention *on_absent = of(source, i, "on_absent");
@@ -91,9 +91,6 @@ static void check_absent(const struct config *config, const struct config_source
     bool wanted = config->keyspaces[i].on_absent == ABSENT_VALUE;
     if (wanted && absent_value->line == 0)
         config_report(source, on_absent->line, "on_absent: value needs an absent_value");
-    if (!wanted && absent_value->line != 0)
-        config_report(source, absent_value->line,
-                      "absent_value has a meaning only with on_absent: value");
 }
 
 static void check_names(const struct config *config, const struct config_source *source, size_t i,

@@ -1,8 +1,11 @@
 /* What a running guard cannot take over from a changed file. */
 #include "config.h"
 
+#include "keyspace_sql.h"
+#include "memory.h"
 #include "setting_value.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const until = "cannot change while the guard runs; restart it for the new value";
@@ -58,4 +61,49 @@ size_t config_fixed_differences(const struct config *running, const struct confi
     for (size_t i = 0; i < running->keyspace_count; i++)
         found += compare_keyspace(&running->keyspaces[i], &wanted->keyspaces[i], problems);
     return found;
+}
+
+static void keep(const struct setting *row, void *wanted, const void *running)
+{
+    setting_finish(row, wanted);
+    setting_copy(row, wanted, running);
+}
+
+static void keep_keyspace(struct keyspace *wanted, const struct keyspace *running)
+{
+    for (const struct setting *row = keyspace_settings; row->name; row++)
+        if (row->fixed)
+            keep(row, wanted, running);
+    keyspace_sql_finish(&wanted->sql);
+    keyspace_sql_init(wanted);
+}
+
+/* The list of the running configuration, with all that its keyspaces are. */
+static void keep_keyspaces(struct config *wanted, const struct config *running)
+{
+    for (size_t i = 0; i < wanted->keyspace_count; i++) {
+        keyspace_sql_finish(&wanted->keyspaces[i].sql);
+        for (const struct setting *row = keyspace_settings; row->name; row++)
+            setting_finish(row, &wanted->keyspaces[i]);
+    }
+    free(wanted->keyspaces);
+    wanted->keyspace_count = running->keyspace_count;
+    wanted->keyspaces = xcalloc(running->keyspace_count, sizeof *wanted->keyspaces);
+    for (size_t i = 0; i < running->keyspace_count; i++) {
+        for (const struct setting *row = keyspace_settings; row->name; row++)
+            setting_copy(row, &wanted->keyspaces[i], &running->keyspaces[i]);
+        wanted->keyspaces[i].line = running->keyspaces[i].line;
+        keyspace_sql_init(&wanted->keyspaces[i]);
+    }
+}
+
+void config_keep_fixed(struct config *wanted, const struct config *running)
+{
+    for (const struct setting *row = config_settings; row->name; row++)
+        if (row->fixed)
+            keep(row, wanted, running);
+    if (!same_keyspaces(running, wanted))
+        keep_keyspaces(wanted, running);
+    for (size_t i = 0; i < running->keyspace_count; i++)
+        keep_keyspace(&wanted->keyspaces[i], &running->keyspaces[i]);
 }

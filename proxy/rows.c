@@ -172,10 +172,11 @@ static struct query *query_create(const struct rows *rows, int keyspace, struct 
 /* Text parameters end with a zero byte, so a key that holds one is no column's text. */
 enum load_outcome rows_foretell(const struct rows *rows, int keyspace, struct span key)
 {
-    struct span splits[1][KEY_COLUMNS_MAX];
+    struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX];
     if (memchr(key.at, '\0', key.length))
         return LOAD_ABSENT;
-    size_t ways = key_template_split(&rows->config->keyspaces[keyspace].key, key, splits, 1);
+    size_t ways =
+        key_template_split(&rows->config->keyspaces[keyspace].key, key, splits, ROW_WAYS_MAX);
     return ways > ROW_WAYS_MAX ? LOAD_AMBIGUOUS : LOAD_ROW;
 }
 

@@ -1,7 +1,8 @@
-/* Comparing and freeing the members that settings are stored in. */
+/* Comparing, copying and freeing the members that settings are stored in. */
 #include "setting_value.h"
 
 #include "config.h"
+#include "memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,101 @@ bool setting_equal(const struct setting *setting, const void *a, const void *b)
         return true;
     default: /* a text */
         return same_text(*(char *const *)x, *(char *const *)y);
+    }
+}
+
+static char *copy_text(const char *text)
+{
+    return text ? xstrdup(text) : NULL;
+}
+
+static void copy_address(struct address *to, const struct address *from)
+{
+    *to = (struct address){.text = copy_text(from->text),
+                           .host = copy_text(from->host),
+                           .path = copy_text(from->path),
+                           .port = from->port};
+}
+
+static void copy_listen(struct config *to, const struct config *from)
+{
+    to->listens = from->listens;
+    to->listen = xcalloc(from->listens, sizeof *to->listen);
+    for (size_t i = 0; i < from->listens; i++)
+        copy_address(&to->listen[i], &from->listen[i]);
+}
+
+static void copy_cache(struct cache_url *to, const struct cache_url *from)
+{
+    copy_address(&to->address, &from->address);
+    to->user = copy_text(from->user);
+    to->password = copy_text(from->password);
+    to->db = from->db;
+}
+
+static void copy_key(struct key_template *to, const struct key_template *from)
+{
+    const char *error;
+    if (key_template_parse(to, from->text, &error) < 0)
+        abort(); /* the same text was parsed before */
+}
+
+static void copy_table(struct keyspace *to, const struct keyspace *from)
+{
+    to->table_text = copy_text(from->table_text);
+    to->table_schema = copy_text(from->table_schema);
+    to->table_name = copy_text(from->table_name);
+}
+
+void setting_copy(const struct setting *setting, void *to, const void *from)
+{
+    void *x = (char *)to + setting->offset;
+    const void *y = (const char *)from + setting->offset;
+    switch (setting->type) {
+    case SETTING_COUNT:
+    case SETTING_CHOICE:
+        *(unsigned *)x = *(const unsigned *)y;
+        break;
+    case SETTING_DURATION:
+        *(uint64_t *)x = *(const uint64_t *)y;
+        break;
+    case SETTING_SIZE:
+        *(size_t *)x = *(const size_t *)y;
+        break;
+    case SETTING_SHARE:
+        *(double *)x = *(const double *)y;
+        break;
+    case SETTING_FLAG:
+        *(bool *)x = *(const bool *)y;
+        break;
+    case SETTING_VALUE:
+        ((struct keyspace *)to)->value_is_json = ((const struct keyspace *)from)->value_is_json;
+        *(char **)x = copy_text(*(char *const *)y);
+        break;
+    case SETTING_TEXT:
+    case SETTING_NAME:
+    case SETTING_SECRET:
+    case SETTING_DATABASE:
+        *(char **)x = copy_text(*(char *const *)y);
+        break;
+    case SETTING_CACHE:
+        copy_cache(x, y);
+        break;
+    case SETTING_CONTROL:
+        ((struct config *)to)->has_control = ((const struct config *)from)->has_control;
+        copy_address(x, y);
+        break;
+    case SETTING_LISTEN:
+        copy_listen(to, from);
+        break;
+    case SETTING_KEY:
+        copy_key(x, y);
+        break;
+    case SETTING_TABLE:
+        copy_table(to, from);
+        break;
+    case SETTING_KEYSPACES:
+        break;
     }
 }
 

@@ -401,7 +401,6 @@ static void what_is_required_is_asked_for(void **state)
 static void settings_that_contradict_each_other_are_reported(void **state)
 {
     (void)state;
-    must_refuse_line("    absent_value: x", WORDS("on_absent: value"));
     must_refuse_line("    on_absent: value", WORDS("needs an absent_value"));
     must_refuse_line("control: 0.0.0.0:6390", WORDS("control_token is required"));
     must_refuse_line("control: 127.0.0.1:6380", WORDS("same address"));

@@ -1,0 +1,351 @@
+#include "admin.h"
+
+#include "clock.h"
+#include "keeper.h"
+#include "log.h"
+#include "memory.h"
+#include "redis.h"
+#include "status.h"
+#include "units.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A call about one key, while others are asked about it. */
+struct key_call {
+    struct keeper *keeper;
+    struct http_call *call;
+    int keyspace;
+    bool deletes_row;
+    bool created;         /* PUT: the key had no hint */
+    unsigned outstanding; /* answers still to come: workers, cache */
+    const char *cache_error;
+    size_t length;
+    char key[];
+};
+
+static struct span key_of(const struct key_call *key)
+{
+    return (struct span){key->key, key->length};
+}
+
+/* NULL when no keyspace has such a key; then the call is answered. */
+static struct key_call *key_call_open(struct http_call *call, struct keeper *keeper)
+{
+    struct span text = http_call_rest(call);
+    int keyspace = guard_match(keeper_config(keeper), text);
+    if (keyspace == NOT_GUARDED) {
+        http_answer_json(call, 404,
+                         json_pack("{s:o, s:n, s:s}", "key", json_bytes(text.at, text.length),
+                                   "keyspace", "error",
+                                   "no keyspace has a key like this: it is not guarded, and passes "
+                                   "through untouched"));
+        return NULL;
+    }
+    struct key_call *key = xcalloc(1, sizeof *key + text.length);
+    key->keeper = keeper;
+    key->call = call;
+    key->keyspace = keyspace;
+    key->length = text.length;
+    memcpy(key->key, text.at, text.length);
+    return key;
+}
+
+/* A duration in the query. 0: it is not there; -1: it is wrong, and the call is answered. */
+static int64_t query_duration(struct http_call *call, const char *name)
+{
+    const char *text = http_call_query(call, name), *error = NULL;
+    uint64_t ms = 0;
+    if (!text)
+        return 0;
+    if (units_duration(text, &ms, &error) == 0 && ms > 0 && ms < INT64_MAX / 2)
+        return (int64_t)ms;
+    http_answer_error(call, 400, "%s=%s: %s", name, text,
+                      error ? error : "the time must be more than 0");
+    return -1;
+}
+
+static void answer_busy_table(struct key_call *key, int status)
+{
+    if (status == -ENOSPC)
+        http_answer_error(key->call, 503,
+                          "%u keys are admitted, deleted or blocked already: max_hints allows no "
+                          "more",
+                          keeper_config(key->keeper)->max_hints);
+    else
+        http_answer_error(key->call, 503, "the guard is ending");
+    free(key);
+}
+
+/* ---- GET /v1/keys/{key} ---- */
+
+static bool filter_says_possible(const struct view *view, const struct key_call *key)
+{
+    if (!view->generation)
+        return true;
+    uint64_t hash = filter_hash(&view->generation->seed, key->key, key->length);
+    return filter_contains(view->generation->filters[key->keyspace], hash);
+}
+
+static bool is_possible(const struct view *view, const struct key_call *key, struct ruling ruling)
+{
+    if (ruling.reason == REASON_NO_PERMISSION)
+        return filter_says_possible(view, key);
+    return ruling.decision == DECISION_PASS;
+}
+
+static void explain(void *arg, const struct redis_answer *cache)
+{
+    static const char *const decisions[] = {
+        [DECISION_PASS] = "pass", [DECISION_REJECT] = "reject", [DECISION_SHADOW] = "shadow"};
+    struct key_call *key = arg;
+    const struct keeper *keeper = key->keeper;
+    const struct view *view = keeper->view;
+    uint64_t hash = guard_prepare(view, key->keyspace, key_of(key));
+    struct ruling ruling = guard_decide(view, &keeper->overrides, key->keyspace, key_of(key), hash);
+    struct override entry = overrides_find(&keeper->overrides, key_of(key), clock_ms());
+    json_t *body = json_pack(
+        "{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "key", json_bytes(key->key, key->length),
+        "keyspace", keeper_config(keeper)->keyspaces[key->keyspace].name, "verdict",
+        is_possible(view, key, ruling) ? "possible" : "absent", "decision",
+        decisions[ruling.decision], "why", reason_text(ruling.reason), "state",
+        keyspace_state_name(view->states[key->keyspace]), "entry", override_kind_name(entry.kind),
+        "in_flight", loads_in_flight(keeper->loads, key_of(key)), "known_absent",
+        loads_knows_absent(keeper->loads, key_of(key)));
+    json_object_set_new(body, "cached",
+                        cache->outcome == REDIS_DONE ? json_boolean(cache->number) : json_null());
+    json_object_set_new(body, "generation",
+                        view->generation ? json_integer((json_int_t)view->generation->number)
+                                         : json_null());
+    json_object_set_new(body, "position", json_null());
+    http_answer_json(key->call, 200, body);
+    free(key);
+}
+
+static void get_key(struct http_call *call, void *arg)
+{
+    struct keeper *keeper = arg;
+    struct key_call *key = key_call_open(call, keeper);
+    if (key)
+        redis_exists(keeper->redis, key->key, key->length, explain, key);
+}
+
+/* ---- PUT /v1/keys/{key} ---- */
+
+static void admitted(void *arg)
+{
+    struct key_call *key = arg;
+    if (key->created)
+        http_answer_json(key->call, 201, json_pack("{s:s}", "status", "admitted"));
+    else
+        http_answer_json(key->call, 204, NULL);
+    free(key);
+}
+
+static void put_key(struct http_call *call, void *arg)
+{
+    struct keeper *keeper = arg;
+    int64_t for_ms = query_duration(call, "for");
+    struct key_call *key = for_ms < 0 ? NULL : key_call_open(call, keeper);
+    if (!key)
+        return;
+    struct override entry = overrides_find(&keeper->overrides, key_of(key), clock_ms());
+    key->created = entry.kind != OVERRIDE_HINT;
+    int status =
+        keeper_override(keeper, key_of(key), keeper_hint(keeper, (uint64_t)for_ms), admitted, key);
+    if (status)
+        answer_busy_table(key, status);
+}
+
+/* ---- DELETE /v1/keys/{key} ---- */
+
+static void deleted_in_part(struct key_call *key)
+{
+    if (--key->outstanding)
+        return;
+    if (key->cache_error)
+        http_answer_error(key->call, 503,
+                          "the guard rejects the key from now on, but could not delete it from the "
+                          "cache (%s): repeat the call when the cache is back",
+                          key->cache_error);
+    else
+        http_answer_json(key->call, 204, NULL);
+    free(key);
+}
+
+static void workers_know(void *arg)
+{
+    deleted_in_part(arg);
+}
+
+static void purged(void *arg, const struct redis_answer *answer)
+{
+    struct key_call *key = arg;
+    if (answer->outcome == REDIS_DONE)
+        counter_add(&key->keeper->counters[key->keyspace].purges, 1);
+    else
+        key->cache_error = answer->outcome == REDIS_DOWN ? "it is down" : "it refused the DEL";
+    deleted_in_part(key);
+}
+
+/* From here on the key is rejected and not cached. A load that is under way is stale by now, so it
+ * fills nothing; a fill sent before goes to the cache ahead of the purge. */
+static void reject_and_purge(struct key_call *key, struct override entry)
+{
+    struct keeper *keeper = key->keeper;
+    int status = keeper_override(keeper, key_of(key), entry, workers_know, key);
+    if (status) {
+        answer_busy_table(key, status);
+        return;
+    }
+    key->outstanding = 2;
+    redis_purge(keeper->redis, key->key, key->length, purged, key);
+}
+
+static void answer_database(struct key_call *key, const struct row_result *result)
+{
+    static const char *const texts[] = {[LOAD_TIMEOUT] = "it did not answer within load_timeout",
+                                        [LOAD_DOWN] = "it is down",
+                                        [LOAD_REFUSED] = "it refused",
+                                        [LOAD_AMBIGUOUS] = "",
+                                        [LOAD_ABSENT] = "",
+                                        [LOAD_BUSY] = "",
+                                        [LOAD_ROW] = ""};
+    http_answer_error(key->call, result->outcome == LOAD_REFUSED ? 409 : 503,
+                      "the database could not be asked, so nothing was changed: %s%s%s",
+                      texts[result->outcome], result->error[0] ? ": " : "", result->error);
+    free(key);
+}
+
+static void row_removed(void *arg, const struct row_result *result)
+{
+    struct key_call *key = arg;
+    if (result->outcome != LOAD_ROW) {
+        answer_database(key, result);
+    } else if (result->removed > 1) {
+        http_answer_error(key->call, 409,
+                          "%lld rows had this key and were deleted; the filter is left alone",
+                          result->removed);
+        free(key);
+    } else {
+        reject_and_purge(key, keeper_tombstone(key->keeper));
+    }
+}
+
+static void row_asked(void *arg, const struct row_result *result)
+{
+    struct key_call *key = arg;
+    blob_release(result->value);
+    if (result->outcome == LOAD_ABSENT) {
+        reject_and_purge(key, keeper_tombstone(key->keeper));
+    } else if (result->outcome != LOAD_ROW) {
+        answer_database(key, result);
+    } else if (key->deletes_row) {
+        rows_remove(&key->keeper->rows, key->keyspace, key_of(key), result->way, row_removed, key);
+    } else {
+        http_answer_error(key->call, 409,
+                          "the row exists: delete it first, or with ?row=delete, or refuse the key "
+                          "for a time with ?block=10m");
+        free(key);
+    }
+}
+
+static void ask_row(struct key_call *key)
+{
+    const struct rows *rows = &key->keeper->rows;
+    switch (rows_foretell(rows, key->keyspace, key_of(key))) {
+    case LOAD_ABSENT:
+        reject_and_purge(key, keeper_tombstone(key->keeper));
+        break;
+    case LOAD_AMBIGUOUS:
+        http_answer_error(key->call, 409, "the key can be split into columns in too many ways");
+        free(key);
+        break;
+    default:
+        rows_load(rows, key->keyspace, key_of(key), row_asked, key);
+    }
+}
+
+/* A block needs no word from the database: it is the admin's order, and must work when the database
+ * does not. */
+static void delete_key(struct http_call *call, void *arg)
+{
+    struct keeper *keeper = arg;
+    const char *row = http_call_query(call, "row");
+    int64_t block_ms = query_duration(call, "block");
+    if (block_ms < 0)
+        return;
+    if ((row && strcmp(row, "delete") != 0) || (row && block_ms)) {
+        http_answer_error(call, 400,
+                          row && block_ms ? "row and block exclude each other"
+                                          : "row: only ?row=delete is known");
+        return;
+    }
+    struct key_call *key = key_call_open(call, keeper);
+    if (!key)
+        return;
+    key->deletes_row = row != NULL;
+    if (block_ms)
+        reject_and_purge(key, (struct override){.kind = OVERRIDE_BLOCK,
+                                                .until = clock_ms() + (uint64_t)block_ms});
+    else
+        ask_row(key);
+}
+
+/* ---- the rest ---- */
+
+static void healthz(struct http_call *call, void *arg)
+{
+    (void)arg;
+    http_answer_json(call, 200, json_pack("{s:s}", "status", "alive"));
+}
+
+static void readyz(struct http_call *call, void *arg)
+{
+    const struct keeper *keeper = arg;
+    bool ready = status_is_ready(keeper) && !keeper->draining;
+    http_answer_json(call, ready ? 200 : 503,
+                     json_pack("{s:b, s:o}", "ready", ready, "keyspaces", status_states(keeper)));
+}
+
+static void metrics(struct http_call *call, void *arg)
+{
+    struct buffer text = {0};
+    status_metrics(arg, &text);
+    http_answer_text(call, 200, "text/plain; version=0.0.4; charset=utf-8", buffer_span(&text));
+    buffer_finish(&text);
+}
+
+static void status(struct http_call *call, void *arg)
+{
+    http_answer_json(call, 200, status_json(arg));
+}
+
+static void rebuild(struct http_call *call, void *arg)
+{
+    struct keeper *keeper = arg;
+    if (keeper->draining)
+        http_answer_error(call, 503, "the guard is ending");
+    else
+        http_answer_json(
+            call, 202,
+            json_pack("{s:I}", "generation", (json_int_t)renewal_begin(&keeper->renewal)));
+}
+
+const struct http_route admin_routes[] = {
+    {"GET", "/healthz", healthz, true, "alive"},
+    {"GET", "/readyz", readyz, true, "200 when every keyspace is guarding, else 503"},
+    {"GET", "/metrics", metrics, false, "Prometheus text"},
+    {"GET", "/v1/status", status, false, "keyspaces, generation, filters, clients, rates"},
+    {"GET", "/v1/keys/*", get_key, false, "explains what happens to a key, and why"},
+    {"PUT", "/v1/keys/*", put_key, false, "admits a key ahead of the filter; ?for=10m"},
+    {"DELETE", "/v1/keys/*", delete_key, false,
+     "rejects a key whose row is gone, and purges it from the cache; ?row=delete, ?block=10m"},
+    {"POST", "/v1/rebuild", rebuild, false, "builds a new generation"},
+    {0}};
+
+void admin_log(void *arg, const char *who, const char *method, const char *url, unsigned code)
+{
+    (void)arg;
+    log_info("control: %s: %s %s: %u", who, method, url, code);
+}

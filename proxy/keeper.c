@@ -1,0 +1,462 @@
+#include "keeper.h"
+
+#include "admin.h"
+#include "clock.h"
+#include "log.h"
+#include "memory.h"
+#include "pg_pool.h"
+#include "redis.h"
+#include "reload.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { TICK_MS = 100, EXPIRE_PER_TICK = 1000, MAX_BODY = 64 * 1024 };
+
+/* ---- views ---- */
+
+static struct keyspace_status status_now(const struct keeper *keeper)
+{
+    if (!keeper->generation)
+        return (struct keyspace_status){KEYSPACE_LOADING, "no generation is complete yet", 0};
+    if (keeper->hints_overflowed)
+        return (struct keyspace_status){
+            KEYSPACE_PASSING, "more keys were admitted than max_hints allows; renewing", 0};
+    return (struct keyspace_status){KEYSPACE_GUARDING, "the generation is complete", 0};
+}
+
+static void update_states(struct keeper *keeper, enum keyspace_state *states)
+{
+    struct keyspace_status now = status_now(keeper);
+    for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++) {
+        struct keyspace_status *status = &keeper->keyspaces[i];
+        states[i] = now.state;
+        status->reason = now.reason;
+        if (status->state == now.state)
+            continue;
+        log_info("keyspace %s: %s, was %s: %s", keeper_config(keeper)->keyspaces[i].name,
+                 keyspace_state_name(now.state), keyspace_state_name(status->state), now.reason);
+        status->state = now.state;
+        status->since = clock_ms();
+    }
+}
+
+static void send_view(struct keeper *keeper, struct view *view)
+{
+    for (unsigned i = 0; i < keeper->worker_count; i++) {
+        struct view_message *message = xcalloc(1, sizeof *message);
+        message->message = (struct message){.kind = MESSAGE_VIEW, .sender = &keeper->mailbox};
+        message->view = view;
+        mailbox_post(&keeper->workers[i]->mailbox, &message->message);
+    }
+}
+
+/* The keeper holds the view that it decides by, like a worker. */
+static void adopt_view(struct keeper *keeper, struct view *view)
+{
+    struct view *replaced = keeper->view;
+    keeper->view = view;
+    keeper->rows.config = view->config;
+    if (keeper->loads)
+        loads_use_view(keeper->loads, view);
+    view_release(replaced);
+}
+
+void keeper_publish(struct keeper *keeper, struct generation *fresh)
+{
+    size_t count = keeper_config(keeper)->keyspace_count;
+    enum keyspace_state *states = xcalloc(count, sizeof *states);
+    if (fresh) {
+        generation_release(keeper->generation);
+        keeper->generation = fresh;
+        keeper->hints_overflowed = false;
+    }
+    update_states(keeper, states);
+    struct view *view =
+        view_create(keeper->shared, keeper->generation, states, keeper->worker_count + 1);
+    free(states);
+    send_view(keeper, view);
+    adopt_view(keeper, view);
+    if (fresh)
+        overrides_expire(&keeper->overrides, clock_ms(), fresh->number, SIZE_MAX);
+}
+
+/* ---- exact entries ---- */
+
+struct broadcast {
+    unsigned outstanding;
+    void (*done)(void *arg);
+    void *arg;
+};
+
+static void send_override(struct keeper *keeper, struct span key, struct override entry,
+                          struct broadcast *broadcast)
+{
+    for (unsigned i = 0; i < keeper->worker_count; i++) {
+        struct override_message *message = xmalloc(sizeof *message + key.length);
+        *message = (struct override_message){
+            .message = {.kind = MESSAGE_OVERRIDE, .sender = &keeper->mailbox},
+            .broadcast = broadcast,
+            .entry = entry,
+            .key_length = key.length};
+        memcpy(message->key, key.at, key.length);
+        mailbox_post(&keeper->workers[i]->mailbox, &message->message);
+    }
+}
+
+int keeper_override(struct keeper *keeper, struct span key, struct override entry,
+                    void (*done)(void *arg), void *arg)
+{
+    if (keeper->draining)
+        return -ESHUTDOWN;
+    if (overrides_count(&keeper->overrides) >= keeper_config(keeper)->max_hints &&
+        overrides_find(&keeper->overrides, key, clock_ms()).kind == OVERRIDE_NONE)
+        return -ENOSPC;
+    struct broadcast *broadcast = xmalloc(sizeof *broadcast);
+    *broadcast = (struct broadcast){keeper->worker_count, done, arg};
+    overrides_set(&keeper->overrides, key, entry);
+    loads_changed(keeper->loads, key);
+    send_override(keeper, key, entry, broadcast);
+    return 0;
+}
+
+static void take_override_back(struct override_message *message)
+{
+    struct broadcast *broadcast = message->broadcast;
+    free(message);
+    if (--broadcast->outstanding)
+        return;
+    if (broadcast->done)
+        broadcast->done(broadcast->arg);
+    free(broadcast);
+}
+
+/* Without a log nothing confirms a key but the next snapshot: the entry holds until one was taken
+ * after it. */
+struct override keeper_hint(const struct keeper *keeper, uint64_t for_ms)
+{
+    const struct config *config = keeper_config(keeper);
+    return (struct override){.kind = OVERRIDE_HINT,
+                             .sticky = !for_ms && config->sync != SYNC_REPLICATION,
+                             .until = clock_ms() + (for_ms ? for_ms : config->hint_ttl_ms),
+                             .epoch = keeper->renewal.newest};
+}
+
+struct override keeper_tombstone(const struct keeper *keeper)
+{
+    return (struct override){.kind = OVERRIDE_TOMBSTONE,
+                             .sticky = true,
+                             .until = clock_ms(),
+                             .epoch = keeper->renewal.newest};
+}
+
+/* ---- the workers' messages ---- */
+
+static void hint_is_known(void *arg)
+{
+    struct hint_request *hint = arg;
+    mailbox_return(&hint->message);
+}
+
+/* A hint that finds no place must not be forgotten: nothing is rejected until a new generation
+ * knows the key. The view that says so reaches each worker before this message does. */
+static void take_hint(struct keeper *keeper, struct hint_request *hint)
+{
+    struct span key = {hint->key, hint->key_length};
+    enum override_kind kind = overrides_find(&keeper->overrides, key, clock_ms()).kind;
+    int status = -EALREADY;
+    if (kind != OVERRIDE_BLOCK)
+        status = keeper_override(keeper, key, keeper_hint(keeper, 0), hint_is_known, hint);
+    if (status == -ENOSPC && !keeper->hints_overflowed) {
+        log_warning("more than %u keys were admitted since the last generation: nothing is "
+                    "rejected until the next (max_hints)",
+                    keeper_config(keeper)->max_hints);
+        keeper->hints_overflowed = true;
+        keeper_publish(keeper, NULL);
+        renewal_begin(&keeper->renewal);
+    }
+    if (status)
+        mailbox_return(&hint->message);
+}
+
+static void end(struct keeper *keeper);
+
+static void on_message(void *arg, struct message *message)
+{
+    struct keeper *keeper = arg;
+    switch (message->kind) {
+    case MESSAGE_LOAD:
+        loads_submit(keeper->loads, (struct load_request *)message);
+        break;
+    case MESSAGE_HINT:
+        take_hint(keeper, (struct hint_request *)message);
+        break;
+    case MESSAGE_VIEW:
+        view_release(((struct view_message *)message)->view);
+        free(message);
+        break;
+    case MESSAGE_OVERRIDE:
+        take_override_back((struct override_message *)message);
+        break;
+    case MESSAGE_DRAIN:
+        free(message);
+        if (--keeper->workers_left == 0)
+            end(keeper);
+        break;
+    }
+}
+
+/* ---- time, signals ---- */
+
+static void on_tick(uv_timer_t *tick)
+{
+    struct keeper *keeper = tick->data;
+    uint64_t now = clock_ms();
+    overrides_expire(&keeper->overrides, now, keeper->generation ? keeper->generation->number : 0,
+                     EXPIRE_PER_TICK + overrides_count(&keeper->overrides) / 64);
+    loads_check_time(keeper->loads, now);
+}
+
+static void on_end_signal(uv_signal_t *signal, int number)
+{
+    struct keeper *keeper = signal->data;
+    if (keeper->draining) {
+        log_warning("second %s: ending at once", number == SIGINT ? "SIGINT" : "SIGTERM");
+        _Exit(1);
+    }
+    log_info("%s: finishing what is under way, %.1f s at most",
+             number == SIGINT ? "SIGINT" : "SIGTERM",
+             (double)keeper_config(keeper)->drain_timeout_ms / 1000);
+    keeper->draining = true;
+    for (unsigned i = 0; i < keeper->worker_count; i++) {
+        struct message *message = xcalloc(1, sizeof *message);
+        *message = (struct message){.kind = MESSAGE_DRAIN, .sender = &keeper->mailbox};
+        mailbox_post(&keeper->workers[i]->mailbox, message);
+    }
+}
+
+static void on_reload_signal(uv_signal_t *signal, int number)
+{
+    struct keeper *keeper = signal->data;
+    (void)number;
+    struct shared_config *fresh = reload_config(keeper->shared);
+    if (!fresh)
+        return;
+    shared_config_release(keeper->shared);
+    keeper->shared = fresh;
+    pg_pool_set_timeout(keeper->pool, keeper_config(keeper)->load_timeout_ms);
+    keeper_publish(keeper, NULL);
+    renewal_reschedule(&keeper->renewal);
+    log_info("configuration read again");
+}
+
+/* ---- the end: workers have ended; what they were served by goes in the order of use ---- */
+
+static void redis_ended(void *arg)
+{
+    (void)arg;
+}
+
+static void pool_ended(void *arg)
+{
+    struct keeper *keeper = arg;
+    redis_close(keeper->redis, redis_ended, keeper);
+}
+
+static void http_ended(void *arg)
+{
+    struct keeper *keeper = arg;
+    pg_pool_close(keeper->pool, pool_ended, keeper);
+}
+
+static void close_handles(struct keeper *keeper)
+{
+    uv_close((uv_handle_t *)&keeper->tick, NULL);
+    uv_close((uv_handle_t *)&keeper->on_term, NULL);
+    uv_close((uv_handle_t *)&keeper->on_int, NULL);
+    uv_close((uv_handle_t *)&keeper->on_hup, NULL);
+    mailbox_close(&keeper->mailbox);
+}
+
+static void end(struct keeper *keeper)
+{
+    renewal_stop(&keeper->renewal);
+    close_handles(keeper);
+    if (keeper->http)
+        http_server_close(keeper->http, http_ended, keeper);
+    else
+        http_ended(keeper);
+}
+
+static void free_all(struct keeper *keeper)
+{
+    for (unsigned i = 0; i < keeper->worker_count; i++) {
+        view_release(keeper->workers[i]->view);
+        worker_destroy(keeper->workers[i]);
+    }
+    loads_destroy(keeper->loads);
+    view_release(keeper->view);
+    generation_release(keeper->generation);
+    shared_config_release(keeper->shared);
+    overrides_finish(&keeper->overrides);
+    free(keeper->workers);
+    free(keeper->keyspaces);
+    free(keeper->counters);
+    free(keeper->statements);
+    free(keeper);
+}
+
+/* ---- the start ---- */
+
+static void on_pool_state(void *arg, unsigned live, const struct pg_error *error)
+{
+    (void)arg;
+    if (error)
+        log_warning("database: %s; %u connections for loads are up", error->text, live);
+    else
+        log_info("database: %u connections for loads are up", live);
+}
+
+static void on_redis_state(void *arg, bool up, const char *error)
+{
+    (void)arg;
+    if (up)
+        log_info("cache: connection for fills and purges is up");
+    else
+        log_warning("cache: connection for fills and purges: %s", error);
+}
+
+static void init_signal(struct keeper *keeper, uv_signal_t *signal, uv_signal_cb obey, int number)
+{
+    uv_signal_init(&keeper->loop, signal);
+    signal->data = keeper;
+    uv_signal_start(signal, obey, number);
+}
+
+static int open_backends(struct keeper *keeper)
+{
+    const struct config *config = keeper_config(keeper);
+    const char *error = NULL;
+    struct pg_pool_options pool = {.conninfo = config->database,
+                                   .application = "nestguard",
+                                   .connections = config->load_connections,
+                                   .timeout_ms = config->load_timeout_ms,
+                                   .on_state = on_pool_state,
+                                   .arg = keeper};
+    keeper->statements = rows_statements(config, &pool.statement_count);
+    pool.statements = keeper->statements;
+    int status = pg_pool_create(&keeper->pool, &keeper->loop, &pool, &error);
+    if (status) {
+        log_error("database: %s", error);
+        return status;
+    }
+    struct redis_options redis = {.host = config->cache.address.host,
+                                  .port = config->cache.address.port,
+                                  .path = config->cache.address.path,
+                                  .user = config->cache.user,
+                                  .password = config->cache.password,
+                                  .db = config->cache.db,
+                                  .timeout_ms = config->cache_timeout_ms};
+    return redis_create(&keeper->redis, &keeper->loop, &redis, on_redis_state, keeper);
+}
+
+static int open_control(struct keeper *keeper, int fd)
+{
+    const char *error = NULL;
+    if (fd < 0)
+        return 0;
+    struct http_options options = {.fd = fd,
+                                   .token = keeper_config(keeper)->control_token,
+                                   .routes = admin_routes,
+                                   .arg = keeper,
+                                   .max_body = MAX_BODY,
+                                   .on_call = admin_log};
+    int status = http_server_create(&keeper->http, &keeper->loop, &options, &error);
+    if (status)
+        log_error("control port: %s", error);
+    return status;
+}
+
+static int start_worker(struct keeper *keeper, unsigned index, int **fds)
+{
+    const struct config *config = keeper_config(keeper);
+    int *own = xcalloc(config->listens, sizeof *own);
+    bool *is_unix = xcalloc(config->listens, sizeof *is_unix);
+    for (size_t i = 0; i < config->listens; i++) {
+        own[i] = fds[i][index];
+        is_unix[i] = config->listen[i].path != NULL;
+    }
+    struct worker_options options = {.index = index,
+                                     .keeper = &keeper->mailbox,
+                                     .view = keeper->view,
+                                     .fds = own,
+                                     .is_unix = is_unix,
+                                     .count = config->listens,
+                                     .client_total = &keeper->client_total};
+    int status = worker_create(&keeper->workers[index], &options);
+    if (status)
+        log_error("worker %u: %s", index, uv_strerror(status));
+    else
+        keeper->view->holders++;
+    free(own);
+    free(is_unix);
+    return status;
+}
+
+static void init(struct keeper *keeper, struct config *config)
+{
+    keeper->shared = shared_config_create(config);
+    keeper->started = clock_ms();
+    keeper->keyspaces = xcalloc(config->keyspace_count, sizeof *keeper->keyspaces);
+    keeper->counters = xcalloc(config->keyspace_count, sizeof *keeper->counters);
+    keeper->workers = xcalloc(config->workers, sizeof(struct worker *));
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        keeper->keyspaces[i].since = keeper->started;
+    overrides_init(&keeper->overrides);
+    uv_loop_init(&keeper->loop);
+    mailbox_init(&keeper->mailbox, &keeper->loop, on_message, keeper);
+    uv_timer_init(&keeper->loop, &keeper->tick);
+    keeper->tick.data = keeper;
+    uv_timer_start(&keeper->tick, on_tick, TICK_MS, TICK_MS);
+    init_signal(keeper, &keeper->on_term, on_end_signal, SIGTERM);
+    init_signal(keeper, &keeper->on_int, on_end_signal, SIGINT);
+    init_signal(keeper, &keeper->on_hup, on_reload_signal, SIGHUP);
+    renewal_init(&keeper->renewal, keeper);
+    keeper_publish(keeper, NULL);
+}
+
+static int start(struct keeper *keeper, const struct keeper_options *options)
+{
+    int status = open_backends(keeper);
+    if (status)
+        return status;
+    keeper->rows.pool = keeper->pool;
+    struct loads_options loads = {.rows = &keeper->rows,
+                                  .redis = keeper->redis,
+                                  .counters = keeper->counters,
+                                  .max_known_absent = keeper_config(keeper)->max_known_absent};
+    keeper->loads = loads_create(&loads, keeper->view);
+    status = open_control(keeper, options->control_fd);
+    for (unsigned i = 0; i < keeper_config(keeper)->workers && !status; i++) {
+        status = start_worker(keeper, i, options->fds);
+        keeper->worker_count += !status;
+    }
+    keeper->workers_left = keeper->worker_count;
+    return status;
+}
+
+int keeper_run(const struct keeper_options *options)
+{
+    struct keeper *keeper = xcalloc(1, sizeof *keeper);
+    init(keeper, options->config);
+    if (start(keeper, options))
+        return 1; /* the process ends, and with it all that was begun */
+    renewal_begin(&keeper->renewal);
+    uv_run(&keeper->loop, UV_RUN_DEFAULT);
+    int status = uv_loop_close(&keeper->loop);
+    if (status < 0)
+        log_error("closing the keeper's loop: %s", uv_strerror(status));
+    free_all(keeper);
+    log_info("ended");
+    return status < 0;
+}

@@ -1,0 +1,84 @@
+/* The one thread that owns the truth: generations, exact entries, loads, the control port. It runs
+ * the process' main loop; everything declared here belongs to that thread.
+ *
+ *   workers ◀─views, exact entries─ keeper ─▶ loads ─▶ PostgreSQL, Redis
+ *      └──────loads, hints────────▶   ├─▶ renewal (a builder thread at a time)
+ *                                      └─▶ control port
+ */
+#ifndef NESTGUARD_KEEPER_H
+#define NESTGUARD_KEEPER_H
+
+#include "config.h"
+#include "http.h"
+#include "loads.h"
+#include "mailbox.h"
+#include "overrides.h"
+#include "renewal.h"
+#include "view.h"
+#include "worker.h"
+
+/* State of a keyspace with its history, for status and metrics. */
+struct keyspace_status {
+    enum keyspace_state state;
+    const char *reason; /* static text */
+    uint64_t since;     /* clock_ms() */
+};
+
+struct keeper {
+    uv_loop_t loop;
+    struct mailbox mailbox;
+    uv_timer_t tick;
+    uv_signal_t on_term, on_int, on_hup;
+    uint64_t started;
+
+    struct shared_config *shared; /* in force; its config is shared->config */
+    struct generation *generation;
+    struct view *view; /* the newest published */
+    struct keyspace_status *keyspaces;
+    struct overrides overrides;
+    bool hints_overflowed; /* hints were lost: until the next generation nothing may be rejected */
+
+    struct worker **workers;
+    unsigned worker_count, workers_left;
+    _Atomic unsigned client_total;
+
+    struct rows rows;
+    struct pg_statement *statements;
+    struct pg_pool *pool;
+    struct redis *redis;
+    struct loads *loads;
+    struct load_counters *counters;
+    struct renewal renewal;
+    struct http_server *http;
+    bool draining;
+};
+
+struct keeper_options {
+    struct config *config; /* taken over */
+    int **fds;             /* [listen address][worker]: bound sockets, taken over */
+    int control_fd;        /* or -1 */
+};
+
+/* Serves until SIGTERM or SIGINT has been obeyed. Returns the process' exit status. */
+int keeper_run(const struct keeper_options *options);
+
+static inline const struct config *keeper_config(const struct keeper *keeper)
+{
+    return keeper->shared->config;
+}
+
+/* Makes a fresh generation (NULL: keeps the present one) the one in force, works out every
+ * keyspace's state, and sends the workers a new view. Takes the generation's reference. */
+void keeper_publish(struct keeper *keeper, struct generation *fresh);
+
+/* Sets an exact entry here and in every worker, and marks what is under way for the key as changed;
+ * `done` (may be NULL) is called when every worker has it, never before this has returned. -ENOSPC
+ * when the table is full of others, -ESHUTDOWN while draining: then nothing is done. */
+int keeper_override(struct keeper *keeper, struct span key, struct override entry,
+                    void (*done)(void *arg), void *arg);
+
+/* An entry that begins now. for_ms 0: for as long as the sync mode needs it. */
+struct override keeper_hint(const struct keeper *keeper, uint64_t for_ms);
+struct override keeper_tombstone(const struct keeper *keeper);
+
+#endif

@@ -1,0 +1,63 @@
+/* The command line. */
+#include "check.h"
+#include "config.h"
+#include "ctl.h"
+#include "serve.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int usage(FILE *out)
+{
+    fputs(
+        "nestguard stands between an application and its Redis, and answers lookups of keys that "
+        "have\n"
+        "no row in PostgreSQL before they reach either.\n\n"
+        "  nestguard serve -c FILE     serve\n"
+        "  nestguard check -c FILE     say everything that is wrong with file, cache and database\n"
+        "  nestguard ctl COMMAND       ask or order a running guard; `nestguard ctl --help` lists "
+        "how\n"
+        "  nestguard --help            this page, and every setting of the file\n"
+        "  nestguard --version\n",
+        out);
+    return out == stdout ? 0 : 2;
+}
+
+static int help(void)
+{
+    usage(stdout);
+    fputs("\nSettings of FILE (YAML):\n\n", stdout);
+    config_print_settings(stdout);
+    return 0;
+}
+
+static int with_file(int argc, char **argv, int (*run)(const char *file))
+{
+    if (argc == 4 && (!strcmp(argv[2], "-c") || !strcmp(argv[2], "--config")))
+        return run(argv[3]);
+    if (argc == 3 && !strncmp(argv[2], "--config=", 9))
+        return run(argv[2] + 9);
+    fprintf(stderr, "nestguard %s: the configuration file is missing; say: nestguard %s -c FILE\n",
+            argv[1], argv[1]);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "";
+    if (!strcmp(word, "serve"))
+        return with_file(argc, argv, serve_main);
+    if (!strcmp(word, "check"))
+        return with_file(argc, argv, check_main);
+    if (!strcmp(word, "ctl"))
+        return ctl_main(argc - 2, argv + 2);
+    if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help"))
+        return help();
+    if (!strcmp(word, "--version") || !strcmp(word, "version")) {
+        puts("nestguard " NESTGUARD_VERSION);
+        return 0;
+    }
+    if (*word)
+        fprintf(stderr, "nestguard: \"%s\" is no command\n\n", word);
+    return usage(stderr);
+}

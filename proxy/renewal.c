@@ -1,0 +1,115 @@
+#include "renewal.h"
+
+#include "clock.h"
+#include "keeper.h"
+#include "log.h"
+
+enum { RETRY_MIN_MS = 500, RETRY_MAX_MS = 10000 };
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct renewal *renewal = timer->data;
+    if (!renewal->builder)
+        renewal_begin(renewal);
+}
+
+int renewal_init(struct renewal *renewal, struct keeper *keeper)
+{
+    renewal->keeper = keeper;
+    renewal->retry_ms = RETRY_MIN_MS;
+    renewal->timer.data = renewal;
+    return uv_timer_init(&keeper->loop, &renewal->timer);
+}
+
+void renewal_reschedule(struct renewal *renewal)
+{
+    const struct config *config = keeper_config(renewal->keeper);
+    uint64_t age = clock_ms() - renewal->polled;
+    if (renewal->builder || config->sync != SYNC_POLL || !renewal->polled)
+        return;
+    uv_timer_start(&renewal->timer, on_timer,
+                   age < config->poll_interval_ms ? config->poll_interval_ms - age : 0, 0);
+}
+
+static void start(struct renewal *renewal);
+
+static void succeeded(struct renewal *renewal, struct generation *generation)
+{
+    uint64_t rows = generation->rows, number = generation->number;
+    double seconds = generation->build_seconds;
+    size_t bytes = generation_bytes(generation);
+    renewal->retry_ms = RETRY_MIN_MS;
+    renewal->error[0] = '\0';
+    keeper_publish(renewal->keeper, generation);
+    log_info("generation %llu: complete, %llu rows in %.1f s, %.1f MiB of filters",
+             (unsigned long long)number, (unsigned long long)rows, seconds,
+             (double)bytes / (1024 * 1024));
+    renewal_reschedule(renewal);
+}
+
+static void failed(struct renewal *renewal, const struct pg_error *error)
+{
+    snprintf(renewal->error, sizeof renewal->error, "%s", error->text);
+    renewal->failures++;
+    log_warning("generation %llu: %s; next try in %.1f s", (unsigned long long)renewal->newest,
+                error->text, (double)renewal->retry_ms / 1000);
+    uv_timer_start(&renewal->timer, on_timer, renewal->retry_ms, 0);
+    renewal->retry_ms *= 2;
+    if (renewal->retry_ms > RETRY_MAX_MS)
+        renewal->retry_ms = RETRY_MAX_MS;
+}
+
+static void on_built(void *arg, struct generation *generation, const struct pg_error *error)
+{
+    struct renewal *renewal = arg;
+    renewal->builder = NULL;
+    shared_config_release(renewal->shared);
+    renewal->shared = NULL;
+    if (renewal->keeper->draining) {
+        generation_release(generation);
+        return;
+    }
+    if (generation)
+        succeeded(renewal, generation);
+    else
+        failed(renewal, error);
+    if (renewal->wanted)
+        start(renewal);
+}
+
+static void start(struct renewal *renewal)
+{
+    struct keeper *keeper = renewal->keeper;
+    renewal->wanted = false;
+    uv_timer_stop(&renewal->timer);
+    renewal->shared = keeper->shared;
+    keeper->shared->references++;
+    renewal->polled = clock_ms();
+    renewal->builder =
+        builder_start(&keeper->loop, keeper_config(keeper), ++renewal->newest, on_built, renewal);
+    if (renewal->builder) {
+        log_info("generation %llu: building", (unsigned long long)renewal->newest);
+        return;
+    }
+    shared_config_release(renewal->shared);
+    renewal->shared = NULL;
+    failed(renewal, &(struct pg_error){.text = "no thread to build it on"});
+}
+
+uint64_t renewal_begin(struct renewal *renewal)
+{
+    if (renewal->builder) {
+        renewal->wanted = true;
+        return renewal->newest + 1;
+    }
+    start(renewal);
+    return renewal->newest;
+}
+
+void renewal_stop(struct renewal *renewal)
+{
+    renewal->wanted = false;
+    if (renewal->builder)
+        builder_stop(renewal->builder);
+    uv_close((uv_handle_t *)&renewal->timer, NULL);
+}

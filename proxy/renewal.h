@@ -1,0 +1,35 @@
+/* When generations are built: at the start, on a timer (sync: poll), on request, and again after a
+ * failure, with backoff. */
+#ifndef NESTGUARD_RENEWAL_H
+#define NESTGUARD_RENEWAL_H
+
+#include "builder.h"
+
+struct keeper;
+
+struct renewal {
+    struct keeper *keeper;
+    struct builder *builder;      /* at work, or NULL */
+    struct shared_config *shared; /* what it builds for; held */
+    uv_timer_t timer;             /* the next poll, or the next try */
+    uint64_t newest;              /* number of the newest generation that was begun */
+    uint64_t retry_ms;
+    uint64_t polled; /* clock_ms() when the last successful build began */
+    bool wanted;     /* another is wanted when this one has ended */
+    uint64_t failures;
+    char error[600]; /* of the last build, or "" */
+};
+
+int renewal_init(struct renewal *renewal, struct keeper *keeper);
+
+/* Begins a generation whose snapshot is taken after this call, now or when the one at work has
+ * ended. Returns its number. */
+uint64_t renewal_begin(struct renewal *renewal);
+
+/* The poll interval may have changed. */
+void renewal_reschedule(struct renewal *renewal);
+
+/* No more builds; one at work is stopped and ends on the loop. */
+void renewal_stop(struct renewal *renewal);
+
+#endif

@@ -1,0 +1,341 @@
+#include "status.h"
+
+#include "clock.h"
+#include "keeper.h"
+#include "pg_pool.h"
+#include "redis.h"
+#include "upstream.h"
+
+#include <string.h>
+
+/* ---- sums over the workers ---- */
+
+/* The counter of this name, added up: `offset` is its place in struct keyspace_counters. */
+static uint64_t keyspace_sum(const struct keeper *keeper, size_t keyspace, size_t offset)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < keeper->worker_count; i++) {
+        const char *counters = (const char *)&keeper->workers[i]->keyspaces[keyspace];
+        sum += counter_read((const counter *)(const void *)(counters + offset));
+    }
+    return sum;
+}
+
+static uint64_t worker_sum(const struct keeper *keeper, size_t offset)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < keeper->worker_count; i++) {
+        const char *counters = (const char *)&keeper->workers[i]->counters;
+        sum += counter_read((const counter *)(const void *)(counters + offset));
+    }
+    return sum;
+}
+
+static uint64_t load_counter(const struct keeper *keeper, size_t keyspace, size_t offset)
+{
+    const char *counters = (const char *)&keeper->counters[keyspace];
+    return counter_read((const counter *)(const void *)(counters + offset));
+}
+
+#define LOADS(name) load_counter(keeper, i, offsetof(struct load_counters, name))
+#define LOOKUPS(name) keyspace_sum(keeper, i, offsetof(struct keyspace_counters, name))
+
+struct counter_row {
+    const char *name, *help;
+    size_t offset;
+};
+
+#define KEYSPACE_ROW(name, help) {#name, help, offsetof(struct keyspace_counters, name)},
+#define LOAD_ROW(name, help) {#name, help, offsetof(struct load_counters, name)},
+#define WORKER_ROW(name, help) {#name, help, offsetof(struct worker_counters, name)},
+static const struct counter_row keyspace_rows[] = {KEYSPACE_COUNTERS(KEYSPACE_ROW){0}};
+static const struct counter_row load_rows[] = {LOAD_COUNTERS(LOAD_ROW){0}};
+static const struct counter_row worker_rows[] = {WORKER_COUNTERS(WORKER_ROW){0}};
+
+/* Share of the lookups of absent keys that the filter let pass: false positives found by loads,
+ * against rejections. */
+static double measured_rate(const struct keeper *keeper, size_t i)
+{
+    uint64_t passed = LOADS(false_positives) + LOADS(known_absent);
+    uint64_t all = passed + LOOKUPS(rejected) + LOOKUPS(would_reject);
+    return all ? (double)passed / (double)all : 0;
+}
+
+static double seconds_since(uint64_t then)
+{
+    return (double)(clock_ms() - then) / 1000;
+}
+
+/* ---- JSON ---- */
+
+json_t *json_bytes(const void *bytes, size_t length)
+{
+    json_t *whole = json_stringn(bytes, length);
+    if (whole)
+        return whole;
+    struct buffer shown = {0};
+    for (const unsigned char *at = bytes, *end = at + length; at < end; at++)
+        if (*at < 0x80)
+            buffer_append(&shown, at, 1);
+        else
+            buffer_printf(&shown, "\\x%02x", *at);
+    whole = json_stringn(buffer_span(&shown).at, buffer_span(&shown).length);
+    buffer_finish(&shown);
+    return whole;
+}
+
+bool status_is_ready(const struct keeper *keeper)
+{
+    for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++)
+        if (keeper->keyspaces[i].state != KEYSPACE_GUARDING)
+            return false;
+    return true;
+}
+
+json_t *status_states(const struct keeper *keeper)
+{
+    json_t *states = json_object();
+    for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++)
+        json_object_set_new(states, keeper_config(keeper)->keyspaces[i].name,
+                            json_string(keyspace_state_name(keeper->keyspaces[i].state)));
+    return states;
+}
+
+static json_t *filter_json(const struct keeper *keeper, size_t i)
+{
+    if (!keeper->generation)
+        return json_null();
+    struct filter_stats stats = filter_stats(keeper->generation->filters[i]);
+    double fill = stats.slots ? (double)stats.keys / (double)stats.slots : 0;
+    double bits = stats.keys ? (double)stats.bytes * 8 / (double)stats.keys : 0;
+    return json_pack("{s:s, s:I, s:I, s:f, s:I, s:f, s:I, s:f, s:f}", "kind", "cuckoo", "keys",
+                     (json_int_t)stats.keys, "slots", (json_int_t)stats.slots, "fill", fill,
+                     "bytes", (json_int_t)stats.bytes, "bits_per_key", bits, "stash",
+                     (json_int_t)stats.stash_used, "expected_false_positive_rate",
+                     stats.expected_false_positive_rate, "measured_false_positive_rate",
+                     measured_rate(keeper, i));
+}
+
+static void add_counters(const struct keeper *keeper, size_t i, json_t *to)
+{
+    for (const struct counter_row *row = keyspace_rows; row->name; row++)
+        json_object_set_new(to, row->name,
+                            json_integer((json_int_t)keyspace_sum(keeper, i, row->offset)));
+    for (const struct counter_row *row = load_rows; row->name; row++)
+        json_object_set_new(to, row->name,
+                            json_integer((json_int_t)load_counter(keeper, i, row->offset)));
+    json_object_set_new(
+        to, "loads",
+        json_integer((json_int_t)(LOADS(loads_row) + LOADS(loads_absent) + LOADS(loads_timeout) +
+                                  LOADS(loads_down) + LOADS(loads_refused))));
+}
+
+static json_t *keyspace_json(const struct keeper *keeper, size_t i)
+{
+    const struct keyspace *keyspace = &keeper_config(keeper)->keyspaces[i];
+    const struct keyspace_status *status = &keeper->keyspaces[i];
+    json_t *json = json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:b, s:o}", "name", keyspace->name,
+                             "key", keyspace->key.text, "table", keyspace->table_text, "state",
+                             keyspace_state_name(status->state), "reason", status->reason,
+                             "seconds_in_state", seconds_since(status->since), "enforce",
+                             keyspace->enforce, "filter", filter_json(keeper, i));
+    json_object_set_new(
+        json, "rows",
+        keeper->generation
+            ? json_integer((json_int_t)filter_stats(keeper->generation->filters[i]).keys)
+            : json_null());
+    add_counters(keeper, i, json);
+    return json;
+}
+
+static json_t *generation_json(const struct keeper *keeper)
+{
+    const struct generation *generation = keeper->generation;
+    if (!generation)
+        return json_null();
+    return json_pack(
+        "{s:I, s:b, s:I, s:I, s:f, s:I, s:n}", "number", (json_int_t)generation->number, "complete",
+        1, "rows", (json_int_t)generation->rows, "bytes", (json_int_t)generation_bytes(generation),
+        "build_seconds", generation->build_seconds, "age_seconds",
+        (json_int_t)(time(NULL) - generation->built_at), "position");
+}
+
+static json_t *building_json(const struct keeper *keeper)
+{
+    const struct renewal *renewal = &keeper->renewal;
+    if (!renewal->builder)
+        return json_null();
+    struct build_progress progress = builder_progress(renewal->builder);
+    double rate = progress.seconds > 0 ? (double)progress.rows / progress.seconds : 0;
+    uint64_t left = progress.rows_total > progress.rows ? progress.rows_total - progress.rows : 0;
+    return json_pack("{s:I, s:I, s:I, s:f, s:f, s:o}", "number", (json_int_t)renewal->newest,
+                     "rows", (json_int_t)progress.rows, "rows_total",
+                     (json_int_t)progress.rows_total, "seconds", progress.seconds,
+                     "rows_per_second", rate, "remaining_seconds",
+                     rate > 0 ? json_real((double)left / rate) : json_null());
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return text[0] ? json_string(text) : json_null();
+}
+
+static json_t *backends_json(const struct keeper *keeper)
+{
+    return json_pack("{s:{s:b}, s:{s:i, s:i, s:i}}", "cache", "up", redis_is_up(keeper->redis),
+                     "database", "connections", (int)pg_pool_live(keeper->pool), "loads_in_flight",
+                     (int)loads_count(keeper->loads), "load_budget",
+                     (int)keeper_config(keeper)->load_budget);
+}
+
+json_t *status_json(const struct keeper *keeper)
+{
+    json_t *json = json_pack("{s:s, s:f, s:s, s:b, s:o, s:o, s:o, s:o, s:I}", "version",
+                             NESTGUARD_VERSION, "uptime_seconds", seconds_since(keeper->started),
+                             "sync", sync_mode_name(keeper_config(keeper)->sync), "ready",
+                             status_is_ready(keeper), "generation", generation_json(keeper),
+                             "building", building_json(keeper), "last_build_error",
+                             text_or_null(keeper->renewal.error), "backends", backends_json(keeper),
+                             "entries", (json_int_t)overrides_count(&keeper->overrides));
+    json_t *keyspaces = json_array();
+    for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++)
+        json_array_append_new(keyspaces, keyspace_json(keeper, i));
+    json_object_set_new(json, "keyspaces", keyspaces);
+    json_object_set_new(json, "clients",
+                        json_integer((json_int_t)atomic_load(&keeper->client_total)));
+    json_object_set_new(json, "workers", json_integer(keeper->worker_count));
+    for (const struct counter_row *row = worker_rows; row->name; row++)
+        json_object_set_new(json, row->name,
+                            json_integer((json_int_t)worker_sum(keeper, row->offset)));
+    return json;
+}
+
+/* ---- Prometheus ---- */
+
+static void family(struct buffer *out, const char *name, const char *type, const char *help)
+{
+    buffer_printf(out, "# HELP nestguard_%s %s\n# TYPE nestguard_%s %s\n", name, help, name, type);
+}
+
+static const char *keyspace_name(const struct keeper *keeper, size_t i)
+{
+    return keeper_config(keeper)->keyspaces[i].name;
+}
+
+static void keyspace_metrics(const struct keeper *keeper, struct buffer *out)
+{
+    char name[64];
+    size_t count = keeper_config(keeper)->keyspace_count;
+    for (const struct counter_row *row = keyspace_rows; row->name; row++) {
+        snprintf(name, sizeof name, "%s_total", row->name);
+        family(out, name, "counter", row->help);
+        for (size_t i = 0; i < count; i++)
+            buffer_printf(out, "nestguard_%s{keyspace=\"%s\"} %llu\n", name,
+                          keyspace_name(keeper, i),
+                          (unsigned long long)keyspace_sum(keeper, i, row->offset));
+    }
+}
+
+/* Loads by result are one family; the other counters of the keeper are one each. */
+static void load_metrics(const struct keeper *keeper, struct buffer *out)
+{
+    static const char prefix[] = "loads_";
+    char name[64];
+    size_t count = keeper_config(keeper)->keyspace_count;
+    family(out, "loads_total", "counter", "Loads by their result");
+    for (const struct counter_row *row = load_rows; row->name; row++) {
+        bool is_load = !strncmp(row->name, prefix, sizeof prefix - 1);
+        snprintf(name, sizeof name, "%s_total", row->name);
+        if (!is_load)
+            family(out, name, "counter", row->help);
+        for (size_t i = 0; i < count; i++) {
+            unsigned long long value = load_counter(keeper, i, row->offset);
+            if (is_load)
+                buffer_printf(out, "nestguard_loads_total{keyspace=\"%s\",result=\"%s\"} %llu\n",
+                              keyspace_name(keeper, i), row->name + sizeof prefix - 1, value);
+            else
+                buffer_printf(out, "nestguard_%s{keyspace=\"%s\"} %llu\n", name,
+                              keyspace_name(keeper, i), value);
+        }
+    }
+}
+
+static void state_metrics(const struct keeper *keeper, struct buffer *out)
+{
+    size_t count = keeper_config(keeper)->keyspace_count;
+    family(out, "keyspace_state", "gauge", "1 for the state that the keyspace is in");
+    for (size_t i = 0; i < count; i++)
+        for (enum keyspace_state state = 0; state <= KEYSPACE_PASSING; state++)
+            buffer_printf(out, "nestguard_keyspace_state{keyspace=\"%s\",state=\"%s\"} %d\n",
+                          keyspace_name(keeper, i), keyspace_state_name(state),
+                          keeper->keyspaces[i].state == state);
+    family(out, "keyspace_state_seconds", "gauge", "How long the keyspace has been in its state");
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(out, "nestguard_keyspace_state_seconds{keyspace=\"%s\"} %.3f\n",
+                      keyspace_name(keeper, i), seconds_since(keeper->keyspaces[i].since));
+}
+
+static void filter_metrics(const struct keeper *keeper, struct buffer *out)
+{
+    size_t count = keeper_config(keeper)->keyspace_count;
+    family(out, "filter_keys", "gauge", "Keys in the filter");
+    for (size_t i = 0; keeper->generation && i < count; i++)
+        buffer_printf(out, "nestguard_filter_keys{keyspace=\"%s\"} %zu\n", keyspace_name(keeper, i),
+                      filter_stats(keeper->generation->filters[i]).keys);
+    family(out, "filter_bytes", "gauge", "Memory of the filter");
+    for (size_t i = 0; keeper->generation && i < count; i++)
+        buffer_printf(out, "nestguard_filter_bytes{keyspace=\"%s\"} %zu\n",
+                      keyspace_name(keeper, i), filter_stats(keeper->generation->filters[i]).bytes);
+    family(out, "measured_false_positive_rate", "gauge",
+           "Share of the lookups of absent keys that the filter let pass");
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(out, "nestguard_measured_false_positive_rate{keyspace=\"%s\"} %g\n",
+                      keyspace_name(keeper, i), measured_rate(keeper, i));
+}
+
+static void gauge(struct buffer *out, const char *name, const char *help, double value)
+{
+    family(out, name, "gauge", help);
+    buffer_printf(out, "nestguard_%s %.10g\n", name, value);
+}
+
+static void process_metrics(const struct keeper *keeper, struct buffer *out)
+{
+    const struct generation *generation = keeper->generation;
+    char name[64];
+    for (const struct counter_row *row = worker_rows; row->name; row++) {
+        snprintf(name, sizeof name, "%s_total", row->name);
+        family(out, name, "counter", row->help);
+        buffer_printf(out, "nestguard_%s %llu\n", name,
+                      (unsigned long long)worker_sum(keeper, row->offset));
+    }
+    family(out, "build_failures_total", "counter", "Generations that could not be built");
+    buffer_printf(out, "nestguard_build_failures_total %llu\n",
+                  (unsigned long long)keeper->renewal.failures);
+    gauge(out, "clients", "Clients now connected", atomic_load(&keeper->client_total));
+    gauge(out, "generation", "Number of the generation in force, 0 for none",
+          generation ? (double)generation->number : 0);
+    gauge(out, "generation_age_seconds", "Time since the generation in force was built",
+          generation ? (double)(time(NULL) - generation->built_at) : 0);
+    gauge(out, "building", "1 while a generation is being built", keeper->renewal.builder != NULL);
+    gauge(out, "loads_in_flight", "Loads on their way", (double)loads_count(keeper->loads));
+    gauge(out, "entries", "Admitted, deleted and blocked keys",
+          (double)overrides_count(&keeper->overrides));
+    gauge(out, "cache_up", "1 while the connection for fills and purges is up",
+          redis_is_up(keeper->redis));
+    gauge(out, "database_connections", "Connections for loads that are up",
+          pg_pool_live(keeper->pool));
+    gauge(out, "uptime_seconds", "Time since the guard was started",
+          seconds_since(keeper->started));
+}
+
+void status_metrics(const struct keeper *keeper, struct buffer *out)
+{
+    family(out, "info", "gauge", "Version");
+    buffer_printf(out, "nestguard_info{version=\"%s\"} 1\n", NESTGUARD_VERSION);
+    state_metrics(keeper, out);
+    keyspace_metrics(keeper, out);
+    load_metrics(keeper, out);
+    filter_metrics(keeper, out);
+    process_metrics(keeper, out);
+}

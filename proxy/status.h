@@ -1,0 +1,19 @@
+/* What the guard tells of itself: JSON for /v1/status, Prometheus text for /metrics. */
+#ifndef NESTGUARD_STATUS_H
+#define NESTGUARD_STATUS_H
+
+#include "buffer.h"
+#include <jansson.h>
+#include <stdbool.h>
+
+struct keeper;
+
+bool status_is_ready(const struct keeper *keeper);  /* every keyspace is guarding */
+json_t *status_states(const struct keeper *keeper); /* {"items": "guarding", ...} */
+json_t *status_json(const struct keeper *keeper);
+void status_metrics(const struct keeper *keeper, struct buffer *out);
+
+/* Bytes as a JSON string; what is not UTF-8 is shown as \xNN. */
+json_t *json_bytes(const void *bytes, size_t length);
+
+#endif
