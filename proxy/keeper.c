@@ -239,7 +239,7 @@ static void on_reload_signal(uv_signal_t *signal, int number)
 {
     struct keeper *keeper = signal->data;
     (void)number;
-    struct shared_config *fresh = reload_config(keeper->shared);
+    struct shared_config *fresh = keeper->draining ? NULL : reload_config(keeper->shared);
     if (!fresh)
         return;
     shared_config_release(keeper->shared);
@@ -298,6 +298,7 @@ static void free_all(struct keeper *keeper)
     view_release(keeper->view);
     generation_release(keeper->generation);
     shared_config_release(keeper->shared);
+    shared_config_release(keeper->first);
     overrides_finish(&keeper->overrides);
     free(keeper->workers);
     free(keeper->keyspaces);
@@ -405,7 +406,8 @@ static int start_worker(struct keeper *keeper, unsigned index, int **fds)
 
 static void init(struct keeper *keeper, struct config *config)
 {
-    keeper->shared = shared_config_create(config);
+    keeper->first = keeper->shared = shared_config_create(config);
+    keeper->first->references++;
     keeper->started = clock_ms();
     keeper->keyspaces = xcalloc(config->keyspace_count, sizeof *keeper->keyspaces);
     keeper->counters = xcalloc(config->keyspace_count, sizeof *keeper->counters);

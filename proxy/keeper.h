@@ -31,6 +31,8 @@ struct keeper {
     uv_signal_t on_term, on_int, on_hup;
     uint64_t started;
 
+    struct shared_config
+        *first; /* of the start; the pool's statements and the backends' addresses are its */
     struct shared_config *shared; /* in force; its config is shared->config */
     struct generation *generation;
     struct view *view; /* the newest published */
