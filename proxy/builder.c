@@ -88,6 +88,7 @@ static int build(struct builder *builder)
         builder->keyspace = i;
         status = make_filter(builder, &builder->config->keyspaces[i]);
     }
+    atomic_store_explicit(&builder->began, clock_ms(), memory_order_relaxed);
     for (size_t i = 0; i < builder->config->keyspace_count && !status; i++) {
         builder->keyspace = i;
         status = pg_session_copy(builder->session, builder->config->keyspaces[i].sql.copy, on_row,
@@ -100,7 +101,6 @@ static void on_thread(uv_work_t *work)
 {
     struct builder *builder = work->data;
     uint64_t began = clock_ms();
-    atomic_store_explicit(&builder->began, began, memory_order_relaxed);
     builder->failed = build(builder) != 0;
     builder->generation->build_seconds = (double)(clock_ms() - began) / 1000;
     builder->generation->built_at = time(NULL);

@@ -215,6 +215,7 @@ static void on_tick(uv_timer_t *tick)
     overrides_expire(&keeper->overrides, now, keeper->generation ? keeper->generation->number : 0,
                      EXPIRE_PER_TICK + overrides_count(&keeper->overrides) / 64);
     loads_check_time(keeper->loads, now);
+    renewal_report(&keeper->renewal, now);
 }
 
 static void on_end_signal(uv_signal_t *signal, int number)

@@ -26,7 +26,7 @@ static int usage(FILE *out)
 static int help(void)
 {
     usage(stdout);
-    fputs("\nSettings of FILE (YAML):\n\n", stdout);
+    putchar('\n');
     config_print_settings(stdout);
     return 0;
 }

@@ -4,7 +4,7 @@
 #include "keeper.h"
 #include "log.h"
 
-enum { RETRY_MIN_MS = 500, RETRY_MAX_MS = 10000 };
+enum { RETRY_MIN_MS = 500, RETRY_MAX_MS = 10000, REPORT_MS = 5000 };
 
 static void on_timer(uv_timer_t *timer)
 {
@@ -84,7 +84,7 @@ static void start(struct renewal *renewal)
     uv_timer_stop(&renewal->timer);
     renewal->shared = keeper->shared;
     keeper->shared->references++;
-    renewal->polled = clock_ms();
+    renewal->polled = renewal->reported = clock_ms();
     renewal->builder =
         builder_start(&keeper->loop, keeper_config(keeper), ++renewal->newest, on_built, renewal);
     if (renewal->builder) {
@@ -104,6 +104,24 @@ uint64_t renewal_begin(struct renewal *renewal)
     }
     start(renewal);
     return renewal->newest;
+}
+
+void renewal_report(struct renewal *renewal, uint64_t now)
+{
+    if (!renewal->builder || now - renewal->reported < REPORT_MS)
+        return;
+    renewal->reported = now;
+    struct build_progress progress = builder_progress(renewal->builder);
+    if (!progress.rows) {
+        log_info("generation %llu: building, the rows are being counted",
+                 (unsigned long long)renewal->newest);
+        return;
+    }
+    double rate = (double)progress.rows / progress.seconds;
+    log_info("generation %llu: building, %llu of %llu rows, %.0f a second, about %.0f s to go",
+             (unsigned long long)renewal->newest, (unsigned long long)progress.rows,
+             (unsigned long long)progress.rows_total, rate,
+             (double)(progress.rows_total - progress.rows) / rate);
 }
 
 void renewal_stop(struct renewal *renewal)

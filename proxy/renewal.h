@@ -26,6 +26,9 @@ int renewal_init(struct renewal *renewal, struct keeper *keeper);
  * ended. Returns its number. */
 uint64_t renewal_begin(struct renewal *renewal);
 
+/* Once in a while: tells the log how far a long build is. */
+void renewal_report(struct renewal *renewal, uint64_t now);
+
 /* The poll interval may have changed. */
 void renewal_reschedule(struct renewal *renewal);
 
