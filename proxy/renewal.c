@@ -112,7 +112,7 @@ void renewal_report(struct renewal *renewal, uint64_t now)
         return;
     renewal->reported = now;
     struct build_progress progress = builder_progress(renewal->builder);
-    if (!progress.rows) {
+    if (!progress.rows || progress.seconds <= 0) {
         log_info("generation %llu: building, the rows are being counted",
                  (unsigned long long)renewal->newest);
         return;

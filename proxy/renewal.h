@@ -14,8 +14,9 @@ struct renewal {
     uv_timer_t timer;             /* the next poll, or the next try */
     uint64_t newest;              /* number of the newest generation that was begun */
     uint64_t retry_ms;
-    uint64_t polled; /* clock_ms() when the last successful build began */
-    bool wanted;     /* another is wanted when this one has ended */
+    uint64_t polled;   /* clock_ms() when the last build began */
+    uint64_t reported; /* clock_ms() of the log's last line about its progress */
+    bool wanted;       /* another is wanted when this one has ended */
     uint64_t failures;
     char error[600]; /* of the last build, or "" */
 };
