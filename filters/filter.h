@@ -1,7 +1,7 @@
 /* A set of keys in little memory, asked "surely absent, or possibly there?".
  *
  * A filter stores 64-bit hashes made by filter_hash() under a secret seed; it never sees a key.
- * Every kind of filter stands behind this one interface; filter_kind_named() lists them.
+ * Every kind of filter stands behind this one interface; filter_kind_name() lists them.
  *
  * Threads: any number of threads may ask (the functions that take a const filter) while one thread
  * at a time inserts and removes. A hash whose insertion has returned, and that nobody removed, is
@@ -22,6 +22,9 @@ struct filter_seed {
 };
 
 enum filter_kind { FILTER_CUCKOO };
+
+/* The name of a kind; NULL past the last one. */
+const char *filter_kind_name(enum filter_kind kind);
 
 struct filter_options {
     enum filter_kind kind;

@@ -1,0 +1,484 @@
+/* One body of tests that runs over every kind of filter.
+ *
+ * Hashes come from filter_hash() under a seed that each run prints; NESTGUARD_TEST_SEED=n repeats
+ * a run. */
+#include "filter.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+static enum filter_kind kind; /* under test */
+static uint64_t run_seed;
+static uint64_t random_state;
+
+static uint64_t hash_of(uint64_t number)
+{
+    struct filter_seed seed = {run_seed, ~run_seed};
+    return filter_hash(&seed, &number, sizeof number);
+}
+
+static uint64_t random_below(uint64_t n)
+{
+    return hash_of(++random_state ^ UINT64_C(1) << 63) % n;
+}
+
+static struct filter *make(size_t capacity, double rate)
+{
+    struct filter_options options = {
+        .kind = kind, .capacity = capacity, .false_positive_rate = rate};
+    struct filter *filter = NULL;
+    const char *error = NULL;
+    int code = filter_create(&filter, &options, &error);
+    if (code)
+        fail_msg("capacity %zu, rate %g: %s", capacity, rate, error);
+    return filter;
+}
+
+static void insert_range(struct filter *filter, uint64_t from, uint64_t to)
+{
+    for (uint64_t i = from; i < to; i++)
+        assert_int_equal(filter_insert(filter, hash_of(i)), 0);
+}
+
+static void assert_range_is_in(const struct filter *filter, uint64_t from, uint64_t to)
+{
+    for (uint64_t i = from; i < to; i++)
+        if (!filter_contains(filter, hash_of(i)))
+            fail_msg("key %" PRIu64 " is lost (seed %" PRIu64 ")", i, run_seed);
+}
+
+/* Numbers from here on are never inserted. */
+#define STRANGERS (UINT64_C(1) << 40)
+
+static size_t count_false_positives(const struct filter *filter, size_t probes)
+{
+    size_t hits = 0;
+    for (size_t i = 0; i < probes; i++)
+        hits += filter_contains(filter, hash_of(STRANGERS + i));
+    return hits;
+}
+
+static int create_code(const struct filter_options *options)
+{
+    struct filter *filter = NULL;
+    const char *error = NULL;
+    int code = filter_create(&filter, options, &error);
+    assert_true((code == 0) == (filter != NULL));
+    assert_true((code == 0) == (error == NULL));
+    filter_destroy(filter);
+    return code;
+}
+
+static void test_an_empty_filter_contains_nothing(void **state)
+{
+    (void)state;
+    struct filter *filter = make(1000, 1e-4);
+    assert_int_equal(count_false_positives(filter, 100000), 0);
+    assert_false(filter_contains(filter, 0));
+    assert_false(filter_contains(filter, UINT64_MAX));
+    assert_int_equal(filter_remove(filter, hash_of(1)), -ENOENT);
+    assert_int_equal(filter_stats(filter).keys, 0);
+    filter_destroy(filter);
+}
+
+static void test_options_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    const double bad[] = {0, -1, 0.99e-7, 0.0301, 1, INFINITY, (double)NAN};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct filter_options options = {.kind = kind, .false_positive_rate = bad[i]};
+        assert_int_equal(create_code(&options), -EINVAL);
+    }
+    struct filter_options no_kind = {.kind = (enum filter_kind)99, .false_positive_rate = 1e-4};
+    assert_int_equal(create_code(&no_kind), -EINVAL);
+    struct filter_options huge = {.kind = kind, .capacity = SIZE_MAX, .false_positive_rate = 1e-4};
+    assert_int_equal(create_code(&huge), -EINVAL);
+}
+
+static void test_destroying_nothing_is_allowed(void **state)
+{
+    (void)state;
+    filter_destroy(NULL);
+}
+
+static void test_max_bytes_is_an_exact_bound(void **state)
+{
+    (void)state;
+    struct filter_options options = {.kind = kind, .capacity = 100000, .false_positive_rate = 1e-4};
+    struct filter *filter = make(options.capacity, options.false_positive_rate);
+    size_t bytes = filter_stats(filter).bytes;
+    filter_destroy(filter);
+    options.max_bytes = bytes;
+    assert_int_equal(create_code(&options), 0);
+    options.max_bytes = bytes - 1;
+    assert_int_equal(create_code(&options), -E2BIG);
+    options.max_bytes = 1;
+    assert_int_equal(create_code(&options), -E2BIG);
+}
+
+static void test_memory_that_is_not_there_is_reported(void **state)
+{
+    (void)state;
+    /* Some 500 TiB: more than the address space of a process. */
+    struct filter_options options = {
+        .kind = kind, .capacity = (size_t)1 << 48, .false_positive_rate = 1e-4};
+    assert_int_equal(create_code(&options), -ENOMEM);
+}
+
+static void test_any_capacity_holds_what_it_was_made_for(void **state)
+{
+    (void)state;
+    const double rates[] = {0.03, 1e-4, 1e-7};
+    for (size_t r = 0; r < sizeof rates / sizeof rates[0]; r++) {
+        for (size_t capacity = 0; capacity < 3000; capacity += 1 + capacity / 7) {
+            struct filter *filter = make(capacity, rates[r]);
+            insert_range(filter, 0, capacity);
+            assert_range_is_in(filter, 0, capacity);
+            assert_int_equal(filter_stats(filter).keys, capacity);
+            assert_int_equal(filter_stats(filter).capacity, capacity);
+            filter_destroy(filter);
+        }
+    }
+}
+
+static void test_at_1e_4_a_key_takes_at_most_17_and_a_half_bits(void **state)
+{
+    (void)state;
+    const size_t capacities[] = {100000, 131073, 333333};
+    for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
+        struct filter *filter = make(capacities[i], 1e-4);
+        insert_range(filter, 0, capacities[i]);
+        assert_range_is_in(filter, 0, capacities[i]);
+        struct filter_stats stats = filter_stats(filter);
+        double bits = 8.0 * (double)stats.bytes / (double)stats.keys;
+        print_message("%zu keys: %.2f bits each, %zu in the stash\n", stats.keys, bits,
+                      stats.stash_used);
+        assert_true(bits <= 17.5);
+        filter_destroy(filter);
+    }
+}
+
+/* Four standard deviations above what the bound allows. */
+static double most_hits(double rate, size_t probes)
+{
+    double expected = rate * (double)probes;
+    return expected + 4 * sqrt(expected) + 1;
+}
+
+static void assert_rate_holds(size_t capacity, double rate)
+{
+    const size_t probes = 600000;
+    struct filter *filter = make(capacity, rate);
+    insert_range(filter, 0, capacity);
+    struct filter_stats stats = filter_stats(filter);
+    size_t hits = count_false_positives(filter, probes);
+    double expected = stats.expected_false_positive_rate * (double)probes;
+    print_message("rate %g, %zu keys: %zu of %zu strangers, %.1f expected\n", rate, capacity, hits,
+                  probes, expected);
+    assert_true((double)hits <= most_hits(rate, probes));
+    assert_true(stats.expected_false_positive_rate <= rate);
+    /* One filter's own rate varies a little more than the sampling does: 3 % on top. */
+    assert_true(fabs((double)hits - expected) <= 5 * sqrt(expected) + 0.03 * expected + 1);
+    filter_destroy(filter);
+}
+
+static void test_false_positives_stay_within_the_rate(void **state)
+{
+    (void)state;
+    assert_rate_holds(50021, 0.03);
+    assert_rate_holds(65537, 0.02);
+    assert_rate_holds(65535, 0.01);
+    assert_rate_holds(99991, 1e-3);
+    assert_rate_holds(100003, 1e-4);
+    assert_rate_holds(77777, 6e-5);
+    assert_rate_holds(30011, 1e-7);
+}
+
+static void test_the_same_hash_goes_in_many_times_and_out_as_often(void **state)
+{
+    (void)state;
+    struct filter *filter = make(5000, 1e-4);
+    insert_range(filter, 0, 1000);
+    const uint64_t many = hash_of(STRANGERS);
+    for (unsigned i = 0; i < 20; i++)
+        assert_int_equal(filter_insert(filter, many), 0);
+    assert_int_equal(filter_stats(filter).keys, 1020);
+    for (unsigned i = 0; i < 20; i++) {
+        assert_true(filter_contains(filter, many));
+        assert_int_equal(filter_remove(filter, many), 0);
+    }
+    assert_false(filter_contains(filter, many));
+    assert_int_equal(filter_remove(filter, many), -ENOENT);
+    assert_range_is_in(filter, 0, 1000);
+    assert_int_equal(filter_stats(filter).keys, 1000);
+    assert_int_equal(filter_stats(filter).stash_used, 0);
+    filter_destroy(filter);
+}
+
+static void test_a_batch_answers_as_single_lookups_do(void **state)
+{
+    (void)state;
+    enum { KEYS = 3001 };
+    static uint64_t hashes[KEYS];
+    static bool found[KEYS + 1];
+    struct filter *filter = make(KEYS, 0.03); /* many false positives to agree on */
+    for (size_t i = 0; i < KEYS; i++)
+        hashes[i] = hash_of(i);
+    insert_range(filter, 0, KEYS / 2);
+    const size_t counts[] = {0, 1, 2, 63, 64, 65, 127, 128, 129, 1000, KEYS};
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        size_t first = KEYS - counts[c];
+        memset(found, 0, sizeof found);
+        found[counts[c]] = true; /* must not be touched */
+        filter_contains_batch(filter, hashes + first, counts[c], found);
+        for (size_t i = 0; i < counts[c]; i++)
+            assert_int_equal(found[i], filter_contains(filter, hashes[first + i]));
+        assert_true(found[counts[c]]);
+    }
+    filter_prefetch(filter, hashes[0]);
+    filter_destroy(filter);
+}
+
+/* Inserts numbers from `from` until there is no place; returns the one that found none. */
+static uint64_t fill_up(struct filter *filter, uint64_t from)
+{
+    uint64_t i = from;
+    while (filter_insert(filter, hash_of(i)) == 0)
+        i++;
+    return i;
+}
+
+static void assert_same_stats(struct filter_stats a, struct filter_stats b)
+{
+    assert_int_equal(a.keys, b.keys);
+    assert_int_equal(a.bytes, b.bytes);
+    assert_int_equal(a.slots, b.slots);
+    assert_int_equal(a.stash_used, b.stash_used);
+}
+
+static void assert_full_filter_keeps_all(size_t capacity, double rate)
+{
+    struct filter *filter = make(capacity, rate);
+    uint64_t end = fill_up(filter, 0);
+    struct filter_stats full = filter_stats(filter);
+    print_message("made for %zu at %g: full with %" PRIu64 ", fill %.3f\n", capacity, rate, end,
+                  (double)end / (double)full.slots);
+    assert_true(end >= capacity);
+    assert_int_equal(full.keys, end);
+    assert_range_is_in(filter, 0, end);
+    for (uint64_t i = end; i < end + 50; i++) {
+        if (filter_insert(filter, hash_of(i)) == 0)
+            assert_int_equal(filter_remove(filter, hash_of(i)), 0);
+        else
+            assert_same_stats(filter_stats(filter), full);
+        full = filter_stats(filter);
+        assert_int_equal(full.keys, end);
+    }
+    assert_range_is_in(filter, 0, end);
+    for (uint64_t i = 0; i < end; i++) {
+        assert_true(filter_contains(filter, hash_of(i)));
+        assert_int_equal(filter_remove(filter, hash_of(i)), 0);
+    }
+    assert_int_equal(filter_stats(filter).keys, 0);
+    assert_int_equal(filter_stats(filter).stash_used, 0);
+    assert_int_equal(count_false_positives(filter, 100000), 0);
+    insert_range(filter, 0, capacity);
+    filter_destroy(filter);
+}
+
+static void test_a_full_filter_loses_nothing_and_can_be_emptied(void **state)
+{
+    (void)state;
+    assert_full_filter_keeps_all(0, 1e-4);
+    assert_full_filter_keeps_all(1, 0.03);
+    assert_full_filter_keeps_all(777, 0.03);
+    assert_full_filter_keeps_all(7001, 1e-4);
+    assert_full_filter_keeps_all(2001, 1e-7);
+}
+
+static void test_in_a_full_filter_a_key_can_make_way_for_itself(void **state)
+{
+    (void)state;
+    struct filter *filter = make(2000, 1e-4);
+    uint64_t end = fill_up(filter, 0);
+    for (uint64_t i = 0; i < end; i++) {
+        assert_int_equal(filter_remove(filter, hash_of(i)), 0);
+        assert_int_equal(filter_insert(filter, hash_of(i)), 0);
+    }
+    assert_range_is_in(filter, 0, end);
+    filter_destroy(filter);
+}
+
+/* The model of the churn tests: which hash is in how often. */
+struct model {
+    struct filter *filter;
+    uint64_t *hashes;
+    unsigned *copies;
+    size_t size;
+    size_t keys;
+};
+
+static void assert_model_holds(const struct model *model)
+{
+    assert_int_equal(filter_stats(model->filter).keys, model->keys);
+    for (size_t i = 0; i < model->size; i++)
+        if (model->copies[i] && !filter_contains(model->filter, model->hashes[i]))
+            fail_msg("hash %zu is lost (seed %" PRIu64 ")", i, run_seed);
+}
+
+static void model_insert(struct model *model, size_t i)
+{
+    int code = filter_insert(model->filter, model->hashes[i]);
+    assert_true(code == 0 || code == -ENOSPC);
+    model->copies[i] += code == 0;
+    model->keys += code == 0;
+}
+
+static void model_remove(struct model *model, size_t i)
+{
+    assert_true(filter_contains(model->filter, model->hashes[i]));
+    assert_int_equal(filter_remove(model->filter, model->hashes[i]), 0);
+    model->copies[i]--;
+    model->keys--;
+}
+
+/* Inserts and removes at random, around `level` entries. */
+static void churn(struct model *model, size_t level, size_t operations, size_t check_every)
+{
+    for (size_t done = 0; done < operations; done++) {
+        size_t i = random_below(model->size);
+        if (model->keys < level || !model->copies[i])
+            model_insert(model, i);
+        if (model->keys > level && model->copies[i])
+            model_remove(model, i);
+        if (done % check_every == 0)
+            assert_model_holds(model);
+    }
+    assert_model_holds(model);
+}
+
+static void empty_model(struct model *model)
+{
+    for (size_t i = 0; i < model->size; i++)
+        while (model->copies[i])
+            model_remove(model, i);
+    assert_int_equal(filter_stats(model->filter).keys, 0);
+    assert_int_equal(count_false_positives(model->filter, 10000), 0);
+}
+
+static void assert_churn_is_exact(size_t capacity, double rate, size_t operations)
+{
+    struct model model = {.filter = make(capacity, rate), .size = 2 * capacity};
+    model.hashes = calloc(model.size, sizeof *model.hashes);
+    model.copies = calloc(model.size, sizeof *model.copies);
+    for (size_t i = 0; i < model.size; i++)
+        model.hashes[i] = hash_of(i);
+    churn(&model, capacity, operations, operations / 10);
+    struct filter_stats stats = filter_stats(model.filter);
+    print_message("%zu operations at rate %g: fill %.3f, stash %zu\n", operations, rate,
+                  (double)stats.keys / (double)stats.slots, stats.stash_used);
+    empty_model(&model);
+    free(model.hashes);
+    free(model.copies);
+    filter_destroy(model.filter);
+}
+
+static void test_millions_of_changes_at_capacity_agree_with_a_model(void **state)
+{
+    (void)state;
+    assert_churn_is_exact(40009, 1e-4, 1500000);
+    assert_churn_is_exact(9001, 0.03, 500000);
+    assert_churn_is_exact(9001, 1e-7, 500000);
+}
+
+/* Hashes that differ in a middle bit alone are likely to look the same to a table of short
+ * fingerprints, and different to whatever stores whole hashes. */
+static void test_lookalikes_beyond_what_buckets_hold_agree_with_a_model(void **state)
+{
+    (void)state;
+    enum { FAMILIES = 60, TWINS = 4 };
+    uint64_t hashes[FAMILIES * TWINS];
+    unsigned copies[FAMILIES * TWINS] = {0};
+    const double rates[] = {0.03, 1e-4, 1e-7};
+    for (size_t r = 0; r < sizeof rates / sizeof rates[0]; r++) {
+        struct model model = {.filter = make(100, rates[r]),
+                              .hashes = hashes,
+                              .copies = copies,
+                              .size = FAMILIES * TWINS};
+        for (uint64_t i = 0; i < FAMILIES * TWINS; i++)
+            hashes[i] = hash_of(i / TWINS) ^ (i % TWINS) << 40;
+        for (unsigned round = 0; round < 4; round++) {
+            churn(&model, filter_stats(model.filter).slots, 5000, 10);
+            churn(&model, 60, 1000, 10);
+        }
+        empty_model(&model);
+        filter_destroy(model.filter);
+    }
+}
+
+static void test_extreme_hashes_are_as_good_as_any(void **state)
+{
+    (void)state;
+    const uint64_t extremes[] = {
+        0,          1,       UINT64_MAX, UINT64_MAX - 1, UINT64_C(1) << 63, UINT64_MAX << 32,
+        UINT32_MAX, 0x1ffff, 0x1ff};
+    const size_t count = sizeof extremes / sizeof extremes[0];
+    for (size_t capacity = 0; capacity < 40; capacity++) {
+        struct filter *filter = make(capacity, 1e-4);
+        for (size_t i = 0; i < count; i++)
+            assert_int_equal(filter_insert(filter, extremes[i]), 0);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(filter_contains(filter, extremes[i]));
+            assert_int_equal(filter_remove(filter, extremes[i]), 0);
+        }
+        assert_int_equal(filter_stats(filter).keys, 0);
+        filter_destroy(filter);
+    }
+}
+
+static void test_every_kind_has_a_name(void **state)
+{
+    (void)state;
+    assert_string_equal(filter_kind_name(FILTER_CUCKOO), "cuckoo");
+    assert_null(filter_kind_name((enum filter_kind)99));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_an_empty_filter_contains_nothing),
+    cmocka_unit_test(test_options_out_of_range_are_refused),
+    cmocka_unit_test(test_destroying_nothing_is_allowed),
+    cmocka_unit_test(test_max_bytes_is_an_exact_bound),
+    cmocka_unit_test(test_memory_that_is_not_there_is_reported),
+    cmocka_unit_test(test_any_capacity_holds_what_it_was_made_for),
+    cmocka_unit_test(test_at_1e_4_a_key_takes_at_most_17_and_a_half_bits),
+    cmocka_unit_test(test_false_positives_stay_within_the_rate),
+    cmocka_unit_test(test_the_same_hash_goes_in_many_times_and_out_as_often),
+    cmocka_unit_test(test_a_batch_answers_as_single_lookups_do),
+    cmocka_unit_test(test_a_full_filter_loses_nothing_and_can_be_emptied),
+    cmocka_unit_test(test_in_a_full_filter_a_key_can_make_way_for_itself),
+    cmocka_unit_test(test_millions_of_changes_at_capacity_agree_with_a_model),
+    cmocka_unit_test(test_lookalikes_beyond_what_buckets_hold_agree_with_a_model),
+    cmocka_unit_test(test_extreme_hashes_are_as_good_as_any),
+    cmocka_unit_test(test_every_kind_has_a_name),
+};
+
+int main(void)
+{
+    const char *given = getenv("NESTGUARD_TEST_SEED");
+    run_seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    print_message("NESTGUARD_TEST_SEED=%" PRIu64 "\n", run_seed);
+    int failures = 0;
+    for (kind = 0; filter_kind_name(kind); kind++)
+        failures += cmocka_run_group_tests_name(filter_kind_name(kind), tests, NULL, NULL);
+    return failures;
+}

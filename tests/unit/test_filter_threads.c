@@ -1,0 +1,180 @@
+/* Readers beside one writer: a fixed set of keys is asked for all the time, one by one and in
+ * batches, while the writer inserts and removes others around it at capacity, so that the fixed
+ * ones are moved about, copied and taken as equals of others. None may ever be answered "absent".
+ *
+ * The table is small: it stays in the caches, and the two buckets of a key change often while a
+ * reader looks at them. */
+#include "filter.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+enum {
+    FIXED = 120,    /* keys that must always be found */
+    CAPACITY = 400, /* of which the writer's come and go */
+    READERS = 2,
+    OPERATIONS = 400000, /* of the writer; the readers end with it */
+};
+
+static uint64_t run_seed;
+
+struct stage {
+    struct filter *filter;
+    uint64_t fixed[FIXED];
+    atomic_bool over;
+};
+
+struct reader {
+    pthread_t thread;
+    struct stage *stage;
+    size_t lookups;
+    size_t lost;
+};
+
+static uint64_t hash_of(uint64_t number)
+{
+    struct filter_seed seed = {run_seed, ~run_seed};
+    return filter_hash(&seed, &number, sizeof number);
+}
+
+static size_t read_one_by_one(const struct stage *stage)
+{
+    size_t lost = 0;
+    for (size_t i = 0; i < FIXED; i++)
+        lost += !filter_contains(stage->filter, stage->fixed[i]);
+    return lost;
+}
+
+static size_t read_as_batch(const struct stage *stage)
+{
+    bool found[FIXED];
+    size_t lost = 0;
+    filter_contains_batch(stage->filter, stage->fixed, FIXED, found);
+    for (size_t i = 0; i < FIXED; i++)
+        lost += !found[i];
+    return lost;
+}
+
+static void *read_until_over(void *argument)
+{
+    struct reader *reader = argument;
+    while (!atomic_load(&reader->stage->over)) {
+        reader->lost += read_one_by_one(reader->stage) + read_as_batch(reader->stage);
+        reader->lookups += 2 * (size_t)FIXED;
+        struct filter_stats stats = filter_stats(reader->stage->filter);
+        reader->lost += stats.keys < FIXED;
+    }
+    return NULL;
+}
+
+/* The writer's keys in the order in which they went in. */
+struct queue {
+    uint64_t hashes[CAPACITY];
+    size_t first, count;
+};
+
+static void write_in(struct stage *stage, struct queue *queue, uint64_t hash)
+{
+    if (filter_insert(stage->filter, hash) != 0)
+        return;
+    queue->hashes[(queue->first + queue->count++) % CAPACITY] = hash;
+}
+
+static int write_out(struct stage *stage, struct queue *queue)
+{
+    uint64_t hash = queue->hashes[queue->first];
+    queue->first = (queue->first + 1) % CAPACITY;
+    queue->count--;
+    return filter_remove(stage->filter, hash);
+}
+
+/* Every third insertion is another copy of a fixed key: its removal must not take the last one. */
+static size_t write_all(struct stage *stage, struct queue *queue)
+{
+    size_t failed = 0;
+    for (uint64_t i = 0; i < OPERATIONS / 2; i++) {
+        if (queue->count >= CAPACITY - FIXED)
+            failed += write_out(stage, queue) != 0;
+        uint64_t hash = i % 3 == 0 ? stage->fixed[hash_of(i) % FIXED] : hash_of(FIXED + i);
+        write_in(stage, queue, hash);
+    }
+    while (queue->count > 0)
+        failed += write_out(stage, queue) != 0;
+    return failed;
+}
+
+static struct filter *make(enum filter_kind kind, double rate)
+{
+    struct filter_options options = {
+        .kind = kind, .capacity = CAPACITY, .false_positive_rate = rate};
+    struct filter *filter = NULL;
+    const char *error = NULL;
+    assert_int_equal(filter_create(&filter, &options, &error), 0);
+    return filter;
+}
+
+static void set_stage(struct stage *stage, enum filter_kind kind, double rate)
+{
+    stage->filter = make(kind, rate);
+    atomic_init(&stage->over, false);
+    for (uint64_t i = 0; i < FIXED; i++) {
+        stage->fixed[i] = hash_of(i);
+        assert_int_equal(filter_insert(stage->filter, stage->fixed[i]), 0);
+    }
+}
+
+static void assert_nothing_is_lost(enum filter_kind kind, double rate)
+{
+    struct stage stage;
+    struct queue queue = {.count = 0};
+    struct reader readers[READERS] = {0};
+    set_stage(&stage, kind, rate);
+    for (size_t i = 0; i < READERS; i++) {
+        readers[i].stage = &stage;
+        assert_int_equal(pthread_create(&readers[i].thread, NULL, read_until_over, &readers[i]), 0);
+    }
+    size_t failed = write_all(&stage, &queue);
+    atomic_store(&stage.over, true);
+    size_t lookups = 0, lost = 0;
+    for (size_t i = 0; i < READERS; i++) {
+        pthread_join(readers[i].thread, NULL);
+        lookups += readers[i].lookups;
+        lost += readers[i].lost;
+    }
+    print_message("%s, rate %g: %zu lookups beside %d changes, %zu lost, %zu removals failed\n",
+                  filter_kind_name(kind), rate, lookups, OPERATIONS, lost, failed);
+    assert_int_equal(lost, 0);
+    assert_int_equal(failed, 0);
+    assert_int_equal(filter_stats(stage.filter).keys, FIXED);
+    filter_destroy(stage.filter);
+}
+
+static void test_readers_never_lose_a_key_that_the_writer_moves(void **state)
+{
+    (void)state;
+    for (enum filter_kind kind = 0; filter_kind_name(kind); kind++) {
+        assert_nothing_is_lost(kind, 0.03);
+        assert_nothing_is_lost(kind, 1e-4);
+        assert_nothing_is_lost(kind, 1e-7);
+    }
+}
+
+int main(void)
+{
+    const char *given = getenv("NESTGUARD_TEST_SEED");
+    run_seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    print_message("NESTGUARD_TEST_SEED=%" PRIu64 "\n", run_seed);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_readers_never_lose_a_key_that_the_writer_moves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
