@@ -129,8 +129,11 @@ static int watch(struct pg_conn *conn, int events)
 
 static void on_timer(uv_timer_t *timer);
 
+/* The loop's clock stands still while a callback runs (a name look-up may take seconds): without
+ * the update a deadline could lie in the past before anything was sent. */
 static void start_timer(struct pg_conn *conn, uint64_t after_ms)
 {
+    uv_update_time(conn->options.loop);
     uv_timer_start(&conn->timer, on_timer, after_ms, 0);
 }
 
@@ -226,6 +229,7 @@ static void after_send(struct pg_conn *conn, int sent)
 
 static uint64_t deadline(const struct pg_conn *conn)
 {
+    uv_update_time(conn->options.loop);
     return uv_now(conn->options.loop) + conn->options.timeout_ms + GRACE_MS;
 }
 

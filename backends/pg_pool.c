@@ -132,6 +132,7 @@ static void on_patience(uv_timer_t *timer)
 
 static void wait_for_connection(struct pg_pool *pool, struct pg_query *query)
 {
+    uv_update_time(pool->loop); /* it may be stale by the length of the caller's callback */
     query->deadline = uv_now(pool->loop) + pool->options.timeout_ms;
     pg_queries_append(&pool->waiting, query);
     if (!uv_is_active((uv_handle_t *)&pool->patience))

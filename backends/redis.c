@@ -104,8 +104,11 @@ static void on_reply(redisAsyncContext *context, void *reply, void *arg)
 
 static void on_timer(uv_timer_t *timer);
 
+/* The loop's clock stands still while a callback runs: without the update a deadline could lie in
+ * the past before anything was sent. */
 static void start_timer(struct redis *redis, uint64_t after_ms)
 {
+    uv_update_time(redis->loop);
     uv_timer_start(&redis->timer, on_timer, after_ms, 0);
 }
 
@@ -302,6 +305,7 @@ static void on_timer(uv_timer_t *timer)
 /* hiredis copies it to its buffer and never calls back from there. */
 static void transmit(struct redis *redis, struct redis_command *command)
 {
+    uv_update_time(redis->loop);
     command->deadline = uv_now(redis->loop) + redis->options.timeout_ms;
     redis_commands_append(&redis->sent, command);
     if (!uv_is_active((uv_handle_t *)&redis->timer))
