@@ -502,6 +502,20 @@ static void the_next_address_is_tried_when_the_first_refuses(void **state)
     bench_close(&bench);
 }
 
+/* libpq lets a good connection go, looks for a standby elsewhere, and comes back: with a new socket
+ * that has the old one's number. */
+static void a_socket_that_libpq_replaces_is_followed(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open_at(&bench, server.port, "target_session_attrs=prefer-standby", 2, 5000);
+    struct outcome outcome = ask(&bench, SAY, "primary");
+    must_be_done(&outcome, "primary");
+    RUN_UNTIL(&bench, bench.ups == 2);
+    assert_int_equal(bench.downs, 0);
+    bench_close(&bench);
+}
+
 static void a_terminated_backend_fails_its_queries_and_comes_back(void **state)
 {
     struct bench bench;
@@ -706,6 +720,7 @@ int main(void)
         cmocka_unit_test(a_server_that_is_not_there_is_told_once_and_fails_fast),
         cmocka_unit_test(a_wrong_password_is_told_with_the_servers_words),
         cmocka_unit_test(the_next_address_is_tried_when_the_first_refuses),
+        cmocka_unit_test(a_socket_that_libpq_replaces_is_followed),
         cmocka_unit_test(a_terminated_backend_fails_its_queries_and_comes_back),
         cmocka_unit_test(an_idle_connections_end_is_told_with_the_servers_reason),
         cmocka_unit_test(a_killed_server_is_used_again_when_it_is_back),
