@@ -74,6 +74,8 @@ static void keep_keyspace(struct keyspace *wanted, const struct keyspace *runnin
     for (const struct setting *row = keyspace_settings; row->name; row++)
         if (row->fixed)
             keep(row, wanted, running);
+    if (!wanted->value && !wanted->value_is_json)
+        wanted->on_miss = MISS_PASS; /* there is nothing to load, and empty values must not be */
     keyspace_sql_finish(&wanted->sql);
     keyspace_sql_init(wanted);
 }
