@@ -1,0 +1,92 @@
+/* A database for tests that answers when the test says so: it stands in for the pool, whose
+ * functions it defines. */
+#ifndef NESTGUARD_TEST_FAKE_POOL_H
+#define NESTGUARD_TEST_FAKE_POOL_H
+
+#include "memory.h"
+#include "pg_pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FAKE_QUERIES = 64, FAKE_VALUES = 8, FAKE_BYTEA = 17, FAKE_TEXT = 25 };
+
+/* Queries without an answer, oldest first. */
+struct fake_query {
+    size_t statement;
+    char *values[FAKE_VALUES];
+    pg_answer_cb done;
+    void *arg;
+};
+
+static struct {
+    struct fake_query queries[FAKE_QUERIES];
+    size_t count;
+    int params;    /* of every statement */
+    char *removed; /* what PQcmdTuples() says */
+} fake_pool;
+
+void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *values,
+                    pg_answer_cb done, void *arg)
+{
+    assert_null(pool);
+    assert_true(fake_pool.count < FAKE_QUERIES);
+    struct fake_query *query = &fake_pool.queries[fake_pool.count++];
+    *query = (struct fake_query){.statement = statement, .done = done, .arg = arg};
+    for (int i = 0; i < fake_pool.params; i++)
+        query->values[i] = xstrdup(values[i]);
+}
+
+/* libpq offers no way to make a command's status. */
+char *PQcmdTuples(PGresult *result)
+{
+    assert_null(result);
+    return fake_pool.removed;
+}
+
+/* The oldest query gets this answer. */
+static inline void fake_answer(const struct pg_answer *answer)
+{
+    assert_true(fake_pool.count > 0);
+    struct fake_query query = fake_pool.queries[0];
+    fake_pool.count--;
+    memmove(fake_pool.queries, fake_pool.queries + 1, fake_pool.count * sizeof query);
+    query.done(query.arg, answer);
+    for (int i = 0; i < FAKE_VALUES; i++)
+        free(query.values[i]);
+}
+
+static inline void fake_outcome(enum pg_outcome outcome)
+{
+    fake_answer(&(struct pg_answer){.outcome = outcome});
+}
+
+static inline void fake_refusal(const char *sqlstate)
+{
+    struct pg_answer answer = {.outcome = PG_REFUSED, .error = {.text = "refused"}};
+    strncpy(answer.error.sqlstate, sqlstate, sizeof answer.error.sqlstate - 1);
+    fake_answer(&answer);
+}
+
+/* A row: the value, then the key columns as the database prints them; NULL for SQL NULL. */
+static inline void fake_row(Oid type, const char *const *columns, int count)
+{
+    PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+    PGresAttDesc attributes[FAKE_VALUES + 1] = {{0}};
+    char name[] = "c";
+    for (int i = 0; i < count; i++)
+        attributes[i] = (PGresAttDesc){.name = name, .typid = i ? FAKE_TEXT : type};
+    assert_true(PQsetResultAttrs(result, count, attributes));
+    for (int i = 0; columns && i < count; i++)
+        assert_true(PQsetvalue(result, 0, i, (char *)(size_t)columns[i],
+                               columns[i] ? (int)strlen(columns[i]) : -1));
+    fake_answer(&(struct pg_answer){.outcome = PG_DONE, .result = result});
+    PQclear(result);
+}
+
+static inline void fake_no_row(void)
+{
+    fake_row(FAKE_TEXT, NULL, 2);
+}
+
+#endif

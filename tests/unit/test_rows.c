@@ -1,0 +1,474 @@
+/* Rows by cache key, against a database that answers when the test says so. */
+#include "rows.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "config_text.h"
+#include "fake_pool.h"
+
+static const char text[] =
+    "cache: redis://127.0.0.1\n"
+    "database: postgresql://app@db/shop\n"
+    "sync: none\n"
+    "keyspaces:\n"
+    "  - {name: items, key: \"item:{id}\", table: items, value: v}\n"
+    "  - {name: orders, key: \"order:{customer}:{number}\", table: orders, value: v}\n";
+
+enum { ITEMS, ORDERS };
+enum { LOAD_ITEM, REMOVE_ITEM, LOAD_ORDER, REMOVE_ORDER };
+
+struct bench {
+    struct config *config;
+    struct rows rows;
+    int calls;
+    struct row_result result; /* of the last call; error is not valid any more */
+    char value[100];
+    size_t length;
+    char error[100];
+};
+
+static void bench_init(struct bench *bench, int params)
+{
+    *bench = (struct bench){.config = config_from_text(text)};
+    bench->rows.config = bench->config;
+    fake_pool.params = params;
+}
+
+static void bench_finish(struct bench *bench)
+{
+    assert_int_equal(fake_pool.count, 0);
+    config_destroy(bench->config);
+}
+
+static void on_row(void *arg, const struct row_result *result)
+{
+    struct bench *bench = arg;
+    bench->calls++;
+    bench->result = *result;
+    snprintf(bench->error, sizeof bench->error, "%s", result->error);
+    assert_int_equal(result->outcome == LOAD_ROW && !result->removed, result->value != NULL);
+    if (!result->value)
+        return;
+    struct span value = blob_span(result->value);
+    assert_true(value.length < sizeof bench->value);
+    memcpy(bench->value, value.at, value.length);
+    bench->value[value.length] = '\0';
+    bench->length = value.length;
+    blob_release(result->value);
+}
+
+static void load(struct bench *bench, int keyspace, const char *key)
+{
+    char own[100];
+    snprintf(own, sizeof own, "%s", key);
+    bench->calls = 0;
+    rows_load(&bench->rows, keyspace, (struct span){own, strlen(key)}, on_row, bench);
+    memset(own, 'x', sizeof own); /* the caller's bytes need not outlive the call */
+    assert_int_equal(bench->calls, 0);
+}
+
+static void must_end(const struct bench *bench, enum load_outcome outcome)
+{
+    assert_int_equal(bench->calls, 1);
+    assert_int_equal(bench->result.outcome, outcome);
+}
+
+#define ROW(...)                                                                                   \
+    fake_row(FAKE_TEXT, (const char *[]){__VA_ARGS__},                                             \
+             sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))
+
+/* ---- statements ---- */
+
+static void each_keyspace_has_a_statement_to_load_and_one_to_remove(void **state)
+{
+    struct bench bench;
+    size_t count;
+    (void)state;
+    bench_init(&bench, 1);
+    struct pg_statement *statements = rows_statements(bench.config, &count);
+    assert_int_equal(count, 4);
+    assert_ptr_equal(statements[LOAD_ITEM].sql, bench.config->keyspaces[ITEMS].sql.load);
+    assert_ptr_equal(statements[REMOVE_ITEM].sql, bench.config->keyspaces[ITEMS].sql.remove);
+    assert_ptr_equal(statements[LOAD_ORDER].sql, bench.config->keyspaces[ORDERS].sql.load);
+    assert_ptr_equal(statements[REMOVE_ORDER].sql, bench.config->keyspaces[ORDERS].sql.remove);
+    assert_int_equal(statements[REMOVE_ITEM].params, 1);
+    assert_int_equal(statements[LOAD_ORDER].params, 2);
+    free(statements);
+    bench_finish(&bench);
+}
+
+/* ---- what is known without asking ---- */
+
+static enum load_outcome foretell(const struct bench *bench, int keyspace, struct span key)
+{
+    return rows_foretell(&bench->rows, keyspace, key);
+}
+
+static void a_key_with_a_zero_byte_is_no_rows_key(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    assert_int_equal(foretell(&bench, ITEMS, (struct span){"item:1\0", 7}), LOAD_ABSENT);
+    assert_int_equal(foretell(&bench, ITEMS, (struct span){"item:\0001", 7}), LOAD_ABSENT);
+    assert_int_equal(foretell(&bench, ITEMS, span_of("item:1")), LOAD_ROW);
+    assert_int_equal(foretell(&bench, ITEMS, span_of("item:")), LOAD_ROW);
+    assert_int_equal(foretell(&bench, ITEMS, span_of("item:\xff")), LOAD_ROW);
+    bench_finish(&bench);
+}
+
+static void a_key_with_too_many_splits_is_ambiguous(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    assert_int_equal(foretell(&bench, ORDERS, span_of("order:1:2")), LOAD_ROW);
+    assert_int_equal(foretell(&bench, ORDERS, span_of("order:::::::::::::::::")), LOAD_ROW);
+    assert_int_equal(foretell(&bench, ORDERS, span_of("order::::::::::::::::::")), LOAD_AMBIGUOUS);
+    assert_int_equal(foretell(&bench, ORDERS, (struct span){"order::\0:::::::::::::::::", 25}),
+                     LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+/* ---- loading ---- */
+
+static void a_row_is_asked_for_by_its_columns(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:42");
+    assert_int_equal(fake_pool.queries[0].statement, LOAD_ITEM);
+    assert_string_equal(fake_pool.queries[0].values[0], "42");
+    ROW("payload", "42");
+    must_end(&bench, LOAD_ROW);
+    assert_string_equal(bench.value, "payload");
+    assert_string_equal(bench.error, "");
+    bench_finish(&bench);
+}
+
+static void no_row_is_absent(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:42");
+    fake_no_row();
+    must_end(&bench, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+/* 042 = 42 for a bigint, but the row's key is item:42: nothing would ever purge item:042. */
+static void another_way_to_write_the_key_is_not_the_rows_key(void **state)
+{
+    static const char *const keys[] = {"042", "42 ", " 42", "+42", "4", "421", "4\xc2\xb2"};
+    struct bench bench;
+    char key[20];
+    (void)state;
+    bench_init(&bench, 1);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(key, sizeof key, "item:%s", keys[i]);
+        load(&bench, ITEMS, key);
+        assert_string_equal(fake_pool.queries[0].values[0], keys[i]);
+        ROW("payload", "42");
+        must_end(&bench, LOAD_ABSENT);
+    }
+    bench_finish(&bench);
+}
+
+static void a_row_whose_key_is_null_is_not_that_of_the_empty_text(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:");
+    ROW("payload", NULL);
+    must_end(&bench, LOAD_ABSENT);
+    load(&bench, ITEMS, "item:");
+    ROW("payload", "");
+    must_end(&bench, LOAD_ROW);
+    bench_finish(&bench);
+}
+
+static void every_key_column_must_be_the_rows(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:ann:07");
+    assert_int_equal(fake_pool.queries[0].statement, LOAD_ORDER);
+    assert_string_equal(fake_pool.queries[0].values[0], "ann");
+    assert_string_equal(fake_pool.queries[0].values[1], "07");
+    ROW("payload", "ann", "7");
+    must_end(&bench, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+/* ---- values ---- */
+
+static void null_and_the_empty_text_are_empty_values(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:1");
+    ROW(NULL, "1");
+    must_end(&bench, LOAD_ROW);
+    assert_int_equal(bench.length, 0);
+    load(&bench, ITEMS, "item:1");
+    ROW("", "1");
+    must_end(&bench, LOAD_ROW);
+    assert_int_equal(bench.length, 0);
+    bench_finish(&bench);
+}
+
+static void must_give_bytes(struct bench *bench, const char *printed, const char *bytes,
+                            size_t length)
+{
+    load(bench, ITEMS, "item:1");
+    fake_row(FAKE_BYTEA, (const char *[]){printed, "1"}, 2);
+    must_end(bench, LOAD_ROW);
+    assert_int_equal(bench->length, length);
+    assert_memory_equal(bench->value, bytes, length);
+}
+
+static void a_bytea_is_its_raw_bytes(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    must_give_bytes(&bench, "\\x00ff0d0a41", "\0\xff\r\nA", 5);
+    must_give_bytes(&bench, "\\x", "", 0);
+    must_give_bytes(&bench, "a\\000\\\\b", "a\0\\b", 4); /* bytea_output = escape */
+    must_give_bytes(&bench, NULL, "", 0);
+    bench_finish(&bench);
+}
+
+static void a_text_that_looks_like_a_bytea_stays_as_it_is(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:1");
+    ROW("\\x4142", "1");
+    assert_string_equal(bench.value, "\\x4142");
+    bench_finish(&bench);
+}
+
+/* ---- failures ---- */
+
+static void a_text_that_the_columns_type_cannot_hold_means_no_row(void **state)
+{
+    static const char *const states[] = {"22P02", "22P03", "22003", "22007", "22008",
+                                         "22009", "22015", "22021", "22P05", "22001"};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        load(&bench, ITEMS, "item:x");
+        fake_refusal(states[i]);
+        must_end(&bench, LOAD_ABSENT);
+    }
+    bench_finish(&bench);
+}
+
+/* Whatever else the server says is no word about the row: it must not be taken for absent. */
+static void any_other_error_is_a_refusal(void **state)
+{
+    static const char *const states[] = {"42P01", "42703", "42501", "53300", "57014", "22012",
+                                         "XX000", "40001", "25P02", "",      "2200",  "22P0"};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        load(&bench, ITEMS, "item:x");
+        fake_refusal(states[i]);
+        must_end(&bench, LOAD_REFUSED);
+        assert_string_equal(bench.error, "refused");
+    }
+    bench_finish(&bench);
+}
+
+static void no_answer_is_not_absent(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:1");
+    fake_outcome(PG_TIMEOUT);
+    must_end(&bench, LOAD_TIMEOUT);
+    load(&bench, ITEMS, "item:1");
+    fake_outcome(PG_DOWN);
+    must_end(&bench, LOAD_DOWN);
+    bench_finish(&bench);
+}
+
+/* ---- several ways to split a key ---- */
+
+static void must_ask(const char *customer, const char *number)
+{
+    assert_int_equal(fake_pool.count, 1);
+    assert_string_equal(fake_pool.queries[0].values[0], customer);
+    assert_string_equal(fake_pool.queries[0].values[1], number);
+}
+
+static void all_ways_are_tried_one_after_the_other(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:a:b:c");
+    must_ask("a", "b:c");
+    fake_no_row();
+    assert_int_equal(bench.calls, 0);
+    must_ask("a:b", "c");
+    ROW("payload", "a:b", "c");
+    must_end(&bench, LOAD_ROW);
+    assert_int_equal(bench.result.way, 1);
+    bench_finish(&bench);
+}
+
+static void the_first_way_that_finds_a_row_ends_it(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:a:b:c");
+    ROW("payload", "a", "b:c");
+    must_end(&bench, LOAD_ROW);
+    assert_int_equal(bench.result.way, 0);
+    bench_finish(&bench);
+}
+
+/* A text that the first way's column cannot hold says nothing of the second way. */
+static void a_way_that_is_impossible_leaves_the_others(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:a:b:c");
+    fake_refusal("22P02");
+    must_ask("a:b", "c");
+    fake_no_row();
+    must_end(&bench, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+/* Neither may "absent" be said when a way was left untried. */
+static void a_failure_on_the_way_is_the_answer(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:a:b:c");
+    fake_no_row();
+    fake_outcome(PG_DOWN);
+    must_end(&bench, LOAD_DOWN);
+    load(&bench, ORDERS, "order:a:b:c");
+    fake_outcome(PG_TIMEOUT);
+    must_end(&bench, LOAD_TIMEOUT);
+    bench_finish(&bench);
+}
+
+static void sixteen_ways_are_all_tried(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:::::::::::::::::");
+    for (int i = 0; i < ROW_WAYS_MAX; i++) {
+        assert_int_equal(bench.calls, 0);
+        fake_no_row();
+    }
+    must_end(&bench, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+/* ---- removing ---- */
+
+static void must_remove(struct bench *bench, char *word, long long removed)
+{
+    bench->calls = 0;
+    rows_remove(&bench->rows, ORDERS, span_of("order:a:b:c"), 1, on_row, bench);
+    assert_int_equal(bench->calls, 0);
+    assert_int_equal(fake_pool.queries[0].statement, REMOVE_ORDER);
+    must_ask("a:b", "c");
+    fake_pool.removed = word;
+    bench->result.value = NULL;
+    fake_outcome(PG_DONE);
+    assert_int_equal(bench->calls, 1);
+    assert_int_equal(bench->result.outcome, LOAD_ROW);
+    assert_int_equal(bench->result.removed, removed);
+}
+
+static void removing_takes_the_one_way_and_counts_the_rows(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    must_remove(&bench, (char[]){"1"}, 1);
+    must_remove(&bench, (char[]){"2"}, 2);
+    bench_finish(&bench);
+}
+
+static void on_removed(void *arg, const struct row_result *result)
+{
+    struct bench *bench = arg;
+    bench->calls++;
+    bench->result = *result;
+}
+
+static void removing_says_when_nothing_went_or_nothing_is_known(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    rows_remove(&bench.rows, ITEMS, span_of("item:1"), 0, on_removed, &bench);
+    fake_pool.removed = (char[]){"0"};
+    fake_outcome(PG_DONE);
+    must_end(&bench, LOAD_ROW);
+    assert_int_equal(bench.result.removed, 0);
+    assert_null(bench.result.value);
+    bench.calls = 0;
+    rows_remove(&bench.rows, ITEMS, span_of("item:1"), 0, on_removed, &bench);
+    fake_outcome(PG_DOWN);
+    must_end(&bench, LOAD_DOWN);
+    assert_int_equal(bench.result.removed, 0);
+    bench.calls = 0;
+    rows_remove(&bench.rows, ITEMS, span_of("item:1"), 0, on_removed, &bench);
+    fake_refusal("23503"); /* a foreign key holds the row */
+    must_end(&bench, LOAD_REFUSED);
+    bench_finish(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_keyspace_has_a_statement_to_load_and_one_to_remove),
+        cmocka_unit_test(a_key_with_a_zero_byte_is_no_rows_key),
+        cmocka_unit_test(a_key_with_too_many_splits_is_ambiguous),
+        cmocka_unit_test(a_row_is_asked_for_by_its_columns),
+        cmocka_unit_test(no_row_is_absent),
+        cmocka_unit_test(another_way_to_write_the_key_is_not_the_rows_key),
+        cmocka_unit_test(a_row_whose_key_is_null_is_not_that_of_the_empty_text),
+        cmocka_unit_test(every_key_column_must_be_the_rows),
+        cmocka_unit_test(null_and_the_empty_text_are_empty_values),
+        cmocka_unit_test(a_bytea_is_its_raw_bytes),
+        cmocka_unit_test(a_text_that_looks_like_a_bytea_stays_as_it_is),
+        cmocka_unit_test(a_text_that_the_columns_type_cannot_hold_means_no_row),
+        cmocka_unit_test(any_other_error_is_a_refusal),
+        cmocka_unit_test(no_answer_is_not_absent),
+        cmocka_unit_test(all_ways_are_tried_one_after_the_other),
+        cmocka_unit_test(the_first_way_that_finds_a_row_ends_it),
+        cmocka_unit_test(a_way_that_is_impossible_leaves_the_others),
+        cmocka_unit_test(a_failure_on_the_way_is_the_answer),
+        cmocka_unit_test(sixteen_ways_are_all_tried),
+        cmocka_unit_test(removing_takes_the_one_way_and_counts_the_rows),
+        cmocka_unit_test(removing_says_when_nothing_went_or_nothing_is_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
