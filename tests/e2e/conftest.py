@@ -1,6 +1,7 @@
 """Fixtures: one PostgreSQL and one Redis for a file of tests, a database and an empty cache for
 each test, and as many guards as it starts."""
 import itertools
+import os
 import re
 import signal
 
@@ -12,6 +13,8 @@ import servers
 def pytest_configure():
     """Being told to end is like Ctrl-C: the servers are stopped and their directories removed."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if not os.access(servers.NESTGUARD, os.X_OK):
+        pytest.exit(f"there is no {servers.NESTGUARD}: build it, or name it with NESTGUARD", 2)
 
 
 @pytest.fixture(scope="session")

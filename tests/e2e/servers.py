@@ -217,7 +217,8 @@ class Postgres(Server):
         "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off",
         "wal_level": "logical", "shared_preload_libraries": "pg_stat_statements",
         "shared_buffers": "32MB", "max_connections": "60", "timezone": "UTC",
-        "log_min_messages": "warning", "autovacuum": "off",
+        "log_min_messages": "warning", "log_checkpoints": "off",
+        "autovacuum": "off",
     }
 
     def command(self):
@@ -290,7 +291,8 @@ class Database:
             connection.cursor().execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
             yield
         finally:
-            connection.rollback()
+            with contextlib.suppress(psycopg2.OperationalError):  # the server was killed meanwhile
+                connection.rollback()
             connection.close()
 
     def _cursor(self):

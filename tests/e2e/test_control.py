@@ -283,10 +283,9 @@ class TestHttp:
         ("POST", "/v1/keys/item:1", 405), ("PATCH", "/metrics", 405),
         ("DELETE", "/v1/keys/item:1?block=soon", 400), ("DELETE", "/v1/keys/item:1?row=maybe", 400),
         ("DELETE", "/v1/keys/item:1?block=", 400), ("DELETE", "/v1/keys/item:1?block=-5m", 400),
-        ("GET", "/v1/keys/%zz", 400),
-        ("GET", "/v1/keys/item:" + "9" * 100_000, 414),
+        ("GET", "/v1/keys/item:" + "9" * 40_000, 414),
         ("HEAD", "/healthz", 200), ("HEAD", "/v1/status", 200), ("GET", "/", 200),
-    ])
+    ], ids=lambda value: str(value)[:40])
     def test_status_codes(self, start_guard, database, items, method, path, status):
         guard = start_guard(items())
         response = guard.control(method, path)
@@ -296,6 +295,12 @@ class TestHttp:
         if status == 405:
             assert response.headers["Allow"]
         assert database.value("SELECT count(*) FROM items") == 100
+
+    def test_a_bad_escape_in_a_target_is_refused(self, start_guard, items):
+        guard = start_guard(items())
+        with socket.create_connection(("127.0.0.1", guard.control_port), PATIENCE) as connection:
+            connection.sendall(b"GET /v1/keys/%zz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert connection.makefile("rb").readline().split()[1] == b"400"
 
     def test_a_large_body_is_refused(self, start_guard, items):
         guard = start_guard(items())

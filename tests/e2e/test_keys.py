@@ -127,11 +127,11 @@ def test_quoted_and_non_ascii_identifiers(start_guard, database):
                                                          PRIMARY KEY ("Item Id", "é'1"));
         INSERT INTO "My ""Own"" Schema"."Größe, Übersicht" VALUES ('Ä', 1, 'ok')""")
     guard = start_guard({
-        "name": "größe", "key": "größe:{Item Id}:{é'1}", "value": "select",
+        "name": "sizes", "key": "größe:{Item Id}:{é'1}", "value": "select",
         "table": '"My ""Own"" Schema"."Größe, Übersicht"'})
     assert guard.redis().get("größe:Ä:1") == b"ok"
     assert guard.redis().get("größe:Ä:2") is None
-    assert guard.keyspace("größe")["rows"] == 1
+    assert guard.keyspace("sizes")["rows"] == 1
 
 
 def test_unquoted_names_are_folded_as_sql_folds_them(start_guard, items):

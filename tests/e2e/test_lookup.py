@@ -48,12 +48,11 @@ def test_an_empty_value_is_a_value(start_guard, database, cache, items):
     assert guard.redis().get("item:7") == b""
 
 
-def test_a_row_whose_value_is_null_reads_as_nil_and_is_not_cached(
-        start_guard, database, cache, items):
+def test_a_row_whose_value_is_null_is_there_and_empty(start_guard, database, cache, items):
     database.execute("UPDATE items SET payload = NULL WHERE id = 7")
     guard = start_guard(items())
-    assert guard.redis().get("item:7") is None
-    assert cache.client().exists("item:7") == 0
+    assert guard.redis().get("item:7") == b""
+    assert guard.redis().exists("item:7") == 1
 
 
 def test_mget_answers_each_key_in_its_place(start_guard, database, cache, items):
