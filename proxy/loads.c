@@ -229,6 +229,8 @@ static void on_row(void *arg, const struct row_result *result)
         complain(load->loads, load->keyspace, result->error);
     if (result->outcome == LOAD_ABSENT)
         remember_absent(load);
+    else if (result->outcome == LOAD_ROW)
+        known_absent_forget(&load->loads->absent, load->node.key);
     answer_all(load, result->outcome, result->value);
     if (result->outcome == LOAD_ROW && !load->stale)
         fill(load, result->value);
