@@ -180,6 +180,8 @@ static uint64_t draw_ttl(const struct keyspace *keyspace)
     uint64_t spread = (uint64_t)((double)keyspace->ttl_ms * keyspace->ttl_jitter);
     if (spread >= UINT32_MAX)
         spread = UINT32_MAX - 1;
+    if (keyspace->ttl_ms && spread >= keyspace->ttl_ms)
+        spread = keyspace->ttl_ms - 1; /* a TTL of 0 would be none */
     return keyspace->ttl_ms - arc4random_uniform((uint32_t)spread + 1);
 }
 
