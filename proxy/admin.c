@@ -1,6 +1,7 @@
 #include "admin.h"
 
 #include "clock.h"
+#include "guard.h"
 #include "keeper.h"
 #include "log.h"
 #include "memory.h"

@@ -1,11 +1,9 @@
 #include "client.h"
 
 #include "clock.h"
-#include "dispatch.h"
 #include "memory.h"
-#include "resp.h"
-#include "worker.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 enum {
@@ -15,41 +13,61 @@ enum {
     KEEP_BYTES = 16 * 1024, /* memory that an idle client keeps */
 };
 
-struct client *client_create(struct worker *worker, bool is_unix)
+static const struct replies_owner owner;
+
+static struct client *owner_of(struct replies *replies)
 {
-    struct client *client = xcalloc(1, sizeof *client);
-    client->worker = worker;
-    client->id = worker_next_client_id(worker);
-    client->upstream = worker_upstream(worker, client->id);
-    client->authenticated = !worker->view->config->password;
-    client->progress = clock_ms();
-    stream_init(&client->stream, &worker->loop, is_unix);
-    client->stream.handle.data = client;
-    client->write.data = client;
-    worker_add_client(worker, client);
-    return client;
+    return (struct client *)((char *)replies - offsetof(struct client, replies));
 }
 
-/* Everybody who still owes a slot an answer keeps it; a slot that waits for nothing goes now. */
-static void abandon_slots(struct client *client)
+static void flush(struct turn_task *task);
+
+static void link_client(struct clients *clients, struct client *client)
 {
-    struct slot *slot = client->slots;
-    client->slots = client->last_slot = NULL;
-    while (slot) {
-        struct slot *next = slot->next;
-        slot->client = NULL;
-        if (!slot->waiting)
-            slot_recycle(slot);
-        slot = next;
-    }
+    client->following = clients->first;
+    if (clients->first)
+        clients->first->previous = client;
+    clients->first = client;
+    atomic_fetch_add_explicit(clients->total, 1, memory_order_relaxed);
+    counter_add(&clients->serving->counters.clients, 1);
+}
+
+static void unlink_client(struct client *client)
+{
+    struct clients *clients = client->clients;
+    *(client->previous ? &client->previous->following : &clients->first) = client->following;
+    if (client->following)
+        client->following->previous = client->previous;
+    atomic_fetch_sub_explicit(clients->total, 1, memory_order_relaxed);
+    counter_add(&clients->serving->counters.clients, (uint64_t)-1);
+}
+
+struct client *client_create(struct clients *clients, bool is_unix)
+{
+    struct client *client = xcalloc(1, sizeof *client);
+    struct serving *serving = clients->serving;
+    client->clients = clients;
+    client->serving = serving;
+    client->id = ++clients->last_id;
+    client->authenticated = !serving_config(serving)->password;
+    client->progress = clock_ms();
+    client->task.run = flush;
+    client->replies.serving = serving;
+    client->replies.owner = &owner;
+    client->write.data = client;
+    stream_init(&client->stream, &serving->loop, is_unix);
+    client->stream.handle.data = client;
+    link_client(clients, client);
+    return client;
 }
 
 static void on_closed(uv_handle_t *handle)
 {
     struct client *client = handle->data;
-    worker_remove_client(client->worker, client);
+    turn_cancel(&client->serving->turn, &client->task);
+    unlink_client(client);
     buffer_finish(&client->in);
-    buffer_finish(&client->out);
+    buffer_finish(&client->replies.out);
     buffer_finish(&client->sending);
     free(client->name);
     free(client);
@@ -60,86 +78,38 @@ void client_close(struct client *client)
     if (client->closing)
         return;
     client->closing = true;
-    abandon_slots(client);
+    replies_abandon(&client->replies);
     uv_close(&client->stream.handle, on_closed);
 }
 
-size_t client_waiting(const struct client *client)
+void client_drop(struct client *client)
 {
-    return buffer_length(&client->out) + buffer_length(&client->sending) + client->held;
+    counter_add(&client->serving->counters.clients_dropped, 1);
+    client_close(client);
+}
+
+static void mark_dirty(struct replies *replies)
+{
+    struct client *client = owner_of(replies);
+    turn_add(&client->serving->turn, &client->task);
+}
+
+static void drop_owner(struct replies *replies)
+{
+    client_drop(owner_of(replies));
+}
+
+static const struct replies_owner owner = {.ready = mark_dirty, .overflow = drop_owner};
+
+struct buffer *client_reply(struct client *client)
+{
+    return replies_ready(&client->replies);
 }
 
 static bool wants_input(const struct client *client)
 {
-    return !client->closing && !client->leaving && client->commands < MAX_COMMANDS &&
-           client_waiting(client) < PAUSE_BYTES;
-}
-
-/* ---- replies ---- */
-
-/* A slot of replies that were ready at once, behind others that were not. Nothing is owed to it. */
-static const struct slot_kind ready_kind = {0};
-
-void client_enqueue(struct client *client, struct slot *slot)
-{
-    if (client->last_slot)
-        client->last_slot->next = slot;
-    else
-        client->slots = slot;
-    client->last_slot = slot;
-    client->commands++;
-}
-
-static void dequeue(struct client *client)
-{
-    struct slot *slot = client->slots;
-    client->slots = slot->next;
-    if (!client->slots)
-        client->last_slot = NULL;
-    client->commands -= slot->commands;
-    slot_recycle(slot);
-}
-
-/* Moves finished replies from the head of the queue to the output. */
-static void advance(struct client *client)
-{
-    while (client->slots && !client->slots->waiting) {
-        struct span reply = buffer_span(&client->slots->reply);
-        if (client->slots->kind != &ready_kind)
-            client->held -= reply.length;
-        buffer_append(&client->out, reply.at, reply.length);
-        dequeue(client);
-    }
-}
-
-void client_finished(struct client *client, struct slot *slot)
-{
-    client->held += buffer_length(&slot->reply);
-    if (client->slots == slot) {
-        advance(client);
-        client_mark_dirty(client);
-    }
-}
-
-struct buffer *client_reply(struct client *client)
-{
-    client_mark_dirty(client);
-    if (!client->slots)
-        return &client->out;
-    if (client->last_slot->kind != &ready_kind)
-        return &slot_open(client, &ready_kind)->reply;
-    client->last_slot->commands++;
-    client->commands++;
-    return &client->last_slot->reply;
-}
-
-void client_mark_dirty(struct client *client)
-{
-    if (client->dirty || client->closing)
-        return;
-    client->dirty = true;
-    client->next_dirty = client->worker->dirty_clients;
-    client->worker->dirty_clients = client;
+    return !client->closing && !client->leaving && client->replies.commands < MAX_COMMANDS &&
+           replies_waiting(&client->replies) < PAUSE_BYTES;
 }
 
 /* ---- input ---- */
@@ -149,7 +119,7 @@ static size_t consume(struct client *client, char *input, size_t length)
 {
     size_t taken = 0;
     while (wants_input(client) && length - taken >= client->need && taken < length) {
-        size_t batch = dispatch_batch(client, input + taken, length - taken);
+        size_t batch = client->clients->serve(client, input + taken, length - taken);
         if (!batch)
             break;
         taken += batch;
@@ -171,7 +141,7 @@ static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
     struct client *client = handle->data;
     (void)wanted;
     if (buffer_length(&client->in) == 0) {
-        *room = uv_buf_init(client->worker->scratch, sizeof client->worker->scratch);
+        *room = uv_buf_init(client->serving->scratch, sizeof client->serving->scratch);
         return;
     }
     char *at = buffer_reserve(&client->in, READ_BYTES);
@@ -187,7 +157,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
         client_close(client);
         return;
     }
-    if (room->base == client->worker->scratch) {
+    if (room->base == client->serving->scratch) {
         size_t taken = consume(client, room->base, (size_t)count);
         buffer_append(&client->in, room->base + taken, (size_t)count - taken);
     } else {
@@ -220,7 +190,7 @@ void client_leave(struct client *client)
 {
     client->leaving = true;
     update_reading(client);
-    client_mark_dirty(client);
+    mark_dirty(&client->replies);
 }
 
 /* ---- output ---- */
@@ -229,22 +199,24 @@ static void on_written(uv_write_t *write, int status)
 {
     struct client *client = write->data;
     client->writing = false;
+    client->replies.sending = 0;
     buffer_clear(&client->sending);
     buffer_trim(&client->sending, KEEP_BYTES);
     if (status < 0)
         client_close(client);
     else
-        client_mark_dirty(client);
+        mark_dirty(&client->replies);
 }
 
 static void write_rest(struct client *client)
 {
     struct buffer empty = client->sending;
-    client->sending = client->out;
-    client->out = empty;
+    client->sending = client->replies.out;
+    client->replies.out = empty;
     struct span rest = buffer_span(&client->sending);
-    uv_buf_t piece = {.base = (char *)rest.at, .len = rest.length};
+    client->replies.sending = rest.length;
     client->writing = true;
+    uv_buf_t piece = {.base = (char *)rest.at, .len = rest.length};
     if (uv_write(&client->write, &client->stream.stream, &piece, 1, on_written) < 0) {
         client->writing = false;
         client_close(client);
@@ -253,7 +225,8 @@ static void write_rest(struct client *client)
 
 static void write_out(struct client *client)
 {
-    struct span ready = buffer_span(&client->out);
+    struct buffer *out = &client->replies.out;
+    struct span ready = buffer_span(out);
     if (client->writing || !ready.length)
         return;
     uv_buf_t piece = {.base = (char *)ready.at, .len = ready.length};
@@ -263,20 +236,20 @@ static void write_out(struct client *client)
         return;
     }
     if (count > 0)
-        buffer_take(&client->out, (size_t)count);
-    if (buffer_length(&client->out))
+        buffer_take(out, (size_t)count);
+    if (buffer_length(out))
         write_rest(client);
     else
-        buffer_trim(&client->out, KEEP_BYTES);
+        buffer_trim(out, KEEP_BYTES);
 }
 
-void client_flush(struct client *client)
+static void flush(struct turn_task *task)
 {
-    client->dirty = false;
+    struct client *client = (struct client *)((char *)task - offsetof(struct client, task));
     if (client->closing)
         return;
     write_out(client);
-    if (!client->closing && client->leaving && !client->slots && !client_waiting(client))
+    if (client->leaving && !client->replies.first && !replies_waiting(&client->replies))
         client_close(client);
     if (client->closing)
         return;
@@ -285,19 +258,15 @@ void client_flush(struct client *client)
     update_reading(client);
 }
 
-void client_drop(struct client *client)
-{
-    counter_add(&client->worker->counters.clients_dropped, 1);
-    client_close(client);
-}
-
 void client_check_progress(struct client *client, uint64_t now)
 {
+    if (client->closing)
+        return;
     size_t queued = uv_stream_get_write_queue_size(&client->stream.stream);
     if (!queued || queued != client->queued) {
         client->queued = queued;
         client->progress = now;
-    } else if (now - client->progress > client->worker->view->config->output_timeout_ms) {
+    } else if (now - client->progress > serving_config(client->serving)->output_timeout_ms) {
         client_drop(client);
     }
 }

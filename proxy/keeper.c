@@ -1,6 +1,5 @@
 #include "keeper.h"
 
-#include "admin.h"
 #include "clock.h"
 #include "log.h"
 #include "memory.h"
@@ -47,7 +46,7 @@ static void send_view(struct keeper *keeper, struct view *view)
         struct view_message *message = xcalloc(1, sizeof *message);
         message->message = (struct message){.kind = MESSAGE_VIEW, .sender = &keeper->mailbox};
         message->view = view;
-        mailbox_post(&keeper->workers[i]->mailbox, &message->message);
+        mailbox_post(&keeper->workers[i]->serving.mailbox, &message->message);
     }
 }
 
@@ -100,7 +99,7 @@ static void send_override(struct keeper *keeper, struct span key, struct overrid
             .entry = entry,
             .key_length = key.length};
         memcpy(message->key, key.at, key.length);
-        mailbox_post(&keeper->workers[i]->mailbox, &message->message);
+        mailbox_post(&keeper->workers[i]->serving.mailbox, &message->message);
     }
 }
 
@@ -232,7 +231,7 @@ static void on_end_signal(uv_signal_t *signal, int number)
     for (unsigned i = 0; i < keeper->worker_count; i++) {
         struct message *message = xcalloc(1, sizeof *message);
         *message = (struct message){.kind = MESSAGE_DRAIN, .sender = &keeper->mailbox};
-        mailbox_post(&keeper->workers[i]->mailbox, message);
+        mailbox_post(&keeper->workers[i]->serving.mailbox, message);
     }
 }
 
@@ -292,7 +291,7 @@ static void end(struct keeper *keeper)
 static void free_all(struct keeper *keeper)
 {
     for (unsigned i = 0; i < keeper->worker_count; i++) {
-        view_release(keeper->workers[i]->view);
+        view_release(keeper->workers[i]->serving.view);
         worker_destroy(keeper->workers[i]);
     }
     loads_destroy(keeper->loads);
@@ -362,18 +361,18 @@ static int open_backends(struct keeper *keeper)
     return redis_create(&keeper->redis, &keeper->loop, &redis, on_redis_state, keeper);
 }
 
-static int open_control(struct keeper *keeper, int fd)
+static int open_control(struct keeper *keeper, const struct keeper_options *options)
 {
     const char *error = NULL;
-    if (fd < 0)
+    if (options->control_fd < 0)
         return 0;
-    struct http_options options = {.fd = fd,
-                                   .token = keeper_config(keeper)->control_token,
-                                   .routes = admin_routes,
-                                   .arg = keeper,
-                                   .max_body = MAX_BODY,
-                                   .on_call = admin_log};
-    int status = http_server_create(&keeper->http, &keeper->loop, &options, &error);
+    struct http_options http = {.fd = options->control_fd,
+                                .token = keeper_config(keeper)->control_token,
+                                .routes = options->routes,
+                                .arg = keeper,
+                                .max_body = MAX_BODY,
+                                .on_call = options->on_call};
+    int status = http_server_create(&keeper->http, &keeper->loop, &http, &error);
     if (status)
         log_error("control port: %s", error);
     return status;
@@ -405,6 +404,20 @@ static int start_worker(struct keeper *keeper, unsigned index, int **fds)
     return status;
 }
 
+static struct shared_config *config_to_build_for(void *arg)
+{
+    return ((struct keeper *)arg)->shared;
+}
+
+static void on_generation(void *arg, struct generation *generation)
+{
+    struct keeper *keeper = arg;
+    if (keeper->draining)
+        generation_release(generation);
+    else
+        keeper_publish(keeper, generation);
+}
+
 static void init(struct keeper *keeper, struct config *config)
 {
     keeper->first = keeper->shared = shared_config_create(config);
@@ -424,7 +437,8 @@ static void init(struct keeper *keeper, struct config *config)
     init_signal(keeper, &keeper->on_term, on_end_signal, SIGTERM);
     init_signal(keeper, &keeper->on_int, on_end_signal, SIGINT);
     init_signal(keeper, &keeper->on_hup, on_reload_signal, SIGHUP);
-    renewal_init(&keeper->renewal, keeper);
+    renewal_init(&keeper->renewal, &keeper->loop,
+                 &(struct renewal_options){config_to_build_for, on_generation, keeper});
     keeper_publish(keeper, NULL);
 }
 
@@ -439,7 +453,7 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
                                   .counters = keeper->counters,
                                   .max_known_absent = keeper_config(keeper)->max_known_absent};
     keeper->loads = loads_create(&loads, keeper->view);
-    status = open_control(keeper, options->control_fd);
+    status = open_control(keeper, options);
     for (unsigned i = 0; i < keeper_config(keeper)->workers && !status; i++) {
         status = start_worker(keeper, i, options->fds);
         keeper->worker_count += !status;

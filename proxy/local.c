@@ -1,8 +1,6 @@
-/* Commands about the client's own connection, which the shared cache connections must not see:
- * AUTH, HELLO, SELECT, CLIENT, QUIT. */
-#include "dispatch.h"
+#include "local.h"
+
 #include "memory.h"
-#include "worker.h"
 
 #include <stdlib.h>
 
@@ -25,7 +23,7 @@ static bool same_secret(struct span given, const char *secret)
 static const char *authenticate(struct client *client, const struct span *user,
                                 struct span password)
 {
-    const char *secret = client->worker->view->config->password;
+    const char *secret = serving_config(client->serving)->password;
     if (secret && !((!user || word_is(*user, "default")) && same_secret(password, secret)))
         return "WRONGPASS invalid username-password pair or user is disabled.";
     client->authenticated = true;
@@ -47,7 +45,7 @@ static void auth(struct client *client, const struct request *request)
     if (request->count != 2 && request->count != 3)
         reply(client, request->count < 2 ? "ERR wrong number of arguments for 'auth' command"
                                          : "ERR syntax error");
-    else if (!client->worker->view->config->password)
+    else if (!serving_config(client->serving)->password)
         reply(client, "ERR AUTH <password> called without any password configured for the default "
                       "user. Are you sure your configuration is correct?");
     else
@@ -116,13 +114,13 @@ static void hello(struct client *client, const struct request *request)
                           .arguments = &bare,
                           .count = 1,
                           .raw = {"*1\r\n$5\r\nHELLO\r\n", 15}};
-    dispatch_forward(client, &ask);
+    request_forward(&ask, client);
 }
 
 static void select_db(struct client *client, const struct request *request)
 {
     char db[16];
-    snprintf(db, sizeof db, "%d", client->worker->view->config->cache.db);
+    snprintf(db, sizeof db, "%d", serving_config(client->serving)->cache.db);
     if (request->count != 2)
         reply(client, "ERR wrong number of arguments for 'select' command");
     else if (word_is(request->arguments[1], db))
@@ -160,7 +158,7 @@ static void quit(struct client *client, const struct request *request)
     client_leave(client);
 }
 
-void dispatch_local(struct client *client, const struct request *request)
+void local_dispatch(struct client *client, const struct request *request)
 {
     static const struct {
         const char *name;

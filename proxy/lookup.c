@@ -1,14 +1,14 @@
 #include "lookup.h"
 
+#include "guard.h"
 #include "memory.h"
 #include "upstream.h"
-#include "worker.h"
 
 /* ---- answers ---- */
 
-static const struct keyspace *keyspace_of(const struct worker *worker, int keyspace)
+static const struct keyspace *keyspace_of(const struct serving *serving, int keyspace)
 {
-    return &worker->view->config->keyspaces[keyspace];
+    return &serving_config(serving)->keyspaces[keyspace];
 }
 
 static bool span_is(struct span span, const char *text)
@@ -68,10 +68,10 @@ static void write_loaded(struct buffer *out, const struct keyspace *keyspace,
 /* ---- asking ---- */
 
 /* Takes the ruling on a key and counts it; true: reject. */
-static bool rejects(struct worker *worker, int keyspace, struct span key, uint64_t hash)
+static bool rejects(struct serving *serving, int keyspace, struct span key, uint64_t hash)
 {
-    struct ruling ruling = guard_decide(worker->view, &worker->overrides, keyspace, key, hash);
-    struct keyspace_counters *counters = &worker->keyspaces[keyspace];
+    struct ruling ruling = guard_decide(serving->view, &serving->overrides, keyspace, key, hash);
+    struct keyspace_counters *counters = &serving->keyspaces[keyspace];
     counter_add(&counters->lookups, 1);
     if (ruling.decision == DECISION_REJECT)
         counter_add(&counters->rejected, 1);
@@ -89,17 +89,17 @@ static void load(struct lookup *lookup)
                                      .key_length = lookup->key.length};
     memcpy(request->key, lookup->key.at, lookup->key.length);
     lookup->slot->waiting++;
-    worker_ask_keeper(lookup->slot->worker, &request->message);
+    serving_ask_keeper(lookup->slot->serving, &request->message);
 }
 
 /* The cache's word on a guarded key: a hit is counted; of a miss, true says that a load is under
  * way. */
 static bool loads_after(struct lookup *lookup, bool hit)
 {
-    struct worker *worker = lookup->slot->worker;
-    struct keyspace_counters *counters = &worker->keyspaces[lookup->keyspace];
+    struct serving *serving = lookup->slot->serving;
+    struct keyspace_counters *counters = &serving->keyspaces[lookup->keyspace];
     counter_add(hit ? &counters->cache_hits : &counters->cache_misses, 1);
-    if (hit || keyspace_of(worker, lookup->keyspace)->on_miss != MISS_LOAD)
+    if (hit || keyspace_of(serving, lookup->keyspace)->on_miss != MISS_LOAD)
         return false;
     load(lookup);
     return true;
@@ -109,9 +109,9 @@ static bool loads_after(struct lookup *lookup, bool hit)
  * the failure. */
 static void answer_without_cache(struct lookup *lookup, struct buffer *out, const char *why)
 {
-    struct worker *worker = lookup->slot->worker;
-    counter_add(&worker->keyspaces[lookup->keyspace].cache_failures, 1);
-    if (keyspace_of(worker, lookup->keyspace)->on_miss == MISS_LOAD)
+    struct serving *serving = lookup->slot->serving;
+    counter_add(&serving->keyspaces[lookup->keyspace].cache_failures, 1);
+    if (keyspace_of(serving, lookup->keyspace)->on_miss == MISS_LOAD)
         load(lookup);
     else
         resp_write_error(out, "%s", why);
@@ -136,7 +136,7 @@ static void get_reply(struct slot *slot, unsigned index, struct span reply)
 static void get_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
 {
     struct slot *slot = lookup->slot;
-    write_loaded(slot_output(slot), keyspace_of(slot->worker, lookup->keyspace), outcome, value);
+    write_loaded(slot_output(slot), keyspace_of(slot->serving, lookup->keyspace), outcome, value);
 }
 
 static const struct slot_kind get_kind = {
@@ -144,11 +144,10 @@ static const struct slot_kind get_kind = {
 
 static void dispatch_get(struct client *client, const struct request *request)
 {
-    struct slot *slot = slot_open(client, &get_kind);
-    slot_set_lookups(slot, &request->arguments[1], 1, 1);
+    struct slot *slot = slot_open(&client->replies, &get_kind);
+    slot_set_lookups(slot, &request->arguments[1], 1);
     slot->lookups->keyspace = request->keyspace;
-    slot->waiting = 1;
-    dispatch_to_cache(slot, 0, request);
+    request_to_cache(request, client, slot, 0);
     slot_answered(slot);
 }
 
@@ -196,7 +195,7 @@ static void mget_reply(struct slot *slot, unsigned index, struct span reply)
 static void answer_loaded(struct lookup *lookup, enum load_outcome outcome,
                           const struct blob *value)
 {
-    write_loaded(&lookup->answer, keyspace_of(lookup->slot->worker, lookup->keyspace), outcome,
+    write_loaded(&lookup->answer, keyspace_of(lookup->slot->serving, lookup->keyspace), outcome,
                  value);
 }
 
@@ -215,10 +214,9 @@ static const struct slot_kind mget_kind = {.on_cache = mget_reply,
                                            .on_loaded = answer_loaded,
                                            .finish = mget_finish};
 
-static void mget_ask(struct slot *slot, size_t passing)
+static void mget_ask(struct client *client, struct slot *slot, size_t passing)
 {
-    struct worker *worker = slot->worker;
-    struct buffer *command = &worker->command;
+    struct buffer *command = &client->serving->command;
     if (!passing)
         return;
     buffer_clear(command);
@@ -227,7 +225,7 @@ static void mget_ask(struct slot *slot, size_t passing)
     for (size_t i = 0; i < slot->lookup_count; i++)
         if (!slot->lookups[i].rejected)
             resp_write_bulk(command, slot->lookups[i].key.at, slot->lookups[i].key.length);
-    upstream_send(slot->client->upstream, slot, 0, buffer_span(command));
+    upstream_send(client->upstream, slot, 0, buffer_span(command));
 }
 
 /* ---- EXISTS: asked key by key, because the cache gives only a sum ---- */
@@ -281,26 +279,26 @@ static const struct slot_kind exists_kind = {.on_cache = exists_reply,
                                              .on_loaded = exists_loaded,
                                              .finish = exists_finish};
 
-static void exists_ask(struct slot *slot)
+static void exists_ask(struct client *client, struct slot *slot)
 {
-    struct buffer *command = &slot->worker->command;
+    struct buffer *command = &client->serving->command;
     struct span arguments[2] = {span_of("EXISTS")};
-    for (size_t i = 0; i < slot->lookup_count && slot->client; i++) {
+    for (size_t i = 0; i < slot->lookup_count; i++) {
         if (slot->lookups[i].rejected)
             continue;
         arguments[1] = slot->lookups[i].key;
         buffer_clear(command);
         resp_write_command(command, arguments, 2);
-        upstream_send(slot->client->upstream, slot, (unsigned)i, buffer_span(command));
+        upstream_send(client->upstream, slot, (unsigned)i, buffer_span(command));
     }
 }
 
 /* ---- dispatch ---- */
 
-static bool any_guarded(const struct worker *worker, const struct request *request)
+static bool any_guarded(const struct serving *serving, const struct request *request)
 {
     for (size_t i = 1; i < request->count; i++)
-        if (guard_match(worker->view->config, request->arguments[i]) != NOT_GUARDED)
+        if (guard_match(serving_config(serving), request->arguments[i]) != NOT_GUARDED)
             return true;
     return false;
 }
@@ -308,17 +306,17 @@ static bool any_guarded(const struct worker *worker, const struct request *reque
 /* Decides on each key of an MGET or EXISTS; returns how many are not rejected. */
 static size_t decide_all(struct slot *slot, bool is_mget)
 {
-    struct worker *worker = slot->worker;
+    struct serving *serving = slot->serving;
     size_t passing = 0;
     for (size_t i = 0; i < slot->lookup_count; i++) {
         struct lookup *lookup = &slot->lookups[i];
-        lookup->keyspace = guard_match(worker->view->config, lookup->key);
+        lookup->keyspace = guard_match(serving_config(serving), lookup->key);
         if (lookup->keyspace != NOT_GUARDED) {
-            uint64_t hash = guard_prepare(worker->view, lookup->keyspace, lookup->key);
-            lookup->rejected = rejects(worker, lookup->keyspace, lookup->key, hash);
+            uint64_t hash = guard_prepare(serving->view, lookup->keyspace, lookup->key);
+            lookup->rejected = rejects(serving, lookup->keyspace, lookup->key, hash);
         }
         if (lookup->rejected)
-            write_absent(&lookup->answer, keyspace_of(worker, lookup->keyspace),
+            write_absent(&lookup->answer, keyspace_of(serving, lookup->keyspace),
                          is_mget ? "$-1\r\n" : ":0\r\n", is_mget);
         else
             passing++;
@@ -329,21 +327,20 @@ static size_t decide_all(struct slot *slot, bool is_mget)
 static void dispatch_many(struct client *client, const struct request *request)
 {
     bool is_mget = request->command->kind == COMMAND_MGET;
-    struct slot *slot = slot_open(client, is_mget ? &mget_kind : &exists_kind);
-    slot_set_lookups(slot, &request->arguments[1], request->count - 1, 1);
-    slot->waiting = 1;
+    struct slot *slot = slot_open(&client->replies, is_mget ? &mget_kind : &exists_kind);
+    slot_set_lookups(slot, &request->arguments[1], request->count - 1);
     size_t passing = decide_all(slot, is_mget);
     if (is_mget)
-        mget_ask(slot, passing);
+        mget_ask(client, slot, passing);
     else
-        exists_ask(slot);
+        exists_ask(client, slot);
     slot_answered(slot);
 }
 
 static void reject(struct client *client, const struct request *request)
 {
     bool is_get = request->command->kind == COMMAND_GET;
-    write_absent(client_reply(client), keyspace_of(client->worker, request->keyspace),
+    write_absent(client_reply(client), keyspace_of(client->serving, request->keyspace),
                  is_get ? "$-1\r\n" : request->command->absent, is_get);
 }
 
@@ -351,7 +348,7 @@ bool lookup_dispatch(struct client *client, const struct request *request)
 {
     enum command_kind kind = request->command->kind;
     if (kind == COMMAND_MGET || kind == COMMAND_EXISTS) {
-        if (!any_guarded(client->worker, request))
+        if (!any_guarded(client->serving, request))
             return false;
         dispatch_many(client, request);
         return true;
@@ -359,7 +356,7 @@ bool lookup_dispatch(struct client *client, const struct request *request)
     if (request->keyspace == NOT_GUARDED)
         return false;
     struct span key = request->arguments[request->command->first_key];
-    if (rejects(client->worker, request->keyspace, key, request->hash))
+    if (rejects(client->serving, request->keyspace, key, request->hash))
         reject(client, request);
     else if (kind == COMMAND_GET)
         dispatch_get(client, request);

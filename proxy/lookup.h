@@ -7,7 +7,7 @@
 #ifndef NESTGUARD_LOOKUP_H
 #define NESTGUARD_LOOKUP_H
 
-#include "dispatch.h"
+#include "request.h"
 
 /* Dispatches a command that looks up guarded keys; false: it looks up none, and can be forwarded as
  * it is. */

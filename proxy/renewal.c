@@ -1,7 +1,6 @@
 #include "renewal.h"
 
 #include "clock.h"
-#include "keeper.h"
 #include "log.h"
 
 enum { RETRY_MIN_MS = 500, RETRY_MAX_MS = 10000, REPORT_MS = 5000 };
@@ -13,17 +12,18 @@ static void on_timer(uv_timer_t *timer)
         renewal_begin(renewal);
 }
 
-int renewal_init(struct renewal *renewal, struct keeper *keeper)
+int renewal_init(struct renewal *renewal, uv_loop_t *loop, const struct renewal_options *options)
 {
-    renewal->keeper = keeper;
+    renewal->loop = loop;
+    renewal->options = *options;
     renewal->retry_ms = RETRY_MIN_MS;
     renewal->timer.data = renewal;
-    return uv_timer_init(&keeper->loop, &renewal->timer);
+    return uv_timer_init(loop, &renewal->timer);
 }
 
 void renewal_reschedule(struct renewal *renewal)
 {
-    const struct config *config = keeper_config(renewal->keeper);
+    const struct config *config = renewal->options.config(renewal->options.arg)->config;
     uint64_t age = clock_ms() - renewal->polled;
     if (renewal->builder || config->sync != SYNC_POLL || !renewal->polled)
         return;
@@ -40,7 +40,7 @@ static void succeeded(struct renewal *renewal, struct generation *generation)
     size_t bytes = generation_bytes(generation);
     renewal->retry_ms = RETRY_MIN_MS;
     renewal->error[0] = '\0';
-    keeper_publish(renewal->keeper, generation);
+    renewal->options.complete(renewal->options.arg, generation);
     log_info("generation %llu: complete, %llu rows in %.1f s, %.1f MiB of filters",
              (unsigned long long)number, (unsigned long long)rows, seconds,
              (double)bytes / (1024 * 1024));
@@ -65,7 +65,7 @@ static void on_built(void *arg, struct generation *generation, const struct pg_e
     renewal->builder = NULL;
     shared_config_release(renewal->shared);
     renewal->shared = NULL;
-    if (renewal->keeper->draining) {
+    if (renewal->stopped) {
         generation_release(generation);
         return;
     }
@@ -79,14 +79,13 @@ static void on_built(void *arg, struct generation *generation, const struct pg_e
 
 static void start(struct renewal *renewal)
 {
-    struct keeper *keeper = renewal->keeper;
     renewal->wanted = false;
     uv_timer_stop(&renewal->timer);
-    renewal->shared = keeper->shared;
-    keeper->shared->references++;
+    renewal->shared = renewal->options.config(renewal->options.arg);
+    renewal->shared->references++;
     renewal->polled = renewal->reported = clock_ms();
     renewal->builder =
-        builder_start(&keeper->loop, keeper_config(keeper), ++renewal->newest, on_built, renewal);
+        builder_start(renewal->loop, renewal->shared->config, ++renewal->newest, on_built, renewal);
     if (renewal->builder) {
         log_info("generation %llu: building", (unsigned long long)renewal->newest);
         return;
@@ -126,6 +125,7 @@ void renewal_report(struct renewal *renewal, uint64_t now)
 
 void renewal_stop(struct renewal *renewal)
 {
+    renewal->stopped = true;
     renewal->wanted = false;
     if (renewal->builder)
         builder_stop(renewal->builder);

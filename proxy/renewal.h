@@ -5,10 +5,18 @@
 
 #include "builder.h"
 
-struct keeper;
+struct renewal_options {
+    /* The configuration to build for; asked at each beginning. */
+    struct shared_config *(*config)(void *arg);
+    /* A generation is complete; it is the callee's. */
+    void (*complete)(void *arg, struct generation *generation);
+    void *arg;
+};
 
 struct renewal {
-    struct keeper *keeper;
+    uv_loop_t *loop;
+    struct renewal_options options;
+    bool stopped;
     struct builder *builder;      /* at work, or NULL */
     struct shared_config *shared; /* what it builds for; held */
     uv_timer_t timer;             /* the next poll, or the next try */
@@ -21,7 +29,7 @@ struct renewal {
     char error[600]; /* of the last build, or "" */
 };
 
-int renewal_init(struct renewal *renewal, struct keeper *keeper);
+int renewal_init(struct renewal *renewal, uv_loop_t *loop, const struct renewal_options *options);
 
 /* Begins a generation whose snapshot is taken after this call, now or when the one at work has
  * ended. Returns its number. */

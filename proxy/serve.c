@@ -1,5 +1,6 @@
 #include "serve.h"
 
+#include "admin.h"
 #include "check.h"
 #include "keeper.h"
 #include "log.h"
@@ -99,7 +100,7 @@ static void free_fds(struct keeper_options *options, size_t listens)
 
 int serve_main(const char *file)
 {
-    struct keeper_options options = {0};
+    struct keeper_options options = {.routes = admin_routes, .on_call = admin_log};
     size_t socket_count;
     signal(SIGPIPE, SIG_IGN);
     struct config *config = load(file);

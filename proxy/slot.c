@@ -1,55 +1,167 @@
 #include "slot.h"
 
-#include "client.h"
+#include "guard.h"
 #include "memory.h"
-#include "worker.h"
 
 #include <stdlib.h>
 
 enum { KEEP_BYTES = 4096, KEEP_SLOTS = 4096 };
 
-struct slot *slot_open(struct client *client, const struct slot_kind *kind)
+/* A slot of replies that were ready at once, behind others that were not. Nothing is owed to it. */
+static const struct slot_kind ready_kind = {0};
+
+/* ---- the store of slots ---- */
+
+static struct slot *take_from_store(struct serving *serving)
 {
-    struct worker *worker = client->worker;
-    struct slot *slot = worker->free_slots;
-    if (slot) {
-        worker->free_slots = slot->next;
-        worker->free_slot_count--;
-    } else {
-        slot = xcalloc(1, sizeof *slot);
-    }
-    slot->next = NULL;
-    slot->worker = worker;
-    slot->client = client;
-    slot->kind = kind;
-    slot->waiting = 0;
-    slot->lookup_count = 0;
-    slot->commands = 1;
-    client_enqueue(client, slot);
+    struct slot *slot = serving->free_slots;
+    if (!slot)
+        return xcalloc(1, sizeof *slot);
+    serving->free_slots = slot->next;
+    serving->free_slot_count--;
     return slot;
 }
 
-struct buffer *slot_output(struct slot *slot)
+static void slot_free(struct slot *slot)
 {
-    struct client *client = slot->client;
-    return client && client->slots == slot ? &client->out : &slot->reply;
+    buffer_finish(&slot->reply);
+    buffer_finish(&slot->keys);
+    free(slot);
 }
 
-void slot_set_lookups(struct slot *slot, const struct span *arguments, size_t count, size_t step)
+static void recycle(struct slot *slot)
+{
+    struct serving *serving = slot->serving;
+    for (size_t i = 0; i < slot->lookup_count; i++)
+        buffer_finish(&slot->lookups[i].answer);
+    if (slot->lookup_count > 1)
+        free(slot->lookups);
+    slot->lookup_count = 0;
+    buffer_clear(&slot->reply);
+    buffer_trim(&slot->reply, KEEP_BYTES);
+    buffer_clear(&slot->keys);
+    buffer_trim(&slot->keys, KEEP_BYTES);
+    if (serving->free_slot_count >= KEEP_SLOTS) {
+        slot_free(slot);
+        return;
+    }
+    slot->next = serving->free_slots;
+    serving->free_slots = slot;
+    serving->free_slot_count++;
+}
+
+void slot_free_store(struct serving *serving)
+{
+    while (serving->free_slots) {
+        struct slot *slot = serving->free_slots;
+        serving->free_slots = slot->next;
+        slot_free(slot);
+    }
+    serving->free_slot_count = 0;
+}
+
+/* ---- the queue ---- */
+
+static void enqueue(struct replies *replies, struct slot *slot)
+{
+    if (replies->last)
+        replies->last->next = slot;
+    else
+        replies->first = slot;
+    replies->last = slot;
+    replies->commands++;
+}
+
+static void dequeue(struct replies *replies)
+{
+    struct slot *slot = replies->first;
+    replies->first = slot->next;
+    if (!replies->first)
+        replies->last = NULL;
+    replies->commands -= slot->commands;
+    recycle(slot);
+}
+
+/* Moves finished replies from the head of the queue out. */
+static void advance(struct replies *replies)
+{
+    while (replies->first && !replies->first->waiting) {
+        struct span reply = buffer_span(&replies->first->reply);
+        if (replies->first->kind != &ready_kind)
+            replies->held -= reply.length;
+        buffer_append(&replies->out, reply.at, reply.length);
+        dequeue(replies);
+    }
+    replies->owner->ready(replies);
+}
+
+struct slot *slot_open(struct replies *replies, const struct slot_kind *kind)
+{
+    struct slot *slot = take_from_store(replies->serving);
+    slot->next = NULL;
+    slot->serving = replies->serving;
+    slot->replies = replies;
+    slot->kind = kind;
+    slot->waiting = 1;
+    slot->commands = 1;
+    enqueue(replies, slot);
+    return slot;
+}
+
+struct buffer *replies_ready(struct replies *replies)
+{
+    replies->owner->ready(replies);
+    if (!replies->first)
+        return &replies->out;
+    if (replies->last->kind != &ready_kind) {
+        slot_open(replies, &ready_kind)->waiting = 0;
+    } else {
+        replies->last->commands++;
+        replies->commands++;
+    }
+    return &replies->last->reply;
+}
+
+size_t replies_waiting(const struct replies *replies)
+{
+    return buffer_length(&replies->out) + replies->sending + replies->held;
+}
+
+void replies_abandon(struct replies *replies)
+{
+    struct slot *slot = replies->first;
+    replies->first = replies->last = NULL;
+    replies->commands = replies->held = 0;
+    while (slot) {
+        struct slot *next = slot->next;
+        slot->replies = NULL;
+        if (!slot->waiting)
+            recycle(slot);
+        slot = next;
+    }
+}
+
+/* ---- one slot ---- */
+
+struct buffer *slot_output(struct slot *slot)
+{
+    struct replies *replies = slot->replies;
+    return replies && replies->first == slot ? &replies->out : &slot->reply;
+}
+
+void slot_set_lookups(struct slot *slot, const struct span *keys, size_t count)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++)
-        bytes += arguments[i * step].length;
-    buffer_clear(&slot->keys);
-    char *at = buffer_reserve(&slot->keys, bytes);
+        bytes += keys[i].length;
+    char *at = buffer_reserve(&slot->keys, bytes + 1);
     slot->lookups = count == 1 ? &slot->one : xcalloc(count, sizeof *slot->lookups);
     slot->lookup_count = count;
     for (size_t i = 0; i < count; i++) {
-        size_t length = arguments[i * step].length;
-        memcpy(at, arguments[i * step].at, length);
+        memcpy(at, keys[i].at, keys[i].length);
         slot->lookups[i] =
-            (struct lookup){.slot = slot, .key = {at, length}, .keyspace = NOT_GUARDED};
-        at += length;
+            (struct lookup){.slot = slot, .key = {at, keys[i].length}, .keyspace = NOT_GUARDED};
+        at += keys[i].length;
     }
 }
 
@@ -57,9 +169,10 @@ void slot_set_lookups(struct slot *slot, const struct span *arguments, size_t co
  * is. */
 static bool is_wanted(const struct slot *slot)
 {
-    if (slot->client && client_waiting(slot->client) > slot->worker->view->config->max_output)
-        client_drop(slot->client);
-    return slot->client;
+    struct replies *replies = slot->replies;
+    if (replies && replies_waiting(replies) > serving_config(slot->serving)->max_output)
+        replies->owner->overflow(replies);
+    return slot->replies;
 }
 
 void slot_cache_reply(struct slot *slot, unsigned index, struct span reply)
@@ -71,7 +184,7 @@ void slot_cache_reply(struct slot *slot, unsigned index, struct span reply)
 
 void slot_cache_failure(struct slot *slot, unsigned index, const char *why)
 {
-    if (slot->client)
+    if (slot->replies)
         slot->kind->on_cache_failure(slot, index, why);
     slot_answered(slot);
 }
@@ -86,41 +199,16 @@ void slot_loaded(struct lookup *lookup, enum load_outcome outcome, const struct 
 
 void slot_answered(struct slot *slot)
 {
+    struct replies *replies = slot->replies;
     if (--slot->waiting)
         return;
-    if (!slot->client) {
-        slot_recycle(slot);
+    if (!replies) {
+        recycle(slot);
         return;
     }
     if (slot->kind->finish)
         slot->kind->finish(slot);
-    client_finished(slot->client, slot);
-}
-
-void slot_recycle(struct slot *slot)
-{
-    struct worker *worker = slot->worker;
-    for (size_t i = 0; i < slot->lookup_count; i++)
-        buffer_finish(&slot->lookups[i].answer);
-    if (slot->lookup_count > 1)
-        free(slot->lookups);
-    slot->lookup_count = 0;
-    buffer_clear(&slot->reply);
-    buffer_trim(&slot->reply, KEEP_BYTES);
-    buffer_clear(&slot->keys);
-    buffer_trim(&slot->keys, KEEP_BYTES);
-    if (worker->free_slot_count < KEEP_SLOTS) {
-        slot->next = worker->free_slots;
-        worker->free_slots = slot;
-        worker->free_slot_count++;
-    } else {
-        slot_destroy(slot);
-    }
-}
-
-void slot_destroy(struct slot *slot)
-{
-    buffer_finish(&slot->reply);
-    buffer_finish(&slot->keys);
-    free(slot);
+    replies->held += buffer_length(&slot->reply);
+    if (replies->first == slot)
+        advance(replies);
 }

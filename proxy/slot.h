@@ -1,22 +1,17 @@
-/* The place of one reply in a client's queue.
+/* The queue of a client's replies, and the place of each in it.
  *
- *   client ─▶ slot ─▶ slot ─▶ slot      replies leave from the head, when the head is done
- *              │ waiting: cache replies and keeper's answers still to come
- *              └─ lookups: the guarded keys of its command
+ *   replies ─▶ slot ─▶ slot ─▶ slot      replies leave from the head, when the head is done
+ *               │ waiting: cache replies and keeper's answers still to come
+ *               └─ lookups: the guarded keys of its command
  *
- * A slot outlives its client: whoever still owes it an answer finds it with `client` NULL, and the
+ * A slot outlives its client: whoever still owes it an answer finds it with `replies` NULL, and the
  * last answer gives its memory back.
  */
 #ifndef NESTGUARD_SLOT_H
 #define NESTGUARD_SLOT_H
 
-#include "buffer.h"
-#include "guard.h"
 #include "requests.h"
-
-struct client;
-struct worker;
-struct slot;
+#include "serving.h"
 
 struct lookup {
     struct slot *slot;
@@ -38,10 +33,12 @@ struct slot_kind {
     void (*finish)(struct slot *slot);
 };
 
+struct replies;
+
 struct slot {
     struct slot *next;
-    struct worker *worker;
-    struct client *client;
+    struct serving *serving;
+    struct replies *replies;
     const struct slot_kind *kind;
     unsigned waiting;
     unsigned commands; /* 1, or the number of ready replies gathered here */
@@ -52,16 +49,39 @@ struct slot {
     struct buffer keys;  /* the bytes of the lookups' keys */
 };
 
-/* A slot at the tail of the client's queue, waiting for nothing yet; from the worker's store. */
-struct slot *slot_open(struct client *client, const struct slot_kind *kind);
+/* The client's side of the queue. */
+struct replies_owner {
+    void (*ready)(struct replies *replies);    /* there is more in `out` */
+    void (*overflow)(struct replies *replies); /* more than max_output waits: ends the client */
+};
 
-/* Where the slot's reply is to be written: straight into the client's output when the slot is its
- * queue's head. */
+struct replies {
+    struct serving *serving;
+    const struct replies_owner *owner;
+    struct slot *first, *last;
+    size_t commands;   /* under way: in all slots */
+    size_t held;       /* bytes of finished replies behind an unfinished one */
+    size_t sending;    /* bytes that the owner has taken from `out` and not got rid of */
+    struct buffer out; /* replies that may leave */
+};
+
+/* Where a reply that is ready now goes: out, or behind the slots that still wait. */
+struct buffer *replies_ready(struct replies *replies);
+
+/* Bytes of replies that wait for the client. */
+size_t replies_waiting(const struct replies *replies);
+
+/* The client goes: everybody who still owes a slot an answer keeps it. */
+void replies_abandon(struct replies *replies);
+
+/* A slot at the queue's tail that waits for one thing: the slot_answered() of whoever opened it. */
+struct slot *slot_open(struct replies *replies, const struct slot_kind *kind);
+
+/* Where the slot's reply is to be written: straight out when the slot is its queue's head. */
 struct buffer *slot_output(struct slot *slot);
 
-/* Copies the keys of the lookups: `count` of them, at arguments[0], [step], ... All of them start
- * as NOT_GUARDED. */
-void slot_set_lookups(struct slot *slot, const struct span *arguments, size_t count, size_t step);
+/* Copies the keys of the lookups: `count` of them, all of them NOT_GUARDED yet. */
+void slot_set_lookups(struct slot *slot, const struct span *keys, size_t count);
 
 /* The three kinds of answers; each ends with slot_answered(). */
 void slot_cache_reply(struct slot *slot, unsigned index, struct span reply);
@@ -72,9 +92,7 @@ void slot_loaded(struct lookup *lookup, enum load_outcome outcome, const struct 
  * slot may be gone then. */
 void slot_answered(struct slot *slot);
 
-/* Gives the slot back to the worker's store; slot_destroy() frees one that is in no queue and no
- * store. */
-void slot_recycle(struct slot *slot);
-void slot_destroy(struct slot *slot);
+/* Frees the slots that the worker keeps for reuse. */
+void slot_free_store(struct serving *serving);
 
 #endif

@@ -4,7 +4,6 @@
 #include "keeper.h"
 #include "pg_pool.h"
 #include "redis.h"
-#include "upstream.h"
 
 #include <string.h>
 
@@ -15,7 +14,7 @@ static uint64_t keyspace_sum(const struct keeper *keeper, size_t keyspace, size_
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < keeper->worker_count; i++) {
-        const char *counters = (const char *)&keeper->workers[i]->keyspaces[keyspace];
+        const char *counters = (const char *)&keeper->workers[i]->serving.keyspaces[keyspace];
         sum += counter_read((const counter *)(const void *)(counters + offset));
     }
     return sum;
@@ -25,7 +24,7 @@ static uint64_t worker_sum(const struct keeper *keeper, size_t offset)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < keeper->worker_count; i++) {
-        const char *counters = (const char *)&keeper->workers[i]->counters;
+        const char *counters = (const char *)&keeper->workers[i]->serving.counters;
         sum += counter_read((const counter *)(const void *)(counters + offset));
     }
     return sum;

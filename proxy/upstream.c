@@ -1,13 +1,12 @@
 #include "upstream.h"
 
 #include "clock.h"
-#include "log.h"
 #include "memory.h"
 #include "resp.h"
 #include "stream.h"
-#include "worker.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 enum {
@@ -28,7 +27,8 @@ struct pending {
 
 struct upstream {
     union stream stream;
-    struct worker *worker;
+    struct serving *serving;
+    struct turn_task task;
     enum state state;
     bool tried; /* an attempt has come to its end: from now on requests do not wait for the next */
     bool dirty; /* in the worker's list for the end of this turn */
@@ -78,7 +78,7 @@ static void push(struct upstream *upstream, struct slot *slot, unsigned index)
         upstream->first = 0;
     }
     size_t at = (upstream->first + upstream->count++) & (upstream->ring_size - 1);
-    upstream->ring[at] = (struct pending){slot, index, uv_now(&upstream->worker->loop)};
+    upstream->ring[at] = (struct pending){slot, index, uv_now(&upstream->serving->loop)};
 }
 
 static struct pending pop(struct upstream *upstream)
@@ -91,10 +91,7 @@ static struct pending pop(struct upstream *upstream)
 
 static void mark_dirty(struct upstream *upstream)
 {
-    if (upstream->dirty)
-        return;
-    upstream->dirty = true;
-    worker_mark_upstream(upstream->worker, upstream);
+    turn_add(&upstream->serving->turn, &upstream->task);
 }
 
 static void fail_later(struct upstream *upstream, struct pending request)
@@ -124,6 +121,7 @@ static void on_retry(uv_timer_t *timer);
 static void free_if_done(uv_handle_t *timer)
 {
     struct upstream *upstream = timer->data;
+    turn_cancel(&upstream->serving->turn, &upstream->task);
     buffer_finish(&upstream->greeting);
     buffer_finish(&upstream->in);
     buffer_finish(&upstream->out);
@@ -160,8 +158,8 @@ static void lose(struct upstream *upstream, const char *why)
     if (upstream->state == CLOSING || upstream->state == CLOSED)
         return;
     if (!upstream->finishing && (upstream->state == UP || !upstream->tried)) {
-        counter_add(&upstream->worker->counters.upstream_failures, 1);
-        worker_log_cache(upstream->worker, why);
+        counter_add(&upstream->serving->counters.upstream_failures, 1);
+        serving_log_cache(upstream->serving, why);
     }
     upstream->tried = true;
     fail_pending(upstream);
@@ -191,7 +189,7 @@ static void greeted(struct upstream *upstream, unsigned left, struct span reply)
         set_state(upstream, UP);
         upstream->tried = true;
         upstream->backoff_ms = BACKOFF_MIN_MS;
-        worker_log_cache(upstream->worker, NULL);
+        serving_log_cache(upstream->serving, NULL);
         mark_dirty(upstream);
     }
 }
@@ -257,7 +255,7 @@ void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index,
     }
     push(upstream, slot, index);
     buffer_append(&upstream->out, bytes.at, bytes.length);
-    counter_add(&upstream->worker->counters.forwarded, 1);
+    counter_add(&upstream->serving->counters.forwarded, 1);
     mark_dirty(upstream);
 }
 
@@ -309,9 +307,10 @@ static void write_out(struct upstream *upstream)
         buffer_trim(from, KEEP_BYTES);
 }
 
-void upstream_flush(struct upstream *upstream)
+/* The end of a loop turn: writes what was gathered, and delivers failures. */
+static void flush(struct turn_task *task)
 {
-    upstream->dirty = false;
+    struct upstream *upstream = (struct upstream *)((char *)task - offsetof(struct upstream, task));
     write_out(upstream);
     struct pending *failed = upstream->failed;
     size_t count = upstream->failed_count;
@@ -327,7 +326,7 @@ void upstream_flush(struct upstream *upstream)
 /* Requests may be waiting already: the answers to AUTH and SELECT come before theirs. */
 static void greet(struct upstream *upstream)
 {
-    const struct cache_url *cache = &upstream->worker->view->config->cache;
+    const struct cache_url *cache = &serving_config(upstream->serving)->cache;
     size_t requests = upstream->count;
     char db[16];
     if (cache->password) {
@@ -367,7 +366,7 @@ static void on_connected(uv_connect_t *connect, int status)
 static void open_stream(struct upstream *upstream, bool is_unix)
 {
     set_state(upstream, CONNECTING);
-    stream_init(&upstream->stream, &upstream->worker->loop, is_unix);
+    stream_init(&upstream->stream, &upstream->serving->loop, is_unix);
     upstream->stream.handle.data = upstream;
 }
 
@@ -388,7 +387,7 @@ static void on_resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *
 
 static void start(struct upstream *upstream)
 {
-    const struct address *address = &upstream->worker->view->config->cache.address;
+    const struct address *address = &serving_config(upstream->serving)->cache.address;
     if (address->path) {
         open_stream(upstream, true);
         uv_pipe_connect(&upstream->connect, &upstream->stream.pipe, address->path, on_connected);
@@ -398,7 +397,7 @@ static void start(struct upstream *upstream)
     snprintf(port, sizeof port, "%u", (unsigned)address->port);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     set_state(upstream, RESOLVING);
-    int status = uv_getaddrinfo(&upstream->worker->loop, &upstream->resolve, on_resolved,
+    int status = uv_getaddrinfo(&upstream->serving->loop, &upstream->resolve, on_resolved,
                                 address->host, port, &hints);
     if (status < 0)
         lose(upstream, uv_strerror(status));
@@ -409,12 +408,13 @@ static void on_retry(uv_timer_t *timer)
     start(timer->data);
 }
 
-struct upstream *upstream_create(struct worker *worker)
+struct upstream *upstream_create(struct serving *serving)
 {
     struct upstream *upstream = xcalloc(1, sizeof *upstream);
-    upstream->worker = worker;
+    upstream->serving = serving;
+    upstream->task.run = flush;
     upstream->backoff_ms = BACKOFF_MIN_MS;
-    uv_timer_init(&worker->loop, &upstream->timer);
+    uv_timer_init(&serving->loop, &upstream->timer);
     upstream->timer.data = upstream;
     upstream->resolve.data = upstream;
     upstream->connect.data = upstream;
@@ -430,12 +430,12 @@ bool upstream_is_up(const struct upstream *upstream)
 
 void upstream_check_progress(struct upstream *upstream, uint64_t now)
 {
-    uint64_t patience = upstream->worker->view->config->cache_timeout_ms;
+    uint64_t patience = serving_config(upstream->serving)->cache_timeout_ms;
     bool opening = upstream->state == CONNECTING || upstream->state == GREETING;
     if (opening && now - upstream->since > patience)
         lose(upstream, "no connection within cache_timeout");
     else if (upstream->state == UP && upstream->count &&
-             uv_now(&upstream->worker->loop) - upstream->ring[upstream->first].since > patience)
+             uv_now(&upstream->serving->loop) - upstream->ring[upstream->first].since > patience)
         lose(upstream, "no reply within cache_timeout");
 }
 

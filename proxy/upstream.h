@@ -14,15 +14,12 @@
 struct upstream;
 
 /* Connects at once, and again with backoff whenever the connection is lost. */
-struct upstream *upstream_create(struct worker *worker);
+struct upstream *upstream_create(struct serving *serving);
 
 /* Sends one command's bytes, which are copied, as request number `index` of the slot, which waits
  * for one answer more. While the first attempt to connect is under way the request waits for it;
  * later, without a connection, it fails: the slot hears of that at the end of the loop turn. */
 void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index, struct span bytes);
-
-/* At the end of a loop turn: writes what was gathered, and delivers failures. */
-void upstream_flush(struct upstream *upstream);
 
 /* Once in a while: gives up a connection whose oldest request has had no reply for cache_timeout.
  */
@@ -30,7 +27,8 @@ void upstream_check_progress(struct upstream *upstream, uint64_t now);
 
 bool upstream_is_up(const struct upstream *upstream);
 
-/* Fails what is pending and closes for good; the memory goes with the last close callback. */
+/* Fails what is pending and closes for good; the memory goes with the last close callback. Nobody
+ * sends any more. */
 void upstream_close(struct upstream *upstream);
 
 #endif

@@ -1,7 +1,7 @@
 #include "worker.h"
 
-#include "client.h"
 #include "clock.h"
+#include "dispatch.h"
 #include "log.h"
 #include "memory.h"
 #include "upstream.h"
@@ -11,8 +11,7 @@
 enum {
     TICK_MS = 100,
     EXPIRE_PER_TICK = 1000, /* exact entries looked at, and a part of a large table */
-    BACKLOG = 1024,
-    CLIENT_ID_SHARE = 1024 /* worker's index in a client's id */
+    BACKLOG = 1024
 };
 
 struct listener {
@@ -22,56 +21,13 @@ struct listener {
 
 /* ---- clients ---- */
 
-uint64_t worker_next_client_id(struct worker *worker)
-{
-    return ++worker->next_client * CLIENT_ID_SHARE + worker->index;
-}
-
-struct upstream *worker_upstream(struct worker *worker, uint64_t client)
-{
-    return worker->upstreams[client / CLIENT_ID_SHARE % worker->upstream_count];
-}
-
-void worker_add_client(struct worker *worker, struct client *client)
-{
-    client->following = worker->clients;
-    if (worker->clients)
-        worker->clients->previous = client;
-    worker->clients = client;
-    atomic_fetch_add_explicit(worker->client_total, 1, memory_order_relaxed);
-    counter_add(&worker->counters.clients, 1);
-}
-
-static void forget_dirty(struct worker *worker, const struct client *client)
-{
-    struct client **at = &worker->dirty_clients;
-    while (*at && *at != client)
-        at = &(*at)->next_dirty;
-    if (*at)
-        *at = client->next_dirty;
-}
-
-void worker_remove_client(struct worker *worker, struct client *client)
-{
-    if (client->dirty)
-        forget_dirty(worker, client);
-    if (client->previous)
-        client->previous->following = client->following;
-    else
-        worker->clients = client->following;
-    if (client->following)
-        client->following->previous = client->previous;
-    atomic_fetch_sub_explicit(worker->client_total, 1, memory_order_relaxed);
-    counter_add(&worker->counters.clients, (uint64_t)-1);
-}
-
 /* The refusal is Redis' own, so that clients know what it means. */
 static void refuse_client(struct client *client)
 {
     static const char text[] = "-ERR max number of clients reached\r\n";
     uv_buf_t piece = {.base = (char *)text, .len = sizeof text - 1};
     uv_try_write(&client->stream.stream, &piece, 1);
-    counter_add(&client->worker->counters.connections_refused, 1);
+    counter_add(&client->serving->counters.connections_refused, 1);
     client_close(client);
 }
 
@@ -80,79 +36,48 @@ static void on_connection(uv_stream_t *stream, int status)
     struct listener *listener = stream->data;
     struct worker *worker = listener->worker;
     if (status < 0) {
-        log_warning("worker %u: accepting a connection: %s", worker->index, uv_strerror(status));
+        log_warning("worker %u: accepting a connection: %s", worker->serving.index,
+                    uv_strerror(status));
         return;
     }
-    struct client *client = client_create(worker, listener->stream.handle.type == UV_NAMED_PIPE);
+    struct client *client =
+        client_create(&worker->clients, listener->stream.handle.type == UV_NAMED_PIPE);
+    client->upstream = worker->upstreams[client->id % worker->upstream_count];
     if (uv_accept(stream, &client->stream.stream) < 0) {
         client_close(client);
         return;
     }
-    counter_add(&worker->counters.connections, 1);
-    if (atomic_load_explicit(worker->client_total, memory_order_relaxed) >
-        worker->view->config->max_clients)
+    counter_add(&worker->serving.counters.connections, 1);
+    if (atomic_load_explicit(worker->clients.total, memory_order_relaxed) >
+        worker->serving.view->config->max_clients)
         refuse_client(client);
     else
         client_start(client);
 }
 
-/* ---- the end of a loop turn ---- */
-
-void worker_mark_upstream(struct worker *worker, struct upstream *upstream)
-{
-    worker->dirty_upstreams[worker->dirty_upstream_count++] = upstream;
-}
-
-/* Flushing a client can make it send more, and a failed request can make its client reply: until
- * nothing is left. */
-static void flush(struct worker *worker)
-{
-    while (worker->dirty_clients || worker->dirty_upstream_count) {
-        if (worker->dirty_upstream_count) {
-            upstream_flush(worker->dirty_upstreams[--worker->dirty_upstream_count]);
-            continue;
-        }
-        struct client *client = worker->dirty_clients;
-        worker->dirty_clients = client->next_dirty;
-        client_flush(client);
-    }
-}
-
-static void on_turn(uv_prepare_t *turn)
-{
-    flush(turn->data);
-}
-
 /* ---- the keeper's messages ---- */
-
-void worker_ask_keeper(struct worker *worker, struct message *message)
-{
-    message->sender = &worker->mailbox;
-    worker->asked++;
-    mailbox_post(worker->keeper, message);
-}
 
 static void take_view(struct worker *worker, struct view_message *message)
 {
-    struct view *replaced = worker->view;
-    worker->view = message->view;
+    struct view *replaced = worker->serving.view;
+    worker->serving.view = message->view;
     message->view = replaced;
-    if (worker->view->generation)
-        overrides_expire(&worker->overrides, clock_ms(), worker->view->generation->number,
-                         SIZE_MAX);
+    if (worker->serving.view->generation)
+        overrides_expire(&worker->serving.overrides, clock_ms(),
+                         worker->serving.view->generation->number, SIZE_MAX);
     mailbox_return(&message->message);
 }
 
 static void take_override(struct worker *worker, struct override_message *message)
 {
-    overrides_set(&worker->overrides, (struct span){message->key, message->key_length},
+    overrides_set(&worker->serving.overrides, (struct span){message->key, message->key_length},
                   message->entry);
     mailbox_return(&message->message);
 }
 
 static void take_loaded(struct worker *worker, struct load_request *request)
 {
-    worker->asked--;
+    worker->serving.asked--;
     slot_loaded(request->lookup, request->outcome, request->value);
     blob_release(request->value);
     free(request);
@@ -160,7 +85,7 @@ static void take_loaded(struct worker *worker, struct load_request *request)
 
 static void take_hinted(struct worker *worker, struct hint_request *request)
 {
-    worker->asked--;
+    worker->serving.asked--;
     slot_answered(request->slot);
     free(request);
 }
@@ -171,10 +96,10 @@ static void close_all(struct worker *worker)
 {
     for (size_t i = 0; i < worker->upstream_count; i++)
         upstream_close(worker->upstreams[i]);
-    flush(worker);
-    uv_close((uv_handle_t *)&worker->turn, NULL);
+    turn_run(&worker->serving.turn);
+    turn_close(&worker->serving.turn);
     uv_close((uv_handle_t *)&worker->tick, NULL);
-    mailbox_close(&worker->mailbox);
+    mailbox_close(&worker->serving.mailbox);
 }
 
 /* Clients first: they may still be owed replies. Then whatever the keeper still has of ours must
@@ -183,10 +108,10 @@ static void go_on_ending(struct worker *worker)
 {
     if (!worker->drain || uv_is_closing((uv_handle_t *)&worker->tick))
         return;
-    if (clock_ms() - worker->drain_since > worker->view->config->drain_timeout_ms)
-        for (struct client *client = worker->clients; client; client = client->following)
+    if (clock_ms() - worker->drain_since > worker->serving.view->config->drain_timeout_ms)
+        for (struct client *client = worker->clients.first; client; client = client->following)
             client_close(client);
-    if (!worker->clients && !worker->asked)
+    if (!worker->clients.first && !worker->serving.asked)
         close_all(worker);
 }
 
@@ -196,7 +121,7 @@ static void take_drain(struct worker *worker, struct message *message)
     worker->drain_since = clock_ms();
     for (size_t i = 0; i < worker->listener_count; i++)
         uv_close(&worker->listeners[i].stream.handle, NULL);
-    for (struct client *client = worker->clients; client; client = client->following)
+    for (struct client *client = worker->clients.first; client; client = client->following)
         client_leave(client);
 }
 
@@ -226,43 +151,28 @@ static void on_tick(uv_timer_t *tick)
 {
     struct worker *worker = tick->data;
     uint64_t now = clock_ms();
-    const struct generation *generation = worker->view->generation;
-    for (struct client *client = worker->clients; client; client = client->following)
-        if (!client->closing)
-            client_check_progress(client, now);
+    const struct generation *generation = worker->serving.view->generation;
+    for (struct client *client = worker->clients.first; client; client = client->following)
+        client_check_progress(client, now);
     for (size_t i = 0; i < worker->upstream_count; i++)
         upstream_check_progress(worker->upstreams[i], now);
-    overrides_expire(&worker->overrides, now, generation ? generation->number : 0,
-                     EXPIRE_PER_TICK + overrides_count(&worker->overrides) / 64);
+    overrides_expire(&worker->serving.overrides, now, generation ? generation->number : 0,
+                     EXPIRE_PER_TICK + overrides_count(&worker->serving.overrides) / 64);
     go_on_ending(worker);
-}
-
-void worker_log_cache(struct worker *worker, const char *why)
-{
-    bool lost = why != NULL;
-    if (lost && !worker->cache_lost)
-        log_warning("worker %u: cache connection: %s", worker->index, why);
-    else if (!lost && worker->cache_lost)
-        log_info("worker %u: cache connection is back", worker->index);
-    worker->cache_lost = lost;
 }
 
 /* ---- life ---- */
 
 static void free_worker(struct worker *worker)
 {
-    overrides_finish(&worker->overrides);
-    while (worker->free_slots) {
-        struct slot *slot = worker->free_slots;
-        worker->free_slots = slot->next;
-        slot_destroy(slot);
-    }
-    resp_arguments_finish(&worker->arguments);
-    buffer_finish(&worker->command);
+    struct serving *serving = &worker->serving;
+    overrides_finish(&serving->overrides);
+    slot_free_store(serving);
+    resp_arguments_finish(&serving->arguments);
+    buffer_finish(&serving->command);
+    free(serving->keyspaces);
     free(worker->listeners);
     free(worker->upstreams);
-    free(worker->dirty_upstreams);
-    free(worker->keyspaces);
     free(worker);
 }
 
@@ -270,11 +180,11 @@ static void run(void *arg)
 {
     struct worker *worker = arg;
     for (size_t i = 0; i < worker->upstream_count; i++)
-        worker->upstreams[i] = upstream_create(worker);
-    uv_run(&worker->loop, UV_RUN_DEFAULT);
-    int status = uv_loop_close(&worker->loop);
+        worker->upstreams[i] = upstream_create(&worker->serving);
+    uv_run(&worker->serving.loop, UV_RUN_DEFAULT);
+    int status = uv_loop_close(&worker->serving.loop);
     if (status < 0)
-        log_error("worker %u: closing the loop: %s", worker->index, uv_strerror(status));
+        log_error("worker %u: closing the loop: %s", worker->serving.index, uv_strerror(status));
     mailbox_return(worker->drain);
 }
 
@@ -284,7 +194,7 @@ static int listen_on(struct worker *worker, const struct worker_options *options
     for (size_t i = 0; i < options->count; i++) {
         struct listener *listener = &worker->listeners[worker->listener_count++];
         listener->worker = worker;
-        stream_init(&listener->stream, &worker->loop, options->is_unix[i]);
+        stream_init(&listener->stream, &worker->serving.loop, options->is_unix[i]);
         listener->stream.handle.data = listener;
         int status = stream_open(&listener->stream, options->fds[i]);
         if (!status)
@@ -295,25 +205,37 @@ static int listen_on(struct worker *worker, const struct worker_options *options
     return 0;
 }
 
+static void init_serving(struct worker *worker, const struct worker_options *options)
+{
+    struct serving *serving = &worker->serving;
+    serving->index = options->index;
+    serving->keeper = options->keeper;
+    serving->view = options->view;
+    serving->keyspaces =
+        xcalloc(serving_config(serving)->keyspace_count, sizeof *serving->keyspaces);
+    overrides_init(&serving->overrides);
+    uv_loop_init(&serving->loop);
+    mailbox_init(&serving->mailbox, &serving->loop, on_message, worker);
+    turn_init(&serving->turn, &serving->loop);
+}
+
+/* Ids tell clients apart over all workers. */
+static void init_clients(struct worker *worker, const struct worker_options *options)
+{
+    worker->clients.serving = &worker->serving;
+    worker->clients.total = options->client_total;
+    worker->clients.last_id = (uint64_t)options->index << 40;
+    worker->clients.serve = dispatch_batch;
+}
+
 int worker_create(struct worker **out, const struct worker_options *options)
 {
     struct worker *worker = xcalloc(1, sizeof *worker);
-    const struct config *config = options->view->config;
-    worker->index = options->index;
-    worker->keeper = options->keeper;
-    worker->view = options->view;
-    worker->client_total = options->client_total;
-    overrides_init(&worker->overrides);
-    worker->keyspaces = xcalloc(config->keyspace_count, sizeof *worker->keyspaces);
-    worker->upstream_count = config->cache_connections;
+    init_serving(worker, options);
+    init_clients(worker, options);
+    worker->upstream_count = serving_config(&worker->serving)->cache_connections;
     worker->upstreams = xcalloc(worker->upstream_count, sizeof(struct upstream *));
-    worker->dirty_upstreams = xcalloc(worker->upstream_count, sizeof(struct upstream *));
-    uv_loop_init(&worker->loop);
-    mailbox_init(&worker->mailbox, &worker->loop, on_message, worker);
-    uv_prepare_init(&worker->loop, &worker->turn);
-    worker->turn.data = worker;
-    uv_prepare_start(&worker->turn, on_turn);
-    uv_timer_init(&worker->loop, &worker->tick);
+    uv_timer_init(&worker->serving.loop, &worker->tick);
     worker->tick.data = worker;
     uv_timer_start(&worker->tick, on_tick, TICK_MS, TICK_MS);
     int status = listen_on(worker, options);

@@ -1,0 +1,27 @@
+/* One command of a client, parsed and looked up in the table of commands; and its way to the cache.
+ */
+#ifndef NESTGUARD_REQUEST_H
+#define NESTGUARD_REQUEST_H
+
+#include "client.h"
+#include "command.h"
+#include "resp.h"
+
+struct request {
+    const struct command *command;
+    const struct span *arguments; /* in the worker's list, until the batch ends */
+    size_t count;
+    struct span raw; /* as sent */
+    bool is_inline;
+    int keyspace; /* of its first key, when that is all that the command looks up; or NOT_GUARDED */
+    uint64_t hash;
+};
+
+/* Sends the command to the cache as request number `index` of the slot, one of this client's. */
+void request_to_cache(const struct request *request, struct client *client, struct slot *slot,
+                      unsigned index);
+
+/* Sends the command to the cache as it is; its reply is the client's. */
+void request_forward(const struct request *request, struct client *client);
+
+#endif

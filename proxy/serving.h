@@ -1,0 +1,48 @@
+/* What the parts of one worker share: what it decides by, whom it asks, what it counts. No part
+ * shares anything with another worker.
+ */
+#ifndef NESTGUARD_SERVING_H
+#define NESTGUARD_SERVING_H
+
+#include "buffer.h"
+#include "counters.h"
+#include "mailbox.h"
+#include "overrides.h"
+#include "resp.h"
+#include "turn.h"
+#include "view.h"
+
+struct slot;
+
+struct serving {
+    uv_loop_t loop;
+    unsigned index; /* the worker's */
+    struct mailbox mailbox;
+    struct mailbox *keeper;
+    size_t asked; /* requests that the keeper has not returned yet */
+    struct view *view;
+    struct overrides overrides;
+    struct turn turn;
+    struct slot *free_slots; /* slot.c's store */
+    size_t free_slot_count;
+    struct resp_arguments arguments; /* of the batch being served */
+    struct buffer command;           /* one command on its way to an upstream */
+    char scratch[64 * 1024];         /* where clients' input is read and parsed */
+    bool cache_lost;                 /* the log's last word about the cache */
+    struct worker_counters counters;
+    struct keyspace_counters *keyspaces;
+};
+
+static inline const struct config *serving_config(const struct serving *serving)
+{
+    return serving->view->config;
+}
+
+/* Posts a message to the keeper; it comes back to the worker's mailbox. */
+void serving_ask_keeper(struct serving *serving, struct message *message);
+
+/* Tells the log that the cache is lost, or with NULL that it is there again; once for each change.
+ */
+void serving_log_cache(struct serving *serving, const char *why);
+
+#endif
