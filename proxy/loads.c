@@ -25,6 +25,7 @@ struct load {
     bool timed_out; /* everybody was told; kept until the query ends, so that it is not asked again
                        meanwhile */
     struct blob *value; /* while it is being written to the cache */
+    bool overtaken;     /* by a change during that: no longer in flight for anybody */
     struct load_request *waiting, **last;
     char key[];
 };
@@ -155,7 +156,8 @@ static void finish(struct load *load)
     blob_release(load->value);
     load->value = NULL;
     struct keymap *map = &load->loads->in_flight;
-    keymap_remove(map, &load->node);
+    if (!load->overtaken)
+        keymap_remove(map, &load->node);
     if (load->waiting) {
         keymap_insert(map, &load->node);
         ask(load);
@@ -259,10 +261,10 @@ static void start(struct loads *loads, struct load_request *request)
 static void join_flight(struct load *load, struct load_request *request)
 {
     counter_add(&load->loads->options.counters[load->keyspace].coalesced, 1);
-    if (load->timed_out) {
-        answer(request, LOAD_TIMEOUT, NULL);
-    } else if (load->value && !load->stale) {
+    if (load->value) {
         answer(request, LOAD_ROW, load->value);
+    } else if (load->timed_out) {
+        answer(request, LOAD_TIMEOUT, NULL);
     } else {
         request->late = true;
         request->late_and_stale = load->stale;
@@ -299,8 +301,13 @@ void loads_changed(struct loads *loads, struct span key)
 {
     struct load *load = find(loads, key);
     known_absent_forget(&loads->absent, key);
-    if (load)
-        load->stale = true;
+    if (!load)
+        return;
+    load->stale = true;
+    if (load->value) { /* nobody waits for it, and whoever asks now must not wait for its fill */
+        load->overtaken = true;
+        keymap_remove(&loads->in_flight, &load->node);
+    }
 }
 
 /* The database has its own timeout for each statement; this one is for queries that wait in line
