@@ -1,0 +1,208 @@
+/* What tests of loads share: a database and a cache that answer when the test says so, and the
+ * requests of a worker that is not there. */
+#ifndef NESTGUARD_TEST_LOADS_BENCH_H
+#define NESTGUARD_TEST_LOADS_BENCH_H
+
+#include "clock.h"
+#include "config_text.h"
+#include "fake_pool.h"
+#include "loads.h"
+
+enum { ITEMS, ORDERS, KEYSPACES };
+enum { FILLS = 16 };
+
+/* ---- the cache ---- */
+
+struct fake_fill {
+    char *key, *value;
+    uint64_t ttl_ms;
+    redis_answer_cb done;
+    void *arg;
+};
+
+/* Fills without an answer, oldest first. */
+static struct {
+    struct fake_fill fills[FILLS];
+    size_t count;
+} fake_cache;
+
+void redis_fill(struct redis *redis, const void *key, size_t key_length, const void *value,
+                size_t value_length, uint64_t ttl_ms, redis_answer_cb done, void *arg)
+{
+    assert_null(redis);
+    assert_true(fake_cache.count < FILLS);
+    fake_cache.fills[fake_cache.count++] =
+        (struct fake_fill){.key = xstrndup(key, key_length),
+                           .value = xstrndup(value, value_length),
+                           .ttl_ms = ttl_ms,
+                           .done = done,
+                           .arg = arg};
+}
+
+static inline void fill_ends(enum redis_outcome outcome)
+{
+    assert_true(fake_cache.count > 0);
+    struct fake_fill fill = fake_cache.fills[0];
+    fake_cache.count--;
+    memmove(fake_cache.fills, fake_cache.fills + 1, fake_cache.count * sizeof fill);
+    fill.done(fill.arg, &(struct redis_answer){.outcome = outcome, .error = ""});
+    free(fill.key);
+    free(fill.value);
+}
+
+static inline void must_fill(const char *key, const char *value)
+{
+    assert_int_equal(fake_cache.count, 1);
+    assert_string_equal(fake_cache.fills[0].key, key);
+    assert_string_equal(fake_cache.fills[0].value, value);
+}
+
+/* ---- the worker ---- */
+
+/* One lookup of it: what became of the request. */
+struct asked {
+    int answers;
+    enum load_outcome outcome;
+    char value[100];
+};
+
+struct bench {
+    uv_loop_t loop;
+    struct mailbox mailbox;
+    struct shared_config *shared;
+    struct view *view;
+    struct rows rows;
+    struct load_counters counters[KEYSPACES];
+    struct loads *loads;
+    uint64_t generations;
+};
+
+static inline void take_answer(void *arg, struct message *message)
+{
+    struct load_request *request = (struct load_request *)message;
+    struct asked *asked = (struct asked *)request->lookup;
+    (void)arg;
+    asked->answers++;
+    asked->outcome = request->outcome;
+    assert_int_equal(request->outcome == LOAD_ROW, request->value != NULL);
+    if (request->value) {
+        struct span value = blob_span(request->value);
+        snprintf(asked->value, sizeof asked->value, "%.*s", (int)value.length, value.at);
+        blob_release(request->value);
+    }
+    free(request);
+}
+
+static inline void ask_keyspace(struct bench *bench, struct asked *asked, int keyspace,
+                                struct span key)
+{
+    struct load_request *request = xcalloc(1, sizeof *request + key.length);
+    *asked = (struct asked){0};
+    request->message = (struct message){.kind = MESSAGE_LOAD, .sender = &bench->mailbox};
+    request->lookup = (struct lookup *)asked;
+    request->keyspace = keyspace;
+    request->late = request->late_and_stale = true; /* the keeper must not trust these */
+    request->key_length = key.length;
+    memcpy(request->key, key.at, key.length);
+    loads_submit(bench->loads, request);
+}
+
+static inline void ask(struct bench *bench, struct asked *asked, const char *key)
+{
+    ask_keyspace(bench, asked, ITEMS, span_of(key));
+}
+
+static inline void must_wait(struct bench *bench, const struct asked *asked)
+{
+    uv_run(&bench->loop, UV_RUN_NOWAIT);
+    assert_int_equal(asked->answers, 0);
+}
+
+static inline void must_get(struct bench *bench, const struct asked *asked,
+                            enum load_outcome outcome)
+{
+    uv_run(&bench->loop, UV_RUN_NOWAIT);
+    assert_int_equal(asked->answers, 1);
+    assert_int_equal(asked->outcome, outcome);
+}
+
+static inline void must_get_value(struct bench *bench, const struct asked *asked, const char *value)
+{
+    must_get(bench, asked, LOAD_ROW);
+    assert_string_equal(asked->value, value);
+}
+
+/* ---- the database ---- */
+
+/* The row of item:1. */
+static inline void row_is(const char *value)
+{
+    fake_row(FAKE_TEXT, (const char *[]){value, "1"}, 2);
+}
+
+/* ---- the keeper ---- */
+
+/* A view of a new generation, or with `same` of the one before. */
+static inline void use_view(struct bench *bench, enum keyspace_state state, bool same)
+{
+    enum keyspace_state states[KEYSPACES] = {state, state};
+    struct view *replaced = bench->view;
+    struct generation *generation = NULL;
+    if (same)
+        generation = replaced->generation;
+    else if (state != KEYSPACE_LOADING)
+        generation = generation_create(++bench->generations, 0);
+    bench->view = view_create(bench->shared, generation, states, 1);
+    if (!same)
+        generation_release(generation);
+    if (bench->loads)
+        loads_use_view(bench->loads, bench->view);
+    view_release(replaced);
+}
+
+#define BENCH_HEAD                                                                                 \
+    "cache: redis://127.0.0.1\n"                                                                   \
+    "database: postgresql://app@db/shop\n"                                                         \
+    "sync: none\n"                                                                                 \
+    "load_timeout: 2s\n"                                                                           \
+    "load_budget: 3\n"
+
+/* Settings behind "ttl: 10s". */
+static inline void bench_init(struct bench *bench, const char *settings)
+{
+    char text[1000];
+    snprintf(text, sizeof text,
+             BENCH_HEAD
+             "keyspaces:\n"
+             "  - {name: items, key: \"item:{id}\", table: items, value: v, ttl: 10s%s}\n"
+             "  - {name: orders, key: \"order:{a}:{b}\", table: orders, value: v}\n",
+             settings);
+    *bench = (struct bench){.shared = shared_config_create(config_from_text(text))};
+    uv_loop_init(&bench->loop);
+    assert_int_equal(mailbox_init(&bench->mailbox, &bench->loop, take_answer, bench), 0);
+    use_view(bench, KEYSPACE_GUARDING, false);
+    bench->rows.config = bench->shared->config;
+    struct loads_options options = {
+        .rows = &bench->rows, .counters = bench->counters, .max_known_absent = 10};
+    bench->loads = loads_create(&options, bench->view);
+    fake_pool.params = 1;
+    fake_pool.count = fake_cache.count = 0; /* what a failed test left */
+}
+
+/* Nothing may be left on its way. */
+static inline void bench_finish(struct bench *bench)
+{
+    assert_int_equal(fake_pool.count, 0);
+    assert_int_equal(fake_cache.count, 0);
+    assert_int_equal(loads_count(bench->loads), 0);
+    loads_destroy(bench->loads);
+    view_release(bench->view);
+    shared_config_release(bench->shared);
+    mailbox_close(&bench->mailbox);
+    uv_run(&bench->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&bench->loop), 0);
+}
+
+#define COUNTED(bench, name) ((int)counter_read(&(bench)->counters[ITEMS].name))
+
+#endif

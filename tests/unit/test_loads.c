@@ -1,0 +1,398 @@
+/* The course of a load: one query for all who wait, the answer, the fill. What must not be kept of
+ * it is in test_loads_races.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "loads_bench.h"
+
+/* ---- one load ---- */
+
+static void a_row_answers_and_fills_the_cache(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &one, "item:1");
+    assert_int_equal(fake_pool.count, 1);
+    assert_int_equal(loads_count(bench.loads), 1);
+    assert_true(loads_in_flight(bench.loads, span_of("item:1")));
+    assert_false(loads_in_flight(bench.loads, span_of("item:2")));
+    row_is("payload");
+    must_get_value(&bench, &one, "payload");
+    assert_int_equal(loads_count(bench.loads), 0);
+    must_fill("item:1", "payload");
+    assert_true(loads_in_flight(bench.loads, span_of("item:1")));
+    fill_ends(REDIS_DONE);
+    assert_false(loads_in_flight(bench.loads, span_of("item:1")));
+    assert_int_equal(COUNTED(&bench, loads_row), 1);
+    assert_int_equal(COUNTED(&bench, fills), 1);
+    bench_finish(&bench);
+}
+
+static void a_load_that_finds_no_row_fills_nothing(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &one, "item:1");
+    fake_no_row();
+    must_get(&bench, &one, LOAD_ABSENT);
+    assert_int_equal(fake_cache.count, 0);
+    assert_false(loads_in_flight(bench.loads, span_of("item:1")));
+    assert_int_equal(COUNTED(&bench, loads_absent), 1);
+    bench_finish(&bench);
+}
+
+static void failures_are_told_and_forgotten(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &one, "item:1");
+    fake_outcome(PG_DOWN);
+    must_get(&bench, &one, LOAD_DOWN);
+    ask(&bench, &one, "item:1");
+    fake_outcome(PG_TIMEOUT);
+    must_get(&bench, &one, LOAD_TIMEOUT);
+    ask(&bench, &one, "item:1");
+    fake_refusal("42501");
+    must_get(&bench, &one, LOAD_REFUSED);
+    assert_false(loads_knows_absent(bench.loads, span_of("item:1")));
+    assert_int_equal(COUNTED(&bench, loads_down), 1);
+    assert_int_equal(COUNTED(&bench, loads_timeout), 1);
+    assert_int_equal(COUNTED(&bench, loads_refused), 1);
+    bench_finish(&bench);
+}
+
+static void keys_that_no_row_can_have_are_answered_without_a_query(void **state)
+{
+    struct bench bench;
+    struct asked one, two;
+    (void)state;
+    bench_init(&bench, "");
+    ask_keyspace(&bench, &one, ITEMS, (struct span){"item:1\0", 7});
+    ask_keyspace(&bench, &two, ORDERS, span_of("order::::::::::::::::::::::::"));
+    assert_int_equal(fake_pool.count, 0);
+    must_get(&bench, &one, LOAD_ABSENT);
+    must_get(&bench, &two, LOAD_AMBIGUOUS);
+    bench_finish(&bench);
+}
+
+/* ---- coalescing ---- */
+
+static void all_who_wait_for_a_key_share_one_query(void **state)
+{
+    struct bench bench;
+    struct asked all[20], other;
+    (void)state;
+    bench_init(&bench, "");
+    for (int i = 0; i < 20; i++)
+        ask(&bench, &all[i], "item:1");
+    ask(&bench, &other, "item:2");
+    assert_int_equal(fake_pool.count, 2);
+    assert_int_equal(COUNTED(&bench, coalesced), 19);
+    row_is("payload");
+    for (int i = 0; i < 20; i++)
+        must_get_value(&bench, &all[i], "payload");
+    must_wait(&bench, &other);
+    must_fill("item:1", "payload");
+    fill_ends(REDIS_DONE);
+    fake_no_row();
+    must_get(&bench, &other, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+static void a_failure_is_told_to_all_who_wait(void **state)
+{
+    struct bench bench;
+    struct asked first, second;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &first, "item:1");
+    ask(&bench, &second, "item:1");
+    fake_outcome(PG_DOWN);
+    must_get(&bench, &first, LOAD_DOWN);
+    must_get(&bench, &second, LOAD_DOWN);
+    bench_finish(&bench);
+}
+
+static void who_asks_during_the_fill_gets_its_value(void **state)
+{
+    struct bench bench;
+    struct asked first, second;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &first, "item:1");
+    row_is("payload");
+    ask(&bench, &second, "item:1");
+    must_get_value(&bench, &second, "payload");
+    assert_int_equal(fake_pool.count, 0);
+    fill_ends(REDIS_DONE);
+    bench_finish(&bench);
+}
+
+static void after_the_fill_a_new_query_is_asked(void **state)
+{
+    struct bench bench;
+    struct asked first, second;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &first, "item:1");
+    row_is("old");
+    fill_ends(REDIS_DOWN);
+    assert_int_equal(COUNTED(&bench, fills_failed), 1);
+    ask(&bench, &second, "item:1");
+    must_wait(&bench, &second);
+    row_is("new");
+    must_get_value(&bench, &second, "new");
+    fill_ends(REDIS_REFUSED);
+    assert_int_equal(COUNTED(&bench, fills_failed), 2);
+    bench_finish(&bench);
+}
+
+/* ---- budget ---- */
+
+static void past_the_budget_a_load_fails_at_once(void **state)
+{
+    struct bench bench;
+    struct asked waiting[3], joined, refused, again;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &waiting[0], "item:1");
+    ask(&bench, &waiting[1], "item:2");
+    ask(&bench, &waiting[2], "item:3");
+    ask(&bench, &refused, "item:4");
+    must_get(&bench, &refused, LOAD_BUSY);
+    assert_int_equal(COUNTED(&bench, loads_busy), 1);
+    ask(&bench, &joined, "item:2"); /* takes no query of its own */
+    must_wait(&bench, &joined);
+    fake_no_row();
+    must_get(&bench, &waiting[0], LOAD_ABSENT);
+    ask(&bench, &again, "item:4");
+    must_wait(&bench, &again);
+    for (int i = 0; i < 3; i++)
+        fake_outcome(PG_DOWN);
+    must_get(&bench, &again, LOAD_DOWN);
+    must_get(&bench, &joined, LOAD_DOWN);
+    bench_finish(&bench);
+}
+
+static void a_fill_takes_no_part_of_the_budget(void **state)
+{
+    struct bench bench;
+    struct asked one[6];
+    char key[20];
+    (void)state;
+    bench_init(&bench, "");
+    for (int i = 0; i < 6; i++) {
+        snprintf(key, sizeof key, "item:%d", i);
+        ask(&bench, &one[i], key);
+        fake_row(FAKE_TEXT, (const char *[]){"payload", key + 5}, 2);
+        must_get_value(&bench, &one[i], "payload");
+    }
+    for (int i = 0; i < 6; i++)
+        fill_ends(REDIS_DONE);
+    bench_finish(&bench);
+}
+
+/* ---- time ---- */
+
+enum { PAST_TIMEOUT_MS = 2000 + 1000 };
+
+static void who_waits_for_too_long_is_told(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &one, "item:1");
+    loads_check_time(bench.loads, clock_ms() + 1900);
+    must_wait(&bench, &one);
+    loads_check_time(bench.loads, clock_ms() + PAST_TIMEOUT_MS);
+    must_get(&bench, &one, LOAD_TIMEOUT);
+    loads_check_time(bench.loads, clock_ms() + 2 * PAST_TIMEOUT_MS);
+    assert_int_equal(COUNTED(&bench, loads_timeout), 1);
+    fake_outcome(PG_TIMEOUT);
+    assert_int_equal(COUNTED(&bench, loads_timeout), 1);
+    bench_finish(&bench);
+}
+
+/* The query still runs: asking it again would only add to what the database cannot do. */
+static void a_query_past_its_time_is_not_asked_again_while_it_runs(void **state)
+{
+    struct bench bench;
+    struct asked first, second, third;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &first, "item:1");
+    loads_check_time(bench.loads, clock_ms() + PAST_TIMEOUT_MS);
+    ask(&bench, &second, "item:1");
+    must_get(&bench, &second, LOAD_TIMEOUT);
+    assert_int_equal(fake_pool.count, 1);
+    assert_int_equal(loads_count(bench.loads), 1);
+    fake_outcome(PG_TIMEOUT);
+    ask(&bench, &third, "item:1");
+    must_wait(&bench, &third);
+    fake_no_row();
+    must_get(&bench, &third, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+static void a_row_that_comes_too_late_still_fills_the_cache(void **state)
+{
+    struct bench bench;
+    struct asked one, during;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &one, "item:1");
+    loads_check_time(bench.loads, clock_ms() + PAST_TIMEOUT_MS);
+    must_get(&bench, &one, LOAD_TIMEOUT);
+    row_is("payload");
+    must_fill("item:1", "payload");
+    ask(&bench, &during, "item:1");
+    must_get_value(&bench, &during, "payload");
+    fill_ends(REDIS_DONE);
+    bench_finish(&bench);
+}
+
+static void a_young_load_behind_an_old_one_goes_on_waiting(void **state)
+{
+    struct bench bench;
+    struct asked old, young;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &old, "item:1");
+    uint64_t between = clock_ms() + 20;
+    while (clock_ms() <= between)
+        uv_sleep(1);
+    ask(&bench, &young, "item:2");
+    loads_check_time(bench.loads, between + 2250 - 10);
+    must_get(&bench, &old, LOAD_TIMEOUT);
+    must_wait(&bench, &young);
+    fake_outcome(PG_TIMEOUT);
+    fake_no_row();
+    must_get(&bench, &young, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+/* The database was quick, the cache hangs: whoever asks has the value, and is not made to wait. */
+static void a_fill_that_hangs_holds_nobody_up(void **state)
+{
+    struct bench bench;
+    struct asked one, during;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &one, "item:1");
+    row_is("payload");
+    loads_check_time(bench.loads, clock_ms() + PAST_TIMEOUT_MS);
+    ask(&bench, &during, "item:1");
+    must_get_value(&bench, &during, "payload");
+    assert_int_equal(COUNTED(&bench, loads_timeout), 0);
+    fill_ends(REDIS_DOWN);
+    bench_finish(&bench);
+}
+
+static void a_row_that_changes_while_its_fill_hangs_can_still_be_read(void **state)
+{
+    struct bench bench;
+    struct asked one, after;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &one, "item:1");
+    row_is("old");
+    loads_changed(bench.loads, span_of("item:1"));
+    ask(&bench, &after, "item:1");
+    assert_int_equal(fake_pool.count, 1);
+    row_is("new");
+    must_get_value(&bench, &after, "new");
+    fill_ends(REDIS_DOWN); /* the old one's */
+    must_fill("item:1", "new");
+    assert_true(loads_in_flight(bench.loads, span_of("item:1")));
+    fill_ends(REDIS_DONE);
+    assert_false(loads_in_flight(bench.loads, span_of("item:1")));
+    bench_finish(&bench);
+}
+
+/* ---- time to live ---- */
+
+static uint64_t ttl_of_a_fill(struct bench *bench)
+{
+    struct asked one;
+    ask(bench, &one, "item:1");
+    row_is("payload");
+    must_get_value(bench, &one, "payload");
+    uint64_t ttl_ms = fake_cache.fills[0].ttl_ms;
+    fill_ends(REDIS_DONE);
+    return ttl_ms;
+}
+
+static void jitter_takes_off_up_to_its_share(void **state)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, ", ttl_jitter: 20%");
+    for (int i = 0; i < 300; i++) {
+        uint64_t ttl_ms = ttl_of_a_fill(&bench);
+        least = ttl_ms < least ? ttl_ms : least;
+        most = ttl_ms > most ? ttl_ms : most;
+    }
+    assert_in_range(least, 8000, 8500);
+    assert_in_range(most, 9500, 10000);
+    bench_finish(&bench);
+}
+
+static void without_jitter_the_ttl_is_exact(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, ", ttl_jitter: 0%");
+    assert_int_equal(ttl_of_a_fill(&bench), 10000);
+    bench.shared->config->keyspaces[ITEMS].ttl_ms = 0; /* for ever */
+    assert_int_equal(ttl_of_a_fill(&bench), 0);
+    bench_finish(&bench);
+}
+
+/* To the cache a ttl of 0 would mean "for ever". */
+static void the_greatest_jitter_leaves_a_ttl(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, ", ttl_jitter: 100%");
+    bench.shared->config->keyspaces[ITEMS].ttl_ms = 2;
+    for (int i = 0; i < 100; i++)
+        assert_in_range(ttl_of_a_fill(&bench), 1, 2);
+    bench_finish(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row_answers_and_fills_the_cache),
+        cmocka_unit_test(a_load_that_finds_no_row_fills_nothing),
+        cmocka_unit_test(failures_are_told_and_forgotten),
+        cmocka_unit_test(keys_that_no_row_can_have_are_answered_without_a_query),
+        cmocka_unit_test(all_who_wait_for_a_key_share_one_query),
+        cmocka_unit_test(a_failure_is_told_to_all_who_wait),
+        cmocka_unit_test(who_asks_during_the_fill_gets_its_value),
+        cmocka_unit_test(after_the_fill_a_new_query_is_asked),
+        cmocka_unit_test(past_the_budget_a_load_fails_at_once),
+        cmocka_unit_test(a_fill_takes_no_part_of_the_budget),
+        cmocka_unit_test(who_waits_for_too_long_is_told),
+        cmocka_unit_test(a_query_past_its_time_is_not_asked_again_while_it_runs),
+        cmocka_unit_test(a_row_that_comes_too_late_still_fills_the_cache),
+        cmocka_unit_test(a_young_load_behind_an_old_one_goes_on_waiting),
+        cmocka_unit_test(a_fill_that_hangs_holds_nobody_up),
+        cmocka_unit_test(a_row_that_changes_while_its_fill_hangs_can_still_be_read),
+        cmocka_unit_test(jitter_takes_off_up_to_its_share),
+        cmocka_unit_test(without_jitter_the_ttl_is_exact),
+        cmocka_unit_test(the_greatest_jitter_leaves_a_ttl),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

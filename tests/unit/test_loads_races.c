@@ -1,0 +1,449 @@
+/* The races that caches die of, as orders of events: change, query, joining, answer, fill,
+ * generation. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "loads_bench.h"
+
+static const struct span item_1 = {"item:1", 6};
+
+/* ---- joining late ---- */
+
+/* Its commit may be younger than what the query sees. */
+static void a_late_joiner_is_told_absent_only_by_a_query_of_its_own(void **state)
+{
+    struct bench bench;
+    struct asked first, late;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &first, "item:1");
+    ask(&bench, &late, "item:1");
+    fake_no_row();
+    must_get(&bench, &first, LOAD_ABSENT);
+    must_wait(&bench, &late);
+    assert_int_equal(fake_pool.count, 1);
+    assert_string_equal(fake_pool.queries[0].values[0], "1");
+    fake_no_row();
+    must_get(&bench, &late, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+static void a_late_joiner_sees_the_row_that_its_own_query_finds(void **state)
+{
+    struct bench bench;
+    struct asked first, late, later;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &first, "item:1");
+    ask(&bench, &late, "item:1");
+    fake_no_row();
+    ask(&bench, &later, "item:1"); /* late for the second query, too */
+    row_is("new");
+    must_get(&bench, &first, LOAD_ABSENT);
+    must_get_value(&bench, &late, "new");
+    must_get_value(&bench, &later, "new");
+    must_fill("item:1", "new");
+    fill_ends(REDIS_DONE);
+    bench_finish(&bench);
+}
+
+/* Whoever keeps joining late is served in turns: each query answers all who asked before it. */
+static void those_who_join_one_after_the_other_are_all_answered(void **state)
+{
+    struct bench bench;
+    struct asked all[10];
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &all[0], "item:1");
+    for (int i = 1; i < 10; i++) {
+        ask(&bench, &all[i], "item:1");
+        fake_no_row();
+        must_get(&bench, &all[i - 1], LOAD_ABSENT);
+        must_wait(&bench, &all[i]);
+    }
+    fake_no_row();
+    must_get(&bench, &all[9], LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+/* What one query did not see is no longer so when the next one sees it. */
+static void a_row_that_is_found_is_not_remembered_as_absent(void **state)
+{
+    struct bench bench;
+    struct asked first, late, after;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &first, "item:1");
+    ask(&bench, &late, "item:1");
+    fake_no_row();
+    row_is("new");
+    must_get_value(&bench, &late, "new");
+    fill_ends(REDIS_DONE);
+    assert_false(loads_knows_absent(bench.loads, item_1));
+    ask(&bench, &after, "item:1");
+    must_wait(&bench, &after);
+    row_is("new");
+    must_get_value(&bench, &after, "new");
+    fill_ends(REDIS_DONE);
+    bench_finish(&bench);
+}
+
+/* ---- a change while a load is on its way ---- */
+
+static void a_change_during_the_query_keeps_its_row_out_of_the_cache(void **state)
+{
+    struct bench bench;
+    struct asked before;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &before, "item:1");
+    loads_changed(bench.loads, item_1);
+    row_is("old");
+    must_get_value(&bench, &before, "old"); /* it asked before the change */
+    assert_int_equal(fake_cache.count, 0);
+    assert_false(loads_in_flight(bench.loads, item_1));
+    bench_finish(&bench);
+}
+
+static void a_change_during_the_query_keeps_its_absence_from_being_remembered(void **state)
+{
+    struct bench bench;
+    struct asked before;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &before, "item:1");
+    loads_changed(bench.loads, item_1);
+    fake_no_row();
+    must_get(&bench, &before, LOAD_ABSENT);
+    assert_false(loads_knows_absent(bench.loads, item_1));
+    assert_int_equal(COUNTED(&bench, false_positives), 0);
+    bench_finish(&bench);
+}
+
+static void who_joins_after_the_change_gets_a_query_of_their_own(void **state)
+{
+    struct bench bench;
+    struct asked before, joined, after;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &before, "item:1");
+    ask(&bench, &joined, "item:1");
+    loads_changed(bench.loads, item_1);
+    ask(&bench, &after, "item:1");
+    row_is("old");
+    must_get_value(&bench, &before, "old");
+    must_get_value(&bench, &joined, "old");
+    must_wait(&bench, &after);
+    assert_int_equal(fake_cache.count, 0);
+    assert_int_equal(fake_pool.count, 1);
+    row_is("new");
+    must_get_value(&bench, &after, "new");
+    must_fill("item:1", "new");
+    fill_ends(REDIS_DONE);
+    bench_finish(&bench);
+}
+
+static void a_second_change_makes_the_second_query_stale_too(void **state)
+{
+    struct bench bench;
+    struct asked before, between, after;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &before, "item:1");
+    loads_changed(bench.loads, item_1);
+    ask(&bench, &between, "item:1");
+    row_is("one");
+    loads_changed(bench.loads, item_1);
+    ask(&bench, &after, "item:1");
+    row_is("two");
+    must_get_value(&bench, &between, "two");
+    must_wait(&bench, &after);
+    assert_int_equal(fake_cache.count, 0);
+    row_is("three");
+    must_get_value(&bench, &after, "three");
+    must_fill("item:1", "three");
+    fill_ends(REDIS_DONE);
+    bench_finish(&bench);
+}
+
+/* The value that is being written is older than the change: nobody may be given it any more. */
+static void a_change_during_the_fill_takes_its_value_from_who_asks_later(void **state)
+{
+    struct bench bench;
+    struct asked before, after;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &before, "item:1");
+    row_is("old");
+    loads_changed(bench.loads, item_1);
+    ask(&bench, &after, "item:1");
+    must_wait(&bench, &after);
+    fill_ends(REDIS_DONE);
+    fake_no_row();
+    must_get(&bench, &after, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+static void a_change_of_another_key_disturbs_nothing(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &one, "item:1");
+    loads_changed(bench.loads, span_of("item:11"));
+    loads_changed(bench.loads, span_of("item:"));
+    row_is("payload");
+    must_fill("item:1", "payload");
+    fill_ends(REDIS_DONE);
+    must_get_value(&bench, &one, "payload");
+    bench_finish(&bench);
+}
+
+/* A change that comes before the time-out must not be lost by it. */
+static void a_stale_load_past_its_time_fills_nothing(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &one, "item:1");
+    loads_changed(bench.loads, item_1);
+    loads_check_time(bench.loads, clock_ms() + 5000);
+    must_get(&bench, &one, LOAD_TIMEOUT);
+    row_is("old");
+    assert_int_equal(fake_cache.count, 0);
+    bench_finish(&bench);
+}
+
+/* ---- remembered absences ---- */
+
+static void find_absent(struct bench *bench, const char *key)
+{
+    struct asked one;
+    ask(bench, &one, key);
+    assert_int_equal(fake_pool.count, 1);
+    fake_no_row();
+    must_get(bench, &one, LOAD_ABSENT);
+}
+
+static void a_false_positive_that_was_found_out_needs_no_second_query(void **state)
+{
+    struct bench bench;
+    struct asked again;
+    (void)state;
+    bench_init(&bench, "");
+    find_absent(&bench, "item:1");
+    assert_true(loads_knows_absent(bench.loads, item_1));
+    ask(&bench, &again, "item:1");
+    assert_int_equal(fake_pool.count, 0);
+    must_get(&bench, &again, LOAD_ABSENT);
+    assert_int_equal(COUNTED(&bench, known_absent), 1);
+    assert_int_equal(COUNTED(&bench, false_positives), 1);
+    bench_finish(&bench);
+}
+
+static void a_change_of_the_key_ends_what_was_remembered(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    find_absent(&bench, "item:1");
+    loads_changed(bench.loads, item_1);
+    assert_false(loads_knows_absent(bench.loads, item_1));
+    find_absent(&bench, "item:1");
+    bench_finish(&bench);
+}
+
+/* Without permission the filter's word does not count, and neither does what was learnt by it. */
+static void without_permission_nothing_is_remembered_and_nothing_used(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    find_absent(&bench, "item:2");
+    use_view(&bench, KEYSPACE_PASSING, true);
+    find_absent(&bench, "item:1");
+    assert_false(loads_knows_absent(bench.loads, item_1));
+    find_absent(&bench, "item:2");
+    assert_int_equal(COUNTED(&bench, known_absent), 0);
+    bench_finish(&bench);
+}
+
+static void while_loading_nothing_is_remembered(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    use_view(&bench, KEYSPACE_LOADING, false);
+    find_absent(&bench, "item:1");
+    find_absent(&bench, "item:1");
+    assert_false(loads_knows_absent(bench.loads, item_1));
+    assert_int_equal(COUNTED(&bench, false_positives), 0);
+    bench_finish(&bench);
+}
+
+static void a_new_generation_forgets_what_was_remembered(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    find_absent(&bench, "item:1");
+    use_view(&bench, KEYSPACE_GUARDING, true); /* a new view of the same generation */
+    assert_true(loads_knows_absent(bench.loads, item_1));
+    use_view(&bench, KEYSPACE_GUARDING, false);
+    assert_false(loads_knows_absent(bench.loads, item_1));
+    find_absent(&bench, "item:1");
+    bench_finish(&bench);
+}
+
+/* The query saw less than the new generation's snapshot may hold. */
+static void must_not_remember_over(enum keyspace_state before, enum keyspace_state after)
+{
+    struct bench bench;
+    struct asked one;
+    bench_init(&bench, "");
+    use_view(&bench, before, false);
+    ask(&bench, &one, "item:1");
+    use_view(&bench, after, false);
+    fake_no_row();
+    must_get(&bench, &one, LOAD_ABSENT);
+    assert_false(loads_knows_absent(bench.loads, item_1));
+    bench_finish(&bench);
+}
+
+static void an_absence_counts_only_under_the_generation_its_query_began_in(void **state)
+{
+    (void)state;
+    must_not_remember_over(KEYSPACE_GUARDING, KEYSPACE_GUARDING);
+    must_not_remember_over(KEYSPACE_LOADING, KEYSPACE_GUARDING);
+    must_not_remember_over(KEYSPACE_PASSING, KEYSPACE_GUARDING);
+    must_not_remember_over(KEYSPACE_GUARDING, KEYSPACE_PASSING);
+}
+
+static void a_second_query_counts_under_the_generation_it_began_in(void **state)
+{
+    struct bench bench;
+    struct asked first, late;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &first, "item:1");
+    ask(&bench, &late, "item:1");
+    use_view(&bench, KEYSPACE_GUARDING, false);
+    fake_no_row();
+    assert_false(loads_knows_absent(bench.loads, item_1));
+    fake_no_row();
+    assert_true(loads_knows_absent(bench.loads, item_1));
+    must_get(&bench, &late, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+static void what_is_remembered_is_bounded(void **state)
+{
+    struct bench bench;
+    char key[20];
+    int known = 0;
+    (void)state;
+    bench_init(&bench, "");
+    for (int i = 0; i < 30; i++) {
+        snprintf(key, sizeof key, "item:%d", i);
+        find_absent(&bench, key);
+        assert_true(loads_knows_absent(bench.loads, span_of(key)));
+    }
+    for (int i = 0; i < 30; i++) {
+        snprintf(key, sizeof key, "item:%d", i);
+        known += loads_knows_absent(bench.loads, span_of(key));
+    }
+    assert_int_equal(known, 10);
+    bench_finish(&bench);
+}
+
+/* ---- at random: no order of events may lose a request or answer it twice ---- */
+
+enum { RANDOM_KEYS = 4, RANDOM_ASKED = 40 };
+
+static void one_random_step(struct bench *bench, struct asked *asked, int *count)
+{
+    char key[20];
+    snprintf(key, sizeof key, "item:%d", rand() % RANDOM_KEYS);
+    switch (rand() % 8) {
+    case 0:
+    case 1:
+        if (*count < RANDOM_ASKED)
+            ask(bench, &asked[(*count)++], key);
+        break;
+    case 2:
+        loads_changed(bench->loads, span_of(key));
+        break;
+    case 3:
+        loads_check_time(bench->loads, clock_ms() + (uint64_t)(rand() % 2) * 5000);
+        break;
+    case 4:
+        use_view(bench, rand() % 2 ? KEYSPACE_GUARDING : KEYSPACE_PASSING, rand() % 2);
+        break;
+    case 5:
+        if (fake_cache.count)
+            fill_ends(rand() % 2 ? REDIS_DONE : REDIS_DOWN);
+        break;
+    default:
+        if (fake_pool.count && rand() % 2)
+            fake_row(FAKE_TEXT, (const char *[]){"v", fake_pool.queries[0].values[0]}, 2);
+        else if (fake_pool.count)
+            fake_no_row();
+    }
+}
+
+static void every_request_is_answered_once_whatever_the_order(void **state)
+{
+    struct bench bench;
+    (void)state;
+    for (unsigned seed = 1; seed <= 200; seed++) {
+        struct asked asked[RANDOM_ASKED];
+        int count = 0;
+        srand(seed);
+        bench_init(&bench, "");
+        for (int step = 0; step < 300; step++)
+            one_random_step(&bench, asked, &count);
+        while (fake_pool.count || fake_cache.count) {
+            while (fake_pool.count)
+                fake_no_row();
+            while (fake_cache.count)
+                fill_ends(REDIS_DONE);
+        }
+        uv_run(&bench.loop, UV_RUN_NOWAIT);
+        for (int i = 0; i < count; i++)
+            if (asked[i].answers != 1)
+                fail_msg("seed %u: request %d got %d answers", seed, i, asked[i].answers);
+        bench_finish(&bench);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_late_joiner_is_told_absent_only_by_a_query_of_its_own),
+        cmocka_unit_test(a_late_joiner_sees_the_row_that_its_own_query_finds),
+        cmocka_unit_test(those_who_join_one_after_the_other_are_all_answered),
+        cmocka_unit_test(a_row_that_is_found_is_not_remembered_as_absent),
+        cmocka_unit_test(a_change_during_the_query_keeps_its_row_out_of_the_cache),
+        cmocka_unit_test(a_change_during_the_query_keeps_its_absence_from_being_remembered),
+        cmocka_unit_test(who_joins_after_the_change_gets_a_query_of_their_own),
+        cmocka_unit_test(a_second_change_makes_the_second_query_stale_too),
+        cmocka_unit_test(a_change_during_the_fill_takes_its_value_from_who_asks_later),
+        cmocka_unit_test(a_change_of_another_key_disturbs_nothing),
+        cmocka_unit_test(a_stale_load_past_its_time_fills_nothing),
+        cmocka_unit_test(a_false_positive_that_was_found_out_needs_no_second_query),
+        cmocka_unit_test(a_change_of_the_key_ends_what_was_remembered),
+        cmocka_unit_test(without_permission_nothing_is_remembered_and_nothing_used),
+        cmocka_unit_test(while_loading_nothing_is_remembered),
+        cmocka_unit_test(a_new_generation_forgets_what_was_remembered),
+        cmocka_unit_test(an_absence_counts_only_under_the_generation_its_query_began_in),
+        cmocka_unit_test(a_second_query_counts_under_the_generation_it_began_in),
+        cmocka_unit_test(what_is_remembered_is_bounded),
+        cmocka_unit_test(every_request_is_answered_once_whatever_the_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
