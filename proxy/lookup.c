@@ -153,22 +153,29 @@ static void dispatch_get(struct client *client, const struct request *request)
 
 /* ---- MGET ---- */
 
+/* The same for one key of several. */
+static void fail_lookup(struct lookup *lookup, const char *why)
+{
+    if (lookup->keyspace != NOT_GUARDED)
+        answer_without_cache(lookup, &lookup->answer, why);
+    else
+        resp_write_error(&lookup->answer, "%s", why);
+}
+
 static void mget_failure(struct slot *slot, unsigned index, const char *why)
 {
     (void)index;
-    for (size_t i = 0; i < slot->lookup_count; i++) {
-        struct lookup *lookup = &slot->lookups[i];
-        if (lookup->rejected)
-            continue;
-        if (lookup->keyspace != NOT_GUARDED)
-            answer_without_cache(lookup, &lookup->answer, why);
-        else
-            resp_write_error(&lookup->answer, "%s", why);
-    }
+    for (size_t i = 0; i < slot->lookup_count; i++)
+        if (!slot->lookups[i].rejected)
+            fail_lookup(&slot->lookups[i], why);
 }
 
 static void mget_element(struct lookup *lookup, struct span element)
 {
+    if (!element.length) {
+        fail_lookup(lookup, "NESTGUARD cache error: its reply to MGET is too short");
+        return;
+    }
     bool loading =
         lookup->keyspace != NOT_GUARDED && loads_after(lookup, !span_is(element, "$-1\r\n"));
     if (!loading)
@@ -232,11 +239,7 @@ static void mget_ask(struct client *client, struct slot *slot, size_t passing)
 
 static void exists_failure(struct slot *slot, unsigned index, const char *why)
 {
-    struct lookup *lookup = &slot->lookups[index];
-    if (lookup->keyspace != NOT_GUARDED)
-        answer_without_cache(lookup, &lookup->answer, why);
-    else
-        resp_write_error(&lookup->answer, "%s", why);
+    fail_lookup(&slot->lookups[index], why);
 }
 
 static void exists_reply(struct slot *slot, unsigned index, struct span reply)
