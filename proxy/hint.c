@@ -21,16 +21,14 @@ static const struct slot_kind write_kind = {.on_cache = write_reply,
                                             .on_cache_failure = write_failure};
 
 /* This worker admits the key at once, so that the client's next command already finds it admitted;
- * the keeper tells the others and says until when the entry holds. */
+ * the keeper tells all workers until when the entry holds. When it has no place for it that word
+ * never comes, and the entry must end by itself. */
 static void give_hint(struct slot *slot, int keyspace, struct span key)
 {
     struct serving *serving = slot->serving;
-    const struct config *config = serving_config(serving);
     overrides_set(&serving->overrides, key,
                   (struct override){.kind = OVERRIDE_HINT,
-                                    .sticky = config->sync != SYNC_REPLICATION,
-                                    .until = clock_ms() + config->hint_ttl_ms,
-                                    .epoch = UINT64_MAX});
+                                    .until = clock_ms() + serving_config(serving)->hint_ttl_ms});
     struct hint_request *hint = xmalloc(sizeof *hint + key.length);
     *hint = (struct hint_request){.message = {.kind = MESSAGE_HINT},
                                   .slot = slot,
