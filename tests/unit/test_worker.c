@@ -1,0 +1,443 @@
+/* A worker thread: replies in the order of the commands, whatever arrives when. Also to be run
+ * under ThreadSanitizer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "worker_bench.h"
+
+#define GET_ITEM_1 "*2\r\n$3\r\nGET\r\n$6\r\nitem:1\r\n"
+#define GET_ITEM_2 "*2\r\n$3\r\nGET\r\n$6\r\nitem:2\r\n"
+#define GET_ABSENT "*2\r\n$3\r\nGET\r\n$10\r\nitem:nothe\r\n"
+#define NIL "$-1\r\n"
+
+/* ---- one command ---- */
+
+static void an_absent_key_is_answered_without_cache_and_keeper(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, GET_ABSENT);
+    must_hear(client, NIL);
+    must_be_silent(bench.cache);
+    must_not_ask(&bench);
+    assert_int_equal(COUNTED(&bench, ITEMS, rejected), 1);
+    close(client);
+    bench_finish(&bench);
+}
+
+static void a_hit_is_the_caches_reply(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, GET_ITEM_1);
+    must_hear(bench.cache, GET_ITEM_1);
+    say(bench.cache, "$5\r\nva");
+    must_be_silent(client);
+    say(bench.cache, "lue\r\n");
+    must_hear(client, "$5\r\nvalue\r\n");
+    must_not_ask(&bench);
+    assert_int_equal(COUNTED(&bench, ITEMS, cache_hits), 1);
+    close(client);
+    bench_finish(&bench);
+}
+
+static void a_miss_is_loaded(void **state)
+{
+    static const struct {
+        enum load_outcome outcome;
+        const char *reply;
+    } rows[] = {{LOAD_ABSENT, NIL},
+                {LOAD_BUSY, "-NESTGUARD busy"},
+                {LOAD_TIMEOUT, "-NESTGUARD timeout"},
+                {LOAD_DOWN, "-NESTGUARD database down\r\n"},
+                {LOAD_REFUSED, "-NESTGUARD database error"},
+                {LOAD_AMBIGUOUS, "-NESTGUARD ambiguous"}};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int client = connect_client(&bench);
+        say(client, GET_ITEM_1);
+        must_hear(bench.cache, GET_ITEM_1);
+        say(bench.cache, NIL);
+        return_outcome(next_load(&bench, "item:1"), rows[i].outcome);
+        must_hear(client, rows[i].reply);
+        close(client);
+    }
+    int client = connect_client(&bench);
+    say(client, GET_ITEM_1);
+    must_hear(bench.cache, GET_ITEM_1);
+    say(bench.cache, NIL);
+    return_row(next_load(&bench, "item:1"), "row");
+    must_hear(client, "$3\r\nrow\r\n");
+    close(client);
+    bench_finish(&bench);
+}
+
+static void where_the_application_loads_a_miss_is_its_to_see(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, "GET passed:1\r\nGET passed:nothere\r\n");
+    must_hear(bench.cache, "*2\r\n$3\r\nGET\r\n$8\r\npassed:1\r\n");
+    say(bench.cache, NIL);
+    must_hear(client, NIL "$4\r\nnope\r\n");
+    must_not_ask(&bench);
+    close(client);
+    bench_finish(&bench);
+}
+
+static void a_shadow_keyspace_lets_pass_and_counts(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, "GET shadow:nothere\r\n");
+    must_hear(bench.cache, "*2\r\n$3\r\nGET\r\n$14\r\nshadow:nothere\r\n");
+    say(bench.cache, NIL);
+    return_outcome(next_load(&bench, "shadow:nothere"), LOAD_ABSENT);
+    must_hear(client, NIL);
+    assert_int_equal(COUNTED(&bench, SHADOWS, would_reject), 1);
+    assert_int_equal(COUNTED(&bench, SHADOWS, rejected), 0);
+    close(client);
+    bench_finish(&bench);
+}
+
+/* ---- order ---- */
+
+static void a_local_answer_waits_behind_a_forwarded_one(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, GET_ITEM_1 GET_ABSENT "PING\r\n" GET_ABSENT);
+    must_hear(bench.cache, GET_ITEM_1 "*1\r\n$4\r\nPING\r\n");
+    must_be_silent(client);
+    say(bench.cache, "$1\r\n1\r\n");
+    must_hear(client, "$1\r\n1\r\n" NIL);
+    must_be_silent(client);
+    say(bench.cache, "+PONG\r\n");
+    must_hear(client, "+PONG\r\n" NIL);
+    close(client);
+    bench_finish(&bench);
+}
+
+static void a_load_that_is_done_first_waits_for_its_turn(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, GET_ITEM_1 GET_ABSENT GET_ITEM_2 "PING\r\n");
+    must_hear(bench.cache, GET_ITEM_1 GET_ITEM_2 "*1\r\n$4\r\nPING\r\n");
+    say(bench.cache, NIL NIL "+PONG\r\n");
+    struct load_request *one = next_load(&bench, "item:1");
+    return_row(next_load(&bench, "item:2"), "two");
+    must_be_silent(client);
+    return_row(one, "one");
+    must_hear(client, "$3\r\none\r\n" NIL "$3\r\ntwo\r\n+PONG\r\n");
+    close(client);
+    bench_finish(&bench);
+}
+
+static void clients_do_not_get_each_others_replies(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int a = connect_client(&bench), b = connect_client(&bench);
+    say(a, GET_ITEM_1);
+    must_hear(bench.cache, GET_ITEM_1);
+    say(b, GET_ITEM_2);
+    must_hear(bench.cache, GET_ITEM_2);
+    say(bench.cache, NIL "$1\r\nb\r\n");
+    must_hear(b, "$1\r\nb\r\n");
+    must_be_silent(a);
+    return_row(next_load(&bench, "item:1"), "a");
+    must_hear(a, "$1\r\na\r\n");
+    close(a);
+    close(b);
+    bench_finish(&bench);
+}
+
+/* ---- commands of many keys ---- */
+
+static void an_mget_is_put_together_in_place(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, "MGET item:1 item:nothere other item:2 passed:nothere item:3\r\n");
+    must_hear(bench.cache, "*5\r\n$4\r\nMGET\r\n$6\r\nitem:1\r\n$5\r\nother\r\n$6\r\nitem:2\r\n"
+                           "$6\r\nitem:3\r\n");
+    say(bench.cache, "*4\r\n$3\r\none\r\n$-1\r\n$-1\r\n$-1\r\n");
+    struct load_request *two = next_load(&bench, "item:2");
+    return_outcome(next_load(&bench, "item:3"), LOAD_BUSY);
+    must_be_silent(client);
+    return_row(two, "two");
+    must_hear(client, "*6\r\n$3\r\none\r\n$-1\r\n$-1\r\n$3\r\ntwo\r\n$4\r\nnope\r\n"
+                      "-NESTGUARD busy: load_budget is used up, try again\r\n");
+    close(client);
+    bench_finish(&bench);
+}
+
+static void an_mget_of_absent_keys_asks_nobody(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, "MGET item:nothere item:neither\r\n");
+    must_hear(client, "*2\r\n" NIL NIL);
+    must_be_silent(bench.cache);
+    close(client);
+    bench_finish(&bench);
+}
+
+static void an_mget_of_one_key_twice_is_answered_twice(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, "MGET item:1 item:1\r\n");
+    must_hear(bench.cache, "*3\r\n$4\r\nMGET\r\n$6\r\nitem:1\r\n$6\r\nitem:1\r\n");
+    say(bench.cache, "*2\r\n" NIL NIL);
+    struct load_request *first = next_load(&bench, "item:1");
+    return_row(next_load(&bench, "item:1"), "b");
+    return_row(first, "a");
+    must_hear(client, "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
+    close(client);
+    bench_finish(&bench);
+}
+
+/* A cache out of its mind must not make a reply with elements missing. */
+static void an_mget_reply_of_the_wrong_length_gets_no_broken_reply(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, "MGET other item:1\r\n");
+    must_hear(bench.cache, "*3\r\n$4\r\nMGET\r\n$5\r\nother\r\n$6\r\nitem:1\r\n");
+    say(bench.cache, "*1\r\n$1\r\na\r\n");
+    return_row(next_load(&bench, "item:1"), "row");
+    must_hear(client, "*2\r\n$1\r\na\r\n$3\r\nrow\r\n");
+    close(client);
+    bench_finish(&bench);
+}
+
+static void exists_counts_over_filter_cache_and_database(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, "EXISTS item:1 item:nothere other item:2 item:3 item:1\r\n");
+#define ASKS(length, key) "*2\r\n$6\r\nEXISTS\r\n$" length "\r\n" key "\r\n"
+    must_hear(bench.cache, ASKS("6", "item:1") ASKS("5", "other") ASKS("6", "item:2")
+                               ASKS("6", "item:3") ASKS("6", "item:1"));
+    say(bench.cache, ":1\r\n:1\r\n:0\r\n:0\r\n:1\r\n");
+    struct load_request *two = next_load(&bench, "item:2");
+    return_outcome(next_load(&bench, "item:3"), LOAD_ABSENT);
+    must_be_silent(client);
+    return_row(two, "");
+    must_hear(client, ":4\r\n");
+    close(client);
+    bench_finish(&bench);
+}
+
+static void exists_gives_no_count_that_leaves_out_a_key(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, "EXISTS item:1 item:2\r\n");
+    must_hear(bench.cache, ASKS("6", "item:1") ASKS("6", "item:2"));
+    say(bench.cache, ":1\r\n:0\r\n");
+    return_outcome(next_load(&bench, "item:2"), LOAD_DOWN);
+    must_hear(client, "-NESTGUARD database down\r\n");
+    close(client);
+    bench_finish(&bench);
+}
+
+/* ---- writes ---- */
+
+#define SET_NEW "*3\r\n$3\r\nSET\r\n$8\r\nitem:new\r\n$1\r\nv\r\n"
+
+/* Every worker must know the key before the writer may tell anybody of it. */
+static void a_writes_reply_waits_until_every_worker_knows_the_key(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, SET_NEW GET_ABSENT);
+    must_hear(bench.cache, SET_NEW);
+    say(bench.cache, "+OK\r\n");
+    struct hint_request *hint = next_hint(&bench, "item:new");
+    must_be_silent(client);
+    mailbox_return(&hint->message);
+    must_hear(client, "+OK\r\n" NIL);
+    close(client);
+    bench_finish(&bench);
+}
+
+static void the_hint_may_come_back_before_the_cache_replies(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, SET_NEW);
+    must_hear(bench.cache, SET_NEW);
+    mailbox_return(&next_hint(&bench, "item:new")->message);
+    must_be_silent(client);
+    say(bench.cache, "-OOM\r\n");
+    must_hear(client, "-OOM\r\n");
+    close(client);
+    bench_finish(&bench);
+}
+
+static void the_writers_next_command_finds_its_key_admitted(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, SET_NEW "GET item:new\r\n");
+    must_hear(bench.cache, SET_NEW "*2\r\n$3\r\nGET\r\n$8\r\nitem:new\r\n");
+    say(bench.cache, "+OK\r\n$1\r\nv\r\n");
+    mailbox_return(&next_hint(&bench, "item:new")->message);
+    must_hear(client, "+OK\r\n$1\r\nv\r\n");
+    close(client);
+    bench_finish(&bench);
+}
+
+static void an_mset_waits_for_the_hint_of_each_new_key(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, "MSET item:x 1 item:1 1 other 1 item:y 1\r\n");
+    must_hear(bench.cache, "*9\r\n$4\r\nMSET\r\n");
+    struct hint_request *x = next_hint(&bench, "item:x");
+    mailbox_return(&next_hint(&bench, "item:y")->message);
+    must_hear(bench.cache, "$6\r\nitem:x\r\n$1\r\n1\r\n$6\r\nitem:1\r\n$1\r\n1\r\n$5\r\nother\r\n"
+                           "$1\r\n1\r\n$6\r\nitem:y\r\n$1\r\n1\r\n");
+    say(bench.cache, "+OK\r\n");
+    must_be_silent(client);
+    mailbox_return(&x->message);
+    must_hear(client, "+OK\r\n");
+    close(client);
+    bench_finish(&bench);
+}
+
+/* When the keeper has no place for it no order comes to drop it: the worker's own entry must end.
+ */
+static void a_hint_that_the_keeper_does_not_take_ends_by_itself(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_start(&bench, "hint_ttl: 50ms\n");
+    serve_cache(&bench);
+    int client = connect_client(&bench);
+    say(client, SET_NEW);
+    must_hear(bench.cache, SET_NEW);
+    say(bench.cache, "+OK\r\n");
+    mailbox_return(&next_hint(&bench, "item:new")->message);
+    must_hear(client, "+OK\r\n");
+    uv_sleep(60);
+    say(client, "GET item:new\r\n");
+    must_hear(client, NIL);
+    close(client);
+    bench_finish(&bench);
+}
+
+/* ---- the keeper's orders ---- */
+
+static void what_the_keeper_sends_holds_for_the_next_command(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    send_override(&bench, "item:1", OVERRIDE_TOMBSTONE);
+    send_override(&bench, "item:2", OVERRIDE_BLOCK);
+    say(client, GET_ITEM_1 GET_ITEM_2);
+    must_hear(client, NIL NIL);
+    send_view(&bench, KEYSPACE_PASSING);
+    say(client, GET_ITEM_1 GET_ITEM_2);
+    must_hear(bench.cache, GET_ITEM_1);
+    say(bench.cache, "$1\r\n1\r\n");
+    must_hear(client, "$1\r\n1\r\n" NIL);
+    send_override(&bench, "item:2", OVERRIDE_NONE);
+    send_view(&bench, KEYSPACE_GUARDING);
+    say(client, GET_ITEM_2);
+    must_hear(bench.cache, GET_ITEM_2);
+    say(bench.cache, "$1\r\n2\r\n");
+    must_hear(client, "$1\r\n2\r\n");
+    close(client);
+    bench_finish(&bench);
+}
+
+/* The reply belongs to the slot, whatever view holds by then. */
+static void a_view_may_change_while_a_lookup_is_under_way(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench);
+    say(client, GET_ITEM_1);
+    must_hear(bench.cache, GET_ITEM_1);
+    send_view(&bench, KEYSPACE_PASSING);
+    say(bench.cache, NIL);
+    struct load_request *load = next_load(&bench, "item:1");
+    send_view(&bench, KEYSPACE_GUARDING);
+    return_row(load, "row");
+    must_hear(client, "$3\r\nrow\r\n");
+    close(client);
+    bench_finish(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_absent_key_is_answered_without_cache_and_keeper),
+        cmocka_unit_test(a_hit_is_the_caches_reply),
+        cmocka_unit_test(a_miss_is_loaded),
+        cmocka_unit_test(where_the_application_loads_a_miss_is_its_to_see),
+        cmocka_unit_test(a_shadow_keyspace_lets_pass_and_counts),
+        cmocka_unit_test(a_local_answer_waits_behind_a_forwarded_one),
+        cmocka_unit_test(a_load_that_is_done_first_waits_for_its_turn),
+        cmocka_unit_test(clients_do_not_get_each_others_replies),
+        cmocka_unit_test(an_mget_is_put_together_in_place),
+        cmocka_unit_test(an_mget_of_absent_keys_asks_nobody),
+        cmocka_unit_test(an_mget_of_one_key_twice_is_answered_twice),
+        cmocka_unit_test(an_mget_reply_of_the_wrong_length_gets_no_broken_reply),
+        cmocka_unit_test(exists_counts_over_filter_cache_and_database),
+        cmocka_unit_test(exists_gives_no_count_that_leaves_out_a_key),
+        cmocka_unit_test(a_writes_reply_waits_until_every_worker_knows_the_key),
+        cmocka_unit_test(the_hint_may_come_back_before_the_cache_replies),
+        cmocka_unit_test(the_writers_next_command_finds_its_key_admitted),
+        cmocka_unit_test(an_mset_waits_for_the_hint_of_each_new_key),
+        cmocka_unit_test(a_hint_that_the_keeper_does_not_take_ends_by_itself),
+        cmocka_unit_test(what_the_keeper_sends_holds_for_the_next_command),
+        cmocka_unit_test(a_view_may_change_while_a_lookup_is_under_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
