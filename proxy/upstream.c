@@ -218,7 +218,8 @@ static void read_replies(struct upstream *upstream)
             return;
         }
         deliver(upstream, (struct span){ready.at, taken});
-        buffer_take(in, taken);
+        if (upstream->state != CLOSING) /* else they went with the connection */
+            buffer_take(in, taken);
     }
 }
 
