@@ -281,8 +281,10 @@ static void write_rest(struct upstream *upstream, struct buffer *from)
     uv_buf_t piece = {.base = (char *)rest.at, .len = rest.length};
     int status = uv_write(&upstream->write, &upstream->stream.stream, &piece, 1, on_written);
     upstream->writing = status == 0;
-    if (status < 0)
+    if (status < 0) {
+        buffer_clear(&upstream->sending); /* none of it may go out on the next connection */
         lose(upstream, uv_strerror(status));
+    }
 }
 
 /* Requests wait in `out` until the cache has accepted the greeting: behind a refused SELECT they
