@@ -214,6 +214,8 @@ static void on_tick(uv_timer_t *tick)
     overrides_expire(&keeper->overrides, now, keeper->generation ? keeper->generation->number : 0,
                      EXPIRE_PER_TICK + overrides_count(&keeper->overrides) / 64);
     loads_check_time(keeper->loads, now);
+    if (keeper->draining && now - keeper->drain_since > keeper_config(keeper)->drain_timeout_ms)
+        loads_give_up(keeper->loads); /* so that the workers' requests come back */
     renewal_report(&keeper->renewal, now);
 }
 
@@ -228,6 +230,7 @@ static void on_end_signal(uv_signal_t *signal, int number)
              number == SIGINT ? "SIGINT" : "SIGTERM",
              (double)keeper_config(keeper)->drain_timeout_ms / 1000);
     keeper->draining = true;
+    keeper->drain_since = clock_ms();
     for (unsigned i = 0; i < keeper->worker_count; i++) {
         struct message *message = xcalloc(1, sizeof *message);
         *message = (struct message){.kind = MESSAGE_DRAIN, .sender = &keeper->mailbox};

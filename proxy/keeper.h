@@ -53,6 +53,7 @@ struct keeper {
     struct renewal renewal;
     struct http_server *http;
     bool draining;
+    uint64_t drain_since; /* clock_ms() */
 };
 
 struct keeper_options {

@@ -318,9 +318,10 @@ static size_t decide_all(struct slot *slot, bool is_mget)
             uint64_t hash = guard_prepare(serving->view, lookup->keyspace, lookup->key);
             lookup->rejected = rejects(serving, lookup->keyspace, lookup->key, hash);
         }
-        if (lookup->rejected)
-            write_absent(&lookup->answer, keyspace_of(serving, lookup->keyspace),
-                         is_mget ? "$-1\r\n" : ":0\r\n", is_mget);
+        if (lookup->rejected && is_mget)
+            write_absent(&lookup->answer, keyspace_of(serving, lookup->keyspace), "$-1\r\n", true);
+        else if (lookup->rejected)
+            resp_write_integer(&lookup->answer, 0); /* says it plainly, whatever on_absent is */
         else
             passing++;
     }

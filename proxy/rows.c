@@ -87,6 +87,7 @@ static bool says_impossible(const char *sqlstate)
                                          "22015",  /* interval field overflow */
                                          "22021",  /* character not in repertoire */
                                          "22P05",  /* untranslatable character */
+                                         "22023",  /* invalid parameter value: odd bytea digits */
                                          "22001"}; /* string too long for its type */
     for (size_t i = 0; i < sizeof states / sizeof *states; i++)
         if (!strcmp(sqlstate, states[i]))

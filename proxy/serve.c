@@ -93,29 +93,38 @@ static char **socket_paths(const struct config *config, size_t *count)
 
 static void free_fds(struct keeper_options *options, size_t listens)
 {
-    for (size_t i = 0; i < listens; i++)
+    for (size_t i = 0; options->fds && i < listens; i++)
         free(options->fds[i]);
     free(options->fds);
+}
+
+/* The configuration is the keeper's from here on. */
+static int run(struct config *config, struct keeper_options *options)
+{
+    size_t socket_count;
+    char **sockets = socket_paths(config, &socket_count);
+    log_info("nestguard %s: %u workers, %zu keyspaces, sync: %s", NESTGUARD_VERSION,
+             config->workers, config->keyspace_count, sync_mode_name(config->sync));
+    options->config = config;
+    int status = keeper_run(options);
+    unlink_sockets(sockets, socket_count);
+    return status;
 }
 
 int serve_main(const char *file)
 {
     struct keeper_options options = {.routes = admin_routes, .on_call = admin_log};
-    size_t socket_count;
+    int status = 1;
     signal(SIGPIPE, SIG_IGN);
     struct config *config = load(file);
     if (!config)
-        return 1;
-    raise_file_limit(config);
+        return status;
     size_t listens = config->listens;
-    if (open_ports(config, &options) < 0)
-        return 1;
-    char **sockets = socket_paths(config, &socket_count);
-    log_info("nestguard %s: %u workers, %zu keyspaces, sync: %s", NESTGUARD_VERSION,
-             config->workers, config->keyspace_count, sync_mode_name(config->sync));
-    options.config = config;
-    int status = keeper_run(&options);
-    unlink_sockets(sockets, socket_count);
+    raise_file_limit(config);
+    if (open_ports(config, &options) == 0)
+        status = run(config, &options);
+    else
+        config_destroy(config);
     free_fds(&options, listens);
     return status;
 }
