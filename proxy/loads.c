@@ -310,8 +310,16 @@ void loads_changed(struct loads *loads, struct span key)
     }
 }
 
-/* The database has its own timeout for each statement; this one is for queries that wait in line
- * for others. */
+static void time_out(struct load *load)
+{
+    if (load->timed_out || load->value)
+        return;
+    load->timed_out = true;
+    count(load->loads, load->keyspace, LOAD_TIMEOUT);
+    answer_all(load, LOAD_TIMEOUT, NULL);
+}
+
+/* The database has its own timeout for each statement; this one is for queries that wait in line for others. */
 void loads_check_time(struct loads *loads, uint64_t now)
 {
     uint64_t patience = loads->view->config->load_timeout_ms + GRACE_MS;
@@ -319,12 +327,14 @@ void loads_check_time(struct loads *loads, uint64_t now)
         struct load *load = keymap_entry(node, struct load, node);
         if (now - load->started < patience)
             return;
-        if (load->timed_out || load->value)
-            continue;
-        load->timed_out = true;
-        count(loads, load->keyspace, LOAD_TIMEOUT);
-        answer_all(load, LOAD_TIMEOUT, NULL);
+        time_out(load);
     }
+}
+
+void loads_give_up(struct loads *loads)
+{
+    for (struct keymap_node *node = loads->in_flight.oldest; node; node = node->newer)
+        time_out(keymap_entry(node, struct load, node));
 }
 
 bool loads_in_flight(const struct loads *loads, struct span key)

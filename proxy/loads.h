@@ -48,6 +48,9 @@ void loads_changed(struct loads *loads, struct span key);
 /* Every 100 ms or so: answers those who have waited for longer than load_timeout. */
 void loads_check_time(struct loads *loads, uint64_t now);
 
+/* Answers everybody who still waits: the guard is ending. */
+void loads_give_up(struct loads *loads);
+
 bool loads_in_flight(const struct loads *loads, struct span key);
 bool loads_knows_absent(const struct loads *loads, struct span key);
 size_t loads_count(const struct loads *loads); /* queries on their way */
