@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { PATIENCE_MS = 10000, KEEPER_MESSAGES = 64 };
+enum { PATIENCE_MS = 10000, KEEPER_MESSAGES = 4096 };
 enum { ITEMS, SHADOWS, PASSED, KEYSPACES };
 
 /* The log of the worker: its thread reports here what would be a line. */
