@@ -62,8 +62,16 @@ void slot_free_store(struct serving *serving)
 
 /* ---- the queue ---- */
 
+/* Ready replies are counted in `held` once nothing more can join them: when a slot follows. */
+static bool is_open(const struct slot *slot)
+{
+    return slot->kind == &ready_kind && !slot->next;
+}
+
 static void enqueue(struct replies *replies, struct slot *slot)
 {
+    if (replies->last && is_open(replies->last))
+        replies->held += buffer_length(&replies->last->reply);
     if (replies->last)
         replies->last->next = slot;
     else
@@ -87,7 +95,7 @@ static void advance(struct replies *replies)
 {
     while (replies->first && !replies->first->waiting) {
         struct span reply = buffer_span(&replies->first->reply);
-        if (replies->first->kind != &ready_kind)
+        if (!is_open(replies->first))
             replies->held -= reply.length;
         buffer_append(&replies->out, reply.at, reply.length);
         dequeue(replies);
@@ -124,7 +132,9 @@ struct buffer *replies_ready(struct replies *replies)
 
 size_t replies_waiting(const struct replies *replies)
 {
-    return buffer_length(&replies->out) + replies->sending + replies->held;
+    const struct slot *last = replies->last;
+    size_t open = last && is_open(last) ? buffer_length(&last->reply) : 0;
+    return buffer_length(&replies->out) + replies->sending + replies->held + open;
 }
 
 void replies_abandon(struct replies *replies)
