@@ -11,6 +11,7 @@
 #define NESTGUARD_PG_CONN_H
 
 #include "pg_query.h"
+#include <uv.h>
 
 struct pg_conn;
 

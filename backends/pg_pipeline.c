@@ -1,6 +1,5 @@
 #include "pg_pipeline.h"
 #include "allocate.h"
-#include "pg_connect.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,7 +2,6 @@
  * statements.
  *
  *   submit ──▶ least busy live connection ──▶ PQsendQueryPrepared + PQpipelineSync ──▶ answer
- * callback
  *
  * Every query has a Sync of its own, so that one that fails takes no other with it. A connection
  * that is lost fails its queries, and comes back by itself with backoff (100 ms doubling to 5 s).
@@ -10,18 +9,11 @@
 #ifndef NESTGUARD_PG_POOL_H
 #define NESTGUARD_PG_POOL_H
 
-#include "pg_session.h"
-#include <stdbool.h>
+#include "pg_answer.h"
 #include <stdint.h>
 #include <uv.h>
 
 struct pg_pool;
-
-/* A statement is prepared on a connection at its first use there. */
-struct pg_statement {
-    const char *sql;
-    int params;
-};
 
 /* Connection events, for the log: `error` is NULL when a connection came up. Called on the loop,
  * once for each change, not for every failed attempt. */
@@ -39,21 +31,6 @@ struct pg_pool_options {
     void *arg;
 };
 
-enum pg_outcome {
-    PG_DONE,    /* `result` holds rows or a command's status; it lives until the callback returns */
-    PG_REFUSED, /* the server answered with an error; see `error` */
-    PG_TIMEOUT, /* no answer within the time */
-    PG_DOWN     /* no connection, or it was lost */
-};
-
-struct pg_answer {
-    enum pg_outcome outcome;
-    const PGresult *result;
-    struct pg_error error;
-};
-
-typedef void (*pg_answer_cb)(void *arg, const struct pg_answer *answer);
-
 int pg_pool_create(struct pg_pool **out, uv_loop_t *loop, const struct pg_pool_options *options,
                    const char **error);
 
@@ -65,9 +42,9 @@ int pg_pool_create(struct pg_pool **out, uv_loop_t *loop, const struct pg_pool_o
 void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *values,
                     pg_answer_cb done, void *arg);
 
-void pg_pool_set_timeout(
-    struct pg_pool *pool,
-    uint64_t timeout_ms); /* for connections opened, and queries sent, from now on */
+/* For connections opened, and queries sent, from now on. */
+void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms);
+
 unsigned pg_pool_live(const struct pg_pool *pool);    /* connections that are up */
 size_t pg_pool_in_flight(const struct pg_pool *pool); /* queries without an answer */
 

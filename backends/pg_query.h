@@ -8,7 +8,9 @@
 #ifndef NESTGUARD_PG_QUERY_H
 #define NESTGUARD_PG_QUERY_H
 
-#include "pg_pool.h"
+#include "pg_answer.h"
+#include <stddef.h>
+#include <stdint.h>
 
 struct pg_query {
     struct pg_query *next;

@@ -5,17 +5,11 @@
 #ifndef NESTGUARD_PG_SESSION_H
 #define NESTGUARD_PG_SESSION_H
 
-#include <libpq-fe.h>
+#include "pg_copy.h"
+#include "pg_error.h"
 #include <stdatomic.h>
-#include <stddef.h>
 
 struct pg_session;
-
-/* Why a call failed. `sqlstate` is "" when the server did not answer at all. */
-struct pg_error {
-    char sqlstate[6];
-    char text[512]; /* one line, without a newline at its end */
-};
 
 struct pg_session_options {
     const char *conninfo;     /* URI or key=value list, as libpq takes it */
@@ -36,13 +30,6 @@ void pg_session_close(struct pg_session *session); /* NULL is allowed */
  * (PGRES_TUPLES_OK or PGRES_COMMAND_OK); the caller frees it with PQclear(). `out` may be NULL. */
 int pg_session_exec(struct pg_session *session, const char *sql, int count,
                     const char *const *values, PGresult **out, struct pg_error *error);
-
-/* One column of a row: its bytes as PostgreSQL prints the value, unescaped; `at` is NULL for SQL
- * NULL. */
-struct pg_column {
-    const char *at;
-    size_t length;
-};
 
 /* Called for each row; the columns live until it returns. Anything but 0 ends the copy, and
  * pg_session_copy() returns it (the session can then only be closed). */
