@@ -322,14 +322,35 @@ static void send_waiting(struct redis *redis)
         transmit(redis, redis_commands_take(&redis->waiting));
 }
 
-void redis_submit(struct redis *redis, struct redis_command *command)
+/* Sends it, lets it wait, or ends it. */
+static void submit(struct redis *redis, struct redis_command *command, redis_answer_cb done,
+                   void *arg)
 {
+    command->redis = redis;
+    command->done = done;
+    command->arg = arg;
     if (redis->state == LINK_UP)
         transmit(redis, command);
     else if (redis->is_new && redis->state != LINK_CLOSED)
         redis_commands_append(&redis->waiting, command);
     else
         end(redis, command);
+}
+
+void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes value,
+                uint64_t ttl_ms, redis_answer_cb done, void *arg)
+{
+    submit(redis, redis_command_fill(key, value, ttl_ms), done, arg);
+}
+
+void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
+{
+    submit(redis, redis_command_purge(key), done, arg);
+}
+
+void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
+{
+    submit(redis, redis_command_exists(key), done, arg);
 }
 
 bool redis_is_up(const struct redis *redis)

@@ -7,8 +7,7 @@
 #ifndef NESTGUARD_REDIS_H
 #define NESTGUARD_REDIS_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "redis_answer.h"
 #include <stdint.h>
 #include <uv.h>
 
@@ -24,23 +23,6 @@ struct redis_options {
                             connection is given up */
 };
 
-enum redis_outcome {
-    REDIS_DONE, /* `number` holds an integer reply (0 otherwise); `found` is false for a nil reply
-                 */
-    REDIS_REFUSED, /* an error reply; `error` is its text */
-    REDIS_DOWN /* no connection, or it was lost before the reply: the command may or may not have
-                  run */
-};
-
-struct redis_answer {
-    enum redis_outcome outcome;
-    long long number;
-    bool found;
-    const char *error; /* lives until the callback returns; "" when there is none */
-};
-
-typedef void (*redis_answer_cb)(void *arg, const struct redis_answer *answer);
-
 /* For the log: `error` is NULL when the connection came up (AUTH and SELECT accepted). Called on
  * each change. */
 typedef void (*redis_state_cb)(void *arg, bool up, const char *error);
@@ -53,23 +35,16 @@ int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options
 
 /* SET key value PX ttl_ms NX (no PX when ttl_ms is 0): a value that the application wrote meanwhile
  * stays. */
-void redis_fill(struct redis *redis, const void *key, size_t key_length, const void *value,
-                size_t value_length, uint64_t ttl_ms, redis_answer_cb done, void *arg);
+void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes value,
+                uint64_t ttl_ms, redis_answer_cb done, void *arg);
 /* DEL key */
-void redis_purge(struct redis *redis, const void *key, size_t key_length, redis_answer_cb done,
-                 void *arg);
+void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg);
 /* EXISTS key: `number` is 1 or 0 */
-void redis_exists(struct redis *redis, const void *key, size_t key_length, redis_answer_cb done,
-                  void *arg);
+void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg);
 
 bool redis_is_up(const struct redis *redis);
 
 /* Ends every command with REDIS_DOWN; `closed` is called when the memory has been freed. */
 void redis_close(struct redis *redis, void (*closed)(void *arg), void *arg);
-
-/* For `check`: connects, authenticates, selects, and reads the version into version[64] ("7.0.15"),
- * waiting at most timeout_ms. 0, or a negative errno with `error` filled: what failed and what the
- * server said. */
-int redis_probe(const struct redis_options *options, char version[64], char error[256]);
 
 #endif

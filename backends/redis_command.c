@@ -3,9 +3,7 @@
 
 #include <hiredis.h>
 
-enum { ARGUMENTS_MAX = 6 };
-
-/* The calls, each made into a command. */
+enum { ARGUMENTS_MAX = 6 }; /* SET key value PX ttl NX */
 
 struct arguments {
     int count;
@@ -13,62 +11,61 @@ struct arguments {
     size_t length[ARGUMENTS_MAX];
 };
 
-static void add(struct arguments *arguments, const void *bytes, size_t length)
+static void add(struct arguments *arguments, struct redis_bytes bytes)
 {
-    arguments->at[arguments->count] = bytes;
-    arguments->length[arguments->count++] = length;
+    arguments->at[arguments->count] = bytes.at;
+    arguments->length[arguments->count++] = bytes.length;
 }
 
-static void submit(struct redis *redis, struct arguments *arguments, redis_answer_cb done,
-                   void *arg)
+static void add_text(struct arguments *arguments, const char *text)
+{
+    add(arguments, (struct redis_bytes){text, strlen(text)});
+}
+
+static struct redis_command *create(struct arguments *arguments)
 {
     struct redis_command *command = allocate(1, sizeof *command);
     int length =
         redisFormatCommandArgv(&command->wire, arguments->count, arguments->at, arguments->length);
     allocated(length < 0 ? NULL : command->wire);
     command->wire_length = (size_t)length;
-    command->redis = redis;
-    command->done = done;
-    command->arg = arg;
-    redis_submit(redis, command);
+    return command;
 }
 
-void redis_fill(struct redis *redis, const void *key, size_t key_length, const void *value,
-                size_t value_length, uint64_t ttl_ms, redis_answer_cb done, void *arg)
+static struct redis_command *create_for_key(const char *name, struct redis_bytes key)
+{
+    struct arguments arguments = {0};
+    add_text(&arguments, name);
+    add(&arguments, key);
+    return create(&arguments);
+}
+
+struct redis_command *redis_command_fill(struct redis_bytes key, struct redis_bytes value,
+                                         uint64_t ttl_ms)
 {
     char ttl[24];
-    int ttl_length = snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)ttl_ms);
     struct arguments arguments = {0};
-    add(&arguments, "SET", 3);
-    add(&arguments, key, key_length);
-    add(&arguments, value, value_length);
+    snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)ttl_ms);
+    add_text(&arguments, "SET");
+    add(&arguments, key);
+    add(&arguments, value);
     if (ttl_ms > 0) {
-        add(&arguments, "PX", 2);
-        add(&arguments, ttl, (size_t)ttl_length);
+        add_text(&arguments, "PX");
+        add_text(&arguments, ttl);
     }
-    add(&arguments, "NX", 2);
-    submit(redis, &arguments, done, arg);
+    add_text(&arguments, "NX");
+    return create(&arguments);
 }
 
-void redis_purge(struct redis *redis, const void *key, size_t key_length, redis_answer_cb done,
-                 void *arg)
+struct redis_command *redis_command_purge(struct redis_bytes key)
 {
-    struct arguments arguments = {0};
-    add(&arguments, "DEL", 3);
-    add(&arguments, key, key_length);
-    submit(redis, &arguments, done, arg);
+    return create_for_key("DEL", key);
 }
 
-void redis_exists(struct redis *redis, const void *key, size_t key_length, redis_answer_cb done,
-                  void *arg)
+struct redis_command *redis_command_exists(struct redis_bytes key)
 {
-    struct arguments arguments = {0};
-    add(&arguments, "EXISTS", 6);
-    add(&arguments, key, key_length);
-    submit(redis, &arguments, done, arg);
+    return create_for_key("EXISTS", key);
 }
-
-/* Their end. */
 
 void redis_command_sent(struct redis_command *command)
 {

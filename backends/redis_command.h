@@ -1,14 +1,19 @@
-/* A command on its way to the cache, and lists of them. Private to backends/. */
+/* A command on its way to the cache, and lists of them. Private to backends/.
+ *
+ *   redis_command_*() ──▶ waiting ──▶ sent ──▶ redis_command_deliver(), with the reply or without
+ */
 #ifndef NESTGUARD_REDIS_COMMAND_H
 #define NESTGUARD_REDIS_COMMAND_H
 
-#include "redis.h"
+#include "redis_answer.h"
+#include <stdint.h>
 
+struct redis;
 struct redisReply;
 
 struct redis_command {
     struct redis_command *next;
-    struct redis *redis;
+    struct redis *redis; /* whose it is, set by that */
     redis_answer_cb done;
     void *arg;
     uint64_t deadline; /* on the loop's clock: until when the reply must be there */
@@ -21,8 +26,12 @@ struct redis_commands {
     struct redis_command *first, *last;
 };
 
-/* Sends it, lets it wait, or ends it; takes it over. */
-void redis_submit(struct redis *redis, struct redis_command *command);
+/* Commands that are not on their way yet, with copies of the bytes; `done` and `arg` are the
+ * caller's to set. */
+struct redis_command *redis_command_fill(struct redis_bytes key, struct redis_bytes value,
+                                         uint64_t ttl_ms);
+struct redis_command *redis_command_purge(struct redis_bytes key);
+struct redis_command *redis_command_exists(struct redis_bytes key);
 
 /* The bytes are no longer needed. */
 void redis_command_sent(struct redis_command *command);

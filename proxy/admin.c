@@ -128,7 +128,7 @@ static void get_key(struct http_call *call, void *arg)
     struct keeper *keeper = arg;
     struct key_call *key = key_call_open(call, keeper);
     if (key)
-        redis_exists(keeper->redis, key->key, key->length, explain, key);
+        redis_exists(keeper->redis, (struct redis_bytes){key->key, key->length}, explain, key);
 }
 
 /* ---- PUT /v1/keys/{key} ---- */
@@ -200,7 +200,7 @@ static void reject_and_purge(struct key_call *key, struct override entry)
         return;
     }
     key->outstanding = 2;
-    redis_purge(keeper->redis, key->key, key->length, purged, key);
+    redis_purge(keeper->redis, (struct redis_bytes){key->key, key->length}, purged, key);
 }
 
 static void answer_database(struct key_call *key, const struct row_result *result)

@@ -35,18 +35,16 @@ static struct redis_options options_of(const struct cache_url *url)
     };
 }
 
-/* Somebody answered, and will answer the same tomorrow. What is not Redis shows only in what
- * hiredis says of its bytes; a Redis that is full or still reads its file will let us in later. */
+/* Somebody answered, and will answer the same tomorrow. A Redis that is full or still reads its
+ * file will let us in later. */
 static bool is_refusal(int status, const char *error)
 {
-    if (strstr(error, "Protocol error"))
-        return true;
     return (status == -EACCES || status == -EPROTO) && !strstr(error, "LOADING") &&
            !strstr(error, "max number of clients");
 }
 
-static void report_probe(const struct cache *cache, enum problem_level down, int status,
-                         const char *error)
+static void report_failure(const struct cache *cache, enum problem_level down, int status,
+                           const char *error)
 {
     if (is_refusal(status, error))
         problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
@@ -83,30 +81,22 @@ static void check_role(const struct cache *cache, const struct redis_survey *sur
                      "`cache` should name its primary");
 }
 
-/* INFO may be forbidden to the user: then there is nothing to say. */
-static void check_survey(const struct cache *cache)
-{
-    struct redis_survey survey;
-    if (redis_survey(&cache->options, &survey) < 0)
-        return;
-    check_role(cache, &survey);
-    check_memory(cache, &survey);
-}
-
 bool check_cache(const struct config *config, enum problem_level down, struct problems *problems,
                  char version[64])
 {
     char error[256] = "";
     char *place = cache_place(&config->cache.address);
     struct cache cache = {place, options_of(&config->cache), problems};
-    version[0] = '\0';
-    int status = redis_probe(&cache.options, version, error);
+    struct redis_survey survey;
+    int status = redis_survey(&cache.options, &survey, error);
     if (status < 0) {
-        report_probe(&cache, down, status, error);
+        report_failure(&cache, down, status, error);
     } else {
-        check_version(&cache, version);
-        check_survey(&cache);
+        check_version(&cache, survey.version);
+        check_role(&cache, &survey);
+        check_memory(&cache, &survey);
     }
+    memcpy(version, survey.version, sizeof survey.version);
     free(place);
     return status == 0;
 }

@@ -187,6 +187,11 @@ static uint64_t draw_ttl(const struct keyspace *keyspace)
     return keyspace->ttl_ms - arc4random_uniform((uint32_t)spread + 1);
 }
 
+static struct redis_bytes bytes_of(struct span span)
+{
+    return (struct redis_bytes){span.at, span.length};
+}
+
 static void fill(struct load *load, struct blob *value)
 {
     if (load->loads->filling >= FILLS_MAX) {
@@ -195,11 +200,10 @@ static void fill(struct load *load, struct blob *value)
         return;
     }
     const struct keyspace *keyspace = &load->loads->view->config->keyspaces[load->keyspace];
-    struct span bytes = blob_span(value);
     load->value = blob_share(value);
     load->loads->filling++;
-    redis_fill(load->loads->options.redis, load->node.key.at, load->node.key.length, bytes.at,
-               bytes.length, draw_ttl(keyspace), on_filled, load);
+    redis_fill(load->loads->options.redis, bytes_of(load->node.key), bytes_of(blob_span(value)),
+               draw_ttl(keyspace), on_filled, load);
 }
 
 /* The filter let the key through and the database does not have it. */

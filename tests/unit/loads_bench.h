@@ -26,14 +26,14 @@ static struct {
     size_t count;
 } fake_cache;
 
-void redis_fill(struct redis *redis, const void *key, size_t key_length, const void *value,
-                size_t value_length, uint64_t ttl_ms, redis_answer_cb done, void *arg)
+void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes value,
+                uint64_t ttl_ms, redis_answer_cb done, void *arg)
 {
     assert_null(redis);
     assert_true(fake_cache.count < FILLS);
     fake_cache.fills[fake_cache.count++] =
-        (struct fake_fill){.key = xstrndup(key, key_length),
-                           .value = xstrndup(value, value_length),
+        (struct fake_fill){.key = xstrndup(key.at, key.length),
+                           .value = xstrndup(value.at, value.length),
                            .ttl_ms = ttl_ms,
                            .done = done,
                            .arg = arg};

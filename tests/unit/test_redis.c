@@ -15,6 +15,7 @@
 #include <hiredis/hiredis.h>
 
 #include "redis.h"
+#include "redis_survey.h"
 #include "servers.h"
 
 static struct server server;
@@ -115,18 +116,23 @@ static void on_answer(void *arg, const struct redis_answer *answer)
     snprintf(outcome->error, sizeof outcome->error, "%s", answer->error);
 }
 
+static struct redis_bytes bytes_of(const char *text)
+{
+    return (struct redis_bytes){text, strlen(text)};
+}
+
 static void fill(struct bench *bench, const char *key, const char *value, uint64_t ttl,
                  struct outcome *outcome)
 {
     memset(outcome, 0, sizeof *outcome);
-    redis_fill(bench->redis, key, strlen(key), value, strlen(value), ttl, on_answer, outcome);
+    redis_fill(bench->redis, bytes_of(key), bytes_of(value), ttl, on_answer, outcome);
     assert_int_equal(outcome->calls, 0);
 }
 
 static struct outcome exists(struct bench *bench, const char *key)
 {
     struct outcome outcome = {0};
-    redis_exists(bench->redis, key, strlen(key), on_answer, &outcome);
+    redis_exists(bench->redis, bytes_of(key), on_answer, &outcome);
     assert_int_equal(outcome.calls, 0);
     RUN_UNTIL(bench, outcome.calls);
     return outcome;
@@ -253,7 +259,8 @@ static void keys_and_values_may_hold_any_byte(void **state)
     (void)state;
     execute("FLUSHALL");
     bench_open(&bench);
-    redis_fill(bench.redis, key, sizeof key - 1, value, sizeof value - 1, 0, on_answer, &outcome);
+    redis_fill(bench.redis, (struct redis_bytes){key, sizeof key - 1},
+               (struct redis_bytes){value, sizeof value - 1}, 0, on_answer, &outcome);
     RUN_UNTIL(&bench, outcome.calls);
     redisReply *reply = command("GET %b", key, sizeof key - 1);
     assert_int_equal(reply->len, sizeof value - 1);
@@ -271,12 +278,12 @@ static void a_purge_tells_whether_the_key_was_there(void **state)
     bench_open(&bench);
     for (int there = 1; there >= 0; there--) {
         outcome.calls = 0;
-        redis_purge(bench.redis, "key", 3, on_answer, &outcome);
+        redis_purge(bench.redis, bytes_of("key"), on_answer, &outcome);
         RUN_UNTIL(&bench, outcome.calls);
         assert_int_equal(outcome.outcome, REDIS_DONE);
         assert_int_equal(outcome.number, there);
     }
-    redis_purge(bench.redis, "key", 3, NULL, NULL);
+    redis_purge(bench.redis, bytes_of("key"), NULL, NULL);
     must_exist(&bench, "key", 0);
     bench_close(&bench);
 }
@@ -310,10 +317,10 @@ static void ten_thousand_commands_are_answered_once_and_in_order(void **state)
     for (int i = 0; i < MANY; i++) {
         order.at[i] = i;
         if (i % 2)
-            redis_fill(bench.redis, "key", 3, "value", 5, 0, NULL, NULL);
+            redis_fill(bench.redis, bytes_of("key"), bytes_of("value"), 0, NULL, NULL);
         else
-            redis_purge(bench.redis, "key", 3, NULL, NULL);
-        redis_exists(bench.redis, "key", 3, on_ordered, &order.at[i]);
+            redis_purge(bench.redis, bytes_of("key"), NULL, NULL);
+        redis_exists(bench.redis, bytes_of("key"), on_ordered, &order.at[i]);
     }
     RUN_UNTIL(&bench, order.next == MANY);
     bench_close(&bench);
@@ -323,7 +330,8 @@ static void the_unix_socket_serves_as_well(void **state)
 {
     struct bench bench;
     struct redis_options options = {.path = socket_path, .timeout_ms = 2000, .db = 3};
-    char version[64], error[256];
+    struct redis_survey survey;
+    char error[256];
     (void)state;
     execute("FLUSHALL");
     bench_open_with(&bench, &options);
@@ -334,7 +342,7 @@ static void the_unix_socket_serves_as_well(void **state)
     assert_int_equal(reply->integer, 0);
     freeReplyObject(reply);
     bench_close(&bench);
-    assert_int_equal(redis_probe(&options, version, error), 0);
+    assert_int_equal(redis_survey(&options, &survey, error), 0);
 }
 
 static void wrong_options_are_refused(void **state)
@@ -644,7 +652,7 @@ static void a_callback_may_close_the_connection(void **state)
     bench_open(&bench);
     for (int i = 0; i < 10; i++)
         fill(&bench, "key", "value", 0, &others[i]);
-    redis_exists(bench.redis, "key", 3, close_on_answer, &closer);
+    redis_exists(bench.redis, bytes_of("key"), close_on_answer, &closer);
     for (int i = 10; i < 20; i++)
         fill(&bench, "key", "value", 0, &others[i]);
     uv_run(&bench.loop, UV_RUN_DEFAULT);
@@ -687,7 +695,7 @@ static void submit_again(void *arg, const struct redis_answer *answer)
     struct outcome *outcome = arg;
     on_answer(arg, answer);
     if (outcome->calls < 200)
-        redis_exists(outcome->bench->redis, "key", 3, submit_again, outcome);
+        redis_exists(outcome->bench->redis, bytes_of("key"), submit_again, outcome);
 }
 
 static void a_callback_may_submit_again(void **state)
@@ -696,7 +704,7 @@ static void a_callback_may_submit_again(void **state)
     struct outcome outcome = {.bench = &bench};
     (void)state;
     bench_open(&bench);
-    redis_exists(bench.redis, "key", 3, submit_again, &outcome);
+    redis_exists(bench.redis, bytes_of("key"), submit_again, &outcome);
     RUN_UNTIL(&bench, outcome.calls == 100);
     server_kill(&server, SIGKILL); /* goes on while it is down, and in closing */
     RUN_UNTIL(&bench, outcome.calls == 150);
@@ -706,44 +714,46 @@ static void a_callback_may_submit_again(void **state)
     redis_server_start(&server);
 }
 
-/* The probe. */
+/* The survey. */
 
-static void the_probe_reads_the_version(void **state)
+static void the_survey_reads_the_version(void **state)
 {
-    char version[64], error[256];
+    struct redis_survey survey;
+    char error[256];
     struct redis_options options = options_at(server.port);
     int major = 0, minor = 0, patch = 0;
     (void)state;
-    assert_int_equal(redis_probe(&options, version, error), 0);
-    assert_int_equal(sscanf(version, "%d.%d.%d", &major, &minor, &patch), 3);
+    assert_int_equal(redis_survey(&options, &survey, error), 0);
+    assert_int_equal(sscanf(survey.version, "%d.%d.%d", &major, &minor, &patch), 3);
     assert_in_range(major, 2, 99);
     assert_string_equal(error, "");
 }
 
-static void the_probe_says_what_failed(void **state)
+static void the_survey_says_what_failed(void **state)
 {
-    char version[64], error[256];
+    struct redis_survey survey;
+    char error[256];
     struct redis_options options = options_at(free_port());
     int port, listener = silent_listener(&port);
     (void)state;
-    assert_int_equal(redis_probe(&options, version, error), -ECONNREFUSED);
+    assert_int_equal(redis_survey(&options, &survey, error), -ECONNREFUSED);
     assert_non_null(strstr(error, "refused"));
     options = options_at(server.port);
     options.password = "wrong";
     options.user = "nobody";
-    assert_int_equal(redis_probe(&options, version, error), -EACCES);
+    assert_int_equal(redis_survey(&options, &survey, error), -EACCES);
     assert_non_null(strstr(error, "AUTH refused: WRONGPASS"));
     options = options_at(server.port);
     options.db = 4711;
-    assert_int_equal(redis_probe(&options, version, error), -EACCES);
+    assert_int_equal(redis_survey(&options, &survey, error), -EACCES);
     assert_non_null(strstr(error, "SELECT refused"));
     options = options_at(port);
     options.timeout_ms = 200;
     uint64_t start = uv_hrtime();
-    assert_int_equal(redis_probe(&options, version, error), -ETIMEDOUT);
+    assert_int_equal(redis_survey(&options, &survey, error), -ETIMEDOUT);
     assert_in_range((uv_hrtime() - start) / 1000000, 150, 2000);
     assert_non_null(strstr(error, "timed out"));
-    assert_string_equal(version, "");
+    assert_string_equal(survey.version, "");
     close(listener);
 }
 
@@ -790,8 +800,8 @@ int main(void)
         cmocka_unit_test(a_callback_may_close_the_connection),
         cmocka_unit_test(the_state_callback_may_close_the_connection),
         cmocka_unit_test(a_callback_may_submit_again),
-        cmocka_unit_test(the_probe_reads_the_version),
-        cmocka_unit_test(the_probe_says_what_failed),
+        cmocka_unit_test(the_survey_reads_the_version),
+        cmocka_unit_test(the_survey_says_what_failed),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, start_server, end_server);

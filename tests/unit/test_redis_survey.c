@@ -23,6 +23,7 @@ static void test_fields_are_read_wherever_they_stand(void **state)
                                            "maxmemory:104857600\r\nmaxmemory_human:100.00M\r\n"
                                            "maxmemory_policy:allkeys-lru\r\n# Replication\r\n"
                                            "role:slave\r\ncluster_enabled:1\r\n");
+    assert_string_equal(survey.version, "7.0.15");
     assert_int_equal(survey.max_memory, 104857600);
     assert_string_equal(survey.memory_policy, "allkeys-lru");
     assert_true(survey.is_replica);

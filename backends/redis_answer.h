@@ -1,0 +1,32 @@
+/* What goes into a command for the cache, and what comes back of it. */
+#ifndef NESTGUARD_REDIS_ANSWER_H
+#define NESTGUARD_REDIS_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A key or a value: any bytes. */
+struct redis_bytes {
+    const void *at;
+    size_t length;
+};
+
+enum redis_outcome {
+    /* `number` holds an integer reply (0 otherwise); `found` is false for a nil reply. */
+    REDIS_DONE,
+    /* An error reply; `error` is its text. */
+    REDIS_REFUSED,
+    /* No connection, or it was lost before the reply: the command may or may not have run. */
+    REDIS_DOWN
+};
+
+struct redis_answer {
+    enum redis_outcome outcome;
+    long long number;
+    bool found;
+    const char *error; /* lives until the callback returns; "" when there is none */
+};
+
+typedef void (*redis_answer_cb)(void *arg, const struct redis_answer *answer);
+
+#endif
