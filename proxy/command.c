@@ -2,7 +2,6 @@
  * slots is filled before main() begins, so that workers only ever read it.
  */
 #include "command.h"
-#include "command_table.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -40,4 +40,8 @@ bool command_is_stateful(const struct command *command, const struct span *argum
 
 bool command_arity_ok(const struct command *command, size_t count);
 
+/* The rows that command_find() looks in; also for the test that holds them against a real Redis. */
+extern const struct command command_table[];
+extern const size_t command_table_rows;
+
 #endif

@@ -10,7 +10,7 @@
  * nothing) are rows as well. Of commands with a source and a destination the keys are the
  * destination alone.
  */
-#include "command_table.h"
+#include "command.h"
 
 #define READ(name, arity, absent) name, COMMAND_READ, arity, 1, 1, 1, absent
 #define WRITE_KEYS(name, arity, first, last, step)                                                 \

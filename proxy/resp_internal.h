@@ -1,4 +1,4 @@
-/* What the parts of the protocol's implementation share: resp.c (commands), resp_inline.c (their
+/* What the parts of the protocol's implementation share: resp_command.c, resp_inline.c (their
  * quoted form), resp_frame.c (replies), resp_write.c. */
 #ifndef NESTGUARD_RESP_INTERNAL_H
 #define NESTGUARD_RESP_INTERNAL_H

@@ -1,5 +1,5 @@
 /* Prints the table of commands as one JSON array, for tests/e2e/test_command_table.py. */
-#include "command_table.h"
+#include "command.h"
 
 #include <stdio.h>
 

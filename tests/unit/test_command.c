@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "command.h"
-#include "command_table.h"
 #include "memory.h"
 
 static const struct command *find(const char *name)
