@@ -281,6 +281,27 @@ static void a_young_load_behind_an_old_one_goes_on_waiting(void **state)
     bench_finish(&bench);
 }
 
+/* The end of the guard: nobody is left waiting, and what the queries bring then does no harm. */
+static void giving_up_answers_all_who_wait(void **state)
+{
+    struct bench bench;
+    struct asked first, joined, other;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &first, "item:1");
+    ask(&bench, &joined, "item:1");
+    ask(&bench, &other, "item:2");
+    loads_give_up(bench.loads);
+    loads_give_up(bench.loads);
+    must_get(&bench, &first, LOAD_TIMEOUT);
+    must_get(&bench, &joined, LOAD_TIMEOUT);
+    must_get(&bench, &other, LOAD_TIMEOUT);
+    fake_outcome(PG_DOWN);
+    fake_no_row();
+    assert_false(loads_in_flight(bench.loads, span_of("item:1")));
+    bench_finish(&bench);
+}
+
 /* The database was quick, the cache hangs: whoever asks has the value, and is not made to wait. */
 static void a_fill_that_hangs_holds_nobody_up(void **state)
 {
@@ -388,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_query_past_its_time_is_not_asked_again_while_it_runs),
         cmocka_unit_test(a_row_that_comes_too_late_still_fills_the_cache),
         cmocka_unit_test(a_young_load_behind_an_old_one_goes_on_waiting),
+        cmocka_unit_test(giving_up_answers_all_who_wait),
         cmocka_unit_test(a_fill_that_hangs_holds_nobody_up),
         cmocka_unit_test(a_row_that_changes_while_its_fill_hangs_can_still_be_read),
         cmocka_unit_test(jitter_takes_off_up_to_its_share),

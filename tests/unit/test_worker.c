@@ -8,11 +8,6 @@
 
 #include "worker_bench.h"
 
-#define GET_ITEM_1 "*2\r\n$3\r\nGET\r\n$6\r\nitem:1\r\n"
-#define GET_ITEM_2 "*2\r\n$3\r\nGET\r\n$6\r\nitem:2\r\n"
-#define GET_ABSENT "*2\r\n$3\r\nGET\r\n$10\r\nitem:nothe\r\n"
-#define NIL "$-1\r\n"
-
 /* ---- one command ---- */
 
 static void an_absent_key_is_answered_without_cache_and_keeper(void **state)
@@ -275,8 +270,6 @@ static void exists_gives_no_count_that_leaves_out_a_key(void **state)
 }
 
 /* ---- writes ---- */
-
-#define SET_NEW "*3\r\n$3\r\nSET\r\n$8\r\nitem:new\r\n$1\r\nv\r\n"
 
 /* Every worker must know the key before the writer may tell anybody of it. */
 static void a_writes_reply_waits_until_every_worker_knows_the_key(void **state)

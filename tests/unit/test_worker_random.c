@@ -12,7 +12,7 @@
 
 enum { CLIENTS = 5, QUEUE = 1024, STORMS = 12, STEPS = 1500 };
 
-enum kind { ECHO_NUMBER, GET_ROW, GET_ABSENT, MGET_THREE, EXISTS_TWO, SET_KEY, KINDS };
+enum kind { ECHO_NUMBER, GET_ROW, GET_NO_ROW, MGET_THREE, EXISTS_TWO, SET_KEY, KINDS };
 
 /* One command without a reply; its number is in every answer to it. */
 struct sent {
@@ -47,7 +47,7 @@ static void write_command(char *text, size_t size, struct sent sent)
     case GET_ROW:
         snprintf(text, size, "GET item:%d\r\n", n);
         break;
-    case GET_ABSENT:
+    case GET_NO_ROW:
         snprintf(text, size, "GET item:absent-%d\r\n", n);
         break;
     case MGET_THREE:
@@ -115,7 +115,7 @@ static bool answers(struct span reply, struct sent sent)
         return is_bulk(reply, 'n', sent.number) || is_failure(reply);
     case GET_ROW:
         return is_row(reply, sent.number);
-    case GET_ABSENT:
+    case GET_NO_ROW:
         return is(reply, "$-1\r\n");
     case MGET_THREE:
         return is_mget(reply, sent.number);

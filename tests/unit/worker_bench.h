@@ -22,6 +22,17 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+/* Commands and replies as they are on the wire. */
+#define GET_ITEM_1 "*2\r\n$3\r\nGET\r\n$6\r\nitem:1\r\n"
+#define GET_ITEM_2 "*2\r\n$3\r\nGET\r\n$6\r\nitem:2\r\n"
+#define GET_PASSED "*2\r\n$3\r\nGET\r\n$8\r\npassed:1\r\n"
+#define GET_ABSENT "*2\r\n$3\r\nGET\r\n$10\r\nitem:nothe\r\n"
+#define MGET "*4\r\n$4\r\nMGET\r\n$6\r\nitem:1\r\n$5\r\nother\r\n$6\r\nitem:2\r\n"
+#define PING "*1\r\n$4\r\nPING\r\n"
+#define SET_NEW "*3\r\n$3\r\nSET\r\n$8\r\nitem:new\r\n$1\r\nv\r\n"
+#define NIL "$-1\r\n"
+#define CACHE_DOWN "-NESTGUARD cache down\r\n"
+
 enum { PATIENCE_MS = 10000, KEEPER_MESSAGES = 4096 };
 enum { ITEMS, SHADOWS, PASSED, KEYSPACES };
 
@@ -166,6 +177,24 @@ static inline void vanish(int fd)
     struct linger at_once = {.l_onoff = 1};
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     close(fd);
+}
+
+/* One command goes through to the cache and back. */
+static inline void must_serve(struct bench *bench, int client)
+{
+    say(client, PING);
+    must_hear(bench->cache, PING);
+    say(bench->cache, "+PONG\r\n");
+    must_hear(client, "+PONG\r\n");
+}
+
+static inline void must_lose_clients(struct bench *bench, unsigned left)
+{
+    uint64_t until = clock_ms() + PATIENCE_MS;
+    while (atomic_load(&bench->client_total) != left) {
+        assert_true(clock_ms() < until);
+        uv_sleep(1);
+    }
 }
 
 /* ---- the keeper ---- */
