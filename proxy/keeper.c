@@ -451,10 +451,8 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
     if (status)
         return status;
     keeper->rows.pool = keeper->pool;
-    struct loads_options loads = {.rows = &keeper->rows,
-                                  .redis = keeper->redis,
-                                  .counters = keeper->counters,
-                                  .max_known_absent = keeper_config(keeper)->max_known_absent};
+    struct loads_options loads = {
+        .rows = &keeper->rows, .redis = keeper->redis, .counters = keeper->counters};
     keeper->loads = loads_create(&loads, keeper->view);
     status = open_control(keeper, options);
     for (unsigned i = 0; i < keeper_config(keeper)->workers && !status; i++) {

@@ -21,6 +21,13 @@ static void drop(struct known_absent *known, struct keymap_node *node)
     free(keymap_entry(node, struct node, map));
 }
 
+void known_absent_limit(struct known_absent *known, size_t limit)
+{
+    known->limit = limit;
+    while (known->map.count > limit)
+        drop(known, known->map.oldest);
+}
+
 void known_absent_clear(struct known_absent *known)
 {
     while (known->map.oldest)

@@ -13,7 +13,8 @@ struct known_absent {
 };
 
 void known_absent_init(struct known_absent *known, size_t limit);
-void known_absent_clear(struct known_absent *known); /* forgets all */
+void known_absent_limit(struct known_absent *known, size_t limit); /* from now on */
+void known_absent_clear(struct known_absent *known);               /* forgets all */
 void known_absent_finish(struct known_absent *known);
 
 void known_absent_add(struct known_absent *known, struct span key);

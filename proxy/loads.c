@@ -45,7 +45,7 @@ struct loads *loads_create(const struct loads_options *options, const struct vie
     loads->options = *options;
     loads->view = view;
     keymap_init(&loads->in_flight);
-    known_absent_init(&loads->absent, options->max_known_absent);
+    known_absent_init(&loads->absent, view->config->max_known_absent);
     return loads;
 }
 
@@ -62,6 +62,7 @@ void loads_use_view(struct loads *loads, const struct view *view)
 {
     if (view->generation != loads->view->generation)
         known_absent_clear(&loads->absent);
+    known_absent_limit(&loads->absent, view->config->max_known_absent);
     loads->view = view;
 }
 
@@ -323,7 +324,8 @@ static void time_out(struct load *load)
     answer_all(load, LOAD_TIMEOUT, NULL);
 }
 
-/* The database has its own timeout for each statement; this one is for queries that wait in line for others. */
+/* The database has its own timeout for each statement; this one is for queries that wait in line
+ * for others. */
 void loads_check_time(struct loads *loads, uint64_t now)
 {
     uint64_t patience = loads->view->config->load_timeout_ms + GRACE_MS;

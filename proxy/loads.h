@@ -30,14 +30,14 @@ struct loads_options {
     const struct rows *rows;
     struct redis *redis;
     struct load_counters *counters; /* one for each keyspace */
-    size_t max_known_absent;
 };
 
 struct loads *loads_create(const struct loads_options *options, const struct view *view);
 void loads_destroy(
     struct loads *loads); /* when pool and redis have ended, so that nothing is in flight */
 
-/* The view that holds from now on; its generation's change forgets the remembered absences. */
+/* The view that holds from now on; its generation's change forgets the remembered absences, and its
+ * configuration bounds them. */
 void loads_use_view(struct loads *loads, const struct view *view);
 
 /* Takes the request; it goes back to its sender when it is answered. */

@@ -165,7 +165,8 @@ static inline void use_view(struct bench *bench, enum keyspace_state state, bool
     "database: postgresql://app@db/shop\n"                                                         \
     "sync: none\n"                                                                                 \
     "load_timeout: 2s\n"                                                                           \
-    "load_budget: 3\n"
+    "load_budget: 3\n"                                                                             \
+    "max_known_absent: 10\n"
 
 /* Settings behind "ttl: 10s". */
 static inline void bench_init(struct bench *bench, const char *settings)
@@ -182,8 +183,7 @@ static inline void bench_init(struct bench *bench, const char *settings)
     assert_int_equal(mailbox_init(&bench->mailbox, &bench->loop, take_answer, bench), 0);
     use_view(bench, KEYSPACE_GUARDING, false);
     bench->rows.config = bench->shared->config;
-    struct loads_options options = {
-        .rows = &bench->rows, .counters = bench->counters, .max_known_absent = 10};
+    struct loads_options options = {.rows = &bench->rows, .counters = bench->counters};
     bench->loads = loads_create(&options, bench->view);
     fake_pool.params = 1;
     fake_pool.count = fake_cache.count = 0; /* what a failed test left */

@@ -81,6 +81,26 @@ static void adding_a_known_key_takes_no_place(void **state)
     known_absent_finish(&known);
 }
 
+static void a_lower_limit_holds_at_once(void **state)
+{
+    struct known_absent known;
+    (void)state;
+    known_absent_init(&known, 10);
+    for (int i = 0; i < 10; i++)
+        add_number(&known, i);
+    known_absent_limit(&known, 3);
+    assert_int_equal(known.map.count, 3);
+    assert_false(has_number(&known, 6));
+    assert_true(has_number(&known, 7));
+    known_absent_limit(&known, 4);
+    add_number(&known, 10);
+    add_number(&known, 11);
+    assert_int_equal(known.map.count, 4);
+    known_absent_limit(&known, 0);
+    assert_int_equal(known.map.count, 0);
+    known_absent_finish(&known);
+}
+
 static void a_limit_of_none_remembers_nothing(void **state)
 {
     struct known_absent known;
@@ -113,6 +133,7 @@ int main(void)
         cmocka_unit_test(the_key_is_copied),
         cmocka_unit_test(past_the_limit_the_oldest_goes_first),
         cmocka_unit_test(adding_a_known_key_takes_no_place),
+        cmocka_unit_test(a_lower_limit_holds_at_once),
         cmocka_unit_test(a_limit_of_none_remembers_nothing),
         cmocka_unit_test(clearing_forgets_all_and_leaves_it_usable),
     };

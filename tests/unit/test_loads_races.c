@@ -361,6 +361,20 @@ static void what_is_remembered_is_bounded(void **state)
     bench_finish(&bench);
 }
 
+static void a_new_configuration_bounds_it_anew(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    find_absent(&bench, "item:1");
+    find_absent(&bench, "item:2");
+    bench.shared->config->max_known_absent = 1;
+    use_view(&bench, KEYSPACE_GUARDING, true);
+    assert_false(loads_knows_absent(bench.loads, item_1));
+    assert_true(loads_knows_absent(bench.loads, span_of("item:2")));
+    bench_finish(&bench);
+}
+
 /* ---- at random: no order of events may lose a request or answer it twice ---- */
 
 enum { RANDOM_KEYS = 4, RANDOM_ASKED = 40 };
@@ -443,6 +457,7 @@ int main(void)
         cmocka_unit_test(an_absence_counts_only_under_the_generation_its_query_began_in),
         cmocka_unit_test(a_second_query_counts_under_the_generation_it_began_in),
         cmocka_unit_test(what_is_remembered_is_bounded),
+        cmocka_unit_test(a_new_configuration_bounds_it_anew),
         cmocka_unit_test(every_request_is_answered_once_whatever_the_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
