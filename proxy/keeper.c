@@ -68,7 +68,8 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
     if (fresh) {
         generation_release(keeper->generation);
         keeper->generation = fresh;
-        keeper->hints_overflowed = false;
+        if (fresh->number > keeper->hints_lost)
+            keeper->hints_overflowed = false;
     }
     update_states(keeper, states);
     struct view *view =
@@ -78,6 +79,8 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
     adopt_view(keeper, view);
     if (fresh)
         overrides_expire(&keeper->overrides, clock_ms(), fresh->number, SIZE_MAX);
+    if (fresh && keeper->hints_overflowed)
+        renewal_begin(&keeper->renewal);
 }
 
 /* ---- exact entries ---- */
@@ -158,7 +161,8 @@ static void hint_is_known(void *arg)
 }
 
 /* A hint that finds no place must not be forgotten: nothing is rejected until a new generation
- * knows the key. The view that says so reaches each worker before this message does. */
+ * knows the key; one that is being built may have taken its snapshot before. The view that says so
+ * reaches each worker before this message does. */
 static void take_hint(struct keeper *keeper, struct hint_request *hint)
 {
     struct span key = {hint->key, hint->key_length};
@@ -166,6 +170,8 @@ static void take_hint(struct keeper *keeper, struct hint_request *hint)
     int status = -EALREADY;
     if (kind != OVERRIDE_BLOCK)
         status = keeper_override(keeper, key, keeper_hint(keeper, 0), hint_is_known, hint);
+    if (status == -ENOSPC)
+        keeper->hints_lost = keeper->renewal.newest;
     if (status == -ENOSPC && !keeper->hints_overflowed) {
         log_warning("more than %u keys were admitted since the last generation: nothing is "
                     "rejected until the next (max_hints)",

@@ -38,7 +38,10 @@ struct keeper {
     struct view *view; /* the newest published */
     struct keyspace_status *keyspaces;
     struct overrides overrides;
-    bool hints_overflowed; /* hints were lost: until the next generation nothing may be rejected */
+    /* Hints found no place: nothing may be rejected until a generation is in force that was begun
+     * after number hints_lost, the newest when the last of them was lost. */
+    bool hints_overflowed;
+    uint64_t hints_lost;
 
     struct worker **workers;
     unsigned worker_count, workers_left;
