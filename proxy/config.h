@@ -96,8 +96,8 @@ void config_destroy(struct config *config);
 size_t config_fixed_differences(const struct config *running, const struct config *wanted,
                                 struct problems *problems);
 
-/* Replaces in `wanted` everything that cannot change while the guard runs by what `running` has; a list of keyspaces
- * that differs is replaced whole. */
+/* Replaces in `wanted` everything that cannot change while the guard runs by what `running` has; a
+ * list of keyspaces that differs is replaced whole. */
 void config_keep_fixed(struct config *wanted, const struct config *running);
 
 /* Prints every setting with type, default, bounds and help, as `nestguard --help` shows them. */

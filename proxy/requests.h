@@ -9,12 +9,12 @@
 
 enum load_outcome {
     LOAD_ROW,
-    LOAD_ABSENT,    /* the database has no such row */
-    LOAD_BUSY,      /* load_budget is used up */
+    LOAD_ABSENT, /* the database has no such row */
+    LOAD_BUSY,   /* load_budget is used up */
     LOAD_TIMEOUT,
-    LOAD_DOWN,      /* the database cannot be reached */
-    LOAD_REFUSED,   /* the database answered with an error */
-    LOAD_AMBIGUOUS  /* the key can be split into columns in too many ways */
+    LOAD_DOWN,     /* the database cannot be reached */
+    LOAD_REFUSED,  /* the database answered with an error */
+    LOAD_AMBIGUOUS /* the key can be split into columns in too many ways */
 };
 
 struct lookup; /* the worker's; see slot.h */
@@ -34,7 +34,8 @@ struct load_request {
 
 struct slot;
 
-/* The writer already has the hint in its own copy; the reply to the write waits until this comes back. */
+/* The writer already has the hint in its own copy; the reply to the write waits until this comes
+ * back. */
 struct hint_request {
     struct message message;
     struct slot *slot;

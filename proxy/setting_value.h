@@ -16,7 +16,8 @@ int setting_read(const struct setting *setting, void *base, const char *text,
 
 bool setting_equal(const struct setting *setting, const void *a, const void *b);
 
-/* Copies the member; what `to` held before must be finished. SETTING_KEYSPACES is left to the caller. */
+/* Copies the member; what `to` held before must be finished. SETTING_KEYSPACES is left to the
+ * caller. */
 void setting_copy(const struct setting *setting, void *to, const void *from);
 
 /* Frees what the member holds. SETTING_KEYSPACES is left to the caller. */

@@ -64,7 +64,7 @@ static inline void fake_outcome(enum pg_outcome outcome)
 static inline void fake_refusal(const char *sqlstate)
 {
     struct pg_answer answer = {.outcome = PG_REFUSED, .error = {.text = "refused"}};
-    strncpy(answer.error.sqlstate, sqlstate, sizeof answer.error.sqlstate - 1);
+    snprintf(answer.error.sqlstate, sizeof answer.error.sqlstate, "%s", sqlstate);
     fake_answer(&answer);
 }
 
