@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "guard.h"
+#include "json_bytes.h"
 #include "keeper.h"
 #include "log.h"
 #include "memory.h"

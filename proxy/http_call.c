@@ -2,6 +2,7 @@
  * call goes when both are done with it. */
 #include "http_call.h"
 
+#include "json_bytes.h"
 #include "memory.h"
 
 #include <arpa/inet.h>
@@ -223,27 +224,6 @@ void http_answer_json(struct http_call *call, unsigned status, json_t *body)
            MHD_create_response_from_buffer(length + 1, text, MHD_RESPMEM_MUST_FREE));
 }
 
-/* A JSON string of any bytes: what is not UTF-8 as a whole is shown in ASCII, with \xNN for the
- * rest. */
-static json_t *json_text(const char *text)
-{
-    json_t *json = json_string(text);
-    char *shown, *at;
-
-    if (json)
-        return json;
-    shown = at = xmalloc(strlen(text) * 4 + 1);
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-
-        at += sprintf(at, byte < 0x80 ? "%c" : "\\x%02x", byte);
-    }
-    *at = '\0';
-    json = json_string(shown);
-    free(shown);
-    return json;
-}
-
 void http_answer_error(struct http_call *call, unsigned status, const char *format, ...)
 {
     va_list arguments;
@@ -255,7 +235,7 @@ void http_answer_error(struct http_call *call, unsigned status, const char *form
         text = xstrdup("out of memory");
     va_end(arguments);
     body = json_object();
-    json_object_set_new(body, "error", json_text(text));
+    json_object_set_new(body, "error", json_bytes(text, strlen(text)));
     free(text);
     http_answer_json(call, status, body);
 }

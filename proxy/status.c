@@ -67,22 +67,6 @@ static double seconds_since(uint64_t then)
 
 /* ---- JSON ---- */
 
-json_t *json_bytes(const void *bytes, size_t length)
-{
-    json_t *whole = json_stringn(bytes, length);
-    if (whole)
-        return whole;
-    struct buffer shown = {0};
-    for (const unsigned char *at = bytes, *end = at + length; at < end; at++)
-        if (*at < 0x80)
-            buffer_append(&shown, at, 1);
-        else
-            buffer_printf(&shown, "\\x%02x", *at);
-    whole = json_stringn(buffer_span(&shown).at, buffer_span(&shown).length);
-    buffer_finish(&shown);
-    return whole;
-}
-
 bool status_is_ready(const struct keeper *keeper)
 {
     for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++)

@@ -13,7 +13,4 @@ json_t *status_states(const struct keeper *keeper); /* {"items": "guarding", ...
 json_t *status_json(const struct keeper *keeper);
 void status_metrics(const struct keeper *keeper, struct buffer *out);
 
-/* Bytes as a JSON string; what is not UTF-8 is shown as \xNN. */
-json_t *json_bytes(const void *bytes, size_t length);
-
 #endif
