@@ -1,7 +1,18 @@
+/* Nothing is stored that can be derived: whether a client is read from follows from what is under
+ * way for it (wants_input), and so does when a leaving one is closed (flush).
+ *
+ *   read ─▶ consume ─▶ slots, replies ─▶ marked dirty ─▶ flush, at the end of the loop turn
+ *             ▲                                            │
+ *             └────────────── kept input, when there is room again
+ *
+ * A client that is not read from fills its socket and then has to wait: that is all the flow
+ * control there is.
+ */
 #include "client.h"
 
 #include "clock.h"
 #include "memory.h"
+#include "upstream.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -15,6 +26,7 @@ enum {
 
 static const struct replies_owner owner;
 
+/* The replies live inside their client. */
 static struct client *owner_of(struct replies *replies)
 {
     return (struct client *)((char *)replies - offsetof(struct client, replies));
@@ -39,7 +51,7 @@ static void unlink_client(struct client *client)
     if (client->following)
         client->following->previous = client->previous;
     atomic_fetch_sub_explicit(clients->total, 1, memory_order_relaxed);
-    counter_add(&clients->serving->counters.clients, (uint64_t)-1);
+    counter_add(&clients->serving->counters.clients, (uint64_t)-1); /* one less */
 }
 
 struct client *client_create(struct clients *clients, bool is_unix)
@@ -61,6 +73,8 @@ struct client *client_create(struct clients *clients, bool is_unix)
     return client;
 }
 
+/* Slots that are still owed an answer were abandoned before: they do not know the client any more.
+ */
 static void on_closed(uv_handle_t *handle)
 {
     struct client *client = handle->data;
@@ -109,7 +123,8 @@ struct buffer *client_reply(struct client *client)
 static bool wants_input(const struct client *client)
 {
     return !client->closing && !client->leaving && client->replies.commands < MAX_COMMANDS &&
-           replies_waiting(&client->replies) < PAUSE_BYTES;
+           replies_waiting(&client->replies) < PAUSE_BYTES &&
+           !upstream_is_congested(client->upstream);
 }
 
 /* ---- input ---- */
@@ -127,6 +142,7 @@ static size_t consume(struct client *client, char *input, size_t length)
     return taken;
 }
 
+/* Input that came while the client had too much under way, or that began a command. */
 static void consume_kept(struct client *client)
 {
     struct span input = buffer_span(&client->in);
@@ -136,6 +152,8 @@ static void consume_kept(struct client *client)
     buffer_trim(&client->in, KEEP_BYTES);
 }
 
+/* With nothing kept, the kernel writes where every client's input is parsed: an idle client needs
+ * no memory for input. */
 static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
 {
     struct client *client = handle->data;
@@ -186,6 +204,12 @@ void client_start(struct client *client)
     update_reading(client);
 }
 
+void client_resume(struct client *client)
+{
+    if (!client->reading && !client->closing)
+        mark_dirty(&client->replies);
+}
+
 void client_leave(struct client *client)
 {
     client->leaving = true;
@@ -208,6 +232,8 @@ static void on_written(uv_write_t *write, int status)
         mark_dirty(&client->replies);
 }
 
+/* What libuv has been given must not move until it is written: the buffers change places, and new
+ * replies gather in the empty one. */
 static void write_rest(struct client *client)
 {
     struct buffer empty = client->sending;
@@ -223,6 +249,7 @@ static void write_rest(struct client *client)
     }
 }
 
+/* Most replies go out here, without a trip through libuv's queue. */
 static void write_out(struct client *client)
 {
     struct buffer *out = &client->replies.out;
@@ -253,7 +280,7 @@ static void flush(struct turn_task *task)
         client_close(client);
     if (client->closing)
         return;
-    if (!client->reading && wants_input(client))
+    if (!client->reading && wants_input(client)) /* replies have left: what waited may go on */
         consume_kept(client);
     update_reading(client);
 }

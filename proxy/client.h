@@ -58,6 +58,9 @@ void client_start(struct client *client);
 /* The one way to end a client. Its slots are left to those who still owe them an answer. */
 void client_close(struct client *client);
 
+/* The cache takes commands again: looks whether there is something to do. */
+void client_resume(struct client *client);
+
 /* Reads no more; closes once every reply is out. */
 void client_leave(struct client *client);
 

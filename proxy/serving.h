@@ -15,6 +15,7 @@
 struct slot;
 
 struct serving {
+    void (*on_relief)(struct serving *serving); /* clients may send to the cache again */
     uv_loop_t loop;
     unsigned index; /* the worker's */
     struct mailbox mailbox;

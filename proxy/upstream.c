@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "memory.h"
+#include "pending.h"
 #include "resp.h"
 #include "stream.h"
 
@@ -12,18 +13,12 @@
 enum {
     READ_BYTES = 64 * 1024,
     KEEP_BYTES = 256 * 1024,
+    CONGESTED_BYTES = 16 * 1024 * 1024,
     BACKOFF_MIN_MS = 100,
     BACKOFF_MAX_MS = 2000
 };
 
 enum state { CLOSED, RESOLVING, CONNECTING, GREETING, UP, CLOSING };
-
-/* A request whose reply is still to come; `slot` is NULL for the connection's own greeting. */
-struct pending {
-    struct slot *slot;
-    unsigned index;
-    uint64_t since;
-};
 
 struct upstream {
     union stream stream;
@@ -37,12 +32,12 @@ struct upstream {
     uint64_t backoff_ms, since;
     uv_timer_t timer;
     uv_getaddrinfo_t resolve;
+    struct addrinfo *found, *next; /* addresses of the cache's name, and the one to try next */
     uv_connect_t connect;
     uv_write_t write;
     struct buffer greeting, in, out, sending;
     struct resp_frame frame;
-    struct pending *ring; /* a queue in a ring: first, first + 1, ... (mod size) */
-    size_t ring_size, first, count;
+    struct pending_queue pending;
     struct pending *failed; /* requests to fail at the end of this turn */
     size_t failed_count, failed_size;
 };
@@ -67,26 +62,8 @@ static void set_state(struct upstream *upstream, enum state state)
 
 static void push(struct upstream *upstream, struct slot *slot, unsigned index)
 {
-    if (upstream->count == upstream->ring_size) {
-        size_t size = upstream->ring_size ? 2 * upstream->ring_size : 256;
-        struct pending *ring = xmalloc(size * sizeof *ring);
-        for (size_t i = 0; i < upstream->count; i++)
-            ring[i] = upstream->ring[(upstream->first + i) & (upstream->ring_size - 1)];
-        free(upstream->ring);
-        upstream->ring = ring;
-        upstream->ring_size = size;
-        upstream->first = 0;
-    }
-    size_t at = (upstream->first + upstream->count++) & (upstream->ring_size - 1);
-    upstream->ring[at] = (struct pending){slot, index, uv_now(&upstream->serving->loop)};
-}
-
-static struct pending pop(struct upstream *upstream)
-{
-    struct pending head = upstream->ring[upstream->first];
-    upstream->first = (upstream->first + 1) & (upstream->ring_size - 1);
-    upstream->count--;
-    return head;
+    uint64_t now = uv_now(&upstream->serving->loop);
+    pending_push(&upstream->pending, (struct pending){slot, index, now});
 }
 
 static void mark_dirty(struct upstream *upstream)
@@ -107,8 +84,8 @@ static void fail_later(struct upstream *upstream, struct pending request)
 
 static void fail_pending(struct upstream *upstream)
 {
-    while (upstream->count) {
-        struct pending request = pop(upstream);
+    while (upstream->pending.count) {
+        struct pending request = pending_pop(&upstream->pending);
         if (request.slot)
             fail_later(upstream, request);
     }
@@ -126,14 +103,21 @@ static void free_if_done(uv_handle_t *timer)
     buffer_finish(&upstream->in);
     buffer_finish(&upstream->out);
     buffer_finish(&upstream->sending);
-    free(upstream->ring);
+    pending_finish(&upstream->pending);
     free(upstream->failed);
     free(upstream);
+}
+
+static void forget_addresses(struct upstream *upstream)
+{
+    uv_freeaddrinfo(upstream->found);
+    upstream->found = upstream->next = NULL;
 }
 
 /* CLOSED: nothing is open. Either try again later, or that was all. */
 static void closed(struct upstream *upstream)
 {
+    forget_addresses(upstream);
     if (upstream->finishing) {
         uv_close((uv_handle_t *)&upstream->timer, free_if_done);
         return;
@@ -144,11 +128,16 @@ static void closed(struct upstream *upstream)
         upstream->backoff_ms = BACKOFF_MAX_MS;
 }
 
+static void connect_next(struct upstream *upstream);
+
 static void on_stream_closed(uv_handle_t *handle)
 {
     struct upstream *upstream = handle->data;
     set_state(upstream, CLOSED);
-    closed(upstream);
+    if (upstream->next && !upstream->finishing)
+        connect_next(upstream);
+    else
+        closed(upstream);
 }
 
 /* What was sent may have run or not; nobody is told that it did. Logged when it is news, not at
@@ -161,12 +150,16 @@ static void lose(struct upstream *upstream, const char *why)
         counter_add(&upstream->serving->counters.upstream_failures, 1);
         serving_log_cache(upstream->serving, why);
     }
+    bool congested = upstream_is_congested(upstream);
     upstream->tried = true;
+    upstream->next = NULL;
     fail_pending(upstream);
     buffer_clear(&upstream->in);
     buffer_clear(&upstream->greeting);
     buffer_clear(&upstream->out);
     upstream->frame = (struct resp_frame){0};
+    if (congested)
+        upstream->serving->on_relief(upstream->serving);
     if (upstream->state == RESOLVING) {
         set_state(upstream, CLOSED);
         closed(upstream);
@@ -196,7 +189,7 @@ static void greeted(struct upstream *upstream, unsigned left, struct span reply)
 
 static void deliver(struct upstream *upstream, struct span reply)
 {
-    struct pending request = pop(upstream);
+    struct pending request = pending_pop(&upstream->pending);
     if (request.slot)
         slot_cache_reply(request.slot, request.index, reply);
     else
@@ -213,7 +206,7 @@ static void read_replies(struct upstream *upstream)
             resp_frame_reply(&upstream->frame, ready.at, ready.length, &taken);
         if (status == RESP_MORE)
             return;
-        if (status == RESP_BAD || !upstream->count) {
+        if (status == RESP_BAD || !upstream->pending.count) {
             lose(upstream, "the cache sent something that is no reply");
             return;
         }
@@ -260,12 +253,20 @@ void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index,
     mark_dirty(upstream);
 }
 
+bool upstream_is_congested(const struct upstream *upstream)
+{
+    return buffer_length(&upstream->out) + buffer_length(&upstream->sending) > CONGESTED_BYTES;
+}
+
 static void on_written(uv_write_t *write, int status)
 {
     struct upstream *upstream = write->data;
+    bool congested = upstream_is_congested(upstream);
     upstream->writing = false;
     buffer_clear(&upstream->sending);
     buffer_trim(&upstream->sending, KEEP_BYTES);
+    if (congested)
+        upstream->serving->on_relief(upstream->serving);
     if (status < 0)
         lose(upstream, uv_strerror(status));
     else
@@ -330,7 +331,7 @@ static void flush(struct turn_task *task)
 static void greet(struct upstream *upstream)
 {
     const struct cache_url *cache = &serving_config(upstream->serving)->cache;
-    size_t requests = upstream->count;
+    size_t requests = upstream->pending.count;
     char db[16];
     if (cache->password) {
         struct span words[3] = {span_of("AUTH")};
@@ -345,9 +346,21 @@ static void greet(struct upstream *upstream)
     resp_write_command(&upstream->greeting, (struct span[]){span_of("SELECT"), span_of(db)}, 2);
     push(upstream, NULL, 0);
     while (requests--) {
-        struct pending head = pop(upstream);
-        push(upstream, head.slot, head.index);
+        struct pending head = pending_pop(&upstream->pending);
+        pending_push(&upstream->pending, head);
     }
+}
+
+/* A name may stand for several addresses ("localhost" for ::1 and 127.0.0.1): requests wait until
+ * the last has failed. */
+static void connect_failed(struct upstream *upstream, const char *why)
+{
+    if (!upstream->next) {
+        lose(upstream, why);
+        return;
+    }
+    set_state(upstream, CLOSING);
+    uv_close(&upstream->stream.handle, on_stream_closed);
 }
 
 static void on_connected(uv_connect_t *connect, int status)
@@ -356,9 +369,10 @@ static void on_connected(uv_connect_t *connect, int status)
     if (upstream->state != CONNECTING)
         return;
     if (status < 0) {
-        lose(upstream, uv_strerror(status));
+        connect_failed(upstream, uv_strerror(status));
         return;
     }
+    forget_addresses(upstream);
     stream_tune(&upstream->stream);
     set_state(upstream, GREETING);
     greet(upstream);
@@ -373,19 +387,27 @@ static void open_stream(struct upstream *upstream, bool is_unix)
     upstream->stream.handle.data = upstream;
 }
 
+static void connect_next(struct upstream *upstream)
+{
+    const struct addrinfo *address = upstream->next;
+    upstream->next = address->ai_next;
+    open_stream(upstream, false);
+    int status =
+        uv_tcp_connect(&upstream->connect, &upstream->stream.tcp, address->ai_addr, on_connected);
+    if (status < 0)
+        connect_failed(upstream, uv_strerror(status));
+}
+
 static void on_resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *found)
 {
     struct upstream *upstream = resolve->data;
+    upstream->found = found;
     if (status < 0 || upstream->finishing) {
         lose(upstream, status < 0 ? uv_strerror(status) : "closing");
-    } else {
-        open_stream(upstream, false);
-        status =
-            uv_tcp_connect(&upstream->connect, &upstream->stream.tcp, found->ai_addr, on_connected);
-        if (status < 0)
-            lose(upstream, uv_strerror(status));
+        return;
     }
-    uv_freeaddrinfo(found);
+    upstream->next = found;
+    connect_next(upstream);
 }
 
 static void start(struct upstream *upstream)
@@ -434,11 +456,19 @@ bool upstream_is_up(const struct upstream *upstream)
 void upstream_check_progress(struct upstream *upstream, uint64_t now)
 {
     uint64_t patience = serving_config(upstream->serving)->cache_timeout_ms;
-    bool opening = upstream->state == CONNECTING || upstream->state == GREETING;
-    if (opening && now - upstream->since > patience)
+    bool late = now - upstream->since > patience;
+    if (upstream->state == RESOLVING && late) {
+        upstream->tried = true; /* the look-up goes on; nobody waits for it any longer */
+        fail_pending(upstream);
+        buffer_clear(&upstream->out);
+    } else if (upstream->state == CONNECTING && late)
+        connect_failed(upstream, "no connection within cache_timeout");
+    else if (upstream->state == GREETING && late)
         lose(upstream, "no connection within cache_timeout");
-    else if (upstream->state == UP && upstream->count &&
-             uv_now(&upstream->serving->loop) - upstream->ring[upstream->first].since > patience)
+    else if (upstream->state == UP && upstream->pending.count &&
+             uv_now(&upstream->serving->loop) -
+                     upstream->pending.ring[upstream->pending.first].since >
+                 patience)
         lose(upstream, "no reply within cache_timeout");
 }
 

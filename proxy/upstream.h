@@ -25,6 +25,10 @@ void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index,
  */
 void upstream_check_progress(struct upstream *upstream, uint64_t now);
 
+/* So much is on its way to the cache that nobody should add to it; serving->on_relief() is called
+ * when that has passed. */
+bool upstream_is_congested(const struct upstream *upstream);
+
 bool upstream_is_up(const struct upstream *upstream);
 
 /* Fails what is pending and closes for good; the memory goes with the last close callback. Nobody

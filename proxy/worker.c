@@ -205,10 +205,18 @@ static int listen_on(struct worker *worker, const struct worker_options *options
     return 0;
 }
 
+static void on_relief(struct serving *serving)
+{
+    struct worker *worker = keymap_entry(serving, struct worker, serving);
+    for (struct client *client = worker->clients.first; client; client = client->following)
+        client_resume(client);
+}
+
 static void init_serving(struct worker *worker, const struct worker_options *options)
 {
     struct serving *serving = &worker->serving;
     serving->index = options->index;
+    serving->on_relief = on_relief;
     serving->keeper = options->keeper;
     serving->view = options->view;
     serving->keyspaces =

@@ -1,0 +1,27 @@
+/* The requests of an upstream whose replies are still to come, in order: a queue in a ring that
+ * grows. */
+#ifndef NESTGUARD_PENDING_H
+#define NESTGUARD_PENDING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct slot;
+
+struct pending {
+    struct slot *slot; /* NULL for the connection's own greeting */
+    unsigned index;    /* which of the slot's requests */
+    uint64_t since;    /* the loop's time when it was sent */
+};
+
+/* Zeroed memory is an empty queue. */
+struct pending_queue {
+    struct pending *ring; /* first, first + 1, ... (mod size, a power of two) */
+    size_t size, first, count;
+};
+
+void pending_push(struct pending_queue *queue, struct pending request);
+struct pending pending_pop(struct pending_queue *queue); /* the queue is not empty */
+void pending_finish(struct pending_queue *queue);
+
+#endif
