@@ -1,3 +1,13 @@
+/* What an event means follows from the state; one timer serves every kind of waiting:
+ *
+ *   state        the socket is ready     the timer has run out
+ *   WAITING      (there is none)         the backoff is over: connects
+ *   CONNECTING   PQconnectPoll()         too slow: lost
+ *   SETTING      reads the answer        too slow: lost
+ *   UP           reads answers           the oldest query is overdue, or sending failed: lost
+ *
+ * A connection that is lost ends its queries at once and goes back to WAITING by itself.
+ */
 #include "pg_conn.h"
 #include "allocate.h"
 #include "pg_connect.h"
@@ -39,6 +49,7 @@ struct pg_conn {
     struct pg_error error; /* why it is, or was last, down */
 };
 
+/* For each state, the states that it may follow, a bit each. */
 static void set_state(struct pg_conn *conn, enum conn_state state)
 {
     static const unsigned from[] = {
@@ -54,6 +65,7 @@ static void set_state(struct pg_conn *conn, enum conn_state state)
     conn->state = state;
 }
 
+/* Watchers that were dropped may outlive the timer: the memory goes with the last of them. */
 static void release(struct pg_conn *conn)
 {
     if (--conn->handles > 0 || conn->state != CONN_CLOSED)
@@ -75,6 +87,8 @@ static void watcher_closed(uv_handle_t *handle)
     release(conn);
 }
 
+/* It is libuv's until its close callback; an event that is already on its way finds it no longer
+ * current. */
 static void drop_watcher(struct pg_conn *conn)
 {
     if (!conn->watcher)
@@ -154,6 +168,8 @@ static void lose(struct pg_conn *conn, enum pg_outcome outcome)
     disconnect(conn, outcome);
     set_state(conn, CONN_WAITING);
     start_timer(conn, conn->backoff_ms);
+    /* It begins anew only when a connection has come up: a server that accepts and then fails is
+     * not tried faster than one that is not there. */
     conn->backoff_ms *= 2;
     if (conn->backoff_ms > BACKOFF_MAX_MS)
         conn->backoff_ms = BACKOFF_MAX_MS;
@@ -170,6 +186,7 @@ static void keep_reason(struct pg_conn *conn)
         pg_error_from_connection(&conn->error, conn->pq);
 }
 
+/* Connecting failed. */
 static void give_up(struct pg_conn *conn)
 {
     keep_reason(conn);
@@ -201,12 +218,14 @@ static void arm_deadline(struct pg_conn *conn)
     start_timer(conn, left < most ? left : most);
 }
 
+/* Sending failed: the reason is kept now, while libpq has it, and the loss is dealt with later. */
 static void mark_broken(struct pg_conn *conn)
 {
     keep_reason(conn);
     conn->broken = true;
 }
 
+/* Interest in writing follows from what libpq could not hand to the kernel. */
 static void rewatch(struct pg_conn *conn)
 {
     int left = PQflush(conn->pq);
@@ -241,6 +260,8 @@ void pg_conn_send(struct pg_conn *conn, struct pg_query *query)
     after_send(conn, pg_pipeline_query(conn->pipeline, query));
 }
 
+/* The server's own limit comes first, GRACE_MS before ours: then it says which query it ended, and
+ * the connection lives on. */
 static int send_timeout(struct pg_conn *conn)
 {
     return pg_pipeline_set_timeout(conn->pipeline, conn->options.timeout_ms, deadline(conn));
@@ -256,6 +277,7 @@ void pg_conn_set_timeout(struct pg_conn *conn, uint64_t timeout_ms)
         arm_deadline(conn);
 }
 
+/* The server has accepted statement_timeout: queries may follow. */
 static void come_up(struct pg_conn *conn)
 {
     set_state(conn, CONN_UP);
@@ -283,6 +305,7 @@ static void receive(struct pg_conn *conn)
 
 /* Connecting. */
 
+/* Connected. No query is sent before the server has accepted the first setting. */
 static void begin_use(struct pg_conn *conn)
 {
     set_state(conn, CONN_SETTING);
@@ -296,6 +319,7 @@ static void begin_use(struct pg_conn *conn)
         lose(conn, PG_DOWN);
 }
 
+/* Does what PQconnectPoll() asks for. */
 static void act_on(struct pg_conn *conn, PostgresPollingStatusType next)
 {
     if (next == PGRES_POLLING_OK)

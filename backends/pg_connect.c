@@ -1,3 +1,6 @@
+/* Pool connections are driven by an event loop, sessions by a thread that may wait, but both begin
+ * alike: without blocking, with the same settings, and in silence.
+ */
 #include "pg_connect.h"
 #include "allocate.h"
 

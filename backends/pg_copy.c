@@ -1,3 +1,7 @@
+/* COPY's text format (PostgreSQL documentation, "COPY", File Formats): tabs between columns, \N
+ * for NULL, and backslash escapes, which never grow when they are undone, so that it can be done
+ * in place.
+ */
 #include "pg_copy.h"
 
 #include <errno.h>
@@ -50,6 +54,7 @@ static char read_escape(const char **at, const char *end)
     }
 }
 
+/* A tab or a newline within a value is always escaped, so the row was cut at its tabs before. */
 static struct pg_column unescape(char *start, const char *end)
 {
     if (end - start == 2 && start[0] == '\\' && start[1] == 'N')

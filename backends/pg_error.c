@@ -1,3 +1,7 @@
+/* libpq complains as for a terminal: in several lines, one for each address that it tried, and
+ * with the SQLSTATE of a refused connection only in its verbose form. Here that becomes one line
+ * for the log and a state that code can compare.
+ */
 #include "pg_error.h"
 #include "allocate.h"
 
@@ -46,6 +50,7 @@ void pg_error_say(struct pg_error *error, const char *format, ...)
     set_line(error, text);
 }
 
+/* `state` has five characters. */
 static void set_sqlstate(struct pg_error *error, const char *state)
 {
     memcpy(error->sqlstate, state, 5);
@@ -98,6 +103,8 @@ void pg_error_from_result(struct pg_error *error, const PGresult *result)
         set_sqlstate(error, state);
 }
 
+/* Class 57P: the administrator or a crash ended the session (PostgreSQL documentation, appendix
+ * A). */
 bool pg_result_is_fatal(const PGresult *result)
 {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);

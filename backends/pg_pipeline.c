@@ -1,3 +1,12 @@
+/* A statement is prepared when a query first needs it, in a trip right before the query's own;
+ * nobody waits for its answer:
+ *
+ *   Parse s0_1   Bind s0_1   Bind s0_1        s0: statement number 0; 1: its first version
+ *
+ * If the server refuses the Parse, the queries behind it fail with 26000 and get the Parse's
+ * reason. If a statement has gone stale, its version is abandoned and the query is sent once more,
+ * behind a Parse of the next version.
+ */
 #include "pg_pipeline.h"
 #include "allocate.h"
 
@@ -46,6 +55,7 @@ struct pg_pipeline *pg_pipeline_create(const struct pg_statement *statements, si
     return pipeline;
 }
 
+/* Another connection knows none of them. */
 static void forget_statements(struct pg_pipeline *pipeline)
 {
     for (size_t i = 0; i < pipeline->statement_count; i++) {
@@ -68,6 +78,7 @@ int pg_pipeline_attach(struct pg_pipeline *pipeline, PGconn *pq)
     return PQsetnonblocking(pq, 1) == 0 && PQenterPipelineMode(pq) ? 0 : -ECONNRESET;
 }
 
+/* Results come in the order of sending, so the first trip is the one that libpq now reads. */
 static struct trip *append_trip(struct pg_pipeline *pipeline, enum trip_kind kind,
                                 uint64_t deadline)
 {
@@ -122,6 +133,7 @@ static struct statement_name name_of(size_t statement, unsigned version)
     return name;
 }
 
+/* Optimistic: taken for prepared from here on, until the server says otherwise. */
 static int send_prepare(struct pg_pipeline *pipeline, size_t statement, uint64_t deadline)
 {
     struct prepared *prepared = &pipeline->prepared[statement];
@@ -159,6 +171,7 @@ static bool has_state(const struct pg_error *error, const char *sqlstate)
     return strcmp(error->sqlstate, sqlstate) == 0;
 }
 
+/* The result goes with the query, for the callback to read. */
 static void end_query(struct pg_pipeline *pipeline, struct trip *trip, enum pg_outcome outcome,
                       const struct pg_error *error)
 {
@@ -167,6 +180,7 @@ static void end_query(struct pg_pipeline *pipeline, struct trip *trip, enum pg_o
     pg_queries_append(pipeline->ended, trip->query);
 }
 
+/* Only if it is still the newest: of many queries that fail alike, the first one does it. */
 static void abandon_version(struct pg_pipeline *pipeline, const struct trip *trip)
 {
     struct prepared *prepared = &pipeline->prepared[trip->statement];
@@ -181,6 +195,7 @@ static bool is_stale(const struct pg_error *error)
     return has_state(error, "0A000") || has_state(error, "26000");
 }
 
+/* 57014: canceled, which is what statement_timeout does. */
 static int finish_failed_query(struct pg_pipeline *pipeline, struct trip *trip)
 {
     const struct prepared *prepared = &pipeline->prepared[trip->statement];
@@ -197,6 +212,7 @@ static int finish_failed_query(struct pg_pipeline *pipeline, struct trip *trip)
     return 0;
 }
 
+/* A refusal is kept for the queries that were sent behind it. */
 static void finish_prepare(struct pg_pipeline *pipeline, const struct trip *trip)
 {
     struct prepared *prepared = &pipeline->prepared[trip->statement];

@@ -1,3 +1,12 @@
+/* Who holds a query, from its submission to its callback:
+ *
+ *   submitted ─┬─ a connection is up ───────────────▶ its pipeline ─┐
+ *              ├─ first attempts are under way ─▶ `waiting` ────────┤
+ *              └─ none is to be expected ───────────────────────────┴─▶ `ended` ─▶ callback
+ *
+ * `ended` is emptied at the end of a connection's event or, when a query ended elsewhere, by the
+ * idle handle: never within pg_pool_submit().
+ */
 #include "pg_pool.h"
 #include "allocate.h"
 #include "pg_conn.h"
@@ -50,6 +59,7 @@ static void deliver_later(struct pg_pool *pool)
         uv_idle_start(&pool->idle, on_idle);
 }
 
+/* Ends a query that was not sent. */
 static void end_waiting(struct pg_pool *pool, struct pg_query *query, enum pg_outcome outcome,
                         const struct pg_error *error)
 {
@@ -70,6 +80,8 @@ static struct pg_conn *least_busy(const struct pg_pool *pool)
     return best;
 }
 
+/* Only first attempts are waited for; later an outage is answered at
+ * once, so that clients do not pile up behind it. */
 static bool may_come_up(const struct pg_pool *pool)
 {
     for (unsigned i = 0; i < pool->options.connections; i++)
@@ -91,6 +103,7 @@ static void settle_waiting(struct pg_pool *pool)
         uv_timer_stop(&pool->patience);
 }
 
+/* At the end of everything that may have changed a connection or ended a query. */
 static void settle(struct pg_pool *pool)
 {
     if (!pool->closing) {
@@ -117,6 +130,7 @@ static void on_change(void *arg, const struct pg_error *error)
 
 /* Submitting. */
 
+/* In order of deadlines, for all wait equally long, but for a change of the timeout. */
 static void on_patience(uv_timer_t *timer)
 {
     struct pg_pool *pool = timer->data;
@@ -180,6 +194,7 @@ size_t pg_pool_in_flight(const struct pg_pool *pool)
 
 /* Life. */
 
+/* Closing ended every query; their callbacks run now, and may submit more, which end at once. */
 static void release(struct pg_pool *pool)
 {
     if (--pool->handles > 0)

@@ -1,3 +1,7 @@
+/* A query is one allocation, texts included:
+ *
+ *   struct pg_query | values[0] values[1] ... | text NUL text NUL ...
+ */
 #include "pg_query.h"
 #include "allocate.h"
 

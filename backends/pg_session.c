@@ -45,6 +45,8 @@ static int wait_ready(const struct pg_session *session, short events, uint64_t d
     }
 }
 
+/* An answer is under way that nobody will read: nothing more can be asked of this session. So in
+ * the two below. */
 static int canceled(struct pg_session *session, struct pg_error *error)
 {
     session->spent = true;
@@ -66,6 +68,7 @@ static int unexpected(struct pg_session *session, struct pg_error *error, const 
     return -EPROTO;
 }
 
+/* The deadline holds for all addresses that libpq tries, together. */
 static int connect_within(struct pg_session *session, unsigned seconds, struct pg_error *error)
 {
     uint64_t deadline = seconds ? now_ms() + (uint64_t)seconds * 1000 : 0;
@@ -125,6 +128,7 @@ static int flush(struct pg_session *session, struct pg_error *error)
     return left < 0 ? lost(session, error) : 0;
 }
 
+/* After a session was broken off, its next answers would be those of earlier statements. */
 static int send_statement(struct pg_session *session, const char *sql, int count,
                           const char *const *values, struct pg_error *error)
 {

@@ -39,6 +39,7 @@ struct redis {
     void *closed_arg;
 };
 
+/* For each state, the states that it may follow, a bit each. */
 static void set_state(struct redis *redis, enum link_state state)
 {
     static const unsigned from[] = {
@@ -54,6 +55,7 @@ static void set_state(struct redis *redis, enum link_state state)
     redis->state = state;
 }
 
+/* Kept here because hiredis frees its own text with the context. */
 static void set_reason(struct redis *redis, const char *what, const char *why)
 {
     snprintf(redis->reason, sizeof redis->reason, "%s%s", what, why);
@@ -80,6 +82,7 @@ static void on_idle(uv_idle_t *idle)
         uv_idle_start(idle, on_idle);
 }
 
+/* Ended without a reply. hiredis may be on the stack, so the callback has to wait. */
 static void end(struct redis *redis, struct redis_command *command)
 {
     redis_commands_append(&redis->ended, command);
@@ -164,6 +167,7 @@ static void on_disconnect(const redisAsyncContext *context, int status)
 
 static void send_waiting(struct redis *redis);
 
+/* AUTH, SELECT and PING were accepted. What waited goes first, so that order is kept. */
 static void come_up(struct redis *redis)
 {
     set_state(redis, LINK_UP);
@@ -235,6 +239,8 @@ static void on_connect(const redisAsyncContext *context, int status)
 
 static void release(void *arg);
 
+/* `release` is counted for each context: its socket's handle closes later than the context is
+ * forgotten. */
 static void open_connection(struct redis *redis)
 {
     const struct redis_options *options = &redis->options;

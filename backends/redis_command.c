@@ -1,3 +1,6 @@
+/* Commands are encoded when they are made: key and value need not outlive the call, and one that
+ * waits for the connection is no more than bytes.
+ */
 #include "redis_command.h"
 #include "allocate.h"
 
@@ -43,7 +46,7 @@ static struct redis_command *create_for_key(const char *name, struct redis_bytes
 struct redis_command *redis_command_fill(struct redis_bytes key, struct redis_bytes value,
                                          uint64_t ttl_ms)
 {
-    char ttl[24];
+    char ttl[24]; /* 2^64 has 20 digits */
     struct arguments arguments = {0};
     snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)ttl_ms);
     add_text(&arguments, "SET");
@@ -73,6 +76,8 @@ void redis_command_sent(struct redis_command *command)
     command->wire = NULL;
 }
 
+/* The few kinds of replies that SET NX, DEL and EXISTS have: a status or nil, an integer, an
+ * error. */
 static struct redis_answer answer_of(const redisReply *reply)
 {
     struct redis_answer answer = {.outcome = REDIS_DONE, .found = true, .error = ""};

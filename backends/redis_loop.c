@@ -68,6 +68,7 @@ static void on_closed(uv_handle_t *handle)
     released(arg);
 }
 
+/* hiredis frees the context after this; libuv still has the handle. */
 static void cleanup(void *arg)
 {
     struct watch *watch = arg;

@@ -98,6 +98,7 @@ static int ask(const struct talk *talk, redisReply **reply, const char *step, co
     return -EACCES;
 }
 
+/* Without a password nothing is sent: AUTH would be an error where none is set. */
 static int authenticate(const struct talk *talk, const struct redis_options *options)
 {
     redisReply *reply = NULL;
@@ -118,6 +119,7 @@ static int select_db(const struct talk *talk, int db)
     return rc;
 }
 
+/* What answers INFO with another text, or none, is taken for no Redis. */
 static int read_fields(const struct talk *talk, struct redis_survey *out)
 {
     redisReply *reply = NULL;

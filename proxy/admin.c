@@ -1,3 +1,14 @@
+/* A call about a key waits for everybody who is asked, and is answered by the last of them:
+ *
+ *   GET                    cache: EXISTS ─▶ explain
+ *   PUT                    every worker has the hint ─▶ 201, 204
+ *   DELETE                 database: is there a row? ─yes─▶ 409
+ *                                                    └─no─▶ tombstone
+ *   DELETE ?row=delete     the same; if there is one: DELETE ─▶ tombstone
+ *   DELETE ?block          block, without asking
+ *
+ * Tombstones and blocks are answered when every worker has them and the cache has deleted the key.
+ */
 #include "admin.h"
 
 #include "clock.h"
@@ -67,6 +78,7 @@ static int64_t query_duration(struct http_call *call, const char *name)
     return -1;
 }
 
+/* The exact entry could not be made; frees the call. */
 static void answer_busy_table(struct key_call *key, int status)
 {
     if (status == -ENOSPC)
@@ -81,6 +93,7 @@ static void answer_busy_table(struct key_call *key, int status)
 
 /* ---- GET /v1/keys/{key} ---- */
 
+/* Asks the filter itself, whatever entries and permission say. */
 static bool filter_says_possible(const struct view *view, const struct key_call *key)
 {
     if (!view->generation)
@@ -89,6 +102,7 @@ static bool filter_says_possible(const struct view *view, const struct key_call 
     return filter_contains(view->generation->filters[key->keyspace], hash);
 }
 
+/* Where the keyspace may not reject, the ruling says nothing of the filter. */
 static bool is_possible(const struct view *view, const struct key_call *key, struct ruling ruling)
 {
     if (ruling.reason == REASON_NO_PERMISSION)
@@ -96,6 +110,8 @@ static bool is_possible(const struct view *view, const struct key_call *key, str
     return ruling.decision == DECISION_PASS;
 }
 
+/* With the functions by which workers decide, on the view and the entries that they have copies
+ * of. */
 static void explain(void *arg, const struct redis_answer *cache)
 {
     static const char *const decisions[] = {
@@ -200,10 +216,12 @@ static void reject_and_purge(struct key_call *key, struct override entry)
         answer_busy_table(key, status);
         return;
     }
-    key->outstanding = 2;
+    key->outstanding = 2; /* workers_know() and purged(), neither of which has been called yet */
     redis_purge(keeper->redis, (struct redis_bytes){key->key, key->length}, purged, key);
 }
 
+/* Only the database's word that a row is gone lets a key be rejected: without it, nothing changes.
+ */
 static void answer_database(struct key_call *key, const struct row_result *result)
 {
     static const char *const texts[] = {[LOAD_TIMEOUT] = "it did not answer within load_timeout",
@@ -252,6 +270,7 @@ static void row_asked(void *arg, const struct row_result *result)
     }
 }
 
+/* The database need not be asked about a key that no column's text can be in. */
 static void ask_row(struct key_call *key)
 {
     const struct rows *rows = &key->keeper->rows;
@@ -302,6 +321,7 @@ static void healthz(struct http_call *call, void *arg)
     http_answer_json(call, 200, json_pack("{s:s}", "status", "alive"));
 }
 
+/* While it drains it is not ready, so that a load balancer looks elsewhere. */
 static void readyz(struct http_call *call, void *arg)
 {
     const struct keeper *keeper = arg;

@@ -1,3 +1,6 @@
+/* The bytes are written once, by whoever creates the blob, before anybody else has it: only the
+ * count of references is ever changed by several threads.
+ */
 #include "blob.h"
 
 #include "memory.h"

@@ -1,3 +1,12 @@
+/* On a thread of libuv's pool, so that the keeper's loop goes on meanwhile:
+ *
+ *   connect ─▶ BEGIN, repeatable read: one snapshot for all that follows
+ *           ─▶ for each keyspace: count(*) ─▶ an empty filter of that size
+ *           ─▶ for each keyspace: COPY ─▶ row ─▶ key ─▶ hash ─▶ filter
+ *           ─▶ on_done(), on the loop: the generation is handed over
+ *
+ * Until then the loop reads only what is atomic here.
+ */
 #include "builder.h"
 
 #include "clock.h"
@@ -53,6 +62,7 @@ static int make_filter(struct builder *builder, const struct keyspace *keyspace)
     return status;
 }
 
+/* The key is put together as an application writes it: lookups hash the same bytes. */
 static int on_row(void *arg, const struct pg_column *columns, size_t count)
 {
     struct builder *builder = arg;
@@ -75,6 +85,7 @@ static int on_row(void *arg, const struct pg_column *columns, size_t count)
     return status;
 }
 
+/* All are counted before the first is copied: so the total is known while the rows come. */
 static int build(struct builder *builder)
 {
     struct pg_session_options options = {.conninfo = builder->config->database,
@@ -107,6 +118,7 @@ static void on_thread(uv_work_t *work)
     pg_session_close(builder->session);
 }
 
+/* `status` is an error when the work was cancelled before it began. */
 static void on_done(uv_work_t *work, int status)
 {
     struct builder *builder = work->data;

@@ -1,3 +1,6 @@
+/* Two askers want the same findings, but not the same severity of one: a server that is down is an
+ * error to `nestguard check`, and to `nestguard serve`, which waits for it, a warning.
+ */
 #include "check.h"
 
 #include "check_cache.h"

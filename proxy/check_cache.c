@@ -1,3 +1,6 @@
+/* One conversation with the cache (redis_survey.h), and what its answers mean for who fills it and
+ * purges from it.
+ */
 #include "check_cache.h"
 
 #include "memory.h"

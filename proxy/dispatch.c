@@ -1,3 +1,8 @@
+/* A batch is gone through three times, so that the memory of the filters, which is far larger than
+ * the processor's caches, is asked for early and for many keys at once:
+ *
+ *   parse all ─▶ prepare all: match, hash, prefetch ─▶ dispatch each: by then its lines are there
+ */
 #include "dispatch.h"
 
 #include "guard.h"
@@ -6,7 +11,7 @@
 #include "lookup.h"
 
 enum {
-    BATCH_COMMANDS = 64,
+    BATCH_COMMANDS = 64,  /* on the stack, and prefetched before the first is decided */
     GUEST_ARGUMENTS = 10, /* what may be sent before AUTH, as in Redis */
     GUEST_BULK = 16 * 1024,
     INLINE_BYTES = 64 * 1024
@@ -40,6 +45,7 @@ static bool has_one_key(const struct command *command, size_t count)
            (command->kind == COMMAND_GET || command->kind == COMMAND_READ);
 }
 
+/* MGET and EXISTS have many keys, which they prepare by themselves. */
 static void prepare(const struct view *view, struct request *request)
 {
     request->command = command_find(request->arguments[0]);
@@ -83,6 +89,8 @@ static void parse_batch(struct client *client, char *input, size_t length, struc
 
 /* ---- one command ---- */
 
+/* Other clients share the connection: a transaction or a subscription on it would be theirs, too.
+ */
 static void refuse(struct client *client, const struct request *request)
 {
     resp_write_error(
@@ -101,6 +109,8 @@ static bool is_http(const struct request *request)
                                   (name.length == 5 && !strncasecmp(name.at, "host:", 5)));
 }
 
+/* The order counts: before AUTH only what is answered here is answered, and nothing that would
+ * change a shared connection gets as far as being forwarded. */
 static void dispatch_one(struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
@@ -121,6 +131,7 @@ static void dispatch_one(struct client *client, const struct request *request)
     }
 }
 
+/* As Redis: the error is the last reply, and the connection ends. */
 static void reject_protocol(struct client *client, const char *error)
 {
     counter_add(&client->serving->counters.protocol_errors, 1);
@@ -134,6 +145,7 @@ size_t dispatch_batch(struct client *client, char *input, size_t length)
     parse_batch(client, input, length, &batch);
     for (size_t i = 0; i < batch.count; i++)
         prepare(client->serving->view, &batch.requests[i]);
+    /* What stands behind a QUIT is not served. */
     for (size_t i = 0; i < batch.count && !client->closing && !client->leaving; i++)
         dispatch_one(client, &batch.requests[i]);
     counter_add(&client->serving->counters.commands, batch.count);

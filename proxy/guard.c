@@ -1,7 +1,11 @@
+/* Decisions depend on their arguments and the clock alone: whoever asks, worker or keeper, gets
+ * the same answer from the same view and entries.
+ */
 #include "guard.h"
 
 #include "clock.h"
 
+/* The first that matches is the only one: config_check.c refuses templates that overlap. */
 int guard_match(const struct config *config, struct span key)
 {
     for (size_t i = 0; i < config->keyspace_count; i++)
@@ -19,6 +23,7 @@ uint64_t guard_prepare(const struct view *view, int keyspace, struct span key)
     return hash;
 }
 
+/* Mostly there are no entries at all: then neither the key is hashed nor the clock read. */
 static struct override find(const struct overrides *overrides, struct span key)
 {
     if (!overrides_count(overrides))

@@ -1,3 +1,10 @@
+/* A write goes two ways, and its reply waits for both:
+ *
+ *   SET ─▶ slot ─┬─▶ cache ─────────────────────────────────────▶ reply
+ *                └─▶ keeper ─▶ an entry in every worker ─▶ back
+ *
+ * Whoever has seen the reply may read the key through any worker.
+ */
 #include "hint.h"
 
 #include "clock.h"
@@ -40,6 +47,8 @@ static void give_hint(struct slot *slot, int keyspace, struct span key)
     counter_add(&serving->keyspaces[keyspace].hints, 1);
 }
 
+/* A hint for each key that the command makes and no filter or entry knows; mostly there is none,
+ * and the write is forwarded like any other command. */
 void hint_dispatch(struct client *client, const struct request *request)
 {
     const struct command *command = request->command;

@@ -1,3 +1,13 @@
+/* Where the parts meet. What workers and loads decide by is never changed but replaced:
+ *
+ *   configuration, generation, states ─▶ a new view ─▶ every worker ─▶ the replaced one comes back
+ *
+ * The message brings a worker's reference back, so that all counting happens on this thread.
+ *
+ * The end goes from the outside in, each step begun by the one before it:
+ *
+ *   signal ─▶ workers drain ─▶ control port ─▶ database ─▶ cache ─▶ the loop has nothing left
+ */
 #include "keeper.h"
 
 #include "clock.h"
@@ -14,6 +24,7 @@ enum { TICK_MS = 100, EXPIRE_PER_TICK = 1000, MAX_BODY = 64 * 1024 };
 
 /* ---- views ---- */
 
+/* One state for all keyspaces: they share a generation. */
 static struct keyspace_status status_now(const struct keeper *keeper)
 {
     if (!keeper->generation)
@@ -24,6 +35,7 @@ static struct keyspace_status status_now(const struct keeper *keeper)
     return (struct keyspace_status){KEYSPACE_GUARDING, "the generation is complete", 0};
 }
 
+/* Only a change is logged, and sets the time. */
 static void update_states(struct keeper *keeper, enum keyspace_state *states)
 {
     struct keyspace_status now = status_now(keeper);
@@ -40,6 +52,7 @@ static void update_states(struct keeper *keeper, enum keyspace_state *states)
     }
 }
 
+/* Mailboxes keep the order: whatever is posted after this is decided by the new view. */
 static void send_view(struct keeper *keeper, struct view *view)
 {
     for (unsigned i = 0; i < keeper->worker_count; i++) {
@@ -85,6 +98,8 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
 
 /* ---- exact entries ---- */
 
+/* One entry on its way to all workers: how many have not confirmed it yet, and who waits for that.
+ */
 struct broadcast {
     unsigned outstanding;
     void (*done)(void *arg);
@@ -144,6 +159,8 @@ struct override keeper_hint(const struct keeper *keeper, uint64_t for_ms)
                              .epoch = keeper->renewal.newest};
 }
 
+/* Holds until a generation is in force whose building began after this: that one was built without
+ * the row. */
 struct override keeper_tombstone(const struct keeper *keeper)
 {
     return (struct override){.kind = OVERRIDE_TOMBSTONE,
@@ -186,6 +203,7 @@ static void take_hint(struct keeper *keeper, struct hint_request *hint)
 
 static void end(struct keeper *keeper);
 
+/* Loads and hints are the workers' requests; the other kinds are our own messages, coming back. */
 static void on_message(void *arg, struct message *message)
 {
     struct keeper *keeper = arg;
@@ -297,6 +315,7 @@ static void end(struct keeper *keeper)
         http_ended(keeper);
 }
 
+/* A worker that has ended leaves behind the view that it held. */
 static void free_all(struct keeper *keeper)
 {
     for (unsigned i = 0; i < keeper->worker_count; i++) {
@@ -387,6 +406,7 @@ static int open_control(struct keeper *keeper, const struct keeper_options *opti
     return status;
 }
 
+/* `fds` has a row for each address: a worker takes its column. */
 static int start_worker(struct keeper *keeper, unsigned index, int **fds)
 {
     const struct config *config = keeper_config(keeper);
@@ -413,11 +433,13 @@ static int start_worker(struct keeper *keeper, unsigned index, int **fds)
     return status;
 }
 
+/* Asked when a build begins: one that begins after a reload is built for what holds then. */
 static struct shared_config *config_to_build_for(void *arg)
 {
     return ((struct keeper *)arg)->shared;
 }
 
+/* Nobody is left to use it once the workers have been told to end. */
 static void on_generation(void *arg, struct generation *generation)
 {
     struct keeper *keeper = arg;

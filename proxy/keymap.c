@@ -1,3 +1,6 @@
+/* Chained hashing. A second list through all nodes keeps the order of insertion, for those who
+ * drop the oldest or go through a few at a time.
+ */
 #include "keymap.h"
 
 #include "memory.h"
@@ -37,6 +40,7 @@ struct keymap_node *keymap_find(const struct keymap *map, struct span key)
     return node;
 }
 
+/* The hash is kept in the node, so that resizing never touches the keys. */
 static void put_in_bucket(struct keymap *map, struct keymap_node *node)
 {
     struct keymap_node **bucket = bucket_of(map, node->hash);

@@ -1,3 +1,12 @@
+/* One struct load for each key that is being read or filled, found by its key:
+ *
+ *   start ─▶ ask ─▶ on_row ─▶ answers ─┬─ a row, not stale ─▶ fill ─▶ on_filled ─┐
+ *             ▲                        └─ anything else ─────────────────────────┴─▶ finish ─▶ free
+ *             └──────────── those who came too late for that answer ◀────────────────┘
+ *
+ * While its value is on the way to the cache a load answers from it whoever asks: the cache may
+ * not have it yet.
+ */
 #include "loads.h"
 
 #include "clock.h"
@@ -9,9 +18,9 @@
 #include <stdlib.h>
 
 enum {
-    COMPLAINT_MS = 1000,
-    GRACE_MS = 250,
-    FILLS_MAX = 1000 /* a cache that hangs must not make values pile up here */
+    COMPLAINT_MS = 1000, /* from one line of the log about refusals to the next, at least */
+    GRACE_MS = 250,      /* for the server's own timeout to come first */
+    FILLS_MAX = 1000     /* a cache that hangs must not make values pile up here */
 };
 
 struct load {
@@ -92,6 +101,7 @@ static void count(struct loads *loads, int keyspace, enum load_outcome outcome)
     counter_add(rows[outcome], 1);
 }
 
+/* From here on the request is the worker's, and must not be touched. */
 static void answer(struct load_request *request, enum load_outcome outcome, struct blob *value)
 {
     request->outcome = outcome;
@@ -99,6 +109,7 @@ static void answer(struct load_request *request, enum load_outcome outcome, stru
     mailbox_return(&request->message);
 }
 
+/* At the end: those who wait are answered in the order in which they asked. */
 static void join(struct load *load, struct load_request *request)
 {
     request->next = NULL;
@@ -106,6 +117,7 @@ static void join(struct load *load, struct load_request *request)
     load->last = &request->next;
 }
 
+/* Takes all off the load, so that who is put back while they are gone through is not met again. */
 static struct load_request *take_waiting(struct load *load)
 {
     struct load_request *first = load->waiting;
@@ -139,6 +151,8 @@ static void answer_all(struct load *load, enum load_outcome outcome, struct blob
 
 static void on_row(void *arg, const struct row_result *result);
 
+/* Whoever waits now has asked before the query begins: its answer is good enough for all of them.
+ */
 static void ask(struct load *load)
 {
     struct loads *loads = load->loads;
@@ -160,7 +174,7 @@ static void finish(struct load *load)
     if (!load->overtaken)
         keymap_remove(map, &load->node);
     if (load->waiting) {
-        keymap_insert(map, &load->node);
+        keymap_insert(map, &load->node); /* as the youngest: in the order of the queries' starts */
         ask(load);
     } else {
         free(load);
@@ -193,6 +207,7 @@ static struct redis_bytes bytes_of(struct span span)
     return (struct redis_bytes){span.at, span.length};
 }
 
+/* Whoever asks while the fill is under way is answered by join_flight(). */
 static void fill(struct load *load, struct blob *value)
 {
     if (load->loads->filling >= FILLS_MAX) {
@@ -218,6 +233,7 @@ static void remember_absent(struct load *load)
     known_absent_add(&loads->absent, load->node.key);
 }
 
+/* A broken table would fail every load, thousands a second. */
 static void complain(struct loads *loads, int keyspace, const char *error)
 {
     uint64_t now = clock_ms();
@@ -232,7 +248,7 @@ static void on_row(void *arg, const struct row_result *result)
 {
     struct load *load = arg;
     load->loads->querying--;
-    if (!load->timed_out || result->outcome != LOAD_TIMEOUT)
+    if (!load->timed_out || result->outcome != LOAD_TIMEOUT) /* that has been counted */
         count(load->loads, load->keyspace, result->outcome);
     if (result->outcome == LOAD_REFUSED)
         complain(load->loads, load->keyspace, result->error);
@@ -263,6 +279,7 @@ static void start(struct loads *loads, struct load_request *request)
     ask(load);
 }
 
+/* What the load is doing decides: filling, given up, or asking the database. */
 static void join_flight(struct load *load, struct load_request *request)
 {
     counter_add(&load->loads->options.counters[load->keyspace].coalesced, 1);
@@ -277,6 +294,7 @@ static void join_flight(struct load *load, struct load_request *request)
     }
 }
 
+/* Answered without a query. */
 static void refuse(struct loads *loads, struct load_request *request, enum load_outcome outcome)
 {
     count(loads, request->keyspace, outcome);
@@ -315,6 +333,8 @@ void loads_changed(struct loads *loads, struct span key)
     }
 }
 
+/* The query may still be on its way: the load stays, so that the key is not asked for a second
+ * time. */
 static void time_out(struct load *load)
 {
     if (load->timed_out || load->value)

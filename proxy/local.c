@@ -1,3 +1,6 @@
+/* Words and errors are Redis' own wherever it has some, so that client libraries take the guard
+ * for a Redis.
+ */
 #include "local.h"
 
 #include "memory.h"
@@ -63,6 +66,7 @@ static const char *set_name(struct client *client, struct span name)
     return NULL;
 }
 
+/* RESP2 alone: a client that wants RESP3 falls back on this error. */
 static const char *hello_version(struct client *client, struct span version)
 {
     (void)client;
@@ -117,6 +121,7 @@ static void hello(struct client *client, const struct request *request)
     request_forward(&ask, client);
 }
 
+/* The one database of the shared connections may be selected, as libraries do when they connect. */
 static void select_db(struct client *client, const struct request *request)
 {
     char db[16];
@@ -130,6 +135,7 @@ static void select_db(struct client *client, const struct request *request)
                       "guard's `cache` setting");
 }
 
+/* What libraries send when they connect, and no more. */
 static void client_command(struct client *client, const struct request *request)
 {
     const struct span *words = request->arguments;

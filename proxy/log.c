@@ -1,3 +1,4 @@
+/* To standard error, where a service manager, a container or a terminal takes it from. */
 #include "log.h"
 
 #include <stdarg.h>

@@ -1,3 +1,11 @@
+/* Three ways to a reply:
+ *
+ *   GET      one key: the cache's reply as it is, or what the load found
+ *   MGET     one request for all keys that pass; each lookup keeps its part until all are there
+ *   EXISTS   one request for each key that passes; the reply is their sum
+ *
+ * The commands that only read a key (COMMAND_READ) are rejected here or forwarded as they are.
+ */
 #include "lookup.h"
 
 #include "guard.h"
@@ -80,6 +88,7 @@ static bool rejects(struct serving *serving, int keyspace, struct span key, uint
     return ruling.decision == DECISION_REJECT;
 }
 
+/* The slot waits for it, whatever becomes of its client. */
 static void load(struct lookup *lookup)
 {
     struct load_request *request = xmalloc(sizeof *request + lookup->key.length);
@@ -133,6 +142,7 @@ static void get_reply(struct slot *slot, unsigned index, struct span reply)
         buffer_append(slot_output(slot), reply.at, reply.length);
 }
 
+/* In place of the nil that the cache answered. */
 static void get_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
 {
     struct slot *slot = lookup->slot;
@@ -221,6 +231,7 @@ static const struct slot_kind mget_kind = {.on_cache = mget_reply,
                                            .on_loaded = answer_loaded,
                                            .finish = mget_finish};
 
+/* Nothing is asked when all keys are rejected. */
 static void mget_ask(struct client *client, struct slot *slot, size_t passing)
 {
     struct buffer *command = &client->serving->command;
@@ -298,6 +309,7 @@ static void exists_ask(struct client *client, struct slot *slot)
 
 /* ---- dispatch ---- */
 
+/* Without a guarded key the command is the cache's alone, and its reply need not be taken apart. */
 static bool any_guarded(const struct serving *serving, const struct request *request)
 {
     for (size_t i = 1; i < request->count; i++)
@@ -341,6 +353,7 @@ static void dispatch_many(struct client *client, const struct request *request)
     slot_answered(slot);
 }
 
+/* The one answer that needs no slot, unless earlier replies are still to come. */
 static void reject(struct client *client, const struct request *request)
 {
     bool is_get = request->command->kind == COMMAND_GET;

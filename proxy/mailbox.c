@@ -1,5 +1,9 @@
+/* A list under a lock that is held for a few instructions. The loop may be woken once for many
+ * messages (uv_async_send() merges them), so whoever is woken takes all.
+ */
 #include "mailbox.h"
 
+/* Delivered without the lock: a receiver may post, also to itself. */
 static struct message *take_all(struct mailbox *mailbox)
 {
     uv_mutex_lock(&mailbox->lock);

@@ -1,3 +1,6 @@
+/* When a small allocation fails there is no memory for anything sensible to be done about it
+ * either. Peer-sized amounts are bounded by settings before they come here.
+ */
 #include "memory.h"
 
 #include <stdarg.h>

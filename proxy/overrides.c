@@ -1,3 +1,6 @@
+/* The map's order of insertion serves as the order of inspection: overrides_expire() looks at the
+ * oldest, and puts back at the young end what still holds, so that every entry has its turn.
+ */
 #include "overrides.h"
 
 #include "memory.h"
@@ -33,6 +36,8 @@ void overrides_finish(struct overrides *overrides)
     keymap_finish(&overrides->map);
 }
 
+/* A sticky entry that has outlived `until` still holds: a generation ends it, which only
+ * overrides_expire() is told of. */
 struct override overrides_find(const struct overrides *overrides, struct span key, uint64_t now)
 {
     struct keymap_node *found = keymap_find(&overrides->map, key);
@@ -44,6 +49,7 @@ struct override overrides_find(const struct overrides *overrides, struct span ke
     return entry;
 }
 
+/* Dropped and made anew, so that the entry counts as inspected now. */
 void overrides_set(struct overrides *overrides, struct span key, struct override entry)
 {
     struct keymap_node *found = keymap_find(&overrides->map, key);

@@ -1,3 +1,5 @@
+/* Nobody sits in front of a guard that gets a signal: what is wrong with the file goes to the log.
+ */
 #include "reload.h"
 
 #include "log.h"

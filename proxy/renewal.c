@@ -1,3 +1,11 @@
+/* At most one builder is at work, for its filters need as much memory as those in force.
+ *
+ *   begin ─▶ builder ─┬─ built ──▶ complete() ─▶ with sync: poll, again after poll_interval
+ *                     └─ failed ─▶ again after retry_ms, which doubles up to 10 s
+ *
+ * Whoever wants a generation meanwhile gets the next one: the snapshot of the one at work was
+ * taken before the wish, and may miss what it is about.
+ */
 #include "renewal.h"
 
 #include "clock.h"
@@ -5,6 +13,7 @@
 
 enum { RETRY_MIN_MS = 500, RETRY_MAX_MS = 10000, REPORT_MS = 5000 };
 
+/* A build that was asked for meanwhile does as well. */
 static void on_timer(uv_timer_t *timer)
 {
     struct renewal *renewal = timer->data;
@@ -33,6 +42,8 @@ void renewal_reschedule(struct renewal *renewal)
 
 static void start(struct renewal *renewal);
 
+/* `complete` takes the generation, which may be gone when it returns: what the log says is read
+ * before. */
 static void succeeded(struct renewal *renewal, struct generation *generation)
 {
     uint64_t rows = generation->rows, number = generation->number;
@@ -47,6 +58,7 @@ static void succeeded(struct renewal *renewal, struct generation *generation)
     renewal_reschedule(renewal);
 }
 
+/* The generation in force stays in force; guarding goes on with it. */
 static void failed(struct renewal *renewal, const struct pg_error *error)
 {
     snprintf(renewal->error, sizeof renewal->error, "%s", error->text);
@@ -77,6 +89,7 @@ static void on_built(void *arg, struct generation *generation, const struct pg_e
         start(renewal);
 }
 
+/* The builder reads the configuration from its own thread: it is held until that has ended. */
 static void start(struct renewal *renewal)
 {
     renewal->wanted = false;

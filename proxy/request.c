@@ -1,3 +1,4 @@
+/* The plain way of a command: to the cache as it came, and its reply back as it came. */
 #include "request.h"
 
 #include "upstream.h"

@@ -1,3 +1,10 @@
+/* From a cache key to one row, and back to the keeper:
+ *
+ *   key ─split─▶ way 0 ─▶ query ─┬─ a row whose printed columns are the key's ─▶ done
+ *                 ▲              └─ none: the next way; absent when there is no other
+ *
+ * A statement's number in the pool is keyspace * STATEMENTS + what it does.
+ */
 #include "rows.h"
 
 #include "memory.h"
@@ -13,7 +20,7 @@ struct query {
     int keyspace;
     bool removes;
     size_t way, ways; /* the one being tried, and the one before which to stop */
-    struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX];
+    struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX]; /* of `key`, below */
     row_cb done;
     void *arg;
     size_t key_length;
@@ -43,6 +50,7 @@ static const struct keyspace *keyspace_of(const struct query *query)
 
 /* ---- answers ---- */
 
+/* The server compares values, the guard texts. */
 static bool is_key_of_row(const struct query *query, const PGresult *result)
 {
     const struct span *columns = query->splits[query->way];
@@ -139,6 +147,7 @@ static void on_answer(void *arg, const struct pg_answer *answer)
 
 /* ---- asking ---- */
 
+/* Parameters go as C strings, which the pool copies. */
 static void try_way(struct query *query)
 {
     const struct key_template *key = &keyspace_of(query)->key;

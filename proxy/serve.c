@@ -1,3 +1,11 @@
+/* From a file to a process that serves:
+ *
+ *   file ─▶ check of cache and database ─▶ open files' limit ─▶ ports ─▶ keeper_run()
+ *
+ * Ports are bound before any worker begins, so that a mistake in an address ends the start with a
+ * plain message. Socket files are removed at the end, by paths that were noted before: the
+ * configuration in force may be another one by then.
+ */
 #include "serve.h"
 
 #include "admin.h"
@@ -35,6 +43,7 @@ static struct config *load(const char *file)
     return config;
 }
 
+/* A client is a descriptor; the default of 1024 would run out long before max_clients. */
 static void raise_file_limit(const struct config *config)
 {
     struct rlimit limit;

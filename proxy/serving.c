@@ -1,3 +1,4 @@
+/* The little that all parts of a worker do alike. */
 #include "serving.h"
 
 #include "log.h"

@@ -1,3 +1,6 @@
+/* The matrix of Wagner and Fischer ("The String-to-String Correction Problem", 1974), of which one
+ * row is kept.
+ */
 #include "similar.h"
 
 #include <ctype.h>

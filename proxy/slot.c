@@ -1,3 +1,11 @@
+/* Replies leave in the order of their commands, whatever order the answers come in:
+ *
+ *   head                                          tail
+ *   GET, waiting ─▶ three that were ready ─▶ MGET, waiting
+ *
+ * When the head has its answers, it and all finished ones behind it move to `out`. The head writes
+ * there at once; the others write to buffers of their own, and these bytes are `held`.
+ */
 #include "slot.h"
 
 #include "guard.h"
@@ -5,6 +13,7 @@
 
 #include <stdlib.h>
 
+/* What a worker keeps for reuse: slots, and the memory of each of a slot's two buffers. */
 enum { KEEP_BYTES = 4096, KEEP_SLOTS = 4096 };
 
 /* A slot of replies that were ready at once, behind others that were not. Nothing is owed to it. */
@@ -12,6 +21,7 @@ static const struct slot_kind ready_kind = {0};
 
 /* ---- the store of slots ---- */
 
+/* Each command that is forwarded needs a slot: malloc() would be a good part of its cost. */
 static struct slot *take_from_store(struct serving *serving)
 {
     struct slot *slot = serving->free_slots;
@@ -29,6 +39,7 @@ static void slot_free(struct slot *slot)
     free(slot);
 }
 
+/* What grew large goes back to the system; a reply of ordinary size finds its memory here. */
 static void recycle(struct slot *slot)
 {
     struct serving *serving = slot->serving;
@@ -116,6 +127,7 @@ struct slot *slot_open(struct replies *replies, const struct slot_kind *kind)
     return slot;
 }
 
+/* A run of ready replies shares one slot: rejections behind a slow lookup cost bytes, not slots. */
 struct buffer *replies_ready(struct replies *replies)
 {
     replies->owner->ready(replies);
@@ -137,6 +149,7 @@ size_t replies_waiting(const struct replies *replies)
     return buffer_length(&replies->out) + replies->sending + replies->held + open;
 }
 
+/* Those that wait for nothing have nobody left to free them. */
 void replies_abandon(struct replies *replies)
 {
     struct slot *slot = replies->first;
@@ -153,12 +166,15 @@ void replies_abandon(struct replies *replies)
 
 /* ---- one slot ---- */
 
+/* An abandoned slot collects what nobody will read, so that its kind need not know. */
 struct buffer *slot_output(struct slot *slot)
 {
     struct replies *replies = slot->replies;
     return replies && replies->first == slot ? &replies->out : &slot->reply;
 }
 
+/* The keys lie one behind the other in memory that is reserved once: it does not move while
+ * lookups point into it. */
 void slot_set_lookups(struct slot *slot, const struct span *keys, size_t count)
 {
     size_t bytes = 0;

@@ -1,3 +1,7 @@
+/* One account in two forms. The lists in counters.h give both their names, so that a new counter
+ * shows up in both by itself. Workers go on counting while they are read: sums are near each other
+ * in time, but no snapshot.
+ */
 #include "status.h"
 
 #include "clock.h"
@@ -84,6 +88,7 @@ json_t *status_states(const struct keeper *keeper)
     return states;
 }
 
+/* Null until there is a generation. */
 static json_t *filter_json(const struct keeper *keeper, size_t i)
 {
     if (!keeper->generation)
@@ -143,6 +148,7 @@ static json_t *generation_json(const struct keeper *keeper)
         (json_int_t)(time(NULL) - generation->built_at), "position");
 }
 
+/* The rest of the time is as long as the rows that are left take at the rate so far. */
 static json_t *building_json(const struct keeper *keeper)
 {
     const struct renewal *renewal = &keeper->renewal;
@@ -195,6 +201,7 @@ json_t *status_json(const struct keeper *keeper)
 
 /* ---- Prometheus ---- */
 
+/* Prometheus' text format: HELP and TYPE once for each name, before its samples. */
 static void family(struct buffer *out, const char *name, const char *type, const char *help)
 {
     buffer_printf(out, "# HELP nestguard_%s %s\n# TYPE nestguard_%s %s\n", name, help, name, type);

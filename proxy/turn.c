@@ -1,3 +1,6 @@
+/* libuv runs prepare handles right before it waits: by then all that this turn's events led to has
+ * been gathered.
+ */
 #include "turn.h"
 
 #include <stddef.h>
@@ -19,7 +22,7 @@ void turn_add(struct turn *turn, struct turn_task *task)
 {
     if (task->queued)
         return;
-    task->queued = true;
+    task->queued = true; /* in no order: tasks do not depend on each other */
     task->next = turn->first;
     turn->first = task;
 }

@@ -1,3 +1,6 @@
+/* References are plain numbers. A view's are its holders: one for each worker, and the keeper's
+ * own. A view in turn refers to its generation and its configuration, which many views share.
+ */
 #include "view.h"
 
 #include "memory.h"
