@@ -90,4 +90,9 @@ int keeper_override(struct keeper *keeper, struct span key, struct override entr
 struct override keeper_hint(const struct keeper *keeper, uint64_t for_ms);
 struct override keeper_tombstone(const struct keeper *keeper);
 
+/* Messages about entries: a worker's hint, which goes back when every worker has it, and an entry
+ * that comes back from one. */
+void keeper_take_hint(struct keeper *keeper, struct hint_request *hint);
+void keeper_take_override_back(struct override_message *message);
+
 #endif
