@@ -62,6 +62,7 @@ static int check_host(const char *host, const char **error)
     return 0;
 }
 
+/* sun_path has 108 bytes, the last of which is zero. */
 static int parse_unix(struct address *out, const char *path, const char **error)
 {
     if (path[0] != '/')
@@ -102,6 +103,7 @@ void address_finish(struct address *address)
     *address = (struct address){0};
 }
 
+/* Host names are compared in any case; that two of them are the same machine is not found out. */
 bool address_equal(const struct address *a, const struct address *b)
 {
     if (a->path || b->path)

@@ -52,6 +52,7 @@ static char *column_names(const struct subject *subject)
     return text;
 }
 
+/* A name that differs only in the case of its letters is the likeliest slip. */
 static void report_missing_column(const struct subject *subject, const char *setting,
                                   const char *name)
 {
@@ -113,6 +114,7 @@ static void check_key_type(const struct subject *subject, int row)
                      "key: column %s is of type %s: %s", name, type, loose);
 }
 
+/* A warning: NULL may be allowed and never be there. */
 static void check_nullable(const struct subject *subject, int row, const char *setting,
                            const char *meaning)
 {

@@ -108,6 +108,7 @@ static bool is_refusal(const struct database *db, const struct pg_error *error)
     return PQpingParams(keywords, values, 1) == PQPING_OK;
 }
 
+/* Opens the session; false when there is none, which has been reported. */
 static bool enter(struct database *db)
 {
     struct pg_error error;
@@ -166,6 +167,7 @@ static void check_limit(const struct database *db, enum server_cell cell, int re
     free(whole);
 }
 
+/* Connections that cannot be had would be missed only under load, when they are needed. */
 static void check_limits(const struct database *db)
 {
     char *role = xasprintf("ALTER ROLE %s CONNECTION LIMIT", text(db, SERVER_SESSION_ROLE));
@@ -179,6 +181,7 @@ static void check_limits(const struct database *db)
     free(role);
 }
 
+/* Rows can be read from a standby, and not deleted. */
 static void check_standby(const struct database *db)
 {
     if (db->config->has_control && text(db, SERVER_STANDBY)[0] == 't')

@@ -10,6 +10,7 @@ static bool has(const struct subject *subject, enum table_cell privilege)
     return answer_true(subject->table, 0, (int)privilege);
 }
 
+/* The remedy names role and object as SQL needs them, ready to be pasted. */
 static void report(const struct subject *subject, enum problem_level level, const char *grant,
                    const char *object, const char *text)
 {

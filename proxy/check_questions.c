@@ -28,6 +28,7 @@ struct questions {
 
 static const uint64_t second = 1000000000;
 
+/* The watchman's thread. */
 static void watch(void *arg)
 {
     struct questions *q = arg;
@@ -46,6 +47,7 @@ static void watch(void *arg)
     uv_mutex_unlock(&q->lock);
 }
 
+/* Wakes the watchman, who sleeps until the next moment that counts. */
 static void set_due(struct questions *q, uint64_t due)
 {
     uv_mutex_lock(&q->lock);
@@ -72,6 +74,7 @@ static void set_lost(struct questions *q, int status, struct pg_error *error)
     q->loss = *error;
 }
 
+/* One question, under the watchman's eye. */
 static int exec(struct questions *q, const char *sql, int count, const char *const *values,
                 PGresult **out, struct pg_error *error)
 {

@@ -109,6 +109,7 @@ static void report_missing(const struct subject *subject, const PGresult *tables
     free(remedy);
 }
 
+/* Both statements about tables take the schema, or NULL, and the name. */
 static PGresult *find(const struct subject *subject, const char *sql)
 {
     const char *values[] = {subject->keyspace->table_schema, subject->keyspace->table_name};
@@ -159,6 +160,7 @@ static const char *kind_refusal(char kind)
     }
 }
 
+/* Only what has rows of its own, which the log tells of, can be guarded. */
 static bool check_kind(const struct subject *subject)
 {
     const char *refusal = kind_refusal(answer_text(subject->table, 0, TABLE_KIND)[0]);
@@ -179,6 +181,8 @@ static void check_children(const struct subject *subject)
                      subject_table(subject));
 }
 
+/* The statement that loads a row is tried last, and only if nothing is wrong: it would fail for
+ * the same reason once more, in words that help less. */
 static void check_found_table(const struct subject *subject)
 {
     size_t errors = subject->problems->errors;

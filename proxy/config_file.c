@@ -12,6 +12,7 @@
 
 enum { LARGEST_FILE = 16 << 20, CHUNK = 64 << 10 };
 
+/* Also of pipes and devices, which have no size to ask for. */
 static int read_all(FILE *file, struct buffer *out)
 {
     while (!feof(file)) {

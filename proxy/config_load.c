@@ -113,6 +113,7 @@ static bool read_text(const struct loader *loader, const char *name, const yaml_
     return false;
 }
 
+/* Reads one value into its member; false after a report. */
 static bool read_scalar(const struct loader *loader, const struct section *section,
                         const struct setting *setting, const yaml_node_t *node)
 {
@@ -233,6 +234,7 @@ static void fill_in(const struct loader *loader, const struct section *section)
     }
 }
 
+/* Every pair first, so that a default never stands in the place of a value that comes later. */
 static void read_section(struct loader *loader, const struct section *section,
                          const yaml_node_t *node)
 {
@@ -242,6 +244,7 @@ static void read_section(struct loader *loader, const struct section *section,
     fill_in(loader, section);
 }
 
+/* Mistakes within it are its settings' own: only something that is no keyspace is not good. */
 static bool read_keyspace(struct loader *loader, size_t index, const yaml_node_t *node)
 {
     struct keyspace *keyspace = &loader->config->keyspaces[index];
@@ -297,6 +300,7 @@ static unsigned cores(void)
     return count < 1 ? 1 : (count > 256 ? 256 : count);
 }
 
+/* The SQL is made last: it needs settings that are known to be good. */
 int config_load(struct config **out, const char *path, struct problems *problems)
 {
     struct loader loader = {.source = {.file = path, .problems = problems}};
@@ -321,6 +325,7 @@ int config_load(struct config **out, const char *path, struct problems *problems
     return 0;
 }
 
+/* What was never read is zero, and zero has nothing to free. */
 static void finish_all(const struct setting *table, void *base)
 {
     for (; table->name; table++)

@@ -10,6 +10,7 @@
 
 static const char *const until = "cannot change while the guard runs; restart it for the new value";
 
+/* Each difference is named, so that whoever edited the file knows what took no effect. */
 static size_t compare_settings(const struct config *running, const struct config *wanted,
                                struct problems *problems)
 {
@@ -23,6 +24,7 @@ static size_t compare_settings(const struct config *running, const struct config
     return found;
 }
 
+/* Names and order: counters, filters and the pool's statements are found by a keyspace's number. */
 static bool same_keyspaces(const struct config *a, const struct config *b)
 {
     if (a->keyspace_count != b->keyspace_count)
@@ -63,12 +65,14 @@ size_t config_fixed_differences(const struct config *running, const struct confi
     return found;
 }
 
+/* Replaces one member by a copy of what runs. */
 static void keep(const struct setting *row, void *wanted, const void *running)
 {
     setting_finish(row, wanted);
     setting_copy(row, wanted, running);
 }
 
+/* Its SQL is made from settings that cannot change, and so is made anew from the kept ones. */
 static void keep_keyspace(struct keyspace *wanted, const struct keyspace *running)
 {
     for (const struct setting *row = keyspace_settings; row->name; row++)

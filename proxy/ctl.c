@@ -92,6 +92,7 @@ struct words {
 
 static int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Says what is wrong and returns `status`, so that it can stand behind a return. */
 static int complain(int status, const char *format, ...)
 {
     va_list arguments;
@@ -320,6 +321,7 @@ static void print_body(const struct ctl_answer *answer, FILE *out)
         fputc('\n', out);
 }
 
+/* The guard's own words, and what else it has to say. */
 static int print_refusal(const struct ctl_answer *answer)
 {
     json_t *body = json_loadb(answer->body, answer->length, JSON_ALLOW_NUL, NULL);
@@ -374,6 +376,7 @@ static int call(const struct words *words, const struct address *address, const 
     return status;
 }
 
+/* What was said on the command line comes first, then the file, then the environment. */
 static const char *token_from(const char *first, const char *second)
 {
     const char *token = first ? first : second ? second : getenv("NESTGUARD_TOKEN");
@@ -402,6 +405,7 @@ static int call_configured(const struct words *words)
     return status;
 }
 
+/* Without -c and --control: the address of the sample configuration. */
 static int call_address(const struct words *words)
 {
     const char *text = words->control ? words->control : default_address;

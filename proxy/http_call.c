@@ -42,6 +42,7 @@ static void detach(struct http_call *call)
     call->connection = NULL;
 }
 
+/* The answer may never have been sent: its response goes with the call. */
 static void destroy(struct http_call *call)
 {
     if (call->server)
@@ -54,6 +55,7 @@ static void destroy(struct http_call *call)
     free(call);
 }
 
+/* For each state, the states that may follow it, a bit each. */
 void http_call_move(struct http_call *call, enum http_call_state state)
 {
     static const unsigned legal[] = {
@@ -69,6 +71,7 @@ void http_call_move(struct http_call *call, enum http_call_state state)
     call->state = state;
 }
 
+/* A handler that still owes an answer keeps the call; nobody will hear it. */
 void http_call_leave(struct http_call *call)
 {
     if (call->state != CALL_WAITING) {
@@ -200,6 +203,7 @@ static void answer(struct http_call *call, unsigned status, const char *type,
     }
 }
 
+/* Indented: people read it, too, with curl. */
 void http_answer_json(struct http_call *call, unsigned status, json_t *body)
 {
     static char nothing[] = "";

@@ -33,6 +33,7 @@ static enum MHD_Result count_named(void *arg, enum MHD_ValueKind kind, const cha
     return MHD_YES;
 }
 
+/* MHD_lookup_connection_value() gives one value, however many there are. */
 static unsigned header_count(const struct http_call *call, const char *name)
 {
     struct named named = {name, 0};
@@ -41,6 +42,8 @@ static unsigned header_count(const struct http_call *call, const char *name)
     return named.count;
 }
 
+/* Two ways to read a request's end would let one smuggle another past a proxy in front (RFC 9112
+ * §11.2). */
 const char *http_check_framing(const struct http_call *call, uint64_t *announced)
 {
     const char *encoding = header(call, MHD_HTTP_HEADER_TRANSFER_ENCODING);
@@ -76,6 +79,7 @@ static bool same_secret(const char *given, const char *token)
     return difference == 0;
 }
 
+/* RFC 6750 §2.1; the scheme in any case. */
 static bool has_token(const struct http_call *call)
 {
     const char *given = header(call, MHD_HTTP_HEADER_AUTHORIZATION);
@@ -198,6 +202,7 @@ static void refuse_stranger(struct http_call *call)
     http_call_header(call, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
 }
 
+/* Strangers learn of no path but the open ones: whether a path exists is told behind the token. */
 void http_dispatch(struct http_call *call)
 {
     const struct http_server *server = call->server;

@@ -43,6 +43,7 @@ static void *on_target(void *arg, const char *target, struct MHD_Connection *con
     return call;
 }
 
+/* Sent, or the connection broke: in either case libmicrohttpd is done with the call. */
 static void on_completed(void *arg, struct MHD_Connection *connection, void **context,
                          enum MHD_RequestTerminationCode code)
 {
@@ -89,6 +90,7 @@ static enum MHD_Result refuse_early(struct http_call *call, unsigned status, con
     return http_call_send(call);
 }
 
+/* Called once for each request, before its body. */
 static enum MHD_Result on_headers(struct http_call *call, const char *method, const char *version)
 {
     uint64_t announced;
@@ -110,6 +112,7 @@ static enum MHD_Result on_headers(struct http_call *call, const char *method, co
     return MHD_YES;
 }
 
+/* Counted and thrown away. */
 static enum MHD_Result on_body(struct http_call *call, size_t *length)
 {
     call->body += *length;
@@ -170,6 +173,8 @@ static void stop(struct http_server *server)
 
 static void on_timeout(uv_timer_t *timer);
 
+/* A handler may close the server from within MHD_run(): that is done here, when it is off the
+ * stack. */
 static void run(struct http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG timeout;
@@ -217,6 +222,7 @@ void http_server_close(struct http_server *server, void (*closed)(void *arg), vo
         stop(server);
 }
 
+/* Of the port: see check_browser() in http_dispatch.c. */
 static bool is_loopback_tcp(int fd)
 {
     struct sockaddr_storage address = {0};

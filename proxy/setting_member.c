@@ -130,6 +130,7 @@ static void copy_table(struct keyspace *to, const struct keyspace *from)
     to->table_name = copy_text(from->table_name);
 }
 
+/* Every type is named, so that the compiler asks about a new one. */
 void setting_copy(const struct setting *setting, void *to, const void *from)
 {
     void *x = (char *)to + setting->offset;

@@ -169,6 +169,7 @@ const char *setting_type_name(enum setting_type type)
     return names[type];
 }
 
+/* Connection strings and URLs may hold a password. */
 bool setting_is_secret(const struct setting *setting)
 {
     return setting->type == SETTING_SECRET || setting->type == SETTING_DATABASE ||

@@ -1,3 +1,12 @@
+/* Only order ties a reply to its request: `pending` has an entry for each request that was sent or
+ * waits in `out`, oldest first, and a reply belongs to the first. A connection that is out of step
+ * can therefore only be given up as a whole.
+ *
+ *   pending   AUTH  SELECT │ GET a   SET b   GET c
+ *   bytes       greeting   │         out
+ *
+ * `out` is not written before the greeting's replies were good.
+ */
 #include "upstream.h"
 
 #include "clock.h"
@@ -13,7 +22,7 @@
 enum {
     READ_BYTES = 64 * 1024,
     KEEP_BYTES = 256 * 1024,
-    CONGESTED_BYTES = 16 * 1024 * 1024,
+    CONGESTED_BYTES = 16 * 1024 * 1024, /* not yet taken by the kernel; all clients' together */
     BACKOFF_MIN_MS = 100,
     BACKOFF_MAX_MS = 2000
 };
@@ -26,7 +35,6 @@ struct upstream {
     struct turn_task task;
     enum state state;
     bool tried; /* an attempt has come to its end: from now on requests do not wait for the next */
-    bool dirty; /* in the worker's list for the end of this turn */
     bool writing;
     bool finishing;
     uint64_t backoff_ms, since;
@@ -44,6 +52,7 @@ struct upstream {
 
 static const char down_text[] = "NESTGUARD cache down";
 
+/* For each state, the states that may follow it, a bit each. */
 static void set_state(struct upstream *upstream, enum state state)
 {
     static const unsigned allowed[] = {[CLOSED] = 1u << RESOLVING | 1u << CONNECTING,
@@ -71,6 +80,7 @@ static void mark_dirty(struct upstream *upstream)
     turn_add(&upstream->serving->turn, &upstream->task);
 }
 
+/* A caller in the middle of dispatching must not get an answer before its call has returned. */
 static void fail_later(struct upstream *upstream, struct pending request)
 {
     if (upstream->failed_count == upstream->failed_size) {
@@ -171,6 +181,7 @@ static void lose(struct upstream *upstream, const char *why)
 
 /* ---- replies ---- */
 
+/* `left` counts the greeting's replies that are still to come. */
 static void greeted(struct upstream *upstream, unsigned left, struct span reply)
 {
     char why[160];
@@ -187,6 +198,7 @@ static void greeted(struct upstream *upstream, unsigned left, struct span reply)
     }
 }
 
+/* The slot may be gone, and its client with it, when this returns. */
 static void deliver(struct upstream *upstream, struct span reply)
 {
     struct pending request = pending_pop(&upstream->pending);
@@ -273,6 +285,7 @@ static void on_written(uv_write_t *write, int status)
         mark_dirty(upstream);
 }
 
+/* What libuv has been given must not move until it is written: the buffers change places. */
 static void write_rest(struct upstream *upstream, struct buffer *from)
 {
     struct buffer empty = upstream->sending;
@@ -380,6 +393,7 @@ static void on_connected(uv_connect_t *connect, int status)
     mark_dirty(upstream);
 }
 
+/* Every attempt needs a fresh handle: libuv's are not to be used again once closed. */
 static void open_stream(struct upstream *upstream, bool is_unix)
 {
     set_state(upstream, CONNECTING);
@@ -398,6 +412,8 @@ static void connect_next(struct upstream *upstream)
         connect_failed(upstream, uv_strerror(status));
 }
 
+/* The state is still RESOLVING: a look-up cannot be broken off, and whoever closes meanwhile waits
+ * for it. */
 static void on_resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *found)
 {
     struct upstream *upstream = resolve->data;

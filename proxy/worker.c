@@ -1,3 +1,9 @@
+/* All here runs on the worker's own thread, but for worker_create() and worker_destroy().
+ *
+ * The end, by MESSAGE_DRAIN: no new clients; those that are there leave when their replies are
+ * out, or are closed after drain_timeout; the keeper returns what it was asked; then connections,
+ * timer and mailbox close, and the loop ends because nothing is left in it.
+ */
 #include "worker.h"
 
 #include "clock.h"
@@ -31,6 +37,7 @@ static void refuse_client(struct client *client)
     client_close(client);
 }
 
+/* A client keeps to one cache connection: its commands stay in order. */
 static void on_connection(uv_stream_t *stream, int status)
 {
     struct listener *listener = stream->data;
@@ -57,6 +64,8 @@ static void on_connection(uv_stream_t *stream, int status)
 
 /* ---- the keeper's messages ---- */
 
+/* The replaced view goes back to the keeper, who counts. A new generation ends entries, many at
+ * once. */
 static void take_view(struct worker *worker, struct view_message *message)
 {
     struct view *replaced = worker->serving.view;
@@ -75,6 +84,7 @@ static void take_override(struct worker *worker, struct override_message *messag
     mailbox_return(&message->message);
 }
 
+/* The slot is there whatever became of the client: this is what it waited for. */
 static void take_loaded(struct worker *worker, struct load_request *request)
 {
     worker->serving.asked--;
@@ -115,6 +125,7 @@ static void go_on_ending(struct worker *worker)
         close_all(worker);
 }
 
+/* The message is kept: sent back, it says that this thread is at its end. */
 static void take_drain(struct worker *worker, struct message *message)
 {
     worker->drain = message;
@@ -125,6 +136,8 @@ static void take_drain(struct worker *worker, struct message *message)
         client_leave(client);
 }
 
+/* Views, entries and the order to drain come from the keeper; loads and hints are our own
+ * requests, answered. */
 static void on_message(void *arg, struct message *message)
 {
     struct worker *worker = arg;
@@ -147,6 +160,8 @@ static void on_message(void *arg, struct message *message)
     }
 }
 
+/* What no event would bring to light: peers that have fallen silent, and entries that have ended.
+ */
 static void on_tick(uv_timer_t *tick)
 {
     struct worker *worker = tick->data;
@@ -176,6 +191,7 @@ static void free_worker(struct worker *worker)
     free(worker);
 }
 
+/* The message goes back last of all: the keeper may free the worker as soon as it has it. */
 static void run(void *arg)
 {
     struct worker *worker = arg;
@@ -188,6 +204,8 @@ static void run(void *arg)
     mailbox_return(worker->drain);
 }
 
+/* Each worker has a socket of its own for each address; the kernel shares clients out between
+ * them. */
 static int listen_on(struct worker *worker, const struct worker_options *options)
 {
     worker->listeners = xcalloc(options->count, sizeof *worker->listeners);
@@ -205,6 +223,7 @@ static int listen_on(struct worker *worker, const struct worker_options *options
     return 0;
 }
 
+/* The upstream does not know who waits for it. */
 static void on_relief(struct serving *serving)
 {
     struct worker *worker = keymap_entry(serving, struct worker, serving);
