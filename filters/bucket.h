@@ -38,7 +38,9 @@ struct bucket_layout {
 };
 
 /* Here, and not in bucket.c, so that the compiler makes a lookup for each layout with the layout's
- * numbers as constants. */
+ * numbers as constants: everything that a lookup calls is BUCKET_INLINE. */
+#define BUCKET_INLINE static inline __attribute__((always_inline))
+
 static const struct bucket_layout bucket_layouts[] = {
     [BUCKET_NARROW] = {.word_bytes = 4,
                        .words = 1,
@@ -85,19 +87,19 @@ void bucket_read(const struct bucket_table *table, uint64_t bucket,
  * old == 0 it adds, with new == 0 it takes away. */
 bool bucket_replace(const struct bucket_table *table, uint64_t bucket, uint32_t old, uint32_t new);
 
-static inline size_t bucket_bytes(const struct bucket_layout *layout)
+BUCKET_INLINE size_t bucket_bytes(const struct bucket_layout *layout)
 {
     return (size_t)layout->word_bytes * layout->words;
 }
 
-static inline void bucket_prefetch(const struct bucket_layout *layout,
+BUCKET_INLINE void bucket_prefetch(const struct bucket_layout *layout,
                                    const struct bucket_table *table, uint64_t bucket)
 {
     __builtin_prefetch((const char *)table->memory + bucket * bucket_bytes(layout));
 }
 
 /* Acquires, because a reader's look at the version must come after it (cuckoo.c). */
-static inline uint64_t bucket_load(const struct bucket_layout *layout,
+BUCKET_INLINE uint64_t bucket_load(const struct bucket_layout *layout,
                                    const struct bucket_table *table, uint64_t word)
 {
     if (layout->word_bytes == sizeof(uint32_t)) {
@@ -113,7 +115,7 @@ static inline uint64_t bucket_load(const struct bucket_layout *layout,
  * top bit when one is subtracted, which it did not have set. (Fields above it may then be wrong
  * about themselves: harmless, as the answer is "yes" already. Bits above the fields never touch
  * them.) */
-static inline bool bucket_word_may_have(const struct bucket_layout *layout, uint64_t word,
+BUCKET_INLINE bool bucket_word_may_have(const struct bucket_layout *layout, uint64_t word,
                                         uint32_t fingerprint)
 {
     uint64_t low = fingerprint & ((UINT64_C(1) << layout->low_bits) - 1);
@@ -123,13 +125,14 @@ static inline bool bucket_word_may_have(const struct bucket_layout *layout, uint
 }
 
 /* What is in a word, ordered as it lies there. */
-static inline void bucket_unpack(const struct bucket_layout *layout, uint64_t word,
+BUCKET_INLINE void bucket_unpack(const struct bucket_layout *layout, uint64_t word,
                                  uint32_t *fingerprints)
 {
     uint32_t nibbles = 0;
     if (layout->fingerprint_bits > layout->low_bits)
         nibbles = bucket_nibbles_of_rank[word >> layout->fingerprints * layout->low_bits];
     uint64_t mask = (UINT64_C(1) << layout->low_bits) - 1;
+#pragma GCC unroll 4
     for (unsigned i = 0; i < layout->fingerprints; i++) {
         uint64_t nibble = nibbles >> 4 * i & 15;
         fingerprints[i] =
@@ -137,12 +140,13 @@ static inline void bucket_unpack(const struct bucket_layout *layout, uint64_t wo
     }
 }
 
-static inline bool bucket_word_has(const struct bucket_layout *layout, uint64_t word,
+BUCKET_INLINE bool bucket_word_has(const struct bucket_layout *layout, uint64_t word,
                                    uint32_t fingerprint)
 {
     uint32_t fingerprints[BUCKET_SLOTS];
     bool has = false;
     bucket_unpack(layout, word, fingerprints);
+#pragma GCC unroll 4
     for (unsigned i = 0; i < layout->fingerprints; i++)
         has |= fingerprints[i] == fingerprint;
     return has;
@@ -151,19 +155,21 @@ static inline bool bucket_word_has(const struct bucket_layout *layout, uint64_t 
 /* Is the fingerprint in one of two buckets? Looks at both before it decides anything: in a
  * lookup of what is not there, which is the one that must be fast, that makes one branch which is
  * nearly always foreseen. */
-static inline bool bucket_pair_has(const struct bucket_layout *layout,
+BUCKET_INLINE bool bucket_pair_has(const struct bucket_layout *layout,
                                    const struct bucket_table *table, const uint64_t pair[2],
                                    uint32_t fingerprint)
 {
     uint64_t words[2 * 2];
     unsigned count = 2 * layout->words;
     bool may_have = false, has = false;
+#pragma GCC unroll 4
     for (unsigned i = 0; i < count; i++) {
         words[i] = bucket_load(layout, table, pair[i % 2] * layout->words + i / 2);
         may_have |= bucket_word_may_have(layout, words[i], fingerprint);
     }
     if (!may_have)
         return false;
+#pragma GCC unroll 4
     for (unsigned i = 0; i < count; i++)
         has |= bucket_word_has(layout, words[i], fingerprint);
     return has;

@@ -40,10 +40,11 @@
  *     sequenced after an acquire load and so not reordered before it, would have to see v+1 or
  *     more. That is why the last load itself may be relaxed.
  *   - So the reader sees each word in a state between the store of v and T(v+1). In that span a
- *     single store takes something away, T(v). By W1 and the meaning of removal, a copy of the
- *     entry is elsewhere when T(v) happens; as T(v) is the first store after v, that copy was
- *     already there at v, and it stays until T(v+1) at the earliest. The word that holds it holds
- *     it through the span, and repacking keeps it there. The reader has seen it.
+ *     single store takes something away, T(v), and it is the first one of the span. By W1 and the
+ *     meaning of removal a copy of the entry is elsewhere when T(v) happens, hence was there at v;
+ *     or the entry came in after T(v), and then its insertion happened before the lookup, which
+ *     sees it by read coherence. Either way nothing takes that copy away before T(v+1): its word
+ *     holds it, repacked or not, in every state that the reader can see. The reader has seen it.
  *
  * If the second version differs, something moved and the reader looks again. After many such
  * attempts it says "possibly", which is never wrong; so a lookup ends in bounded time. */
@@ -61,15 +62,17 @@
 
 #define CACHE_LINE 64
 
-/* Filled to at most 95 %: above 97 % searches for a place grow long, at 98 % they fail. */
+/* Filled to at most 95 %. A search for a place then fails once in many millions of times; from 96 %
+ * on the stash begins to fill, and at 98 % there is no place left to find. */
 #define LOAD_NUMERATOR 19
 #define LOAD_DENOMINATOR 20
 
 /* Beyond the share: in a table of a few buckets chance alone can overfill some. */
 #define SPARE_BUCKETS 8
 
-/* Buckets that one search for a place looks at. At 95 % it rarely needs more than 20. */
-#define SEARCH_LIMIT 512
+/* Buckets that one search for a place looks at. It rarely needs more than 20; but with half as many
+ * the stash of a table of 20 million keys begins to fill at 95.4 % instead of 96.4 %. */
+#define SEARCH_LIMIT 1024
 
 /* Attempts of a reader before it says "possibly". */
 #define LOOKS 100
@@ -119,7 +122,7 @@ static const struct bucket_layout *layout_of(const struct cuckoo *c)
 
 /* Scales a 64-bit value to 0 .. n-1 (Lemire, "Fast random integer generation in an interval",
  * 2019); right for any n, also above 2^32. */
-static inline uint64_t scale(uint64_t value, uint64_t n)
+BUCKET_INLINE uint64_t scale(uint64_t value, uint64_t n)
 {
     return (uint64_t)((uint128)value * n >> 64);
 }
@@ -127,20 +130,20 @@ static inline uint64_t scale(uint64_t value, uint64_t n)
 /* r(f). Neighbouring fingerprints must not give r at equal distances, or chains of moves would meet
  * the same buckets again and again; hence two multiplications (after Stafford's variant 13 of
  * splitmix64). No secret is needed: the fingerprints are secret. */
-static inline uint64_t spread(uint32_t fingerprint, uint64_t n)
+BUCKET_INLINE uint64_t spread(uint32_t fingerprint, uint64_t n)
 {
     uint64_t x = fingerprint * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 32) * UINT64_C(0x94d049bb133111eb);
     return scale(x ^ x >> 31, n);
 }
 
-static inline uint64_t other_bucket(uint64_t bucket, uint32_t fingerprint, uint64_t n)
+BUCKET_INLINE uint64_t other_bucket(uint64_t bucket, uint32_t fingerprint, uint64_t n)
 {
     uint64_t r = spread(fingerprint, n);
     return r >= bucket ? r - bucket : r + (n - bucket);
 }
 
-static inline struct spot spot_of(const struct bucket_layout *layout, const struct cuckoo *c,
+BUCKET_INLINE struct spot spot_of(const struct bucket_layout *layout, const struct cuckoo *c,
                                   uint64_t hash)
 {
     uint64_t mask = (UINT64_C(1) << layout->fingerprint_bits) - 1;
@@ -154,7 +157,7 @@ static inline struct spot spot_of(const struct bucket_layout *layout, const stru
 /* Readers. These are compiled once for each layout: see contains_batch. */
 
 /* Rule R of the head comment. */
-static inline bool look(const struct bucket_layout *layout, const struct cuckoo *c,
+BUCKET_INLINE bool look(const struct bucket_layout *layout, const struct cuckoo *c,
                         const struct spot *spot, uint64_t hash)
 {
     for (unsigned i = 0; i < LOOKS; i++) {
@@ -168,7 +171,7 @@ static inline bool look(const struct bucket_layout *layout, const struct cuckoo 
     return true;
 }
 
-static inline struct spot prefetch_spot(const struct bucket_layout *layout, const struct cuckoo *c,
+BUCKET_INLINE struct spot prefetch_spot(const struct bucket_layout *layout, const struct cuckoo *c,
                                         uint64_t hash)
 {
     struct spot spot = spot_of(layout, c, hash);
@@ -179,10 +182,8 @@ static inline struct spot prefetch_spot(const struct bucket_layout *layout, cons
 
 /* A ring of lookups: each is answered when its cache lines have had the time of WINDOW - 1 others
  * to arrive. */
-static inline __attribute__((always_inline)) void look_at_all(const struct bucket_layout *layout,
-                                                              const struct cuckoo *c,
-                                                              const uint64_t *hashes, size_t count,
-                                                              bool *found)
+BUCKET_INLINE void look_at_all(const struct bucket_layout *layout, const struct cuckoo *c,
+                               const uint64_t *hashes, size_t count, bool *found)
 {
     struct spot ring[WINDOW];
     for (size_t i = 0; i < count && i < WINDOW; i++)
@@ -249,8 +250,9 @@ struct search {
     int count;
 };
 
-/* A path must not visit a bucket twice: its moves are carried out by fingerprint, and a second
- * visit could find the one that it counts on already gone. */
+/* Going back is of no use: the path that a search finds is a shortest one and visits no bucket
+ * twice. Without this test the search for a place for the ninth copy of a hash would go to and fro
+ * between its two buckets up to the limit. */
 static bool on_path(const struct search *search, int step, uint64_t bucket)
 {
     for (; step != NO_STEP; step = search->steps[step].from)
@@ -423,7 +425,7 @@ static uint64_t buckets_for(size_t capacity)
     return whole + rest + SPARE_BUCKETS;
 }
 
-static int fail(const char **error, const char *why, int code)
+static int refuse(const char **error, const char *why, int code)
 {
     *error = why;
     return code;
@@ -436,13 +438,13 @@ static int cuckoo_create(struct filter **out, const struct filter_options *optio
     const struct bucket_layout *layout = &bucket_layouts[width];
     uint64_t buckets = buckets_for(options->capacity);
     if (buckets > UINT64_C(1) << (64 - layout->fingerprint_bits))
-        return fail(error, "the capacity is beyond what 64-bit hashes can tell apart", -EINVAL);
+        return refuse(error, "the capacity is beyond what 64-bit hashes can tell apart", -EINVAL);
     size_t mapped = pages_round(sizeof(struct cuckoo) + buckets * bucket_bytes(layout));
     if (options->max_bytes && mapped > options->max_bytes)
-        return fail(error, "the filter would take more memory than it is allowed", -E2BIG);
+        return refuse(error, "the filter would take more memory than it is allowed", -E2BIG);
     struct cuckoo *c = pages_map(mapped);
     if (!c)
-        return fail(error, "there is not enough memory for the filter", -ENOMEM);
+        return refuse(error, "there is not enough memory for the filter", -ENOMEM);
     c->base.ops = &cuckoo_ops;
     c->table.width = width;
     c->table.memory = c + 1; /* as aligned as the struct is: no bucket straddles a cache line */

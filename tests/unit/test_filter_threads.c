@@ -1,6 +1,7 @@
 /* Readers beside one writer: a fixed set of keys is asked for all the time, one by one and in
- * batches, while the writer inserts and removes others around it at capacity, so that the fixed
- * ones are moved about, copied and taken as equals of others. None may ever be answered "absent".
+ * batches, while the writer inserts and removes others around it in a table 95 % full, so that
+ * the fixed ones are moved about, copied and taken as equals of others. None may ever be answered
+ * "absent".
  *
  * The table is small: it stays in the caches, and the two buckets of a key change often while a
  * reader looks at them. */
@@ -19,8 +20,8 @@
 #include <cmocka.h>
 
 enum {
-    FIXED = 120,    /* keys that must always be found */
-    CAPACITY = 400, /* of which the writer's come and go */
+    FIXED = 64,   /* keys that must always be found */
+    QUEUED = 512, /* at most, of the writer's */
     READERS = 2,
     OPERATIONS = 400000, /* of the writer; the readers end with it */
 };
@@ -78,7 +79,7 @@ static void *read_until_over(void *argument)
 
 /* The writer's keys in the order in which they went in. */
 struct queue {
-    uint64_t hashes[CAPACITY];
+    uint64_t hashes[QUEUED];
     size_t first, count;
 };
 
@@ -86,13 +87,13 @@ static void write_in(struct stage *stage, struct queue *queue, uint64_t hash)
 {
     if (filter_insert(stage->filter, hash) != 0)
         return;
-    queue->hashes[(queue->first + queue->count++) % CAPACITY] = hash;
+    queue->hashes[(queue->first + queue->count++) % QUEUED] = hash;
 }
 
 static int write_out(struct stage *stage, struct queue *queue)
 {
     uint64_t hash = queue->hashes[queue->first];
-    queue->first = (queue->first + 1) % CAPACITY;
+    queue->first = (queue->first + 1) % QUEUED;
     queue->count--;
     return filter_remove(stage->filter, hash);
 }
@@ -101,8 +102,9 @@ static int write_out(struct stage *stage, struct queue *queue)
 static size_t write_all(struct stage *stage, struct queue *queue)
 {
     size_t failed = 0;
+    size_t level = filter_stats(stage->filter).slots * 95 / 100 - FIXED;
     for (uint64_t i = 0; i < OPERATIONS / 2; i++) {
-        if (queue->count >= CAPACITY - FIXED)
+        if (queue->count >= level)
             failed += write_out(stage, queue) != 0;
         uint64_t hash = i % 3 == 0 ? stage->fixed[hash_of(i) % FIXED] : hash_of(FIXED + i);
         write_in(stage, queue, hash);
@@ -114,8 +116,7 @@ static size_t write_all(struct stage *stage, struct queue *queue)
 
 static struct filter *make(enum filter_kind kind, double rate)
 {
-    struct filter_options options = {
-        .kind = kind, .capacity = CAPACITY, .false_positive_rate = rate};
+    struct filter_options options = {.kind = kind, .capacity = FIXED, .false_positive_rate = rate};
     struct filter *filter = NULL;
     const char *error = NULL;
     assert_int_equal(filter_create(&filter, &options, &error), 0);
