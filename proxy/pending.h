@@ -1,5 +1,5 @@
-/* The requests of an upstream whose replies are still to come, in order: a queue in a ring that
- * grows. */
+/* Requests of an upstream, in order: those whose replies are still to come, and those that are to
+ * be told that none will. A queue in a ring that grows. */
 #ifndef NESTGUARD_PENDING_H
 #define NESTGUARD_PENDING_H
 

@@ -46,8 +46,7 @@ struct upstream {
     struct buffer greeting, in, out, sending;
     struct resp_frame frame;
     struct pending_queue pending;
-    struct pending *failed; /* requests to fail at the end of this turn */
-    size_t failed_count, failed_size;
+    struct pending_queue failed; /* to be told at the end of this turn */
 };
 
 static const char down_text[] = "NESTGUARD cache down";
@@ -83,12 +82,7 @@ static void mark_dirty(struct upstream *upstream)
 /* A caller in the middle of dispatching must not get an answer before its call has returned. */
 static void fail_later(struct upstream *upstream, struct pending request)
 {
-    if (upstream->failed_count == upstream->failed_size) {
-        upstream->failed_size = upstream->failed_size ? 2 * upstream->failed_size : 64;
-        upstream->failed =
-            xrealloc(upstream->failed, upstream->failed_size * sizeof *upstream->failed);
-    }
-    upstream->failed[upstream->failed_count++] = request;
+    pending_push(&upstream->failed, request);
     mark_dirty(upstream);
 }
 
@@ -114,7 +108,7 @@ static void free_if_done(uv_handle_t *timer)
     buffer_finish(&upstream->out);
     buffer_finish(&upstream->sending);
     pending_finish(&upstream->pending);
-    free(upstream->failed);
+    pending_finish(&upstream->failed);
     free(upstream);
 }
 
@@ -329,13 +323,13 @@ static void flush(struct turn_task *task)
 {
     struct upstream *upstream = (struct upstream *)((char *)task - offsetof(struct upstream, task));
     write_out(upstream);
-    struct pending *failed = upstream->failed;
-    size_t count = upstream->failed_count;
-    upstream->failed = NULL; /* a failure may make the client send more */
-    upstream->failed_count = upstream->failed_size = 0;
-    for (size_t i = 0; i < count; i++)
-        slot_cache_failure(failed[i].slot, failed[i].index, down_text);
-    free(failed);
+    struct pending_queue failed = upstream->failed;
+    upstream->failed = (struct pending_queue){0}; /* a failure may make the client send more */
+    while (failed.count) {
+        struct pending request = pending_pop(&failed);
+        slot_cache_failure(request.slot, request.index, down_text);
+    }
+    pending_finish(&failed);
 }
 
 /* ---- connecting ---- */
