@@ -6,8 +6,8 @@
 
 struct blob;
 
-struct blob *blob_create(size_t length,
-                         char **bytes);     /* one reference; *bytes is where to write the value */
+/* One reference; *bytes is where to write the value, before anybody else gets the blob. */
+struct blob *blob_create(size_t length, char **bytes);
 struct blob *blob_share(struct blob *blob); /* one reference more */
 void blob_release(struct blob *blob);       /* NULL is allowed */
 struct span blob_span(const struct blob *blob);

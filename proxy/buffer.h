@@ -18,16 +18,16 @@ struct buffer {
 };
 
 void buffer_finish(struct buffer *buffer); /* frees; the buffer is empty again */
-char *buffer_reserve(struct buffer *buffer,
-                     size_t room); /* at least `room` writable bytes; where they begin */
+/* Makes room for at least so many bytes; where they begin. Readable bytes may move. */
+char *buffer_reserve(struct buffer *buffer, size_t room);
 void buffer_commit(struct buffer *buffer, size_t written); /* that many of them hold bytes now */
 void buffer_append(struct buffer *buffer, const void *bytes, size_t length);
 void buffer_printf(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void buffer_take(struct buffer *buffer, size_t length); /* drops readable bytes from the start */
 void buffer_clear(struct buffer *buffer);               /* keeps the memory */
-void buffer_trim(struct buffer *buffer,
-                 size_t keep); /* gives memory back when empty and larger than `keep` */
+/* Gives memory back when the buffer is empty and larger than `keep`. */
+void buffer_trim(struct buffer *buffer, size_t keep);
 
 static inline size_t buffer_length(const struct buffer *buffer)
 {

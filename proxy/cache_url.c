@@ -19,6 +19,7 @@ static int refuse(const char **error, const char *text)
     return -EINVAL;
 }
 
+/* Its value, in either case; -1 when it is none. */
 static int hex_digit(char c)
 {
     static const char digits[] = "0123456789abcdef";
@@ -106,6 +107,7 @@ static int parse_redis(struct cache_url *out, const char *text, const char **err
     return status;
 }
 
+/* The path is not percent-decoded: it may hold a %. */
 static int parse_unix(struct cache_url *out, const char *text, const char **error)
 {
     const char *query = strchr(text, '?');

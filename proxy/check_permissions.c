@@ -42,6 +42,8 @@ static void list_unreadable(const struct subject *subject, struct buffer *column
                           answer_text(subject->columns, row, COLUMN_QUOTED));
 }
 
+/* The privilege for single columns is enough; only if one is missing, SELECT on the table is
+ * proposed. */
 static bool check_select(const struct subject *subject)
 {
     struct buffer columns = {0};
@@ -77,6 +79,7 @@ static void check_delete(const struct subject *subject)
                "may not delete rows: DELETE with ?row=delete on the control port will be refused");
 }
 
+/* An error and no warning: what the role cannot see, the guard would deny. */
 static void check_row_security(const struct subject *subject)
 {
     if (!has(subject, TABLE_HIDES_ROWS))
@@ -91,6 +94,7 @@ static void check_row_security(const struct subject *subject)
     free(remedy);
 }
 
+/* All are looked at, so that one round of GRANTs is enough. */
 bool check_permissions(const struct subject *subject)
 {
     bool schema = check_schema(subject);

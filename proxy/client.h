@@ -35,13 +35,12 @@ struct client {
     struct client *previous, *following;
     struct turn_task task;
     struct replies replies;
-    struct upstream
-        *upstream; /* the shared cache connection that keeps this client's commands in order */
-    struct buffer in;
-    struct buffer sending; /* replies that the kernel has not taken yet */
-    size_t need;           /* fewer bytes of input than this cannot complete the next command */
-    size_t queued;         /* bytes that the kernel had not taken when that was last looked at */
-    uint64_t progress;     /* when they were last seen to become fewer, or none */
+    struct upstream *upstream; /* one of the shared: keeps this client's commands in order */
+    struct buffer in;          /* input that could not be served yet */
+    struct buffer sending;     /* replies that the kernel has not taken yet */
+    size_t need;               /* fewer bytes of input than this cannot complete the next command */
+    size_t queued;     /* bytes that the kernel had not taken when that was last looked at */
+    uint64_t progress; /* when they were last seen to become fewer, or none */
     uv_write_t write;
     uint64_t id;
     char *name; /* CLIENT SETNAME */

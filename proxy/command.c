@@ -34,6 +34,7 @@ static inline size_t upper_case_slot(struct span name, char upper[NAME_ROOM])
     return (hash ^ hash >> 16) % SLOTS;
 }
 
+/* Open addressing: the next free slot, around the end. A quarter full, it hardly ever goes far. */
 __attribute__((constructor)) static void fill_slots(void)
 {
     for (size_t row = 0; row < command_table_rows; row++) {
@@ -86,6 +87,7 @@ static bool has_block_option(const struct span *arguments, size_t count)
     return false;
 }
 
+/* Only rows that depend on their arguments are FORWARD in the table: SCRIPT, XREAD, XREADGROUP. */
 bool command_is_stateful(const struct command *command, const struct span *arguments, size_t count)
 {
     if (command->kind != COMMAND_FORWARD || command == &forward) {

@@ -22,36 +22,35 @@ struct keyspace_sql {
     char *load;   /* SELECT value, key columns... WHERE key = $1.. [AND (where)]: columns in this
                      order */
     char *remove; /* DELETE ... WHERE key = $1.. [AND (where)] */
-    char *count;  /* SELECT count(*) of rows with a whole key */
-    char *
-        copy; /* COPY (SELECT key columns ... ) TO STDOUT: rows with a whole key (no column NULL) */
+    char *count;  /* SELECT count(*) of rows with a whole key: no column NULL */
+    char *copy;   /* COPY (SELECT key columns ...) TO STDOUT of the same rows */
 };
 
 struct keyspace {
     char *name;
     struct key_template key;
-    char *table_text; /* as written */
-    char *table_schema,
-        *table_name;    /* unquoted, folded as SQL folds; schema NULL: by search_path */
-    char *where;        /* NULL: all rows */
-    char *value;        /* column name; NULL with value_is_json */
-    bool value_is_json; /* row_to_json of the whole row */
-    uint64_t ttl_ms;    /* 0: no expiry */
-    double ttl_jitter;  /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */
-    double false_positive_rate;
-    enum on_absent on_absent;
-    char *absent_value;
-    enum on_miss on_miss;
-    bool enforce;
+    char *table_text;   /* as written */
+    char *table_schema; /* NULL: by search_path; this and the name as the catalogue has them */
+    char *table_name;
+    char *where;                /* NULL: all rows */
+    char *value;                /* column name; NULL with value_is_json */
+    bool value_is_json;         /* row_to_json of the whole row */
+    uint64_t ttl_ms;            /* 0: no expiry */
+    double ttl_jitter;          /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */
+    double false_positive_rate; /* wanted of its filter */
+    enum on_absent on_absent;   /* what the lookup of an absent key gets */
+    char *absent_value;         /* with ABSENT_VALUE; NULL: none */
+    enum on_miss on_miss;       /* what follows when the cache does not have a key */
+    bool enforce;               /* false: rejections are only counted */
     struct keyspace_sql sql;
     int line; /* of the file, where the keyspace begins */
 };
 
 struct config {
     char *file;
-    struct address *listen;
+    struct address *listen; /* one or more, all of them different */
     size_t listens;
-    bool has_control;
+    bool has_control; /* else `control` is empty */
     struct address control;
     char *control_token; /* NULL: none */
     char *password;      /* NULL: none */
@@ -59,15 +58,14 @@ struct config {
     struct cache_url cache;
     char *database;
     enum sync_mode sync;
-    uint64_t poll_interval_ms;
-    uint64_t max_lag_ms;
-    unsigned load_connections;
-    uint64_t load_timeout_ms;
-    unsigned load_budget;
-    uint64_t
-        cache_timeout_ms; /* oldest unanswered cache command: past it the connection is given up */
+    uint64_t poll_interval_ms;  /* with SYNC_POLL, from one build's beginning to the next one's */
+    uint64_t max_lag_ms;        /* with SYNC_REPLICATION: further behind, nothing is rejected */
+    unsigned load_connections;  /* to the database */
+    uint64_t load_timeout_ms;   /* of one load */
+    unsigned load_budget;       /* loads at the database at once */
+    uint64_t cache_timeout_ms;  /* a connection with an older command unanswered is given up */
     unsigned cache_connections; /* shared connections, per worker */
-    unsigned max_clients;
+    unsigned max_clients;       /* of all workers */
     unsigned max_arguments;     /* of one command */
     size_t max_bulk;            /* bytes of one argument */
     size_t max_command;         /* bytes of one command */

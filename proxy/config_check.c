@@ -32,6 +32,7 @@ static void check_listen(const struct config *config, const struct config_source
                 config_report(source, line, "listen names %s twice", config->listen[i].text);
 }
 
+/* A cache or a control port on the guard's own address would have the guard talk to itself. */
 static bool listens_on(const struct config *config, const struct address *address)
 {
     for (size_t i = 0; i < config->listens; i++)
@@ -40,6 +41,7 @@ static bool listens_on(const struct config *config, const struct address *addres
     return false;
 }
 
+/* Without a token, only those may get in who are on this machine already. */
 static void check_control(const struct config *config, const struct config_source *source)
 {
     int line = top(source, "control")->line;
@@ -93,6 +95,7 @@ static void check_absent(const struct config *config, const struct config_source
         config_report(source, on_absent->line, "on_absent: value needs an absent_value");
 }
 
+/* Counters and metrics are told apart by the name. */
 static void check_names(const struct config *config, const struct config_source *source, size_t i,
                         size_t j)
 {
@@ -122,6 +125,7 @@ static void check_keys(const struct config *config, const struct config_source *
     buffer_finish(&example);
 }
 
+/* Each pair is compared once, with the keyspaces before. */
 static void check_keyspace(const struct config *config, const struct config_source *source,
                            size_t i)
 {

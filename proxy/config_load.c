@@ -192,6 +192,7 @@ static void report_unknown(const struct loader *loader, const struct section *se
                       "unknown setting \"%s\"; nestguard --help lists them all", shown(name).text);
 }
 
+/* Counts as mentioned also when its value is bad: so that it is not reported as missing, too. */
 static void read_pair(struct loader *loader, const struct section *section, const yaml_node_t *key,
                       const yaml_node_t *value)
 {
@@ -277,6 +278,7 @@ static bool read_keyspaces(struct loader *loader, const yaml_node_t *node)
     return good;
 }
 
+/* The rules that join several settings come last. */
 static void read_root(struct loader *loader)
 {
     const yaml_node_t *root = yaml_document_get_root_node(&loader->document);

@@ -12,6 +12,7 @@
 
 enum { CONNECT_SECONDS = 5, TOTAL_SECONDS = 60, ANSWER_MAX = 64 * 1024 * 1024 };
 
+/* libcurl hands over a piece of the body; `size` is always 1. */
 static size_t on_bytes(char *bytes, size_t size, size_t count, void *arg)
 {
     struct ctl_answer *answer = arg;
@@ -42,6 +43,7 @@ static char *url_of(const struct ctl_call *call)
                      *zone ? zone + 1 : "", (unsigned)address->port, call->target);
 }
 
+/* Takes the header over; the list has a copy of it. */
 static struct curl_slist *add_header(struct curl_slist *list, char *header)
 {
     struct curl_slist *longer = curl_slist_append(list, header);

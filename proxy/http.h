@@ -43,9 +43,8 @@ int http_server_create(struct http_server **out, uv_loop_t *loop,
 void http_server_close(struct http_server *server, void (*closed)(void *arg), void *arg);
 
 struct span http_call_rest(const struct http_call *call); /* percent-decoded; may hold any byte */
-const char *
-http_call_query(const struct http_call *call,
-                const char *name); /* decoded value, or NULL; lives as long as the call */
+/* The decoded value of a query parameter, or NULL; lives as long as the call. */
+const char *http_call_query(const struct http_call *call, const char *name);
 
 /* JSON answers: steals `body`; a NULL body gives none (204). */
 void http_answer_json(struct http_call *call, unsigned status, json_t *body);

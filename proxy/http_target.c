@@ -92,6 +92,7 @@ static const char *skip_authority(const char *text)
     return text + strcspn(text, "/?");
 }
 
+/* Bytes beyond ASCII pass: keys may hold them, and clients often send them as they are. */
 static bool is_printable(const char *text)
 {
     for (; *text; text++)

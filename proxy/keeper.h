@@ -31,32 +31,31 @@ struct keeper {
     uv_signal_t on_term, on_int, on_hup;
     uint64_t started;
 
-    struct shared_config
-        *first; /* of the start; the pool's statements and the backends' addresses are its */
-    struct shared_config *shared; /* in force; its config is shared->config */
-    struct generation *generation;
-    struct view *view; /* the newest published */
+    struct shared_config *first;   /* of the start: the pool speaks its SQL */
+    struct shared_config *shared;  /* in force; its config is shared->config */
+    struct generation *generation; /* in force; NULL until the first is complete */
+    struct view *view;             /* the newest published */
     struct keyspace_status *keyspaces;
-    struct overrides overrides;
+    struct overrides overrides; /* the table that counts; workers have copies */
     /* Hints found no place: nothing may be rejected until a generation is in force that was begun
      * after number hints_lost, the newest when the last of them was lost. */
     bool hints_overflowed;
     uint64_t hints_lost;
 
     struct worker **workers;
-    unsigned worker_count, workers_left;
+    unsigned worker_count, workers_left; /* left: those that have not ended */
     _Atomic unsigned client_total;
 
     struct rows rows;
-    struct pg_statement *statements;
+    struct pg_statement *statements; /* the pool's; they point into `first` */
     struct pg_pool *pool;
     struct redis *redis;
     struct loads *loads;
-    struct load_counters *counters;
+    struct load_counters *counters; /* one for each keyspace */
     struct renewal renewal;
-    struct http_server *http;
-    bool draining;
-    uint64_t drain_since; /* clock_ms() */
+    struct http_server *http; /* the control port; NULL without one */
+    bool draining;            /* told to end: nothing new is begun */
+    uint64_t drain_since;     /* clock_ms() */
 };
 
 struct keeper_options {

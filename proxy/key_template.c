@@ -85,6 +85,7 @@ static int read_column(struct parser *parser, char **column)
     return 0;
 }
 
+/* Called before it is counted: number `columns` is the new one. */
 static int check_new_column(struct parser *parser, const struct key_template *key)
 {
     size_t last = key->columns;
@@ -135,6 +136,7 @@ void key_template_finish(struct key_template *key)
     *key = (struct key_template){0};
 }
 
+/* Prefix and suffix must not share bytes of the key, hence the length. */
 static bool ends_match(const struct key_template *key, struct span text)
 {
     struct span prefix = key->literal[0], suffix = key->literal[key->columns];
@@ -226,6 +228,7 @@ static bool next_way(struct split *split)
     return false;
 }
 
+/* What lies between the literals are the columns. */
 static void write_way(const struct split *split, struct span *way)
 {
     size_t columns = split->key->columns;

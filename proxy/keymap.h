@@ -27,8 +27,8 @@ void keymap_init(struct keymap *map);
 void keymap_finish(struct keymap *map); /* the nodes are the caller's to free, before */
 
 struct keymap_node *keymap_find(const struct keymap *map, struct span key); /* NULL: not in */
-void keymap_insert(struct keymap *map,
-                   struct keymap_node *node); /* node->key is set and not in yet */
+/* node->key is set, and not in the map yet. */
+void keymap_insert(struct keymap *map, struct keymap_node *node);
 void keymap_remove(struct keymap *map, struct keymap_node *node); /* node is in */
 
 /* The struct of `type` whose member `member` this node is. */

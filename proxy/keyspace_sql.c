@@ -77,6 +77,7 @@ static void put_value(struct buffer *out, const struct keyspace *keyspace)
     }
 }
 
+/* The newline ends a comment that the condition may close with. */
 static void put_where(struct buffer *out, const struct keyspace *keyspace)
 {
     if (keyspace->where)
@@ -105,6 +106,10 @@ static void put_rows_condition(struct buffer *out, const struct keyspace *keyspa
     put_where(out, keyspace);
 }
 
+/*   SELECT "payload", "id" FROM "public"."items" WHERE "id" = $1 AND (where)
+ *
+ * The key columns come back so that their printed form can be compared with the key (rows.c).
+ */
 static char *load_sql(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
@@ -118,6 +123,10 @@ static char *load_sql(const struct keyspace *keyspace)
     return string_of(&out);
 }
 
+/*   DELETE FROM "public"."items" WHERE "id" = $1 AND (where)
+ *
+ * With the condition: a row that the keyspace does not count is not its to delete.
+ */
 static char *remove_sql(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
@@ -127,6 +136,10 @@ static char *remove_sql(const struct keyspace *keyspace)
     return string_of(&out);
 }
 
+/*   SELECT count(*) FROM "public"."items" WHERE "id" IS NOT NULL AND (where)
+ *
+ * The same rows as copy_sql(), so that a filter made for that count has room for all of them.
+ */
 static char *count_sql(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
@@ -136,6 +149,7 @@ static char *count_sql(const struct keyspace *keyspace)
     return string_of(&out);
 }
 
+/*   COPY (SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where)) TO STDOUT */
 static char *copy_sql(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
@@ -185,6 +199,7 @@ static int read_quoted(const char **text, char **name, const char **error)
     return 0;
 }
 
+/* Letters as SQL has them: every byte of a character beyond ASCII is one. */
 static bool starts_name(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c & 0x80);
@@ -217,6 +232,7 @@ static int read_name(const char **text, char **name, const char **error)
     return **text == '"' ? read_quoted(text, name, error) : read_plain(text, name, error);
 }
 
+/* On failure what was read so far is the caller's to free. */
 static int read_table(const char *text, char **schema, char **name, const char **error)
 {
     int status = read_name(&text, name, error);

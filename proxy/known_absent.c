@@ -1,3 +1,4 @@
+/* The map's order of insertion is the order of forgetting. */
 #include "known_absent.h"
 
 #include "memory.h"
@@ -40,6 +41,7 @@ void known_absent_finish(struct known_absent *known)
     keymap_finish(&known->map);
 }
 
+/* A limit of 0 switches the memory off. */
 void known_absent_add(struct known_absent *known, struct span key)
 {
     if (!known->limit || keymap_find(&known->map, key))

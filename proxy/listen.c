@@ -23,6 +23,7 @@ struct endpoint {
     socklen_t length;
 };
 
+/* The first address of a name is taken: the one that the system prefers. */
 static int resolve(const struct address *address, struct endpoint *out)
 {
     struct addrinfo *found, hints = {.ai_family = AF_UNSPEC,
@@ -146,6 +147,7 @@ static int duplicate(int *fds, unsigned count)
     return 0;
 }
 
+/* A file may appear between the look and the bind(); then bind() fails, as it should. */
 static int listen_unix(const char *path, int *fds, unsigned count)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};

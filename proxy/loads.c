@@ -27,12 +27,12 @@ struct load {
     struct keymap_node node;
     struct loads *loads;
     int keyspace;
-    uint64_t started;
-    uint64_t
-        generation; /* under which the query began and absences may be remembered; 0: under none */
-    bool stale;
-    bool timed_out; /* everybody was told; kept until the query ends, so that it is not asked again
-                       meanwhile */
+    uint64_t started; /* clock_ms() when the query was asked */
+    /* Under which the query began and absences may be remembered; 0: under none. */
+    uint64_t generation;
+    bool stale; /* the row has changed since the query began, or may have */
+    /* Everybody was told; kept until the query ends, so that it is not asked again meanwhile. */
+    bool timed_out;
     struct blob *value; /* while it is being written to the cache */
     bool overtaken;     /* by a change during that: no longer in flight for anybody */
     struct load_request *waiting, **last;
@@ -45,7 +45,7 @@ struct loads {
     struct keymap in_flight;  /* by key, oldest query first */
     size_t querying, filling; /* how many of them are at the database, and at the cache */
     struct known_absent absent;
-    uint64_t complained;
+    uint64_t complained; /* clock_ms() of the log's last line about a refusal */
 };
 
 struct loads *loads_create(const struct loads_options *options, const struct view *view)

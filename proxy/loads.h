@@ -33,8 +33,8 @@ struct loads_options {
 };
 
 struct loads *loads_create(const struct loads_options *options, const struct view *view);
-void loads_destroy(
-    struct loads *loads); /* when pool and redis have ended, so that nothing is in flight */
+/* When pool and redis have ended, so that nothing is in flight. */
+void loads_destroy(struct loads *loads);
 
 /* The view that holds from now on; its generation's change forgets the remembered absences, and its
  * configuration bounds them. */

@@ -18,9 +18,10 @@
 
 enum { SMALLEST_BULK = 6 }; /* $0 CR LF CR LF */
 
+/* One call of resp_read_command(). */
 struct reader {
-    char *start;
-    const char *at, *end;
+    char *start;          /* of the command; inline ones are unquoted in place */
+    const char *at, *end; /* how far it is read; the end of what there is */
     const struct resp_limits *limits;
     struct resp_command *command;
 };
@@ -40,6 +41,7 @@ void resp_arguments_push(struct resp_arguments *arguments, const char *at, size_
     arguments->at[arguments->count++] = (struct span){at, length};
 }
 
+/* At most 18 digits are looked at: a 19th is in the place of the CR, and makes the number bad. */
 enum resp_status resp_read_long_number(const char **at, const char *end, int64_t *number)
 {
     const char *first = *at;
@@ -74,12 +76,14 @@ static size_t offset(const struct reader *reader)
     return (size_t)(reader->at - reader->start);
 }
 
+/* The texts are Redis' own where it has one: clients and their users look for them. */
 static enum resp_status bad(struct reader *reader, const char *error)
 {
     reader->command->error = error;
     return RESP_BAD;
 }
 
+/* Redis has no such limit; here it bounds what one client can make a worker hold. */
 static enum resp_status too_long(struct reader *reader)
 {
     return bad(reader, "command longer than max_command");
@@ -93,6 +97,7 @@ static enum resp_status more(struct reader *reader, size_t least)
     return need > reader->limits->max_command ? too_long(reader) : RESP_MORE;
 }
 
+/* A control byte, which may be a CR, would break the line of the error. */
 static const char *unexpected_byte(char byte)
 {
     static _Thread_local char text[] = "expected '$', got ' '";
@@ -119,6 +124,7 @@ static enum resp_status bad_header(struct reader *reader, char marker, size_t le
     return bad(reader, bulk ? "invalid bulk length" : "invalid multibulk length");
 }
 
+/* The marker, a number and CR LF. The common case is done when the number is. */
 static inline enum resp_status read_header(struct reader *reader, char marker, size_t least,
                                            int64_t *number)
 {
@@ -165,6 +171,7 @@ static inline enum resp_status read_bulk(struct reader *reader, size_t left,
     return RESP_DONE;
 }
 
+/* A count of 0 or less is an empty command, which Redis ignores. */
 static enum resp_status read_multibulk(struct reader *reader, struct resp_arguments *arguments)
 {
     int64_t number = 0;
@@ -184,6 +191,7 @@ static enum resp_status read_multibulk(struct reader *reader, struct resp_argume
     return RESP_DONE;
 }
 
+/* A line ends at LF, a CR before it or not, as with telnet and netcat. */
 static enum resp_status read_inline(struct reader *reader, struct resp_arguments *arguments)
 {
     size_t limit = reader->limits->max_inline;

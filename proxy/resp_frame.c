@@ -43,6 +43,7 @@ static enum resp_status skip_exactly(const char **at, const char *end, const cha
     return have < length ? RESP_MORE : RESP_DONE;
 }
 
+/* The two bytes behind the blob must be CR LF: a cache that is out of step is found out early. */
 static inline enum resp_status skip_blob(const char **at, const char *end, bool may_be_nil)
 {
     int64_t length = 0;
@@ -77,6 +78,8 @@ static enum resp_status open_aggregate(const char **at, const char *end, char ma
     return __builtin_add_overflow(*open, values, open) ? RESP_BAD : RESP_DONE;
 }
 
+/* How a value goes on behind its marker byte. RESP3's streamed types are unknown here: Redis sends
+ * none. */
 enum shape { UNKNOWN, LINE, BLOB, AGGREGATE, NIL, BOOLEAN };
 
 static const unsigned char shapes[256] = {
@@ -110,7 +113,7 @@ enum resp_status resp_frame_reply(struct resp_frame *frame, const char *input, s
                                   size_t *taken)
 {
     const char *at = input + frame->scanned, *end = input + length;
-    int64_t open = frame->open ? frame->open : 1;
+    int64_t open = frame->open ? frame->open : 1; /* at the start: the reply itself */
     while (open > 0 && at < end) {
         const char *next = at;
         int64_t after = open - 1;
@@ -119,7 +122,7 @@ enum resp_status resp_frame_reply(struct resp_frame *frame, const char *input, s
             return RESP_BAD;
         }
         if (status == RESP_MORE) {
-            break;
+            break; /* this value is read again from its marker when there is more */
         }
         at = next;
         open = after;
@@ -147,6 +150,7 @@ int64_t resp_array_open(struct span reply, const char **at)
     return count;
 }
 
+/* An element may be an aggregate itself: it is framed like a reply. */
 struct span resp_array_next(const char **at, const char *end)
 {
     struct resp_frame frame = {0};

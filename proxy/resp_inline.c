@@ -22,11 +22,13 @@ static bool ends_argument(char byte)
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
 }
 
+/* `digit` is a hexadecimal one. */
 static int hex_value(char digit)
 {
     return isdigit((unsigned char)digit) ? digit - '0' : tolower((unsigned char)digit) - 'a' + 10;
 }
 
+/* The byte that a letter behind a backslash stands for: itself, if none of these. */
 static char escaped(char letter)
 {
     switch (letter) {

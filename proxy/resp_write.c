@@ -14,6 +14,7 @@ static char *put_end(char *out)
     return out + 2;
 }
 
+/* From the last digit to the first; no printf() on the path of every reply. */
 static char *put_header(char *out, char marker, uint64_t number)
 {
     char digits[20];
@@ -68,6 +69,7 @@ void resp_write_status(struct buffer *out, const char *text)
     buffer_commit(out, length + 3);
 }
 
+/* Printed twice: once for the length, once in place. */
 void resp_write_error(struct buffer *out, const char *format, ...)
 {
     va_list list;

@@ -14,24 +14,26 @@
 
 struct slot;
 
+/* Lives in its worker; belongs to the worker's thread, but for the mailbox, to which any thread may
+ * post, and the counters, which any thread may read. */
 struct serving {
     void (*on_relief)(struct serving *serving); /* clients may send to the cache again */
     uv_loop_t loop;
-    unsigned index; /* the worker's */
-    struct mailbox mailbox;
+    unsigned index;         /* the worker's */
+    struct mailbox mailbox; /* what the keeper sends, and what it returns */
     struct mailbox *keeper;
-    size_t asked; /* requests that the keeper has not returned yet */
-    struct view *view;
-    struct overrides overrides;
-    struct turn turn;
-    struct slot *free_slots; /* slot.c's store */
+    size_t asked;               /* requests that the keeper has not returned yet */
+    struct view *view;          /* decided by; the keeper replaces it */
+    struct overrides overrides; /* the copy of the keeper's exact entries */
+    struct turn turn;           /* what is left for the end of a loop turn */
+    struct slot *free_slots;    /* slot.c's store */
     size_t free_slot_count;
     struct resp_arguments arguments; /* of the batch being served */
     struct buffer command;           /* one command on its way to an upstream */
     char scratch[64 * 1024];         /* where clients' input is read and parsed */
     bool cache_lost;                 /* the log's last word about the cache */
     struct worker_counters counters;
-    struct keyspace_counters *keyspaces;
+    struct keyspace_counters *keyspaces; /* in the configuration's order */
 };
 
 static inline const struct config *serving_config(const struct serving *serving)

@@ -176,6 +176,7 @@ bool setting_is_secret(const struct setting *setting)
            setting->type == SETTING_CACHE;
 }
 
+/* The enum's values are the places in the list. */
 const char *sync_mode_name(enum sync_mode mode)
 {
     return sync_choices[mode];

@@ -23,9 +23,10 @@ struct turn {
 int turn_init(struct turn *turn, uv_loop_t *loop);
 
 void turn_add(struct turn *turn, struct turn_task *task);
-void turn_cancel(struct turn *turn,
-                 struct turn_task *task); /* nothing happens when it is not queued */
-void turn_run(struct turn *turn);         /* now, until none is left */
+/* Nothing happens when it is not queued. */
+void turn_cancel(struct turn *turn, struct turn_task *task);
+/* Now, until none is left. */
+void turn_run(struct turn *turn);
 void turn_close(struct turn *turn);
 
 #endif

@@ -79,6 +79,7 @@ int units_duration(const char *text, uint64_t *out, const char **error)
     return 0;
 }
 
+/* As in redis.conf: in either case, and in steps of 1024. */
 int units_size(const char *text, uint64_t *out, const char **error)
 {
     static const struct unit units[] = {
@@ -90,6 +91,7 @@ int units_size(const char *text, uint64_t *out, const char **error)
     return 0;
 }
 
+/* Percent or plain; the setting's bounds say what makes sense. */
 int units_fraction(const char *text, double *out, const char **error)
 {
     static const char *const wrong = "must be a share, such as 10%, 0.1 or 1e-4";

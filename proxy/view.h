@@ -21,15 +21,14 @@ struct generation {
     struct filter_seed seed;
     size_t count;
     struct filter **filters;
-    uint64_t rows;
-    double build_seconds;
+    uint64_t rows;        /* of all keyspaces together */
+    double build_seconds; /* from connecting to the last row */
     time_t built_at;
     unsigned references;
 };
 
-struct generation *
-generation_create(uint64_t number,
-                  size_t keyspaces); /* with a fresh seed and no filters; one reference */
+/* With a fresh seed, no filters yet, and one reference. */
+struct generation *generation_create(uint64_t number, size_t keyspaces);
 void generation_release(struct generation *generation); /* NULL is allowed */
 size_t generation_bytes(const struct generation *generation);
 
@@ -39,16 +38,16 @@ struct shared_config {
     unsigned references;
 };
 
-struct shared_config *
-shared_config_create(struct config *config); /* takes the config; one reference */
+/* Takes the config; one reference. */
+struct shared_config *shared_config_create(struct config *config);
 void shared_config_release(struct shared_config *shared);
 
 struct view {
     struct shared_config *shared;
     const struct config *config;   /* shared->config */
     struct generation *generation; /* NULL: none yet; then no keyspace is guarding */
-    unsigned holders;
-    enum keyspace_state states[];
+    unsigned holders;              /* the workers that have it, and the keeper */
+    enum keyspace_state states[];  /* of each keyspace */
 };
 
 /* Takes a reference of each; `states` has one for each keyspace. */

@@ -17,13 +17,13 @@ struct worker {
     struct serving serving;
     struct clients clients;
     uv_thread_t thread;
-    struct listener *listeners;
+    struct listener *listeners; /* one for each listen address */
     size_t listener_count;
-    struct upstream **upstreams;
+    struct upstream **upstreams; /* shared connections to the cache; a client keeps to one */
     size_t upstream_count;
-    uv_timer_t tick;
+    uv_timer_t tick;       /* looks for what has taken too long */
     struct message *drain; /* the order to end, once it has come */
-    uint64_t drain_since;
+    uint64_t drain_since;  /* clock_ms() */
 };
 
 struct worker_options {
@@ -33,7 +33,7 @@ struct worker_options {
     const int *fds;      /* bound sockets, taken over */
     const bool *is_unix; /* of each */
     size_t count;
-    _Atomic unsigned *client_total;
+    _Atomic unsigned *client_total; /* clients of all workers, for max_clients */
 };
 
 /* Starts the thread. 0 or a negative errno. The worker ends by MESSAGE_DRAIN, which comes back to
