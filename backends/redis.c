@@ -1,4 +1,4 @@
-/* WAITING ──timer──▶ CONNECTING ──▶ GREETING (AUTH, SELECT, PING) ──▶ UP      (any) ──▶ CLOSED
+/* WAITING ──timer──▶ CONNECTING ──▶ GREETING (redis_greeting.h) ──▶ UP      (any) ──▶ CLOSED
  *    ▲                   │              │                             │
  *    └───── backoff ─────┴──────────────┴─────────────────────────────┘
  *
@@ -9,6 +9,7 @@
 #include "redis.h"
 #include "allocate.h"
 #include "redis_command.h"
+#include "redis_greeting.h"
 #include "redis_loop.h"
 
 #include <assert.h>
@@ -25,6 +26,7 @@ struct redis {
     void *state_arg;
     enum link_state state;
     redisAsyncContext *context;
+    struct redis_greeting greeting;
     struct redis_commands waiting; /* for the first connection */
     struct redis_commands sent;    /* in the order of their replies */
     struct redis_commands ended;   /* without a reply; to be told */
@@ -167,7 +169,7 @@ static void on_disconnect(const redisAsyncContext *context, int status)
 
 static void send_waiting(struct redis *redis);
 
-/* AUTH, SELECT and PING were accepted. What waited goes first, so that order is kept. */
+/* What waited goes first, so that order is kept. */
 static void come_up(struct redis *redis)
 {
     set_state(redis, LINK_UP);
@@ -179,46 +181,15 @@ static void come_up(struct redis *redis)
         redis->state_cb(redis->state_arg, true, NULL);
 }
 
-/* Errors to a PING that say nothing against the connection. */
-static bool is_passing_trouble(const char *error)
+static void on_greeted(void *arg, const char *error)
 {
-    static const char *const codes[] = {"LOADING ", "BUSY ", "MASTERDOWN ", "NOPERM "};
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (strncmp(error, codes[i], strlen(codes[i])) == 0)
-            return true;
-    return false;
-}
-
-static void on_greeting(redisAsyncContext *context, void *answer, void *arg)
-{
-    struct redis *redis = context->data;
-    const redisReply *reply = answer;
-    const char *step = arg;
-    if (!redis || !reply)
-        return;
-    bool last = strcmp(step, "PING") == 0;
-    if (reply->type == REDIS_REPLY_ERROR && !(last && is_passing_trouble(reply->str))) {
-        snprintf(redis->reason, sizeof redis->reason, "%s refused: %s", step, reply->str);
-        drop(redis);
-    } else if (last) {
+    struct redis *redis = arg;
+    if (!error) {
         come_up(redis);
+        return;
     }
-}
-
-/* The PING tells a server that answers from one that merely accepts, and brings to light that a
- * password is missing. */
-static void greet(struct redis *redis)
-{
-    const struct redis_options *options = &redis->options;
-    redisAsyncContext *context = redis->context;
-    if (options->password && options->user)
-        redisAsyncCommand(context, on_greeting, "AUTH", "AUTH %s %s", options->user,
-                          options->password);
-    else if (options->password)
-        redisAsyncCommand(context, on_greeting, "AUTH", "AUTH %s", options->password);
-    if (options->db != 0)
-        redisAsyncCommand(context, on_greeting, "SELECT", "SELECT %d", options->db);
-    redisAsyncCommand(context, on_greeting, "PING", "PING");
+    set_reason(redis, "", error);
+    drop(redis);
 }
 
 /* When it failed, hiredis frees the context after this. */
@@ -234,7 +205,7 @@ static void on_connect(const redisAsyncContext *context, int status)
         return;
     }
     set_state(redis, LINK_GREETING);
-    greet(redis);
+    redis_greet(&redis->greeting, redis->context);
 }
 
 static void release(void *arg);
@@ -354,6 +325,18 @@ void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb do
     submit(redis, redis_command_purge(key), done, arg);
 }
 
+void redis_purge_many(struct redis *redis, const struct redis_bytes *keys, size_t count,
+                      redis_answer_cb done, void *arg)
+{
+    submit(redis, redis_command_purge_many(keys, count), done, arg);
+}
+
+void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes pattern, unsigned count,
+                redis_answer_cb done, void *arg)
+{
+    submit(redis, redis_command_scan(cursor, pattern, count), done, arg);
+}
+
 void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
 {
     submit(redis, redis_command_exists(key), done, arg);
@@ -401,6 +384,8 @@ int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options
     redis->options.path = allocate_text(options->path);
     redis->options.user = allocate_text(options->user);
     redis->options.password = allocate_text(options->password);
+    redis->greeting =
+        (struct redis_greeting){.options = &redis->options, .done = on_greeted, .arg = redis};
     redis->state_cb = state;
     redis->state_arg = arg;
     redis->backoff_ms = BACKOFF_MIN_MS;

@@ -39,6 +39,13 @@ void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes 
                 uint64_t ttl_ms, redis_answer_cb done, void *arg);
 /* DEL key */
 void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg);
+/* DEL key key...: `number` is how many were there; at least one key */
+void redis_purge_many(struct redis *redis, const struct redis_bytes *keys, size_t count,
+                      redis_answer_cb done, void *arg);
+/* SCAN cursor MATCH pattern COUNT count: a step through all keys, from cursor "0" until that comes
+ * back; `page` is what it gave */
+void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes pattern, unsigned count,
+                redis_answer_cb done, void *arg);
 /* EXISTS key: `number` is 1 or 0 */
 void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg);
 

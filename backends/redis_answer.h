@@ -14,17 +14,26 @@ struct redis_bytes {
 enum redis_outcome {
     /* `number` holds an integer reply (0 otherwise); `found` is false for a nil reply. */
     REDIS_DONE,
-    /* An error reply; `error` is its text. */
+    /* An error reply, with its text as `error`, or one that no such command has. */
     REDIS_REFUSED,
     /* No connection, or it was lost before the reply: the command may or may not have run. */
     REDIS_DOWN
 };
 
+/* What a step of SCAN found. */
+struct redis_page {
+    const char *cursor; /* of the next step; "0": there is none. NULL when it was no SCAN */
+    const struct redis_bytes *keys;
+    size_t count;
+};
+
+/* Its texts and bytes live until the callback returns. */
 struct redis_answer {
     enum redis_outcome outcome;
     long long number;
     bool found;
-    const char *error; /* lives until the callback returns; "" when there is none */
+    const char *error; /* "" when there is none */
+    struct redis_page page;
 };
 
 typedef void (*redis_answer_cb)(void *arg, const struct redis_answer *answer);

@@ -6,7 +6,7 @@
 
 #include <hiredis.h>
 
-enum { ARGUMENTS_MAX = 6 }; /* SET key value PX ttl NX */
+enum { ARGUMENTS_MAX = 6 }; /* SET key value PX ttl NX; all but DEL with many keys */
 
 struct arguments {
     int count;
@@ -25,14 +25,18 @@ static void add_text(struct arguments *arguments, const char *text)
     add(arguments, (struct redis_bytes){text, strlen(text)});
 }
 
-static struct redis_command *create(struct arguments *arguments)
+static struct redis_command *encode(int count, const char **at, const size_t *length)
 {
     struct redis_command *command = allocate(1, sizeof *command);
-    int length =
-        redisFormatCommandArgv(&command->wire, arguments->count, arguments->at, arguments->length);
-    allocated(length < 0 ? NULL : command->wire);
-    command->wire_length = (size_t)length;
+    int total = redisFormatCommandArgv(&command->wire, count, at, length);
+    allocated(total < 0 ? NULL : command->wire);
+    command->wire_length = (size_t)total;
     return command;
+}
+
+static struct redis_command *create(struct arguments *arguments)
+{
+    return encode(arguments->count, arguments->at, arguments->length);
 }
 
 static struct redis_command *create_for_key(const char *name, struct redis_bytes key)
@@ -65,6 +69,37 @@ struct redis_command *redis_command_purge(struct redis_bytes key)
     return create_for_key("DEL", key);
 }
 
+struct redis_command *redis_command_purge_many(const struct redis_bytes *keys, size_t count)
+{
+    const char **at = allocate(count + 1, sizeof *at);
+    size_t *length = allocate(count + 1, sizeof *length);
+    at[0] = "DEL";
+    length[0] = 3;
+    for (size_t i = 0; i < count; i++) {
+        at[i + 1] = keys[i].at;
+        length[i + 1] = keys[i].length;
+    }
+    struct redis_command *command = encode((int)count + 1, at, length);
+    free(at);
+    free(length);
+    return command;
+}
+
+struct redis_command *redis_command_scan(const char *cursor, struct redis_bytes pattern,
+                                         unsigned count)
+{
+    char number[12]; /* 2^32 has 10 digits */
+    struct arguments arguments = {0};
+    snprintf(number, sizeof number, "%u", count);
+    add_text(&arguments, "SCAN");
+    add_text(&arguments, cursor);
+    add_text(&arguments, "MATCH");
+    add(&arguments, pattern);
+    add_text(&arguments, "COUNT");
+    add_text(&arguments, number);
+    return create(&arguments);
+}
+
 struct redis_command *redis_command_exists(struct redis_bytes key)
 {
     return create_for_key("EXISTS", key);
@@ -76,20 +111,52 @@ void redis_command_sent(struct redis_command *command)
     command->wire = NULL;
 }
 
-/* The few kinds of replies that SET NX, DEL and EXISTS have: a status or nil, an integer, an
- * error. */
+/* The keys of a SCAN's reply, in an array that the caller frees; NULL when that is no list of
+ * strings. */
+static struct redis_bytes *keys_of(const redisReply *list)
+{
+    if (list->type != REDIS_REPLY_ARRAY)
+        return NULL;
+    struct redis_bytes *keys = allocate(list->elements, sizeof *keys);
+    for (size_t i = 0; i < list->elements; i++) {
+        if (list->element[i]->type != REDIS_REPLY_STRING) {
+            free(keys);
+            return NULL;
+        }
+        keys[i] = (struct redis_bytes){list->element[i]->str, list->element[i]->len};
+    }
+    return keys;
+}
+
+/* False when the reply is not a cursor and a list of keys. */
+static bool read_page(struct redis_page *page, const redisReply *reply)
+{
+    if (reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING)
+        return false;
+    page->cursor = reply->element[0]->str;
+    page->keys = keys_of(reply->element[1]);
+    page->count = reply->element[1]->elements;
+    return page->keys != NULL;
+}
+
+static struct redis_answer refusal(const char *error)
+{
+    return (struct redis_answer){.outcome = REDIS_REFUSED, .error = error};
+}
+
+/* The few kinds of replies that SET NX, DEL, EXISTS and SCAN have: a status or nil, an integer, an
+ * array, an error. `page.keys` is the caller's to free. */
 static struct redis_answer answer_of(const redisReply *reply)
 {
     struct redis_answer answer = {.outcome = REDIS_DONE, .found = true, .error = ""};
-    if (reply->type == REDIS_REPLY_ERROR) {
-        answer.outcome = REDIS_REFUSED;
-        answer.error = reply->str;
-        answer.found = false;
-    } else if (reply->type == REDIS_REPLY_INTEGER) {
+    if (reply->type == REDIS_REPLY_ERROR)
+        return refusal(reply->str);
+    if (reply->type == REDIS_REPLY_INTEGER)
         answer.number = reply->integer;
-    } else if (reply->type == REDIS_REPLY_NIL) {
+    else if (reply->type == REDIS_REPLY_NIL)
         answer.found = false;
-    }
+    else if (reply->type == REDIS_REPLY_ARRAY && !read_page(&answer.page, reply))
+        return refusal("a reply of an unknown form");
     return answer;
 }
 
@@ -105,6 +172,7 @@ void redis_command_deliver(struct redis_command *command, const struct redisRepl
     free(command);
     if (done)
         done(arg, &answer);
+    free((struct redis_bytes *)answer.page.keys);
 }
 
 void redis_commands_append(struct redis_commands *commands, struct redis_command *command)

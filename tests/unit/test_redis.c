@@ -6,191 +6,10 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <hiredis/hiredis.h>
-
-#include "redis.h"
+#include "redis_bench.h"
 #include "redis_survey.h"
-#include "servers.h"
-
-static struct server server;
-static char socket_path[96];
-
-/* One test's loop and connection, and what they said. */
-struct bench {
-    uv_loop_t loop;
-    uv_timer_t guard;
-    struct redis *redis;
-    unsigned ups, downs;
-    char error[256]; /* of the last change that had one */
-    bool closed;
-    bool close_when_down;
-};
-
-struct outcome {
-    struct bench *bench;
-    int calls;
-    enum redis_outcome outcome;
-    long long number;
-    bool found;
-    char error[256];
-};
-
-static void on_guard(uv_timer_t *timer)
-{
-    (void)timer;
-    fprintf(stderr, "nothing happened for too long\n");
-    abort();
-}
-
-static void on_closed(void *arg)
-{
-    struct bench *bench = arg;
-    assert_false(bench->closed);
-    bench->closed = true;
-    bench->redis = NULL;
-    uv_close((uv_handle_t *)&bench->guard, NULL);
-}
-
-static void on_state(void *arg, bool up, const char *error)
-{
-    struct bench *bench = arg;
-    bench->ups += up;
-    bench->downs += !up;
-    assert_true(up == (error == NULL));
-    assert_true(redis_is_up(bench->redis) == up);
-    if (error)
-        snprintf(bench->error, sizeof bench->error, "%s", error);
-    if (!up && bench->close_when_down)
-        redis_close(bench->redis, on_closed, bench);
-}
-
-static struct redis_options options_at(int port)
-{
-    return (struct redis_options){.host = "127.0.0.1", .port = (uint16_t)port, .timeout_ms = 2000};
-}
-
-static void bench_open_with(struct bench *bench, const struct redis_options *options)
-{
-    memset(bench, 0, sizeof *bench);
-    assert_int_equal(uv_loop_init(&bench->loop), 0);
-    uv_timer_init(&bench->loop, &bench->guard);
-    uv_timer_start(&bench->guard, on_guard, 60000, 0);
-    uv_unref((uv_handle_t *)&bench->guard);
-    assert_int_equal(redis_create(&bench->redis, &bench->loop, options, on_state, bench), 0);
-}
-
-static void bench_open(struct bench *bench)
-{
-    struct redis_options options = options_at(server.port);
-    bench_open_with(bench, &options);
-}
-
-static void bench_close(struct bench *bench)
-{
-    if (bench->redis)
-        redis_close(bench->redis, on_closed, bench);
-    uv_run(&bench->loop, UV_RUN_DEFAULT);
-    assert_true(bench->closed);
-    assert_int_equal(uv_loop_close(&bench->loop), 0);
-}
-
-#define RUN_UNTIL(bench, condition)                                                                \
-    do {                                                                                           \
-        while (!(condition))                                                                       \
-            uv_run(&(bench)->loop, UV_RUN_ONCE);                                                   \
-    } while (0)
-
-static void on_answer(void *arg, const struct redis_answer *answer)
-{
-    struct outcome *outcome = arg;
-    outcome->calls++;
-    outcome->outcome = answer->outcome;
-    outcome->number = answer->number;
-    outcome->found = answer->found;
-    snprintf(outcome->error, sizeof outcome->error, "%s", answer->error);
-}
-
-static struct redis_bytes bytes_of(const char *text)
-{
-    return (struct redis_bytes){text, strlen(text)};
-}
-
-static void fill(struct bench *bench, const char *key, const char *value, uint64_t ttl,
-                 struct outcome *outcome)
-{
-    memset(outcome, 0, sizeof *outcome);
-    redis_fill(bench->redis, bytes_of(key), bytes_of(value), ttl, on_answer, outcome);
-    assert_int_equal(outcome->calls, 0);
-}
-
-static struct outcome exists(struct bench *bench, const char *key)
-{
-    struct outcome outcome = {0};
-    redis_exists(bench->redis, bytes_of(key), on_answer, &outcome);
-    assert_int_equal(outcome.calls, 0);
-    RUN_UNTIL(bench, outcome.calls);
-    return outcome;
-}
-
-static void must_exist(struct bench *bench, const char *key, long long number)
-{
-    struct outcome outcome = exists(bench, key);
-    assert_int_equal(outcome.calls, 1);
-    assert_int_equal(outcome.outcome, REDIS_DONE);
-    assert_int_equal(outcome.number, number);
-    assert_true(outcome.found);
-    assert_string_equal(outcome.error, "");
-}
-
-static void must_have_failed(const struct outcome *outcome, enum redis_outcome how,
-                             const char *text)
-{
-    assert_int_equal(outcome->calls, 1);
-    assert_int_equal(outcome->outcome, how);
-    assert_false(outcome->found);
-    if (!strstr(outcome->error, text))
-        fail_msg("\"%s\" does not say \"%s\"", outcome->error, text);
-}
-
-/* One command beside the connection under test; the caller frees the reply. */
-static redisReply *command(const char *format, ...)
-{
-    va_list arguments;
-    redisContext *context = redisConnect("127.0.0.1", server.port);
-    assert_int_equal(context->err, 0);
-    va_start(arguments, format);
-    redisReply *reply = redisvCommand(context, format, arguments);
-    va_end(arguments);
-    assert_non_null(reply);
-    redisFree(context);
-    return reply;
-}
-
-static void execute(const char *text)
-{
-    redisReply *reply = command(text);
-    if (reply->type == REDIS_REPLY_ERROR)
-        fail_msg("%s: %s", text, reply->str);
-    freeReplyObject(reply);
-}
-
-static void *stored_value(const char *key, size_t *length)
-{
-    redisReply *reply = command("GET %s", key);
-    char *copy = NULL;
-    assert_int_equal(reply->type, REDIS_REPLY_STRING);
-    *length = reply->len;
-    copy = calloc(1, reply->len + 1);
-    memcpy(copy, reply->str, reply->len);
-    freeReplyObject(reply);
-    return copy;
-}
 
 /* Ordinary work. */
 
@@ -288,6 +107,95 @@ static void a_purge_tells_whether_the_key_was_there(void **state)
     bench_close(&bench);
 }
 
+static void many_keys_go_with_one_purge(void **state)
+{
+    static const char odd[] = "a\0b\r\n";
+    struct bench bench;
+    struct outcome outcome = {0};
+    struct redis_bytes keys[] = {
+        bytes_of("one"), bytes_of("gone"), {odd, sizeof odd - 1}, bytes_of("")};
+    (void)state;
+    execute("FLUSHALL");
+    execute("MSET one 1 other 2");
+    freeReplyObject(command("SET %b 3", odd, sizeof odd - 1));
+    bench_open(&bench);
+    redis_purge_many(bench.redis, keys, 4, on_answer, &outcome);
+    assert_int_equal(outcome.calls, 0);
+    RUN_UNTIL(&bench, outcome.calls);
+    assert_int_equal(outcome.outcome, REDIS_DONE);
+    assert_int_equal(outcome.number, 2);
+    must_exist(&bench, "one", 0);
+    must_exist(&bench, "other", 1);
+    bench_close(&bench);
+}
+
+/* A walk through all keys: the sum of the numbers at their ends. */
+struct walk {
+    char cursor[32];
+    int steps, found;
+    long sum;
+};
+
+static void on_page(void *arg, const struct redis_answer *answer)
+{
+    struct walk *walk = arg;
+    assert_int_equal(answer->outcome, REDIS_DONE);
+    assert_non_null(answer->page.cursor);
+    snprintf(walk->cursor, sizeof walk->cursor, "%s", answer->page.cursor);
+    walk->steps++;
+    for (size_t i = 0; i < answer->page.count; i++) {
+        char key[40];
+        int number = 0;
+        snprintf(key, sizeof key, "%.*s", (int)answer->page.keys[i].length,
+                 (const char *)answer->page.keys[i].at);
+        assert_int_equal(sscanf(key, "key:%d", &number), 1);
+        walk->sum += number;
+        walk->found++;
+    }
+}
+
+static struct walk walk_through(struct bench *bench, const char *pattern)
+{
+    struct walk walk = {.cursor = "0"};
+    do {
+        int steps = walk.steps;
+        redis_scan(bench->redis, walk.cursor, bytes_of(pattern), 100, on_page, &walk);
+        assert_int_equal(walk.steps, steps);
+        RUN_UNTIL(bench, walk.steps > steps);
+    } while (strcmp(walk.cursor, "0") != 0);
+    return walk;
+}
+
+static void a_scan_finds_every_key_that_fits(void **state)
+{
+    struct bench bench;
+    (void)state;
+    execute("FLUSHALL");
+    execute("SET other 1");
+    execute("DEBUG POPULATE 1000 key 10");
+    bench_open(&bench);
+    struct walk walk = walk_through(&bench, "key:*");
+    assert_int_equal(walk.found, 1000);
+    assert_int_equal(walk.sum, 999 * 1000 / 2);
+    assert_true(walk.steps > 1);
+    assert_int_equal(walk_through(&bench, "nothing*").found, 0);
+    execute("FLUSHALL");
+    assert_int_equal(walk_through(&bench, "*").steps, 1);
+    bench_close(&bench);
+}
+
+static void a_scan_that_is_refused_has_no_page(void **state)
+{
+    struct bench bench;
+    struct outcome outcome = {0};
+    (void)state;
+    bench_open(&bench);
+    redis_scan(bench.redis, "no cursor", bytes_of("*"), 100, on_answer, &outcome);
+    RUN_UNTIL(&bench, outcome.calls);
+    must_have_failed(&outcome, REDIS_REFUSED, "ERR invalid cursor");
+    bench_close(&bench);
+}
+
 enum { MANY = 10000 };
 
 struct order {
@@ -329,10 +237,12 @@ static void ten_thousand_commands_are_answered_once_and_in_order(void **state)
 static void the_unix_socket_serves_as_well(void **state)
 {
     struct bench bench;
-    struct redis_options options = {.path = socket_path, .timeout_ms = 2000, .db = 3};
+    char path[96];
+    struct redis_options options = {.path = path, .timeout_ms = 2000, .db = 3};
     struct redis_survey survey;
     char error[256];
     (void)state;
+    snprintf(path, sizeof path, "%s/redis.sock", server.dir);
     execute("FLUSHALL");
     bench_open_with(&bench, &options);
     struct outcome outcome;
@@ -757,21 +667,6 @@ static void the_survey_says_what_failed(void **state)
     close(listener);
 }
 
-static int start_server(void **state)
-{
-    (void)state;
-    redis_server_create(&server);
-    snprintf(socket_path, sizeof socket_path, "%s/redis.sock", server.dir);
-    return 0;
-}
-
-static int end_server(void **state)
-{
-    (void)state;
-    server_destroy(&server);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -780,6 +675,9 @@ int main(void)
         cmocka_unit_test(a_fill_without_ttl_stays),
         cmocka_unit_test(keys_and_values_may_hold_any_byte),
         cmocka_unit_test(a_purge_tells_whether_the_key_was_there),
+        cmocka_unit_test(many_keys_go_with_one_purge),
+        cmocka_unit_test(a_scan_finds_every_key_that_fits),
+        cmocka_unit_test(a_scan_that_is_refused_has_no_page),
         cmocka_unit_test(ten_thousand_commands_are_answered_once_and_in_order),
         cmocka_unit_test(the_unix_socket_serves_as_well),
         cmocka_unit_test(wrong_options_are_refused),

@@ -1,0 +1,202 @@
+/* What a lost connection has left behind must not run after what goes over the next one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "redis_bench.h"
+
+static bool leads_to_server(int fd)
+{
+    struct sockaddr_in peer = {0};
+    socklen_t length = sizeof peer;
+    return getpeername(fd, (struct sockaddr *)&peer, &length) == 0 && peer.sin_family == AF_INET &&
+           ntohs(peer.sin_port) == server.port;
+}
+
+/* A second descriptor of the connection under test. While it is open the server does not learn
+ * that the first was closed, and may still read what comes over it: as if that had been on its way
+ * through the network. */
+static int keep_alive(void)
+{
+    for (int fd = 3; fd < 256; fd++)
+        if (leads_to_server(fd))
+            return dup(fd);
+    fail_msg("no connection to the server");
+    return -1;
+}
+
+/* The late command arrives; what the server says to that, if anything. */
+static void arrive_late(int fd, const char *text)
+{
+    char answer[100];
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    if (send(fd, text, strlen(text), MSG_NOSIGNAL) < 0)
+        return;
+    assert_int_equal(poll(&wait, 1, 10000), 1);
+    if (read(fd, answer, sizeof answer) < 0)
+        assert_int_equal(errno, ECONNRESET);
+}
+
+static void purge(struct bench *bench, const char *key)
+{
+    struct outcome outcome = {0};
+    redis_purge(bench->redis, bytes_of(key), on_answer, &outcome);
+    RUN_UNTIL(bench, outcome.calls);
+    assert_int_equal(outcome.outcome, REDIS_DONE);
+}
+
+/* Up, then down because the server is silent for longer than the timeout; it goes on afterwards. */
+static void lose_by_silence(struct bench *bench)
+{
+    struct outcome outcome;
+    unsigned downs = bench->downs;
+    kill(server.pid, SIGSTOP);
+    fill(bench, "key", "stale", 0, &outcome);
+    RUN_UNTIL(bench, outcome.calls);
+    must_have_failed(&outcome, REDIS_DOWN, "no answer");
+    assert_int_equal(bench->downs, downs + 1);
+    kill(server.pid, SIGCONT);
+}
+
+static void open_impatient(struct bench *bench, const struct redis_options *wanted)
+{
+    struct redis_options options = *wanted;
+    options.timeout_ms = 200;
+    bench_open_with(bench, &options);
+    RUN_UNTIL(bench, bench->ups);
+}
+
+static void a_fill_of_a_paused_server_runs_before_the_purge_or_not_at_all(void **state)
+{
+    struct bench bench;
+    struct redis_options options = options_at(server.port);
+    (void)state;
+    open_impatient(&bench, &options);
+    for (unsigned round = 1; round <= 5; round++) {
+        execute("FLUSHALL");
+        lose_by_silence(&bench);
+        RUN_UNTIL(&bench, bench.ups == round + 1);
+        purge(&bench, "key");
+        must_exist(&bench, "key", 0);
+        execute("PING"); /* the server has been through its other clients */
+        must_exist(&bench, "key", 0);
+    }
+    bench_close(&bench);
+}
+
+static void a_fill_that_arrives_after_the_next_connection_is_not_run(void **state)
+{
+    struct bench bench;
+    struct redis_options options = options_at(server.port);
+    (void)state;
+    execute("FLUSHALL");
+    open_impatient(&bench, &options);
+    int late = keep_alive();
+    lose_by_silence(&bench);
+    RUN_UNTIL(&bench, bench.ups == 2);
+    purge(&bench, "key");
+    arrive_late(late, "SET key stale\r\n");
+    must_exist(&bench, "key", 0);
+    bench_close(&bench);
+    close(late);
+}
+
+/* The connection between was lost before the server had heard of it. */
+static void an_attempt_that_fails_forgets_nothing(void **state)
+{
+    struct bench bench;
+    struct redis_options options = options_at(server.port);
+    struct outcome outcome;
+    (void)state;
+    execute("FLUSHALL");
+    open_impatient(&bench, &options);
+    int late = keep_alive();
+    kill(server.pid, SIGSTOP);
+    fill(&bench, "key", "stale", 0, &outcome);
+    RUN_UNTIL(&bench, outcome.calls);
+    uint64_t start = uv_hrtime();
+    RUN_UNTIL(&bench, uv_hrtime() - start > 1000000000);
+    kill(server.pid, SIGCONT);
+    RUN_UNTIL(&bench, bench.ups == 2);
+    purge(&bench, "key");
+    arrive_late(late, "SET key stale\r\n");
+    must_exist(&bench, "key", 0);
+    bench_close(&bench);
+    close(late);
+}
+
+/* Numbers start anew with the server: somebody else may have the old connection's. */
+static void nobody_else_is_killed_after_a_restart(void **state)
+{
+    struct bench bench;
+    struct redis_options options = options_at(server.port);
+    enum { OTHERS = 20 };
+    redisContext *others[OTHERS];
+    (void)state;
+    server_kill(&server, SIGKILL);
+    redis_server_start(&server);
+    open_impatient(&bench, &options); /* with a low number */
+    server_kill(&server, SIGKILL);
+    RUN_UNTIL(&bench, bench.downs);
+    redis_server_start(&server);
+    for (int i = 0; i < OTHERS; i++) {
+        others[i] = redisConnect("127.0.0.1", server.port);
+        assert_int_equal(others[i]->err, 0);
+    }
+    RUN_UNTIL(&bench, bench.ups == 2);
+    for (int i = 0; i < OTHERS; i++) {
+        redisReply *reply = redisCommand(others[i], "PING");
+        assert_non_null(reply);
+        freeReplyObject(reply);
+        redisFree(others[i]);
+    }
+    bench_close(&bench);
+}
+
+/* An old server, or one that keeps these commands from this user. */
+static void a_server_that_says_no_to_all_of_it_is_used_without(void **state)
+{
+    static const char *const rights[] = {"+set +del +exists", "+set +del +exists +client|id +info",
+                                         "+set +del +exists +client"};
+    struct bench bench;
+    struct redis_options options = options_at(server.port);
+    (void)state;
+    options.user = "guard";
+    options.password = "pass";
+    for (int i = 0; i < 3; i++) {
+        execute("FLUSHALL");
+        freeReplyObject(command("ACL DELUSER guard"));
+        char text[100];
+        snprintf(text, sizeof text, "ACL SETUSER guard on >pass ~* %s", rights[i]);
+        execute(text);
+        open_impatient(&bench, &options);
+        lose_by_silence(&bench);
+        RUN_UNTIL(&bench, bench.ups == 2);
+        purge(&bench, "key");
+        must_exist(&bench, "key", 0);
+        bench_close(&bench);
+    }
+    execute("ACL DELUSER guard");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fill_of_a_paused_server_runs_before_the_purge_or_not_at_all),
+        cmocka_unit_test(a_fill_that_arrives_after_the_next_connection_is_not_run),
+        cmocka_unit_test(an_attempt_that_fails_forgets_nothing),
+        cmocka_unit_test(nobody_else_is_killed_after_a_restart),
+        cmocka_unit_test(a_server_that_says_no_to_all_of_it_is_used_without),
+    };
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, start_server, end_server);
+}
