@@ -1,0 +1,147 @@
+/* Messages of the log, made by hand. */
+#ifndef NESTGUARD_TEST_PGOUTPUT_MESSAGES_H
+#define NESTGUARD_TEST_PGOUTPUT_MESSAGES_H
+
+#include "pgoutput.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct message {
+    char at[4096];
+    size_t length;
+};
+
+static void put(struct message *message, const void *bytes, size_t length)
+{
+    assert_true(length <= sizeof message->at - message->length);
+    memcpy(message->at + message->length, bytes, length);
+    message->length += length;
+}
+
+static void put_number(struct message *message, uint64_t number, int size)
+{
+    while (size-- > 0) {
+        char byte = (char)(number >> (8 * size));
+        put(message, &byte, 1);
+    }
+}
+
+static void put_value(struct message *message, char kind, const char *value)
+{
+    put(message, &kind, 1);
+    put_number(message, strlen(value), 4);
+    put(message, value, strlen(value));
+}
+
+/* One field a letter: c h w q numbers of 1, 2, 4, 8 bytes, s a name with its zero byte, x a name
+ * without; values: t text, b binary, n NULL, u unchanged. */
+static struct message compose_list(const char *fields, va_list arguments)
+{
+    struct message message = {.length = 0};
+    for (; *fields; fields++) {
+        if (strchr("chw", *fields))
+            put_number(&message, va_arg(arguments, unsigned),
+                       *fields == 'c'   ? 1
+                       : *fields == 'h' ? 2
+                                        : 4);
+        else if (*fields == 'q')
+            put_number(&message, va_arg(arguments, uint64_t), 8);
+        else if (strchr("tb", *fields))
+            put_value(&message, *fields, va_arg(arguments, const char *));
+        else if (strchr("nu", *fields))
+            put(&message, fields, 1);
+        else {
+            const char *name = va_arg(arguments, const char *);
+            put(&message, name, strlen(name) + (*fields == 's'));
+        }
+    }
+    return message;
+}
+
+static struct message compose(const char *fields, ...)
+{
+    va_list arguments;
+    va_start(arguments, fields);
+    struct message message = compose_list(fields, arguments);
+    va_end(arguments);
+    return message;
+}
+
+enum { PLAIN, STREAMED };
+
+/* Reads a copy that ends where AddressSanitizer watches; it lives until the next call. */
+static int read_copy(const struct message *message, size_t length, int in_stream,
+                     struct pgoutput_event *event, const char **error)
+{
+    static char *copy;
+    free(copy);
+    copy = length > 0 ? malloc(length) : NULL;
+    if (copy)
+        memcpy(copy, message->at, length);
+    memset(event, '#', sizeof *event);
+    int status = pgoutput_read(copy, length, in_stream == STREAMED, event, error);
+    if (status < 0) {
+        free(copy);
+        copy = NULL;
+    }
+    return status;
+}
+
+static struct pgoutput_event read_well(struct message message, int in_stream)
+{
+    struct pgoutput_event event;
+    const char *error = "none was set";
+    if (read_copy(&message, message.length, in_stream, &event, &error) != 0)
+        fail_msg("%s", error);
+    assert_null(error);
+    return event;
+}
+
+/* What the same message is within a streamed block: changes carry a transaction's id there. */
+static struct message streamed(struct message message)
+{
+    struct message out = {.length = 0};
+    put(&out, message.at, 1);
+    if (strchr("RYIUDTM", message.at[0]))
+        put_number(&out, 4711, 4);
+    put(&out, message.at + 1, message.length - 1);
+    return out;
+}
+
+/* Calls `each` with one message of every kind and shape, outside and inside a streamed block, as
+ * far as the kind may be there. */
+static void for_each_sample(void (*each)(struct message message, int in_stream))
+{
+    const struct message samples[] = {
+        compose("cqqw", 'B', UINT64_C(0x1122334455667788), UINT64_C(99), 7),
+        compose("ccqqq", 'C', 0, UINT64_C(5), UINT64_C(6), UINT64_C(7)),
+        compose("cqs", 'O', UINT64_C(5), "elsewhere"),
+        compose("cwsschcswwcsww", 'R', 16385, "public", "items", 'd', 2, 1, "id", 20, -1, 0, "n",
+                1043, 54),
+        compose("cwssch", 'R', 16385, "", "nothing", 'n', 0),
+        compose("cwss", 'Y', 16390, "public", "colour"),
+        compose("cwchtnub", 'I', 16385, 'N', 4, "text", "binary"),
+        compose("cwch", 'I', 16385, 'N', 0),
+        compose("cwcht", 'U', 16385, 'N', 1, "1"),
+        compose("cwchtncht", 'U', 16385, 'K', 2, "1", 'N', 1, "2"),
+        compose("cwchtnchtu", 'U', 16385, 'O', 2, "1", 'N', 2, "2"),
+        compose("cwcht", 'D', 16385, 'K', 1, "1"),
+        compose("cwchtt", 'D', 16385, 'O', 2, "1", ""),
+        compose("cwcwww", 'T', 3, 3, 1, 2, 3),
+        compose("ccqswc", 'M', 1, UINT64_C(77), "guard", 1, 'x'),
+        compose("cwc", 'S', 7, 1),
+        compose("c", 'E'),
+        compose("cwcqqq", 'c', 7, 0, UINT64_C(5), UINT64_C(6), UINT64_C(7)),
+        compose("cww", 'A', 7, 8),
+        compose("cwwqq", 'A', 7, 8, UINT64_C(5), UINT64_C(6)),
+    };
+    for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
+        if (samples[i].at[0] != 'E')
+            each(samples[i], PLAIN);
+        if (!strchr("BCScA", samples[i].at[0]))
+            each(streamed(samples[i]), STREAMED);
+    }
+}
+
+#endif
