@@ -40,6 +40,9 @@ const struct setting config_settings[] = {
      .most = "30d", .help = "with sync: poll, time from one building of the filter to the next"},
     {"max_lag", SETTING_DURATION, AT(max_lag_ms), .standard = "1s", .least = "10ms", .most = "1h",
      .help = "with sync: replication, further behind the database than this nothing is rejected"},
+    {"publication", SETTING_NAME, AT(publication), .fixed = true, .standard = "nestguard",
+     .help = "with sync: replication, the publication that names the tables; created at the start "
+             "when the role may"},
     {"load_connections", SETTING_COUNT, AT(load_connections), .fixed = true, .standard = "4",
      .least = "1", .most = "1000", .help = "connections to the database for loading rows"},
     {"load_timeout", SETTING_DURATION, AT(load_timeout_ms), .standard = "2s", .least = "10ms",

@@ -132,6 +132,7 @@ static void the_rest_has_defaults(void **state)
     assert_int_equal(c->sync, SYNC_REPLICATION);
     assert_int_equal(c->poll_interval_ms, 600000);
     assert_int_equal(c->max_lag_ms, 1000);
+    assert_string_equal(c->publication, "nestguard");
     assert_int_equal(c->load_connections, 4);
     assert_int_equal(c->load_timeout_ms, 2000);
     assert_int_equal(c->load_budget, 200);
@@ -190,6 +191,7 @@ static void every_setting_is_read(void **state)
                               "sync: poll\n"
                               "poll_interval: 2h\n"
                               "max_lag: 250ms\n"
+                              "publication: Shop.items-2\n"
                               "load_connections: 6\n"
                               "load_timeout: 7s\n"
                               "load_budget: 8\n"
@@ -224,6 +226,7 @@ static void every_setting_is_read(void **state)
     assert_string_equal(sync_mode_name(c->sync), "poll");
     assert_int_equal(c->poll_interval_ms, 7200000);
     assert_int_equal(c->max_lag_ms, 250);
+    assert_string_equal(c->publication, "Shop.items-2");
     assert_int_equal(c->max_bulk, 65536);
     const struct keyspace *a = &c->keyspaces[0], *b = &c->keyspaces[1];
     assert_int_equal(a->key.columns, 2);
@@ -241,7 +244,7 @@ static void every_setting_is_read(void **state)
     assert_int_equal(b->on_absent, ABSENT_ERROR);
     assert_null(b->value);
     assert_float_equal(a->false_positive_rate, b->false_positive_rate, 1e-15);
-    assert_int_equal(b->line, 28);
+    assert_int_equal(b->line, 29);
     config_destroy(c);
 }
 
@@ -292,6 +295,8 @@ static void wrong_values_name_the_setting_and_what_is_allowed(void **state)
     must_refuse_line("workers: 4294967297", WORDS("from 1 to 256"));
     must_refuse_line("max_lag: 10", WORDS("max_lag \"10\"", "250ms"));
     must_refuse_line("max_lag: 1d", WORDS("from 10ms to 1h"));
+    must_refuse_line("publication: a b", WORDS("publication \"a b\"", "letters, digits"));
+    must_refuse_line("publication: ''", WORDS("publication", "1 to 63"));
     must_refuse_line("max_bulk: 5 apples", WORDS("512mb"));
     must_refuse_line("max_output: 65tb", WORDS("from 1kb to 64gb"));
     must_refuse_line("sync: sometimes", WORDS("replication, poll or none"));

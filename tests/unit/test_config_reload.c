@@ -21,7 +21,8 @@
 static const char full[] =
     "listen: [127.0.0.1:7001, \"unix:/tmp/x.sock\"]\ncontrol: \"[::1]:7002\"\n"
     "control_token: t0ken\npassword: hunter2\nworkers: 3\n" HEAD
-    "poll_interval: 3m\nmax_lag: 3s\nload_connections: 7\nload_timeout: 7s\nload_budget: 77\n"
+    "poll_interval: 3m\nmax_lag: 3s\npublication: other\nload_connections: 7\nload_timeout: "
+    "7s\nload_budget: 77\n"
     "cache_timeout: 8s\ncache_connections: 5\nmax_clients: 55\nmax_arguments: 555\n"
     "max_bulk: 5mb\nmax_command: 6mb\nmax_output: 7mb\noutput_timeout: 9s\nhint_ttl: 4s\n"
     "max_hints: 44\nmax_known_absent: 45\nmax_filter_memory: 46mb\ndrain_timeout: 47s\n"
@@ -123,15 +124,16 @@ static void what_can_change_is_taken_from_the_file(void **state)
 static void what_is_fixed_is_kept_and_named(void **state)
 {
     size_t reported;
-    struct config *config = reloaded(TWO,
-                                     "listen: 127.0.0.1:7009\ncontrol: 127.0.0.1:7010\n"
-                                     "control_token: t\nworkers: 200\n"
-                                     "cache: redis://127.0.0.1:6399\ndatabase: host=elsewhere\n"
-                                     "sync: none\nload_connections: 9\ncache_connections: 9\n"
-                                     "keyspaces:\n" ITEMS "}\n" OTHERS "}\n",
-                                     &reported);
+    struct config *config =
+        reloaded(TWO,
+                 "listen: 127.0.0.1:7009\ncontrol: 127.0.0.1:7010\n"
+                 "control_token: t\nworkers: 200\n"
+                 "cache: redis://127.0.0.1:6399\ndatabase: host=elsewhere\n"
+                 "sync: none\npublication: elsewhere\nload_connections: 9\ncache_connections: 9\n"
+                 "keyspaces:\n" ITEMS "}\n" OTHERS "}\n",
+                 &reported);
     (void)state;
-    assert_int_equal(reported, 9);
+    assert_int_equal(reported, 10);
     assert_string_equal(config->listen[0].text, "127.0.0.1:6380");
     assert_false(config->has_control);
     assert_null(config->control_token);
@@ -140,6 +142,7 @@ static void what_is_fixed_is_kept_and_named(void **state)
     assert_int_equal(config->cache.db, 2);
     assert_string_equal(config->database, "postgresql://app@db/shop");
     assert_int_equal(config->sync, SYNC_POLL);
+    assert_string_equal(config->publication, "nestguard");
     assert_int_equal(config->load_connections, 4);
     assert_int_equal(config->cache_connections, 2);
     config_destroy(config);
