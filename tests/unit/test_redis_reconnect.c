@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,16 +33,16 @@ static int keep_alive(void)
     return -1;
 }
 
-/* The late command arrives; what the server says to that, if anything. */
+/* The late command arrives, and the server has answered it, or closed the connection. */
 static void arrive_late(int fd, const char *text)
 {
-    char answer[100];
+    char answer[1000];
     struct pollfd wait = {.fd = fd, .events = POLLIN};
+    while (recv(fd, answer, sizeof answer, MSG_DONTWAIT) > 0) { /* answers to what came before */
+    }
     if (send(fd, text, strlen(text), MSG_NOSIGNAL) < 0)
         return;
     assert_int_equal(poll(&wait, 1, 10000), 1);
-    if (read(fd, answer, sizeof answer) < 0)
-        assert_int_equal(errno, ECONNRESET);
 }
 
 static void purge(struct bench *bench, const char *key)
