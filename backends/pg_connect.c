@@ -13,16 +13,18 @@ static void drop_notice(void *arg, const PGresult *result)
     (void)result;
 }
 
-PGconn *pg_connect_start(const char *conninfo, const char *application)
+static PGconn *start(const char *conninfo, const char *application, bool replication)
 {
     /* What stands before dbname is a default that the conninfo may override; what stands behind it
-     * overrides the conninfo. Keepalives end the wait for a host that vanished in mid-copy. */
-    const char *const settings[][2] = {{"keepalives_idle", "30"},
-                                       {"keepalives_interval", "10"},
-                                       {"keepalives_count", "3"},
-                                       {"dbname", conninfo},
-                                       {"fallback_application_name", application},
-                                       {"client_encoding", "UTF8"}};
+     * overrides the conninfo; NULL is as if it were not there. Keepalives end the wait for a host
+     * that vanished in mid-copy. A replication connection is never silent long enough for them:
+     * there tcp_user_timeout (ms) does it. */
+    const char *const settings[][2] = {
+        {"keepalives_idle", "30"},   {"keepalives_interval", "10"},
+        {"keepalives_count", "3"},   {"tcp_user_timeout", replication ? "30000" : NULL},
+        {"dbname", conninfo},        {"fallback_application_name", application},
+        {"client_encoding", "UTF8"}, {"replication", replication ? "database" : NULL},
+    };
     enum { COUNT = sizeof settings / sizeof settings[0] };
     const char *keywords[COUNT + 1] = {NULL}, *values[COUNT + 1] = {NULL};
     for (size_t i = 0; i < COUNT; i++) {
@@ -34,6 +36,16 @@ PGconn *pg_connect_start(const char *conninfo, const char *application)
     PQsetErrorVerbosity(pq, PQERRORS_VERBOSE);
     PQsetNoticeReceiver(pq, drop_notice, NULL);
     return pq;
+}
+
+PGconn *pg_connect_start(const char *conninfo, const char *application)
+{
+    return start(conninfo, application, false);
+}
+
+PGconn *pg_connect_start_replication(const char *conninfo, const char *application)
+{
+    return start(conninfo, application, true);
 }
 
 void pg_connect_done(PGconn *pq)

@@ -9,6 +9,8 @@
  * pg_connect_done(), and ends with PQfinish(). Never NULL, but possibly failed already. Notices are
  * dropped. Only the name look-up may block. */
 PGconn *pg_connect_start(const char *conninfo, const char *application);
+/* The same to a walsender of the database: it takes replication commands, and SQL too. */
+PGconn *pg_connect_start_replication(const char *conninfo, const char *application);
 void pg_connect_done(PGconn *pq);
 
 /* 0, or -EINVAL when libpq cannot make sense of the text. */

@@ -5,6 +5,7 @@
 #include "allocate.h"
 #include "pg_connect.h"
 #include "pg_copy.h"
+#include "pg_walsender.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -89,14 +90,16 @@ static int connect_within(struct pg_session *session, unsigned seconds, struct p
     return PQsetnonblocking(session->pq, 1) == 0 ? 0 : lost(session, error);
 }
 
-int pg_session_open(struct pg_session **out, const struct pg_session_options *options,
-                    struct pg_error *error)
+typedef PGconn *(*start_fn)(const char *conninfo, const char *application);
+
+static int open_by(start_fn start, struct pg_session **out,
+                   const struct pg_session_options *options, struct pg_error *error)
 {
     if (pg_conninfo_check(options->conninfo, error) < 0)
         return -ECONNREFUSED;
     struct pg_session *session = allocate(1, sizeof *session);
     session->stop = options->stop;
-    session->pq = pg_connect_start(options->conninfo, options->application);
+    session->pq = start(options->conninfo, options->application);
     int rc = connect_within(session, options->connect_timeout, error);
     if (rc < 0) {
         pg_session_close(session);
@@ -104,6 +107,25 @@ int pg_session_open(struct pg_session **out, const struct pg_session_options *op
     }
     *out = session;
     return 0;
+}
+
+int pg_session_open(struct pg_session **out, const struct pg_session_options *options,
+                    struct pg_error *error)
+{
+    return open_by(pg_connect_start, out, options, error);
+}
+
+int pg_session_open_walsender(struct pg_session **out, const struct pg_session_options *options,
+                              struct pg_error *error)
+{
+    return open_by(pg_connect_start_replication, out, options, error);
+}
+
+PGconn *pg_session_detach(struct pg_session *session)
+{
+    PGconn *pq = session->pq;
+    free(session);
+    return pq;
 }
 
 void pg_session_close(struct pg_session *session)
@@ -129,14 +151,21 @@ static int flush(struct pg_session *session, struct pg_error *error)
 }
 
 /* After a session was broken off, its next answers would be those of earlier statements. */
+static int begin_statement(const struct pg_session *session, struct pg_error *error)
+{
+    memset(error, 0, sizeof *error);
+    if (!session->spent)
+        return 0;
+    pg_error_say(error, "the session was broken off by an earlier call");
+    return -ECONNREFUSED;
+}
+
 static int send_statement(struct pg_session *session, const char *sql, int count,
                           const char *const *values, struct pg_error *error)
 {
-    memset(error, 0, sizeof *error);
-    if (session->spent) {
-        pg_error_say(error, "the session was broken off by an earlier call");
-        return -ECONNREFUSED;
-    }
+    int rc = begin_statement(session, error);
+    if (rc < 0)
+        return rc;
     if (!PQsendQueryParams(session->pq, sql, count, NULL, values, NULL, NULL, 0))
         return lost(session, error);
     return flush(session, error);
@@ -197,6 +226,18 @@ int pg_session_exec(struct pg_session *session, const char *sql, int count,
                     const char *const *values, PGresult **out, struct pg_error *error)
 {
     int rc = send_statement(session, sql, count, values, error);
+    return rc < 0 ? rc : collect(session, out, error);
+}
+
+int pg_session_command(struct pg_session *session, const char *command, PGresult **out,
+                       struct pg_error *error)
+{
+    int rc = begin_statement(session, error);
+    if (rc < 0)
+        return rc;
+    if (!PQsendQuery(session->pq, command))
+        return lost(session, error);
+    rc = flush(session, error);
     return rc < 0 ? rc : collect(session, out, error);
 }
 

@@ -145,17 +145,25 @@ static const char *postgres_bin(const char *program)
     return out;
 }
 
-static void write_access_rules(const struct server *server)
+static void write_file(const struct server *server, const char *name, const char *mode,
+                       const char *text)
 {
     char path[128];
-    snprintf(path, sizeof path, "%s/data/pg_hba.conf", server->dir);
-    FILE *file = fopen(path, "w");
+    snprintf(path, sizeof path, "%s/data/%s", server->dir, name);
+    FILE *file = fopen(path, mode);
     if (!file)
         die("%s: %s", path, strerror(errno));
-    fputs("host all locked 127.0.0.1/32 scram-sha-256\n"
-          "host all all 127.0.0.1/32 trust\n",
-          file);
+    fputs(text, file);
     fclose(file);
+}
+
+/* In the file, and not on the command line, a setting can be changed with ALTER SYSTEM. */
+static void write_configuration(const struct server *server)
+{
+    write_file(server, "pg_hba.conf", "w",
+               "host all locked 127.0.0.1/32 scram-sha-256\n"
+               "host all all 127.0.0.1/32 trust\n");
+    write_file(server, "postgresql.conf", "a", "wal_level = logical\n");
 }
 
 static void create_locked_role(const struct server *server)
@@ -186,7 +194,7 @@ void postgres_create(struct server *server)
     add(&command, postgres_bin("initdb"), "-D", data, "-U", "postgres", "-E", "UTF8", "--locale=C",
         "-A", "trust", "--no-sync", "--no-instructions", NULL);
     run(&command, server->log);
-    write_access_rules(server);
+    write_configuration(server);
     postgres_start(server);
     create_locked_role(server);
 }

@@ -15,7 +15,7 @@ struct server {
 };
 
 /* PostgreSQL: everybody is trusted, but the role `locked` needs its password, which is "secret".
- * Superuser: postgres. */
+ * Superuser: postgres. Ready for logical replication. */
 void postgres_create(struct server *server);
 void postgres_start(struct server *server); /* again, after server_kill() */
 

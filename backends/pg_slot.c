@@ -1,0 +1,126 @@
+/* The replication commands are those of "Streaming Replication Protocol" in PostgreSQL's manual. Of
+ * the two forms that CREATE_REPLICATION_SLOT takes its options in, the older is used: versions 14
+ * to 17 all know it, the one in parentheses only came with 15.
+ */
+#include "pg_slot.h"
+#include "allocate.h"
+#include "pg_walsender.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* The process id is for people who look at the server, the rest for processes on other hosts. */
+static int name_slot(struct pg_slot *slot, struct pg_error *error)
+{
+    uint64_t unique;
+    if (getrandom(&unique, sizeof unique, 0) != sizeof unique) {
+        pg_error_say(error, "no random bytes for the slot's name");
+        return -EPROTO;
+    }
+    snprintf(slot->name, sizeof slot->name, "nestguard_%ld_%016" PRIx64, (long)getpid(), unique);
+    return 0;
+}
+
+/* A role's or database's time limits are meant for queries. Here a statement waits for the longest
+ * transaction on the server, and the exported snapshot is a transaction that idles while others
+ * read all rows. Not every version knows every one of them. */
+static int lift_limits(struct pg_session *session, struct pg_error *error)
+{
+    return pg_session_command(session,
+                              "SELECT set_config(name, '0', false) FROM pg_settings "
+                              "WHERE name IN ('statement_timeout', 'lock_timeout', "
+                              "'idle_in_transaction_session_timeout', "
+                              "'idle_session_timeout', 'transaction_timeout')",
+                              NULL, error);
+}
+
+/* "16/B374D848" */
+static int parse_lsn(const char *text, uint64_t *lsn)
+{
+    uint32_t high, low;
+    int end = 0;
+    if (sscanf(text, "%8" SCNx32 "/%8" SCNx32 "%n", &high, &low, &end) != 2 || text[end])
+        return -EPROTO;
+    *lsn = (uint64_t)high << 32 | low;
+    return 0;
+}
+
+/* The row is: slot_name, consistent_point, snapshot_name, output_plugin. */
+static int take_row(struct pg_slot *slot, const PGresult *row, struct pg_error *error)
+{
+    if (PQntuples(row) == 1 && PQnfields(row) == 4 &&
+        parse_lsn(PQgetvalue(row, 0, 1), &slot->consistent_point) == 0) {
+        const char *snapshot = PQgetvalue(row, 0, 2);
+        int length = snprintf(slot->snapshot, sizeof slot->snapshot, "%s", snapshot);
+        if (length > 0 && (size_t)length < sizeof slot->snapshot)
+            return 0;
+    }
+    pg_error_say(error, "the server's answer to CREATE_REPLICATION_SLOT is not understood");
+    return -EPROTO;
+}
+
+static int create(struct pg_slot *slot, struct pg_session *session, struct pg_error *error)
+{
+    char command[160];
+    PGresult *row = NULL;
+    snprintf(command, sizeof command,
+             "CREATE_REPLICATION_SLOT \"%s\" TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT",
+             slot->name);
+    int rc = pg_session_command(session, command, &row, error);
+    if (rc == 0)
+        rc = take_row(slot, row, error);
+    PQclear(row);
+    return rc;
+}
+
+int pg_slot_create(struct pg_slot *slot, const struct pg_session_options *options,
+                   struct pg_error *error)
+{
+    struct pg_session *session = NULL;
+    int rc = name_slot(slot, error);
+    if (rc == 0)
+        rc = pg_session_open_walsender(&session, options, error);
+    if (rc < 0)
+        return rc;
+    rc = lift_limits(session, error);
+    if (rc == 0)
+        rc = create(slot, session, error);
+    if (rc < 0)
+        pg_session_close(session);
+    else
+        slot->pq = pg_session_detach(session);
+    return rc;
+}
+
+/* The publication is an identifier in double quotes, in a list in single quotes: a quote of either
+ * kind stands for itself when it is doubled. Walsenders take no backslash for special. */
+static void append_quoted(char *out, const char *name)
+{
+    for (out += strlen(out); *name; name++) {
+        if (*name == '"' || *name == '\'')
+            *out++ = *name;
+        *out++ = *name;
+    }
+    *out = '\0';
+}
+
+int pg_slot_start(const struct pg_slot *slot, const char *publication, struct pg_error *error)
+{
+    size_t size = 2 * strlen(publication) + 256;
+    char *command = allocate(1, size);
+    snprintf(command, size,
+             "START_REPLICATION SLOT \"%s\" LOGICAL %" PRIX32 "/%" PRIX32
+             " (proto_version '1', publication_names '\"",
+             slot->name, (uint32_t)(slot->consistent_point >> 32),
+             (uint32_t)slot->consistent_point);
+    append_quoted(command, publication);
+    strcat(command, "\"')");
+    int sent = PQsendQuery(slot->pq, command);
+    free(command);
+    if (sent)
+        return 0;
+    pg_error_from_connection(error, slot->pq);
+    return -ECONNREFUSED;
+}

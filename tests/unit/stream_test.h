@@ -1,0 +1,292 @@
+/* What the tests of streams share: a server, an SQL connection beside the stream, and a receiver
+ * that keeps what it is told.
+ */
+#ifndef NESTGUARD_TEST_STREAM_TEST_H
+#define NESTGUARD_TEST_STREAM_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pg_stream.h"
+#include "servers.h"
+
+enum { PATIENCE_MS = 20000, STEP_MS = 5 };
+
+static struct server server;
+static PGconn *db;
+static uv_loop_t loop;
+static uv_timer_t step;
+static atomic_bool stop;
+
+static const char *conninfo(const char *more)
+{
+    static char text[4][512];
+    static int turn;
+    char *out = text[turn++ % 4];
+    snprintf(out, sizeof text[0], "host=127.0.0.1 port=%d user=postgres dbname=postgres %s",
+             server.port, more);
+    return out;
+}
+
+/* The first value of the answer, "" when there is none. */
+static const char *ask_on(PGconn *pq, const char *sql)
+{
+    static char value[256];
+    PGresult *result = PQexec(pq, sql);
+    if (PQresultStatus(result) != PGRES_TUPLES_OK && PQresultStatus(result) != PGRES_COMMAND_OK)
+        fail_msg("%s: %s", sql, PQerrorMessage(pq));
+    snprintf(value, sizeof value, "%s", PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "");
+    PQclear(result);
+    return value;
+}
+
+static const char *sql(const char *statement)
+{
+    return ask_on(db, statement);
+}
+
+static uint64_t lsn_of(const char *text)
+{
+    uint32_t high = 0, low = 0;
+    assert_int_equal(sscanf(text, "%" SCNx32 "/%" SCNx32, &high, &low), 2);
+    return (uint64_t)high << 32 | low;
+}
+
+static uint64_t now_ms(void)
+{
+    return uv_hrtime() / 1000000;
+}
+
+/* The receiver. */
+
+struct seen {
+    struct pg_stream *stream;
+    size_t messages, inserts, commits, positions, lost, closed;
+    int64_t sum;        /* of the inserted ids */
+    unsigned char *ids; /* how often each was inserted; may be NULL */
+    uint64_t end, position;
+    struct pg_error error;
+    bool confirms; /* each commit and position */
+    void (*on_insert)(struct seen *seen);
+    int refuse; /* what message() returns */
+};
+
+static uint64_t big_endian(const char *at)
+{
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return be64toh(value);
+}
+
+/* Insert: 'I', relation, 'N', number of columns, then for each 't', length, text. */
+static void see_insert(struct seen *seen, const char *bytes, size_t length)
+{
+    char id[24] = "";
+    assert_true(length > 13 && bytes[5] == 'N' && bytes[8] == 't');
+    uint32_t size;
+    memcpy(&size, bytes + 9, sizeof size);
+    size = be32toh(size);
+    assert_true(size < sizeof id && 13 + size <= length);
+    memcpy(id, bytes + 13, size);
+    seen->inserts++;
+    seen->sum += atoll(id);
+    if (seen->ids)
+        seen->ids[atoll(id)]++;
+    if (seen->on_insert)
+        seen->on_insert(seen);
+}
+
+/* Commit: 'C', flags, where the commit is, where it ends. */
+static void see_commit(struct seen *seen, const char *bytes, size_t length)
+{
+    assert_int_equal(length, 26);
+    seen->commits++;
+    seen->end = big_endian(bytes + 10);
+    if (seen->confirms)
+        pg_stream_confirm(seen->stream, seen->end);
+}
+
+static int see_message(void *arg, uint64_t lsn, const char *bytes, size_t length)
+{
+    struct seen *seen = arg;
+    (void)lsn;
+    assert_int_equal(seen->lost + seen->closed, 0);
+    seen->messages++;
+    if (bytes[0] == 'I')
+        see_insert(seen, bytes, length);
+    else if (bytes[0] == 'C')
+        see_commit(seen, bytes, length);
+    return seen->refuse;
+}
+
+static void see_position(void *arg, uint64_t lsn)
+{
+    struct seen *seen = arg;
+    assert_int_equal(seen->lost + seen->closed, 0);
+    seen->positions++;
+    seen->position = lsn;
+    if (seen->confirms)
+        pg_stream_confirm(seen->stream, lsn);
+}
+
+static void see_lost(void *arg, const struct pg_error *error)
+{
+    struct seen *seen = arg;
+    seen->lost++;
+    seen->error = *error;
+}
+
+static void see_closed(void *arg)
+{
+    struct seen *seen = arg;
+    seen->closed++;
+}
+
+static const struct pg_stream_events seeing = {see_message, see_position, see_lost};
+
+/* The loop. */
+
+static void on_step(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+static void run_for(uint64_t ms)
+{
+    for (uint64_t until = now_ms() + ms; now_ms() < until;)
+        uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* Runs the loop until *counter has reached `wanted`. */
+static void run_until(const size_t *counter, size_t wanted)
+{
+    for (uint64_t until = now_ms() + PATIENCE_MS; *counter < wanted;) {
+        uv_run(&loop, UV_RUN_ONCE);
+        if (now_ms() >= until)
+            fail_msg("waited in vain: %zu instead of %zu", *counter, wanted);
+    }
+}
+
+/* Runs the loop until a query answers as wanted. */
+static void run_until_sql(const char *query, const char *wanted)
+{
+    for (uint64_t until = now_ms() + PATIENCE_MS; strcmp(sql(query), wanted) != 0;) {
+        run_for(STEP_MS);
+        if (now_ms() >= until)
+            fail_msg("waited in vain for %s: %s", wanted, query);
+    }
+}
+
+/* A stream's life. */
+
+static int try_open(struct pg_stream **out, const char *more, struct pg_error *error)
+{
+    const struct pg_stream_options options = {.conninfo = conninfo(more),
+                                              .application = "guard",
+                                              .connect_timeout = 10,
+                                              .stop = &stop,
+                                              .publication = "pub"};
+    memset(error, '#', sizeof *error);
+    return pg_stream_open(out, &options, error);
+}
+
+static void open_stream(struct seen *seen, const char *more)
+{
+    struct pg_error error;
+    if (try_open(&seen->stream, more, &error) < 0)
+        fail_msg("no stream: %s", error.text);
+}
+
+static void start_stream(struct seen *seen)
+{
+    struct pg_error error;
+    if (pg_stream_start(seen->stream, &loop, &seeing, seen, &error) < 0)
+        fail_msg("no start: %s", error.text);
+}
+
+/* Nothing comes after the call, and the slot is gone soon. */
+static void close_stream(struct seen *seen)
+{
+    struct seen before;
+    pg_stream_close(seen->stream, see_closed, seen);
+    before = *seen;
+    run_until(&seen->closed, 1);
+    assert_int_equal(seen->messages, before.messages);
+    assert_int_equal(seen->positions, before.positions);
+    assert_int_equal(seen->lost, before.lost);
+    free(seen->ids);
+    seen->ids = NULL;
+}
+
+/* Fixtures: a loop for each test, which it leaves empty, and a server for all. */
+
+static int open_loop(void **state)
+{
+    (void)state;
+    uv_loop_init(&loop);
+    uv_timer_init(&loop, &step);
+    uv_timer_start(&step, on_step, STEP_MS, STEP_MS);
+    sql("TRUNCATE item");
+    return 0;
+}
+
+static int close_loop(void **state)
+{
+    (void)state;
+    run_until_sql("SELECT count(*) FROM pg_replication_slots", "0");
+    uv_close((uv_handle_t *)&step, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    return 0;
+}
+
+static void connect_db(void)
+{
+    PQfinish(db);
+    db = PQconnectdb(conninfo(""));
+    if (PQstatus(db) != CONNECTION_OK)
+        fail_msg("%s", PQerrorMessage(db));
+}
+
+static int start_server(void **state)
+{
+    (void)state;
+    postgres_create(&server);
+    connect_db();
+    sql("CREATE TABLE item (id bigint PRIMARY KEY)");
+    sql("CREATE PUBLICATION pub FOR TABLE item");
+    return 0;
+}
+
+static int end_server(void **state)
+{
+    (void)state;
+    PQfinish(db);
+    server_destroy(&server);
+    return 0;
+}
+
+/* ALTER SYSTEM for one setting; the server takes it up when it is started or told to. */
+static void set_in_server(const char *assignment)
+{
+    char text[160];
+    snprintf(text, sizeof text, "ALTER SYSTEM SET %s", assignment);
+    sql(text);
+}
+
+#define in_a_loop(test) cmocka_unit_test_setup_teardown(test, open_loop, close_loop)
+
+#endif
