@@ -30,7 +30,8 @@
     X(false_positives, "Keys that the filter took for possible and the database did not have")     \
     X(fills, "Values written to the cache")                                                        \
     X(fills_failed, "Values that the cache did not take")                                          \
-    X(purges, "Keys deleted from the cache")
+    X(purges, "Keys deleted from the cache")                                                       \
+    X(purges_refused, "Keys that the cache refused to delete, each time it did")
 
 /* Of a worker */
 #define WORKER_COUNTERS(X)                                                                         \
