@@ -69,13 +69,19 @@ static inline struct redis_options options_at(int port)
     return (struct redis_options){.host = "127.0.0.1", .port = (uint16_t)port, .timeout_ms = 2000};
 }
 
-static inline void bench_open_with(struct bench *bench, const struct redis_options *options)
+/* All but the connection. */
+static inline void bench_init(struct bench *bench)
 {
     memset(bench, 0, sizeof *bench);
     assert_int_equal(uv_loop_init(&bench->loop), 0);
     uv_timer_init(&bench->loop, &bench->guard);
     uv_timer_start(&bench->guard, on_guard, 60000, 0);
     uv_unref((uv_handle_t *)&bench->guard);
+}
+
+static inline void bench_open_with(struct bench *bench, const struct redis_options *options)
+{
+    bench_init(bench);
     assert_int_equal(redis_create(&bench->redis, &bench->loop, options, on_state, bench), 0);
 }
 
@@ -85,13 +91,19 @@ static inline void bench_open(struct bench *bench)
     bench_open_with(bench, &options);
 }
 
+/* The connection is being closed. */
+static inline void bench_end(struct bench *bench)
+{
+    uv_run(&bench->loop, UV_RUN_DEFAULT);
+    assert_true(bench->closed);
+    assert_int_equal(uv_loop_close(&bench->loop), 0);
+}
+
 static inline void bench_close(struct bench *bench)
 {
     if (bench->redis)
         redis_close(bench->redis, on_closed, bench);
-    uv_run(&bench->loop, UV_RUN_DEFAULT);
-    assert_true(bench->closed);
-    assert_int_equal(uv_loop_close(&bench->loop), 0);
+    bench_end(bench);
 }
 
 #define RUN_UNTIL(bench, condition)                                                                \
