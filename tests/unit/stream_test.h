@@ -58,7 +58,7 @@ static const char *sql(const char *statement)
     return ask_on(db, statement);
 }
 
-static uint64_t lsn_of(const char *text)
+static inline uint64_t lsn_of(const char *text)
 {
     uint32_t high = 0, low = 0;
     assert_int_equal(sscanf(text, "%" SCNx32 "/%" SCNx32, &high, &low), 2);
@@ -164,14 +164,14 @@ static void on_step(uv_timer_t *timer)
     (void)timer;
 }
 
-static void run_for(uint64_t ms)
+static inline void run_for(uint64_t ms)
 {
     for (uint64_t until = now_ms() + ms; now_ms() < until;)
         uv_run(&loop, UV_RUN_ONCE);
 }
 
 /* Runs the loop until *counter has reached `wanted`. */
-static void run_until(const size_t *counter, size_t wanted)
+static inline void run_until(const size_t *counter, size_t wanted)
 {
     for (uint64_t until = now_ms() + PATIENCE_MS; *counter < wanted;) {
         uv_run(&loop, UV_RUN_ONCE);
@@ -203,14 +203,14 @@ static int try_open(struct pg_stream **out, const char *more, struct pg_error *e
     return pg_stream_open(out, &options, error);
 }
 
-static void open_stream(struct seen *seen, const char *more)
+static inline void open_stream(struct seen *seen, const char *more)
 {
     struct pg_error error;
     if (try_open(&seen->stream, more, &error) < 0)
         fail_msg("no stream: %s", error.text);
 }
 
-static void start_stream(struct seen *seen)
+static inline void start_stream(struct seen *seen)
 {
     struct pg_error error;
     if (pg_stream_start(seen->stream, &loop, &seeing, seen, &error) < 0)
@@ -218,7 +218,7 @@ static void start_stream(struct seen *seen)
 }
 
 /* Nothing comes after the call, and the slot is gone soon. */
-static void close_stream(struct seen *seen)
+static inline void close_stream(struct seen *seen)
 {
     struct seen before;
     pg_stream_close(seen->stream, see_closed, seen);
@@ -280,11 +280,18 @@ static int end_server(void **state)
 }
 
 /* ALTER SYSTEM for one setting; the server takes it up when it is started or told to. */
-static void set_in_server(const char *assignment)
+static inline void set_in_server(const char *assignment)
 {
     char text[160];
     snprintf(text, sizeof text, "ALTER SYSTEM SET %s", assignment);
     sql(text);
+}
+
+static inline void restart_server(int signal)
+{
+    server_kill(&server, signal);
+    postgres_start(&server);
+    connect_db();
 }
 
 #define in_a_loop(test) cmocka_unit_test_setup_teardown(test, open_loop, close_loop)
