@@ -24,13 +24,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
+enum { ASK_MOST = 5 };
+
 /* A call about one key, while others are asked about it. */
 struct key_call {
     struct keeper *keeper;
     struct http_call *call;
     int keyspace;
+    struct key_touch touch;
+    unsigned asked; /* how often the database was asked */
     bool deletes_row;
     bool created;         /* PUT: the key had no hint */
+    bool no_room;         /* DELETE: no entry could be made */
     unsigned outstanding; /* answers still to come: workers, cache */
     const char *cache_error;
     size_t length;
@@ -40,6 +45,16 @@ struct key_call {
 static struct span key_of(const struct key_call *key)
 {
     return (struct span){key->key, key->length};
+}
+
+static void key_call_close(struct key_call *key)
+{
+    struct key_touch **at = &key->keeper->touches;
+    while (*at != &key->touch)
+        at = &(*at)->next;
+    *at = key->touch.next;
+    watch_drop(key->keeper->watch, key_of(key));
+    free(key);
 }
 
 /* NULL when no keyspace has such a key; then the call is answered. */
@@ -61,6 +76,9 @@ static struct key_call *key_call_open(struct http_call *call, struct keeper *kee
     key->keyspace = keyspace;
     key->length = text.length;
     memcpy(key->key, text.at, text.length);
+    key->touch = (struct key_touch){.next = keeper->touches, .key = key_of(key)};
+    keeper->touches = &key->touch;
+    watch_add(keeper->watch, key_of(key));
     return key;
 }
 
@@ -88,7 +106,7 @@ static void answer_busy_table(struct key_call *key, int status)
                           keeper_config(key->keeper)->max_hints);
     else
         http_answer_error(key->call, 503, "the guard is ending");
-    free(key);
+    key_call_close(key);
 }
 
 /* ---- GET /v1/keys/{key} ---- */
@@ -122,14 +140,15 @@ static void explain(void *arg, const struct redis_answer *cache)
     uint64_t hash = guard_prepare(view, key->keyspace, key_of(key));
     struct ruling ruling = guard_decide(view, &keeper->overrides, key->keyspace, key_of(key), hash);
     struct override entry = overrides_find(&keeper->overrides, key_of(key), clock_ms());
-    json_t *body = json_pack(
-        "{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "key", json_bytes(key->key, key->length),
-        "keyspace", keeper_config(keeper)->keyspaces[key->keyspace].name, "verdict",
-        is_possible(view, key, ruling) ? "possible" : "absent", "decision",
-        decisions[ruling.decision], "why", reason_text(ruling.reason), "state",
-        keyspace_state_name(view->states[key->keyspace]), "entry", override_kind_name(entry.kind),
-        "in_flight", loads_in_flight(keeper->loads, key_of(key)), "known_absent",
-        loads_knows_absent(keeper->loads, key_of(key)));
+    json_t *body = json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "key",
+                             json_bytes(key->key, key->length), "keyspace",
+                             keeper_config(keeper)->keyspaces[key->keyspace].name, "verdict",
+                             is_possible(view, key, ruling) ? "possible" : "absent", "decision",
+                             decisions[ruling.decision], "why", reason_text(ruling.reason), "state",
+                             keyspace_state_name(view->states[key->keyspace]), "entry",
+                             entry.blocked_until ? "block" : override_kind_name(entry.kind),
+                             "in_flight", loads_in_flight(keeper->loads, key_of(key)),
+                             "known_absent", loads_knows_absent(keeper->loads, key_of(key)));
     json_object_set_new(body, "cached",
                         cache->outcome == REDIS_DONE ? json_boolean(cache->number) : json_null());
     json_object_set_new(body, "generation",
@@ -137,7 +156,7 @@ static void explain(void *arg, const struct redis_answer *cache)
                                          : json_null());
     json_object_set_new(body, "position", json_null());
     http_answer_json(key->call, 200, body);
-    free(key);
+    key_call_close(key);
 }
 
 static void get_key(struct http_call *call, void *arg)
@@ -157,7 +176,7 @@ static void admitted(void *arg)
         http_answer_json(key->call, 201, json_pack("{s:s}", "status", "admitted"));
     else
         http_answer_json(key->call, 204, NULL);
-    free(key);
+    key_call_close(key);
 }
 
 static void put_key(struct http_call *call, void *arg)
@@ -168,9 +187,10 @@ static void put_key(struct http_call *call, void *arg)
     if (!key)
         return;
     struct override entry = overrides_find(&keeper->overrides, key_of(key), clock_ms());
-    key->created = entry.kind != OVERRIDE_HINT;
-    int status =
-        keeper_override(keeper, key_of(key), keeper_hint(keeper, (uint64_t)for_ms), admitted, key);
+    struct override hint = override_admit(entry, keeper_hint(keeper, (uint64_t)for_ms));
+    hint.blocked_until = 0; /* whoever admits a key ends its block */
+    key->created = entry.kind != OVERRIDE_HINT || entry.blocked_until;
+    int status = keeper_override(keeper, key_of(key), hint, admitted, key);
     if (status)
         answer_busy_table(key, status);
 }
@@ -181,6 +201,10 @@ static void deleted_in_part(struct key_call *key)
 {
     if (--key->outstanding)
         return;
+    if (key->no_room) {
+        answer_busy_table(key, -ENOSPC);
+        return;
+    }
     if (key->cache_error)
         http_answer_error(key->call, 503,
                           "the guard rejects the key from now on, but could not delete it from the "
@@ -188,7 +212,7 @@ static void deleted_in_part(struct key_call *key)
                           key->cache_error);
     else
         http_answer_json(key->call, 204, NULL);
-    free(key);
+    key_call_close(key);
 }
 
 static void workers_know(void *arg)
@@ -207,17 +231,36 @@ static void purged(void *arg, const struct redis_answer *answer)
 }
 
 /* From here on the key is rejected and not cached. A load that is under way is stale by now, so it
- * fills nothing; a fill sent before goes to the cache ahead of the purge. */
+ * fills nothing; a fill sent before goes to the cache ahead of the purge. Without room for the
+ * entry the key is purged all the same. */
 static void reject_and_purge(struct key_call *key, struct override entry)
 {
     struct keeper *keeper = key->keeper;
-    int status = keeper_override(keeper, key_of(key), entry, workers_know, key);
-    if (status) {
-        answer_busy_table(key, status);
-        return;
-    }
     key->outstanding = 2; /* workers_know() and purged(), neither of which has been called yet */
+    if (keeper_override(keeper, key_of(key), entry, workers_know, key)) {
+        key->no_room = true;
+        key->outstanding = 1;
+    }
     redis_purge(keeper->redis, (struct redis_bytes){key->key, key->length}, purged, key);
+}
+
+static struct override known_of(const struct key_call *key)
+{
+    return overrides_find(&key->keeper->overrides, key_of(key), clock_ms());
+}
+
+static void block(struct key_call *key, uint64_t for_ms)
+{
+    struct override entry = known_of(key);
+    entry.blocked_until = clock_ms() + for_ms;
+    reject_and_purge(key, entry);
+}
+
+static void bury(struct key_call *key)
+{
+    struct override tombstone = keeper_tombstone(key->keeper);
+    tombstone.blocked_until = known_of(key).blocked_until;
+    reject_and_purge(key, tombstone);
 }
 
 /* Only the database's word that a row is gone lets a key be rejected: without it, nothing changes.
@@ -234,22 +277,33 @@ static void answer_database(struct key_call *key, const struct row_result *resul
     http_answer_error(key->call, result->outcome == LOAD_REFUSED ? 409 : 503,
                       "the database could not be asked, so nothing was changed: %s%s%s",
                       texts[result->outcome], result->error[0] ? ": " : "", result->error);
-    free(key);
+    key_call_close(key);
+}
+
+static void ask_row(struct key_call *key);
+
+/* The database said that there is no row; but it may have said so before somebody wrote the key
+ * anew, and then it must be asked again. */
+static void bury_unless_touched(struct key_call *key)
+{
+    if (!key->touch.touched) {
+        bury(key);
+    } else if (key->asked < ASK_MOST) {
+        ask_row(key);
+    } else {
+        http_answer_error(key->call, 409, "the key is being written: nothing was changed");
+        key_call_close(key);
+    }
 }
 
 static void row_removed(void *arg, const struct row_result *result)
 {
     struct key_call *key = arg;
-    if (result->outcome != LOAD_ROW) {
+    key->deletes_row = false;
+    if (result->outcome == LOAD_ABSENT || result->outcome == LOAD_ROW)
+        bury_unless_touched(key); /* no row, or several, which a unique index forbids: gone */
+    else
         answer_database(key, result);
-    } else if (result->removed > 1) {
-        http_answer_error(key->call, 409,
-                          "%lld rows had this key and were deleted; the filter is left alone",
-                          result->removed);
-        free(key);
-    } else {
-        reject_and_purge(key, keeper_tombstone(key->keeper));
-    }
 }
 
 static void row_asked(void *arg, const struct row_result *result)
@@ -257,16 +311,17 @@ static void row_asked(void *arg, const struct row_result *result)
     struct key_call *key = arg;
     blob_release(result->value);
     if (result->outcome == LOAD_ABSENT) {
-        reject_and_purge(key, keeper_tombstone(key->keeper));
+        bury_unless_touched(key);
     } else if (result->outcome != LOAD_ROW) {
         answer_database(key, result);
     } else if (key->deletes_row) {
+        key->touch.touched = false;
         rows_remove(&key->keeper->rows, key->keyspace, key_of(key), result->way, row_removed, key);
     } else {
         http_answer_error(key->call, 409,
                           "the row exists: delete it first, or with ?row=delete, or refuse the key "
                           "for a time with ?block=10m");
-        free(key);
+        key_call_close(key);
     }
 }
 
@@ -274,13 +329,15 @@ static void row_asked(void *arg, const struct row_result *result)
 static void ask_row(struct key_call *key)
 {
     const struct rows *rows = &key->keeper->rows;
+    key->touch.touched = false;
+    key->asked++;
     switch (rows_foretell(rows, key->keyspace, key_of(key))) {
     case LOAD_ABSENT:
-        reject_and_purge(key, keeper_tombstone(key->keeper));
+        bury(key);
         break;
     case LOAD_AMBIGUOUS:
         http_answer_error(key->call, 409, "the key can be split into columns in too many ways");
-        free(key);
+        key_call_close(key);
         break;
     default:
         rows_load(rows, key->keyspace, key_of(key), row_asked, key);
@@ -307,8 +364,9 @@ static void delete_key(struct http_call *call, void *arg)
         return;
     key->deletes_row = row != NULL;
     if (block_ms)
-        reject_and_purge(key, (struct override){.kind = OVERRIDE_BLOCK,
-                                                .until = clock_ms() + (uint64_t)block_ms});
+        block(key, (uint64_t)block_ms);
+    else if (!keeper_has_room(keeper, key_of(key))) /* before a row is deleted */
+        answer_busy_table(key, keeper->draining ? -ESHUTDOWN : -ENOSPC);
     else
         ask_row(key);
 }

@@ -1,6 +1,7 @@
 /* On a thread of libuv's pool, so that the keeper's loop goes on meanwhile:
  *
- *   connect ─▶ BEGIN, repeatable read: one snapshot for all that follows
+ *   connect ─▶ with a log to follow: publication ─▶ slot, which exports a snapshot
+ *           ─▶ BEGIN, repeatable read: one snapshot for all that follows
  *           ─▶ for each keyspace: count(*) ─▶ an empty filter of that size
  *           ─▶ for each keyspace: COPY ─▶ row ─▶ key ─▶ hash ─▶ filter
  *           ─▶ on_done(), on the loop: the generation is handed over
@@ -11,22 +12,30 @@
 
 #include "clock.h"
 #include "memory.h"
+#include "publication.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CONNECT_SECONDS = 10 };
+enum {
+    CONNECT_SECONDS = 10,
+    /* Places for rows that come while the log is followed: a share of the rows, and some for small
+       tables. */
+    SPARE_SHARE = 32,
+    SPARE_ROWS = 1000
+};
 
 struct builder {
     uv_work_t work;
     const struct config *config;
-    struct generation *generation;
+    struct built built;
     struct pg_session *session;
     struct pg_error error;
     atomic_bool stop;
     _Atomic uint64_t rows, rows_total, began; /* for the keeper to look at */
+    _Atomic enum build_phase phase;
     builder_done done;
     void *arg;
     bool failed;
@@ -34,9 +43,44 @@ struct builder {
     struct buffer key;
 };
 
+static const char application[] = "nestguard";
+
+static void enter(struct builder *builder, enum build_phase phase)
+{
+    atomic_store_explicit(&builder->phase, phase, memory_order_relaxed);
+}
+
+const char *build_phase_text(enum build_phase phase)
+{
+    static const char *const texts[] = {
+        [BUILD_CONNECTING] = "connecting",
+        [BUILD_WAITING] = "waiting for the slot: transactions that are under way must end first",
+        [BUILD_COUNTING] = "counting the rows",
+        [BUILD_COPYING] = "copying"};
+    return texts[phase];
+}
+
+void built_finish(struct built *built)
+{
+    generation_release(built->generation);
+    if (built->stream)
+        pg_stream_close(built->stream, NULL, NULL);
+    free(built->tables);
+    free(built->fingerprint);
+    *built = (struct built){0};
+}
+
 static int execute(struct builder *builder, const char *sql, PGresult **result)
 {
     return pg_session_exec(builder->session, sql, 0, NULL, result, &builder->error);
+}
+
+static size_t capacity_for(const struct builder *builder, uint64_t rows)
+{
+    uint64_t spare = rows / SPARE_SHARE;
+    if (builder->config->sync != SYNC_REPLICATION)
+        return rows;
+    return rows + (spare > SPARE_ROWS ? spare : SPARE_ROWS);
 }
 
 /* Under the snapshot, so the filter has a place for each row that COPY will give. */
@@ -51,10 +95,10 @@ static int make_filter(struct builder *builder, const struct keyspace *keyspace)
     PQclear(result);
     atomic_fetch_add_explicit(&builder->rows_total, rows, memory_order_relaxed);
     struct filter_options options = {.kind = FILTER_CUCKOO,
-                                     .capacity = rows,
+                                     .capacity = capacity_for(builder, rows),
                                      .false_positive_rate = keyspace->false_positive_rate,
                                      .max_bytes = builder->config->max_filter_memory};
-    status = filter_create(&builder->generation->filters[builder->keyspace], &options, &why);
+    status = filter_create(&builder->built.generation->filters[builder->keyspace], &options, &why);
     if (status)
         snprintf(builder->error.text, sizeof builder->error.text,
                  "a filter for the %llu rows of keyspace %s: %s", (unsigned long long)rows,
@@ -63,10 +107,20 @@ static int make_filter(struct builder *builder, const struct keyspace *keyspace)
 }
 
 /* The key is put together as an application writes it: lookups hash the same bytes. */
+/* Several rows may have one key text. Each is an entry of its own only where a log will tell of
+ * each one's removal. */
+static int add(struct builder *builder, uint64_t hash)
+{
+    struct filter *filter = builder->built.generation->filters[builder->keyspace];
+    if (!builder->built.stream && filter_contains(filter, hash))
+        return 0;
+    return filter_insert(filter, hash);
+}
+
 static int on_row(void *arg, const struct pg_column *columns, size_t count)
 {
     struct builder *builder = arg;
-    struct generation *generation = builder->generation;
+    struct generation *generation = builder->built.generation;
     struct span texts[KEY_COLUMNS_MAX];
     for (size_t i = 0; i < count && i < KEY_COLUMNS_MAX; i++)
         texts[i] = (struct span){columns[i].at, columns[i].length};
@@ -74,7 +128,7 @@ static int on_row(void *arg, const struct pg_column *columns, size_t count)
     key_template_render(&builder->config->keyspaces[builder->keyspace].key, texts, &builder->key);
     struct span key = buffer_span(&builder->key);
     uint64_t hash = filter_hash(&generation->seed, key.at, key.length);
-    int status = filter_insert(generation->filters[builder->keyspace], hash);
+    int status = add(builder, hash);
     generation->rows++;
     atomic_store_explicit(&builder->rows, generation->rows, memory_order_relaxed);
     if (status)
@@ -86,19 +140,81 @@ static int on_row(void *arg, const struct pg_column *columns, size_t count)
 }
 
 /* All are counted before the first is copied: so the total is known while the rows come. */
-static int build(struct builder *builder)
+/* ---- where to follow the log from ---- */
+
+/* "123,456": each keyspace's table. */
+static int read_tables(struct builder *builder, const char *list)
 {
-    struct pg_session_options options = {.conninfo = builder->config->database,
-                                         .application = "nestguard",
-                                         .connect_timeout = CONNECT_SECONDS,
-                                         .stop = &builder->stop};
-    int status = pg_session_open(&builder->session, &options, &builder->error);
+    size_t count = builder->config->keyspace_count;
+    builder->built.tables = xcalloc(count, sizeof *builder->built.tables);
+    for (size_t i = 0; i < count; i++) {
+        char *end;
+        builder->built.tables[i] = (uint32_t)strtoul(list, &end, 10);
+        list = *end ? end + 1 : end;
+        if (builder->built.tables[i])
+            continue;
+        snprintf(builder->error.text, sizeof builder->error.text,
+                 "the table of keyspace %s is not there or not published",
+                 builder->config->keyspaces[i].name);
+        return -EPROTO;
+    }
+    return 0;
+}
+
+/* Before the slot is made: whatever changes from here on, the first probe after the build shows it.
+ */
+static int take_fingerprint(struct builder *builder)
+{
+    PGresult *result;
+    char *sql = publication_probe_sql(builder->config);
+    int status = execute(builder, sql, &result);
+    free(sql);
+    if (status)
+        return status;
+    builder->built.fingerprint = xstrdup(PQgetvalue(result, 0, 0));
+    status = read_tables(builder, PQgetvalue(result, 0, 1));
+    PQclear(result);
+    return status;
+}
+
+static int open_stream(struct builder *builder)
+{
+    struct pg_stream_options options = {.conninfo = builder->config->database,
+                                        .application = application,
+                                        .connect_timeout = CONNECT_SECONDS,
+                                        .stop = &builder->stop,
+                                        .publication = builder->config->publication};
+    int status = publication_ensure(builder->session, builder->config, &builder->error);
     if (!status)
-        status = execute(builder, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", NULL);
+        status = take_fingerprint(builder);
+    enter(builder, BUILD_WAITING);
+    if (!status)
+        status = pg_stream_open(&builder->built.stream, &options, &builder->error);
+    return status;
+}
+
+static int begin_snapshot(struct builder *builder)
+{
+    char sql[128];
+    int status = execute(builder, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", NULL);
+    if (status || !builder->built.stream)
+        return status;
+    snprintf(sql, sizeof sql, "SET TRANSACTION SNAPSHOT '%s'",
+             pg_stream_snapshot(builder->built.stream));
+    return execute(builder, sql, NULL);
+}
+
+/* ---- the build ---- */
+
+static int copy_rows(struct builder *builder)
+{
+    int status = 0;
+    enter(builder, BUILD_COUNTING);
     for (size_t i = 0; i < builder->config->keyspace_count && !status; i++) {
         builder->keyspace = i;
         status = make_filter(builder, &builder->config->keyspaces[i]);
     }
+    enter(builder, BUILD_COPYING);
     atomic_store_explicit(&builder->began, clock_ms(), memory_order_relaxed);
     for (size_t i = 0; i < builder->config->keyspace_count && !status; i++) {
         builder->keyspace = i;
@@ -108,13 +224,29 @@ static int build(struct builder *builder)
     return status;
 }
 
+static int build(struct builder *builder)
+{
+    struct pg_session_options options = {.conninfo = builder->config->database,
+                                         .application = application,
+                                         .connect_timeout = CONNECT_SECONDS,
+                                         .stop = &builder->stop};
+    int status = pg_session_open(&builder->session, &options, &builder->error);
+    if (!status && builder->config->sync == SYNC_REPLICATION)
+        status = open_stream(builder);
+    if (!status)
+        status = begin_snapshot(builder);
+    if (!status)
+        status = copy_rows(builder);
+    return status;
+}
+
 static void on_thread(uv_work_t *work)
 {
     struct builder *builder = work->data;
     uint64_t began = clock_ms();
     builder->failed = build(builder) != 0;
-    builder->generation->build_seconds = (double)(clock_ms() - began) / 1000;
-    builder->generation->built_at = time(NULL);
+    builder->built.generation->build_seconds = (double)(clock_ms() - began) / 1000;
+    builder->built.generation->built_at = time(NULL);
     pg_session_close(builder->session);
 }
 
@@ -122,12 +254,11 @@ static void on_thread(uv_work_t *work)
 static void on_done(uv_work_t *work, int status)
 {
     struct builder *builder = work->data;
-    if (builder->failed || status) {
-        generation_release(builder->generation);
+    if (builder->failed || status)
         builder->done(builder->arg, NULL, &builder->error);
-    } else {
-        builder->done(builder->arg, builder->generation, NULL);
-    }
+    else
+        builder->done(builder->arg, &builder->built, NULL);
+    built_finish(&builder->built);
     buffer_finish(&builder->key);
     free(builder);
 }
@@ -138,12 +269,12 @@ struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint
     struct builder *builder = xcalloc(1, sizeof *builder);
     builder->work.data = builder;
     builder->config = config;
-    builder->generation = generation_create(number, config->keyspace_count);
+    builder->built.generation = generation_create(number, config->keyspace_count);
     builder->done = done;
     builder->arg = arg;
     if (uv_queue_work(loop, &builder->work, on_thread, on_done) == 0)
         return builder;
-    generation_release(builder->generation);
+    built_finish(&builder->built);
     free(builder);
     return NULL;
 }
@@ -157,6 +288,7 @@ struct build_progress builder_progress(const struct builder *builder)
 {
     uint64_t began = atomic_load_explicit(&builder->began, memory_order_relaxed);
     return (struct build_progress){
+        .phase = atomic_load_explicit(&builder->phase, memory_order_relaxed),
         .rows = atomic_load_explicit(&builder->rows, memory_order_relaxed),
         .rows_total = atomic_load_explicit(&builder->rows_total, memory_order_relaxed),
         .seconds = began ? (double)(clock_ms() - began) / 1000 : 0};

@@ -5,22 +5,37 @@
 #ifndef NESTGUARD_BUILDER_H
 #define NESTGUARD_BUILDER_H
 
-#include "pg_session.h"
+#include "pg_stream.h"
 #include "view.h"
 
 struct builder;
 
+/* A generation as it was built, and what it takes to follow the log from there. */
+struct built {
+    struct generation *generation; /* one reference */
+    struct pg_stream *stream;      /* not started; NULL where no log is followed */
+    uint32_t *tables;              /* each keyspace's table, by its oid in the stream */
+    char *fingerprint;             /* of what the stream was told to report; see publication.h */
+};
+
+void built_finish(struct built *built); /* frees what was not taken out (set to NULL) */
+
+/* What a build is at. */
+enum build_phase { BUILD_CONNECTING, BUILD_WAITING, BUILD_COUNTING, BUILD_COPYING };
+
 struct build_progress {
+    enum build_phase phase;
     uint64_t rows, rows_total; /* total: 0 until they are counted */
     double seconds;            /* since the copying began */
 };
 
-/* Called on the loop when the build has ended: the generation is the callback's to release, or it
- * is NULL and *error says why. The builder is freed afterwards. */
-typedef void (*builder_done)(void *arg, struct generation *generation,
-                             const struct pg_error *error);
+const char *build_phase_text(enum build_phase phase);
 
-/* `shared` must be held by the caller until done is called. NULL: no thread could be had. */
+/* Called on the loop when the build has ended: what was built is the callback's to take from, or it
+ * is NULL and *error says why. The builder is freed afterwards. */
+typedef void (*builder_done)(void *arg, struct built *built, const struct pg_error *error);
+
+/* `config` must be held by the caller until done is called. NULL: no thread could be had. */
 struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint64_t number,
                               builder_done done, void *arg);
 

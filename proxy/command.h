@@ -15,6 +15,7 @@ enum command_kind {
     COMMAND_EXISTS,  /* EXISTS: the same, counted */
     COMMAND_READ,    /* reads one key: verdict; `absent` is what Redis answers for a missing key */
     COMMAND_WRITE,   /* makes its keys exist: a hint (SET and friends) */
+    COMMAND_DELETE,  /* makes its keys vanish from the cache: DEL and kin */
     COMMAND_LOCAL,   /* answered by the guard itself: AUTH, HELLO, SELECT, CLIENT, QUIT */
     COMMAND_STATEFUL /* changes the connection's state or blocks it: refused on shared connections
                       */

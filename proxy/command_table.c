@@ -17,6 +17,7 @@
     name, COMMAND_WRITE, arity, first, last, step, NULL
 #define WRITE(name, arity) WRITE_KEYS(name, arity, 1, 1, 1)
 #define WRITE_SECOND(name, arity) WRITE_KEYS(name, arity, 2, 2, 1)
+#define DELETE(name, arity, last) name, COMMAND_DELETE, arity, 1, last, 1, NULL
 #define LOCAL(name, arity) name, COMMAND_LOCAL, arity, 0, 0, 0, NULL
 #define STATEFUL(name) name, COMMAND_STATEFUL, 0, 0, 0, 0, NULL
 /* Forwarded, but command_is_stateful() looks at their arguments. */
@@ -33,6 +34,10 @@ const struct command command_table[] = {
     {"GET", COMMAND_GET, 2, 1, 1, 1, NIL},
     {"MGET", COMMAND_MGET, -2, 1, -1, 1, NULL},
     {"EXISTS", COMMAND_EXISTS, -2, 1, -1, 1, NULL},
+
+    {DELETE("DEL", -2, -1)},
+    {DELETE("UNLINK", -2, -1)},
+    {DELETE("GETDEL", 2, 1)},
 
     {READ("GETEX", -2, NIL)},
     {READ("STRLEN", 2, ZERO)},

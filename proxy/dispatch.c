@@ -6,9 +6,9 @@
 #include "dispatch.h"
 
 #include "guard.h"
-#include "hint.h"
 #include "local.h"
 #include "lookup.h"
+#include "write.h"
 
 enum {
     BATCH_COMMANDS = 64,  /* on the stack, and prefetched before the first is decided */
@@ -124,8 +124,8 @@ static void dispatch_one(struct client *client, const struct request *request)
         refuse(client, request);
     } else if (!command_arity_ok(command, request->count)) {
         request_forward(request, client); /* the cache says it best */
-    } else if (command->kind == COMMAND_WRITE) {
-        hint_dispatch(client, request);
+    } else if (command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE) {
+        write_dispatch(client, request);
     } else if (!lookup_dispatch(client, request)) {
         request_forward(request, client);
     }

@@ -37,7 +37,7 @@ struct ruling guard_decide(const struct view *view, const struct overrides *over
                            struct span key, uint64_t hash)
 {
     struct override entry = find(overrides, key);
-    if (entry.kind == OVERRIDE_BLOCK)
+    if (entry.blocked_until)
         return (struct ruling){DECISION_REJECT, REASON_BLOCK};
     if (view->states[keyspace] != KEYSPACE_GUARDING)
         return (struct ruling){DECISION_PASS, REASON_NO_PERMISSION};
@@ -46,20 +46,29 @@ struct ruling guard_decide(const struct view *view, const struct overrides *over
     bool absent = !filter_contains(view->generation->filters[keyspace], hash);
     if (!absent && entry.kind != OVERRIDE_TOMBSTONE)
         return (struct ruling){DECISION_PASS, REASON_POSSIBLE};
+    if (!view_may_reject(view,
+                         keyspace)) /* the lease may have run out before the next view says so */
+        return (struct ruling){DECISION_PASS, REASON_NO_PERMISSION};
     enum decision decision =
         view->config->keyspaces[keyspace].enforce ? DECISION_REJECT : DECISION_SHADOW;
     return (struct ruling){decision, absent ? REASON_ABSENT : REASON_TOMBSTONE};
 }
 
-/* A key with a tombstone wants a hint although the filter may still hold it; a blocked one never.
- */
+/* Where no log tells of it, a key that is written while a generation is being built must be
+ * admitted though the present one holds it: the next may have taken its snapshot before the key's
+ * row came. */
 bool guard_wants_hint(const struct view *view, const struct overrides *overrides, int keyspace,
                       struct span key, uint64_t hash)
 {
     struct override entry = find(overrides, key);
-    if (entry.kind != OVERRIDE_NONE)
-        return entry.kind == OVERRIDE_TOMBSTONE;
-    return !view->generation || !filter_contains(view->generation->filters[keyspace], hash);
+    bool unseen = view->building && view->config->sync != SYNC_REPLICATION;
+    if (entry.kind == OVERRIDE_TOMBSTONE)
+        return true;
+    if (entry.kind == OVERRIDE_HINT)
+        return view->config->sync != SYNC_REPLICATION &&
+               (!entry.sticky || (unseen && entry.epoch < view->newest));
+    return unseen || !view->generation ||
+           !filter_contains(view->generation->filters[keyspace], hash);
 }
 
 const char *reason_text(enum reason reason)

@@ -19,18 +19,24 @@
 
 #include <stdlib.h>
 
-enum { TICK_MS = 100, EXPIRE_PER_TICK = 1000, MAX_BODY = 64 * 1024 };
+enum { TICK_MS = 100, EXPIRE_PER_TICK = 1000, MAX_BODY = 64 * 1024, NEARLY_FULL = 128 };
 
 /* ---- views ---- */
 
 /* One state for all keyspaces: they share a generation. */
 static struct keyspace_status status_now(const struct keeper *keeper)
 {
+    bool follows = keeper_config(keeper)->sync == SYNC_REPLICATION;
     if (!keeper->generation)
         return (struct keyspace_status){KEYSPACE_LOADING, "no generation is complete yet", 0};
     if (keeper->hints_overflowed)
         return (struct keyspace_status){
             KEYSPACE_PASSING, "more keys were admitted than max_hints allows; renewing", 0};
+    if (follows && !keeper->sync)
+        return (struct keyspace_status){KEYSPACE_PASSING, keeper->lost, 0};
+    if (clock_ms() >= atomic_load_explicit(&keeper->generation->lease, memory_order_relaxed))
+        return (struct keyspace_status){KEYSPACE_PASSING,
+                                        "further behind the database than max_lag", 0};
     return (struct keyspace_status){KEYSPACE_GUARDING, "the generation is complete", 0};
 }
 
@@ -59,6 +65,7 @@ static void send_view(struct keeper *keeper, struct view *view)
         message->message = (struct message){.kind = MESSAGE_VIEW, .sender = &keeper->mailbox};
         message->view = view;
         mailbox_post(&keeper->workers[i]->serving.mailbox, &message->message);
+        keeper->views_out++;
     }
 }
 
@@ -87,12 +94,30 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
     struct view *view =
         view_create(keeper->shared, keeper->generation, states, keeper->worker_count + 1);
     free(states);
+    view->newest = keeper->renewal.newest;
+    view->building = keeper->renewal.phase != RENEWAL_IDLE;
     send_view(keeper, view);
     adopt_view(keeper, view);
     if (fresh)
         overrides_expire(&keeper->overrides, clock_ms(), fresh->number, SIZE_MAX);
     if (fresh && keeper->hints_overflowed)
         renewal_begin(&keeper->renewal);
+}
+
+void keeper_review(struct keeper *keeper)
+{
+    if (status_now(keeper).state != keeper->keyspaces[0].state && !keeper->draining)
+        keeper_publish(keeper, NULL);
+}
+
+/* The workers' copies of a view take its place one after the other; when the last has, whatever
+ * waits for that goes on. */
+static void take_view_back(struct keeper *keeper, struct view_message *message)
+{
+    view_release(message->view);
+    free(message);
+    if (--keeper->views_out == 0)
+        renewal_announced(&keeper->renewal);
 }
 
 /* ---- the workers' messages ---- */
@@ -107,12 +132,11 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_LOAD:
         loads_submit(keeper->loads, (struct load_request *)message);
         break;
-    case MESSAGE_HINT:
-        keeper_take_hint(keeper, (struct hint_request *)message);
+    case MESSAGE_WRITE:
+        keeper_take_write(keeper, (struct write_request *)message);
         break;
     case MESSAGE_VIEW:
-        view_release(((struct view_message *)message)->view);
-        free(message);
+        take_view_back(keeper, (struct view_message *)message);
         break;
     case MESSAGE_OVERRIDE:
         keeper_take_override_back((struct override_message *)message);
@@ -127,6 +151,22 @@ static void on_message(void *arg, struct message *message)
 
 /* ---- time, signals ---- */
 
+/* A followed filter grows; another is built before it is full. */
+static void renew_when_nearly_full(struct keeper *keeper)
+{
+    if (!keeper->sync || keeper->renewal.phase != RENEWAL_IDLE)
+        return;
+    for (size_t i = 0; i < keeper->generation->count; i++) {
+        struct filter_stats stats = filter_stats(keeper->generation->filters[i]);
+        if (stats.keys <= stats.capacity - stats.capacity / NEARLY_FULL)
+            continue;
+        log_info("keyspace %s: its filter is nearly full: %zu keys of %zu",
+                 keeper_config(keeper)->keyspaces[i].name, stats.keys, stats.capacity);
+        renewal_begin(&keeper->renewal);
+        return;
+    }
+}
+
 static void on_tick(uv_timer_t *tick)
 {
     struct keeper *keeper = tick->data;
@@ -137,6 +177,8 @@ static void on_tick(uv_timer_t *tick)
     if (keeper->draining && now - keeper->drain_since > keeper_config(keeper)->drain_timeout_ms)
         loads_give_up(keeper->loads); /* so that the workers' requests come back */
     renewal_report(&keeper->renewal, now);
+    keeper_review(keeper);
+    renew_when_nearly_full(keeper);
 }
 
 static void on_end_signal(uv_signal_t *signal, int number)
@@ -177,7 +219,10 @@ static void on_reload_signal(uv_signal_t *signal, int number)
 
 static void redis_ended(void *arg)
 {
-    (void)arg;
+    struct keeper *keeper = arg;
+    if (keeper->purger)
+        purger_destroy(keeper->purger);
+    keeper->purger = NULL;
 }
 
 static void pool_ended(void *arg)
@@ -186,10 +231,15 @@ static void pool_ended(void *arg)
     redis_close(keeper->redis, redis_ended, keeper);
 }
 
-static void http_ended(void *arg)
+static void sync_ended(void *arg)
 {
     struct keeper *keeper = arg;
     pg_pool_close(keeper->pool, pool_ended, keeper);
+}
+
+static void http_ended(void *arg)
+{
+    keeper_close_sync(arg, sync_ended, arg);
 }
 
 static void close_handles(struct keeper *keeper)
@@ -219,11 +269,14 @@ static void free_all(struct keeper *keeper)
         worker_destroy(keeper->workers[i]);
     }
     loads_destroy(keeper->loads);
+    if (keeper->doubts)
+        doubts_destroy(keeper->doubts);
     view_release(keeper->view);
     generation_release(keeper->generation);
     shared_config_release(keeper->shared);
     shared_config_release(keeper->first);
     overrides_finish(&keeper->overrides);
+    watch_destroy(keeper->watch);
     free(keeper->workers);
     free(keeper->keyspaces);
     free(keeper->counters);
@@ -244,7 +297,9 @@ static void on_pool_state(void *arg, unsigned live, const struct pg_error *error
 
 static void on_redis_state(void *arg, bool up, const char *error)
 {
-    (void)arg;
+    struct keeper *keeper = arg;
+    if (keeper->purger)
+        purger_cache_is(keeper->purger, up);
     if (up)
         log_info("cache: connection for fills and purges is up");
     else
@@ -314,6 +369,7 @@ static int start_worker(struct keeper *keeper, unsigned index, int **fds)
     }
     struct worker_options options = {.index = index,
                                      .keeper = &keeper->mailbox,
+                                     .watch = keeper->watch,
                                      .view = keeper->view,
                                      .fds = own,
                                      .is_unix = is_unix,
@@ -336,13 +392,29 @@ static struct shared_config *config_to_build_for(void *arg)
 }
 
 /* Nobody is left to use it once the workers have been told to end. */
-static void on_generation(void *arg, struct generation *generation)
+static void on_build_begins(void *arg)
 {
     struct keeper *keeper = arg;
-    if (keeper->draining)
-        generation_release(generation);
-    else
-        keeper_publish(keeper, generation);
+    keeper_publish(keeper, NULL);
+    if (!keeper->views_out)
+        renewal_announced(&keeper->renewal);
+}
+
+static void on_build_ended(void *arg)
+{
+    keeper_publish(arg, NULL);
+}
+
+static bool on_built(void *arg, struct built *built)
+{
+    struct keeper *keeper = arg;
+    if (built->stream) {
+        keeper_follow(keeper, built);
+        return false;
+    }
+    keeper_publish(keeper, built->generation);
+    built->generation = NULL;
+    return true;
 }
 
 static void init(struct keeper *keeper, struct config *config)
@@ -356,6 +428,7 @@ static void init(struct keeper *keeper, struct config *config)
     for (size_t i = 0; i < config->keyspace_count; i++)
         keeper->keyspaces[i].since = keeper->started;
     overrides_init(&keeper->overrides);
+    keeper->watch = watch_create(config->max_known_absent + config->load_budget);
     uv_loop_init(&keeper->loop);
     mailbox_init(&keeper->mailbox, &keeper->loop, on_message, keeper);
     uv_timer_init(&keeper->loop, &keeper->tick);
@@ -365,7 +438,11 @@ static void init(struct keeper *keeper, struct config *config)
     init_signal(keeper, &keeper->on_int, on_end_signal, SIGINT);
     init_signal(keeper, &keeper->on_hup, on_reload_signal, SIGHUP);
     renewal_init(&keeper->renewal, &keeper->loop,
-                 &(struct renewal_options){config_to_build_for, on_generation, keeper});
+                 &(struct renewal_options){.config = config_to_build_for,
+                                           .announce = on_build_begins,
+                                           .complete = on_built,
+                                           .idle = on_build_ended,
+                                           .arg = keeper});
     keeper_publish(keeper, NULL);
 }
 
@@ -375,10 +452,14 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
     if (status)
         return status;
     keeper->rows.pool = keeper->pool;
-    struct loads_options loads = {
-        .rows = &keeper->rows, .redis = keeper->redis, .counters = keeper->counters};
+    struct loads_options loads = {.rows = &keeper->rows,
+                                  .watch = keeper->watch,
+                                  .redis = keeper->redis,
+                                  .counters = keeper->counters};
     keeper->loads = loads_create(&loads, keeper->view);
-    status = open_control(keeper, options);
+    status = keeper_open_sync(keeper);
+    if (!status)
+        status = open_control(keeper, options);
     for (unsigned i = 0; i < keeper_config(keeper)->workers && !status; i++) {
         status = start_worker(keeper, i, options->fds);
         keeper->worker_count += !status;

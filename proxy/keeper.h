@@ -13,7 +13,9 @@
 #include "loads.h"
 #include "mailbox.h"
 #include "overrides.h"
+#include "purger.h"
 #include "renewal.h"
+#include "sync.h"
 #include "view.h"
 #include "worker.h"
 
@@ -22,6 +24,14 @@ struct keyspace_status {
     enum keyspace_state state;
     const char *reason; /* static text */
     uint64_t since;     /* clock_ms() */
+};
+
+/* A key that a call of the control port is at work for: whether it was written through the guard
+ * meanwhile. It is watched, so that workers tell. */
+struct key_touch {
+    struct key_touch *next;
+    struct span key;
+    bool touched;
 };
 
 struct keeper {
@@ -51,8 +61,17 @@ struct keeper {
     struct pg_pool *pool;
     struct redis *redis;
     struct loads *loads;
+    struct watch *watch;   /* what workers must tell of before they write it */
+    struct prober *prober; /* this and the next four: with sync: replication, else NULL */
+    struct doubts *doubts;
+    struct purger *purger;
+    struct sync *sync;              /* of the generation in force; NULL when it was lost */
+    struct sync *candidate;         /* of the one that is to replace it */
+    char lost[256];                 /* why there is none */
+    struct key_touch *touches;      /* calls of the control port under way */
     struct load_counters *counters; /* one for each keyspace */
     struct renewal renewal;
+    unsigned views_out;       /* views that have not replaced the one before them everywhere */
     struct http_server *http; /* the control port; NULL without one */
     bool draining;            /* told to end: nothing new is begun */
     uint64_t drain_since;     /* clock_ms() */
@@ -79,6 +98,9 @@ static inline const struct config *keeper_config(const struct keeper *keeper)
  * keyspace's state, and sends the workers a new view. Takes the generation's reference. */
 void keeper_publish(struct keeper *keeper, struct generation *fresh);
 
+/* Publishes a new view if a keyspace's state is not what it should be. */
+void keeper_review(struct keeper *keeper);
+
 /* Sets an exact entry here and in every worker, and marks what is under way for the key as changed;
  * `done` (may be NULL) is called when every worker has it, never before this has returned. -ENOSPC
  * when the table is full of others, -ESHUTDOWN while draining: then nothing is done. */
@@ -89,9 +111,19 @@ int keeper_override(struct keeper *keeper, struct span key, struct override entr
 struct override keeper_hint(const struct keeper *keeper, uint64_t for_ms);
 struct override keeper_tombstone(const struct keeper *keeper);
 
-/* Messages about entries: a worker's hint, which goes back when every worker has it, and an entry
- * that comes back from one. */
-void keeper_take_hint(struct keeper *keeper, struct hint_request *hint);
+/* Whether keeper_override() would find room for this key. */
+bool keeper_has_room(const struct keeper *keeper, struct span key);
+
+/* Messages about keys: a worker's write or deletion, which goes back when that is safe, and an
+ * entry that comes back from a worker. */
+void keeper_take_write(struct keeper *keeper, struct write_request *write);
 void keeper_take_override_back(struct override_message *message);
+
+/* Following the database; all but the first two do nothing without sync: replication. */
+void keeper_follow(struct keeper *keeper, struct built *built); /* as the candidate */
+void keeper_extend_lease(struct keeper *keeper, uint64_t known);
+void keeper_pause_syncs(struct keeper *keeper, bool paused);
+int keeper_open_sync(struct keeper *keeper);
+void keeper_close_sync(struct keeper *keeper, void (*closed)(void *arg), void *arg);
 
 #endif

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "log.h"
 #include "memory.h"
+#include "redis.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -37,14 +38,24 @@ static void send_override(struct keeper *keeper, struct span key, struct overrid
     }
 }
 
+static bool has_entry(const struct keeper *keeper, struct span key)
+{
+    struct override entry = overrides_find(&keeper->overrides, key, clock_ms());
+    return entry.kind != OVERRIDE_NONE || entry.blocked_until;
+}
+
+bool keeper_has_room(const struct keeper *keeper, struct span key)
+{
+    return !keeper->draining &&
+           (overrides_count(&keeper->overrides) < keeper_config(keeper)->max_hints ||
+            has_entry(keeper, key));
+}
+
 int keeper_override(struct keeper *keeper, struct span key, struct override entry,
                     void (*done)(void *arg), void *arg)
 {
-    if (keeper->draining)
-        return -ESHUTDOWN;
-    if (overrides_count(&keeper->overrides) >= keeper_config(keeper)->max_hints &&
-        overrides_find(&keeper->overrides, key, clock_ms()).kind == OVERRIDE_NONE)
-        return -ENOSPC;
+    if (!keeper_has_room(keeper, key))
+        return keeper->draining ? -ESHUTDOWN : -ENOSPC;
     struct broadcast *broadcast = xmalloc(sizeof *broadcast);
     *broadcast = (struct broadcast){keeper->worker_count, done, arg};
     overrides_set(&keeper->overrides, key, entry);
@@ -85,32 +96,61 @@ struct override keeper_tombstone(const struct keeper *keeper)
                              .epoch = keeper->renewal.newest};
 }
 
-static void hint_is_known(void *arg)
+/* ---- writes and deletions through the guard ---- */
+
+static void write_is_known(void *arg)
 {
-    struct hint_request *hint = arg;
-    mailbox_return(&hint->message);
+    struct write_request *write = arg;
+    mailbox_return(&write->message);
+}
+
+static void is_purged(void *arg, const struct redis_answer *answer)
+{
+    (void)answer;
+    write_is_known(arg);
 }
 
 /* A hint that finds no place must not be forgotten: nothing is rejected until a new generation
  * knows the key; one that is being built may have taken its snapshot before. The view that says so
  * reaches each worker before this message does. */
-void keeper_take_hint(struct keeper *keeper, struct hint_request *hint)
+static void lose_hint(struct keeper *keeper)
 {
-    struct span key = {hint->key, hint->key_length};
-    enum override_kind kind = overrides_find(&keeper->overrides, key, clock_ms()).kind;
+    keeper->hints_lost = keeper->renewal.newest;
+    if (keeper->hints_overflowed)
+        return;
+    log_warning("more than %u keys were admitted since the last generation: nothing is rejected "
+                "until the next (max_hints)",
+                keeper_config(keeper)->max_hints);
+    keeper->hints_overflowed = true;
+    keeper_publish(keeper, NULL);
+    renewal_begin(&keeper->renewal);
+}
+
+/* A deletion under way through the control port has been overtaken: its question must be asked
+ * again. */
+static void touch_calls(struct keeper *keeper, struct span key)
+{
+    for (struct key_touch *touch = keeper->touches; touch; touch = touch->next)
+        if (touch->key.length == key.length && memcmp(touch->key.at, key.at, key.length) == 0)
+            touch->touched = true;
+}
+
+void keeper_take_write(struct keeper *keeper, struct write_request *write)
+{
+    struct span key = {write->key, write->key_length};
+    struct override known = overrides_find(&keeper->overrides, key, clock_ms());
     int status = -EALREADY;
-    if (kind != OVERRIDE_BLOCK)
-        status = keeper_override(keeper, key, keeper_hint(keeper, 0), hint_is_known, hint);
-    if (status == -ENOSPC)
-        keeper->hints_lost = keeper->renewal.newest;
-    if (status == -ENOSPC && !keeper->hints_overflowed) {
-        log_warning("more than %u keys were admitted since the last generation: nothing is "
-                    "rejected until the next (max_hints)",
-                    keeper_config(keeper)->max_hints);
-        keeper->hints_overflowed = true;
-        keeper_publish(keeper, NULL);
-        renewal_begin(&keeper->renewal);
+    loads_changed(keeper->loads, key);
+    touch_calls(keeper, key);
+    if (write->deletes) { /* behind any fill that was sent before */
+        redis_purge(keeper->redis, (struct redis_bytes){key.at, key.length}, is_purged, write);
+        return;
     }
+    if (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE)
+        status = keeper_override(keeper, key, override_admit(known, keeper_hint(keeper, 0)),
+                                 write_is_known, write);
+    if (status == -ENOSPC)
+        lose_hint(keeper);
     if (status)
-        mailbox_return(&hint->message);
+        mailbox_return(&write->message);
 }

@@ -10,14 +10,16 @@ struct node {
     char key[];
 };
 
-void known_absent_init(struct known_absent *known, size_t limit)
+void known_absent_init(struct known_absent *known, size_t limit, struct watch *watch)
 {
+    known->watch = watch;
     keymap_init(&known->map);
     known->limit = limit;
 }
 
 static void drop(struct known_absent *known, struct keymap_node *node)
 {
+    watch_drop(known->watch, node->key);
     keymap_remove(&known->map, node);
     free(keymap_entry(node, struct node, map));
 }
@@ -52,6 +54,7 @@ void known_absent_add(struct known_absent *known, struct span key)
     memcpy(node->key, key.at, key.length);
     node->map.key = (struct span){node->key, key.length};
     keymap_insert(&known->map, &node->map);
+    watch_add(known->watch, key);
 }
 
 void known_absent_forget(struct known_absent *known, struct span key)

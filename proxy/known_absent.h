@@ -5,14 +5,17 @@
 #define NESTGUARD_KNOWN_ABSENT_H
 
 #include "keymap.h"
+#include "watch.h"
 #include <stdbool.h>
 
 struct known_absent {
     struct keymap map;
     size_t limit;
+    struct watch *watch;
 };
 
-void known_absent_init(struct known_absent *known, size_t limit);
+void known_absent_init(struct known_absent *known, size_t limit,
+                       struct watch *watch);                       /* watches its keys */
 void known_absent_limit(struct known_absent *known, size_t limit); /* from now on */
 void known_absent_clear(struct known_absent *known);               /* forgets all */
 void known_absent_finish(struct known_absent *known);

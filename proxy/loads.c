@@ -54,7 +54,7 @@ struct loads *loads_create(const struct loads_options *options, const struct vie
     loads->options = *options;
     loads->view = view;
     keymap_init(&loads->in_flight);
-    known_absent_init(&loads->absent, view->config->max_known_absent);
+    known_absent_init(&loads->absent, view->config->max_known_absent, options->watch);
     return loads;
 }
 
@@ -85,7 +85,7 @@ static struct load *find(const struct loads *loads, struct span key)
 static uint64_t generation_of(const struct loads *loads, int keyspace)
 {
     const struct view *view = loads->view;
-    return view->states[keyspace] == KEYSPACE_GUARDING ? view->generation->number : 0;
+    return view_may_reject(view, keyspace) ? view->generation->number : 0;
 }
 
 /* ---- answering ---- */
@@ -177,6 +177,7 @@ static void finish(struct load *load)
         keymap_insert(map, &load->node); /* as the youngest: in the order of the queries' starts */
         ask(load);
     } else {
+        watch_drop(load->loads->options.watch, load->node.key);
         free(load);
     }
 }
@@ -275,6 +276,7 @@ static void start(struct loads *loads, struct load_request *request)
     load->keyspace = request->keyspace;
     load->last = &load->waiting;
     keymap_insert(&loads->in_flight, &load->node);
+    watch_add(loads->options.watch, load->node.key);
     join(load, request);
     ask(load);
 }
@@ -320,16 +322,30 @@ void loads_submit(struct loads *loads, struct load_request *request)
     }
 }
 
+static void change(struct load *load)
+{
+    load->stale = true;
+    if (load->value) { /* nobody waits for it, and whoever asks now must not wait for its fill */
+        load->overtaken = true;
+        keymap_remove(&load->loads->in_flight, &load->node);
+    }
+}
+
 void loads_changed(struct loads *loads, struct span key)
 {
     struct load *load = find(loads, key);
     known_absent_forget(&loads->absent, key);
-    if (!load)
-        return;
-    load->stale = true;
-    if (load->value) { /* nobody waits for it, and whoever asks now must not wait for its fill */
-        load->overtaken = true;
-        keymap_remove(&loads->in_flight, &load->node);
+    if (load)
+        change(load);
+}
+
+void loads_all_changed(struct loads *loads)
+{
+    struct keymap_node *next;
+    known_absent_clear(&loads->absent);
+    for (struct keymap_node *node = loads->in_flight.oldest; node; node = next) {
+        next = node->newer;
+        change(keymap_entry(node, struct load, node));
     }
 }
 

@@ -22,6 +22,7 @@
 #include "requests.h"
 #include "rows.h"
 #include "view.h"
+#include "watch.h"
 #include <uv.h>
 
 struct loads;
@@ -30,6 +31,7 @@ struct loads_options {
     const struct rows *rows;
     struct redis *redis;
     struct load_counters *counters; /* one for each keyspace */
+    struct watch *watch;            /* where keys that it is at work for are watched; may be NULL */
 };
 
 struct loads *loads_create(const struct loads_options *options, const struct view *view);
@@ -44,6 +46,9 @@ void loads_use_view(struct loads *loads, const struct view *view);
 void loads_submit(struct loads *loads, struct load_request *request);
 
 void loads_changed(struct loads *loads, struct span key);
+
+/* Any row may have changed, and with it what is said of its key. */
+void loads_all_changed(struct loads *loads);
 
 /* Every 100 ms or so: answers those who have waited for longer than load_timeout. */
 void loads_check_time(struct loads *loads, uint64_t now);

@@ -20,8 +20,8 @@ enum message_kind {
     MESSAGE_DRAIN, /* keeper -> worker: finish what is under way and end; comes back when the loop
                       is empty */
     MESSAGE_LOAD,  /* worker -> keeper: read this key's row */
-    MESSAGE_HINT /* worker -> keeper: this key is being written; comes back when every worker knows
-                  */
+    MESSAGE_WRITE  /* worker -> keeper: this key is written or deleted; comes back when that is safe
+                    */
 };
 
 struct message {

@@ -46,6 +46,8 @@ struct override overrides_find(const struct overrides *overrides, struct span ke
     struct override entry = node_of(found)->entry;
     if (!entry.sticky && now >= entry.until)
         entry.kind = OVERRIDE_NONE;
+    if (now >= entry.blocked_until)
+        entry.blocked_until = 0;
     return entry;
 }
 
@@ -55,7 +57,7 @@ void overrides_set(struct overrides *overrides, struct span key, struct override
     struct keymap_node *found = keymap_find(&overrides->map, key);
     if (found)
         drop(overrides, node_of(found));
-    if (entry.kind == OVERRIDE_NONE)
+    if (entry.kind == OVERRIDE_NONE && !entry.blocked_until)
         return;
     struct node *node = xmalloc(sizeof *node + key.length);
     memcpy(node->key, key.at, key.length);
@@ -66,7 +68,9 @@ void overrides_set(struct overrides *overrides, struct span key, struct override
 
 static bool has_ended(const struct override *entry, uint64_t now, uint64_t generation)
 {
-    return now >= entry->until && (!entry->sticky || entry->epoch < generation);
+    bool known = entry->kind != OVERRIDE_NONE &&
+                 (now < entry->until || (entry->sticky && entry->epoch >= generation));
+    return !known && now >= entry->blocked_until;
 }
 
 void overrides_expire(struct overrides *overrides, uint64_t now, uint64_t generation, size_t most)
@@ -89,11 +93,25 @@ size_t overrides_count(const struct overrides *overrides)
     return overrides->map.count;
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+struct override override_admit(struct override known, struct override hint)
+{
+    hint.blocked_until = known.blocked_until;
+    if (known.kind != OVERRIDE_HINT)
+        return hint;
+    hint.sticky = hint.sticky || known.sticky;
+    hint.until = later(hint.until, known.until);
+    hint.epoch = later(hint.epoch, known.epoch);
+    return hint;
+}
+
 const char *override_kind_name(enum override_kind kind)
 {
-    static const char *const names[] = {[OVERRIDE_NONE] = "none",
-                                        [OVERRIDE_HINT] = "hint",
-                                        [OVERRIDE_TOMBSTONE] = "tombstone",
-                                        [OVERRIDE_BLOCK] = "block"};
+    static const char *const names[] = {
+        [OVERRIDE_NONE] = "none", [OVERRIDE_HINT] = "hint", [OVERRIDE_TOMBSTONE] = "tombstone"};
     return names[kind];
 }

@@ -1,7 +1,10 @@
 /* At most one builder is at work, for its filters need as much memory as those in force.
  *
- *   begin ─▶ builder ─┬─ built ──▶ complete() ─▶ with sync: poll, again after poll_interval
- *                     └─ failed ─▶ again after retry_ms, which doubles up to 10 s
+ *   begin ─▶ announce ─▶ builder ─┬─ built ──▶ complete() ─▶ in force; with sync: poll, again after
+ * poll_interval └─ failed ─▶ again after retry_ms, which doubles up to 10 s
+ *
+ * The workers must know before the snapshot is taken: a key that is written from then on may be
+ * missing in it.
  *
  * Whoever wants a generation meanwhile gets the next one: the snapshot of the one at work was
  * taken before the wish, and may miss what it is about.
@@ -11,13 +14,13 @@
 #include "clock.h"
 #include "log.h"
 
-enum { RETRY_MIN_MS = 500, RETRY_MAX_MS = 10000, REPORT_MS = 5000 };
+enum { RETRY_MIN_MS = 500, RETRY_MAX_MS = 10000, REPORT_MS = 5000, LASTING_MS = 30000 };
 
 /* A build that was asked for meanwhile does as well. */
 static void on_timer(uv_timer_t *timer)
 {
     struct renewal *renewal = timer->data;
-    if (!renewal->builder)
+    if (renewal->phase == RENEWAL_IDLE)
         renewal_begin(renewal);
 }
 
@@ -34,7 +37,7 @@ void renewal_reschedule(struct renewal *renewal)
 {
     const struct config *config = renewal->options.config(renewal->options.arg)->config;
     uint64_t age = clock_ms() - renewal->polled;
-    if (renewal->builder || config->sync != SYNC_POLL || !renewal->polled)
+    if (renewal->phase != RENEWAL_IDLE || config->sync != SYNC_POLL || !renewal->polled)
         return;
     uv_timer_start(&renewal->timer, on_timer,
                    age < config->poll_interval_ms ? config->poll_interval_ms - age : 0, 0);
@@ -42,75 +45,131 @@ void renewal_reschedule(struct renewal *renewal)
 
 static void start(struct renewal *renewal);
 
-/* `complete` takes the generation, which may be gone when it returns: what the log says is read
- * before. */
-static void succeeded(struct renewal *renewal, struct generation *generation)
+/* ---- the end of a build ---- */
+
+/* Another may have been asked for meanwhile. */
+static void become_idle(struct renewal *renewal)
 {
-    uint64_t rows = generation->rows, number = generation->number;
-    double seconds = generation->build_seconds;
-    size_t bytes = generation_bytes(generation);
-    renewal->retry_ms = RETRY_MIN_MS;
+    renewal->phase = RENEWAL_IDLE;
+    if (renewal->stopped)
+        return;
+    renewal->options.idle(renewal->options.arg);
+    if (renewal->wanted)
+        start(renewal);
+}
+
+static void succeed(struct renewal *renewal)
+{
     renewal->error[0] = '\0';
-    renewal->options.complete(renewal->options.arg, generation);
-    log_info("generation %llu: complete, %llu rows in %.1f s, %.1f MiB of filters",
-             (unsigned long long)number, (unsigned long long)rows, seconds,
-             (double)bytes / (1024 * 1024));
+    renewal->in_force = clock_ms();
+    if (!renewal->shaky)
+        renewal->retry_ms = RETRY_MIN_MS;
+    renewal->shaky = false;
+    become_idle(renewal);
     renewal_reschedule(renewal);
 }
 
-/* The generation in force stays in force; guarding goes on with it. */
-static void failed(struct renewal *renewal, const struct pg_error *error)
+static void try_later(struct renewal *renewal)
 {
-    snprintf(renewal->error, sizeof renewal->error, "%s", error->text);
-    renewal->failures++;
-    log_warning("generation %llu: %s; next try in %.1f s", (unsigned long long)renewal->newest,
-                error->text, (double)renewal->retry_ms / 1000);
     uv_timer_start(&renewal->timer, on_timer, renewal->retry_ms, 0);
     renewal->retry_ms *= 2;
     if (renewal->retry_ms > RETRY_MAX_MS)
         renewal->retry_ms = RETRY_MAX_MS;
 }
 
-static void on_built(void *arg, struct generation *generation, const struct pg_error *error)
+/* The generation in force stays in force; guarding goes on with it. */
+static void fail(struct renewal *renewal, const char *error)
+{
+    snprintf(renewal->error, sizeof renewal->error, "%s", error);
+    renewal->failures++;
+    log_warning("generation %llu: %s; next try in %.1f s", (unsigned long long)renewal->newest,
+                error, (double)renewal->retry_ms / 1000);
+    try_later(renewal);
+    become_idle(renewal);
+}
+
+void renewal_settle(struct renewal *renewal, const char *error)
+{
+    if (error)
+        fail(renewal, error);
+    else
+        succeed(renewal);
+}
+
+void renewal_replace(struct renewal *renewal, const char *why)
+{
+    snprintf(renewal->error, sizeof renewal->error, "%s", why);
+    if (renewal->phase != RENEWAL_IDLE)
+        renewal->wanted = true;
+    else if (clock_ms() - renewal->in_force > LASTING_MS) {
+        renewal->retry_ms = RETRY_MIN_MS;
+        start(renewal);
+    } else {
+        renewal->shaky = true; /* the backoff goes on although its building succeeds */
+        try_later(renewal);
+    }
+}
+
+/* `complete` takes what was built: what the log says is read before. */
+static void hand_over(struct renewal *renewal, struct built *built)
+{
+    const struct generation *generation = built->generation;
+    log_info("generation %llu: built, %llu rows in %.1f s, %.1f MiB of filters",
+             (unsigned long long)generation->number, (unsigned long long)generation->rows,
+             generation->build_seconds, (double)generation_bytes(generation) / (1024 * 1024));
+    renewal->phase = RENEWAL_SETTLING;
+    if (renewal->options.complete(renewal->options.arg, built))
+        succeed(renewal);
+}
+
+static void on_built(void *arg, struct built *built, const struct pg_error *error)
 {
     struct renewal *renewal = arg;
     renewal->builder = NULL;
     shared_config_release(renewal->shared);
     renewal->shared = NULL;
-    if (renewal->stopped) {
-        generation_release(generation);
+    if (renewal->stopped)
         return;
-    }
-    if (generation)
-        succeeded(renewal, generation);
+    if (built)
+        hand_over(renewal, built);
     else
-        failed(renewal, error);
-    if (renewal->wanted)
-        start(renewal);
+        fail(renewal, error->text);
 }
 
-/* The builder reads the configuration from its own thread: it is held until that has ended. */
+/* ---- its beginning ---- */
+
 static void start(struct renewal *renewal)
 {
     renewal->wanted = false;
     uv_timer_stop(&renewal->timer);
+    renewal->newest++;
+    renewal->phase = RENEWAL_ANNOUNCING;
+    renewal->options.announce(renewal->options.arg);
+}
+
+/* The builder reads the configuration from its own thread: it is held until that has ended. */
+void renewal_announced(struct renewal *renewal)
+{
+    if (renewal->phase != RENEWAL_ANNOUNCING || renewal->stopped)
+        return;
+    renewal->phase = RENEWAL_BUILDING;
     renewal->shared = renewal->options.config(renewal->options.arg);
     renewal->shared->references++;
     renewal->polled = renewal->reported = clock_ms();
     renewal->builder =
-        builder_start(renewal->loop, renewal->shared->config, ++renewal->newest, on_built, renewal);
+        builder_start(renewal->loop, renewal->shared->config, renewal->newest, on_built, renewal);
     if (renewal->builder) {
         log_info("generation %llu: building", (unsigned long long)renewal->newest);
         return;
     }
     shared_config_release(renewal->shared);
     renewal->shared = NULL;
-    failed(renewal, &(struct pg_error){.text = "no thread to build it on"});
+    fail(renewal, "no thread to build it on");
 }
 
 uint64_t renewal_begin(struct renewal *renewal)
 {
-    if (renewal->builder) {
+    if (renewal->phase != RENEWAL_IDLE) {
         renewal->wanted = true;
         return renewal->newest + 1;
     }
@@ -125,8 +184,8 @@ void renewal_report(struct renewal *renewal, uint64_t now)
     renewal->reported = now;
     struct build_progress progress = builder_progress(renewal->builder);
     if (!progress.rows || progress.seconds <= 0) {
-        log_info("generation %llu: building, the rows are being counted",
-                 (unsigned long long)renewal->newest);
+        log_info("generation %llu: building, %s", (unsigned long long)renewal->newest,
+                 build_phase_text(progress.phase));
         return;
     }
     double rate = (double)progress.rows / progress.seconds;

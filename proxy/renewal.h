@@ -8,15 +8,26 @@
 struct renewal_options {
     /* The configuration to build for; asked at each beginning. */
     struct shared_config *(*config)(void *arg);
-    /* A generation is complete; it is the callee's. */
-    void (*complete)(void *arg, struct generation *generation);
+    /* Tells the workers that a generation is about to be built, before its snapshot is taken;
+     * renewal_announced() says that all of them know. */
+    void (*announce)(void *arg);
+    /* A generation is built. What the callee takes out of `built` is its own. True: the generation
+     * is in force; false: renewal_settle() will say what became of it. */
+    bool (*complete)(void *arg, struct built *built);
+    /* No build is under way any more, whatever came of it. */
+    void (*idle)(void *arg);
     void *arg;
 };
 
+enum renewal_phase { RENEWAL_IDLE, RENEWAL_ANNOUNCING, RENEWAL_BUILDING, RENEWAL_SETTLING };
+
 struct renewal {
+    enum renewal_phase phase;
     uv_loop_t *loop;
     struct renewal_options options;
     bool stopped;
+    bool shaky;                   /* the last generation did not last */
+    uint64_t in_force;            /* clock_ms() when the last generation took over */
     struct builder *builder;      /* at work, or NULL */
     struct shared_config *shared; /* what it builds for; held */
     uv_timer_t timer;             /* the next poll, or the next try */
@@ -34,6 +45,16 @@ int renewal_init(struct renewal *renewal, uv_loop_t *loop, const struct renewal_
 /* Begins a generation whose snapshot is taken after this call, now or when the one at work has
  * ended. Returns its number. */
 uint64_t renewal_begin(struct renewal *renewal);
+
+/* Every worker knows that a generation is being built. */
+void renewal_announced(struct renewal *renewal);
+
+/* The generation that complete() took is in force (error NULL), or it failed: then another is
+ * begun, with backoff. */
+void renewal_settle(struct renewal *renewal, const char *error);
+
+/* The generation in force must be replaced: begins another, with backoff when it did not last. */
+void renewal_replace(struct renewal *renewal, const char *why);
 
 /* Once in a while: tells the log how far a long build is. */
 void renewal_report(struct renewal *renewal, uint64_t now);

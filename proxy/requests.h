@@ -34,12 +34,15 @@ struct load_request {
 
 struct slot;
 
-/* The writer already has the hint in its own copy; the reply to the write waits until this comes
- * back. */
-struct hint_request {
+/* A write or deletion of a guarded key, which the keeper must know of: because no filter holds the
+ * key (a hint), or because the keeper is at work for it. The reply to the command waits until this
+ * comes back; a writer already has the hint in its own copy. */
+struct write_request {
     struct message message;
     struct slot *slot;
     int keyspace;
+    bool wants_hint;
+    bool deletes; /* of the cache: what is on its way there must not stay */
     size_t key_length;
     char key[];
 };

@@ -11,6 +11,7 @@
 #include "resp.h"
 #include "turn.h"
 #include "view.h"
+#include "watch.h"
 
 struct slot;
 
@@ -22,6 +23,7 @@ struct serving {
     unsigned index;         /* the worker's */
     struct mailbox mailbox; /* what the keeper sends, and what it returns */
     struct mailbox *keeper;
+    const struct watch *watch;  /* the keys that the keeper must hear of */
     size_t asked;               /* requests that the keeper has not returned yet */
     struct view *view;          /* decided by; the keeper replaces it */
     struct overrides overrides; /* the copy of the keeper's exact entries */

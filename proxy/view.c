@@ -3,6 +3,7 @@
  */
 #include "view.h"
 
+#include "clock.h"
 #include "memory.h"
 
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct generation *generation_create(uint64_t number, size_t keyspaces)
     generation->count = keyspaces;
     generation->filters = xcalloc(keyspaces, sizeof *generation->filters);
     generation->references = 1;
+    atomic_init(&generation->lease, UINT64_MAX);
     if (filter_seed_random(&generation->seed) < 0) {
         fputs("nestguard: the system gives no random bytes\n", stderr);
         abort();
@@ -63,6 +65,14 @@ void shared_config_release(struct shared_config *shared)
     free(shared);
 }
 
+bool view_may_reject(const struct view *view, int keyspace)
+{
+    if (view->states[keyspace] != KEYSPACE_GUARDING)
+        return false;
+    uint64_t until = atomic_load_explicit(&view->generation->lease, memory_order_acquire);
+    return until == UINT64_MAX || clock_ms() < until;
+}
+
 struct view *view_create(struct shared_config *shared, struct generation *generation,
                          const enum keyspace_state *states, unsigned holders)
 {
@@ -72,6 +82,8 @@ struct view *view_create(struct shared_config *shared, struct generation *genera
     view->config = shared->config;
     view->generation = generation;
     view->holders = holders;
+    view->newest = generation ? generation->number : 0;
+    view->building = false;
     memcpy(view->states, states, count * sizeof *states);
     shared->references++;
     if (generation)

@@ -9,6 +9,8 @@
 #include "config.h"
 #include "filter.h"
 #include "mailbox.h"
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 
 enum keyspace_state { KEYSPACE_LOADING, KEYSPACE_GUARDING, KEYSPACE_PASSING };
@@ -25,6 +27,11 @@ struct generation {
     double build_seconds; /* from connecting to the last row */
     time_t built_at;
     unsigned references;
+    /* Until when (clock_ms()) the filters are known to be close enough behind the database to
+     * reject; UINT64_MAX where no log is followed. Written by the keeper, looked at by workers
+     * before each reject: so nothing is rejected on old knowledge though the keeper, or the whole
+     * process, was held up. */
+    _Atomic uint64_t lease;
 };
 
 /* With a fresh seed, no filters yet, and one reference. */
@@ -46,9 +53,14 @@ struct view {
     struct shared_config *shared;
     const struct config *config;   /* shared->config */
     struct generation *generation; /* NULL: none yet; then no keyspace is guarding */
+    uint64_t newest;               /* number of the newest generation that was begun */
+    bool building;                 /* it is being built: its snapshot may be older than a write */
     unsigned holders;              /* the workers that have it, and the keeper */
     enum keyspace_state states[];  /* of each keyspace */
 };
+
+/* Whether the keyspace may reject at this moment. */
+bool view_may_reject(const struct view *view, int keyspace);
 
 /* Takes a reference of each; `states` has one for each keyspace. */
 struct view *view_create(struct shared_config *shared, struct generation *generation,

@@ -93,7 +93,7 @@ static void take_loaded(struct worker *worker, struct load_request *request)
     free(request);
 }
 
-static void take_hinted(struct worker *worker, struct hint_request *request)
+static void take_written(struct worker *worker, struct write_request *request)
 {
     worker->serving.asked--;
     slot_answered(request->slot);
@@ -151,8 +151,8 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_LOAD:
         take_loaded(worker, (struct load_request *)message);
         break;
-    case MESSAGE_HINT:
-        take_hinted(worker, (struct hint_request *)message);
+    case MESSAGE_WRITE:
+        take_written(worker, (struct write_request *)message);
         break;
     case MESSAGE_DRAIN:
         take_drain(worker, message);
@@ -237,6 +237,7 @@ static void init_serving(struct worker *worker, const struct worker_options *opt
     serving->index = options->index;
     serving->on_relief = on_relief;
     serving->keeper = options->keeper;
+    serving->watch = options->watch;
     serving->view = options->view;
     serving->keyspaces =
         xcalloc(serving_config(serving)->keyspace_count, sizeof *serving->keyspaces);

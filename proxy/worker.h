@@ -29,6 +29,7 @@ struct worker {
 struct worker_options {
     unsigned index;
     struct mailbox *keeper;
+    const struct watch *watch;
     struct view *view;   /* this worker is one of its holders */
     const int *fds;      /* bound sockets, taken over */
     const bool *is_unix; /* of each */

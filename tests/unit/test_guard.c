@@ -76,10 +76,17 @@ static void bench_finish(struct bench *bench)
     shared_config_release(bench->shared);
 }
 
-static void enter(struct bench *bench, const char *key, enum override_kind kind)
+/* Stands for a block in the tables below. */
+enum { BLOCKED = OVERRIDE_TOMBSTONE + 1 };
+
+static void enter(struct bench *bench, const char *key, int kind)
 {
-    overrides_set(&bench->overrides, span_of(key),
-                  (struct override){.kind = kind, .until = clock_ms() + 60000});
+    uint64_t end = clock_ms() + 60000;
+    struct override entry = {.blocked_until = end};
+    if (kind != BLOCKED)
+        entry = (struct override){
+            .kind = (enum override_kind)kind, .sticky = kind == OVERRIDE_HINT, .until = end};
+    overrides_set(&bench->overrides, span_of(key), entry);
 }
 
 static struct ruling decide(const struct bench *bench, int keyspace, const char *key)
@@ -121,7 +128,7 @@ static void a_key_belongs_to_the_keyspace_whose_template_it_matches(void **state
 
 /* With permission: what counts for a key in the filter and for one that it rules out. */
 static const struct row {
-    enum override_kind entry;
+    int entry;
     bool is_held, rejects;
     enum reason reason;
 } rows[] = {
@@ -131,8 +138,8 @@ static const struct row {
     {OVERRIDE_HINT, false, false, REASON_HINT},
     {OVERRIDE_TOMBSTONE, true, true, REASON_TOMBSTONE},
     {OVERRIDE_TOMBSTONE, false, true, REASON_ABSENT},
-    {OVERRIDE_BLOCK, true, true, REASON_BLOCK},
-    {OVERRIDE_BLOCK, false, true, REASON_BLOCK},
+    {BLOCKED, true, true, REASON_BLOCK},
+    {BLOCKED, false, true, REASON_BLOCK},
 };
 
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -159,8 +166,7 @@ static void a_shadow_keyspace_rejects_nothing_but_blocked_keys(void **state)
     bench_init(&bench);
     for (size_t i = 0; i < ROWS; i++) {
         const char *key = rows[i].is_held ? "shadow:1" : "shadow:absent";
-        enum decision rejection =
-            rows[i].entry == OVERRIDE_BLOCK ? DECISION_REJECT : DECISION_SHADOW;
+        enum decision rejection = rows[i].entry == BLOCKED ? DECISION_REJECT : DECISION_SHADOW;
         enter(&bench, key, rows[i].entry);
         must_decide(&bench, SHADOWS, key, rows[i].rejects ? rejection : DECISION_PASS,
                     rows[i].reason);
@@ -171,7 +177,7 @@ static void a_shadow_keyspace_rejects_nothing_but_blocked_keys(void **state)
 static void must_only_block(struct bench *bench, int keyspace, const char *key)
 {
     for (size_t i = 0; i < ROWS; i++) {
-        bool blocked = rows[i].entry == OVERRIDE_BLOCK;
+        bool blocked = rows[i].entry == BLOCKED;
         enter(bench, key, rows[i].entry);
         must_decide(bench, keyspace, key, blocked ? DECISION_REJECT : DECISION_PASS,
                     blocked ? REASON_BLOCK : REASON_NO_PERMISSION);
@@ -226,8 +232,7 @@ static void an_entry_that_has_ended_decides_nothing(void **state)
     bench_init(&bench);
     overrides_set(&bench.overrides, span_of(bench.absent),
                   (struct override){.kind = OVERRIDE_HINT, .until = clock_ms()});
-    overrides_set(&bench.overrides, held,
-                  (struct override){.kind = OVERRIDE_BLOCK, .until = clock_ms()});
+    overrides_set(&bench.overrides, held, (struct override){.blocked_until = clock_ms()});
     must_decide(&bench, ITEMS, bench.absent, DECISION_REJECT, REASON_ABSENT);
     must_decide(&bench, ITEMS, held.at, DECISION_PASS, REASON_POSSIBLE);
     bench_finish(&bench);
@@ -241,7 +246,7 @@ static bool wants_hint(const struct bench *bench, const char *key)
     return guard_wants_hint(bench->view, &bench->overrides, ITEMS, span_of(key), hash);
 }
 
-static void must_want(struct bench *bench, enum override_kind entry, bool if_held, bool if_absent)
+static void must_want(struct bench *bench, int entry, bool if_held, bool if_absent)
 {
     enter(bench, held.at, entry);
     enter(bench, bench->absent, entry);
@@ -254,7 +259,7 @@ static void check_hints(struct bench *bench)
     must_want(bench, OVERRIDE_NONE, false, true);
     must_want(bench, OVERRIDE_HINT, false, false);
     must_want(bench, OVERRIDE_TOMBSTONE, true, true);
-    must_want(bench, OVERRIDE_BLOCK, false, false);
+    must_want(bench, BLOCKED, false, true);
 }
 
 /* Also while passing: the key must be admitted when the guard rejects again. */

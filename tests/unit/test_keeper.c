@@ -41,7 +41,9 @@ static void on_built(uv_async_t *wake)
                 abort();
     }
     uv_close((uv_handle_t *)wake, on_freed);
-    builder->done(builder->arg, generation, &(struct pg_error){.text = "stopped"});
+    struct built built = {.generation = generation};
+    builder->done(builder->arg, generation ? &built : NULL, &(struct pg_error){.text = "stopped"});
+    generation_release(built.generation);
 }
 
 struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint64_t number,
@@ -62,6 +64,11 @@ void builder_stop(struct builder *builder)
 {
     builder->stopped = true;
     uv_async_send(&builder->wake);
+}
+
+const char *build_phase_text(enum build_phase phase)
+{
+    return phase == BUILD_COPYING ? "copying" : "building";
 }
 
 struct build_progress builder_progress(const struct builder *builder)

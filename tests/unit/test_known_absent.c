@@ -12,7 +12,7 @@ static void what_is_added_is_known_until_it_is_forgotten(void **state)
 {
     struct known_absent known;
     (void)state;
-    known_absent_init(&known, 10);
+    known_absent_init(&known, 10, NULL);
     assert_false(known_absent_has(&known, span_of("item:1")));
     known_absent_add(&known, span_of("item:1"));
     assert_true(known_absent_has(&known, span_of("item:1")));
@@ -30,7 +30,7 @@ static void the_key_is_copied(void **state)
     struct known_absent known;
     char key[] = "item:1";
     (void)state;
-    known_absent_init(&known, 10);
+    known_absent_init(&known, 10, NULL);
     known_absent_add(&known, span_of(key));
     key[5] = '2';
     assert_true(known_absent_has(&known, span_of("item:1")));
@@ -56,7 +56,7 @@ static void past_the_limit_the_oldest_goes_first(void **state)
 {
     struct known_absent known;
     (void)state;
-    known_absent_init(&known, 100);
+    known_absent_init(&known, 100, NULL);
     for (int i = 0; i < 1000; i++) {
         add_number(&known, i);
         assert_in_range(known.map.count, 1, 100);
@@ -72,7 +72,7 @@ static void adding_a_known_key_takes_no_place(void **state)
 {
     struct known_absent known;
     (void)state;
-    known_absent_init(&known, 2);
+    known_absent_init(&known, 2, NULL);
     add_number(&known, 1);
     for (int i = 0; i < 5; i++)
         add_number(&known, 2);
@@ -85,7 +85,7 @@ static void a_lower_limit_holds_at_once(void **state)
 {
     struct known_absent known;
     (void)state;
-    known_absent_init(&known, 10);
+    known_absent_init(&known, 10, NULL);
     for (int i = 0; i < 10; i++)
         add_number(&known, i);
     known_absent_limit(&known, 3);
@@ -105,7 +105,7 @@ static void a_limit_of_none_remembers_nothing(void **state)
 {
     struct known_absent known;
     (void)state;
-    known_absent_init(&known, 0);
+    known_absent_init(&known, 0, NULL);
     add_number(&known, 1);
     assert_false(has_number(&known, 1));
     known_absent_finish(&known);
@@ -115,7 +115,7 @@ static void clearing_forgets_all_and_leaves_it_usable(void **state)
 {
     struct known_absent known;
     (void)state;
-    known_absent_init(&known, 50);
+    known_absent_init(&known, 50, NULL);
     for (int i = 0; i < 50; i++)
         add_number(&known, i);
     known_absent_clear(&known);

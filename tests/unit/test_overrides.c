@@ -22,10 +22,11 @@ static void the_last_entry_of_a_key_counts(void **state)
     overrides_init(&table);
     assert_int_equal(kind_at(&table, 0), OVERRIDE_NONE);
     overrides_set(&table, key, (struct override){.kind = OVERRIDE_HINT, .until = 100, .epoch = 3});
-    overrides_set(&table, key, (struct override){.kind = OVERRIDE_BLOCK, .until = 50, .epoch = 4});
+    overrides_set(&table, key,
+                  (struct override){.kind = OVERRIDE_TOMBSTONE, .until = 50, .epoch = 4});
     assert_int_equal(overrides_count(&table), 1);
     struct override found = overrides_find(&table, key, 0);
-    assert_int_equal(found.kind, OVERRIDE_BLOCK);
+    assert_int_equal(found.kind, OVERRIDE_TOMBSTONE);
     assert_int_equal(found.until, 50);
     assert_int_equal(found.epoch, 4);
     overrides_finish(&table);
@@ -139,13 +140,51 @@ static void expiring_in_small_steps_reaches_every_entry(void **state)
     overrides_finish(&table);
 }
 
+static void a_block_ends_by_itself_and_leaves_what_was_known(void **state)
+{
+    struct overrides table;
+    (void)state;
+    overrides_init(&table);
+    overrides_set(
+        &table, key,
+        (struct override){.kind = OVERRIDE_HINT, .sticky = true, .epoch = 3, .blocked_until = 50});
+    assert_int_equal(overrides_find(&table, key, 49).blocked_until, 50);
+    assert_int_equal(overrides_find(&table, key, 50).blocked_until, 0);
+    assert_int_equal(overrides_find(&table, key, 50).kind, OVERRIDE_HINT);
+    overrides_expire(&table, 60, 3, 10);
+    assert_int_equal(overrides_count(&table), 1);
+    overrides_expire(&table, 60, 4, 10);
+    assert_int_equal(overrides_count(&table), 0);
+    overrides_set(&table, key, (struct override){.blocked_until = 50});
+    overrides_expire(&table, 49, 9, 10);
+    assert_int_equal(overrides_count(&table), 1);
+    overrides_expire(&table, 50, 9, 10);
+    assert_int_equal(overrides_count(&table), 0);
+    overrides_finish(&table);
+}
+
+static void admitting_never_weakens_what_admits_already(void **state)
+{
+    (void)state;
+    struct override strong = {.kind = OVERRIDE_HINT, .sticky = true, .until = 9, .epoch = 4};
+    struct override weak = {.kind = OVERRIDE_HINT, .until = 20, .epoch = 2};
+    struct override both = override_admit(strong, weak);
+    assert_true(both.sticky);
+    assert_int_equal(both.until, 20);
+    assert_int_equal(both.epoch, 4);
+    struct override buried = {.kind = OVERRIDE_TOMBSTONE, .sticky = true, .blocked_until = 7};
+    both = override_admit(buried, weak);
+    assert_int_equal(both.kind, OVERRIDE_HINT);
+    assert_false(both.sticky);
+    assert_int_equal(both.blocked_until, 7);
+}
+
 static void every_kind_has_a_name(void **state)
 {
     (void)state;
     assert_string_equal(override_kind_name(OVERRIDE_NONE), "none");
     assert_string_equal(override_kind_name(OVERRIDE_HINT), "hint");
     assert_string_equal(override_kind_name(OVERRIDE_TOMBSTONE), "tombstone");
-    assert_string_equal(override_kind_name(OVERRIDE_BLOCK), "block");
 }
 
 int main(void)
@@ -158,6 +197,8 @@ int main(void)
         cmocka_unit_test(a_sticky_entry_outlives_its_time_until_a_later_generation),
         cmocka_unit_test(expiring_looks_at_no_more_entries_than_it_may),
         cmocka_unit_test(expiring_in_small_steps_reaches_every_entry),
+        cmocka_unit_test(a_block_ends_by_itself_and_leaves_what_was_known),
+        cmocka_unit_test(admitting_never_weakens_what_admits_already),
         cmocka_unit_test(every_kind_has_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -281,7 +281,7 @@ static void a_writes_reply_waits_until_every_worker_knows_the_key(void **state)
     say(client, SET_NEW GET_ABSENT);
     must_hear(bench.cache, SET_NEW);
     say(bench.cache, "+OK\r\n");
-    struct hint_request *hint = next_hint(&bench, "item:new");
+    struct write_request *hint = next_hint(&bench, "item:new");
     must_be_silent(client);
     mailbox_return(&hint->message);
     must_hear(client, "+OK\r\n" NIL);
@@ -328,7 +328,7 @@ static void an_mset_waits_for_the_hint_of_each_new_key(void **state)
     int client = connect_client(&bench);
     say(client, "MSET item:x 1 item:1 1 other 1 item:y 1\r\n");
     must_hear(bench.cache, "*9\r\n$4\r\nMSET\r\n");
-    struct hint_request *x = next_hint(&bench, "item:x");
+    struct write_request *x = next_hint(&bench, "item:x");
     mailbox_return(&next_hint(&bench, "item:y")->message);
     must_hear(bench.cache, "$6\r\nitem:x\r\n$1\r\n1\r\n$6\r\nitem:1\r\n$1\r\n1\r\n$5\r\nother\r\n"
                            "$1\r\n1\r\n$6\r\nitem:y\r\n$1\r\n1\r\n");
@@ -370,7 +370,7 @@ static void what_the_keeper_sends_holds_for_the_next_command(void **state)
     bench_init(&bench);
     int client = connect_client(&bench);
     send_override(&bench, "item:1", OVERRIDE_TOMBSTONE);
-    send_override(&bench, "item:2", OVERRIDE_BLOCK);
+    send_block(&bench, "item:2");
     say(client, GET_ITEM_1 GET_ITEM_2);
     must_hear(client, NIL NIL);
     send_view(&bench, KEYSPACE_PASSING);

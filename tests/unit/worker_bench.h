@@ -246,9 +246,10 @@ static inline struct load_request *next_load(struct bench *bench, const char *ke
     return request;
 }
 
-static inline struct hint_request *next_hint(struct bench *bench, const char *key)
+static inline struct write_request *next_hint(struct bench *bench, const char *key)
 {
-    struct hint_request *hint = (struct hint_request *)(void *)next_message(bench, MESSAGE_HINT);
+    struct write_request *hint = (struct write_request *)(void *)next_message(bench, MESSAGE_WRITE);
+    assert_true(hint->wants_hint);
     assert_int_equal(hint->key_length, strlen(key));
     assert_memory_equal(hint->key, key, strlen(key));
     return hint;
@@ -302,14 +303,25 @@ static inline void send_view(struct bench *bench, enum keyspace_state state)
     send_order(bench, &message->message);
 }
 
-static inline void send_override(struct bench *bench, const char *key, enum override_kind kind)
+static inline void send_entry(struct bench *bench, const char *key, struct override entry)
 {
     struct override_message *message = xcalloc(1, sizeof *message + strlen(key));
     message->message = (struct message){.kind = MESSAGE_OVERRIDE, .sender = &bench->keeper};
-    message->entry = (struct override){.kind = kind, .until = clock_ms() + 60000};
+    message->entry = entry;
+
     message->key_length = strlen(key);
     memcpy(message->key, key, strlen(key));
     send_order(bench, &message->message);
+}
+
+static inline void send_override(struct bench *bench, const char *key, enum override_kind kind)
+{
+    send_entry(bench, key, (struct override){.kind = kind, .until = clock_ms() + 60000});
+}
+
+static inline void send_block(struct bench *bench, const char *key)
+{
+    send_entry(bench, key, (struct override){.blocked_until = clock_ms() + 60000});
 }
 
 static inline void send_drain(struct bench *bench)

@@ -1,0 +1,240 @@
+/* How the keeper follows the database (sync: replication):
+ *
+ *   renewal ─ built ─▶ candidate ─ ready ─▶ serving ─ known ─▶ its generation's lease
+ *                                              └─ fault ─▶ passing, and a new generation
+ *
+ * Both the serving generation's sync and the candidate's tell of changed rows; whichever is ahead
+ * purges first. Only an insert that the serving one has applied ends a hint: before that its filter
+ * does not know the key.
+ */
+#include "keeper.h"
+
+#include "clock.h"
+#include "log.h"
+#include "memory.h"
+
+#include <stdlib.h>
+
+enum { DOUBTS_MAX = 1000 };
+
+static void end_lease(struct keeper *keeper)
+{
+    if (keeper->generation)
+        atomic_store_explicit(&keeper->generation->lease, 0, memory_order_release);
+}
+
+/* ---- rows ---- */
+
+static void on_changed(void *arg, struct sync *sync, int keyspace, struct span key)
+{
+    struct keeper *keeper = arg;
+    (void)sync;
+    loads_changed(keeper->loads, key);
+    purger_key(keeper->purger, keyspace, key);
+    if (purger_is_congested(keeper->purger))
+        keeper_pause_syncs(keeper, true);
+}
+
+static void purge_all(struct keeper *keeper, int keyspace)
+{
+    loads_all_changed(keeper->loads);
+    purger_keyspace(keeper->purger, keyspace);
+}
+
+static void on_changed_unknown(void *arg, struct sync *sync, int keyspace)
+{
+    (void)sync;
+    purge_all(arg, keyspace);
+}
+
+static void on_truncated(void *arg, struct sync *sync, int keyspace)
+{
+    struct keeper *keeper = arg;
+    purge_all(keeper, keyspace);
+    if (sync != keeper->sync)
+        return;
+    log_info("keyspace %s: its table was truncated; its keys go with the next generation",
+             keeper_config(keeper)->keyspaces[keyspace].name);
+    renewal_begin(&keeper->renewal);
+}
+
+/* A commit that waits for the guard may return only when no worker holds the key's tombstone any
+ * more. */
+struct ended_entry {
+    struct keeper *keeper;
+    struct sync *sync;
+};
+
+static void entry_is_gone(void *arg)
+{
+    struct ended_entry *ended = arg;
+    struct keeper *keeper = ended->keeper;
+    if (ended->sync == keeper->sync || ended->sync == keeper->candidate)
+        sync_release(ended->sync);
+    free(ended);
+}
+
+static void on_inserted(void *arg, struct sync *sync, int keyspace, struct span key)
+{
+    struct keeper *keeper = arg;
+    (void)keyspace;
+    if (!overrides_count(&keeper->overrides))
+        return;
+    struct override entry = overrides_find(&keeper->overrides, key, clock_ms());
+    bool ends =
+        entry.kind == OVERRIDE_TOMBSTONE || (entry.kind == OVERRIDE_HINT && sync == keeper->sync);
+    if (!ends)
+        return;
+    struct ended_entry *ended = xmalloc(sizeof *ended);
+    *ended = (struct ended_entry){keeper, sync};
+    entry.kind = OVERRIDE_NONE;
+    if (keeper_override(keeper, key, entry, entry_is_gone, ended) == 0)
+        sync_hold(sync);
+    else
+        free(ended);
+}
+
+/* ---- the course of a generation ---- */
+
+static void on_ready(void *arg, struct sync *sync)
+{
+    struct keeper *keeper = arg;
+    struct sync *replaced = keeper->sync;
+    struct generation *generation = sync_generation(sync);
+    keeper->candidate = NULL;
+    keeper->sync = sync;
+    keeper->lost[0] = '\0';
+    generation->references++;
+    keeper_extend_lease(keeper, sync_lag(sync)->known);
+    keeper_publish(keeper, generation);
+    sync_close(replaced);
+    log_info("generation %llu: in force", (unsigned long long)generation->number);
+    renewal_settle(&keeper->renewal, NULL);
+}
+
+void keeper_extend_lease(struct keeper *keeper, uint64_t known)
+{
+    struct generation *generation = sync_generation(keeper->sync);
+    uint64_t until = known + keeper_config(keeper)->max_lag_ms;
+    if (until > atomic_load_explicit(&generation->lease, memory_order_relaxed))
+        atomic_store_explicit(&generation->lease, until, memory_order_release);
+}
+
+static void on_known(void *arg, struct sync *sync, uint64_t known)
+{
+    struct keeper *keeper = arg;
+    if (sync != keeper->sync)
+        return;
+    keeper_extend_lease(keeper, known);
+    keeper_review(keeper);
+}
+
+/* The lease ends before anything else: from here on nothing is rejected. */
+static void lose_serving(struct keeper *keeper, const char *why)
+{
+    end_lease(keeper);
+    snprintf(keeper->lost, sizeof keeper->lost, "%s", why);
+    sync_close(keeper->sync);
+    keeper->sync = NULL;
+    keeper_publish(keeper, NULL);
+    renewal_replace(&keeper->renewal, keeper->lost);
+}
+
+static void on_fault(void *arg, struct sync *sync, const char *why)
+{
+    struct keeper *keeper = arg;
+    log_warning("generation %llu: %s", (unsigned long long)sync_generation(sync)->number, why);
+    if (sync == keeper->sync) {
+        lose_serving(keeper, why);
+        return;
+    }
+    char text[256];
+    snprintf(text, sizeof text, "%s", why);
+    keeper->candidate = NULL;
+    sync_close(sync);
+    renewal_settle(&keeper->renewal, text);
+}
+
+static const struct sync_events events = {.changed = on_changed,
+                                          .changed_unknown = on_changed_unknown,
+                                          .inserted = on_inserted,
+                                          .truncated = on_truncated,
+                                          .ready = on_ready,
+                                          .known = on_known,
+                                          .fault = on_fault};
+
+void keeper_follow(struct keeper *keeper, struct built *built)
+{
+    struct pg_error error = {.text = ""};
+    struct sync_options options = {.config = keeper->first->config,
+                                   .prober = keeper->prober,
+                                   .doubts = keeper->doubts,
+                                   .events = &events,
+                                   .arg = keeper};
+    if (sync_start(&keeper->candidate, &keeper->loop, built, &options, &error) == 0)
+        return;
+    keeper->candidate = NULL;
+    renewal_settle(&keeper->renewal, error.text);
+}
+
+void keeper_pause_syncs(struct keeper *keeper, bool paused)
+{
+    if (keeper->sync)
+        sync_pause(keeper->sync, paused);
+    if (keeper->candidate)
+        sync_pause(keeper->candidate, paused);
+}
+
+/* ---- what the syncs are served by ---- */
+
+static void on_probe(void *arg, const struct probe *probe)
+{
+    struct keeper *keeper = arg;
+    if (keeper->sync)
+        sync_probed(keeper->sync, probe);
+    if (keeper->candidate)
+        sync_probed(keeper->candidate, probe);
+}
+
+static void on_probe_failed(void *arg, const char *why)
+{
+    (void)arg;
+    log_warning("database: where its log ends could not be asked: %s", why);
+}
+
+static void on_relief(void *arg)
+{
+    keeper_pause_syncs(arg, false);
+}
+
+int keeper_open_sync(struct keeper *keeper)
+{
+    const struct config *config = keeper->first->config;
+    const char *error = NULL;
+    if (config->sync != SYNC_REPLICATION)
+        return 0;
+    struct purger_options purger = {.redis = keeper->redis,
+                                    .loop = &keeper->loop,
+                                    .config = config,
+                                    .counters = keeper->counters,
+                                    .max_owed = config->max_hints,
+                                    .on_relief = on_relief,
+                                    .arg = keeper};
+    struct prober_options prober = {
+        .config = config, .probed = on_probe, .failed = on_probe_failed, .arg = keeper};
+    keeper->purger = purger_create(&purger);
+    keeper->doubts =
+        doubts_create(&(struct doubts_options){.rows = &keeper->rows, .max_at_once = DOUBTS_MAX});
+    int status = prober_create(&keeper->prober, &keeper->loop, &prober, &error);
+    if (status)
+        log_error("database: %s", error);
+    return status;
+}
+
+void keeper_close_sync(struct keeper *keeper, void (*closed)(void *arg), void *arg)
+{
+    sync_close(keeper->candidate);
+    sync_close(keeper->sync);
+    keeper->candidate = keeper->sync = NULL;
+    prober_close(keeper->prober, closed, arg);
+}

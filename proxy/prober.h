@@ -1,0 +1,40 @@
+/* Asks the database, several times a second and over a connection of its own, where its log ends
+ * and whether the stream still tells all. See publication.h for the question and lag.h for what the
+ * answers are for.
+ */
+#ifndef NESTGUARD_PROBER_H
+#define NESTGUARD_PROBER_H
+
+#include "config.h"
+#include "pg_pool.h"
+
+struct prober;
+
+struct probe {
+    uint64_t time;           /* clock_ms() before the question was sent */
+    const char *fingerprint; /* lives until the call returns */
+    uint64_t end; /* of the log: everything that was committed by `time` lies before it */
+};
+
+struct prober_options {
+    const struct config *config; /* outlives the prober */
+    void (*probed)(void *arg, const struct probe *probe);
+    /* The database did not answer the question; the next one follows all the same. Called once for
+     * each kind of trouble in a row. */
+    void (*failed)(void *arg, const char *why);
+    void *arg;
+};
+
+int prober_create(struct prober **out, uv_loop_t *loop, const struct prober_options *options,
+                  const char **error);
+
+/* Its connection is also good for other rare questions: statement prober_statement(i) is
+ * selfcheck_sql() of keyspace i. */
+struct pg_pool *prober_pool(struct prober *prober);
+size_t prober_statement(int keyspace);
+
+void prober_now(struct prober *prober); /* asks at once, beside the rhythm */
+void prober_close(struct prober *prober, void (*closed)(void *arg),
+                  void *arg); /* NULL: calls closed at once */
+
+#endif

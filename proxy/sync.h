@@ -1,0 +1,62 @@
+/* What keeps one generation in step with the database: its follower, how far behind it is, and the
+ * checks that it is right.
+ *
+ *   built ─▶ catching up ─▶ self-check ─▶ ready() ─▶ known(), known(), ... ─▶ fault()
+ *
+ * A generation that serves and one that is to replace it are two of these, side by side.
+ */
+#ifndef NESTGUARD_SYNC_H
+#define NESTGUARD_SYNC_H
+
+#include "builder.h"
+#include "doubts.h"
+#include "follower.h"
+#include "lag.h"
+#include "prober.h"
+
+struct sync;
+
+/* Of the follower's events those about rows; see follower.h. `sync` says which generation they are
+ * of. */
+struct sync_events {
+    void (*changed)(void *arg, struct sync *sync, int keyspace, struct span key);
+    void (*changed_unknown)(void *arg, struct sync *sync, int keyspace);
+    void (*inserted)(void *arg, struct sync *sync, int keyspace, struct span key);
+    void (*truncated)(void *arg, struct sync *sync, int keyspace);
+    /* Caught up, and the self-check has passed: the generation may take over. Once. */
+    void (*ready)(void *arg, struct sync *sync);
+    /* Everything that was committed by `known` (clock_ms()) is in the filters. */
+    void (*known)(void *arg, struct sync *sync, uint64_t known);
+    /* The generation must be replaced. `why` lives until the call returns. Only sync_close() may
+     * follow. */
+    void (*fault)(void *arg, struct sync *sync, const char *why);
+};
+
+struct sync_options {
+    const struct config *config; /* what the generation was built for; outlives the sync */
+    struct prober *prober;
+    struct doubts *doubts;
+    const struct sync_events *events;
+    void *arg;
+};
+
+/* Begins to follow with what was built, taking all of it. 0, or a negative errno with *error. */
+int sync_start(struct sync **out, uv_loop_t *loop, struct built *built,
+               const struct sync_options *options, struct pg_error *error);
+
+void sync_probed(struct sync *sync, const struct probe *probe);
+void sync_pause(struct sync *sync, bool paused);
+
+/* Between these two no position is confirmed to the server: somebody must hear of a change before a
+ * commit may return that waits for the guard. */
+void sync_hold(struct sync *sync);
+void sync_release(struct sync *sync);
+
+struct generation *sync_generation(const struct sync *sync);
+const struct lag *sync_lag(const struct sync *sync);
+struct follower_counts sync_counts(const struct sync *sync);
+
+/* No event comes any more. NULL is allowed. */
+void sync_close(struct sync *sync);
+
+#endif
