@@ -1,61 +1,91 @@
-/* Doubts about a real generation, with a database that answers, and a clock that goes, when the
- * test says so. */
+/* One test's doubts, and what became of them. Memory that goes too early or never, AddressSanitizer
+ * finds. */
 #ifndef NESTGUARD_TEST_DOUBTS_BENCH_H
 #define NESTGUARD_TEST_DOUBTS_BENCH_H
 
 #include "doubts.h"
 
-#include "config_text.h"
-#include "fake_pool.h"
+#include "generation_bench.h"
 
-enum { ITEMS, ORDERS, KEYSPACES };
-enum { LOAD_ITEM = 0, LOAD_ORDER = 2 };
+struct bench {
+    struct config *config;
+    struct rows rows;
+    struct generation *generation;
+    struct doubts *doubts;
+};
 
-static const char bench_text[] =
-    "cache: redis://127.0.0.1\n"
-    "database: postgresql://app@db/shop\n"
-    "sync: none\n"
-    "keyspaces:\n"
-    "  - {name: items, key: \"item:{id}\", table: items, value: v}\n"
-    "  - {name: orders, key: \"order:{customer}:{number}\", table: orders, value: v}\n";
+/* What became of one doubt. */
+struct end {
+    int calls;
+    int keyspace;
+    char key[100];
+    enum doubt_outcome outcome;
+};
 
-static uint64_t now_ms;
-
-/* In the place of libuv's. */
-uint64_t uv_hrtime(void)
+static inline void bench_init(struct bench *bench, unsigned max_at_once)
 {
-    return now_ms * 1000000 + 999999;
+    *bench = (struct bench){.config = config_from_text(bench_text), .generation = generation_of(1)};
+    bench->rows.config = bench->config;
+    bench->doubts = doubts_create(&(struct doubts_options){&bench->rows, max_at_once});
+    fake_pool.params = 1;
+    now_ms = 1000;
 }
 
-static inline struct generation *generation_of(uint64_t number)
+/* Nobody else holds the generation any more. */
+static inline void bench_finish(struct bench *bench)
 {
-    struct filter_options options = {.capacity = 1000, .false_positive_rate = 1e-7};
-    struct generation *generation = generation_create(number, KEYSPACES);
-    const char *error;
-    for (size_t i = 0; i < KEYSPACES; i++)
-        assert_int_equal(filter_create(&generation->filters[i], &options, &error), 0);
-    return generation;
+    doubts_destroy(bench->doubts);
+    assert_int_equal(bench->generation->references, 1);
+    generation_release(bench->generation);
+    while (fake_pool.count)
+        fake_outcome(PG_DOWN);
+    config_destroy(bench->config);
 }
 
-static inline uint64_t hash_in(const struct generation *generation, const char *key)
+static inline void on_end(void *arg, int keyspace, struct span key, enum doubt_outcome outcome)
 {
-    return filter_hash(&generation->seed, key, strlen(key));
+    struct end *end = arg;
+    end->calls++;
+    end->keyspace = keyspace;
+    end->outcome = outcome;
+    assert_true(key.length < sizeof end->key);
+    memcpy(end->key, key.at, key.length);
+    end->key[key.length] = '\0';
 }
 
-static inline void learn(struct generation *generation, int keyspace, const char *key)
+static inline bool try_to_doubt(struct bench *bench, struct end *end, const char *key)
 {
-    assert_int_equal(filter_insert(generation->filters[keyspace], hash_in(generation, key)), 0);
+    char own[100];
+    *end = (struct end){0};
+    snprintf(own, sizeof own, "%s", key);
+    bool taken = doubts_add(bench->doubts, bench->generation, ITEMS,
+                            (struct span){own, strlen(key)}, on_end, end);
+    memset(own, 'x', sizeof own); /* the caller's bytes need not outlive the call */
+    assert_int_equal(end->calls, 0);
+    return taken;
 }
 
-static inline void unlearn(struct generation *generation, int keyspace, const char *key)
+static inline void doubt(struct bench *bench, struct end *end, const char *key)
 {
-    assert_int_equal(filter_remove(generation->filters[keyspace], hash_in(generation, key)), 0);
+    assert_true(try_to_doubt(bench, end, key));
 }
 
-/* A row whose printed key is this; its statement gives the value first. */
-static inline void row_is(const char *id)
+static inline void must_end(const struct end *end, enum doubt_outcome outcome)
 {
-    fake_row(FAKE_TEXT, (const char *[]){"payload", id}, 2);
+    assert_int_equal(end->calls, 1);
+    assert_int_equal(end->outcome, outcome);
+}
+
+/* A little later everything that was committed by now is known. */
+static inline void all_is_known(struct bench *bench)
+{
+    now_ms++;
+    doubts_known(bench->doubts, bench->generation, now_ms);
+}
+
+static inline void changed(struct bench *bench, const char *key)
+{
+    doubts_changed(bench->doubts, bench->generation, ITEMS, span_of(key));
 }
 
 #endif

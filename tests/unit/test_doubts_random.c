@@ -11,7 +11,8 @@
 
 #include <cmocka.h>
 
-#include "doubts_bench.h"
+#include "doubts.h"
+#include "generation_bench.h"
 
 enum { KEYS = 4, RUNS = 300, STEPS = 2000, LOG_MAX = STEPS, AT_ONCE = 8 };
 

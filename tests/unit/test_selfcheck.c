@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "doubts_bench.h"
+#include "generation_bench.h"
 #include "selfcheck.h"
 
 enum { FIRST_SAMPLE = 10 };
