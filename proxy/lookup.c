@@ -88,19 +88,6 @@ static bool rejects(struct serving *serving, int keyspace, struct span key, uint
     return ruling.decision == DECISION_REJECT;
 }
 
-/* The slot waits for it, whatever becomes of its client. */
-static void load(struct lookup *lookup)
-{
-    struct load_request *request = xmalloc(sizeof *request + lookup->key.length);
-    *request = (struct load_request){.message = {.kind = MESSAGE_LOAD},
-                                     .lookup = lookup,
-                                     .keyspace = lookup->keyspace,
-                                     .key_length = lookup->key.length};
-    memcpy(request->key, lookup->key.at, lookup->key.length);
-    lookup->slot->waiting++;
-    serving_ask_keeper(lookup->slot->serving, &request->message);
-}
-
 /* The cache's word on a guarded key: a hit is counted; of a miss, true says that a load is under
  * way. */
 static bool loads_after(struct lookup *lookup, bool hit)
@@ -110,7 +97,7 @@ static bool loads_after(struct lookup *lookup, bool hit)
     counter_add(hit ? &counters->cache_hits : &counters->cache_misses, 1);
     if (hit || keyspace_of(serving, lookup->keyspace)->on_miss != MISS_LOAD)
         return false;
-    load(lookup);
+    slot_load(lookup);
     return true;
 }
 
@@ -121,7 +108,7 @@ static void answer_without_cache(struct lookup *lookup, struct buffer *out, cons
     struct serving *serving = lookup->slot->serving;
     counter_add(&serving->keyspaces[lookup->keyspace].cache_failures, 1);
     if (keyspace_of(serving, lookup->keyspace)->on_miss == MISS_LOAD)
-        load(lookup);
+        slot_load(lookup);
     else
         resp_write_error(out, "%s", why);
 }

@@ -15,8 +15,9 @@
 
 struct lookup {
     struct slot *slot;
-    struct span key; /* in the slot's memory */
-    int keyspace;    /* or NOT_GUARDED */
+    struct lookup *next; /* of those whose load has not been asked for yet */
+    struct span key;     /* in the slot's memory */
+    int keyspace;        /* or NOT_GUARDED */
     bool rejected;
     struct buffer answer; /* of a slot with more than one lookup: this key's part of the reply */
 };
@@ -42,6 +43,8 @@ struct slot {
     const struct slot_kind *kind;
     unsigned waiting;
     unsigned commands; /* 1, or the number of ready replies gathered here */
+    unsigned loading;  /* loads that the keeper was asked for and has not answered */
+    struct lookup *to_load, **last_to_load; /* those that wait for their turn, first come first */
     size_t lookup_count;
     struct lookup *lookups; /* &one when there is just one */
     struct lookup one;
@@ -82,6 +85,11 @@ struct buffer *slot_output(struct slot *slot);
 
 /* Copies the keys of the lookups: `count` of them, all of them NOT_GUARDED yet. */
 void slot_set_lookups(struct slot *slot, const struct span *keys, size_t count);
+
+/* Asks the keeper for the row: the slot waits for one answer more. Only so many loads of one slot
+ * are with the keeper at a time; the others follow as answers come, so that one command can have
+ * more keys than the load budget. */
+void slot_load(struct lookup *lookup);
 
 /* The three kinds of answers; each ends with slot_answered(). */
 void slot_cache_reply(struct slot *slot, unsigned index, struct span reply);

@@ -1,6 +1,8 @@
 """Loads: shared by those who wait for the same key, bounded in number and time, remembered when
 they find nothing."""
 import concurrent.futures
+import socket
+import struct
 import time
 
 import pytest
@@ -8,6 +10,7 @@ import redis
 
 from servers import PATIENCE
 from waiting import wait_until
+from wire import command
 
 FIRST_ABSENT = 10_001
 
@@ -44,7 +47,7 @@ def test_one_query_serves_all_who_wait_for_a_key(start_guard, database, items, t
 
 def test_an_mget_that_repeats_a_key_loads_it_once(start_guard, database, items):
     guard = start_guard(items())
-    assert guard.redis().mget(["item:5"] * 40) == [b"payload 5"] * 40
+    assert guard.redis().mget(["item:5"] * 30) == [b"payload 5"] * 30
     assert database.count_loads() == 1
 
 
@@ -62,6 +65,38 @@ def test_past_the_budget_a_load_fails_fast(start_guard, database, items, threads
         b"payload 1", b"payload 2", b"payload 3"]
     assert joined.result(PATIENCE) == b"payload 2", "who shares a load takes none of the budget"
     assert guard.redis().get("item:4") == b"payload 4"
+
+
+@pytest.mark.parametrize("budget", [1, 10, 200])
+def test_one_command_may_ask_for_more_rows_than_the_budget(start_guard, database, budget, items):
+    database.execute("INSERT INTO items SELECT n, 'payload ' || n FROM generate_series(101, 900) n")
+    guard = start_guard(items(), load_budget=budget, workers=1)
+    keys = [f"item:{n}" for n in range(1, 451)]
+    assert guard.redis().mget(keys) == [b"payload %d" % n for n in range(1, 451)]
+    assert guard.redis().exists(*[f"item:{n}" for n in range(451, 951)]) == 450
+    assert database.count_loads() == 900
+    assert guard.counter("nestguard_loads_total", result="busy") == 0
+
+
+def test_a_client_that_is_cut_off_takes_its_other_loads_along(start_guard, database, items):
+    guard = start_guard(items(), load_budget=5, load_timeout="60s")
+    with database.locked():
+        with guard.wire() as wire:
+            wire.send(command("MGET", *[f"item:{n}" for n in range(1, 101)]))
+            wait_for_misses(guard, 100)
+            wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        wait_until(lambda: guard.status()["clients"] == 0, PATIENCE, "its end")
+    assert guard.redis().get("item:100") == b"payload 100"
+    assert database.count_loads() <= 6
+
+
+def test_a_command_of_many_rows_waits_for_a_slow_database_but_once(start_guard, database, items):
+    guard = start_guard(items(), load_budget=5, load_timeout="500ms")
+    with database.locked():
+        begin = time.monotonic()
+        reply = guard.raw(command("MGET", *[f"item:{n}" for n in range(1, 101)]), replies=1)
+        assert time.monotonic() - begin < 8, "twenty times load_timeout would be 10 s"
+    assert reply.count(b"-NESTGUARD timeout") == 100
 
 
 def test_a_load_that_takes_too_long_ends_with_an_error(start_guard, database, items):
