@@ -38,6 +38,17 @@ struct pending pending_pop(struct pending_queue *queue)
     return head;
 }
 
+void pending_rotate(struct pending_queue *queue, size_t count)
+{
+    while (count--)
+        pending_push(queue, pending_pop(queue));
+}
+
+uint64_t pending_oldest(const struct pending_queue *queue)
+{
+    return queue->count ? queue->ring[queue->first].since : 0;
+}
+
 void pending_finish(struct pending_queue *queue)
 {
     free(queue->ring);

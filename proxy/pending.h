@@ -22,6 +22,10 @@ struct pending_queue {
 
 void pending_push(struct pending_queue *queue, struct pending request);
 struct pending pending_pop(struct pending_queue *queue); /* the queue is not empty */
+/* Puts the first `count` of them behind the others. */
+void pending_rotate(struct pending_queue *queue, size_t count);
+/* When the first of them was sent; 0: the queue is empty. */
+uint64_t pending_oldest(const struct pending_queue *queue);
 void pending_finish(struct pending_queue *queue);
 
 #endif

@@ -7,13 +7,10 @@
  *
  * `out` is not written before the greeting's replies were good.
  */
-#include "upstream.h"
+#include "upstream_internal.h"
 
 #include "clock.h"
 #include "memory.h"
-#include "pending.h"
-#include "resp.h"
-#include "stream.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -24,35 +21,14 @@ enum {
     KEEP_BYTES = 256 * 1024,
     CONGESTED_BYTES = 16 * 1024 * 1024, /* not yet taken by the kernel; all clients' together */
     BACKOFF_MIN_MS = 100,
-    BACKOFF_MAX_MS = 2000
-};
-
-enum state { CLOSED, RESOLVING, CONNECTING, GREETING, UP, CLOSING };
-
-struct upstream {
-    union stream stream;
-    struct serving *serving;
-    struct turn_task task;
-    enum state state;
-    bool tried; /* an attempt has come to its end: from now on requests do not wait for the next */
-    bool writing;
-    bool finishing;
-    uint64_t backoff_ms, since;
-    uv_timer_t timer;
-    uv_getaddrinfo_t resolve;
-    struct addrinfo *found, *next; /* addresses of the cache's name, and the one to try next */
-    uv_connect_t connect;
-    uv_write_t write;
-    struct buffer greeting, in, out, sending;
-    struct resp_frame frame;
-    struct pending_queue pending;
-    struct pending_queue failed; /* to be told at the end of this turn */
+    BACKOFF_MAX_MS = 2000,
+    IDLE_MS = 500 /* a connection that was closed earlier than this was refused, not idle */
 };
 
 static const char down_text[] = "NESTGUARD cache down";
 
 /* For each state, the states that may follow it, a bit each. */
-static void set_state(struct upstream *upstream, enum state state)
+void upstream_set_state(struct upstream *upstream, enum state state)
 {
     static const unsigned allowed[] = {[CLOSED] = 1u << RESOLVING | 1u << CONNECTING,
                                        [RESOLVING] = 1u << CONNECTING | 1u << CLOSED,
@@ -68,13 +44,13 @@ static void set_state(struct upstream *upstream, enum state state)
 
 /* ---- the queue of pending requests ---- */
 
-static void push(struct upstream *upstream, struct slot *slot, unsigned index)
+void upstream_push(struct upstream *upstream, struct slot *slot, unsigned index)
 {
     uint64_t now = uv_now(&upstream->serving->loop);
     pending_push(&upstream->pending, (struct pending){slot, index, now});
 }
 
-static void mark_dirty(struct upstream *upstream)
+void upstream_mark_dirty(struct upstream *upstream)
 {
     turn_add(&upstream->serving->turn, &upstream->task);
 }
@@ -83,7 +59,7 @@ static void mark_dirty(struct upstream *upstream)
 static void fail_later(struct upstream *upstream, struct pending request)
 {
     pending_push(&upstream->failed, request);
-    mark_dirty(upstream);
+    upstream_mark_dirty(upstream);
 }
 
 static void fail_pending(struct upstream *upstream)
@@ -112,18 +88,17 @@ static void free_if_done(uv_handle_t *timer)
     free(upstream);
 }
 
-static void forget_addresses(struct upstream *upstream)
-{
-    uv_freeaddrinfo(upstream->found);
-    upstream->found = upstream->next = NULL;
-}
-
-/* CLOSED: nothing is open. Either try again later, or that was all. */
+/* CLOSED: nothing is open. Either try again, or that was all. */
 static void closed(struct upstream *upstream)
 {
-    forget_addresses(upstream);
+    upstream_forget_addresses(upstream);
     if (upstream->finishing) {
         uv_close((uv_handle_t *)&upstream->timer, free_if_done);
+        return;
+    }
+    if (upstream->again) {
+        upstream->again = false;
+        upstream_start(upstream);
         return;
     }
     uv_timer_start(&upstream->timer, on_retry, upstream->backoff_ms, 0);
@@ -132,28 +107,33 @@ static void closed(struct upstream *upstream)
         upstream->backoff_ms = BACKOFF_MAX_MS;
 }
 
-static void connect_next(struct upstream *upstream);
-
 static void on_stream_closed(uv_handle_t *handle)
 {
     struct upstream *upstream = handle->data;
-    set_state(upstream, CLOSED);
+    upstream_set_state(upstream, CLOSED);
     if (upstream->next && !upstream->finishing)
-        connect_next(upstream);
+        upstream_connect_next(upstream);
     else
         closed(upstream);
 }
 
-/* What was sent may have run or not; nobody is told that it did. Logged when it is news, not at
+/* `next` is looked at again when the stream is closed. */
+void upstream_close_stream(struct upstream *upstream)
+{
+    upstream_set_state(upstream, CLOSING);
+    uv_close(&upstream->stream.handle, on_stream_closed);
+}
+
+/* What was sent may have run or not; nobody is told that it did. Counted when it is news, not at
  * every attempt. */
-static void lose(struct upstream *upstream, const char *why)
+void upstream_lose(struct upstream *upstream, const char *why)
 {
     if (upstream->state == CLOSING || upstream->state == CLOSED)
         return;
-    if (!upstream->finishing && (upstream->state == UP || !upstream->tried)) {
+    if (!upstream->finishing && (upstream->state == UP || !upstream->tried))
         counter_add(&upstream->serving->counters.upstream_failures, 1);
+    if (!upstream->finishing)
         serving_log_cache(upstream->serving, why);
-    }
     bool congested = upstream_is_congested(upstream);
     upstream->tried = true;
     upstream->next = NULL;
@@ -165,12 +145,29 @@ static void lose(struct upstream *upstream, const char *why)
     if (congested)
         upstream->serving->on_relief(upstream->serving);
     if (upstream->state == RESOLVING) {
-        set_state(upstream, CLOSED);
+        upstream_set_state(upstream, CLOSED);
         closed(upstream);
     } else {
-        set_state(upstream, CLOSING);
-        uv_close(&upstream->stream.handle, on_stream_closed);
+        upstream_close_stream(upstream);
     }
+}
+
+/* Redis closes idle connections after its own `timeout`, and proxies do. Nothing was asked, so
+ * nothing is lost. */
+static bool is_idle(const struct upstream *upstream)
+{
+    return upstream->state == UP && !upstream->pending.count && !upstream->finishing &&
+           clock_ms() - upstream->since > IDLE_MS;
+}
+
+/* As at the first attempt, requests wait for this one. */
+static void connect_again(struct upstream *upstream)
+{
+    upstream->again = true;
+    upstream->tried = false;
+    buffer_clear(&upstream->in);
+    upstream->frame = (struct resp_frame){0};
+    upstream_close_stream(upstream);
 }
 
 /* ---- replies ---- */
@@ -182,13 +179,13 @@ static void greeted(struct upstream *upstream, unsigned left, struct span reply)
     if (reply.at[0] == '-') {
         snprintf(why, sizeof why, "the cache refused AUTH or SELECT: %.*s", (int)reply.length - 3,
                  reply.at + 1);
-        lose(upstream, why);
+        upstream_lose(upstream, why);
     } else if (!left) {
-        set_state(upstream, UP);
+        upstream_set_state(upstream, UP);
         upstream->tried = true;
         upstream->backoff_ms = BACKOFF_MIN_MS;
         serving_log_cache(upstream->serving, NULL);
-        mark_dirty(upstream);
+        upstream_mark_dirty(upstream);
     }
 }
 
@@ -213,7 +210,7 @@ static void read_replies(struct upstream *upstream)
         if (status == RESP_MORE)
             return;
         if (status == RESP_BAD || !upstream->pending.count) {
-            lose(upstream, "the cache sent something that is no reply");
+            upstream_lose(upstream, "the cache sent something that is no reply");
             return;
         }
         deliver(upstream, (struct span){ready.at, taken});
@@ -234,14 +231,24 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
 {
     struct upstream *upstream = stream->data;
     (void)room;
+    if (count == UV_EOF && is_idle(upstream)) {
+        connect_again(upstream);
+        return;
+    }
     if (count < 0) {
-        lose(upstream,
-             count == UV_EOF ? "the cache closed the connection" : uv_strerror((int)count));
+        upstream_lose(upstream, count == UV_EOF ? "the cache closed the connection"
+                                                : uv_strerror((int)count));
         return;
     }
     buffer_commit(&upstream->in, (size_t)count);
     read_replies(upstream);
     buffer_trim(&upstream->in, KEEP_BYTES);
+}
+
+void upstream_begin(struct upstream *upstream)
+{
+    uv_read_start(&upstream->stream.stream, on_room, on_read);
+    upstream_mark_dirty(upstream);
 }
 
 /* ---- requests ---- */
@@ -253,10 +260,10 @@ void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index,
         fail_later(upstream, (struct pending){slot, index, 0});
         return;
     }
-    push(upstream, slot, index);
+    upstream_push(upstream, slot, index);
     buffer_append(&upstream->out, bytes.at, bytes.length);
     counter_add(&upstream->serving->counters.forwarded, 1);
-    mark_dirty(upstream);
+    upstream_mark_dirty(upstream);
 }
 
 bool upstream_is_congested(const struct upstream *upstream)
@@ -274,9 +281,9 @@ static void on_written(uv_write_t *write, int status)
     if (congested)
         upstream->serving->on_relief(upstream->serving);
     if (status < 0)
-        lose(upstream, uv_strerror(status));
+        upstream_lose(upstream, uv_strerror(status));
     else
-        mark_dirty(upstream);
+        upstream_mark_dirty(upstream);
 }
 
 /* What libuv has been given must not move until it is written: the buffers change places. */
@@ -291,7 +298,7 @@ static void write_rest(struct upstream *upstream, struct buffer *from)
     upstream->writing = status == 0;
     if (status < 0) {
         buffer_clear(&upstream->sending); /* none of it may go out on the next connection */
-        lose(upstream, uv_strerror(status));
+        upstream_lose(upstream, uv_strerror(status));
     }
 }
 
@@ -307,7 +314,7 @@ static void write_out(struct upstream *upstream)
     uv_buf_t piece = {.base = (char *)ready.at, .len = ready.length};
     int count = uv_try_write(&upstream->stream.stream, &piece, 1);
     if (count < 0 && count != UV_EAGAIN) {
-        lose(upstream, uv_strerror(count));
+        upstream_lose(upstream, uv_strerror(count));
         return;
     }
     if (count > 0)
@@ -332,115 +339,11 @@ static void flush(struct turn_task *task)
     pending_finish(&failed);
 }
 
-/* ---- connecting ---- */
-
-/* Requests may be waiting already: the answers to AUTH and SELECT come before theirs. */
-static void greet(struct upstream *upstream)
-{
-    const struct cache_url *cache = &serving_config(upstream->serving)->cache;
-    size_t requests = upstream->pending.count;
-    char db[16];
-    if (cache->password) {
-        struct span words[3] = {span_of("AUTH")};
-        size_t count = 1;
-        if (cache->user)
-            words[count++] = span_of(cache->user);
-        words[count++] = span_of(cache->password);
-        resp_write_command(&upstream->greeting, words, count);
-        push(upstream, NULL, 1);
-    }
-    snprintf(db, sizeof db, "%d", cache->db);
-    resp_write_command(&upstream->greeting, (struct span[]){span_of("SELECT"), span_of(db)}, 2);
-    push(upstream, NULL, 0);
-    while (requests--) {
-        struct pending head = pending_pop(&upstream->pending);
-        pending_push(&upstream->pending, head);
-    }
-}
-
-/* A name may stand for several addresses ("localhost" for ::1 and 127.0.0.1): requests wait until
- * the last has failed. */
-static void connect_failed(struct upstream *upstream, const char *why)
-{
-    if (!upstream->next) {
-        lose(upstream, why);
-        return;
-    }
-    set_state(upstream, CLOSING);
-    uv_close(&upstream->stream.handle, on_stream_closed);
-}
-
-static void on_connected(uv_connect_t *connect, int status)
-{
-    struct upstream *upstream = connect->data;
-    if (upstream->state != CONNECTING)
-        return;
-    if (status < 0) {
-        connect_failed(upstream, uv_strerror(status));
-        return;
-    }
-    forget_addresses(upstream);
-    stream_tune(&upstream->stream);
-    set_state(upstream, GREETING);
-    greet(upstream);
-    uv_read_start(&upstream->stream.stream, on_room, on_read);
-    mark_dirty(upstream);
-}
-
-/* Every attempt needs a fresh handle: libuv's are not to be used again once closed. */
-static void open_stream(struct upstream *upstream, bool is_unix)
-{
-    set_state(upstream, CONNECTING);
-    stream_init(&upstream->stream, &upstream->serving->loop, is_unix);
-    upstream->stream.handle.data = upstream;
-}
-
-static void connect_next(struct upstream *upstream)
-{
-    const struct addrinfo *address = upstream->next;
-    upstream->next = address->ai_next;
-    open_stream(upstream, false);
-    int status =
-        uv_tcp_connect(&upstream->connect, &upstream->stream.tcp, address->ai_addr, on_connected);
-    if (status < 0)
-        connect_failed(upstream, uv_strerror(status));
-}
-
-/* The state is still RESOLVING: a look-up cannot be broken off, and whoever closes meanwhile waits
- * for it. */
-static void on_resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *found)
-{
-    struct upstream *upstream = resolve->data;
-    upstream->found = found;
-    if (status < 0 || upstream->finishing) {
-        lose(upstream, status < 0 ? uv_strerror(status) : "closing");
-        return;
-    }
-    upstream->next = found;
-    connect_next(upstream);
-}
-
-static void start(struct upstream *upstream)
-{
-    const struct address *address = &serving_config(upstream->serving)->cache.address;
-    if (address->path) {
-        open_stream(upstream, true);
-        uv_pipe_connect(&upstream->connect, &upstream->stream.pipe, address->path, on_connected);
-        return;
-    }
-    char port[8];
-    snprintf(port, sizeof port, "%u", (unsigned)address->port);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    set_state(upstream, RESOLVING);
-    int status = uv_getaddrinfo(&upstream->serving->loop, &upstream->resolve, on_resolved,
-                                address->host, port, &hints);
-    if (status < 0)
-        lose(upstream, uv_strerror(status));
-}
+/* ---- life ---- */
 
 static void on_retry(uv_timer_t *timer)
 {
-    start(timer->data);
+    upstream_start(timer->data);
 }
 
 struct upstream *upstream_create(struct serving *serving)
@@ -454,43 +357,42 @@ struct upstream *upstream_create(struct serving *serving)
     upstream->resolve.data = upstream;
     upstream->connect.data = upstream;
     upstream->write.data = upstream;
-    start(upstream);
+    upstream_start(upstream);
     return upstream;
 }
 
-bool upstream_is_up(const struct upstream *upstream)
+/* A look-up of the name goes on; but nobody waits for it any longer. */
+static void stop_waiting(struct upstream *upstream)
 {
-    return upstream->state == UP;
+    upstream->tried = true;
+    fail_pending(upstream);
+    buffer_clear(&upstream->out);
 }
 
 void upstream_check_progress(struct upstream *upstream, uint64_t now)
 {
+    static const char no_connection[] = "no connection within cache_timeout";
     uint64_t patience = serving_config(upstream->serving)->cache_timeout_ms;
     bool late = now - upstream->since > patience;
-    if (upstream->state == RESOLVING && late) {
-        upstream->tried = true; /* the look-up goes on; nobody waits for it any longer */
-        fail_pending(upstream);
-        buffer_clear(&upstream->out);
-    } else if (upstream->state == CONNECTING && late)
-        connect_failed(upstream, "no connection within cache_timeout");
+    uint64_t asked = pending_oldest(&upstream->pending);
+    if (upstream->state == RESOLVING && late)
+        stop_waiting(upstream);
+    else if (upstream->state == CONNECTING && late)
+        upstream_connect_failed(upstream, no_connection);
     else if (upstream->state == GREETING && late)
-        lose(upstream, "no connection within cache_timeout");
-    else if (upstream->state == UP && upstream->pending.count &&
-             uv_now(&upstream->serving->loop) -
-                     upstream->pending.ring[upstream->pending.first].since >
-                 patience)
-        lose(upstream, "no reply within cache_timeout");
+        upstream_lose(upstream, no_connection);
+    else if (upstream->state == UP && asked && uv_now(&upstream->serving->loop) - asked > patience)
+        upstream_lose(upstream, "no reply within cache_timeout");
 }
 
 void upstream_close(struct upstream *upstream)
 {
     upstream->finishing = true;
+    fail_pending(upstream);
     if (upstream->state == CLOSED) {
         uv_timer_stop(&upstream->timer);
         closed(upstream);
-    } else if (upstream->state == RESOLVING) {
-        fail_pending(upstream); /* the rest happens in on_resolved() */
-    } else {
-        lose(upstream, "closing");
+    } else if (upstream->state != RESOLVING) { /* else the rest happens in on_resolved() */
+        upstream_lose(upstream, "closing");
     }
 }

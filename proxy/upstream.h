@@ -29,8 +29,6 @@ void upstream_check_progress(struct upstream *upstream, uint64_t now);
  * when that has passed. */
 bool upstream_is_congested(const struct upstream *upstream);
 
-bool upstream_is_up(const struct upstream *upstream);
-
 /* Fails what is pending and closes for good; the memory goes with the last close callback. Nobody
  * sends any more. */
 void upstream_close(struct upstream *upstream);

@@ -109,6 +109,18 @@ class TestCacheDown:
             wait_until(lambda: answers(client, "item:1", b"payload 1"), PATIENCE, "a row")
             wait_until(lambda: answers(client, "plain", None), PATIENCE, "an unguarded key")
 
+    def test_idle_connections_that_it_closes_are_no_failure(self, start_guard, cache, items):
+        """Redis' own `timeout` does so; each lookup meets a connection that was just closed."""
+        guard = start_guard(items(), workers=1, cache_connections=1)
+        client = guard.redis()
+        assert client.set("plain", "x")
+        for _ in range(3):
+            time.sleep(1.1)  # it counts as idle from here on
+            cache.client().client_kill_filter(_type="normal", skipme=True)
+            for _ in range(50):
+                assert client.get("plain") == b"x"
+        assert "worker 0: cache connection" not in guard.log()
+        assert guard.total("nestguard_upstream_failures_total") == 0
 
 class TestDatabaseDown:
     def test_hits_and_rejects_go_on_and_loads_fail_fast(self, start_guard, database, cache, items):
