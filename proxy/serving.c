@@ -3,6 +3,9 @@
 
 #include "log.h"
 
+#include <stdio.h>
+#include <string.h>
+
 void serving_ask_keeper(struct serving *serving, struct message *message)
 {
     message->sender = &serving->mailbox;
@@ -10,12 +13,20 @@ void serving_ask_keeper(struct serving *serving, struct message *message)
     mailbox_post(serving->keeper, message);
 }
 
+/* Compared as far as they are kept. */
+static bool is_news(const char *last, const char *why, size_t size)
+{
+    return strncmp(last, why, size - 1) != 0;
+}
+
 void serving_log_cache(struct serving *serving, const char *why)
 {
-    bool lost = why != NULL;
-    if (lost && !serving->cache_lost)
+    char *last = serving->cache_lost;
+    if (why && is_news(last, why, sizeof serving->cache_lost)) {
         log_warning("worker %u: cache connection: %s", serving->index, why);
-    else if (!lost && serving->cache_lost)
+        snprintf(last, sizeof serving->cache_lost, "%s", why);
+    } else if (!why && *last) {
         log_info("worker %u: cache connection is back", serving->index);
-    serving->cache_lost = lost;
+        *last = '\0';
+    }
 }

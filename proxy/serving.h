@@ -33,7 +33,7 @@ struct serving {
     struct resp_arguments arguments; /* of the batch being served */
     struct buffer command;           /* one command on its way to an upstream */
     char scratch[64 * 1024];         /* where clients' input is read and parsed */
-    bool cache_lost;                 /* the log's last word about the cache */
+    char cache_lost[160];            /* the log's last word about the cache; "": it is there */
     struct worker_counters counters;
     struct keyspace_counters *keyspaces; /* in the configuration's order */
 };
@@ -46,8 +46,8 @@ static inline const struct config *serving_config(const struct serving *serving)
 /* Posts a message to the keeper; it comes back to the worker's mailbox. */
 void serving_ask_keeper(struct serving *serving, struct message *message);
 
-/* Tells the log that the cache is lost, or with NULL that it is there again; once for each change.
- */
+/* Tells the log that the cache is lost, or with NULL that it is there again; once for each change,
+ * also of the reason. */
 void serving_log_cache(struct serving *serving, const char *why);
 
 #endif

@@ -122,6 +122,23 @@ class TestCacheDown:
         assert "worker 0: cache connection" not in guard.log()
         assert guard.total("nestguard_upstream_failures_total") == 0
 
+    def test_the_log_names_each_new_reason(self, start_guard, cache, items):
+        guard = start_guard(items(), workers=1, cache_connections=1)
+        cache.client().config_set("requirepass", "sesame")
+        admin = cache.client(password="sesame")
+        try:
+            admin.client_kill_filter(_type="normal", skipme=True)
+            wait_until(lambda: "NOAUTH" in guard.log(), PATIENCE, guard.log)
+            time.sleep(1)  # some more attempts
+            assert guard.log().count("NOAUTH") == 1, "the same reason is no news"
+            cache.stop()
+            wait_until(lambda: "refused" in guard.log().split("NOAUTH")[1], PATIENCE, guard.log)
+        finally:
+            cache.kill()
+            cache.start()  # without the password
+        wait_until(lambda: "is back" in guard.log(), PATIENCE, guard.log)
+
+
 class TestDatabaseDown:
     def test_hits_and_rejects_go_on_and_loads_fail_fast(self, start_guard, database, cache, items):
         guard = start_guard(items(), load_timeout="20s")
