@@ -168,9 +168,22 @@ static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
 
 static void update_reading(struct client *client);
 
+/* It may have closed its sending side only, to say that this was all: it gets its replies. If it
+ * has gone altogether, writing them will tell. */
+static void on_end(struct client *client)
+{
+    client->input_ended = true;
+    update_reading(client);
+    mark_dirty(&client->replies); /* flush() ends it when nothing is left to serve */
+}
+
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
 {
     struct client *client = stream->data;
+    if (count == UV_EOF) {
+        on_end(client);
+        return;
+    }
     if (count < 0) {
         client_close(client);
         return;
@@ -188,7 +201,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
 /* Reading follows from what is under way; nothing else starts or stops it. */
 static void update_reading(struct client *client)
 {
-    bool wanted = wants_input(client);
+    bool wanted = wants_input(client) && !client->input_ended;
     if (client->closing || wanted == client->reading)
         return;
     client->reading = wanted;
@@ -282,6 +295,9 @@ static void flush(struct turn_task *task)
         return;
     if (!client->reading && wants_input(client)) /* replies have left: what waited may go on */
         consume_kept(client);
+    /* Room for more, and still some left: the rest of that command will never come. */
+    if (client->input_ended && wants_input(client))
+        client_leave(client);
     update_reading(client);
 }
 

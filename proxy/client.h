@@ -45,8 +45,9 @@ struct client {
     uint64_t id;
     char *name; /* CLIENT SETNAME */
     bool authenticated, reading, writing;
-    bool leaving; /* no more input; closed when its replies are out */
-    bool closing; /* uv_close was called */
+    bool input_ended;   /* it will send no more; what it has sent is still served */
+    bool leaving;       /* no more input; closed when its replies are out */
+    bool closing;       /* uv_close was called */
 };
 
 /* A client with an initialised stream, to be accepted or opened; client_start() begins to read from

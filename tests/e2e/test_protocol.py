@@ -2,6 +2,7 @@
 import pathlib
 import random
 import select
+import socket
 import tempfile
 import threading
 
@@ -311,6 +312,31 @@ def test_quit_and_connections_that_come_and_go(start_guard, items):
     for _ in range(200):
         guard.raw(command("PING"), replies=1)
     wait_until(lambda: len(list(descriptors.iterdir())) <= before, PATIENCE, "closed descriptors")
+
+
+def test_a_client_that_has_said_all_gets_every_reply(start_guard, database, cache, items):
+    """As `printf ... | nc` does: it closes its sending side and reads on."""
+    guard = start_guard(items(), load_timeout="60s", load_budget=1000)
+    with guard.wire() as wire, guard.wire() as slow, guard.wire() as torn:
+        sent, wanted = mixed_pipeline(5000, random.Random(6))
+        wire.send(sent)
+        wire.socket.shutdown(socket.SHUT_WR)
+        assert wire.read_until_closed() == wanted
+        with database.locked():
+            cache.client().flushall()
+            misses = guard.counter("nestguard_cache_misses_total")
+            slow.send(command("GET", "item:1") + command("ECHO", "x"))
+            slow.socket.shutdown(socket.SHUT_WR)
+            wait_until(lambda: guard.counter("nestguard_cache_misses_total") > misses, PATIENCE,
+                       "the load")
+        assert slow.read_until_closed() == bulk("payload 1") + bulk("x")
+        torn.send(command("ECHO", "x") + command("GET", "item:1")[:-3])
+        torn.socket.shutdown(socket.SHUT_WR)
+        assert torn.read_until_closed() == bulk("x"), "the rest of a command will never come"
+    with guard.wire() as silent:
+        silent.socket.shutdown(socket.SHUT_WR)
+        assert silent.read_until_closed() == b""
+    wait_until(lambda: guard.status()["clients"] == 0, PATIENCE, lambda: guard.status()["clients"])
 
 
 def test_unix_sockets_on_either_side(start_guard, cache, items):
