@@ -45,6 +45,7 @@ struct client {
     uint64_t id;
     char *name; /* CLIENT SETNAME */
     bool authenticated, reading, writing;
+    bool refused_multi; /* its MULTI was refused: no command of that transaction may run */
     bool input_ended;   /* it will send no more; what it has sent is still served */
     bool leaving;       /* no more input; closed when its replies are out */
     bool closing;       /* uv_close was called */

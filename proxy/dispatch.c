@@ -98,6 +98,32 @@ static void refuse(struct client *client, const struct request *request)
         "NESTGUARD unsupported: %.*s changes the state of its connection or blocks it; "
         "send it to the cache itself",
         (int)request->arguments[0].length, request->arguments[0].at);
+    if (request->count == 1 && !strcmp(request->command->name, "MULTI"))
+        client->refused_multi = true;
+}
+
+/* The client may have sent the whole transaction before it saw that MULTI was refused: its commands
+ * must run together or not at all. EXEC and DISCARD are answered as in a transaction that Redis has
+ * given up. */
+static void refuse_in_transaction(struct client *client, const struct request *request)
+{
+    const char *name = request->command->name;
+    bool ends = request->count == 1 && (!strcmp(name, "EXEC") || !strcmp(name, "DISCARD"));
+    struct buffer *out = client_reply(client);
+    if (!ends)
+        resp_write_error(out,
+                         "NESTGUARD unsupported: MULTI was refused, so nothing runs before EXEC or "
+                         "DISCARD");
+    else if (*name == 'E')
+        resp_write_error(out, "EXECABORT Transaction discarded because of previous errors.");
+    else
+        resp_write_status(out, "OK");
+    client->refused_multi = !ends;
+}
+
+static bool is_quit(const struct command *command)
+{
+    return command->kind == COMMAND_LOCAL && !strcmp(command->name, "QUIT");
 }
 
 /* A web page that makes a browser talk to this port must not get a command through: its request
@@ -118,6 +144,8 @@ static void dispatch_one(struct client *client, const struct request *request)
         client_close(client);
     } else if (!client->authenticated && command->kind != COMMAND_LOCAL) {
         resp_write_error(client_reply(client), "NOAUTH Authentication required.");
+    } else if (client->refused_multi && !is_quit(command)) {
+        refuse_in_transaction(client, request);
     } else if (command->kind == COMMAND_LOCAL) {
         local_dispatch(client, request);
     } else if (command_is_stateful(command, request->arguments, request->count)) {
