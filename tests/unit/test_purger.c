@@ -426,7 +426,7 @@ static void past_the_limit_the_fullest_keyspace_is_owed_whole(void **state)
     must_owe(&bench, 10);
     purge(&bench, "order:1:2");
     must_owe(&bench, SIZE_MAX);
-    purge_numbers(&bench, 100, 10000); /* nothing is remembered of these */
+    purge_numbers(&bench, 100, 10004); /* nothing is remembered of these */
     cache_is(&bench, true);
     assert_int_equal(fake.count, 1);
     must_delete(0, "order:1:1 order:1:2");
@@ -509,6 +509,20 @@ static void batches_refused_together_wait_once(void **state)
     assert_in_range(wait_for_call(&bench), 50, 2000);
     assert_int_equal(fake.count, 10);
     must_owe(&bench, 640);
+    bench_finish(&bench);
+}
+
+static void what_fails_counts_towards_the_limit(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 100);
+    purge_numbers(&bench, 0, 128);
+    must_owe(&bench, 128);
+    end(REDIS_REFUSED);
+    must_owe(&bench, 128);
+    end(REDIS_REFUSED);
+    must_owe(&bench, SIZE_MAX);
     bench_finish(&bench);
 }
 
@@ -900,6 +914,7 @@ int main(void)
         cmocka_unit_test(what_comes_back_of_a_keyspace_owed_whole_is_dropped),
         cmocka_unit_test(a_refused_purge_is_repeated_ever_more_patiently),
         cmocka_unit_test(batches_refused_together_wait_once),
+        cmocka_unit_test(what_fails_counts_towards_the_limit),
         cmocka_unit_test(one_keyspaces_refusal_does_not_hold_up_another),
         cmocka_unit_test(a_new_connection_is_asked_at_once),
         cmocka_unit_test(a_sweep_deletes_what_matches_and_nothing_else),
