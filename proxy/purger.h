@@ -1,5 +1,4 @@
-/* Purges: keys whose rows have changed are deleted from the cache, whatever happens to it
- * meanwhile.
+/* Purges: keys whose rows changed are deleted from the cache, whatever happens to it meanwhile.
  *
  *   purger_key() ─▶ owed ─▶ DEL, up to 64 keys at a time ─▶ done
  *                   ▲  │          └─ refused, or its fate unknown ─┐
@@ -37,8 +36,8 @@ struct purger_options {
 struct purger *purger_create(const struct purger_options *options);
 
 void purger_key(struct purger *purger, int keyspace, struct span key);
-void purger_keyspace(struct purger *purger,
-                     int keyspace); /* everything that matches its template */
+/* Everything that matches its template. */
+void purger_keyspace(struct purger *purger, int keyspace);
 
 /* To be told when the cache connection has come up and gone down (struct redis' state callback). */
 void purger_cache_is(struct purger *purger, bool up);
