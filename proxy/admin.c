@@ -154,7 +154,7 @@ static void explain(void *arg, const struct redis_answer *cache)
     json_object_set_new(body, "generation",
                         view->generation ? json_integer((json_int_t)view->generation->number)
                                          : json_null());
-    json_object_set_new(body, "position", json_null());
+    json_object_set_new(body, "position", status_position(keeper));
     http_answer_json(key->call, 200, body);
     key_call_close(key);
 }

@@ -179,6 +179,7 @@ static void on_tick(uv_timer_t *tick)
     renewal_report(&keeper->renewal, now);
     keeper_review(keeper);
     renew_when_nearly_full(keeper);
+    keeper_watch_pace(keeper, now);
 }
 
 static void on_end_signal(uv_signal_t *signal, int number)

@@ -65,9 +65,14 @@ struct keeper {
     struct prober *prober; /* this and the next four: with sync: replication, else NULL */
     struct doubts *doubts;
     struct purger *purger;
-    struct sync *sync;              /* of the generation in force; NULL when it was lost */
-    struct sync *candidate;         /* of the one that is to replace it */
-    char lost[256];                 /* why there is none */
+    struct sync *sync;      /* of the generation in force; NULL when it was lost */
+    struct sync *candidate; /* of the one that is to replace it */
+    char lost[256];         /* why there is none */
+    struct pace {
+        uint64_t time, position;    /* clock_ms() and log position when last looked at */
+        double bytes_per_second;    /* of log, lately */
+        bool renewing;              /* catching up was given up for a new generation */
+    } pace;                         /* of the serving sync */
     struct key_touch *touches;      /* calls of the control port under way */
     struct load_counters *counters; /* one for each keyspace */
     struct renewal renewal;
@@ -123,6 +128,7 @@ void keeper_take_override_back(struct override_message *message);
 void keeper_follow(struct keeper *keeper, struct built *built); /* as the candidate */
 void keeper_extend_lease(struct keeper *keeper, uint64_t known);
 void keeper_pause_syncs(struct keeper *keeper, bool paused);
+void keeper_watch_pace(struct keeper *keeper, uint64_t now); /* once in a while */
 int keeper_open_sync(struct keeper *keeper);
 void keeper_close_sync(struct keeper *keeper, void (*closed)(void *arg), void *arg);
 

@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-enum { DOUBTS_MAX = 1000 };
+enum { DOUBTS_MAX = 1000, PACE_MS = 1000, RENEWAL_OVERHEAD_SECONDS = 1 };
 
 static void end_lease(struct keeper *keeper)
 {
@@ -104,6 +104,7 @@ static void on_ready(void *arg, struct sync *sync)
     keeper->candidate = NULL;
     keeper->sync = sync;
     keeper->lost[0] = '\0';
+    keeper->pace = (struct pace){0};
     generation->references++;
     keeper_extend_lease(keeper, sync_lag(sync)->known);
     keeper_publish(keeper, generation);
@@ -183,6 +184,46 @@ void keeper_pause_syncs(struct keeper *keeper, bool paused)
         sync_pause(keeper->sync, paused);
     if (keeper->candidate)
         sync_pause(keeper->candidate, paused);
+}
+
+/* ---- catching up, or a new generation ---- */
+
+static double seconds_to_catch_up(const struct keeper *keeper)
+{
+    double rate = keeper->pace.bytes_per_second;
+    double bytes = (double)lag_bytes(sync_lag(keeper->sync));
+    return rate > 1 ? bytes / rate : bytes;
+}
+
+/* Reading the log costs much more for each change than COPY for each row. Judged by this guard's
+ * own pace and by what the last building took. */
+static void renew_when_quicker(struct keeper *keeper)
+{
+    double catch_up = seconds_to_catch_up(keeper);
+    double renew = keeper->generation->build_seconds + RENEWAL_OVERHEAD_SECONDS;
+    if (keeper->pace.renewing || keeper->renewal.phase != RENEWAL_IDLE || catch_up < 2 * renew)
+        return;
+    keeper->pace.renewing = true;
+    log_info("%llu bytes of log behind, %.0f s to catch up at %.0f bytes/s; a new generation takes "
+             "about %.0f s and is begun",
+             (unsigned long long)lag_bytes(sync_lag(keeper->sync)), catch_up,
+             keeper->pace.bytes_per_second, renew);
+    renewal_begin(&keeper->renewal);
+}
+
+void keeper_watch_pace(struct keeper *keeper, uint64_t now)
+{
+    struct pace *pace = &keeper->pace;
+    if (!keeper->sync || now - pace->time < PACE_MS)
+        return;
+    const struct lag *lag = sync_lag(keeper->sync);
+    if (pace->time && lag->position >= pace->position)
+        pace->bytes_per_second =
+            (double)(lag->position - pace->position) * 1000 / (double)(now - pace->time);
+    pace->time = now;
+    pace->position = lag->position;
+    if (lag->known && now - lag->known > keeper_config(keeper)->max_lag_ms + PACE_MS)
+        renew_when_quicker(keeper);
 }
 
 /* ---- what the syncs are served by ---- */

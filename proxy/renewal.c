@@ -100,8 +100,8 @@ void renewal_replace(struct renewal *renewal, const char *why)
 {
     snprintf(renewal->error, sizeof renewal->error, "%s", why);
     if (renewal->phase != RENEWAL_IDLE)
-        renewal->wanted = true;
-    else if (clock_ms() - renewal->in_force > LASTING_MS) {
+        return; /* the one under way has a snapshot and a stream of its own */
+    if (clock_ms() - renewal->in_force > LASTING_MS) {
         renewal->retry_ms = RETRY_MIN_MS;
         start(renewal);
     } else {

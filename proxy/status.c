@@ -11,6 +11,9 @@
 
 #include <string.h>
 
+/* PostgreSQL counts from 2000-01-01. */
+enum { EPOCH_SECONDS = 946684800 };
+
 /* ---- sums over the workers ---- */
 
 /* The counter of this name, added up: `offset` is its place in struct keyspace_counters. */
@@ -149,6 +152,44 @@ static json_t *generation_json(const struct keeper *keeper)
 }
 
 /* The rest of the time is as long as the rows that are left take at the rate so far. */
+/* The log as PostgreSQL writes its positions: "0/16B3748". */
+static json_t *position_json(uint64_t lsn)
+{
+    return json_sprintf("%X/%X", (unsigned)(lsn >> 32), (unsigned)lsn);
+}
+
+json_t *status_position(const struct keeper *keeper)
+{
+    return keeper->sync ? position_json(sync_lag(keeper->sync)->position) : json_null();
+}
+
+static double lag_seconds(const struct keeper *keeper)
+{
+    return seconds_since(sync_lag(keeper->sync)->known);
+}
+
+/* Of what the generation in force follows. Null where none is followed, or its stream was lost. */
+static json_t *stream_json(const struct keeper *keeper)
+{
+    if (!keeper->sync)
+        return json_null();
+    const struct lag *lag = sync_lag(keeper->sync);
+    struct follower_counts counts = sync_counts(keeper->sync);
+    json_t *json =
+        json_pack("{s:o, s:I, s:f, s:f, s:I, s:I}", "position", position_json(lag->position),
+                  "lag_bytes", (json_int_t)lag_bytes(lag), "lag_seconds", lag_seconds(keeper),
+                  "log_bytes_per_second", keeper->pace.bytes_per_second, "transactions",
+                  (json_int_t)counts.transactions, "changes", (json_int_t)counts.changes);
+    bool any = counts.transactions > 0;
+    json_object_set_new(json, "last_commit_position",
+                        any ? position_json(counts.last_commit_lsn) : json_null());
+    json_object_set_new(json, "last_commit_time",
+                        any ? json_real((double)counts.last_commit_us / 1e6 + EPOCH_SECONDS)
+                            : json_null());
+    json_object_set_new(json, "purges_owed", json_integer((json_int_t)purger_owed(keeper->purger)));
+    return json;
+}
+
 static json_t *building_json(const struct keeper *keeper)
 {
     const struct renewal *renewal = &keeper->renewal;
@@ -190,6 +231,7 @@ json_t *status_json(const struct keeper *keeper)
     for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++)
         json_array_append_new(keyspaces, keyspace_json(keeper, i));
     json_object_set_new(json, "keyspaces", keyspaces);
+    json_object_set_new(json, "stream", stream_json(keeper));
     json_object_set_new(json, "clients",
                         json_integer((json_int_t)atomic_load(&keeper->client_total)));
     json_object_set_new(json, "workers", json_integer(keeper->worker_count));
@@ -289,6 +331,22 @@ static void gauge(struct buffer *out, const char *name, const char *help, double
     buffer_printf(out, "nestguard_%s %.10g\n", name, value);
 }
 
+static void stream_metrics(const struct keeper *keeper, struct buffer *out)
+{
+    if (!keeper->sync)
+        return;
+    const struct lag *lag = sync_lag(keeper->sync);
+    struct follower_counts counts = sync_counts(keeper->sync);
+    gauge(out, "stream_lag_bytes", "Log of the database that is not followed yet",
+          (double)lag_bytes(lag));
+    gauge(out, "stream_lag_seconds", "Age of what the filter knows", lag_seconds(keeper));
+    gauge(out, "stream_position_bytes", "Position in the database's log", (double)lag->position);
+    gauge(out, "stream_last_commit_timestamp_seconds", "When the last followed commit was made",
+          counts.transactions ? (double)counts.last_commit_us / 1e6 + EPOCH_SECONDS : 0);
+    family(out, "stream_changes_total", "counter", "Changes followed by this generation's stream");
+    buffer_printf(out, "nestguard_stream_changes_total %llu\n", (unsigned long long)counts.changes);
+}
+
 static void process_metrics(const struct keeper *keeper, struct buffer *out)
 {
     const struct generation *generation = keeper->generation;
@@ -327,5 +385,6 @@ void status_metrics(const struct keeper *keeper, struct buffer *out)
     keyspace_metrics(keeper, out);
     load_metrics(keeper, out);
     filter_metrics(keeper, out);
+    stream_metrics(keeper, out);
     process_metrics(keeper, out);
 }

@@ -11,6 +11,7 @@ struct keeper;
 bool status_is_ready(const struct keeper *keeper);  /* every keyspace is guarding */
 json_t *status_states(const struct keeper *keeper); /* {"items": "guarding", ...} */
 json_t *status_json(const struct keeper *keeper);
+json_t *status_position(const struct keeper *keeper); /* of the log, followed so far; or null */
 void status_metrics(const struct keeper *keeper, struct buffer *out);
 
 #endif

@@ -126,6 +126,7 @@ void sync_probed(struct sync *sync, const struct probe *probe)
 static void on_changed(void *arg, int keyspace, struct span key)
 {
     struct sync *sync = arg;
+    doubts_changed(sync->options.doubts, sync->generation, keyspace, key);
     sync->events.changed(sync->options.arg, sync, keyspace, key);
 }
 
