@@ -17,7 +17,7 @@ static size_t compare_settings(const struct config *running, const struct config
     size_t found = 0;
     for (const struct setting *row = config_settings; row->name; row++) {
         if (row->fixed && !setting_equal(row, running, wanted)) {
-            problems_add(problems, PROBLEM_WARNING, "reload", NULL, "%s %s", row->name, until);
+            problems_add(problems, PROBLEM_WARNING, wanted->file, NULL, "%s %s", row->name, until);
             found++;
         }
     }
@@ -36,13 +36,13 @@ static bool same_keyspaces(const struct config *a, const struct config *b)
 }
 
 static size_t compare_keyspace(const struct keyspace *running, const struct keyspace *wanted,
-                               struct problems *problems)
+                               const char *file, struct problems *problems)
 {
     size_t found = 0;
     for (const struct setting *row = keyspace_settings; row->name; row++) {
         if (row->fixed && !setting_equal(row, running, wanted)) {
-            problems_add(problems, PROBLEM_WARNING, "reload", NULL, "%s of keyspace %s %s",
-                         row->name, running->name, until);
+            problems_add(problems, PROBLEM_WARNING, file, NULL, "%s of keyspace %s %s", row->name,
+                         running->name, until);
             found++;
         }
     }
@@ -54,14 +54,15 @@ size_t config_fixed_differences(const struct config *running, const struct confi
 {
     size_t found = compare_settings(running, wanted, problems);
     if (!same_keyspaces(running, wanted)) {
-        problems_add(
-            problems, PROBLEM_WARNING, "reload", NULL,
-            "keyspaces cannot be added, removed, renamed or put in another order while the "
-            "guard runs; restart it for the new list");
+        problems_add(problems, PROBLEM_WARNING, wanted->file, NULL,
+                     "keyspaces cannot be added, removed, renamed or put in another order while "
+                     "the guard runs; restart it for the new list; no setting of any keyspace was "
+                     "taken");
         return found + 1;
     }
     for (size_t i = 0; i < running->keyspace_count; i++)
-        found += compare_keyspace(&running->keyspaces[i], &wanted->keyspaces[i], problems);
+        found +=
+            compare_keyspace(&running->keyspaces[i], &wanted->keyspaces[i], wanted->file, problems);
     return found;
 }
 

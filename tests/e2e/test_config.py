@@ -315,7 +315,19 @@ class TestReload:
                                          workers=3, load_connections=9))
         wait_until(lambda: "load_connections" in guard.log(), PATIENCE, guard.log)
         assert "workers" in guard.log() and "restart" in guard.log()
+        assert "reload: reload:" not in guard.log()
         assert guard.redis().mget("item:1", "item:500") == [b"payload 1", None]
+
+    def test_with_another_list_of_keyspaces_nothing_of_them_is_taken_and_that_is_said(
+            self, start_guard, database, cache, items):
+        guard = start_guard(items())
+        wanted = self.settings(database, cache, items, {"enforce": False})
+        wanted["keyspaces"].append({**items(), "name": "more", "key": "more:{id}"})
+        self.reload(guard, wanted)
+        wait_until(lambda: "no setting of any keyspace was taken" in guard.log(), PATIENCE,
+                   guard.log)
+        assert guard.redis().get("item:500") is None
+        assert guard.counter("nestguard_rejected_total") == 1
 
     def test_a_bad_file_changes_nothing(self, start_guard, items):
         guard = start_guard(items())

@@ -595,7 +595,7 @@ static size_t differences(const char *before, const char *after, char *text, siz
     assert_int_equal(problems.errors, 0);
     text[0] = '\0';
     for (size_t i = 0, used = 0; i < problems.count; i++) {
-        assert_string_equal(problems.at[i].place, "reload");
+        assert_string_equal(problems.at[i].place, wanted->file);
         used += (size_t)snprintf(text + used, size - used, "%s\n", problems.at[i].text);
     }
     config_destroy(running);
