@@ -10,6 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+const char config_file_empty[] =
+    "the file is empty; it must at least name cache, database and keyspaces: `nestguard --help` "
+    "lists every setting";
+
 enum { LARGEST_FILE = 16 << 20, CHUNK = 64 << 10 };
 
 /* Also of pipes and devices, which have no size to ask for. */
@@ -96,7 +100,7 @@ static int load_one(yaml_document_t *out, yaml_parser_t *parser, const struct co
     }
     int status = -EINVAL;
     if (!yaml_document_get_root_node(out))
-        complain(about, 1, "the file is empty");
+        complain(about, 1, config_file_empty);
     else
         status = check_end(parser, about);
     if (status)

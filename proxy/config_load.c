@@ -286,8 +286,8 @@ static void read_root(struct loader *loader)
                               line_of(root)};
     if (root->type != YAML_MAPPING_NODE) {
         bool empty = root->type == YAML_SCALAR_NODE && is_nothing(root);
-        config_report(&loader->source, section.line,
-                      empty ? "the file is empty"
+        config_report(&loader->source, section.line, "%s",
+                      empty ? config_file_empty
                             : "the file must be a mapping: lines of the form \"setting: value\"");
         return;
     }

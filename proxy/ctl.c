@@ -321,8 +321,22 @@ static void print_body(const struct ctl_answer *answer, FILE *out)
         fputc('\n', out);
 }
 
+/* The guard's words are those of its HTTP calls; what helps is said in those of the command line.
+ */
+static void print_advice(const struct words *words, long status)
+{
+    if (status == 401)
+        fputs("The token is taken from --token, from the configuration that -c names, or from "
+              "NESTGUARD_TOKEN.\n",
+              stderr);
+    if (status == 409 && !strcmp(words->command->name, "delete") && !words->option)
+        fputs("If the row is there: --row deletes it, too; --block DURATION refuses the key for "
+              "that time although the row is there.\n",
+              stderr);
+}
+
 /* The guard's own words, and what else it has to say. */
-static int print_refusal(const struct ctl_answer *answer)
+static int print_refusal(const struct words *words, const struct ctl_answer *answer)
 {
     json_t *body = json_loadb(answer->body, answer->length, JSON_ALLOW_NUL, NULL);
     const char *error = json_string_value(json_object_get(body, "error"));
@@ -331,20 +345,17 @@ static int print_refusal(const struct ctl_answer *answer)
         complain(EXIT_REFUSED, "%s", error);
     else
         complain(EXIT_REFUSED, "the guard answered with status %ld", answer->status);
-    if (answer->status == 401)
-        fputs("The token is taken from --token, from the configuration that -c names, or from "
-              "NESTGUARD_TOKEN.\n",
-              stderr);
+    print_advice(words, answer->status);
     if (!error || json_object_size(body) > 1)
         print_body(answer, stderr);
     json_decref(body);
     return EXIT_REFUSED;
 }
 
-static int print_answer(const struct ctl_answer *answer)
+static int print_answer(const struct words *words, const struct ctl_answer *answer)
 {
     if (answer->status < 200 || answer->status > 299)
-        return print_refusal(answer);
+        return print_refusal(words, answer);
     if (answer->length > 0)
         print_body(answer, stdout);
     else
@@ -369,7 +380,7 @@ static int call(const struct words *words, const struct address *address, const 
         status = complain(EXIT_REFUSED, "%s", error);
         free(error);
     } else {
-        status = print_answer(&answer);
+        status = print_answer(words, &answer);
         ctl_answer_finish(&answer);
     }
     free(target);

@@ -4,6 +4,7 @@
 #include "ctl.h"
 #include "serve.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,8 +32,15 @@ static int help(void)
     return 0;
 }
 
+static bool asks_for_help(const char *word)
+{
+    return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
 static int with_file(int argc, char **argv, int (*run)(const char *file))
 {
+    if (argc > 2 && asks_for_help(argv[2]))
+        return usage(stdout);
     if (argc == 4 && (!strcmp(argv[2], "-c") || !strcmp(argv[2], "--config")))
         return run(argv[3]);
     if (argc == 3 && !strncmp(argv[2], "--config=", 9))
@@ -51,7 +59,7 @@ int main(int argc, char **argv)
         return with_file(argc, argv, check_main);
     if (!strcmp(word, "ctl"))
         return ctl_main(argc - 2, argv + 2);
-    if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help"))
+    if (asks_for_help(word) || !strcmp(word, "help"))
         return help();
     if (!strcmp(word, "--version") || !strcmp(word, "version")) {
         puts("nestguard " NESTGUARD_VERSION);

@@ -163,6 +163,16 @@ def test_what_is_no_configuration_at_all_is_refused(write, text):
     assert status == 1 and "guard.yaml" in said, said
 
 
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n...\n", "~\n"])
+def test_an_empty_file_is_told_what_it_needs(write, text):
+    path = write()
+    path.write_text(text)
+    status, said = check(path)
+    assert status == 1
+    for word in ("empty", "cache", "database", "keyspaces", "nestguard --help"):
+        assert word in said, said
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path):
     path = tmp_path / "nowhere.yaml"
     for command in ("check", "serve"):
@@ -266,6 +276,9 @@ def test_usage(tmp_path):
     assert status == 0
     for word in ("serve", "check", "ctl", "false_positive_rate", "load_budget"):
         assert word in said
+    for arguments in (["serve", "--help"], ["check", "-h"]):
+        status, said = run_nestguard(*arguments)
+        assert status == 0 and "serve -c FILE" in said, arguments
     for arguments in ([], ["serve"], ["check", "-c"], ["nosuchcommand"], ["--nosuchoption"]):
         status, said = run_nestguard(*arguments)
         assert status == 2 and "nestguard" in said, (arguments, said)

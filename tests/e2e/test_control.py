@@ -372,7 +372,8 @@ class TestCtl:
         assert status == 1 and "keyspace" in said
 
     def test_acting(self, guard, database):
-        assert self.ctl(guard, "delete", "item:5")[0] == 1, "the row is there"
+        status, said = self.ctl(guard, "delete", "item:5")
+        assert status == 1 and "--row" in said and "--block" in said, "the row is there"
         assert self.ctl(guard, "delete", "item:5", "--row")[0] == 0
         assert database.value("SELECT count(*) FROM items") == 99
         assert self.ctl(guard, "delete", "item:6", "--block", "10m")[0] == 0

@@ -155,7 +155,10 @@ static void a_refusal_says_what_the_guard_said(void **state)
     (void)state;
     assert_int_equal(call("delete", "item:1"), 1);
     assert_string_equal(output, "");
-    assert_string_equal(errors, "nestguard ctl: the row is there: \\xff\n");
+    assert_string_equal(errors,
+                        "nestguard ctl: the row is there: \\xff\n"
+                        "If the row is there: --row deletes it, too; --block DURATION refuses the "
+                        "key for that time although the row is there.\n");
     assert_int_equal(call("ready"), 1);
     assert_string_equal(output, "");
     assert_string_equal(errors, "nestguard ctl: the guard answered with status 503\n"
