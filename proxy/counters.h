@@ -31,7 +31,9 @@
     X(fills, "Values written to the cache")                                                        \
     X(fills_failed, "Values that the cache did not take")                                          \
     X(purges, "Keys deleted from the cache")                                                       \
-    X(purges_refused, "Keys that the cache refused to delete, each time it did")
+    X(purges_refused, "Keys that the cache refused to delete, each time it did")                   \
+    X(shadow_checked, "Would-be rejects of shadow mode that were looked up in the database")       \
+    X(false_rejects, "Would-be rejects of shadow mode whose row existed")
 
 /* Of a worker */
 #define WORKER_COUNTERS(X)                                                                         \

@@ -19,7 +19,13 @@
 
 #include <stdlib.h>
 
-enum { TICK_MS = 100, EXPIRE_PER_TICK = 1000, MAX_BODY = 64 * 1024, NEARLY_FULL = 128 };
+enum {
+    TICK_MS = 100,
+    EXPIRE_PER_TICK = 1000,
+    MAX_BODY = 64 * 1024,
+    NEARLY_FULL = 128,
+    DOUBTS_MAX = 1000
+};
 
 /* ---- views ---- */
 
@@ -85,6 +91,7 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
     size_t count = keeper_config(keeper)->keyspace_count;
     enum keyspace_state *states = xcalloc(count, sizeof *states);
     if (fresh) {
+        doubts_forget(keeper->doubts, keeper->generation);
         generation_release(keeper->generation);
         keeper->generation = fresh;
         if (fresh->number > keeper->hints_lost)
@@ -132,6 +139,9 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_LOAD:
         loads_submit(keeper->loads, (struct load_request *)message);
         break;
+    case MESSAGE_DOUBT:
+        keeper_take_doubt(keeper, (struct doubt_message *)message);
+        break;
     case MESSAGE_WRITE:
         keeper_take_write(keeper, (struct write_request *)message);
         break;
@@ -177,6 +187,8 @@ static void on_tick(uv_timer_t *tick)
     if (keeper->draining && now - keeper->drain_since > keeper_config(keeper)->drain_timeout_ms)
         loads_give_up(keeper->loads); /* so that the workers' requests come back */
     renewal_report(&keeper->renewal, now);
+    if (keeper->generation && !keeper->sync)
+        doubts_known(keeper->doubts, keeper->generation, UINT64_MAX);
     keeper_review(keeper);
     renew_when_nearly_full(keeper);
     keeper_watch_pace(keeper, now);
@@ -270,8 +282,7 @@ static void free_all(struct keeper *keeper)
         worker_destroy(keeper->workers[i]);
     }
     loads_destroy(keeper->loads);
-    if (keeper->doubts)
-        doubts_destroy(keeper->doubts);
+    doubts_destroy(keeper->doubts);
     view_release(keeper->view);
     generation_release(keeper->generation);
     shared_config_release(keeper->shared);
@@ -453,6 +464,8 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
     if (status)
         return status;
     keeper->rows.pool = keeper->pool;
+    keeper->doubts =
+        doubts_create(&(struct doubts_options){.rows = &keeper->rows, .max_at_once = DOUBTS_MAX});
     struct loads_options loads = {.rows = &keeper->rows,
                                   .watch = keeper->watch,
                                   .redis = keeper->redis,

@@ -61,9 +61,9 @@ struct keeper {
     struct pg_pool *pool;
     struct redis *redis;
     struct loads *loads;
-    struct watch *watch;   /* what workers must tell of before they write it */
-    struct prober *prober; /* this and the next four: with sync: replication, else NULL */
+    struct watch *watch; /* what workers must tell of before they write it */
     struct doubts *doubts;
+    struct prober *prober; /* this and the next three: with sync: replication, else NULL */
     struct purger *purger;
     struct sync *sync;      /* of the generation in force; NULL when it was lost */
     struct sync *candidate; /* of the one that is to replace it */
@@ -122,6 +122,7 @@ bool keeper_has_room(const struct keeper *keeper, struct span key);
 /* Messages about keys: a worker's write or deletion, which goes back when that is safe, and an
  * entry that comes back from a worker. */
 void keeper_take_write(struct keeper *keeper, struct write_request *write);
+void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt);
 void keeper_take_override_back(struct override_message *message);
 
 /* Following the database; all but the first two do nothing without sync: replication. */

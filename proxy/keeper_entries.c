@@ -154,3 +154,24 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
     if (status)
         mailbox_return(&write->message);
 }
+
+/* ---- shadow mode ---- */
+
+static void on_doubt(void *arg, int keyspace, struct span key, enum doubt_outcome outcome)
+{
+    struct keeper *keeper = arg;
+    struct load_counters *counters = &keeper->counters[keyspace];
+    (void)key;
+    if (outcome != DOUBT_UNDECIDED)
+        counter_add(&counters->shadow_checked, 1);
+    if (outcome == DOUBT_CONFIRMED)
+        counter_add(&counters->false_rejects, 1);
+}
+
+void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt)
+{
+    struct span key = {doubt->key, doubt->key_length};
+    if (keeper->generation && !keeper->draining)
+        doubts_add(keeper->doubts, keeper->generation, doubt->keyspace, key, on_doubt, keeper);
+    mailbox_return(&doubt->message);
+}

@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-enum { DOUBTS_MAX = 1000, PACE_MS = 1000, RENEWAL_OVERHEAD_SECONDS = 1 };
+enum { PACE_MS = 1000, RENEWAL_OVERHEAD_SECONDS = 1 };
 
 static void end_lease(struct keeper *keeper)
 {
@@ -264,8 +264,6 @@ int keeper_open_sync(struct keeper *keeper)
     struct prober_options prober = {
         .config = config, .probed = on_probe, .failed = on_probe_failed, .arg = keeper};
     keeper->purger = purger_create(&purger);
-    keeper->doubts =
-        doubts_create(&(struct doubts_options){.rows = &keeper->rows, .max_at_once = DOUBTS_MAX});
     int status = prober_create(&keeper->prober, &keeper->loop, &prober, &error);
     if (status)
         log_error("database: %s", error);

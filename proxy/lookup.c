@@ -8,9 +8,12 @@
  */
 #include "lookup.h"
 
+#include "clock.h"
 #include "guard.h"
 #include "memory.h"
 #include "upstream.h"
+
+enum { SAMPLE_MS = 100 };
 
 /* ---- answers ---- */
 
@@ -75,6 +78,21 @@ static void write_loaded(struct buffer *out, const struct keyspace *keyspace,
 
 /* ---- asking ---- */
 
+/* Some of the would-be rejects are looked up in the database, so that whoever switches enforcement
+ * on has evidence. */
+static void sample(struct serving *serving, int keyspace, struct span key)
+{
+    uint64_t now = clock_ms();
+    if (now - serving->sampled < SAMPLE_MS)
+        return;
+    serving->sampled = now;
+    struct doubt_message *doubt = xmalloc(sizeof *doubt + key.length);
+    *doubt = (struct doubt_message){
+        .message = {.kind = MESSAGE_DOUBT}, .keyspace = keyspace, .key_length = key.length};
+    memcpy(doubt->key, key.at, key.length);
+    serving_ask_keeper(serving, &doubt->message);
+}
+
 /* Takes the ruling on a key and counts it; true: reject. */
 static bool rejects(struct serving *serving, int keyspace, struct span key, uint64_t hash)
 {
@@ -83,8 +101,10 @@ static bool rejects(struct serving *serving, int keyspace, struct span key, uint
     counter_add(&counters->lookups, 1);
     if (ruling.decision == DECISION_REJECT)
         counter_add(&counters->rejected, 1);
-    else if (ruling.decision == DECISION_SHADOW)
+    else if (ruling.decision == DECISION_SHADOW) {
         counter_add(&counters->would_reject, 1);
+        sample(serving, keyspace, key);
+    }
     return ruling.decision == DECISION_REJECT;
 }
 

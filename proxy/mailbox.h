@@ -20,6 +20,7 @@ enum message_kind {
     MESSAGE_DRAIN, /* keeper -> worker: finish what is under way and end; comes back when the loop
                       is empty */
     MESSAGE_LOAD,  /* worker -> keeper: read this key's row */
+    MESSAGE_DOUBT, /* worker -> keeper: shadow mode would have rejected this key */
     MESSAGE_WRITE  /* worker -> keeper: this key is written or deleted; comes back when that is safe
                     */
 };

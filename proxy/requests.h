@@ -47,6 +47,14 @@ struct write_request {
     char key[];
 };
 
+/* A sample of what shadow mode would have rejected: is there a row? Comes back at once. */
+struct doubt_message {
+    struct message message;
+    int keyspace;
+    size_t key_length;
+    char key[];
+};
+
 /* The keeper's order to set (or with OVERRIDE_NONE drop) an exact entry. */
 struct override_message {
     struct message message;

@@ -34,6 +34,7 @@ struct serving {
     struct buffer command;           /* one command on its way to an upstream */
     char scratch[64 * 1024];         /* where clients' input is read and parsed */
     char cache_lost[160];            /* the log's last word about the cache; "": it is there */
+    uint64_t sampled; /* clock_ms() of the last would-be reject that was told to the keeper */
     struct worker_counters counters;
     struct keyspace_counters *keyspaces; /* in the configuration's order */
 };

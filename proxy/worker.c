@@ -151,6 +151,10 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_LOAD:
         take_loaded(worker, (struct load_request *)message);
         break;
+    case MESSAGE_DOUBT:
+        worker->serving.asked--;
+        free(message);
+        break;
     case MESSAGE_WRITE:
         take_written(worker, (struct write_request *)message);
         break;
