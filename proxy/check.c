@@ -15,9 +15,6 @@ static struct check_reach ask_backends(const struct config *config, enum problem
                                        struct problems *problems, struct versions *versions)
 {
     struct check_reach reach;
-    if (config->sync == SYNC_REPLICATION)
-        problems_add(problems, PROBLEM_ERROR, config->file, "sync: poll",
-                     "sync: replication is not available in this version; use poll or none");
     reach.cache = check_cache(config, down, problems, versions->cache);
     reach.database = check_database(config, down, problems, versions->database);
     return reach;

@@ -5,6 +5,7 @@
 #include "check_database.h"
 
 #include "check_questions.h"
+#include "check_replication.h"
 #include "check_table.h"
 #include "memory.h"
 #include <stdlib.h>
@@ -181,20 +182,37 @@ static void check_limits(const struct database *db)
     free(role);
 }
 
-/* Rows can be read from a standby, and not deleted. */
+/* Rows can be read from a standby, and not deleted. It cannot be followed at all. */
 static void check_standby(const struct database *db)
 {
-    if (db->config->has_control && text(db, SERVER_STANDBY)[0] == 't')
+    if (db->config->has_control && db->config->sync != SYNC_REPLICATION &&
+        text(db, SERVER_STANDBY)[0] == 't')
         problems_add(db->problems, PROBLEM_WARNING, db->place, NULL,
                      "the server is a standby: DELETE with ?row=delete on the control port will be "
                      "refused");
 }
 
-static void check_keyspaces(const struct database *db)
+/* True when no keyspace has errors. */
+static bool check_keyspaces(const struct database *db)
 {
+    size_t errors = db->problems->errors;
     for (size_t i = 0; i < db->config->keyspace_count; i++)
         check_table(db->questions, db->config, &db->config->keyspaces[i], text(db, SERVER_ROLE),
                     db->problems);
+    return db->problems->errors == errors && !questions_lost(db->questions);
+}
+
+/* What the publication needs of a table is asked of tables that are there and can be read. */
+static void check_tables(const struct database *db)
+{
+    const struct check_replication replication = {
+        db->questions, db->config, db->place, text(db, SERVER_ROLE), db->problems,
+    };
+    bool follow = db->config->sync == SYNC_REPLICATION;
+    if (follow)
+        check_replication_server(&replication);
+    if (check_keyspaces(db) && follow)
+        check_replication_publication(&replication);
 }
 
 static void check_inside(struct database *db, char version[64])
@@ -204,7 +222,7 @@ static void check_inside(struct database *db, char version[64])
     snprintf(version, 64, "%s", text(db, SERVER_VERSION));
     check_limits(db);
     check_standby(db);
-    check_keyspaces(db);
+    check_tables(db);
 }
 
 bool check_database(const struct config *config, enum problem_level down, struct problems *problems,

@@ -209,7 +209,7 @@ class Postgres(Server):
     # can be told from the tests' own.
     GUARD_ROLE = """
         CREATE EXTENSION pg_stat_statements;
-        CREATE ROLE guard LOGIN;
+        CREATE ROLE guard LOGIN REPLICATION;
         ALTER DEFAULT PRIVILEGES GRANT SELECT, DELETE ON TABLES TO guard;
         ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO guard;
     """
@@ -218,11 +218,17 @@ class Postgres(Server):
         "wal_level": "logical", "shared_preload_libraries": "pg_stat_statements",
         "shared_buffers": "32MB", "max_connections": "60", "timezone": "UTC",
         "log_min_messages": "warning", "log_checkpoints": "off",
-        "autovacuum": "off",
+        "autovacuum": "off", "max_prepared_transactions": "4",
     }
 
+    def __init__(self, **settings):
+        """One that is None is left to the server's default, and to ALTER SYSTEM."""
+        super().__init__()
+        self.settings = {**self.SETTINGS, **settings}
+
     def command(self):
-        settings = [word for item in self.SETTINGS.items() for word in ("-c", "%s=%s" % item)]
+        settings = [word for name, value in self.settings.items() if value is not None
+                    for word in ("-c", f"{name}={value}")]
         return [AS_POSTGRES, "postgres", "-D", "data", "-p", str(self.port), *settings]
 
     def start(self):
@@ -318,8 +324,12 @@ class Database:
         return self.query(sql, values)[0][0]
 
     def drop(self):
-        if self.connection is not None:
-            self.connection.close()
+        """Whatever followed it has ended: its replication slots go with it, or else stay for ever.
+        """
+        wait_until(lambda: not self.value("SELECT count(*) FROM pg_replication_slots"
+                                          " WHERE database = current_database()"),
+                   PATIENCE, "the end of the database's replication slots")
+        self.connection.close()
         self.server.execute(f'DROP DATABASE IF EXISTS "{self.name}" WITH (FORCE)')
 
     def count_loads(self, table=""):

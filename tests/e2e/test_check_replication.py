@@ -1,0 +1,377 @@
+"""`nestguard check` finds what keeps a database from being followed by its log (sync: replication);
+what it prints mends it, and never disturbs the application."""
+import contextlib
+import shutil
+import socket
+import subprocess
+import threading
+
+import pytest
+
+import servers
+from checking import GOOD, assert_in_order, check, keyspace  # check is a fixture
+
+PARTS = """
+    CREATE TABLE parts (id int, kind text, payload text NOT NULL, PRIMARY KEY (id, kind))
+        PARTITION BY LIST (id);
+    CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
+    CREATE TABLE parts_2 PARTITION OF parts FOR VALUES IN (2);
+"""
+ALIVE = {"where": "deleted_at IS NULL"}
+
+
+@pytest.fixture
+def follow(check):
+    """follow(keyspace, ..., setting=value) checks with sync: replication."""
+    return lambda *keyspaces, **settings: check(*keyspaces, sync="replication", **settings)
+
+
+def parts(**settings):
+    return keyspace(name="parts", key="part:{id}:{kind}", table="parts", **settings)
+
+
+def owner_url(database):
+    """Of a role that may create publications."""
+    return database.url.replace("guard@", "postgres@")
+
+
+def mend(follow, database, words, *keyspaces):
+    """Runs what is printed until nothing is left; returns the first report. The application can
+    change its rows after every step."""
+    first = report = follow(*keyspaces)
+    assert any(words in finding[2] for finding in report.findings), report.text
+    for _ in range(4):
+        if not report.findings:
+            break
+        for _, level, _, remedy in report.findings:
+            assert level == "error" and remedy, report.text
+            database.execute(remedy)
+        change_rows(database)
+        report = follow(*keyspaces)
+    assert_in_order(report)
+    return first
+
+
+def change_rows(database):
+    """What an application does, as a role of its own."""
+    for table in ("items", "parts"):
+        if database.value("SELECT to_regclass(%s)", (table,)) is None:
+            continue
+        with contextlib.closing(database.connect()) as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"INSERT INTO {table} (id, kind, payload) VALUES (1, 'a', 'a');"
+                           f"UPDATE {table} SET payload = 'b'; UPDATE {table} SET kind = 'c';"
+                           f"UPDATE {table} SET id = 2; DELETE FROM {table}")
+            connection.rollback()
+
+
+class TestPublication:
+    def test_missing_one_is_mended_by_the_remedy_of_the_owner(self, follow, database):
+        database.execute(GOOD + PARTS)
+        report = mend(follow, database, "there is no publication nestguard", keyspace(), parts())
+        assert report.one("error")[1] == (
+            "CREATE PUBLICATION nestguard FOR TABLE public.items, public.parts "
+            "WITH (publish_via_partition_root = true);")
+
+    def test_who_may_create_it_hears_nothing_and_check_creates_nothing(self, follow, database):
+        database.execute(GOOD + PARTS + "ALTER TABLE items REPLICA IDENTITY FULL")
+        url = owner_url(database)
+        assert_in_order(follow(keyspace(), parts(), database=url))
+        assert_in_order(follow(keyspace(**ALIVE), database=url))
+        assert database.value("SELECT count(*) FROM pg_publication") == 0
+
+    def test_ownership_of_the_tables_and_create_on_the_database_suffice(self, follow, database):
+        database.execute(GOOD + "ALTER TABLE items OWNER TO guard")
+        text, _ = follow(keyspace()).one("error")
+        assert "role guard may not create it" in text
+        database.execute(f'GRANT CREATE ON DATABASE "{database.name}" TO guard')
+        assert_in_order(follow(keyspace()))
+
+    def test_name_is_that_of_the_configuration(self, follow, database):
+        database.execute(GOOD + "CREATE PUBLICATION nestguard FOR TABLE items")
+        text, remedy = follow(keyspace(), publication="My-Shop").one("error")
+        assert "My-Shop" in text
+        database.execute(remedy)
+        assert_in_order(follow(keyspace(), publication="My-Shop"))
+
+    def test_missing_table_is_added_by_the_remedy(self, follow, database):
+        database.execute(GOOD + PARTS + "CREATE PUBLICATION nestguard FOR TABLE items "
+                                        "WITH (publish_via_partition_root = true)")
+        mend(follow, database, "publication nestguard lacks tables", keyspace(), parts())
+
+    @pytest.mark.parametrize("made, words", [
+        ("FOR TABLE items, parts", "partitions' names"),
+        ("FOR TABLE items WITH (publish = 'insert')", "update, delete, truncate"),
+        ("FOR TABLE items WHERE (id > 1)", "only rows that meet (id > 1)"),
+        ("FOR TABLE parts (id, kind) WHERE (id > 1) WITH (publish_via_partition_root = true)",
+         "only rows that meet (id > 1)"),
+    ])
+    def test_wrong_one_is_mended_by_the_remedy(self, follow, database, made, words):
+        database.execute(GOOD + PARTS + "CREATE PUBLICATION nestguard " + made)
+        mend(follow, database, words, keyspace(), parts())
+
+    def test_column_list_without_the_key_is_mended_by_the_remedy(self, follow, database):
+        database.execute(GOOD + "CREATE PUBLICATION nestguard FOR TABLE items (payload)")
+        report = follow(keyspace())
+        assert "without id" in report.one("error")[0]
+        database.execute(report.one("error")[1])
+        change_rows(database)
+        assert_in_order(follow(keyspace()))
+
+    @pytest.mark.parametrize("made", ["FOR ALL TABLES", "FOR TABLES IN SCHEMA public"])
+    def test_one_of_everything_is_left_to_others(self, follow, database, made):
+        database.execute(GOOD + "CREATE PUBLICATION nestguard " + made)
+        text, remedy = follow(keyspace()).one("error")
+        name, value = remedy.split(": ")
+        assert "every change" in text and name == "publication"
+        assert_in_order(follow(keyspace(), database=owner_url(database), publication=value))
+
+    def test_errors_of_tables_come_first(self, follow, database):
+        database.execute(GOOD)
+        assert "no column gone" in follow(keyspace(value="gone")).one("error")[0]
+
+
+class TestIdentity:
+    def test_condition_needs_its_columns(self, follow, database):
+        database.execute(GOOD)
+        report = mend(follow, database, "where: the replica identity", keyspace(**ALIVE))
+        assert report.one("error")[1] == "ALTER TABLE public.items REPLICA IDENTITY FULL;"
+
+    def test_key_that_is_no_identity_gets_its_unique_index(self, follow, database):
+        database.execute(GOOD + "CREATE UNIQUE INDEX kinds ON items (kind)")
+        report = mend(follow, database, "lacks kind", keyspace(key="item:{kind}"))
+        assert report.one("error")[1] == \
+            "ALTER TABLE public.items REPLICA IDENTITY USING INDEX kinds;"
+
+    def test_table_without_a_primary_key_gets_one(self, follow, database):
+        database.execute("CREATE TABLE items (id int NOT NULL, kind text, payload text NOT NULL);"
+                         "CREATE UNIQUE INDEX ids ON items (id)")
+        mend(follow, database, "lacks id", keyspace())
+
+    def test_all_partitions_are_mended_at_once(self, follow, database):
+        database.execute(PARTS + "ALTER TABLE parts_1 REPLICA IDENTITY NOTHING;"
+                                 "ALTER TABLE parts_2 REPLICA IDENTITY NOTHING")
+        report = mend(follow, database, "parts_1 lacks id, kind", parts())
+        assert report.one("error")[1].count("\n") == 1
+
+    def test_partitions_with_a_condition_are_mended_at_once(self, follow, database):
+        database.execute(PARTS)
+        report = mend(follow, database, "where: the replica identity",
+                      parts(where="payload <> ''"))
+        assert report.one("error")[1].count("FULL;") == 2
+
+
+class TestTable:
+    def test_unlogged_one_is_mended_by_the_remedy(self, follow, database):
+        database.execute(GOOD + "ALTER TABLE items SET UNLOGGED")
+        mend(follow, database, "unlogged", keyspace())
+
+    def test_temporary_one_is_refused(self, follow, database):
+        database.execute(GOOD + "CREATE TEMP TABLE items (id int)")
+        schema = database.value("SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema()")
+        report = follow(keyspace(table=f"{schema}.items"))
+        assert "is a temporary table" in report.one("error")[0]
+
+    def test_foreign_partition_is_refused(self, follow, database):
+        database.execute("""
+            CREATE TABLE items (id int NOT NULL, kind text, payload text NOT NULL)
+                PARTITION BY LIST (id);
+            CREATE EXTENSION file_fdw; CREATE SERVER f FOREIGN DATA WRAPPER file_fdw;
+            CREATE FOREIGN TABLE far PARTITION OF items FOR VALUES IN (3)
+                SERVER f OPTIONS (program 'true')""")
+        # A table with a foreign partition cannot have what is missed first.
+        assert "no unique index" in follow(keyspace()).one("error")[0]
+
+    def test_inheriting_table_is_refused(self, follow, database):
+        database.execute(GOOD + "CREATE TABLE old_items () INHERITS (items)")
+        text, remedy = follow(keyspace()).one("error")
+        assert "public.old_items inherits" in text and remedy is None
+
+    def test_generated_key_is_refused(self, follow, database):
+        database.execute("CREATE TABLE items (nr int, id int GENERATED ALWAYS AS (nr + 1) STORED "
+                         "NOT NULL UNIQUE, payload text NOT NULL);"
+                         "ALTER TABLE items REPLICA IDENTITY FULL")
+        assert "generated" in follow(keyspace()).one("error")[0]
+
+    def test_two_conditions_on_one_table_are_refused(self, follow, database):
+        database.execute(GOOD + "ALTER TABLE items REPLICA IDENTITY FULL")
+        other = keyspace(name="other", key="other:{id}", where="kind = 'a'")
+        assert "another condition" in follow(keyspace(**ALIVE), other).one("error")[0]
+        assert "another condition" in follow(keyspace(), other).one("error")[0]
+        other["where"] = "(Deleted_At  is null)"
+        mend(follow, database, "no publication", keyspace(**ALIVE), other)
+
+    def test_condition_that_no_row_filter_can_have_is_refused(self, follow, database):
+        database.execute(GOOD + "ALTER TABLE items REPLICA IDENTITY FULL")
+        report = follow(keyspace(where="deleted_at > now()"), database=owner_url(database))
+        assert sorted(report.levels()) == ["error", "warning"]
+        assert "mutable functions" in report.text
+        assert database.value("SELECT count(*) FROM pg_publication") == 0
+
+    def test_locked_table_hangs_nothing(self, follow, database):
+        database.execute(GOOD + "ALTER TABLE items REPLICA IDENTITY FULL")
+        with contextlib.closing(database.connect()) as other:
+            other.cursor().execute("LOCK TABLE items IN SHARE ROW EXCLUSIVE MODE")
+            assert_in_order(follow(keyspace(**ALIVE), database=owner_url(database)))
+
+
+class Standby(servers.Postgres):
+    """Of another server, and ready once it answers."""
+
+    def __init__(self, primary):
+        super().__init__()
+        self.primary = primary
+
+    def _create(self):
+        shutil.chown(self.directory, "postgres")
+        subprocess.run([servers.AS_POSTGRES, "pg_basebackup", "-h", "127.0.0.1", "-p",
+                        str(self.primary.port), "-U", "postgres", "-D", "data", "-R", "-c", "fast"],
+                       cwd=self.directory, check=True, capture_output=True)
+
+    GUARD_ROLE = "SELECT 1"  # it came with the rest
+
+
+@pytest.fixture
+def own_server():
+    """own_server(setting=value) starts a PostgreSQL of the test's own, with one database."""
+    with contextlib.ExitStack() as stack:
+        def start(server):
+            stack.callback(server.remove)
+            return server.start()
+        yield start
+
+
+@contextlib.contextmanager
+def pooler(port):
+    """What a pooler does: it hands ordinary connections on, and drops those for replication."""
+    def copy(source, target):
+        with contextlib.suppress(OSError):
+            while block := source.recv(65536):
+                target.sendall(block)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
+
+    def serve():
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                begin = client.recv(65536)
+                if begin[4:8] == bytes([4, 210, 22, 47]):  # asks for TLS
+                    client.sendall(b"N")
+                    begin = client.recv(65536)
+                if b"replication\0" in begin:
+                    client.close()
+                    continue
+                server = socket.create_connection(("127.0.0.1", port))
+                server.sendall(begin)
+                for pair in ((client, server), (server, client)):
+                    threading.Thread(target=copy, args=pair, daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+class TestServer:
+    def test_limits_and_level_are_mended_by_the_remedies(self, follow, own_server):
+        server = own_server(servers.Postgres(wal_level=None))
+        for setting in ("max_replication_slots = 1", "max_wal_senders = 1"):
+            server.execute(f"ALTER SYSTEM SET {setting}")
+        server.restart()
+        database = servers.Database(server, "shop")
+        database.execute(GOOD + "CREATE PUBLICATION nestguard FOR TABLE items")
+        report = follow(keyspace(), database=database.url)
+        assert report.levels() == ["error"] * 3, report.text
+        for words in ("wal_level is replica", "max_replication_slots is 1, of which 0",
+                      "max_wal_senders is 1, of which 0"):
+            assert words in report.text
+        for finding in report.findings:
+            assert "restart" in finding[3]
+            database.execute(finding[3])
+        server.restart()
+        assert_in_order(follow(keyspace(), database=database.url))
+
+    def test_slots_in_use_do_not_count(self, follow, own_server):
+        server = own_server(servers.Postgres(max_replication_slots=3))
+        database = servers.Database(server, "shop")
+        database.execute(GOOD + "CREATE PUBLICATION nestguard FOR TABLE items")
+        assert_in_order(follow(keyspace(), database=database.url))
+        for name in "ab":
+            database.execute(f"SELECT pg_create_logical_replication_slot('{name}', 'pgoutput')")
+        text, remedy = follow(keyspace(), database=database.url).one("error")
+        assert "max_replication_slots is 3, of which 2 are in use" in text
+        assert remedy.startswith("ALTER SYSTEM SET max_replication_slots = 4;")
+
+    def test_missing_right_is_mended_by_the_remedy(self, follow, database):
+        database.execute(GOOD + "CREATE PUBLICATION nestguard FOR TABLE items;"
+                                'CREATE ROLE "No Rights" LOGIN;'
+                                'GRANT SELECT, DELETE ON items TO "No Rights"')
+        url = database.url.replace("guard@", "No%20Rights@")
+        try:
+            text, remedy = follow(keyspace(), database=url).one("error")
+            assert "may not follow" in text and remedy == 'ALTER ROLE "No Rights" REPLICATION;'
+            database.execute(remedy)
+            assert_in_order(follow(keyspace(), database=url))
+        finally:
+            database.execute('DROP OWNED BY "No Rights"; DROP ROLE "No Rights"')
+
+    def test_role_of_the_cloud_provider_is_the_remedy_where_there_is_one(self, follow, database):
+        database.execute(GOOD + "CREATE PUBLICATION nestguard FOR TABLE items;"
+                                "CREATE ROLE rds_replication; CREATE ROLE plain LOGIN;"
+                                "GRANT SELECT, DELETE ON items TO plain")
+        url = database.url.replace("guard@", "plain@")
+        try:
+            text, remedy = follow(keyspace(), database=url).one("error")
+            assert "may not follow" in text and remedy == "GRANT rds_replication TO plain;"
+            database.execute(remedy)
+            # This server does not know what that role means.
+            assert "no replication connection" in follow(keyspace(), database=url).one("error")[0]
+        finally:
+            database.execute("DROP OWNED BY plain; DROP ROLE plain; DROP ROLE rds_replication")
+
+    def test_standby_is_refused(self, follow, database, postgres_server, own_server):
+        database.execute(GOOD + "CREATE PUBLICATION nestguard FOR TABLE items")
+        standby = own_server(Standby(postgres_server))
+        url = database.url.replace(str(postgres_server.port), str(standby.port))
+        text, _ = follow(keyspace(), database=url).one("error")
+        assert "is a standby" in text
+
+    def test_timeout_that_is_off_is_mended_by_the_remedy(self, follow, database):
+        database.execute(GOOD + "CREATE PUBLICATION nestguard FOR TABLE items")
+        database.execute("ALTER SYSTEM SET wal_sender_timeout = 0")
+        database.execute("SELECT pg_reload_conf()")
+        try:
+            servers.wait_until(lambda: database.value("SHOW wal_sender_timeout") == "0", 10,
+                               "the setting")
+            text, remedy = follow(keyspace()).one("warning")
+            assert "wal_sender_timeout is off" in text
+            for statement in remedy.rstrip(";").split("; "):
+                database.execute(statement)
+            servers.wait_until(lambda: database.value("SHOW wal_sender_timeout") == "1min", 10,
+                               "the setting")
+            assert_in_order(follow(keyspace()))
+        finally:
+            database.execute("ALTER SYSTEM RESET wal_sender_timeout")
+            database.execute("SELECT pg_reload_conf()")
+
+    def test_pooler_is_refused(self, follow, database, postgres_server):
+        database.execute(GOOD + "CREATE PUBLICATION nestguard FOR TABLE items")
+        with pooler(postgres_server.port) as port:
+            url = database.url.replace(str(postgres_server.port), str(port))
+            text, _ = follow(keyspace(), database=url).one("error")
+        assert "no replication connection" in text and "pooler" in text
+
+    @pytest.mark.parametrize("form", ["host=127.0.0.1 port={port} user=guard dbname='{name}'",
+                                      "postgresql://guard:it's%20%5C@127.0.0.1:{port}/{name}"
+                                      "?application_name=it's%20%5C"])
+    def test_connection_string_may_have_any_form(self, follow, database, postgres_server, form):
+        database.execute(GOOD + "CREATE PUBLICATION nestguard FOR TABLE items")
+        url = form.format(port=postgres_server.port, name=database.name)
+        assert_in_order(follow(keyspace(), database=url))
+
+    def test_database_that_is_down_is_one_error(self, follow):
+        url = f"postgresql://guard@127.0.0.1:{servers.free_port()}/shop"
+        assert "no connection" in follow(keyspace(), database=url).one("error")[0]
