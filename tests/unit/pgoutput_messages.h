@@ -7,19 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct message {
+struct log_message {
     char at[4096];
     size_t length;
 };
 
-static void put(struct message *message, const void *bytes, size_t length)
+static inline void put(struct log_message *message, const void *bytes, size_t length)
 {
     assert_true(length <= sizeof message->at - message->length);
     memcpy(message->at + message->length, bytes, length);
     message->length += length;
 }
 
-static void put_number(struct message *message, uint64_t number, int size)
+static inline void put_number(struct log_message *message, uint64_t number, int size)
 {
     while (size-- > 0) {
         char byte = (char)(number >> (8 * size));
@@ -27,7 +27,7 @@ static void put_number(struct message *message, uint64_t number, int size)
     }
 }
 
-static void put_value(struct message *message, char kind, const char *value)
+static inline void put_value(struct log_message *message, char kind, const char *value)
 {
     put(message, &kind, 1);
     put_number(message, strlen(value), 4);
@@ -36,9 +36,9 @@ static void put_value(struct message *message, char kind, const char *value)
 
 /* One field a letter: c h w q numbers of 1, 2, 4, 8 bytes, s a name with its zero byte, x a name
  * without; values: t text, b binary, n NULL, u unchanged. */
-static struct message compose_list(const char *fields, va_list arguments)
+static inline struct log_message compose_list(const char *fields, va_list arguments)
 {
-    struct message message = {.length = 0};
+    struct log_message message = {.length = 0};
     for (; *fields; fields++) {
         if (strchr("chw", *fields))
             put_number(&message, va_arg(arguments, unsigned),
@@ -59,11 +59,11 @@ static struct message compose_list(const char *fields, va_list arguments)
     return message;
 }
 
-static struct message compose(const char *fields, ...)
+static inline struct log_message compose(const char *fields, ...)
 {
     va_list arguments;
     va_start(arguments, fields);
-    struct message message = compose_list(fields, arguments);
+    struct log_message message = compose_list(fields, arguments);
     va_end(arguments);
     return message;
 }
@@ -71,8 +71,8 @@ static struct message compose(const char *fields, ...)
 enum { PLAIN, STREAMED };
 
 /* Reads a copy that ends where AddressSanitizer watches; it lives until the next call. */
-static int read_copy(const struct message *message, size_t length, int in_stream,
-                     struct pgoutput_event *event, const char **error)
+static inline int read_copy(const struct log_message *message, size_t length, int in_stream,
+                            struct pgoutput_event *event, const char **error)
 {
     static char *copy;
     free(copy);
@@ -88,7 +88,7 @@ static int read_copy(const struct message *message, size_t length, int in_stream
     return status;
 }
 
-static struct pgoutput_event read_well(struct message message, int in_stream)
+static inline struct pgoutput_event read_well(struct log_message message, int in_stream)
 {
     struct pgoutput_event event;
     const char *error = "none was set";
@@ -99,9 +99,9 @@ static struct pgoutput_event read_well(struct message message, int in_stream)
 }
 
 /* What the same message is within a streamed block: changes carry a transaction's id there. */
-static struct message streamed(struct message message)
+static inline struct log_message streamed(struct log_message message)
 {
-    struct message out = {.length = 0};
+    struct log_message out = {.length = 0};
     put(&out, message.at, 1);
     if (strchr("RYIUDTM", message.at[0]))
         put_number(&out, 4711, 4);
@@ -111,9 +111,9 @@ static struct message streamed(struct message message)
 
 /* Calls `each` with one message of every kind and shape, outside and inside a streamed block, as
  * far as the kind may be there. */
-static void for_each_sample(void (*each)(struct message message, int in_stream))
+static inline void for_each_sample(void (*each)(struct log_message message, int in_stream))
 {
-    const struct message samples[] = {
+    const struct log_message samples[] = {
         compose("cqqw", 'B', UINT64_C(0x1122334455667788), UINT64_C(99), 7),
         compose("ccqqq", 'C', 0, UINT64_C(5), UINT64_C(6), UINT64_C(7)),
         compose("cqs", 'O', UINT64_C(5), "elsewhere"),

@@ -8,7 +8,7 @@
 #include "pgoutput_messages.h"
 #include "pgoutput_text.h"
 
-static void expect_text(const char *wanted, struct message message, int in_stream)
+static void expect_text(const char *wanted, struct log_message message, int in_stream)
 {
     struct event_text text = {.length = 0};
     struct pgoutput_event event = read_well(message, in_stream);
@@ -41,7 +41,7 @@ static void a_commit_says_where_and_when(void **state)
 
 static void a_relation_lists_its_columns(void **state)
 {
-    struct message message =
+    struct log_message message =
         compose("cwsschcswwcsww", 'R', 16385, "public", "items", 'd', 2, 1, "id", 20, -1, 0,
                 "gr\xc3\xb6\xc3\x9f"
                 "e",
@@ -70,7 +70,7 @@ static void a_relation_may_lie_in_pg_catalog_and_have_no_columns(void **state)
 static void an_insert_has_values_of_every_kind(void **state)
 {
     struct pgoutput_value value;
-    struct message message = compose("cwchtnutb", 'I', 7, 'N', 5, "a", "", "xyz");
+    struct log_message message = compose("cwchtnutb", 'I', 7, 'N', 5, "a", "", "xyz");
     struct pgoutput_tuple tuple = read_well(message, PLAIN).new_tuple;
     (void)state;
     expect_text("insert 7 new (a, NULL, unchanged, , 3 binary bytes)\n", message, PLAIN);
@@ -172,8 +172,8 @@ static void a_stream_abort_may_say_where_and_when(void **state)
 
 static void streamed_changes_say_whose_they_are(void **state)
 {
-    struct message origin = compose("cqs", 'O', UINT64_C(5), "elsewhere");
-    struct message insert = compose("cwcht", 'I', 7, 'N', 1, "a");
+    struct log_message origin = compose("cqs", 'O', UINT64_C(5), "elsewhere");
+    struct log_message insert = compose("cwcht", 'I', 7, 'N', 1, "a");
     (void)state;
     expect_text("insert 7 new (a)\n", streamed(insert), STREAMED);
     assert_int_equal(read_well(streamed(insert), STREAMED).xid, 4711);
@@ -181,7 +181,7 @@ static void streamed_changes_say_whose_they_are(void **state)
     assert_int_equal(read_well(origin, STREAMED).xid, 0);
 }
 
-static void expect_streamed_xid(struct message message, int in_stream)
+static void expect_streamed_xid(struct log_message message, int in_stream)
 {
     if (in_stream == STREAMED)
         assert_int_equal(read_well(message, in_stream).xid, strchr("OE", message.at[0]) ? 0 : 4711);

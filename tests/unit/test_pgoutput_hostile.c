@@ -10,7 +10,7 @@
 
 #include "pgoutput_messages.h"
 
-static void expect_error(const char *wanted, struct message message, int in_stream)
+static void expect_error(const char *wanted, struct log_message message, int in_stream)
 {
     struct pgoutput_event event;
     const char *error = NULL;
@@ -18,7 +18,7 @@ static void expect_error(const char *wanted, struct message message, int in_stre
     assert_string_equal(error, wanted);
 }
 
-static void expect_every_cut_refused(struct message message, int in_stream)
+static void expect_every_cut_refused(struct log_message message, int in_stream)
 {
     struct pgoutput_event event;
     const char *error;
@@ -38,7 +38,7 @@ static void every_truncation_is_refused(void **state)
     for_each_sample(expect_every_cut_refused);
 }
 
-static void expect_more_refused(struct message message, int in_stream)
+static void expect_more_refused(struct log_message message, int in_stream)
 {
     struct pgoutput_event event;
     const char *error = NULL;
@@ -130,9 +130,9 @@ static void unknown_values_and_tuples_are_refused(void **state)
                  compose("cwssch", 'R', 1, "s", "t", 0, 0), PLAIN);
 }
 
-static struct message row_of_nulls(unsigned columns)
+static struct log_message row_of_nulls(unsigned columns)
 {
-    struct message message = compose("cwch", 'I', 7, 'N', columns);
+    struct log_message message = compose("cwch", 'I', 7, 'N', columns);
     for (unsigned i = 0; i < columns && i < 2000; i++)
         put(&message, "n", 1);
     return message;
