@@ -51,6 +51,15 @@ bool keeper_has_room(const struct keeper *keeper, struct span key)
             has_entry(keeper, key));
 }
 
+/* A deletion under way through the control port has been overtaken: its question must be asked
+ * again. */
+static void touch_calls(struct keeper *keeper, struct span key)
+{
+    for (struct key_touch *touch = keeper->touches; touch; touch = touch->next)
+        if (touch->key.length == key.length && memcmp(touch->key.at, key.at, key.length) == 0)
+            touch->touched = true;
+}
+
 int keeper_override(struct keeper *keeper, struct span key, struct override entry,
                     void (*done)(void *arg), void *arg)
 {
@@ -60,6 +69,8 @@ int keeper_override(struct keeper *keeper, struct span key, struct override entr
     *broadcast = (struct broadcast){keeper->worker_count, done, arg};
     overrides_set(&keeper->overrides, key, entry);
     loads_changed(keeper->loads, key);
+    if (entry.kind == OVERRIDE_HINT)
+        touch_calls(keeper, key);
     send_override(keeper, key, entry, broadcast);
     return 0;
 }
@@ -124,15 +135,6 @@ static void lose_hint(struct keeper *keeper)
     keeper->hints_overflowed = true;
     keeper_publish(keeper, NULL);
     renewal_begin(&keeper->renewal);
-}
-
-/* A deletion under way through the control port has been overtaken: its question must be asked
- * again. */
-static void touch_calls(struct keeper *keeper, struct span key)
-{
-    for (struct key_touch *touch = keeper->touches; touch; touch = touch->next)
-        if (touch->key.length == key.length && memcmp(touch->key.at, key.at, key.length) == 0)
-            touch->touched = true;
 }
 
 void keeper_take_write(struct keeper *keeper, struct write_request *write)
