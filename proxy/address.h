@@ -30,6 +30,9 @@ bool address_is_local(const struct address *address);
  * open. */
 int address_listen(const struct address *address, int *fds, unsigned count);
 
+/* Whether address_listen() would find the place free, without taking it: 0 or its error. */
+int address_probe(const struct address *address);
+
 /* redis://[[user]:password@]host[:port][/db] or unix:/path[?db=N]; percent escapes are decoded. */
 struct cache_url {
     struct address address;

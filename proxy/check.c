@@ -5,6 +5,7 @@
 
 #include "check_cache.h"
 #include "check_database.h"
+#include "check_ports.h"
 #include <stdio.h>
 
 struct versions {
@@ -50,8 +51,10 @@ int check_main(const char *file)
     struct config *config = NULL;
     struct versions versions;
     int status = config_load(&config, file, &problems);
-    if (status == 0)
+    if (status == 0) {
+        check_ports(config, &problems);
         ask_backends(config, PROBLEM_ERROR, &problems, &versions);
+    }
     problems_print(&problems, stdout);
     if (status != 0)
         printf("cache and database were not asked: the file's errors come first\n");

@@ -111,10 +111,12 @@ static int listen_tcp(const struct address *address, int *fds, unsigned count)
     return status;
 }
 
-/* What the file in a socket's place is: 0 nothing or an abandoned socket, which is then gone. */
-static int clear_place(const struct sockaddr_un *at)
+/* What the file in a socket's place is: 0 nothing or, with *abandoned, a socket that nobody listens
+ * on; else a negative errno. */
+static int look_at_place(const struct sockaddr_un *at, bool *abandoned)
 {
     struct stat file;
+    *abandoned = false;
     if (lstat(at->sun_path, &file))
         return errno == ENOENT ? 0 : -errno;
     if (!S_ISSOCK(file.st_mode))
@@ -128,9 +130,24 @@ static int clear_place(const struct sockaddr_un *at)
         return -EADDRINUSE;
     if (failed == EPROTOTYPE) /* a datagram socket of somebody else's */
         return -EEXIST;
-    if (failed == ECONNREFUSED && unlink(at->sun_path))
-        return -errno;
-    return failed == ECONNREFUSED || failed == ENOENT ? 0 : -failed;
+    *abandoned = failed == ECONNREFUSED;
+    return *abandoned || failed == ENOENT ? 0 : -failed;
+}
+
+static int clear_place(const struct sockaddr_un *at)
+{
+    bool abandoned;
+    int status = look_at_place(at, &abandoned);
+    return !status && abandoned && unlink(at->sun_path) ? -errno : status;
+}
+
+static int name_socket(struct sockaddr_un *out, const char *path)
+{
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof out->sun_path)
+        return -ENAMETOOLONG;
+    strcpy(out->sun_path, path);
+    return 0;
 }
 
 /* Workers share one unix socket: there is nothing like SO_REUSEPORT for them. fds[0] is given. */
@@ -150,13 +167,12 @@ static int duplicate(int *fds, unsigned count)
 /* A file may appear between the look and the bind(); then bind() fails, as it should. */
 static int listen_unix(const char *path, int *fds, unsigned count)
 {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct sockaddr_un at;
     struct endpoint endpoint = {.length = sizeof at};
-    if (strlen(path) >= sizeof at.sun_path)
-        return -ENAMETOOLONG;
-    strcpy(at.sun_path, path);
+    int status = name_socket(&at, path);
     memcpy(&endpoint.at, &at, sizeof at);
-    int status = clear_place(&at);
+    if (!status)
+        status = clear_place(&at);
     if (status)
         return status;
     fds[0] = open_bound(&endpoint, false);
@@ -168,4 +184,15 @@ int address_listen(const struct address *address, int *fds, unsigned count)
     if (count == 0)
         return 0;
     return address->path ? listen_unix(address->path, fds, count) : listen_tcp(address, fds, count);
+}
+
+int address_probe(const struct address *address)
+{
+    struct endpoint endpoint = {.length = 0};
+    struct sockaddr_un at;
+    bool abandoned;
+    int status = address->path ? name_socket(&at, address->path) : resolve(address, &endpoint);
+    if (status)
+        return status;
+    return address->path ? look_at_place(&at, &abandoned) : probe(&endpoint);
 }

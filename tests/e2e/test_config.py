@@ -1,8 +1,10 @@
 """Mistakes in the configuration file: each is reported with its line, all of them at once, and the
 guard does not start on them."""
+import socket
+
 import pytest
 
-from servers import PATIENCE, Nestguard, run_nestguard
+from servers import PATIENCE, Nestguard, free_port, run_nestguard
 from waiting import wait_until
 
 # A file with everything in order but for one line, which each test replaces or adds.
@@ -171,6 +173,38 @@ def test_an_empty_file_is_told_what_it_needs(write, text):
     assert status == 1
     for word in ("empty", "cache", "database", "keyspaces", "nestguard --help"):
         assert word in said, said
+
+
+def test_check_names_ports_that_are_taken(write, tmp_path):
+    with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as unix:
+        tcp.bind(("127.0.0.1", 0))
+        tcp.listen()
+        unix.bind(str(tmp_path / "taken.sock"))
+        unix.listen()
+        address = f"127.0.0.1:{tcp.getsockname()[1]}"
+        path = write()
+        path.write_text(path.read_text().replace("listen: [", f"listen: [{address}, ")
+                        .replace("control: 127.0.0.1:6390", f"control: unix:{tmp_path}/taken.sock"))
+        status, said = check(path)
+        assert f"listen: {address} is taken" in said and "taken.sock is taken" in said
+        assert status == 0 and "0 errors, " in said, said
+        assert (tmp_path / "taken.sock").exists()
+    (tmp_path / "taken.sock").unlink()
+    (tmp_path / "taken.sock").touch()
+    status, said = check(path)
+    assert status == 0 and "taken.sock cannot be listened on" in said and address not in said
+    assert (tmp_path / "taken.sock").exists(), "it only looks"
+
+
+def test_check_says_nothing_of_ports_that_are_free(write, tmp_path):
+    path = write(port=free_port(), control=free_port())
+    abandoned = socket.socket(socket.AF_UNIX)
+    abandoned.bind(str(tmp_path / "old.sock"))
+    abandoned.close()
+    path.write_text(path.read_text().replace("listen: [", f"listen: [unix:{tmp_path}/old.sock, "))
+    status, said = check(path)
+    assert status == 0 and "taken" not in said and "listened on" not in said
+    assert (tmp_path / "old.sock").exists(), "it only looks"
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
