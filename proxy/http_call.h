@@ -10,6 +10,7 @@
 #define NESTGUARD_HTTP_CALL_H
 
 #include "http.h"
+#include "http_connection.h"
 #include "http_target.h"
 
 #include <microhttpd.h>
@@ -20,8 +21,9 @@ struct http_server {
     char *token;
     bool check_host;         /* no token on a loopback port: see http_dispatch.c */
     struct http_call *calls; /* all but the orphaned */
-    bool running, closing;   /* inside MHD_run(); http_server_close() was called */
-    bool again;              /* MHD_run() has more to do at once */
+    struct http_connections connections;
+    bool running, closing; /* inside MHD_run(); http_server_close() was called */
+    bool again;            /* MHD_run() has more to do at once */
     unsigned handles;
     uv_poll_t poll;
     uv_timer_t timer;

@@ -13,7 +13,9 @@
 enum {
     BACKLOG = 128,
     CONNECTIONS_MAX = 256,
-    IDLE_SECONDS = 30, /* suspended calls do not count as idle */
+    CONNECTIONS_ROOM = 192, /* past it the oldest without a request go: more than one may come in a
+                               run, and libmicrohttpd accepts none at its limit */
+    IDLE_SECONDS = 30,      /* suspended calls do not count as idle */
     /* Of one connection: the longest target that is told its mistake by http_dispatch(), and its
      * headers. libmicrohttpd itself answers 414 or 431 past it. */
     CONNECTION_MEMORY = 96 * 1024,
@@ -43,13 +45,19 @@ static void *on_target(void *arg, const char *target, struct MHD_Connection *con
     return call;
 }
 
+static struct http_connection *connection_of(struct MHD_Connection *connection)
+{
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
 /* Sent, or the connection broke: in either case libmicrohttpd is done with the call. */
 static void on_completed(void *arg, struct MHD_Connection *connection, void **context,
                          enum MHD_RequestTerminationCode code)
 {
-    (void)arg;
-    (void)connection;
+    struct http_server *server = arg;
+
     (void)code;
+    http_connection_idle(&server->connections, connection_of(connection));
     if (*context)
         http_call_leave(*context);
     *context = NULL;
@@ -61,9 +69,12 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
     struct http_server *server = arg;
     struct http_call *next;
 
-    (void)context;
-    if (code != MHD_CONNECTION_NOTIFY_CLOSED)
+    if (code != MHD_CONNECTION_NOTIFY_CLOSED) {
+        int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        *context = http_connection_open(&server->connections, fd);
         return;
+    }
+    http_connection_close(&server->connections, *context);
     /* At the limit of connections, the next run accepts one that waits for the place. */
     server->again = true;
     /* Some errors close a connection without on_completed(). */
@@ -137,6 +148,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
         return on_headers(call, method, version);
     if (*upload_length > 0)
         return on_body(call, upload_length);
+    http_connection_busy(connection_of(connection));
     http_call_move(call, CALL_HANDLING);
     http_dispatch(call);
     if (call->state == CALL_ANSWERED)
@@ -245,7 +257,7 @@ static struct MHD_Daemon *start(struct http_server *server)
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, server,
         MHD_OPTION_LISTEN_SOCKET, server->options.fd, MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes,
         NULL, MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED,
-        on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+        on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
         MHD_OPTION_END);
@@ -284,6 +296,7 @@ int http_server_create(struct http_server **out, uv_loop_t *loop,
     }
     server = xcalloc(1, sizeof(*server));
     server->options = *options;
+    server->connections.most = CONNECTIONS_ROOM;
     server->token = options->token ? xstrdup(options->token) : NULL;
     server->options.token = server->token;
     server->check_host = !options->token && is_loopback_tcp(options->fd);

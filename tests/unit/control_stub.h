@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { STUB_HELD_MAX = 64, STUB_LOG_MAX = 32, STUB_BODY_MAX = 1000 };
+enum { STUB_HELD_MAX = 256, STUB_LOG_MAX = 32, STUB_BODY_MAX = 1000 };
 
 struct stub {
     uv_thread_t thread;

@@ -165,18 +165,21 @@ static void past_the_limit_connections_wait_for_a_place(void **state)
     struct pollfd waiting;
 
     (void)state;
-    for (int i = 0; i < 256; i++)
+    for (int i = 0; i < 256; i++) {
         fds[i] = dial();
-    put(fds[255], "GET /now HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    read_until(fds[255], "now\n");
+        put(fds[i], "PUT /hold HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    wait_for(&stub->holding, 256);
     late = dial();
     put(late, "GET /now HTTP/1.1\r\nHost: localhost\r\n\r\n");
     waiting = (struct pollfd){late, POLLIN, 0};
     assert_int_equal(poll(&waiting, 1, 100), 0);
-    close(fds[0]);
+    tell(&stub->release);
+    for (int i = 0; i < 256; i++)
+        read_until(fds[i], "held");
     read_until(late, "now\n");
     close(late);
-    for (int i = 1; i < 256; i++)
+    for (int i = 0; i < 256; i++)
         close(fds[i]);
 }
 

@@ -100,6 +100,36 @@ static void a_long_key_works_and_a_longer_target_is_414(void **state)
     free(target);
 }
 
+/* More of them than the server takes connections. */
+static void half_requests_keep_nobody_out(void **state)
+{
+    enum { HALF = 400 };
+    int held = dial(), idle = dial(), half[HALF];
+    time_t began = time(NULL);
+
+    (void)state;
+    put(idle, "GET /now HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    read_until(idle, "now\n");
+    put(held, "PUT /hold HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+    for (int i = 0; i < HALF; i++) {
+        half[i] = dial();
+        put(half[i],
+            i % 2 ? "GET /no" : "PUT /now HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1");
+        if (i % 50 == 0)
+            assert_int_equal(ask("GET /now", ""), 200);
+    }
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(ask("GET /now", ""), 200);
+    assert_true(time(NULL) - began < 15);
+    wait_for(&stub->holding, 1);
+    tell(&stub->release);
+    read_until(held, "\r\n\r\n");
+    close(held);
+    close(idle);
+    for (int i = 0; i < HALF; i++)
+        close(half[i]);
+}
+
 static void too_many_headers_are_431(void **state)
 {
     char *headers = malloc(300 * 1024), *at = headers;
@@ -251,6 +281,7 @@ int main(void)
         PLAIN(a_refused_body_does_not_break_the_connection),
         PLAIN(a_body_that_need_not_be_sent_is_refused_at_once),
         PLAIN(a_long_key_works_and_a_longer_target_is_414),
+        PLAIN(half_requests_keep_nobody_out),
         PLAIN(too_many_headers_are_431),
         PLAIN(malformed_requests_are_400),
         PLAIN(a_zero_byte_never_cuts_a_key),

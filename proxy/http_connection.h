@@ -1,0 +1,27 @@
+/* The connections of the HTTP server, so that those which wait for a request cannot keep others
+ * out.
+ */
+#ifndef NESTGUARD_HTTP_CONNECTION_H
+#define NESTGUARD_HTTP_CONNECTION_H
+
+#include <stdbool.h>
+
+struct http_connection;
+
+/* From the one that has been without a whole request for longest. Past `most` of them, the first
+ * that has none under way is shut down (but for the newest, whose request may just be coming):
+ * whoever owns its descriptor finds it ended. */
+struct http_connections {
+    struct http_connection *first, *last;
+    unsigned count, ending, most;
+};
+
+/* A connection that was just accepted; `fd` is not ours. */
+struct http_connection *http_connection_open(struct http_connections *all, int fd);
+void http_connection_close(struct http_connections *all, struct http_connection *connection);
+
+/* A whole request is there; and it has been answered. */
+void http_connection_busy(struct http_connection *connection);
+void http_connection_idle(struct http_connections *all, struct http_connection *connection);
+
+#endif
