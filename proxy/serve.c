@@ -30,9 +30,6 @@ static struct config *load(const char *file)
     struct config *config = NULL;
     if (config_load(&config, file, &problems) == 0)
         check_backends(config, &problems);
-    if (config && config->sync == SYNC_REPLICATION)
-        problems_add(&problems, PROBLEM_ERROR, config->file, "sync: poll",
-                     "sync: replication is not available in this version; use poll or none");
     problems_print(&problems, stderr);
     if (problems.errors) {
         fprintf(stderr,

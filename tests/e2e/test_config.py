@@ -250,14 +250,6 @@ def test_a_control_port_for_others_needs_a_token(write):
     assert status == 0, said
 
 
-def test_replication_is_refused_until_it_is_there(write):
-    path = write()
-    path.write_text(path.read_text().replace("sync: none", "sync: replication"))
-    status, said = run_nestguard("serve", "-c", path)
-    assert status == 1, said
-    assert "sync: replication is not available in this version; use poll or none" in said
-
-
 @pytest.mark.parametrize("mistake, words", [
     ({"value": "no_such_column"}, ["no_such_column"]),
     ({"table": "no_such_table"}, ["no_such_table"]),
