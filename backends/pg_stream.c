@@ -187,7 +187,9 @@ static void read_socket(struct pg_stream *stream)
         mark_gone(stream);
 }
 
-/* A socket does not show the bytes that a layer of encryption has taken from it and still holds. */
+/* A socket does not show the bytes that a layer of encryption has taken from it and still holds: of
+ * a record of 16 kB libpq may take half. (Servers up to 16 send records of 8 kB, for which it
+ * always has room.) */
 static bool hides_input(const struct pg_stream *stream)
 {
     return PQsslInUse(stream->slot.pq) || PQgssEncInUse(stream->slot.pq);

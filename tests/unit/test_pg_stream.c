@@ -275,12 +275,13 @@ static void a_paused_stream_does_not_fill_memory(void **state)
 
 /* Load. */
 
+static uv_prepare_t prepare;
 static uint64_t last_turn, longest_turn;
 
-static void watch_turn(uv_prepare_t *prepare)
+static void watch_turn(uv_prepare_t *handle)
 {
     uint64_t now = uv_hrtime();
-    (void)prepare;
+    (void)handle;
     if (last_turn && now - last_turn > longest_turn)
         longest_turn = now - last_turn;
     last_turn = now;
@@ -289,7 +290,6 @@ static void watch_turn(uv_prepare_t *prepare)
 static void a_flood_does_not_hold_up_the_loop(void **state)
 {
     struct seen seen = {.confirms = true};
-    uv_prepare_t prepare;
     (void)state;
     open_stream(&seen, "");
     sql("DO $$ BEGIN FOR i IN 0 .. 1999 LOOP FOR j IN 1 .. 100 LOOP "
@@ -342,8 +342,7 @@ static bool encrypt_server(void)
     return true;
 }
 
-/* OpenSSL takes a record whole from the socket, but hands it over in parts: what it still holds
- * must not wait for the next record. Rows of many sizes end in many places of a record. */
+/* Rows of many sizes end in many places of TLS's records. */
 static void an_encrypted_stream_is_never_behind(void **state)
 {
     struct seen seen = {.confirms = true};
