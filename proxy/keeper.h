@@ -68,6 +68,7 @@ struct keeper {
     struct sync *sync;      /* of the generation in force; NULL when it was lost */
     struct sync *candidate; /* of the one that is to replace it */
     char lost[256];         /* why there is none */
+    bool missed;            /* rows changed, for all we know, and no log told of it */
     struct pace {
         uint64_t time, position;    /* clock_ms() and log position when last looked at */
         double bytes_per_second;    /* of log, lately */

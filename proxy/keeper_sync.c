@@ -41,6 +41,16 @@ static void purge_all(struct keeper *keeper, int keyspace)
     purger_keyspace(keeper->purger, keyspace);
 }
 
+/* What the serving stream had not told yet when it was lost lies before the snapshot of the
+ * generation that comes after it: no log tells of it. Called when that one's log is followed, so
+ * that whatever is loaded from then on is purged by it. */
+static void purge_missed(struct keeper *keeper)
+{
+    keeper->missed = false;
+    for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++)
+        purge_all(keeper, (int)i);
+}
+
 static void on_changed_unknown(void *arg, struct sync *sync, int keyspace)
 {
     (void)sync;
@@ -137,6 +147,9 @@ static void lose_serving(struct keeper *keeper, const char *why)
     snprintf(keeper->lost, sizeof keeper->lost, "%s", why);
     sync_close(keeper->sync);
     keeper->sync = NULL;
+    keeper->missed = true;
+    if (keeper->candidate)
+        purge_missed(keeper);
     keeper_publish(keeper, NULL);
     renewal_replace(&keeper->renewal, keeper->lost);
 }
@@ -152,6 +165,7 @@ static void on_fault(void *arg, struct sync *sync, const char *why)
     char text[256];
     snprintf(text, sizeof text, "%s", why);
     keeper->candidate = NULL;
+    keeper->missed |= !keeper->sync;
     sync_close(sync);
     renewal_settle(&keeper->renewal, text);
 }
@@ -172,10 +186,12 @@ void keeper_follow(struct keeper *keeper, struct built *built)
                                    .doubts = keeper->doubts,
                                    .events = &events,
                                    .arg = keeper};
-    if (sync_start(&keeper->candidate, &keeper->loop, built, &options, &error) == 0)
-        return;
-    keeper->candidate = NULL;
-    renewal_settle(&keeper->renewal, error.text);
+    if (sync_start(&keeper->candidate, &keeper->loop, built, &options, &error) < 0) {
+        keeper->candidate = NULL;
+        renewal_settle(&keeper->renewal, error.text);
+    } else if (keeper->missed) {
+        purge_missed(keeper);
+    }
 }
 
 void keeper_pause_syncs(struct keeper *keeper, bool paused)
