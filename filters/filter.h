@@ -21,10 +21,19 @@ struct filter_seed {
     uint64_t k0, k1;
 };
 
-enum filter_kind { FILTER_CUCKOO };
+enum filter_kind {
+    FILTER_CUCKOO,
+    FILTER_BLOOM,
+    FILTER_BLOCKED_BLOOM,
+    FILTER_COUNTING_BLOOM,
+    FILTER_SCALABLE_BLOOM
+};
 
 /* The name of a kind; NULL past the last one. */
 const char *filter_kind_name(enum filter_kind kind);
+
+/* Whether filter_remove() works on this kind. */
+bool filter_can_remove(enum filter_kind kind);
 
 struct filter_options {
     enum filter_kind kind;
@@ -36,7 +45,7 @@ struct filter_options {
 struct filter_stats {
     size_t keys;     /* insertions less removals */
     size_t capacity; /* keys it was made for */
-    size_t slots;    /* places for fingerprints in the table */
+    size_t slots;    /* places for fingerprints in the table; of a Bloom filter, for keys */
     size_t bytes;    /* memory taken, all of it */
     size_t stash_used, stash_size;
     double expected_false_positive_rate; /* at the present fill */
@@ -54,13 +63,20 @@ uint64_t filter_hash(const struct filter_seed *seed, const void *bytes, size_t l
 int filter_create(struct filter **out, const struct filter_options *options, const char **error);
 void filter_destroy(struct filter *filter); /* NULL is allowed */
 
-/* Adds one entry; the same hash added twice must be removed twice. Returns 0, or -ENOSPC when
- * neither table nor stash had a place: then nothing has changed and every earlier entry is still
- * in. */
+/* Adds one entry; the same hash added twice must be removed twice. Returns 0, or -ENOSPC when there
+ * is no place for it, or none at which the wanted false-positive rate still holds: then nothing has
+ * changed and every earlier entry is still in. */
 int filter_insert(struct filter *filter, uint64_t hash);
 
-/* Takes one entry out. Returns 0, or -ENOENT when no entry looks like this one. Only for a hash
- * that was inserted: any other may take out another key's fingerprint. */
+/* filter_insert() for each of the hashes in order, up to the first that finds no place, with the
+ * memory latencies overlapped. Returns 0 or that one's -ENOSPC; *inserted, unless it is NULL, is
+ * how many are in. */
+int filter_insert_batch(struct filter *filter, const uint64_t *hashes, size_t count,
+                        size_t *inserted);
+
+/* Takes one entry out. Returns 0, -ENOENT when no entry looks like this one, or -ENOTSUP when this
+ * kind cannot remove. Only for a hash that was inserted: any other may take out another key's
+ * fingerprint. */
 int filter_remove(struct filter *filter, uint64_t hash);
 
 /* False: surely absent. True: possibly there. */
@@ -76,5 +92,10 @@ void filter_contains_batch(const struct filter *filter, const uint64_t *hashes, 
 
 /* A writer's or a reader's view; the counts may lag behind a concurrent writer. */
 struct filter_stats filter_stats(const struct filter *filter);
+
+enum filter_kind filter_kind_of(const struct filter *filter);
+
+/* Writes how it is laid out, for a person, as in "13 hashes to 1917056 bits"; cut off to fit. */
+void filter_describe(const struct filter *filter, char *text, size_t size);
 
 #endif

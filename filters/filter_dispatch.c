@@ -2,6 +2,7 @@
  * passes each call on to the kind. */
 #include "filter.h"
 
+#include "bloom.h"
 #include "cuckoo.h"
 #include "filter_kind.h"
 
@@ -9,7 +10,17 @@
 
 static const struct filter_ops *const kinds[] = {
     [FILTER_CUCKOO] = &cuckoo_ops,
+    [FILTER_BLOOM] = &bloom_ops,
+    [FILTER_BLOCKED_BLOOM] = &blocked_bloom_ops,
+    [FILTER_COUNTING_BLOOM] = &counting_bloom_ops,
+    [FILTER_SCALABLE_BLOOM] = &scalable_bloom_ops,
 };
+
+/* Prefetches under way while one of a batch is inserted. */
+#define INSERTS_AHEAD 64
+
+/* The same for lookups; each may ask for several cache lines. */
+#define LOOKUPS_AHEAD 24
 
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -21,6 +32,11 @@ static bool is_kind(enum filter_kind kind)
 const char *filter_kind_name(enum filter_kind kind)
 {
     return is_kind(kind) ? kinds[kind]->name : NULL;
+}
+
+bool filter_can_remove(enum filter_kind kind)
+{
+    return is_kind(kind) && kinds[kind]->remove;
 }
 
 /* Written so that a rate that is not a number is out of range. */
@@ -40,7 +56,10 @@ int filter_create(struct filter **out, const struct filter_options *options, con
         *error = "the false-positive rate must be between 0.0000001 and 0.03";
         return -EINVAL;
     }
-    return kinds[options->kind]->create(out, options, error);
+    int code = kinds[options->kind]->create(out, options, error);
+    if (!code)
+        (*out)->options = *options;
+    return code;
 }
 
 void filter_destroy(struct filter *filter)
@@ -54,9 +73,37 @@ int filter_insert(struct filter *filter, uint64_t hash)
     return filter->ops->insert(filter, hash);
 }
 
+/* For kinds that have nothing better. */
+static int insert_each(struct filter *filter, const uint64_t *hashes, size_t count,
+                       size_t *inserted)
+{
+    int code = 0;
+    size_t i;
+    for (i = 0; i < count && i < INSERTS_AHEAD; i++)
+        filter->ops->prefetch(filter, hashes[i]);
+    for (i = 0; i < count && !code; i++) {
+        if (count - i > INSERTS_AHEAD)
+            filter->ops->prefetch(filter, hashes[i + INSERTS_AHEAD]);
+        code = filter->ops->insert(filter, hashes[i]);
+    }
+    *inserted = code ? i - 1 : i;
+    return code;
+}
+
+int filter_insert_batch(struct filter *filter, const uint64_t *hashes, size_t count,
+                        size_t *inserted)
+{
+    size_t unwanted;
+    if (!inserted)
+        inserted = &unwanted;
+    if (filter->ops->insert_batch)
+        return filter->ops->insert_batch(filter, hashes, count, inserted);
+    return insert_each(filter, hashes, count, inserted);
+}
+
 int filter_remove(struct filter *filter, uint64_t hash)
 {
-    return filter->ops->remove(filter, hash);
+    return filter->ops->remove ? filter->ops->remove(filter, hash) : -ENOTSUP;
 }
 
 bool filter_contains(const struct filter *filter, uint64_t hash)
@@ -69,13 +116,38 @@ void filter_prefetch(const struct filter *filter, uint64_t hash)
     filter->ops->prefetch(filter, hash);
 }
 
+/* For kinds that have nothing better. */
+static void ask_each(const struct filter *filter, const uint64_t *hashes, size_t count, bool *found)
+{
+    for (size_t i = 0; i < count && i < LOOKUPS_AHEAD; i++)
+        filter->ops->prefetch(filter, hashes[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (count - i > LOOKUPS_AHEAD)
+            filter->ops->prefetch(filter, hashes[i + LOOKUPS_AHEAD]);
+        found[i] = filter->ops->contains(filter, hashes[i]);
+    }
+}
+
 void filter_contains_batch(const struct filter *filter, const uint64_t *hashes, size_t count,
                            bool *found)
 {
-    filter->ops->contains_batch(filter, hashes, count, found);
+    if (filter->ops->contains_batch)
+        filter->ops->contains_batch(filter, hashes, count, found);
+    else
+        ask_each(filter, hashes, count, found);
 }
 
 struct filter_stats filter_stats(const struct filter *filter)
 {
     return filter->ops->stats(filter);
+}
+
+enum filter_kind filter_kind_of(const struct filter *filter)
+{
+    return filter->options.kind;
+}
+
+void filter_describe(const struct filter *filter, char *text, size_t size)
+{
+    filter->ops->describe(filter, text, size);
 }
