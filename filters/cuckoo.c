@@ -58,6 +58,7 @@
 #include <errno.h>
 #include <stdalign.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #define CACHE_LINE 64
@@ -414,6 +415,23 @@ static struct filter_stats cuckoo_stats(const struct filter *filter)
     };
 }
 
+static void cuckoo_describe(const struct filter *filter, char *text, size_t size)
+{
+    const struct cuckoo *c = cuckoo_const(filter);
+    snprintf(text, size, "%llu buckets of %d, %u-bit fingerprints",
+             (unsigned long long)c->table.buckets, BUCKET_SLOTS, layout_of(c)->fingerprint_bits);
+}
+
+static size_t cuckoo_parts(struct filter *filter, struct filter_part parts[FILTER_PARTS_MAX])
+{
+    struct cuckoo *c = cuckoo_of(filter);
+    parts[0] = (struct filter_part){&c->keys, sizeof c->keys};
+    parts[1] = (struct filter_part){&c->stash, sizeof c->stash};
+    parts[2] = (struct filter_part){c->table.memory,
+                                    (size_t)c->table.buckets * bucket_bytes(layout_of(c))};
+    return 3;
+}
+
 /* Making one */
 
 /* capacity / (slots * load), rounded up, without a product that could overflow. */
@@ -462,6 +480,7 @@ static void cuckoo_destroy(struct filter *filter)
 
 const struct filter_ops cuckoo_ops = {
     .name = "cuckoo",
+    .image_version = 1,
     .create = cuckoo_create,
     .destroy = cuckoo_destroy,
     .insert = cuckoo_insert,
@@ -470,4 +489,6 @@ const struct filter_ops cuckoo_ops = {
     .prefetch = cuckoo_prefetch,
     .contains_batch = cuckoo_contains_batch,
     .stats = cuckoo_stats,
+    .describe = cuckoo_describe,
+    .parts = cuckoo_parts,
 };
