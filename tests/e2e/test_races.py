@@ -4,15 +4,14 @@ The database's answers are held at a gate, or a build by a lock, while rows and 
 """
 import concurrent.futures
 import contextlib
-import time
 
 import pytest
 
+from changes import CLIENTS, assert_found, call, delete, insert, outlive, update
 from gate import POSTGRES_READY, Gate
 from servers import PATIENCE
 from waiting import wait_until
 
-CLIENTS = 8  # enough to meet every worker, most of the time
 HINT_TTL = 0.1
 
 
@@ -55,38 +54,6 @@ def gated_guard(threads, gates, start_guard, database, items):
     yield start
     for gate in gated:
         gate.release()  # before the guard is told to end
-
-
-def call(guard, method, key, query=""):
-    return guard.control(method, guard.key_path(key) + query).status_code
-
-
-def insert(database, number, payload="new"):
-    database.execute("INSERT INTO items VALUES (%s, %s)", (number, payload))
-
-
-def delete(database, number):
-    database.execute("DELETE FROM items WHERE id = %s", (number,))
-
-
-def update(database, number, payload):
-    database.execute("UPDATE items SET payload = %s WHERE id = %s", (payload, number))
-
-
-def outlive(seconds):
-    """Nothing tells that a time is over but the clock."""
-    end = time.monotonic() + seconds
-    wait_until(lambda: time.monotonic() > end, PATIENCE, "the clock")
-
-
-def assert_found(guard, cache, key, value):
-    """On every worker, whether the cache has it or not."""
-    for _ in range(CLIENTS):
-        cache.client().delete(key)
-        client = guard.redis()
-        assert client.exists(key) == 1, guard.explain(key)
-        assert client.get(key) == value, guard.explain(key)
-        assert client.mget(key, "item:1") == [value, b"payload 1"]
 
 
 def wait_settled(guard, key):
@@ -308,111 +275,6 @@ class TestDeletionCall:
         assert_found(guard, cache, "item:10", b"new")
 
 
-class TestBlock:
-    def wait_block_ends(self, guard, key):
-        wait_until(lambda: guard.explain(key)["entry"] != "block", PATIENCE, "the block's end")
-
-    def test_leaves_the_hint_beneath_it(self, start_guard, database, cache, items):
-        guard = start_guard(items())
-        insert(database, 500)
-        assert guard.redis().set("item:500", "new")
-        assert call(guard, "DELETE", "item:500", "?block=1s") == 204
-        assert guard.redis().get("item:500") is None
-        self.wait_block_ends(guard, "item:500")
-        assert_found(guard, cache, "item:500", b"new")
-
-    def test_does_not_hide_what_is_written_under_it(self, start_guard, database, cache, items):
-        guard = start_guard(items())
-        assert call(guard, "DELETE", "item:500", "?block=1s") == 204
-        insert(database, 500)
-        assert guard.redis().set("item:500", "new")
-        self.wait_block_ends(guard, "item:500")
-        assert_found(guard, cache, "item:500", b"new")
-
-    def test_outlasts_a_write(self, start_guard, database, items):
-        guard = start_guard(items())
-        assert call(guard, "DELETE", "item:500", "?block=1h") == 204
-        insert(database, 500)
-        assert guard.redis().set("item:500", "new")
-        assert [guard.redis().get("item:500") for _ in range(CLIENTS)] == [None] * CLIENTS
-        assert guard.explain("item:500")["entry"] == "block"
-
-    def test_leaves_the_tombstone_beneath_it(self, start_guard, database, items):
-        guard = start_guard(items())
-        delete(database, 10)
-        assert call(guard, "DELETE", "item:10") == 204
-        assert call(guard, "DELETE", "item:10", "?block=1s") == 204
-        self.wait_block_ends(guard, "item:10")
-        loads = database.count_loads()
-        assert guard.redis().get("item:10") is None
-        assert database.count_loads() == loads
-        assert guard.explain("item:10")["entry"] == "tombstone"
-
-    def test_stays_when_the_key_is_buried_beneath_it(self, start_guard, database, cache, items):
-        guard = start_guard(items())
-        assert call(guard, "DELETE", "item:10", "?block=1h") == 204
-        assert call(guard, "DELETE", "item:10", "?row=delete") == 204
-        assert guard.explain("item:10")["entry"] == "block"
-        insert(database, 10)
-        assert call(guard, "PUT", "item:10") == 201
-        assert_found(guard, cache, "item:10", b"new")
-
-    @pytest.mark.parametrize("number", [10, 500])
-    def test_ends_with_an_admission(self, start_guard, database, cache, items, number):
-        guard = start_guard(items())
-        key = f"item:{number}"
-        assert call(guard, "DELETE", key, "?block=1h") == 204
-        assert guard.redis().get(key) is None
-        delete(database, number)
-        insert(database, number)
-        assert call(guard, "PUT", key) == 201
-        assert_found(guard, cache, key, b"new")
-
-
-def test_an_admission_for_a_second_does_not_shorten_what_a_write_admitted(
-        start_guard, database, cache, items):
-    guard = start_guard(items())
-    insert(database, 500)
-    assert guard.redis().set("item:500", "new")
-    assert call(guard, "PUT", "item:500", "?for=1s") == 204
-    outlive(1)
-    assert_found(guard, cache, "item:500", b"new")
-
-
-class TestRowsWithOneKeyText:
-    KEYSPACE = {"name": "pairs", "key": "pair:{a}:{b}", "table": "pairs", "value": "v"}
-
-    @pytest.fixture
-    def pairs(self, database):
-        database.execute("CREATE TABLE pairs (a text, b text, v text, PRIMARY KEY (a, b))")
-
-    def test_by_the_hundreds_do_not_fill_the_filter(self, start_guard, database, items, pairs):
-        database.execute("""
-            INSERT INTO pairs SELECT repeat('s:', n) || 's', repeat('s:', 399 - n) || 's', n
-            FROM generate_series(0, 399) n""")
-        assert database.value("SELECT count(DISTINCT a || ':' || b) FROM pairs") == 1
-        guard = start_guard(items(), self.KEYSPACE)
-        assert guard.explain("pair:" + ":".join("s" * 401))["verdict"] == "possible"
-        insert(database, 500)
-        guard.rebuild()
-        assert guard.redis().get("item:500") == b"new"
-        assert guard.status()["last_build_error"] is None
-
-    def test_are_each_found_when_the_other_goes(self, start_guard, database, pairs):
-        database.execute("INSERT INTO pairs VALUES ('x', 'y:z', 'first'), ('x:y', 'z', 'second')")
-        guard = start_guard(self.KEYSPACE)
-        assert guard.redis().get("pair:x:y:z") in (b"first", b"second")
-        database.execute("DELETE FROM pairs WHERE v = 'first'")
-        assert call(guard, "DELETE", "pair:x:y:z") == 409
-        guard.rebuild()
-        database.execute("UPDATE pairs SET v = 'changed'")
-        assert guard.redis().delete("pair:x:y:z")
-        assert guard.redis().get("pair:x:y:z") == b"changed"
-        database.execute("DELETE FROM pairs")
-        assert call(guard, "DELETE", "pair:x:y:z") == 204
-        assert guard.redis().get("pair:x:y:z") is None
-
-
 DELETIONS = pytest.mark.parametrize("command", ["DEL", "UNLINK", "GETDEL"])
 
 
@@ -497,46 +359,3 @@ class TestStaleValue:
         deletion.result(PATIENCE)
         assert [guard.redis().get("item:20") for _ in range(CLIENTS)] == [b"new"] * CLIENTS
         assert cache.client().get("item:20") == b"new"
-
-
-class TestWithoutRoomForEntries:
-    @pytest.fixture
-    def full(self, start_guard, cache, items):
-        """A guard that has admitted as many keys as it may; item:3 is cached."""
-        guard = start_guard(items(), max_hints=1)
-        assert call(guard, "PUT", "item:900") == 201
-        assert guard.redis().get("item:3") == b"payload 3"
-        cache.wait_for_key("item:3")
-        return guard
-
-    def test_no_row_is_deleted(self, full, database, cache):
-        assert call(full, "DELETE", "item:3", "?row=delete") == 503
-        assert database.value("SELECT payload FROM items WHERE id = 3") == "payload 3"
-        assert_found(full, cache, "item:3", b"payload 3")
-
-    def test_a_deletion_says_so(self, full, database):
-        delete(database, 3)
-        assert call(full, "DELETE", "item:3") == 503
-        assert full.explain("item:3")["entry"] == "none"
-
-    def test_a_block_still_purges_the_cache(self, full, cache):
-        assert call(full, "DELETE", "item:3", "?block=10m") == 503
-        assert cache.client().exists("item:3") == 0
-
-    def test_what_is_written_is_found(self, full, database, cache):
-        """Passed on until a generation knows it, and rejected again from then on."""
-        for number in (500, 501):
-            insert(database, number)
-            assert full.redis().set(f"item:{number}", "new")
-        for number in (500, 501):
-            assert_found(full, cache, f"item:{number}", b"new")
-        wait_until(lambda: full.keyspace()["state"] == "guarding", PATIENCE, "the generation")
-        assert_found(full, cache, "item:500", b"new")
-        assert full.explain("item:502")["verdict"] == "absent"
-
-    def test_keys_that_have_an_entry_are_deleted(self, full, database):
-        insert(database, 900)
-        assert full.redis().get("item:900") == b"new"
-        assert call(full, "DELETE", "item:900", "?row=delete") == 204
-        assert full.redis().get("item:900") is None
-        assert database.value("SELECT count(*) FROM items WHERE id = 900") == 0
