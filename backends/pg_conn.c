@@ -309,7 +309,6 @@ static void receive(struct pg_conn *conn)
 static void begin_use(struct pg_conn *conn)
 {
     set_state(conn, CONN_SETTING);
-    pg_connect_done(conn->pq);
     PQsetNoticeReceiver(conn->pq, on_notice, conn);
     if (pg_pipeline_attach(conn->pipeline, conn->pq) < 0 || send_timeout(conn) < 0)
         mark_broken(conn);
@@ -319,11 +318,29 @@ static void begin_use(struct pg_conn *conn)
         lose(conn, PG_DOWN);
 }
 
+static void act_on(struct pg_conn *conn, PostgresPollingStatusType next);
+
+static void start_connecting(struct pg_conn *conn)
+{
+    conn->pq = pg_connect_start(conn->options.conninfo, conn->options.application);
+    act_on(conn, PGRES_POLLING_WRITING);
+}
+
+/* The time to connect holds for both. */
+static void connect_anew(struct pg_conn *conn)
+{
+    drop_watcher(conn);
+    PQfinish(conn->pq);
+    start_connecting(conn);
+}
+
 /* Does what PQconnectPoll() asks for. */
 static void act_on(struct pg_conn *conn, PostgresPollingStatusType next)
 {
-    if (next == PGRES_POLLING_OK)
+    if (next == PGRES_POLLING_OK && pg_connect_done(conn->pq, conn->options.conninfo))
         begin_use(conn);
+    else if (next == PGRES_POLLING_OK)
+        connect_anew(conn);
     else if (next == PGRES_POLLING_FAILED || PQstatus(conn->pq) == CONNECTION_BAD ||
              watch(conn, next == PGRES_POLLING_READING ? UV_READABLE : UV_WRITABLE) < 0)
         give_up(conn);
@@ -333,9 +350,8 @@ static void open_connection(struct pg_conn *conn)
 {
     uint64_t limit = conn->options.timeout_ms;
     set_state(conn, CONN_CONNECTING);
-    conn->pq = pg_connect_start(conn->options.conninfo, conn->options.application);
     start_timer(conn, limit > CONNECT_MIN_MS ? limit : CONNECT_MIN_MS);
-    act_on(conn, PGRES_POLLING_WRITING);
+    start_connecting(conn);
 }
 
 /* Events. */

@@ -3,6 +3,7 @@
  */
 #include "pg_connect.h"
 #include "allocate.h"
+#include "pg_options.h"
 
 #include <errno.h>
 
@@ -15,6 +16,7 @@ static void drop_notice(void *arg, const PGresult *result)
 
 static PGconn *start(const char *conninfo, const char *application, bool replication)
 {
+    char *options = pg_options_make(conninfo);
     /* What stands before dbname is a default that the conninfo may override; what stands behind it
      * overrides the conninfo; NULL is as if it were not there. Keepalives end the wait for a host
      * that vanished in mid-copy. A replication connection is never silent long enough for them:
@@ -24,6 +26,7 @@ static PGconn *start(const char *conninfo, const char *application, bool replica
         {"keepalives_count", "3"},   {"tcp_user_timeout", replication ? "30000" : NULL},
         {"dbname", conninfo},        {"fallback_application_name", application},
         {"client_encoding", "UTF8"}, {"replication", replication ? "database" : NULL},
+        {"options", options},
     };
     enum { COUNT = sizeof settings / sizeof settings[0] };
     const char *keywords[COUNT + 1] = {NULL}, *values[COUNT + 1] = {NULL};
@@ -32,6 +35,7 @@ static PGconn *start(const char *conninfo, const char *application, bool replica
         values[i] = settings[i][1];
     }
     PGconn *pq = allocated(PQconnectStartParams(keywords, values, 1));
+    free(options);
     /* libpq reports a refused connection as text alone; verbose text holds the SQLSTATE. */
     PQsetErrorVerbosity(pq, PQERRORS_VERBOSE);
     PQsetNoticeReceiver(pq, drop_notice, NULL);
@@ -48,9 +52,10 @@ PGconn *pg_connect_start_replication(const char *conninfo, const char *applicati
     return start(conninfo, application, true);
 }
 
-void pg_connect_done(PGconn *pq)
+bool pg_connect_done(PGconn *pq, const char *conninfo)
 {
     PQsetErrorVerbosity(pq, PQERRORS_DEFAULT);
+    return pg_options_hold(pq, conninfo);
 }
 
 int pg_conninfo_check(const char *conninfo, struct pg_error *error)

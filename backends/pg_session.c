@@ -86,11 +86,22 @@ static int connect_within(struct pg_session *session, unsigned seconds, struct p
         }
         next = PQconnectPoll(session->pq);
     }
-    pg_connect_done(session->pq);
     return PQsetnonblocking(session->pq, 1) == 0 ? 0 : lost(session, error);
 }
 
 typedef PGconn *(*start_fn)(const char *conninfo, const char *application);
+
+static int connect_by(start_fn start, struct pg_session *session,
+                      const struct pg_session_options *options, struct pg_error *error)
+{
+    int rc;
+    do {
+        PQfinish(session->pq);
+        session->pq = start(options->conninfo, options->application);
+        rc = connect_within(session, options->connect_timeout, error);
+    } while (rc == 0 && !pg_connect_done(session->pq, options->conninfo));
+    return rc;
+}
 
 static int open_by(start_fn start, struct pg_session **out,
                    const struct pg_session_options *options, struct pg_error *error)
@@ -99,8 +110,7 @@ static int open_by(start_fn start, struct pg_session **out,
         return -ECONNREFUSED;
     struct pg_session *session = allocate(1, sizeof *session);
     session->stop = options->stop;
-    session->pq = start(options->conninfo, options->application);
-    int rc = connect_within(session, options->connect_timeout, error);
+    int rc = connect_by(start, session, options, error);
     if (rc < 0) {
         pg_session_close(session);
         return rc;

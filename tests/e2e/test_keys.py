@@ -1,5 +1,6 @@
 """Keys of every type and spelling find their rows; whatever else looks like one is absent."""
 import pytest
+import redis
 
 from servers import PATIENCE
 from waiting import wait_until
@@ -143,3 +144,41 @@ def test_braces_in_a_template_stand_for_themselves_when_doubled(start_guard, ite
     guard = start_guard(items(key="{{item}}:{id}"))
     assert guard.redis().get("{item}:1") == b"payload 1"
     assert guard.redis().get("{item}:101") is None
+
+
+@pytest.mark.parametrize("column_type, value, setting", [
+    ("timestamptz", "2026-11-20 10:00:00+00", "timezone = 'Asia/Tokyo'"),
+    ("date", "2026-11-20", "datestyle = 'German'"),
+    ("interval", "1 day 02:03:04", "intervalstyle = 'iso_8601'"),
+    ("float8", "0.30000000000000004", "extra_float_digits = -10"),
+    ("bytea", r"\x00ff", "bytea_output = 'escape'"),
+])
+def test_keys_stay_what_they_are_when_the_server_prints_in_another_way(
+        start_guard, database, cache, column_type, value, setting):
+    """Connections that are opened from now on would get the new setting, the others not."""
+    key = f"thing:{next(iter(table_of(database, column_type, [value])))}"
+    guard = start_guard(THINGS)
+    database.execute(f"ALTER DATABASE {database.name} SET {setting}")
+    for _ in range(2):
+        guard.rebuild()
+        for _ in range(8):  # over all of the pool's connections
+            cache.client().flushall()
+            assert guard.redis().mget(key, "thing:") == [b"of " + value.encode(), None]
+        database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                         "WHERE usename = 'guard'")
+        wait_until(lambda: loads(guard, cache, key), PATIENCE, "new connections")
+
+
+def loads(guard, cache, key):
+    cache.client().flushall()
+    try:
+        return guard.redis().get(key) is not None
+    except redis.ResponseError:
+        return False
+
+
+def test_what_the_connection_string_says_of_printing_holds(start_guard, database):
+    table_of(database, "date", ["2026-11-20"])
+    guard = start_guard(THINGS, database=database.url + "?options=-c%20datestyle%3DGerman")
+    assert guard.redis().get("thing:20.11.2026") == b"of 2026-11-20"
+    assert guard.redis().get("thing:2026-11-20") is None
