@@ -182,3 +182,18 @@ def test_what_the_connection_string_says_of_printing_holds(start_guard, database
     guard = start_guard(THINGS, database=database.url + "?options=-c%20datestyle%3DGerman")
     assert guard.redis().get("thing:20.11.2026") == b"of 2026-11-20"
     assert guard.redis().get("thing:2026-11-20") is None
+
+
+def test_any_number_of_rows_may_have_the_same_key_text(start_guard, database):
+    """A filter has room for some copies of one entry, and without a stream none is removed again."""
+    parts = "s" * 300
+    rows = [(":".join(parts[:n]), ":".join(parts[n:]), str(n)) for n in range(1, len(parts))]
+    database.execute("CREATE TABLE pairs (a text, b text, v text, PRIMARY KEY (a, b))")
+    for row in rows:
+        database.execute("INSERT INTO pairs VALUES (%s, %s, %s)", row)
+    database.execute("INSERT INTO pairs VALUES ('x', 'y', 'other')")
+    guard = start_guard({"name": "pairs", "key": "pair:{a}:{b}", "table": "pairs", "value": "v"})
+    assert guard.redis().get("pair:x:y") == b"other"
+    assert guard.redis().get("pair:x:z") is None
+    assert guard.explain("pair:" + ":".join(parts))["verdict"] == "possible"
+    assert guard.generation() == 1, "the first attempt succeeded"
