@@ -29,7 +29,7 @@ double bloom_rate(const struct bloom_layout *layout, double keys)
 /* The formula of the head of bloom.h, solved for m. */
 static double places_for(double keys, double rate, unsigned hashes)
 {
-    return -hashes * keys / log1p(-pow(rate, 1.0 / hashes));
+    return -(double)hashes * keys / log1p(-pow(rate, 1.0 / hashes));
 }
 
 static uint64_t whole_words(double places)
