@@ -24,7 +24,9 @@ enum {
     /* Places for rows that come while the log is followed: a share of the rows, and some for small
        tables. */
     SPARE_SHARE = 32,
-    SPARE_ROWS = 1000
+    SPARE_ROWS = 1000,
+    /* Rows whose places in the filter are fetched from memory together. */
+    BATCH_ROWS = 256
 };
 
 struct builder {
@@ -41,6 +43,8 @@ struct builder {
     bool failed;
     size_t keyspace; /* being built */
     struct buffer key;
+    uint64_t hashes[BATCH_ROWS]; /* of the keyspace's rows that are not yet in its filter */
+    size_t hash_count;
 };
 
 static const char application[] = "nestguard";
@@ -94,7 +98,7 @@ static int make_filter(struct builder *builder, const struct keyspace *keyspace)
     uint64_t rows = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
     PQclear(result);
     atomic_fetch_add_explicit(&builder->rows_total, rows, memory_order_relaxed);
-    struct filter_options options = {.kind = FILTER_CUCKOO,
+    struct filter_options options = {.kind = keyspace->filter,
                                      .capacity = capacity_for(builder, rows),
                                      .false_positive_rate = keyspace->false_positive_rate,
                                      .max_bytes = builder->config->max_filter_memory};
@@ -106,30 +110,33 @@ static int make_filter(struct builder *builder, const struct keyspace *keyspace)
     return status;
 }
 
-/* The key is put together as an application writes it: lookups hash the same bytes. */
-/* Several rows may have one key text. Each is an entry of its own only where a log will tell of
- * each one's removal. */
-static int add(struct builder *builder, uint64_t hash)
+static struct filter *filter_of(const struct builder *builder)
 {
-    struct filter *filter = builder->built.generation->filters[builder->keyspace];
-    if (!builder->built.stream && filter_contains(filter, hash))
-        return 0;
-    return filter_insert(filter, hash);
+    return builder->built.generation->filters[builder->keyspace];
 }
 
-static int on_row(void *arg, const struct pg_column *columns, size_t count)
+/* Several rows may have one key text. Each is an entry of its own only where a log will tell of
+ * each one's removal. */
+static int insert_missing(struct filter *filter, const uint64_t *hashes, size_t count)
 {
-    struct builder *builder = arg;
+    int status = 0;
+    for (size_t i = 0; i < count; i++)
+        filter_prefetch(filter, hashes[i]);
+    for (size_t i = 0; i < count && !status; i++)
+        if (!filter_contains(filter, hashes[i]))
+            status = filter_insert(filter, hashes[i]);
+    return status;
+}
+
+static int insert_batch(struct builder *builder)
+{
     struct generation *generation = builder->built.generation;
-    struct span texts[KEY_COLUMNS_MAX];
-    for (size_t i = 0; i < count && i < KEY_COLUMNS_MAX; i++)
-        texts[i] = (struct span){columns[i].at, columns[i].length};
-    buffer_clear(&builder->key);
-    key_template_render(&builder->config->keyspaces[builder->keyspace].key, texts, &builder->key);
-    struct span key = buffer_span(&builder->key);
-    uint64_t hash = filter_hash(&generation->seed, key.at, key.length);
-    int status = add(builder, hash);
-    generation->rows++;
+    size_t count = builder->hash_count;
+    int status = builder->built.stream
+                     ? filter_insert_batch(filter_of(builder), builder->hashes, count, NULL)
+                     : insert_missing(filter_of(builder), builder->hashes, count);
+    builder->hash_count = 0;
+    generation->rows += count;
     atomic_store_explicit(&builder->rows, generation->rows, memory_order_relaxed);
     if (status)
         snprintf(builder->error.text, sizeof builder->error.text,
@@ -139,7 +146,21 @@ static int on_row(void *arg, const struct pg_column *columns, size_t count)
     return status;
 }
 
-/* All are counted before the first is copied: so the total is known while the rows come. */
+/* The key is put together as an application writes it: lookups hash the same bytes. */
+static int on_row(void *arg, const struct pg_column *columns, size_t count)
+{
+    struct builder *builder = arg;
+    struct span texts[KEY_COLUMNS_MAX];
+    for (size_t i = 0; i < count && i < KEY_COLUMNS_MAX; i++)
+        texts[i] = (struct span){columns[i].at, columns[i].length};
+    buffer_clear(&builder->key);
+    key_template_render(&builder->config->keyspaces[builder->keyspace].key, texts, &builder->key);
+    struct span key = buffer_span(&builder->key);
+    builder->hashes[builder->hash_count++] =
+        filter_hash(&builder->built.generation->seed, key.at, key.length);
+    return builder->hash_count == BATCH_ROWS ? insert_batch(builder) : 0;
+}
+
 /* ---- where to follow the log from ---- */
 
 /* "123,456": each keyspace's table. */
@@ -206,6 +227,7 @@ static int begin_snapshot(struct builder *builder)
 
 /* ---- the build ---- */
 
+/* All are counted before the first is copied: so the total is known while the rows come. */
 static int copy_rows(struct builder *builder)
 {
     int status = 0;
@@ -220,6 +242,8 @@ static int copy_rows(struct builder *builder)
         builder->keyspace = i;
         status = pg_session_copy(builder->session, builder->config->keyspaces[i].sql.copy, on_row,
                                  builder, &builder->error);
+        if (!status)
+            status = insert_batch(builder);
     }
     return status;
 }
