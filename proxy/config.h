@@ -5,6 +5,7 @@
 #define NESTGUARD_CONFIG_H
 
 #include "address.h"
+#include "filter.h"
 #include "key_template.h"
 #include "problem.h"
 #include <stdbool.h>
@@ -38,6 +39,7 @@ struct keyspace {
     uint64_t ttl_ms;            /* 0: no expiry */
     double ttl_jitter;          /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */
     double false_positive_rate; /* wanted of its filter */
+    enum filter_kind filter;
     enum on_absent on_absent;   /* what the lookup of an absent key gets */
     char *absent_value;         /* with ABSENT_VALUE; NULL: none */
     enum on_miss on_miss;       /* what follows when the cache does not have a key */

@@ -95,6 +95,22 @@ static void check_absent(const struct config *config, const struct config_source
         config_report(source, on_absent->line, "on_absent: value needs an absent_value");
 }
 
+/* The log tells of deleted rows, too. */
+static void check_filter(const struct config *config, const struct config_source *source, size_t i)
+{
+    const struct mention *filter = of(source, i, "filter");
+    enum filter_kind kind = config->keyspaces[i].filter;
+    if (!usable(filter) || !usable(top(source, "sync")) || config->sync != SYNC_REPLICATION ||
+        filter_can_remove(kind))
+        return;
+    config_report(
+        source, filter->line,
+        "filter: %s cannot forget deleted rows, and sync: replication needs one that can: "
+        "%s or %s",
+        filter_kind_name(kind), filter_kind_name(FILTER_CUCKOO),
+        filter_kind_name(FILTER_COUNTING_BLOOM));
+}
+
 /* Counters and metrics are told apart by the name. */
 static void check_names(const struct config *config, const struct config_source *source, size_t i,
                         size_t j)
@@ -133,6 +149,7 @@ static void check_keyspace(const struct config *config, const struct config_sour
         return;
     check_value(config, source, i);
     check_absent(config, source, i);
+    check_filter(config, source, i);
     for (size_t j = 0; j < i; j++) {
         check_names(config, source, i, j);
         check_keys(config, source, i, j);

@@ -11,6 +11,14 @@
 #define AT(member) offsetof(struct config, member)
 
 static const char *const sync_choices[] = {"replication", "poll", "none", NULL};
+static const char *const filter_choices[] = {
+    [FILTER_CUCKOO] = "cuckoo",
+    [FILTER_BLOOM] = "bloom",
+    [FILTER_BLOCKED_BLOOM] = "blocked-bloom",
+    [FILTER_COUNTING_BLOOM] = "counting-bloom",
+    [FILTER_SCALABLE_BLOOM] = "scalable-bloom",
+    NULL,
+};
 static const char *const on_absent_choices[] = {"nil", "error", "value", NULL};
 static const char *const on_miss_choices[] = {"load", "pass", NULL};
 
@@ -108,6 +116,10 @@ const struct setting keyspace_settings[] = {
     {"false_positive_rate", SETTING_SHARE, AT(false_positive_rate), .standard = "0.0001",
      .least = "0.0000001", .most = "0.03",
      .help = "share of absent keys that the filter lets pass, at most"},
+    {"filter", SETTING_CHOICE, AT(filter), .fixed = true, .standard = "cuckoo",
+     .choices = filter_choices,
+     .help = "the kind of filter; sync: replication needs one that removes: cuckoo or "
+             "counting-bloom"},
     {"on_absent", SETTING_CHOICE, AT(on_absent), .standard = "nil", .choices = on_absent_choices,
      .help = "the answer to a GET of an absent key: nil, an error, or absent_value"},
     {"absent_value", SETTING_TEXT, AT(absent_value), .otherwise = "required with on_absent: value",

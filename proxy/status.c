@@ -96,12 +96,14 @@ static json_t *filter_json(const struct keeper *keeper, size_t i)
 {
     if (!keeper->generation)
         return json_null();
-    struct filter_stats stats = filter_stats(keeper->generation->filters[i]);
+    const struct filter *filter = keeper->generation->filters[i];
+    struct filter_stats stats = filter_stats(filter);
     double fill = stats.slots ? (double)stats.keys / (double)stats.slots : 0;
     double bits = stats.keys ? (double)stats.bytes * 8 / (double)stats.keys : 0;
-    return json_pack("{s:s, s:I, s:I, s:f, s:I, s:f, s:I, s:f, s:f}", "kind", "cuckoo", "keys",
-                     (json_int_t)stats.keys, "slots", (json_int_t)stats.slots, "fill", fill,
-                     "bytes", (json_int_t)stats.bytes, "bits_per_key", bits, "stash",
+    return json_pack("{s:s, s:I, s:I, s:f, s:I, s:f, s:I, s:f, s:f}", "kind",
+                     filter_kind_name(filter_kind_of(filter)), "keys", (json_int_t)stats.keys,
+                     "slots", (json_int_t)stats.slots, "fill", fill, "bytes",
+                     (json_int_t)stats.bytes, "bits_per_key", bits, "stash",
                      (json_int_t)stats.stash_used, "expected_false_positive_rate",
                      stats.expected_false_positive_rate, "measured_false_positive_rate",
                      measured_rate(keeper, i));

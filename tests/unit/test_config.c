@@ -169,6 +169,7 @@ static void a_keyspace_has_defaults(void **state)
     assert_int_equal(k->ttl_ms, 600000);
     assert_float_equal(k->ttl_jitter, 0.1, 1e-12);
     assert_float_equal(k->false_positive_rate, 1e-4, 1e-15);
+    assert_int_equal(k->filter, FILTER_CUCKOO);
     assert_int_equal(k->on_absent, ABSENT_NIL);
     assert_null(k->absent_value);
     assert_int_equal(k->on_miss, MISS_LOAD);
@@ -401,6 +402,22 @@ static void what_is_required_is_asked_for(void **state)
                     WORDS("at least one keyspace"));
     must_report_one("cache: redis://h\ndatabase: dbname=x\nkeyspaces:\n  name: x\n", 4,
                     WORDS("must be a list"));
+}
+
+static void a_filter_that_cannot_remove_is_refused_where_the_log_is_followed(void **state)
+{
+    (void)state;
+    const char *const cannot[] = {"bloom", "blocked-bloom", "scalable-bloom"};
+    for (size_t i = 0; i < sizeof cannot / sizeof cannot[0]; i++) {
+        char line[100];
+        snprintf(line, sizeof line, "    filter: %s", cannot[i]);
+        must_refuse_line(line, WORDS(cannot[i], "sync: replication", "cuckoo", "counting-bloom"));
+    }
+    must_refuse_line("    filter: cookoo", WORDS("filter \"cookoo\"", "counting-bloom"));
+    config_destroy(loaded(DEFAULTS "    filter: counting-bloom\n"));
+    struct config *c = loaded("sync: poll\n" DEFAULTS "    filter: scalable-bloom\n");
+    assert_int_equal(c->keyspaces[0].filter, FILTER_SCALABLE_BLOOM);
+    config_destroy(c);
 }
 
 static void settings_that_contradict_each_other_are_reported(void **state)
@@ -710,6 +727,7 @@ int main(void)
         cmocka_unit_test(unknown_settings_are_refused_with_the_nearest_name),
         cmocka_unit_test(a_setting_is_set_once),
         cmocka_unit_test(what_is_required_is_asked_for),
+        cmocka_unit_test(a_filter_that_cannot_remove_is_refused_where_the_log_is_followed),
         cmocka_unit_test(settings_that_contradict_each_other_are_reported),
         cmocka_unit_test(a_setting_that_was_wrong_causes_no_second_error),
         cmocka_unit_test(keyspaces_must_not_share_names_or_keys),

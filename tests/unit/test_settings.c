@@ -107,6 +107,16 @@ static void the_nearest_name_is_suggested(void **state)
     assert_null(setting_similar(config_settings, ""));
 }
 
+static void the_kinds_of_filter_are_called_as_the_filters_call_them(void **state)
+{
+    (void)state;
+    const struct setting *row = &keyspace_settings[setting_index(keyspace_settings, "filter")];
+    enum filter_kind kind = 0;
+    for (; filter_kind_name(kind); kind++)
+        assert_string_equal(row->choices[kind], filter_kind_name(kind));
+    assert_null(row->choices[kind]);
+}
+
 static void help_lists_every_setting(void **state)
 {
     (void)state;
@@ -248,6 +258,7 @@ int main(void)
         cmocka_unit_test(bounds_are_values_of_their_type),
         cmocka_unit_test(every_setting_has_help_and_a_name_of_its_own),
         cmocka_unit_test(the_nearest_name_is_suggested),
+        cmocka_unit_test(the_kinds_of_filter_are_called_as_the_filters_call_them),
         cmocka_unit_test(help_lists_every_setting),
         cmocka_unit_test(the_sample_loads),
         cmocka_unit_test(the_sample_shows_every_setting_and_its_default),
