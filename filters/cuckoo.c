@@ -50,18 +50,11 @@
  * attempts it says "possibly", which is never wrong; so a lookup ends in bounded time. */
 #include "cuckoo.h"
 
-#include "bucket.h"
+#include "cuckoo_table.h"
 #include "pages.h"
-#include "stash.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <stdalign.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
-
-#define CACHE_LINE 64
 
 /* Filled to at most 95 %. A search for a place then fails once in many millions of times; from 96 %
  * on the stash begins to fill, and at 98 % there is no place left to find. */
@@ -71,99 +64,21 @@
 /* Beyond the share: in a table of a few buckets chance alone can overfill some. */
 #define SPARE_BUCKETS 8
 
-/* Buckets that one search for a place looks at. It rarely needs more than 20; but with half as many
- * the stash of a table of 20 million keys begins to fill at 95.4 % instead of 96.4 %. */
-#define SEARCH_LIMIT 1024
-
 /* Attempts of a reader before it says "possibly". */
 #define LOOKS 100
 
 /* Lookups whose cache lines are on their way while one is answered. */
-#define WINDOW 64
+#define WINDOW 128
 
-__extension__ typedef unsigned __int128 uint128;
-
-/* At the head of the mapping whose rest is the table. What only the writer needs, what readers need
- * and never changes, and what changes under the readers lie on different cache lines. */
-struct cuckoo {
-    struct filter base;
-    struct bucket_table table;
-    size_t capacity;
-    size_t mapped; /* bytes */
-
-    alignas(CACHE_LINE) _Atomic(uint64_t) version;
-    struct stash stash;
-
-    alignas(CACHE_LINE) _Atomic(size_t) keys;
-    int refilled; /* the stash entry that was last tried for a place in the table */
-};
-
-/* Where an entry may be. */
-struct spot {
-    uint32_t fingerprint;
-    uint64_t pair[2]; /* of buckets; may be the same twice */
-};
-
-static const struct cuckoo *cuckoo_const(const struct filter *filter)
-{
-    return (const struct cuckoo *)filter;
-}
-
-static struct cuckoo *cuckoo_of(struct filter *filter)
-{
-    return (struct cuckoo *)filter;
-}
-
-static const struct bucket_layout *layout_of(const struct cuckoo *c)
-{
-    return &bucket_layouts[c->table.width];
-}
-
-/* Hash to bucket and fingerprint */
-
-/* Scales a 64-bit value to 0 .. n-1 (Lemire, "Fast random integer generation in an interval",
- * 2019); right for any n, also above 2^32. */
-BUCKET_INLINE uint64_t scale(uint64_t value, uint64_t n)
-{
-    return (uint64_t)((uint128)value * n >> 64);
-}
-
-/* r(f). Neighbouring fingerprints must not give r at equal distances, or chains of moves would meet
- * the same buckets again and again; hence two multiplications (after Stafford's variant 13 of
- * splitmix64). No secret is needed: the fingerprints are secret. */
-BUCKET_INLINE uint64_t spread(uint32_t fingerprint, uint64_t n)
-{
-    uint64_t x = fingerprint * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 32) * UINT64_C(0x94d049bb133111eb);
-    return scale(x ^ x >> 31, n);
-}
-
-BUCKET_INLINE uint64_t other_bucket(uint64_t bucket, uint32_t fingerprint, uint64_t n)
-{
-    uint64_t r = spread(fingerprint, n);
-    return r >= bucket ? r - bucket : r + (n - bucket);
-}
-
-BUCKET_INLINE struct spot spot_of(const struct bucket_layout *layout, const struct cuckoo *c,
-                                  uint64_t hash)
-{
-    uint64_t mask = (UINT64_C(1) << layout->fingerprint_bits) - 1;
-    struct spot spot = {.fingerprint = (uint32_t)(hash & mask)};
-    spot.fingerprint += spot.fingerprint == 0; /* 0 is an empty place */
-    spot.pair[0] = scale(hash, c->table.buckets);
-    spot.pair[1] = other_bucket(spot.pair[0], spot.fingerprint, c->table.buckets);
-    return spot;
-}
-
-/* Readers. These are compiled once for each layout: see contains_batch. */
+/* Readers. These are compiled once for each layout: see cuckoo_contains_batch. */
 
 /* Rule R of the head comment. */
-BUCKET_INLINE bool look(const struct bucket_layout *layout, const struct cuckoo *c,
-                        const struct spot *spot, uint64_t hash)
+BUCKET_INLINE bool look(const struct bucket_layout *layout, const struct cuckoo *c, uint64_t hash)
 {
+    struct spot spot = cuckoo_spot(layout, c, hash);
     for (unsigned i = 0; i < LOOKS; i++) {
         uint64_t version = atomic_load_explicit(&c->version, memory_order_acquire);
-        if (bucket_pair_has(layout, &c->table, spot->pair, spot->fingerprint) ||
+        if (bucket_pair_has(layout, &c->table, spot.pair, spot.fingerprint) ||
             stash_has(&c->stash, hash))
             return true;
         if (atomic_load_explicit(&c->version, memory_order_relaxed) == version)
@@ -172,29 +87,35 @@ BUCKET_INLINE bool look(const struct bucket_layout *layout, const struct cuckoo 
     return true;
 }
 
-BUCKET_INLINE struct spot prefetch_spot(const struct bucket_layout *layout, const struct cuckoo *c,
-                                        uint64_t hash)
+/* Answers a ring of lookups, and puts into each one's place the lookup that comes a ring later,
+ * whose cache lines then have the time of all others to arrive. Rule R, with one pair of looks at
+ * the version for all: where the table was not enough, each negative is asked for again alone. */
+BUCKET_INLINE void look_at_ring(const struct bucket_layout *layout, const struct cuckoo *c,
+                                struct spot ring[WINDOW], const uint64_t *hashes, size_t count,
+                                bool *found)
 {
-    struct spot spot = spot_of(layout, c, hash);
-    bucket_prefetch(layout, &c->table, spot.pair[0]);
-    bucket_prefetch(layout, &c->table, spot.pair[1]);
-    return spot;
+    size_t now = count < WINDOW ? count : WINDOW;
+    uint64_t version = atomic_load_explicit(&c->version, memory_order_acquire);
+    bool stashed = atomic_load_explicit(&c->stash.used, memory_order_acquire) != 0;
+    for (size_t i = 0; i < now; i++) {
+        found[i] = bucket_pair_has(layout, &c->table, ring[i].pair, ring[i].fingerprint);
+        if (count - i > WINDOW)
+            ring[i] = cuckoo_prefetch_spot(layout, c, hashes[i + WINDOW]);
+    }
+    if (!stashed && atomic_load_explicit(&c->version, memory_order_relaxed) == version)
+        return;
+    for (size_t i = 0; i < now; i++)
+        found[i] = found[i] || look(layout, c, hashes[i]);
 }
 
-/* A ring of lookups: each is answered when its cache lines have had the time of WINDOW - 1 others
- * to arrive. */
 BUCKET_INLINE void look_at_all(const struct bucket_layout *layout, const struct cuckoo *c,
                                const uint64_t *hashes, size_t count, bool *found)
 {
     struct spot ring[WINDOW];
     for (size_t i = 0; i < count && i < WINDOW; i++)
-        ring[i] = prefetch_spot(layout, c, hashes[i]);
-    for (size_t i = 0; i < count; i++) {
-        struct spot *spot = &ring[i % WINDOW];
-        found[i] = look(layout, c, spot, hashes[i]);
-        if (count - i > WINDOW)
-            *spot = prefetch_spot(layout, c, hashes[i + WINDOW]);
-    }
+        ring[i] = cuckoo_prefetch_spot(layout, c, hashes[i]);
+    for (size_t i = 0; i < count; i += WINDOW)
+        look_at_ring(layout, c, ring, hashes + i, count - i, found + i);
 }
 
 static void cuckoo_contains_batch(const struct filter *filter, const uint64_t *hashes, size_t count,
@@ -216,202 +137,40 @@ static void cuckoo_contains_batch(const struct filter *filter, const uint64_t *h
 
 static bool cuckoo_contains(const struct filter *filter, uint64_t hash)
 {
-    bool found;
-    cuckoo_contains_batch(filter, &hash, 1, &found);
-    return found;
+    const struct cuckoo *c = cuckoo_const(filter);
+    switch (c->table.width) {
+    case BUCKET_NARROW:
+        return look(&bucket_layouts[BUCKET_NARROW], c, hash);
+    case BUCKET_MEDIUM:
+        return look(&bucket_layouts[BUCKET_MEDIUM], c, hash);
+    case BUCKET_WIDE:
+        return look(&bucket_layouts[BUCKET_WIDE], c, hash);
+    }
+    return true;
 }
 
 static void cuckoo_prefetch(const struct filter *filter, uint64_t hash)
 {
     const struct cuckoo *c = cuckoo_const(filter);
-    (void)prefetch_spot(layout_of(c), c, hash);
+    (void)cuckoo_prefetch_spot(cuckoo_layout(c), c, hash);
 }
 
-/* The writer */
-
-/* Rule W2: comes before each store that takes a fingerprint away. */
-static void announce_clearing(struct cuckoo *c)
-{
-    uint64_t version = atomic_load_explicit(&c->version, memory_order_relaxed);
-    atomic_store_explicit(&c->version, version + 1, memory_order_release);
-}
-
-/* A search for a place goes breadth first through the buckets that can be reached by moving
- * fingerprints to their other buckets, and writes nothing. */
-struct step {
-    uint64_t bucket;
-    uint32_t incoming; /* the fingerprint that would come into this bucket */
-    int from;          /* the step whose bucket it would leave; NO_STEP: it is the new one */
-};
-
-#define NO_STEP (-1)
-
-struct search {
-    struct step steps[SEARCH_LIMIT];
-    int count;
-};
-
-/* Going back is of no use: the path that a search finds is a shortest one and visits no bucket
- * twice. Without this test the search for a place for the ninth copy of a hash would go to and fro
- * between its two buckets up to the limit. */
-static bool on_path(const struct search *search, int step, uint64_t bucket)
-{
-    for (; step != NO_STEP; step = search->steps[step].from)
-        if (search->steps[step].bucket == bucket)
-            return true;
-    return false;
-}
-
-static void search_add(const struct cuckoo *c, struct search *search, int from, uint64_t bucket,
-                       uint32_t incoming)
-{
-    if (search->count == SEARCH_LIMIT || on_path(search, from, bucket))
-        return;
-    search->steps[search->count++] =
-        (struct step){.bucket = bucket, .incoming = incoming, .from = from};
-    bucket_prefetch(layout_of(c), &c->table, bucket);
-}
-
-/* Adds the steps that lead on from a step, unless its bucket has an empty place: then true. */
-static bool search_expand(const struct cuckoo *c, struct search *search, int step)
-{
-    uint64_t bucket = search->steps[step].bucket;
-    uint32_t fingerprints[BUCKET_SLOTS];
-    bucket_read(&c->table, bucket, fingerprints);
-    for (unsigned i = 0; i < BUCKET_SLOTS; i++)
-        if (fingerprints[i] == 0)
-            return true;
-    for (unsigned i = 0; i < BUCKET_SLOTS; i++) {
-        uint64_t other = other_bucket(bucket, fingerprints[i], c->table.buckets);
-        search_add(c, search, step, other, fingerprints[i]);
-    }
-    return false;
-}
-
-/* The step whose bucket has an empty place, or NO_STEP. */
-static int search_place(const struct cuckoo *c, struct search *search, const struct spot *spot)
-{
-    search->count = 0;
-    search_add(c, search, NO_STEP, spot->pair[0], spot->fingerprint);
-    search_add(c, search, NO_STEP, spot->pair[1], spot->fingerprint);
-    for (int i = 0; i < search->count; i++)
-        if (search_expand(c, search, i))
-            return i;
-    return NO_STEP;
-}
-
-/* Carries out the moves of a path, the last one first (rule W1):
- *
- *     new --> A: a --> B: b --> C: empty
- *
- *   b into C's empty place; a over b in B; new over a in A. Each is one store, and each but the
- * first takes away what the one before has already stored elsewhere. */
-static void move_along(struct cuckoo *c, const struct search *search, int step)
-{
-    uint32_t outgoing = 0;
-    while (step != NO_STEP) {
-        const struct step *at = &search->steps[step];
-        if (outgoing != 0)
-            announce_clearing(c);
-        bool replaced = bucket_replace(&c->table, at->bucket, outgoing, at->incoming);
-        assert(replaced);
-        (void)replaced;
-        outgoing = at->incoming;
-        step = at->from;
-    }
-}
-
-/* Brings an entry into the table; false, and nothing written, when no place can be reached. */
-static bool place(struct cuckoo *c, uint64_t hash)
-{
-    struct search search;
-    struct spot spot = spot_of(layout_of(c), c, hash);
-    int last = search_place(c, &search, &spot);
-    if (last == NO_STEP)
-        return false;
-    move_along(c, &search, last);
-    return true;
-}
-
-static void count_keys(struct cuckoo *c, size_t keys)
-{
-    atomic_store_explicit(&c->keys, keys, memory_order_relaxed);
-}
-
-static size_t keys_in(const struct cuckoo *c)
-{
-    return atomic_load_explicit(&c->keys, memory_order_relaxed);
-}
-
-static int cuckoo_insert(struct filter *filter, uint64_t hash)
-{
-    struct cuckoo *c = cuckoo_of(filter);
-    if (!place(c, hash) && !stash_put(&c->stash, hash))
-        return -ENOSPC;
-    count_keys(c, keys_in(c) + 1);
-    return 0;
-}
-
-static void take_from_stash(struct cuckoo *c, int number)
-{
-    announce_clearing(c);
-    stash_clear(&c->stash, number);
-}
-
-static bool take_from_table(struct cuckoo *c, uint64_t hash)
-{
-    struct spot spot = spot_of(layout_of(c), c, hash);
-    announce_clearing(c);
-    return bucket_replace(&c->table, spot.pair[0], spot.fingerprint, 0) ||
-           bucket_replace(&c->table, spot.pair[1], spot.fingerprint, 0);
-}
-
-/* A place became free somewhere: tries whether one entry of the stash now reaches a place in the
- * table. A different one each time, so that one that cannot does not keep the others waiting. */
-static void refill_from_stash(struct cuckoo *c)
-{
-    int number = stash_next(&c->stash, c->refilled);
-    if (number < 0)
-        return;
-    c->refilled = number;
-    if (place(c, stash_hash(&c->stash, number)))
-        take_from_stash(c, number);
-}
-
-/* From the stash first. Call entries alike that have the same fingerprint and pair of buckets: the
- * table cannot tell them apart, the stash can. Each hash in the stash is one that is in the set,
- * and the table holds as many alike as there are others of them in the set. Removing a hash that
- * the stash has keeps both true. Were it taken from the table instead, the stash would keep a hash
- * that is gone, in the place of one alike that is in and that the stash does not answer for. */
-static int cuckoo_remove(struct filter *filter, uint64_t hash)
-{
-    struct cuckoo *c = cuckoo_of(filter);
-    int number = stash_find(&c->stash, hash);
-    if (number >= 0)
-        take_from_stash(c, number);
-    else if (take_from_table(c, hash))
-        refill_from_stash(c);
-    else
-        return -ENOENT;
-    count_keys(c, keys_in(c) - 1);
-    return 0;
-}
+/* What it holds */
 
 static struct filter_stats cuckoo_stats(const struct filter *filter)
 {
     const struct cuckoo *c = cuckoo_const(filter);
     size_t slots = (size_t)c->table.buckets * BUCKET_SLOTS;
-    size_t keys = keys_in(c);
-    size_t stashed = stash_count(&c->stash);
-    double fill = keys > stashed ? (double)(keys - stashed) / (double)slots : 0;
+    size_t in_table = atomic_load_explicit(&c->in_table, memory_order_relaxed);
+    double compared = 2 * BUCKET_SLOTS * (double)in_table / (double)slots;
     return (struct filter_stats){
-        .keys = keys,
+        .keys = atomic_load_explicit(&c->keys, memory_order_relaxed),
         .capacity = c->capacity,
         .slots = slots,
-        .bytes = c->mapped,
-        .stash_used = stashed,
+        .bytes = c->mapped + atomic_load_explicit(&c->surplus_bytes, memory_order_relaxed),
+        .stash_used = stash_count(&c->stash),
         .stash_size = STASH_SIZE,
-        .expected_false_positive_rate = bucket_match_rate(c->table.width, 2 * BUCKET_SLOTS * fill),
+        .expected_false_positive_rate = bucket_match_rate(c->table.width, compared),
     };
 }
 
@@ -419,17 +178,45 @@ static void cuckoo_describe(const struct filter *filter, char *text, size_t size
 {
     const struct cuckoo *c = cuckoo_const(filter);
     snprintf(text, size, "%llu buckets of %d, %u-bit fingerprints",
-             (unsigned long long)c->table.buckets, BUCKET_SLOTS, layout_of(c)->fingerprint_bits);
+             (unsigned long long)c->table.buckets, BUCKET_SLOTS,
+             cuckoo_layout(c)->fingerprint_bits);
 }
 
 static size_t cuckoo_parts(struct filter *filter, struct filter_part parts[FILTER_PARTS_MAX])
 {
     struct cuckoo *c = cuckoo_of(filter);
     parts[0] = (struct filter_part){&c->keys, sizeof c->keys};
-    parts[1] = (struct filter_part){&c->stash, sizeof c->stash};
-    parts[2] = (struct filter_part){c->table.memory,
-                                    (size_t)c->table.buckets * bucket_bytes(layout_of(c))};
-    return 3;
+    parts[1] = (struct filter_part){&c->in_table, sizeof c->in_table};
+    parts[2] = (struct filter_part){&c->stash, sizeof c->stash};
+    parts[3] = (struct filter_part){c->table.memory,
+                                    (size_t)c->table.buckets * bucket_bytes(cuckoo_layout(c))};
+    parts[4] = (struct filter_part){&c->surplus.used, sizeof c->surplus.used};
+    parts[5] = (struct filter_part){c->surplus.cells, surplus_bytes(&c->surplus)};
+    return c->surplus.cells ? 6 : 5;
+}
+
+/* There cannot be more numbers in it than fingerprints in the table. */
+size_t cuckoo_surplus_limit(const struct cuckoo *c)
+{
+    size_t most = ((size_t)c->table.buckets + 1) * BUCKET_SLOTS * 4 * sizeof(struct surplus_cell);
+    size_t allowed = c->base.options.max_bytes;
+    if (allowed && allowed - c->mapped < most)
+        return allowed - c->mapped;
+    return most;
+}
+
+/* A stage more is a surplus twice as large. */
+static unsigned cuckoo_stages(const struct filter *filter)
+{
+    return 1 + surplus_doublings(&cuckoo_const(filter)->surplus);
+}
+
+static int cuckoo_add_stage(struct filter *filter)
+{
+    struct cuckoo *c = cuckoo_of(filter);
+    bool grown = surplus_grow(&c->surplus, cuckoo_surplus_limit(c));
+    atomic_store_explicit(&c->surplus_bytes, surplus_bytes(&c->surplus), memory_order_relaxed);
+    return grown ? 0 : -ENOSPC;
 }
 
 /* Making one */
@@ -475,12 +262,14 @@ static int cuckoo_create(struct filter **out, const struct filter_options *optio
 
 static void cuckoo_destroy(struct filter *filter)
 {
-    pages_unmap(filter, cuckoo_of(filter)->mapped);
+    struct cuckoo *c = cuckoo_of(filter);
+    surplus_finish(&c->surplus);
+    pages_unmap(c, c->mapped);
 }
 
 const struct filter_ops cuckoo_ops = {
     .name = "cuckoo",
-    .image_version = 1,
+    .image_version = 2,
     .create = cuckoo_create,
     .destroy = cuckoo_destroy,
     .insert = cuckoo_insert,
@@ -491,4 +280,6 @@ const struct filter_ops cuckoo_ops = {
     .stats = cuckoo_stats,
     .describe = cuckoo_describe,
     .parts = cuckoo_parts,
+    .stages = cuckoo_stages,
+    .add_stage = cuckoo_add_stage,
 };

@@ -20,6 +20,7 @@ bool stash_put(struct stash *stash, uint64_t hash)
     if (used == UINT64_MAX)
         return false;
     int number = lowest(~used);
+    stash->copies[number] = 1;
     atomic_store_explicit(&stash->hashes[number], hash, memory_order_release);
     atomic_store_explicit(&stash->used, used | UINT64_C(1) << number, memory_order_release);
     return true;
@@ -48,6 +49,14 @@ int stash_next(const struct stash *stash, int after)
 uint64_t stash_hash(const struct stash *stash, int number)
 {
     return atomic_load_explicit(&stash->hashes[number], memory_order_relaxed);
+}
+
+bool stash_add_copy(struct stash *stash, int number)
+{
+    if (stash->copies[number] == UINT32_MAX)
+        return false;
+    stash->copies[number]++;
+    return true;
 }
 
 void stash_clear(struct stash *stash, int number)

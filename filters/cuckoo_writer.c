@@ -1,0 +1,286 @@
+/* The writer of a cuckoo filter. cuckoo.c says which rules its stores keep, for the readers' sake.
+ *
+ * An entry goes to the first of these that takes it:
+ *
+ *   the stash      if it holds this very hash already: a copy more
+ *   the surplus    if its two buckets hold something that looks the same
+ *   the table      the emptier of its two buckets; or, if both are full, wherever entries can be
+ *                  moved along a path of other buckets
+ *   the stash      an entry of its own
+ *
+ * The surplus is what keeps copies from doing harm: rows that share a key, or a hostile user who
+ * makes such rows by the thousand, would fill two buckets and then the stash. As the table holds
+ * one like them for as long as there are any, readers need not know how many there are. (A narrow
+ * fingerprint looks like another by chance so often that two are let into the table.)
+ *
+ * Call entries alike that have the same fingerprint and pair of buckets. What holds at all times:
+ *
+ *   I1  each entry of the stash is one that is in the set, with its copies;
+ *   I2  table and surplus together hold as many alike as there are others of them in the set;
+ *   I3  what the surplus holds, the table holds at least once.
+ *
+ * Hence the order of removals: from the stash if it has this very hash, else from the surplus, else
+ * from the table. Were it taken from the table while the stash has it, the stash would keep a hash
+ * that is gone, in the place of one alike that is in and that the stash does not answer for. */
+#include "cuckoo_table.h"
+
+#include <assert.h>
+#include <errno.h>
+
+/* Buckets that one search for a place looks at. It rarely needs more than 20; but with half as many
+ * the stash of a table of 20 million keys begins to fill at 95.4 % instead of 96.4 %. */
+#define SEARCH_LIMIT 1024
+
+/* Rule W2: comes before each store that takes a fingerprint away. */
+static void announce_clearing(struct cuckoo *c)
+{
+    uint64_t version = atomic_load_explicit(&c->version, memory_order_relaxed);
+    atomic_store_explicit(&c->version, version + 1, memory_order_release);
+}
+
+/* A search for a place goes breadth first through the buckets that can be reached by moving
+ * fingerprints to their other buckets, and writes nothing. */
+struct step {
+    uint64_t bucket;
+    uint32_t incoming; /* the fingerprint that would come into this bucket */
+    int from;          /* the step whose bucket it would leave; NO_STEP: it is the new one */
+};
+
+#define NO_STEP (-1)
+
+struct search {
+    struct step steps[SEARCH_LIMIT];
+    int count;
+};
+
+/* Going back is of no use: the path that a search finds is a shortest one and visits no bucket
+ * twice. Without this test the search for a place for the ninth copy of a hash would go to and fro
+ * between its two buckets up to the limit. */
+static bool on_path(const struct search *search, int step, uint64_t bucket)
+{
+    for (; step != NO_STEP; step = search->steps[step].from)
+        if (search->steps[step].bucket == bucket)
+            return true;
+    return false;
+}
+
+BUCKET_INLINE void search_add(const struct bucket_layout *layout, const struct cuckoo *c,
+                              struct search *search, int from, uint64_t bucket, uint32_t incoming)
+{
+    if (search->count == SEARCH_LIMIT || on_path(search, from, bucket))
+        return;
+    search->steps[search->count++] =
+        (struct step){.bucket = bucket, .incoming = incoming, .from = from};
+    bucket_prefetch(layout, &c->table, bucket);
+}
+
+/* Adds the steps that lead on from a step, unless its bucket has an empty place: then true. */
+BUCKET_INLINE bool search_expand(const struct bucket_layout *layout, const struct cuckoo *c,
+                                 struct search *search, int step)
+{
+    uint64_t bucket = search->steps[step].bucket;
+    if (bucket_room(layout, &c->table, bucket))
+        return true;
+    for (unsigned i = 0; i < BUCKET_SLOTS; i++) {
+        uint64_t at = bucket * layout->words + i / layout->fingerprints;
+        uint64_t word = bucket_load(layout, &c->table, at);
+        uint32_t fingerprint = bucket_get(layout, word, i % layout->fingerprints);
+        uint64_t other = cuckoo_other(bucket, fingerprint, c->table.buckets);
+        search_add(layout, c, search, step, other, fingerprint);
+    }
+    return false;
+}
+
+/* The step whose bucket has an empty place, or NO_STEP. */
+BUCKET_INLINE int search_place(const struct bucket_layout *layout, const struct cuckoo *c,
+                               struct search *search, const struct spot *spot)
+{
+    search->count = 0;
+    search_add(layout, c, search, NO_STEP, spot->pair[0], spot->fingerprint);
+    search_add(layout, c, search, NO_STEP, spot->pair[1], spot->fingerprint);
+    for (int i = 0; i < search->count; i++)
+        if (search_expand(layout, c, search, i))
+            return i;
+    return NO_STEP;
+}
+
+/* Carries out the moves of a path, the last one first (rule W1):
+ *
+ *     new --> A: a --> B: b --> C: empty
+ *
+ *   b into C's empty place; a over b in B; new over a in A. Each is one store, and each but the
+ * first takes away what the one before has already stored elsewhere. */
+BUCKET_INLINE void move_along(const struct bucket_layout *layout, struct cuckoo *c,
+                              const struct search *search, int step)
+{
+    uint32_t outgoing = 0;
+    while (step != NO_STEP) {
+        const struct step *at = &search->steps[step];
+        if (outgoing != 0)
+            announce_clearing(c);
+        bool replaced = bucket_replace(layout, &c->table, at->bucket, outgoing, at->incoming);
+        assert(replaced);
+        (void)replaced;
+        outgoing = at->incoming;
+        step = at->from;
+    }
+}
+
+/* Puts it into one of its buckets, or moves others so that it can; false, and nothing written, when
+ * no place can be reached. */
+BUCKET_INLINE bool place(const struct bucket_layout *layout, struct cuckoo *c,
+                         const struct spot *spot)
+{
+    uint64_t room = bucket_room(layout, &c->table, spot->pair[0]);
+    uint64_t other_room = bucket_room(layout, &c->table, spot->pair[1]);
+    if (room | other_room)
+        return bucket_replace(layout, &c->table, spot->pair[other_room > room], 0,
+                              spot->fingerprint);
+    struct search search;
+    int last = search_place(layout, c, &search, spot);
+    if (last == NO_STEP)
+        return false;
+    move_along(layout, c, &search, last);
+    return true;
+}
+
+/* Only one writer adds, so nothing is lost between load and store. */
+static void count(_Atomic(size_t) *counter, size_t difference)
+{
+    size_t counted = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, counted + difference, memory_order_relaxed);
+}
+
+/* A number for all that are alike and for nothing else; never 0. */
+static uint64_t number_of(const struct bucket_layout *layout, const struct spot *spot)
+{
+    uint64_t bucket = spot->pair[0] < spot->pair[1] ? spot->pair[0] : spot->pair[1];
+    return bucket << layout->fingerprint_bits | spot->fingerprint;
+}
+
+static bool put_in_surplus(const struct bucket_layout *layout, struct cuckoo *c,
+                           const struct spot *spot)
+{
+    size_t most = cuckoo_surplus_limit(c);
+    bool put = surplus_add(&c->surplus, number_of(layout, spot), most);
+    atomic_store_explicit(&c->surplus_bytes, surplus_bytes(&c->surplus), memory_order_relaxed);
+    return put;
+}
+
+/* How many alike are in the table, or at least one if there are any; what lies in a pair that is
+ * the same bucket twice is counted twice. */
+BUCKET_INLINE unsigned count_alike(const struct bucket_layout *layout, const struct cuckoo *c,
+                                   const struct spot *spot)
+{
+    unsigned alike = 0;
+    for (unsigned i = 0; i < 2 * layout->words; i++) {
+        uint64_t at = spot->pair[i % 2] * layout->words + i / 2;
+        uint64_t word = bucket_load(layout, &c->table, at);
+        uint64_t fields = bucket_find(layout, word, spot->fingerprint);
+        for (; fields; fields &= fields - 1)
+            alike++;
+    }
+    return alike;
+}
+
+/* Not to the stash. */
+BUCKET_INLINE bool put(const struct bucket_layout *layout, struct cuckoo *c, uint64_t hash)
+{
+    struct spot spot = cuckoo_spot(layout, c, hash);
+    unsigned alike = count_alike(layout, c, &spot);
+    if (alike >= layout->copies && put_in_surplus(layout, c, &spot))
+        return true;
+    if (place(layout, c, &spot)) {
+        count(&c->in_table, 1);
+        return true;
+    }
+    return alike > 0 && put_in_surplus(layout, c, &spot);
+}
+
+static bool put_in_table(struct cuckoo *c, uint64_t hash)
+{
+    switch (c->table.width) {
+    case BUCKET_NARROW:
+        return put(&bucket_layouts[BUCKET_NARROW], c, hash);
+    case BUCKET_MEDIUM:
+        return put(&bucket_layouts[BUCKET_MEDIUM], c, hash);
+    case BUCKET_WIDE:
+        return put(&bucket_layouts[BUCKET_WIDE], c, hash);
+    }
+    return false;
+}
+
+int cuckoo_insert(struct filter *filter, uint64_t hash)
+{
+    struct cuckoo *c = cuckoo_of(filter);
+    int stashed = stash_find(&c->stash, hash);
+    bool put_it = stashed >= 0 ? stash_add_copy(&c->stash, stashed)
+                               : put_in_table(c, hash) || stash_put(&c->stash, hash);
+    if (!put_it)
+        return -ENOSPC;
+    count(&c->keys, 1);
+    return 0;
+}
+
+/* One copy. */
+static void take_from_stash(struct cuckoo *c, int number)
+{
+    if (c->stash.copies[number] > 1) {
+        c->stash.copies[number]--;
+        return;
+    }
+    announce_clearing(c);
+    stash_clear(&c->stash, number);
+}
+
+/* A place became free somewhere: tries whether one entry of the stash now reaches a place in the
+ * table. A different one each time, so that one that cannot does not keep the others waiting. */
+static void refill_from_stash(struct cuckoo *c)
+{
+    int number = stash_next(&c->stash, c->refilled);
+    if (number < 0)
+        return;
+    c->refilled = number;
+    if (put_in_table(c, stash_hash(&c->stash, number)))
+        take_from_stash(c, number);
+}
+
+/* One from the surplus, else from the table, where a place becomes free by that. */
+BUCKET_INLINE bool take(const struct bucket_layout *layout, struct cuckoo *c, uint64_t hash)
+{
+    struct spot spot = cuckoo_prefetch_spot(layout, c, hash);
+    if (surplus_take(&c->surplus, number_of(layout, &spot)))
+        return true;
+    announce_clearing(c);
+    if (!bucket_replace(layout, &c->table, spot.pair[0], spot.fingerprint, 0) &&
+        !bucket_replace(layout, &c->table, spot.pair[1], spot.fingerprint, 0))
+        return false;
+    count(&c->in_table, (size_t)-1);
+    refill_from_stash(c);
+    return true;
+}
+
+static bool take_from_table(struct cuckoo *c, uint64_t hash)
+{
+    switch (c->table.width) {
+    case BUCKET_NARROW:
+        return take(&bucket_layouts[BUCKET_NARROW], c, hash);
+    case BUCKET_MEDIUM:
+        return take(&bucket_layouts[BUCKET_MEDIUM], c, hash);
+    case BUCKET_WIDE:
+        return take(&bucket_layouts[BUCKET_WIDE], c, hash);
+    }
+    return false;
+}
+
+int cuckoo_remove(struct filter *filter, uint64_t hash)
+{
+    struct cuckoo *c = cuckoo_of(filter);
+    int stashed = stash_find(&c->stash, hash);
+    if (stashed >= 0)
+        take_from_stash(c, stashed);
+    else if (!take_from_table(c, hash))
+        return -ENOENT;
+    count(&c->keys, (size_t)-1);
+    return 0;
+}
