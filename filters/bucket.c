@@ -1,4 +1,5 @@
-/* The tables behind the sorted nibbles, and the arithmetic of false positives. */
+/* The sorted nibbles: the tables behind them, and lookups that come to them; and the arithmetic of
+ * false positives. */
 #include "bucket.h"
 
 #include <math.h>
@@ -44,4 +45,31 @@ enum bucket_width bucket_width_for(double false_positive_rate)
     while (width < BUCKET_WIDE && bucket_match_rate(width, 2 * BUCKET_SLOTS) > false_positive_rate)
         width++;
     return width;
+}
+
+/* Takes the fields of both words as one set, those of the other one bit lower: a branch on which of
+ * them has the field would be foreseen only half of the time. */
+BUCKET_INLINE bool either_has(const struct bucket_layout *layout, uint64_t word, uint64_t other,
+                              uint32_t fingerprint)
+{
+    uint64_t low = fingerprint & bucket_low_mask(layout);
+    uint64_t in_word = bucket_fields_equal(layout, word, low);
+    uint64_t fields = in_word | bucket_fields_equal(layout, other, low) >> 1;
+    for (; fields; fields &= fields - 1) {
+        unsigned field = bucket_first_field(layout, fields);
+        uint64_t holder = fields & -fields & in_word ? word : other;
+        if ((bucket_nibbles(layout, holder) >> 4 * field & 15) == fingerprint >> layout->low_bits)
+            return true;
+    }
+    return false;
+}
+
+bool bucket_narrow_either_has(uint64_t word, uint64_t other, uint32_t fingerprint)
+{
+    return either_has(&bucket_layouts[BUCKET_NARROW], word, other, fingerprint);
+}
+
+bool bucket_medium_either_has(uint64_t word, uint64_t other, uint32_t fingerprint)
+{
+    return either_has(&bucket_layouts[BUCKET_MEDIUM], word, other, fingerprint);
 }

@@ -40,7 +40,14 @@ struct bucket_layout {
     unsigned low_bits;         /* of a fingerprint, as they lie in the word */
     unsigned copies;           /* of a fingerprint that may lie in its two buckets (cuckoo.h) */
     uint64_t ones;             /* the lowest bit of each fingerprint's low bits */
+    bool (*either_has)(uint64_t word, uint64_t other, uint32_t fingerprint); /* NULL: no nibbles */
 };
+
+/* The rest of bucket_pair_has() below, for layouts with sorted nibbles, where a bucket is one word:
+ * not inlined, as a lookup of what is not there comes to it once in a thousand times, and is faster
+ * without it. */
+bool bucket_narrow_either_has(uint64_t word, uint64_t other, uint32_t fingerprint);
+bool bucket_medium_either_has(uint64_t word, uint64_t other, uint32_t fingerprint);
 
 /* Here, and not in bucket.c, so that the compiler makes a lookup for each layout with the layout's
  * numbers as constants: everything that a lookup calls is BUCKET_INLINE. */
@@ -53,14 +60,16 @@ static const struct bucket_layout bucket_layouts[] = {
                        .fingerprint_bits = 9,
                        .low_bits = 5,
                        .copies = 2,
-                       .ones = 1 | 1 << 5 | 1 << 10 | 1 << 15},
+                       .ones = 1 | 1 << 5 | 1 << 10 | 1 << 15,
+                       .either_has = bucket_narrow_either_has},
     [BUCKET_MEDIUM] = {.word_bytes = 8,
                        .words = 1,
                        .fingerprints = 4,
                        .fingerprint_bits = 17,
                        .low_bits = 13,
                        .copies = 1,
-                       .ones = 1 | UINT64_C(1) << 13 | UINT64_C(1) << 26 | UINT64_C(1) << 39},
+                       .ones = 1 | UINT64_C(1) << 13 | UINT64_C(1) << 26 | UINT64_C(1) << 39,
+                       .either_has = bucket_medium_either_has},
     [BUCKET_WIDE] = {.word_bytes = 8,
                      .words = 2,
                      .fingerprints = 2,
@@ -274,22 +283,19 @@ BUCKET_INLINE bool bucket_pair_has(const struct bucket_layout *layout,
                                    const struct bucket_table *table, const uint64_t pair[2],
                                    uint32_t fingerprint)
 {
-    uint64_t words[2 * 2], fields[2 * 2];
+    uint64_t words[2];
     uint64_t low = fingerprint & bucket_low_mask(layout);
-    unsigned count = 2 * layout->words;
     uint64_t any = 0;
-#pragma GCC unroll 4
-    for (unsigned i = 0; i < count; i++) {
-        words[i] = bucket_load(layout, table, pair[i % 2] * layout->words + i / 2);
-        fields[i] = bucket_fields_equal(layout, words[i], low);
-        any |= fields[i];
+    for (unsigned of_bucket = 0; of_bucket < layout->words; of_bucket++) {
+#pragma GCC unroll 2
+        for (unsigned i = 0; i < 2; i++) {
+            words[i] = bucket_load(layout, table, pair[i] * layout->words + of_bucket);
+            any |= bucket_fields_equal(layout, words[i], low);
+        }
     }
     if (!any)
         return false;
-    for (unsigned i = 0; i < count; i++)
-        if (bucket_fields_alike(layout, words[i], fields[i], fingerprint))
-            return true;
-    return false;
+    return !layout->either_has || layout->either_has(words[0], words[1], fingerprint);
 }
 
 #endif

@@ -75,7 +75,7 @@
 /* Rule R of the head comment. */
 BUCKET_INLINE bool look(const struct bucket_layout *layout, const struct cuckoo *c, uint64_t hash)
 {
-    struct spot spot = cuckoo_spot(layout, c, hash);
+    struct spot spot = cuckoo_spot(layout, &c->table, hash);
     for (unsigned i = 0; i < LOOKS; i++) {
         uint64_t version = atomic_load_explicit(&c->version, memory_order_acquire);
         if (bucket_pair_has(layout, &c->table, spot.pair, spot.fingerprint) ||
@@ -94,13 +94,14 @@ BUCKET_INLINE void look_at_ring(const struct bucket_layout *layout, const struct
                                 struct spot ring[WINDOW], const uint64_t *hashes, size_t count,
                                 bool *found)
 {
+    const struct bucket_table table = c->table; /* for the compiler to keep in registers */
     size_t now = count < WINDOW ? count : WINDOW;
     uint64_t version = atomic_load_explicit(&c->version, memory_order_acquire);
     bool stashed = atomic_load_explicit(&c->stash.used, memory_order_acquire) != 0;
     for (size_t i = 0; i < now; i++) {
-        found[i] = bucket_pair_has(layout, &c->table, ring[i].pair, ring[i].fingerprint);
+        found[i] = bucket_pair_has(layout, &table, ring[i].pair, ring[i].fingerprint);
         if (count - i > WINDOW)
-            ring[i] = cuckoo_prefetch_spot(layout, c, hashes[i + WINDOW]);
+            ring[i] = cuckoo_prefetch_spot(layout, &table, hashes[i + WINDOW]);
     }
     if (!stashed && atomic_load_explicit(&c->version, memory_order_relaxed) == version)
         return;
@@ -113,7 +114,7 @@ BUCKET_INLINE void look_at_all(const struct bucket_layout *layout, const struct 
 {
     struct spot ring[WINDOW];
     for (size_t i = 0; i < count && i < WINDOW; i++)
-        ring[i] = cuckoo_prefetch_spot(layout, c, hashes[i]);
+        ring[i] = cuckoo_prefetch_spot(layout, &c->table, hashes[i]);
     for (size_t i = 0; i < count; i += WINDOW)
         look_at_ring(layout, c, ring, hashes + i, count - i, found + i);
 }
@@ -152,7 +153,7 @@ static bool cuckoo_contains(const struct filter *filter, uint64_t hash)
 static void cuckoo_prefetch(const struct filter *filter, uint64_t hash)
 {
     const struct cuckoo *c = cuckoo_const(filter);
-    (void)cuckoo_prefetch_spot(cuckoo_layout(c), c, hash);
+    (void)cuckoo_prefetch_spot(cuckoo_layout(c), &c->table, hash);
 }
 
 /* What it holds */

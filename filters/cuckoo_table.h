@@ -77,21 +77,21 @@ BUCKET_INLINE uint64_t cuckoo_other(uint64_t bucket, uint32_t fingerprint, uint6
     return r >= bucket ? r - bucket : r + (n - bucket);
 }
 
-BUCKET_INLINE struct spot cuckoo_spot(const struct bucket_layout *layout, const struct cuckoo *c,
-                                      uint64_t hash)
+BUCKET_INLINE struct spot cuckoo_spot(const struct bucket_layout *layout,
+                                      const struct bucket_table *table, uint64_t hash)
 {
     struct spot spot = {.fingerprint = bucket_fingerprint(layout, hash)};
-    spot.pair[0] = cuckoo_scale(hash, c->table.buckets);
-    spot.pair[1] = cuckoo_other(spot.pair[0], spot.fingerprint, c->table.buckets);
+    spot.pair[0] = cuckoo_scale(hash, table->buckets);
+    spot.pair[1] = cuckoo_other(spot.pair[0], spot.fingerprint, table->buckets);
     return spot;
 }
 
 BUCKET_INLINE struct spot cuckoo_prefetch_spot(const struct bucket_layout *layout,
-                                               const struct cuckoo *c, uint64_t hash)
+                                               const struct bucket_table *table, uint64_t hash)
 {
-    struct spot spot = cuckoo_spot(layout, c, hash);
-    bucket_prefetch(layout, &c->table, spot.pair[0]);
-    bucket_prefetch(layout, &c->table, spot.pair[1]);
+    struct spot spot = cuckoo_spot(layout, table, hash);
+    bucket_prefetch(layout, table, spot.pair[0]);
+    bucket_prefetch(layout, table, spot.pair[1]);
     return spot;
 }
 

@@ -186,7 +186,7 @@ BUCKET_INLINE unsigned count_alike(const struct bucket_layout *layout, const str
 /* Not to the stash. */
 BUCKET_INLINE bool put(const struct bucket_layout *layout, struct cuckoo *c, uint64_t hash)
 {
-    struct spot spot = cuckoo_spot(layout, c, hash);
+    struct spot spot = cuckoo_spot(layout, &c->table, hash);
     unsigned alike = count_alike(layout, c, &spot);
     if (alike >= layout->copies && put_in_surplus(layout, c, &spot))
         return true;
@@ -248,7 +248,7 @@ static void refill_from_stash(struct cuckoo *c)
 /* One from the surplus, else from the table, where a place becomes free by that. */
 BUCKET_INLINE bool take(const struct bucket_layout *layout, struct cuckoo *c, uint64_t hash)
 {
-    struct spot spot = cuckoo_prefetch_spot(layout, c, hash);
+    struct spot spot = cuckoo_prefetch_spot(layout, &c->table, hash);
     if (surplus_take(&c->surplus, number_of(layout, &spot)))
         return true;
     announce_clearing(c);

@@ -176,7 +176,7 @@ static uint64_t random_hash(const struct model *model, uint64_t number)
 static uint64_t mirror(const struct filter *filter, uint64_t hash)
 {
     const struct cuckoo *c = cuckoo_const(filter);
-    struct spot spot = cuckoo_spot(cuckoo_layout(c), c, hash);
+    struct spot spot = cuckoo_spot(cuckoo_layout(c), &c->table, hash);
     uint64_t middle = (uint64_t)(((uint128)(2 * spot.pair[1] + 1) << 63) / c->table.buckets);
     return (middle & ~(uint64_t)UINT32_MAX) | (hash & UINT32_MAX);
 }
