@@ -413,15 +413,16 @@ static void rebuild(struct http_call *call, void *arg)
 }
 
 const struct http_route admin_routes[] = {
-    {"GET", "/healthz", healthz, true, "alive"},
-    {"GET", "/readyz", readyz, true, "200 when every keyspace is guarding, else 503"},
-    {"GET", "/metrics", metrics, false, "Prometheus text"},
-    {"GET", "/v1/status", status, false, "keyspaces, generation, filters, clients, rates"},
-    {"GET", "/v1/keys/*", get_key, false, "explains what happens to a key, and why"},
-    {"PUT", "/v1/keys/*", put_key, false, "admits a key ahead of the filter; ?for=10m"},
+    {"GET", "/healthz", healthz, true, "alive", NULL},
+    {"GET", "/readyz", readyz, true, "200 when every keyspace is guarding, else 503", NULL},
+    {"GET", "/metrics", metrics, false, "Prometheus text", NULL},
+    {"GET", "/v1/status", status, false, "keyspaces, generation, filters, clients, rates", NULL},
+    {"GET", "/v1/keys/*", get_key, false, "explains what happens to a key, and why", NULL},
+    {"PUT", "/v1/keys/*", put_key, false, "admits a key ahead of the filter; ?for=10m", "for"},
     {"DELETE", "/v1/keys/*", delete_key, false,
-     "rejects a key whose row is gone, and purges it from the cache; ?row=delete, ?block=10m"},
-    {"POST", "/v1/rebuild", rebuild, false, "builds a new generation"},
+     "rejects a key whose row is gone, and purges it from the cache; ?row=delete, ?block=10m",
+     "row&block"},
+    {"POST", "/v1/rebuild", rebuild, false, "builds a new generation", NULL},
     {0}};
 
 void admin_log(void *arg, const char *who, const char *method, const char *url, unsigned code)

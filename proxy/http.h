@@ -22,6 +22,8 @@ struct http_route {
     http_handler handle;
     bool open;        /* answered without the token, too (/healthz, /readyz) */
     const char *help; /* one line, listed by GET / */
+    /* The parameters that it takes, "row&block", or NULL; others, or one given twice, are 400. */
+    const char *query;
 };
 
 struct http_options {

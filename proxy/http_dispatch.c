@@ -142,7 +142,7 @@ static void answer_index(struct http_call *call, void *arg)
     http_answer_json(call, 200, json_pack("{s:o}", "calls", list_calls(call->server)));
 }
 
-static const struct http_route index_route = {"GET", "/", answer_index, false, "this list"};
+static const struct http_route index_route = {"GET", "/", answer_index, false, "this list", NULL};
 
 static bool path_matches(const struct http_route *route, struct span path)
 {
@@ -196,6 +196,55 @@ static void refuse_unknown(struct http_call *call, const char *allowed)
                                "calls", list_calls(call->server)));
 }
 
+/* Whether `name` is one of the names in "row&block". Calls take two at most. */
+static bool is_among(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (; names && *names; names += strspn(names, "&")) {
+        size_t size = strcspn(names, "&");
+
+        if (size == length && memcmp(names, name, size) == 0)
+            return true;
+        names += size;
+    }
+    return false;
+}
+
+static void refuse_parameter(struct http_call *call, const char *name, const char *names)
+{
+    const char *second = names ? strchr(names, '&') : NULL;
+
+    if (!names)
+        http_answer_error(call, 400, "unknown parameter %.100s: this call takes none", name);
+    else if (!second)
+        http_answer_error(call, 400, "unknown parameter %.100s: this call takes %s", name, names);
+    else
+        http_answer_error(call, 400, "unknown parameter %.100s: this call takes %.*s or %s", name,
+                          (int)(second - names), names, second + 1);
+}
+
+/* A name that is misspelt must not make of one order another one: DELETE with ?blok=10m. Whether it
+ * was refused. */
+static bool refuse_query(struct http_call *call, const struct http_route *route)
+{
+    struct span query = call->target.query;
+
+    for (const char *name = query.at, *value; name < query.at + query.length;
+         name = value + strlen(value) + 1) {
+        value = name + strlen(name) + 1;
+        if (!is_among(route->query, name)) {
+            refuse_parameter(call, name, route->query);
+            return true;
+        }
+        if (http_target_query(&call->target, name) != value) { /* the first of that name */
+            http_answer_error(call, 400, "the parameter %s is given twice", name);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void refuse_stranger(struct http_call *call)
 {
     http_answer_error(call, 401, "this call needs the header Authorization: Bearer TOKEN");
@@ -236,6 +285,8 @@ void http_dispatch(struct http_call *call)
         refuse_unknown(call, allowed);
         return;
     }
+    if (refuse_query(call, route))
+        return;
     call->rest = strcspn(route->path, "*");
     route->handle(call, server->options.arg);
 }

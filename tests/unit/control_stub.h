@@ -133,17 +133,17 @@ static void stub_not_ready(struct http_call *call, void *arg)
 }
 
 static const struct http_route stub_routes[] = {
-    {"GET", "/healthz", stub_now, true, "alive"},
-    {"GET", "/readyz", stub_not_ready, true, "ready"},
-    {"GET", "/now", stub_now, false, "answers at once"},
-    {"PUT", "/now", stub_now, false, "the same"},
-    {"GET", "/later", stub_later, false, "answers from a timer"},
-    {"PUT", "/hold", stub_hold, false, "answers when told"},
-    {"POST", "/close", stub_close, false, "closes the server"},
-    {"POST", "/v1/rebuild", stub_later, false, "a new generation"},
-    {"GET", "/v1/keys/*", stub_get_key, false, "what arrived"},
-    {"PUT", "/v1/keys/*", stub_put_key, false, "admits"},
-    {"DELETE", "/v1/keys/*", stub_delete_key, false, "deletes"},
+    {"GET", "/healthz", stub_now, true, "alive", NULL},
+    {"GET", "/readyz", stub_not_ready, true, "ready", NULL},
+    {"GET", "/now", stub_now, false, "answers at once", NULL},
+    {"PUT", "/now", stub_now, false, "the same", NULL},
+    {"GET", "/later", stub_later, false, "answers from a timer", NULL},
+    {"PUT", "/hold", stub_hold, false, "answers when told", NULL},
+    {"POST", "/close", stub_close, false, "closes the server", NULL},
+    {"POST", "/v1/rebuild", stub_later, false, "a new generation", NULL},
+    {"GET", "/v1/keys/*", stub_get_key, false, "what arrived", "q"},
+    {"PUT", "/v1/keys/*", stub_put_key, false, "admits", "for"},
+    {"DELETE", "/v1/keys/*", stub_delete_key, false, "deletes", "row&block"},
     {0},
 };
 

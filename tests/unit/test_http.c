@@ -190,12 +190,12 @@ static void the_log_says_who_did_what(void **state)
     (void)state;
     ask("GET /now", "From: a\r\n");
     ask("PUT /now", "From: ann\x1b[1m@host\x07\r\n");
-    ask("DELETE /v1/keys/a%0a\x80?x=1", "");
+    ask("DELETE /v1/keys/a%0a\x80?row=1", "");
     ask("POST /nowhere", "");
     assert_int_equal(stub->logged, 3);
     assert_memory_equal(stub->log[0], peer, strlen(peer));
     assert_non_null(strstr(stub->log[0], " (ann?[1m@host?) | PUT /now 200"));
-    assert_non_null(strstr(stub->log[1], " | DELETE /v1/keys/a%0a??x=1 409"));
+    assert_non_null(strstr(stub->log[1], " | DELETE /v1/keys/a%0a??row=1 409"));
     assert_non_null(strstr(stub->log[2], " | POST /nowhere 404"));
 }
 

@@ -100,6 +100,37 @@ static void a_long_key_works_and_a_longer_target_is_414(void **state)
     free(target);
 }
 
+static void a_parameter_that_the_call_does_not_take_is_400(void **state)
+{
+    static const char *const unknown[] = {"DELETE /v1/keys/a?blok=10m",
+                                          "DELETE /v1/keys/a?ro=delete",
+                                          "DELETE /v1/keys/a?rows=delete",
+                                          "DELETE /v1/keys/a?row=delete&x",
+                                          "DELETE /v1/keys/a?=",
+                                          "DELETE /v1/keys/a?row%26block=1",
+                                          "PUT /v1/keys/a?block=1m",
+                                          "PUT /now?for=1m",
+                                          "GET /?x=1"};
+    static const char *const twice[] = {"PUT /v1/keys/a?for=1h&for=1h",
+                                        "DELETE /v1/keys/a?row=delete&block=1m&row"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+        assert_int_equal(ask(unknown[i], "Content-Length: 0\r\n"), 400);
+        assert_reply_has("unknown parameter");
+    }
+    ask("DELETE /v1/keys/a?blok=10m", "");
+    assert_reply_has("blok: this call takes row or block");
+    ask("PUT /v1/keys/a?x", "Content-Length: 0\r\n");
+    assert_reply_has("x: this call takes for");
+    ask("GET /now?x", "");
+    assert_reply_has("x: this call takes none");
+    for (size_t i = 0; i < sizeof(twice) / sizeof(twice[0]); i++) {
+        assert_int_equal(ask(twice[i], "Content-Length: 0\r\n"), 400);
+        assert_reply_has("is given twice");
+    }
+}
+
 /* More of them than the server takes connections. */
 static void half_requests_keep_nobody_out(void **state)
 {
@@ -281,6 +312,7 @@ int main(void)
         PLAIN(a_refused_body_does_not_break_the_connection),
         PLAIN(a_body_that_need_not_be_sent_is_refused_at_once),
         PLAIN(a_long_key_works_and_a_longer_target_is_414),
+        PLAIN(a_parameter_that_the_call_does_not_take_is_400),
         PLAIN(half_requests_keep_nobody_out),
         PLAIN(too_many_headers_are_431),
         PLAIN(malformed_requests_are_400),
