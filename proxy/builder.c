@@ -2,8 +2,9 @@
  *
  *   connect ─▶ with a log to follow: publication ─▶ slot, which exports a snapshot
  *           ─▶ BEGIN, repeatable read: one snapshot for all that follows
- *           ─▶ for each keyspace: count(*) ─▶ an empty filter of that size
+ *           ─▶ for each keyspace: estimate, else count(*) ─▶ an empty filter of that size
  *           ─▶ for each keyspace: COPY ─▶ row ─▶ key ─▶ hash ─▶ filter
+ *              (once more, into another, where the estimate was wrong)
  *           ─▶ on_done(), on the loop: the generation is handed over
  *
  * Until then the loop reads only what is atomic here.
@@ -45,6 +46,7 @@ struct builder {
     struct buffer key;
     uint64_t hashes[BATCH_ROWS]; /* of the keyspace's rows that are not yet in its filter */
     size_t hash_count;
+    bool overfull; /* a row of this keyspace found no place: from then on they are only counted */
 };
 
 static const char application[] = "nestguard";
@@ -87,22 +89,70 @@ static size_t capacity_for(const struct builder *builder, uint64_t rows)
     return rows + (spare > SPARE_ROWS ? spare : SPARE_ROWS);
 }
 
-/* Under the snapshot, so the filter has a place for each row that COPY will give. */
-static int make_filter(struct builder *builder, const struct keyspace *keyspace)
+static struct filter *filter_of(const struct builder *builder)
+{
+    return builder->built.generation->filters[builder->keyspace];
+}
+
+static const struct keyspace *keyspace_of(const struct builder *builder)
+{
+    return &builder->config->keyspaces[builder->keyspace];
+}
+
+/* ---- the filter's size ---- */
+
+/* What statistics say of a table, where two of them agree: the live rows as the server has counted
+ * them since it last looked, and the rows a page that it found then, for as many pages as there are
+ * now. A crash of the server loses the one, a burst of deletions belies the other. A small table is
+ * counted as quickly. */
+static const char estimate_sql[] =
+    "SELECT s.n_live_tup FROM pg_class c JOIN pg_stat_all_tables s ON s.relid = c.oid"
+    " WHERE c.oid = $1::oid AND c.relkind = 'r' AND NOT c.relhassubclass"
+    " AND s.n_live_tup >= 100000 AND abs(s.n_live_tup - c.reltuples * pg_relation_size(c.oid)"
+    " / (nullif(c.relpages, 0) * current_setting('block_size')::float8)) < s.n_live_tup * 0.01";
+
+/* 0 with *rows left alone: the statistics are not to be relied on. Without a log to follow the
+ * filter needs no spare places, so that a wrong estimate would always mean to copy twice. */
+static int estimate_rows(struct builder *builder, uint64_t *rows)
 {
     PGresult *result;
-    const char *why;
-    int status = execute(builder, keyspace->sql.count, &result);
+    char table[16];
+    const char *values[] = {table};
+    if (!builder->built.stream || keyspace_of(builder)->where)
+        return 0;
+    snprintf(table, sizeof table, "%u", (unsigned)builder->built.tables[builder->keyspace]);
+    int status =
+        pg_session_exec(builder->session, estimate_sql, 1, values, &result, &builder->error);
     if (status)
         return status;
-    uint64_t rows = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
+    if (PQntuples(result) == 1)
+        *rows = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
     PQclear(result);
-    atomic_fetch_add_explicit(&builder->rows_total, rows, memory_order_relaxed);
-    struct filter_options options = {.kind = keyspace->filter,
+    return 0;
+}
+
+/* Under the snapshot, so the filter has a place for each row that COPY will give. */
+static int count_rows(struct builder *builder, uint64_t *rows)
+{
+    PGresult *result;
+    int status = execute(builder, keyspace_of(builder)->sql.count, &result);
+    if (status)
+        return status;
+    *rows = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
+    PQclear(result);
+    return 0;
+}
+
+static int create_filter(struct builder *builder, uint64_t rows)
+{
+    const struct keyspace *keyspace = keyspace_of(builder);
+    const char *why;
+    struct filter_options options = {.kind = FILTER_CUCKOO,
                                      .capacity = capacity_for(builder, rows),
                                      .false_positive_rate = keyspace->false_positive_rate,
                                      .max_bytes = builder->config->max_filter_memory};
-    status = filter_create(&builder->built.generation->filters[builder->keyspace], &options, &why);
+    int status =
+        filter_create(&builder->built.generation->filters[builder->keyspace], &options, &why);
     if (status)
         snprintf(builder->error.text, sizeof builder->error.text,
                  "a filter for the %llu rows of keyspace %s: %s", (unsigned long long)rows,
@@ -110,10 +160,28 @@ static int make_filter(struct builder *builder, const struct keyspace *keyspace)
     return status;
 }
 
-static struct filter *filter_of(const struct builder *builder)
+static int make_filter(struct builder *builder)
 {
-    return builder->built.generation->filters[builder->keyspace];
+    uint64_t rows = 0;
+    int status = estimate_rows(builder, &rows);
+    if (!status && !rows)
+        status = count_rows(builder, &rows);
+    if (status)
+        return status;
+    atomic_fetch_add_explicit(&builder->rows_total, rows, memory_order_relaxed);
+    return create_filter(builder, rows);
 }
+
+/* So that neither memory is wasted nor another filter needed soon. */
+static bool has_right_size(const struct builder *builder, uint64_t rows)
+{
+    size_t capacity = filter_stats(filter_of(builder)).capacity;
+    size_t wanted = capacity_for(builder, rows);
+    size_t tolerance = wanted / (2 * SPARE_SHARE);
+    return capacity >= wanted - tolerance && capacity <= wanted + tolerance;
+}
+
+/* ---- rows ---- */
 
 /* Several rows may have one key text. Each is an entry of its own only where a log will tell of
  * each one's removal. */
@@ -128,22 +196,19 @@ static int insert_missing(struct filter *filter, const uint64_t *hashes, size_t 
     return status;
 }
 
-static int insert_batch(struct builder *builder)
+static void insert_batch(struct builder *builder)
 {
     struct generation *generation = builder->built.generation;
     size_t count = builder->hash_count;
-    int status = builder->built.stream
-                     ? filter_insert_batch(filter_of(builder), builder->hashes, count, NULL)
-                     : insert_missing(filter_of(builder), builder->hashes, count);
+    int status = 0;
+    if (builder->built.stream && !builder->overfull)
+        status = filter_insert_batch(filter_of(builder), builder->hashes, count, NULL);
+    else if (!builder->overfull)
+        status = insert_missing(filter_of(builder), builder->hashes, count);
+    builder->overfull |= status != 0;
     builder->hash_count = 0;
     generation->rows += count;
     atomic_store_explicit(&builder->rows, generation->rows, memory_order_relaxed);
-    if (status)
-        snprintf(builder->error.text, sizeof builder->error.text,
-                 "the filter of keyspace %s is full after %llu rows",
-                 builder->config->keyspaces[builder->keyspace].name,
-                 (unsigned long long)generation->rows);
-    return status;
 }
 
 /* The key is put together as an application writes it: lookups hash the same bytes. */
@@ -154,11 +219,13 @@ static int on_row(void *arg, const struct pg_column *columns, size_t count)
     for (size_t i = 0; i < count && i < KEY_COLUMNS_MAX; i++)
         texts[i] = (struct span){columns[i].at, columns[i].length};
     buffer_clear(&builder->key);
-    key_template_render(&builder->config->keyspaces[builder->keyspace].key, texts, &builder->key);
+    key_template_render(&keyspace_of(builder)->key, texts, &builder->key);
     struct span key = buffer_span(&builder->key);
     builder->hashes[builder->hash_count++] =
         filter_hash(&builder->built.generation->seed, key.at, key.length);
-    return builder->hash_count == BATCH_ROWS ? insert_batch(builder) : 0;
+    if (builder->hash_count == BATCH_ROWS)
+        insert_batch(builder);
+    return 0;
 }
 
 /* ---- where to follow the log from ---- */
@@ -227,24 +294,53 @@ static int begin_snapshot(struct builder *builder)
 
 /* ---- the build ---- */
 
+static int copy_once(struct builder *builder)
+{
+    builder->overfull = false;
+    int status = pg_session_copy(builder->session, keyspace_of(builder)->sql.copy, on_row, builder,
+                                 &builder->error);
+    insert_batch(builder);
+    return status;
+}
+
+/* Now their number is known, under the same snapshot. */
+static int copy_again(struct builder *builder, uint64_t rows)
+{
+    struct generation *generation = builder->built.generation;
+    generation->rows -= rows;
+    filter_destroy(filter_of(builder));
+    generation->filters[builder->keyspace] = NULL;
+    int status = create_filter(builder, rows);
+    return status ? status : copy_once(builder);
+}
+
+static int copy_keyspace(struct builder *builder)
+{
+    uint64_t before = builder->built.generation->rows;
+    int status = copy_once(builder);
+    uint64_t rows = builder->built.generation->rows - before;
+    if (!status && !has_right_size(builder, rows))
+        status = copy_again(builder, rows);
+    if (status || !builder->overfull)
+        return status;
+    snprintf(builder->error.text, sizeof builder->error.text,
+             "the filter of keyspace %s has no place for all of its %llu rows",
+             keyspace_of(builder)->name, (unsigned long long)rows);
+    return -ENOSPC;
+}
+
 /* All are counted before the first is copied: so the total is known while the rows come. */
 static int copy_rows(struct builder *builder)
 {
+    size_t count = builder->config->keyspace_count;
     int status = 0;
     enter(builder, BUILD_COUNTING);
-    for (size_t i = 0; i < builder->config->keyspace_count && !status; i++) {
-        builder->keyspace = i;
-        status = make_filter(builder, &builder->config->keyspaces[i]);
-    }
+    for (builder->keyspace = 0; builder->keyspace < count && !status; builder->keyspace++)
+        status = make_filter(builder);
     enter(builder, BUILD_COPYING);
     atomic_store_explicit(&builder->began, clock_ms(), memory_order_relaxed);
-    for (size_t i = 0; i < builder->config->keyspace_count && !status; i++) {
-        builder->keyspace = i;
-        status = pg_session_copy(builder->session, builder->config->keyspaces[i].sql.copy, on_row,
-                                 builder, &builder->error);
-        if (!status)
-            status = insert_batch(builder);
-    }
+    for (builder->keyspace = 0; builder->keyspace < count && !status; builder->keyspace++)
+        status = copy_keyspace(builder);
     return status;
 }
 
@@ -308,12 +404,15 @@ void builder_stop(struct builder *builder)
     atomic_store_explicit(&builder->stop, true, memory_order_relaxed);
 }
 
+/* The total may be an estimate. */
 struct build_progress builder_progress(const struct builder *builder)
 {
     uint64_t began = atomic_load_explicit(&builder->began, memory_order_relaxed);
-    return (struct build_progress){
-        .phase = atomic_load_explicit(&builder->phase, memory_order_relaxed),
-        .rows = atomic_load_explicit(&builder->rows, memory_order_relaxed),
-        .rows_total = atomic_load_explicit(&builder->rows_total, memory_order_relaxed),
-        .seconds = began ? (double)(clock_ms() - began) / 1000 : 0};
+    uint64_t rows = atomic_load_explicit(&builder->rows, memory_order_relaxed);
+    uint64_t total = atomic_load_explicit(&builder->rows_total, memory_order_relaxed);
+    return (struct build_progress){.phase =
+                                       atomic_load_explicit(&builder->phase, memory_order_relaxed),
+                                   .rows = rows,
+                                   .rows_total = rows > total ? rows : total,
+                                   .seconds = began ? (double)(clock_ms() - began) / 1000 : 0};
 }
