@@ -46,7 +46,8 @@ struct pg_stream {
     bool dropping; /* a paused stream has ended: what is held back is skipped, to find the reason */
     bool status_due;
     bool answer_wanted; /* to the next status */
-    uint64_t confirmed;
+    uint64_t confirmed; /* 0: nothing yet; then a server that ends waits for `position` alone */
+    uint64_t position;  /* of the last keepalive */
     void (*closed)(void *arg);
     void *closed_arg;
 };
@@ -170,6 +171,7 @@ static void take(struct pg_stream *stream, const char *bytes, size_t length)
     }
     if (message.kind == PG_WALMESSAGE_KEEPALIVE) {
         stream->status_due |= message.reply_wanted;
+        stream->position = message.lsn;
         stream->events.position(stream->arg, message.lsn);
         return;
     }
@@ -263,7 +265,8 @@ static void work(struct pg_stream *stream)
 static int put_status(struct pg_stream *stream)
 {
     char status[PG_STATUS_SIZE];
-    pg_status_write(status, stream->confirmed, stream->answer_wanted);
+    uint64_t written = stream->confirmed ? stream->confirmed : stream->position;
+    pg_status_write(status, written, stream->confirmed, stream->answer_wanted);
     return PQputCopyData(stream->slot.pq, status, sizeof status);
 }
 
@@ -397,7 +400,6 @@ int pg_stream_open(struct pg_stream **out, const struct pg_stream_options *optio
         return rc;
     }
     stream->publication = allocate_text(options->publication);
-    stream->confirmed = stream->slot.consistent_point;
     *out = stream;
     return 0;
 }

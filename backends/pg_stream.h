@@ -67,9 +67,10 @@ int pg_stream_start(struct pg_stream *stream, uv_loop_t *loop,
 /* The three below are called on the loop after pg_stream_start(), and do nothing after lost(). */
 
 /* Tells the server that everything before `lsn` is applied: it may forget that log, and let go
- * commits that wait for this standby. It is sent in this turn of the loop or at the start of the
- * next, once for all calls until then; the highest `lsn` counts. The last one is repeated every
- * second, so that the server does not take a silent stream for a dead one. */
+ * commits that wait for this standby. Before the first call no commit waits for it, nor is let go
+ * by it. It is sent in this turn of the loop or at the start of the next, once for all calls until
+ * then; the highest `lsn` counts. The last one is repeated every second, so that the server does
+ * not take a silent stream for a dead one. */
 void pg_stream_confirm(struct pg_stream *stream, uint64_t lsn);
 
 /* Asks the server for its position, which comes as position(). Calls that go out together are

@@ -45,15 +45,16 @@ int pg_walmessage_read(struct pg_walmessage *message, const char *bytes, size_t 
     return 0;
 }
 
-void pg_status_write(char out[PG_STATUS_SIZE], uint64_t lsn, bool answer_wanted)
+void pg_status_write(char out[PG_STATUS_SIZE], uint64_t written, uint64_t applied,
+                     bool answer_wanted)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     uint64_t us = (uint64_t)(now.tv_sec - POSTGRES_EPOCH) * 1000000 + (uint64_t)now.tv_nsec / 1000;
     *out++ = 'r';
-    out = write_u64(out, lsn); /* written */
-    out = write_u64(out, lsn); /* flushed */
-    out = write_u64(out, lsn); /* applied */
+    out = write_u64(out, written);
+    out = write_u64(out, applied); /* flushed */
+    out = write_u64(out, applied);
     out = write_u64(out, us);
     *out = answer_wanted;
 }

@@ -27,7 +27,10 @@ int pg_walmessage_read(struct pg_walmessage *message, const char *bytes, size_t 
 
 enum { PG_STATUS_SIZE = 34 };
 
-/* A standby status update: all before `lsn` is written, flushed and applied here. */
-void pg_status_write(char out[PG_STATUS_SIZE], uint64_t lsn, bool answer_wanted);
+/* A standby status update: all before `written` has come, all before `applied` is flushed and
+ * applied here; 0 says nothing. The server counts a standby only when it has said what is flushed.
+ */
+void pg_status_write(char out[PG_STATUS_SIZE], uint64_t written, uint64_t applied,
+                     bool answer_wanted);
 
 #endif

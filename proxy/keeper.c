@@ -123,8 +123,10 @@ static void take_view_back(struct keeper *keeper, struct view_message *message)
 {
     view_release(message->view);
     free(message);
-    if (--keeper->views_out == 0)
-        renewal_announced(&keeper->renewal);
+    if (--keeper->views_out > 0)
+        return;
+    keeper_views_are_in(keeper);
+    renewal_announced(&keeper->renewal);
 }
 
 /* ---- the workers' messages ---- */

@@ -67,6 +67,7 @@ struct keeper {
     struct purger *purger;
     struct sync *sync;      /* of the generation in force; NULL when it was lost */
     struct sync *candidate; /* of the one that is to replace it */
+    bool taking_over;       /* workers may still look keys up in the generation before */
     char lost[256];         /* why there is none */
     bool missed;            /* rows changed, for all we know, and no log told of it */
     struct pace {
@@ -129,6 +130,7 @@ void keeper_take_override_back(struct override_message *message);
 /* Following the database; all but the first two do nothing without sync: replication. */
 void keeper_follow(struct keeper *keeper, struct built *built); /* as the candidate */
 void keeper_extend_lease(struct keeper *keeper, uint64_t known);
+void keeper_views_are_in(struct keeper *keeper); /* every worker has the newest view */
 void keeper_pause_syncs(struct keeper *keeper, bool paused);
 void keeper_watch_pace(struct keeper *keeper, uint64_t now); /* once in a while */
 int keeper_open_sync(struct keeper *keeper);

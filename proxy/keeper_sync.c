@@ -115,12 +115,22 @@ static void on_ready(void *arg, struct sync *sync)
     keeper->sync = sync;
     keeper->lost[0] = '\0';
     keeper->pace = (struct pace){0};
+    keeper->taking_over = true;
     generation->references++;
     keeper_extend_lease(keeper, sync_lag(sync)->known);
     keeper_publish(keeper, generation);
     sync_close(replaced);
     log_info("generation %llu: in force", (unsigned long long)generation->number);
     renewal_settle(&keeper->renewal, NULL);
+}
+
+/* Only now may commits return because this generation has them: a worker that looked into the one
+ * before would not find them. */
+void keeper_views_are_in(struct keeper *keeper)
+{
+    if (keeper->taking_over)
+        sync_release(keeper->sync);
+    keeper->taking_over = false;
 }
 
 void keeper_extend_lease(struct keeper *keeper, uint64_t known)
@@ -147,6 +157,7 @@ static void lose_serving(struct keeper *keeper, const char *why)
     snprintf(keeper->lost, sizeof keeper->lost, "%s", why);
     sync_close(keeper->sync);
     keeper->sync = NULL;
+    keeper->taking_over = false;
     keeper->missed = true;
     if (keeper->candidate)
         purge_missed(keeper);

@@ -169,6 +169,7 @@ int sync_start(struct sync **out, uv_loop_t *loop, struct built *built,
     sync->fingerprint = built->fingerprint;
     sync->options = *options;
     sync->events = *options->events;
+    sync->holds = 1;
     atomic_store_explicit(&sync->generation->lease, 0, memory_order_release);
     struct follower_options follow = {.config = options->config,
                                       .generation = built->generation,

@@ -40,7 +40,8 @@ struct sync_options {
     void *arg;
 };
 
-/* Begins to follow with what was built, taking all of it. 0, or a negative errno with *error. */
+/* Begins to follow with what was built, taking all of it; held, as by sync_hold(), until it is
+ * known to everybody who looks keys up. 0, or a negative errno with *error. */
 int sync_start(struct sync **out, uv_loop_t *loop, struct built *built,
                const struct sync_options *options, struct pg_error *error);
 

@@ -52,6 +52,25 @@ static void nothing_is_confirmed_by_itself(void **state)
     close_stream(&seen);
 }
 
+/* Or a commit would return because of a stream whose rows nobody looks up yet. */
+static void before_anything_is_confirmed_it_is_no_standby_to_wait_for(void **state)
+{
+    struct seen seen = {0};
+    (void)state;
+    open_stream(&seen, "");
+    start_stream(&seen);
+    sql("INSERT INTO item VALUES (1)");
+    run_until(&seen.commits, 1);
+    run_for(1500);
+    run_until_sql("SELECT write_lsn IS NOT NULL FROM pg_stat_replication", "t");
+    assert_string_equal(sql("SELECT flush_lsn IS NULL AND replay_lsn IS NULL"
+                            " FROM pg_stat_replication"),
+                        "t");
+    pg_stream_confirm(seen.stream, seen.end);
+    run_until_sql("SELECT flush_lsn IS NOT NULL FROM pg_stat_replication", "t");
+    close_stream(&seen);
+}
+
 static void a_lower_confirmation_takes_nothing_back(void **state)
 {
     struct seen seen = {0};
@@ -108,6 +127,7 @@ static void a_confirmation_lets_a_waiting_commit_go(void **state)
     (void)state;
     open_stream(&seen, "application_name=standby");
     start_stream(&seen);
+    pg_stream_confirm(seen.stream, pg_stream_consistent_point(seen.stream));
     set_standby_names("standby");
     run_until_sql("SELECT sync_state FROM pg_stat_replication WHERE state = 'streaming'", "sync");
     assert_int_equal(PQsendQuery(writer, "INSERT INTO item VALUES (1)"), 1);
@@ -421,6 +441,7 @@ int main(void)
         in_a_loop(a_stream_brings_what_is_committed_after_its_slot),
         in_a_loop(a_confirmed_position_reaches_the_slot),
         in_a_loop(nothing_is_confirmed_by_itself),
+        in_a_loop(before_anything_is_confirmed_it_is_no_standby_to_wait_for),
         in_a_loop(a_lower_confirmation_takes_nothing_back),
         in_a_loop(a_confirmation_lets_a_waiting_commit_go),
         in_a_loop(an_idle_server_tells_its_position_at_once),

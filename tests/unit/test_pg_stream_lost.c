@@ -128,6 +128,22 @@ static void a_server_that_shuts_down_is_told(void **state)
     close_stream(&seen);
 }
 
+/* Nor does it wait for what is never confirmed. */
+static void a_server_that_shuts_down_does_not_wait_for_a_stream_that_never_confirmed(void **state)
+{
+    struct seen seen = {0};
+    (void)state;
+    open_stream(&seen, "");
+    start_stream(&seen);
+    sql("INSERT INTO item VALUES (1)");
+    run_until(&seen.commits, 1);
+    kill(server.pid, SIGINT);
+    expect_lost_once(&seen);
+    assert_non_null(strstr(seen.error.text, "ended the replication"));
+    restart_server(SIGINT);
+    close_stream(&seen);
+}
+
 static void expect_refused_publication(const char *name)
 {
     struct seen seen = {0};
@@ -224,6 +240,7 @@ int main(void)
         in_a_loop(a_paused_stream_learns_of_its_end),
         in_a_loop(a_killed_server_is_told),
         in_a_loop(a_server_that_shuts_down_is_told),
+        in_a_loop(a_server_that_shuts_down_does_not_wait_for_a_stream_that_never_confirmed),
         in_a_loop(a_publication_that_is_not_there_is_told_at_the_first_change),
         in_a_loop(a_publications_name_may_hold_anything),
         in_a_loop(a_refused_message_ends_the_stream),
