@@ -86,9 +86,11 @@ static const char tree[] =
     "         WHERE i.inhparent = t.relid AND NOT i.inhdetachpending)) AS i (relid)"
     "  WHERE t.has_children::text = 'true'), ";
 
-/* What the log says of a row that goes. Each partition has an identity of its own. */
+/* What the log says of a row that goes. Each partition has an identity of its own, and its
+ * TRUNCATE, which gives it another file, is not told of a root's rows. */
 static const char tables[] =
     "(SELECT string_agg(ROW(t.relid, (SELECT ROW(c.relkind, c.relpersistence,"
+    "            CASE WHEN c.relispartition THEN c.relfilenode END,"
     "            c.relreplident, (SELECT string_agg(ROW(x.indkey, x.indnkeyatts, x.indimmediate,"
     "                x.indisvalid)::text, ';') FROM pg_index x WHERE x.indrelid = c.oid AND"
     "                CASE c.relreplident WHEN 'd' THEN x.indisprimary"
