@@ -1,0 +1,115 @@
+"""What the tests of `sync: replication` share: publishing tables, a guard that follows them, and
+waiting until it has followed everything that is committed."""
+import contextlib
+
+import pytest
+
+from servers import PATIENCE
+from waiting import wait_until
+
+PUBLICATION = "nestguard"
+
+
+def publish(database, *keyspaces):
+    """The publication as an administrator makes it; `guard` may only follow it."""
+    tables = {keyspace["table"]: keyspace.get("where") for keyspace in keyspaces}
+    members = ", ".join(f"{table} WHERE ({where})" if where else table
+                        for table, where in tables.items())
+    database.execute(f"DROP PUBLICATION IF EXISTS {PUBLICATION}")
+    database.execute(f"CREATE PUBLICATION {PUBLICATION} FOR TABLE {members}"
+                     " WITH (publish_via_partition_root = true)")
+
+
+@pytest.fixture
+def follow(start_guard, database):
+    """follow(keyspace, ..., setting=value) publishes the keyspaces' tables and starts a guard that
+    follows them."""
+    def start(*keyspaces, **settings):
+        publish(database, *keyspaces)
+        return start_guard(*keyspaces, **{"sync": "replication", "max_lag": "2s", **settings})
+
+    return start
+
+
+def slots(database):
+    return database.value("SELECT count(*) FROM pg_replication_slots"
+                          " WHERE database = current_database()")
+
+
+def senders(database):
+    """The processes that send this database's log to guards, the newest last."""
+    return [pid for pid, in database.query("""
+        SELECT pid FROM pg_stat_replication JOIN pg_stat_activity USING (pid)
+        WHERE datname = current_database() AND pg_stat_replication.state = 'streaming'
+        ORDER BY pg_stat_activity.backend_start""")]
+
+
+def has_followed(database, position):
+    """A guard confirms positions of the generation in force alone."""
+    return database.value("""
+        SELECT coalesce(bool_or(flush_lsn >= %s), false) FROM pg_stat_replication
+        JOIN pg_stat_activity USING (pid) WHERE datname = current_database()""", (position,))
+
+
+def wait_followed(database):
+    """Everything that was committed before this call is in the filter."""
+    position = database.value("SELECT pg_current_wal_flush_lsn()")
+    wait_until(lambda: has_followed(database, position), PATIENCE,
+               lambda: f"{position} to be confirmed")
+
+
+def wait_purged(cache, *keys):
+    wait_until(lambda: not cache.client().exists(*keys), PATIENCE, f"{keys} to leave the cache")
+
+
+def fill(guard, cache, *keys):
+    """Has the guard load the keys, and waits until the cache holds them."""
+    for key in keys:
+        assert guard.redis().get(key) is not None, f"{key} has no row"
+        cache.wait_for_key(key)
+
+
+def wait_state(guard, state, name="items"):
+    """Waits until the keyspace is in the state, and returns what is said of it then."""
+
+    def is_there():
+        found = guard.keyspace(name)
+        return found if found["state"] == state else None
+
+    return wait_until(is_there, PATIENCE, lambda: f"{state}: {guard.status()}\n{guard.log()}")
+
+
+def wait_generation(guard, number):
+    """Waits for the generation, or a later one, to guard."""
+    wait_until(lambda: guard.generation() >= number and guard.is_ready(), PATIENCE,
+               lambda: f"generation {number}: {guard.status()}\n{guard.log()}")
+
+
+def is_possible(guard, key):
+    return guard.explain(key)["verdict"] != "absent"
+
+
+@contextlib.contextmanager
+def synchronous(server, names="nestguard"):
+    """While it lasts, a commit returns only when the guard that runs has confirmed it."""
+    setting = "synchronous_standby_names"
+    server.execute(f"ALTER SYSTEM SET {setting} = '{names}'")
+    server.execute("SELECT pg_reload_conf()")
+    try:
+        wait_until(lambda: sync_senders(server), PATIENCE, "a synchronous guard")
+        yield
+    finally:
+        server.ensure_running()
+        server.execute(f"ALTER SYSTEM RESET {setting}")
+        server.execute("SELECT pg_reload_conf()")
+
+
+def sync_senders(server):
+    connection = server.connect("postgres")
+    try:
+        cursor = connection.cursor()
+        cursor.execute("SELECT count(*) FROM pg_stat_replication"
+                       " WHERE sync_state IN ('sync', 'quorum')")
+        return cursor.fetchone()[0]
+    finally:
+        connection.close()
