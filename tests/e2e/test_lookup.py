@@ -165,9 +165,20 @@ def test_shadow_mode_counts_and_lets_pass(start_guard, database, cache, items):
     assert client.get("item:2000") == b"only in the cache"
     assert client.get("item:1") == b"payload 1"
     assert cache.calls("get") + cache.calls("mget") == 3
-    assert database.count_loads() == 2
     assert guard.counter("nestguard_would_reject_total") == 2
     assert guard.counter("nestguard_rejected_total") == 0
+    loads = sum(guard.counter("nestguard_loads_total", result=result)
+                for result in ("row", "absent"))
+    assert loads == 2
+
+
+def test_shadow_mode_finds_out_what_it_would_have_rejected_wrongly(start_guard, database, items):
+    guard = start_guard(items(enforce=False))
+    database.execute("INSERT INTO items VALUES (1000001, 'came later')")
+    assert guard.redis().get("item:1000001") == b"came later"
+    wait_until(lambda: guard.counter("nestguard_false_rejects_total") == 1, PATIENCE,
+               "the sample to be looked up")
+    assert guard.counter("nestguard_shadow_checked_total") == 1
 
 
 def test_the_time_to_live_is_drawn_below_its_bound(start_guard, cache, items):
