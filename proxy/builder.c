@@ -147,7 +147,7 @@ static int create_filter(struct builder *builder, uint64_t rows)
 {
     const struct keyspace *keyspace = keyspace_of(builder);
     const char *why;
-    struct filter_options options = {.kind = FILTER_CUCKOO,
+    struct filter_options options = {.kind = keyspace->filter,
                                      .capacity = capacity_for(builder, rows),
                                      .false_positive_rate = keyspace->false_positive_rate,
                                      .max_bytes = builder->config->max_filter_memory};
