@@ -86,6 +86,8 @@ def test_a_client_that_is_cut_off_takes_its_other_loads_along(start_guard, datab
             wait_for_misses(guard, 100)
             wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         wait_until(lambda: guard.status()["clients"] == 0, PATIENCE, "its end")
+    wait_until(lambda: guard.status()["backends"]["database"]["loads_in_flight"] == 0, PATIENCE,
+               "the loads that were on their way")
     assert guard.redis().get("item:100") == b"payload 100"
     assert database.count_loads() <= 6
 
