@@ -46,12 +46,15 @@ static struct blocked *blocked_of(struct filter *filter)
 
 /* The size */
 
-/* The sum of the head comment, from the likeliest j to both sides until nothing is added. */
+/* The sum of the head comment, from the likeliest j to both sides until nothing is added. A load
+ * that no filter is made for (only the count in a forged file comes so far) lets all pass. */
 static double block_rate(double load, unsigned hashes)
 {
     double middle = floor(load), sum = 0;
     if (load <= 0)
         return 0;
+    if (load > BLOCK_BITS)
+        return 1;
     double likeliest = exp(middle * log(load) - load - lgamma(middle + 1));
     double weight = likeliest;
     for (double j = middle; weight > 1e-16; weight *= load / ++j)

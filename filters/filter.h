@@ -35,6 +35,9 @@ const char *filter_kind_name(enum filter_kind kind);
 /* Whether filter_remove() works on this kind. */
 bool filter_can_remove(enum filter_kind kind);
 
+/* Whether a filter can be made for this rate: 1e-7 to 0.03. */
+bool filter_rate_is_possible(double rate);
+
 struct filter_options {
     enum filter_kind kind;
     size_t capacity;            /* keys that must find place; 0 is allowed */

@@ -40,7 +40,7 @@ bool filter_can_remove(enum filter_kind kind)
 }
 
 /* Written so that a rate that is not a number is out of range. */
-static bool rate_in_range(double rate)
+bool filter_rate_is_possible(double rate)
 {
     return rate >= 1e-7 && rate <= 0.03;
 }
@@ -52,7 +52,7 @@ int filter_create(struct filter **out, const struct filter_options *options, con
         *error = "there is no such kind of filter";
         return -EINVAL;
     }
-    if (!rate_in_range(options->false_positive_rate)) {
+    if (!filter_rate_is_possible(options->false_positive_rate)) {
         *error = "the false-positive rate must be between 0.0000001 and 0.03";
         return -EINVAL;
     }

@@ -2,11 +2,23 @@
 #include "check.h"
 #include "config.h"
 #include "ctl.h"
+#include "filter_command.h"
+#include "plan.h"
 #include "serve.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Those that need no configuration file; they get the words behind their own. */
+static const struct {
+    const char *word;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"ctl", ctl_main},
+    {"filter", filter_command_main},
+    {"plan", plan_main},
+};
 
 static int usage(FILE *out)
 {
@@ -18,6 +30,9 @@ static int usage(FILE *out)
         "  nestguard check -c FILE     say everything that is wrong with file, cache and database\n"
         "  nestguard ctl COMMAND       ask or order a running guard; `nestguard ctl --help` lists "
         "how\n"
+        "  nestguard plan              compare the kinds of filter; `nestguard plan --help`\n"
+        "  nestguard filter            build a filter from a file of keys, and ask it;\n"
+        "                              `nestguard filter --help`\n"
         "  nestguard --help            this page, and every setting of the file\n"
         "  nestguard --version\n",
         out);
@@ -57,8 +72,9 @@ int main(int argc, char **argv)
         return with_file(argc, argv, serve_main);
     if (!strcmp(word, "check"))
         return with_file(argc, argv, check_main);
-    if (!strcmp(word, "ctl"))
-        return ctl_main(argc - 2, argv + 2);
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (!strcmp(word, commands[i].word))
+            return commands[i].run(argc - 2, argv + 2);
     if (asks_for_help(word) || !strcmp(word, "help"))
         return help();
     if (!strcmp(word, "--version") || !strcmp(word, "version")) {

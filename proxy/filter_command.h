@@ -1,0 +1,9 @@
+/* `nestguard filter build KEYS FILE` and `nestguard filter query FILE`: a filter without a guard.
+ */
+#ifndef NESTGUARD_FILTER_COMMAND_H
+#define NESTGUARD_FILTER_COMMAND_H
+
+/* The words behind `filter`. Returns the exit status: 0, 1 when it failed, 2 for wrong usage. */
+int filter_command_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,156 @@
+/* The command line of `nestguard plan`, and its comparison of the kinds of filter. */
+#include "plan.h"
+
+#include "arguments.h"
+#include "plan_run.h"
+#include "progress.h"
+#include "units.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* Measured with so many keys at most; what is larger behaves the same, a little slower. */
+#define KEYS_RUN ((uint64_t)10000000)
+
+/* Beyond, the memory of no machine holds a filter. */
+#define KEYS_MAX (UINT64_C(1) << 48)
+
+static int usage(FILE *out)
+{
+    fputs(
+        "  nestguard plan --keys N --fpr P\n"
+        "        for each kind of filter: memory, false positives and speed with N keys at a rate\n"
+        "        of P, by the formulas and measured here with N keys, 10 million at most\n"
+        "  nestguard plan --table\n"
+        "        the textbook's table for Bloom filters, measured beside the formula\n",
+        out);
+    return out == stdout ? EXIT_DONE : EXIT_USAGE;
+}
+
+static int misuse(const char *what, const char *why)
+{
+    fprintf(stderr, "nestguard plan: %s: %s\n\n", what, why);
+    return usage(stderr);
+}
+
+/* "21.1 MiB" */
+static void print_bytes(double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    size_t unit = 0;
+    for (; bytes >= 1024 && unit + 1 < sizeof units / sizeof units[0]; unit++)
+        bytes /= 1024;
+    printf("  %6.1f %-3s", bytes, units[unit]);
+}
+
+/* The memory of as many keys as are planned, which may be more than were run. */
+static double bytes_for(const struct filter_options *planned, const struct plan_run *run)
+{
+    struct filter *filter;
+    const char *error;
+    if (filter_create(&filter, planned, &error)) /* none is touched: only its size is asked */
+        return (double)run->stats.bytes * (double)planned->capacity / (double)run->stats.capacity;
+    double bytes = (double)filter_stats(filter).bytes;
+    filter_destroy(filter);
+    return bytes;
+}
+
+/* Few hits say little: then only what is sure. */
+static void print_measured(const struct plan_run *run)
+{
+    char text[30];
+    if (run->wrong)
+        snprintf(text, sizeof text, "%.2g", (double)run->wrong / (double)run->asked);
+    else
+        snprintf(text, sizeof text, "<%.1g", 1.0 / (double)run->asked);
+    printf("  %9s", text);
+}
+
+static void print_run(const struct filter_options *planned, const struct plan_run *run)
+{
+    double bytes = bytes_for(planned, run);
+    progress_end();
+    printf("%-14s  %8.2f", filter_kind_name(planned->kind), 8 * bytes / (double)planned->capacity);
+    print_bytes(bytes);
+    printf("  %9.2g", run->stats.expected_false_positive_rate);
+    print_measured(run);
+    printf("  %6.1f  %6.1f  %7.1f  %-7s  %s\n", run->insert_ns, run->absent_ns, run->present_ns,
+           filter_can_remove(planned->kind) ? "yes" : "no", run->layout);
+    fflush(stdout);
+}
+
+static void print_head(const struct filter_options *planned, uint64_t keys)
+{
+    printf("%zu keys, false positives wanted: %g at most\n", planned->capacity,
+           planned->false_positive_rate);
+    printf("measured with %llu random keys, one core, lookups in batches; ns a key\n\n",
+           (unsigned long long)keys);
+    printf("%-14s  %8s  %10s  %9s  %9s  %6s  %6s  %7s  %-7s  %s\n", "filter", "bits/key", "memory",
+           "expected", "measured", "insert", "absent", "present", "removes",
+           planned->capacity > keys ? "layout as measured" : "layout");
+}
+
+static int compare_kinds(struct filter_options planned)
+{
+    uint64_t keys = planned.capacity < KEYS_RUN ? planned.capacity : KEYS_RUN;
+    int status = EXIT_DONE;
+    print_head(&planned, keys);
+    for (planned.kind = 0; filter_kind_name(planned.kind); planned.kind++) {
+        struct filter_options options = planned;
+        struct plan_run run;
+        const char *error;
+        options.capacity = keys;
+        if (plan_run(&options, &run, &error) == 0) {
+            print_run(&planned, &run);
+            continue;
+        }
+        progress_end();
+        printf("%-14s  %s\n", filter_kind_name(planned.kind), error);
+        status = EXIT_FAILED;
+    }
+    return status;
+}
+
+static int read_options(const char *keys, const char *rate, struct filter_options *planned)
+{
+    uint64_t count;
+    const char *why;
+    if (!keys || !rate)
+        return misuse(keys ? "--fpr" : "--keys", "say how many keys, and at what rate");
+    if (units_count(keys, &count, &why))
+        return misuse(keys, why);
+    if (count == 0 || count > KEYS_MAX)
+        return misuse(keys, "the number of keys must be from 1 to 2^48");
+    if (units_fraction(rate, &planned->false_positive_rate, &why))
+        return misuse(rate, why);
+    if (!filter_rate_is_possible(planned->false_positive_rate))
+        return misuse(rate, "the rate must be from 0.0000001 to 0.03");
+    planned->capacity = count;
+    return EXIT_DONE;
+}
+
+int plan_main(int argc, char **argv)
+{
+    const char *keys = NULL, *rate = NULL;
+    bool table = false, help = false;
+    const struct argument_option options[] = {{"--keys", &keys, NULL},   {"--fpr", &rate, NULL},
+                                              {"--table", NULL, &table}, {"--help", NULL, &help},
+                                              {"-h", NULL, &help},       {0}};
+    struct arguments arguments = {.options = options, .most = 0};
+    struct filter_options planned = {.capacity = 0};
+    if (arguments_read(&arguments, argc, argv) < 0)
+        return misuse(arguments.wrong, arguments.why);
+    if (help)
+        return usage(stdout);
+    bool kinds = keys || rate || !table;
+    int status = kinds ? read_options(keys, rate, &planned) : EXIT_DONE;
+    if (status == EXIT_DONE && kinds)
+        status = compare_kinds(planned);
+    if (status == EXIT_DONE && kinds && table)
+        putchar('\n');
+    if (status == EXIT_DONE && table && plan_print_table())
+        status = EXIT_FAILED;
+    return status;
+}

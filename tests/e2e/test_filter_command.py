@@ -1,0 +1,191 @@
+"""`nestguard filter` builds filters from files of keys and asks them; `nestguard plan` compares the
+kinds; a guard uses the kind that its keyspace names."""
+import re
+import subprocess
+
+import pytest
+
+from servers import NESTGUARD, PATIENCE, run_nestguard
+
+KINDS = ["cuckoo", "bloom", "blocked-bloom", "counting-bloom", "scalable-bloom"]
+
+
+def run(*arguments, given=b""):
+    """(exit status, standard output, standard error) of a run that gets bytes."""
+    done = subprocess.run([NESTGUARD, *map(str, arguments)], input=given, capture_output=True,
+                          timeout=4 * PATIENCE, check=False)
+    assert b"Sanitizer" not in done.stderr, done.stderr
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+def ask(file, *keys):
+    status, said, errors = run("filter", "query", file, given=b"\n".join(keys))
+    assert status == 0, errors
+    return said.split(b"\n")[:-1]
+
+
+@pytest.fixture
+def keys(tmp_path):
+    path = tmp_path / "keys"
+    path.write_text("".join(f"item:{i}\n" for i in range(5000)))
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_built_of_a_file_is_possible_and_most_else_absent(kind, keys, tmp_path):
+    file = tmp_path / "filter"
+    status, said, errors = run("filter", "build", keys, file, "--filter", kind, "--fpr", "1%")
+    assert status == 0 and errors == ""
+    # A key that looks like one that is in need not be put in.
+    stored = re.search(rf"(\d+) keys of 5000 lines in a {kind} filter", said.decode())
+    assert 4950 <= int(stored[1]) <= 5000
+    built = [f"item:{i}".encode() for i in range(5000)]
+    others = [f"item:{i}".encode() for i in range(5000, 15000)]
+    assert ask(file, *built) == [b"possible " + key for key in built]
+    answers = ask(file, *others)
+    assert [answer.split(b" ", 1)[1] for answer in answers] == others
+    assert sum(answer.startswith(b"possible ") for answer in answers) < 150
+
+
+def test_keys_may_come_through_a_pipe_and_be_any_bytes(tmp_path):
+    odd = [b"", b"\xff\x00\xfe", b"two words", "gr\u00fc\u00dfe".encode(), b"x" * 200000]
+    file = tmp_path / "filter"
+    status, said, errors = run("filter", "build", "-", file, given=b"\n".join(odd * 40))
+    assert status == 0, errors
+    assert b"5 keys of 200 lines" in said
+    assert ask(file, *odd) == [b"possible " + key for key in odd]
+    assert ask(file, b"x" * 199999) == [b"absent " + b"x" * 199999]
+
+
+def test_whoever_waits_for_an_answer_gets_it(keys, tmp_path):
+    file = tmp_path / "filter"
+    run("filter", "build", keys, file)
+    with subprocess.Popen([NESTGUARD, "filter", "query", file], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, bufsize=0) as process:
+        for key, answer in ((b"item:7", b"possible"), (b"item:x", b"absent")):
+            process.stdin.write(key + b"\n")
+            assert process.stdout.readline() == answer + b" " + key + b"\n"
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+
+
+def test_two_filters_of_the_same_keys_have_different_secrets(keys, tmp_path):
+    for name in ("a", "b"):
+        run("filter", "build", keys, tmp_path / name)
+    assert (tmp_path / "a").read_bytes() != (tmp_path / "b").read_bytes()
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
+
+
+def test_damaged_and_foreign_files_are_refused(keys, tmp_path):
+    file = tmp_path / "filter"
+    run("filter", "build", keys, file)
+    whole = file.read_bytes()
+    for damaged, reason in ((whole[:-1], "cut off"), (whole + b"x", "behind its end"),
+                            (whole[:300] + bytes([whole[300] ^ 1]) + whole[301:], "damaged"),
+                            (keys.read_bytes(), "no filter of nestguard"), (b"", "too short")):
+        file.write_bytes(damaged)
+        status, said, errors = run("filter", "query", file, given=b"item:1\n")
+        assert (status, said) == (1, b"")
+        assert str(file) in errors and reason in errors
+
+
+def test_a_failed_build_leaves_the_old_file(keys, tmp_path):
+    file = tmp_path / "filter"
+    file.write_text("old")
+    status, _, errors = run("filter", "build", tmp_path / "nothing", file)
+    assert status == 1 and "No such file" in errors
+    assert file.read_text() == "old" and len(list(tmp_path.iterdir())) == 2
+    status, _, errors = run("filter", "build", keys, tmp_path / "no" / "file")
+    assert status == 1 and "No such file" in errors
+
+
+def test_answers_that_cannot_be_written_are_a_failure(keys, tmp_path):
+    file = tmp_path / "filter"
+    run("filter", "build", keys, file)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([NESTGUARD, "filter", "query", file], input=b"a\n" * 100, stdout=full,
+                              stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+    assert done.returncode == 1 and b"No space" in done.stderr
+
+
+WRONG = {
+    "no word": (["filter"], "build or query"),
+    "unknown word": (["filter", "biuld"], "biuld"),
+    "no file": (["filter", "build", "a"], "missing"),
+    "word too many": (["filter", "build", "a", "b", "c"], "c: it is one word too many"),
+    "unknown kind": (["filter", "build", "a", "b", "--filter", "x"], "cuckoo, bloom"),
+    "rate too large": (["filter", "build", "a", "b", "--fpr=0.5"], "0.03"),
+    "rate that is none": (["filter", "build", "a", "b", "--fpr", "little"], "little"),
+    "value missing": (["filter", "build", "a", "b", "--fpr"], "value is missing"),
+    "unknown option": (["filter", "query", "a", "--fast"], "--fast"),
+    "query without a file": (["filter", "query"], "missing"),
+    "plan without figures": (["plan"], "--keys"),
+    "plan without a rate": (["plan", "--keys", "5"], "--fpr"),
+    "no keys": (["plan", "--keys", "0", "--fpr", "0.01"], "from 1"),
+    "keys that are none": (["plan", "--keys", "many", "--fpr", "0.01"], "many"),
+    "rate of nothing": (["plan", "--keys", "5", "--fpr", "0"], "0.03"),
+    "flag with a value": (["plan", "--table=5"], "takes no value"),
+    "stray word": (["plan", "5"], "too many"),
+}
+
+
+@pytest.mark.parametrize("words, part", WRONG.values(), ids=WRONG.keys())
+def test_wrong_usage_says_what_is_wrong_and_what_is_right(words, part):
+    status, said, errors = run(*words)
+    assert (status, said) == (2, b"")
+    assert part in errors and f"nestguard {words[0]}" in errors.split("\n", 1)[1]
+
+
+@pytest.mark.parametrize("words", [["filter", "--help"], ["filter", "build", "--help"],
+                                   ["plan", "--help"], ["plan", "-h"]])
+def test_help_is_no_mistake(words):
+    status, said, errors = run(*words)
+    assert status == 0 and errors == "" and b"nestguard " + words[0].encode() in said
+
+
+def test_plan_measures_every_kind():
+    status, said, errors = run("plan", "--keys", 20000, "--fpr", "0.01")
+    assert status == 0 and errors == ""
+    rows = {line.split()[0]: line.split() for line in said.decode().splitlines()[4:]}
+    assert list(rows) == KINDS
+    for row in rows.values():
+        bits, expected, measured = float(row[1]), float(row[4]), float(row[5])
+        assert 7 < bits < 80
+        assert 0 < expected <= 0.01 and abs(measured / expected - 1) < 0.3
+        assert all(float(field) > 0 for field in row[6:9])
+    assert [kind for kind in KINDS if rows[kind][9] == "yes"] == ["cuckoo", "counting-bloom"]
+
+
+def test_plan_prints_the_table_of_the_textbook():
+    status, said, errors = run("plan", "--table")
+    assert status == 0 and errors == ""
+    lines = [line.split() for line in said.decode().splitlines()[4:]]
+    theory, measured = lines[::2], lines[1::2]
+    assert [row[0] for row in theory] == [str(bits) for bits in range(2, 33)]
+    assert theory[6][2:] == ["0.118", "0.0489", "0.0306", "0.024", "0.0217", "0.0216", "0.0229",
+                             "0.0255"]
+    for wanted, found in zip(theory, measured):
+        for rate, seen in zip(map(float, wanted[2:]), map(float, found[1:])):
+            noise = 5 * (rate / 200_000) ** 0.5
+            assert len(wanted) == 10 and abs(seen - rate) < 0.05 * rate + noise
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_guard_uses_the_kind_that_its_keyspace_names(kind, start_guard, items):
+    guard = start_guard(items(filter=kind))
+    shown = guard.keyspace()["filter"]
+    assert (shown["kind"], shown["keys"]) == (kind, 100)
+    client = guard.redis()
+    assert client.mget(f"item:{i}" for i in range(1, 101)) == [
+        f"payload {i}".encode() for i in range(1, 101)]
+    assert client.get("item:1000") is None
+
+
+def test_check_refuses_a_kind_that_cannot_follow_the_log(tmp_path):
+    file = tmp_path / "guard.yaml"
+    file.write_text("cache: redis://127.0.0.1\ndatabase: postgresql://127.0.0.1:1/x\nkeyspaces:\n"
+                    "  - name: items\n    key: item:{id}\n    table: items\n    value: payload\n"
+                    "    filter: bloom\n")
+    status, said = run_nestguard("check", "-c", file)
+    assert status == 1
+    assert f"{file}:8" in said and "sync: replication" in said and "counting-bloom" in said
