@@ -56,7 +56,6 @@ static void mend(uint8_t *bytes, size_t size)
         header.length = size - around;
     memcpy(header.magic, magic, sizeof magic);
     header.version = IMAGE_VERSION;
-    header.kind_version = 1;
     header.kind[sizeof header.kind - 1] = '\0';
     enum filter_kind kind;
     if (!find_kind(header.kind, &kind))
