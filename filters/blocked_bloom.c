@@ -55,7 +55,8 @@ static double block_rate(double load, unsigned hashes)
         return 0;
     if (load > BLOCK_BITS)
         return 1;
-    double likeliest = exp(middle * log(load) - load - lgamma(middle + 1));
+    int sign; /* lgamma() would put it into a variable of the process */
+    double likeliest = exp(middle * log(load) - load - lgamma_r(middle + 1, &sign));
     double weight = likeliest;
     for (double j = middle; weight > 1e-16; weight *= load / ++j)
         sum += weight * bloom_fill_power(BLOCK_BITS, j * hashes, hashes);
