@@ -1,6 +1,8 @@
 """What the tests of `sync: replication` share: publishing tables, a guard that follows them, and
 waiting until it has followed everything that is committed."""
 import contextlib
+import os
+import signal
 
 import pytest
 
@@ -29,6 +31,26 @@ def follow(start_guard, database):
         return start_guard(*keyspaces, **{"sync": "replication", "max_lag": "2s", **settings})
 
     return start
+
+
+def query_alone(database, sql, values=None):
+    """Over a connection of its own, which any thread may have and the server may break."""
+    connection = database.server.connect(database.name)
+    try:
+        cursor = connection.cursor()
+        cursor.execute(sql, values)
+        return cursor.fetchall()
+    finally:
+        connection.close()
+
+
+@contextlib.contextmanager
+def paused(pid):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def slots(database):

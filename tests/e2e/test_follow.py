@@ -1,12 +1,10 @@
 """With `sync: replication` the filter knows each committed change of a row, and the cache loses the
 key that it was about."""
 import concurrent.futures
-import os
-import signal
 
 import pytest
 
-from following import (fill, follow, is_possible, senders, synchronous, wait_followed,
+from following import (fill, follow, is_possible, paused, senders, synchronous, wait_followed,
                        wait_generation, wait_purged)
 from servers import PATIENCE
 from waiting import wait_until
@@ -343,17 +341,6 @@ def load_connection(database):
                            " AND query NOT LIKE '%%pg\\_%%'")
     assert len(found) == 1, found
     return found[0][0]
-
-
-class paused:
-    def __init__(self, pid):
-        self.pid = pid
-
-    def __enter__(self):
-        os.kill(self.pid, signal.SIGSTOP)
-
-    def __exit__(self, *_):
-        os.kill(self.pid, signal.SIGCONT)
 
 
 class TestReadYourWrites:
