@@ -19,13 +19,7 @@
 
 #include <stdlib.h>
 
-enum {
-    TICK_MS = 100,
-    EXPIRE_PER_TICK = 1000,
-    MAX_BODY = 64 * 1024,
-    NEARLY_FULL = 128,
-    DOUBTS_MAX = 1000
-};
+enum { TICK_MS = 100, EXPIRE_PER_TICK = 1000, MAX_BODY = 64 * 1024, DOUBTS_MAX = 1000 };
 
 /* ---- views ---- */
 
@@ -88,6 +82,10 @@ static void adopt_view(struct keeper *keeper, struct view *view)
 
 void keeper_publish(struct keeper *keeper, struct generation *fresh)
 {
+    if (keeper->draining) { /* workers that have ended take no message */
+        generation_release(fresh);
+        return;
+    }
     size_t count = keeper_config(keeper)->keyspace_count;
     enum keyspace_state *states = xcalloc(count, sizeof *states);
     if (fresh) {
@@ -163,22 +161,6 @@ static void on_message(void *arg, struct message *message)
 
 /* ---- time, signals ---- */
 
-/* A followed filter grows; another is built before it is full. */
-static void renew_when_nearly_full(struct keeper *keeper)
-{
-    if (!keeper->sync || keeper->renewal.phase != RENEWAL_IDLE)
-        return;
-    for (size_t i = 0; i < keeper->generation->count; i++) {
-        struct filter_stats stats = filter_stats(keeper->generation->filters[i]);
-        if (stats.keys <= stats.capacity - stats.capacity / NEARLY_FULL)
-            continue;
-        log_info("keyspace %s: its filter is nearly full: %zu keys of %zu",
-                 keeper_config(keeper)->keyspaces[i].name, stats.keys, stats.capacity);
-        renewal_begin(&keeper->renewal);
-        return;
-    }
-}
-
 static void on_tick(uv_timer_t *tick)
 {
     struct keeper *keeper = tick->data;
@@ -192,8 +174,7 @@ static void on_tick(uv_timer_t *tick)
     if (keeper->generation && !keeper->sync)
         doubts_known(keeper->doubts, keeper->generation, UINT64_MAX);
     keeper_review(keeper);
-    renew_when_nearly_full(keeper);
-    keeper_watch_pace(keeper, now);
+    keeper_watch_sync(keeper, now);
 }
 
 static void on_end_signal(uv_signal_t *signal, int number)

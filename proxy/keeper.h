@@ -132,7 +132,7 @@ void keeper_follow(struct keeper *keeper, struct built *built); /* as the candid
 void keeper_extend_lease(struct keeper *keeper, uint64_t known);
 void keeper_views_are_in(struct keeper *keeper); /* every worker has the newest view */
 void keeper_pause_syncs(struct keeper *keeper, bool paused);
-void keeper_watch_pace(struct keeper *keeper, uint64_t now); /* once in a while */
+void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while */
 int keeper_open_sync(struct keeper *keeper);
 void keeper_close_sync(struct keeper *keeper, void (*closed)(void *arg), void *arg);
 

@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-enum { PACE_MS = 1000, RENEWAL_OVERHEAD_SECONDS = 1 };
+enum { PACE_MS = 1000, RENEWAL_OVERHEAD_SECONDS = 1, NEARLY_FULL = 128 };
 
 static void end_lease(struct keeper *keeper)
 {
@@ -29,7 +29,7 @@ static void on_changed(void *arg, struct sync *sync, int keyspace, struct span k
 {
     struct keeper *keeper = arg;
     (void)sync;
-    loads_changed(keeper->loads, key);
+    loads_changed_by_log(keeper->loads, key);
     purger_key(keeper->purger, keyspace, key);
     if (purger_is_congested(keeper->purger))
         keeper_pause_syncs(keeper, true);
@@ -106,11 +106,17 @@ static void on_inserted(void *arg, struct sync *sync, int keyspace, struct span 
 
 /* ---- the course of a generation ---- */
 
-static void on_ready(void *arg, struct sync *sync)
+/* A commit that the serving generation has confirmed may have returned: who takes over must know
+ * it, too. From here on nothing is confirmed until every worker looks into the new filters. */
+static bool on_ready(void *arg, struct sync *sync)
 {
     struct keeper *keeper = arg;
     struct sync *replaced = keeper->sync;
     struct generation *generation = sync_generation(sync);
+    uint64_t served = replaced ? sync_lag(replaced)->position : 0;
+    if (keeper->draining || sync_lag(sync)->position < served)
+        return false;
+    bool gap = replaced && served < sync_begin(sync); /* what lies between was purged by neither */
     keeper->candidate = NULL;
     keeper->sync = sync;
     keeper->lost[0] = '\0';
@@ -120,8 +126,11 @@ static void on_ready(void *arg, struct sync *sync)
     keeper_extend_lease(keeper, sync_lag(sync)->known);
     keeper_publish(keeper, generation);
     sync_close(replaced);
+    if (gap)
+        purge_missed(keeper);
     log_info("generation %llu: in force", (unsigned long long)generation->number);
     renewal_settle(&keeper->renewal, NULL);
+    return true;
 }
 
 /* Only now may commits return because this generation has them: a worker that looked into the one
@@ -238,7 +247,7 @@ static void renew_when_quicker(struct keeper *keeper)
     renewal_begin(&keeper->renewal);
 }
 
-void keeper_watch_pace(struct keeper *keeper, uint64_t now)
+static void watch_pace(struct keeper *keeper, uint64_t now)
 {
     struct pace *pace = &keeper->pace;
     if (!keeper->sync || now - pace->time < PACE_MS)
@@ -251,6 +260,28 @@ void keeper_watch_pace(struct keeper *keeper, uint64_t now)
     pace->position = lag->position;
     if (lag->known && now - lag->known > keeper_config(keeper)->max_lag_ms + PACE_MS)
         renew_when_quicker(keeper);
+}
+
+/* A followed filter grows; another is built before it is full. */
+static void renew_when_nearly_full(struct keeper *keeper)
+{
+    if (!keeper->sync || keeper->renewal.phase != RENEWAL_IDLE)
+        return;
+    for (size_t i = 0; i < keeper->generation->count; i++) {
+        struct filter_stats stats = filter_stats(keeper->generation->filters[i]);
+        if (stats.keys <= stats.capacity - stats.capacity / NEARLY_FULL)
+            continue;
+        log_info("keyspace %s: its filter is nearly full: %zu keys of %zu",
+                 keeper_config(keeper)->keyspaces[i].name, stats.keys, stats.capacity);
+        renewal_begin(&keeper->renewal);
+        return;
+    }
+}
+
+void keeper_watch_sync(struct keeper *keeper, uint64_t now)
+{
+    renew_when_nearly_full(keeper);
+    watch_pace(keeper, now);
 }
 
 /* ---- what the syncs are served by ---- */

@@ -8,6 +8,8 @@
  * - loads_changed(key) means that the key's row, or what is said of it, has changed. A load that
  * was on its way then is stale: its answer still serves those who had asked before, but nothing of
  * it is kept: no fill, no remembered absence.
+ * - The log tells of a commit a moment before its rows can be seen. So for some seconds after a
+ * change nothing is kept of what a query says of that key; whoever asks is answered all the same.
  * - Whoever joins a query that is on its way may have seen a commit that the query does not see. A
  * row that it finds is good for them unless it is stale. But "no row" is not: they are told so only
  * by a query that began after they had asked.
@@ -46,6 +48,9 @@ void loads_use_view(struct loads *loads, const struct view *view);
 void loads_submit(struct loads *loads, struct load_request *request);
 
 void loads_changed(struct loads *loads, struct span key);
+
+/* The same, told by the database's log. */
+void loads_changed_by_log(struct loads *loads, struct span key);
 
 /* Any row may have changed, and with it what is said of its key. */
 void loads_all_changed(struct loads *loads);

@@ -12,7 +12,7 @@
 
 enum { CHECK_EVERY_MS = 60000 };
 
-enum phase { CATCHING_UP, CHECKING, READY };
+enum phase { CATCHING_UP, CHECKING, CHECKED, READY };
 
 struct sync {
     struct follower *follower;
@@ -24,6 +24,7 @@ struct sync {
     enum phase phase;
     struct selfcheck *check; /* under way, or NULL */
     uint64_t checked;        /* clock_ms() of the last check's end */
+    uint64_t begin;
     unsigned holds;
     bool ended; /* fault() was called */
 };
@@ -38,6 +39,13 @@ static void end(struct sync *sync, const char *why)
 
 /* ---- the self-check ---- */
 
+/* Until whoever is served takes it. */
+static void offer(struct sync *sync)
+{
+    if (sync->phase == CHECKED && sync->events.ready(sync->options.arg, sync))
+        sync->phase = READY;
+}
+
 static void on_checked(void *arg, bool passed, const char *why, uint64_t rows)
 {
     struct sync *sync = arg;
@@ -50,8 +58,8 @@ static void on_checked(void *arg, bool passed, const char *why, uint64_t rows)
     } else if (passed && sync->phase == CHECKING) {
         log_info("generation %llu: the self-check of %llu rows passed",
                  (unsigned long long)sync->generation->number, (unsigned long long)rows);
-        sync->phase = READY;
-        sync->events.ready(sync->options.arg, sync);
+        sync->phase = CHECKED;
+        offer(sync);
     }
 }
 
@@ -60,7 +68,8 @@ static void on_checked(void *arg, bool passed, const char *why, uint64_t rows)
 static void check_when_due(struct sync *sync)
 {
     uint64_t wait = sync->phase == READY ? CHECK_EVERY_MS : 0;
-    if (sync->check || sync->phase == CATCHING_UP || clock_ms() - sync->checked < wait)
+    if (sync->check || sync->phase == CATCHING_UP || sync->phase == CHECKED ||
+        clock_ms() - sync->checked < wait)
         return;
     struct selfcheck_options options = {.pool = prober_pool(sync->options.prober),
                                         .first_statement = prober_statement(0),
@@ -103,6 +112,7 @@ static void on_reached(void *arg, uint64_t lsn)
     uint64_t before = sync->lag.known;
     lag_reached(&sync->lag, lsn);
     confirm(sync);
+    offer(sync);
     tell_known(sync, before);
 }
 
@@ -166,6 +176,7 @@ int sync_start(struct sync **out, uv_loop_t *loop, struct built *built,
                                                   .fault = on_fault};
     struct sync *sync = xcalloc(1, sizeof *sync);
     sync->generation = built->generation;
+    sync->begin = pg_stream_consistent_point(built->stream);
     sync->fingerprint = built->fingerprint;
     sync->options = *options;
     sync->events = *options->events;
@@ -209,6 +220,11 @@ void sync_release(struct sync *sync)
 struct generation *sync_generation(const struct sync *sync)
 {
     return sync->generation;
+}
+
+uint64_t sync_begin(const struct sync *sync)
+{
+    return sync->begin;
 }
 
 const struct lag *sync_lag(const struct sync *sync)

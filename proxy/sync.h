@@ -23,8 +23,9 @@ struct sync_events {
     void (*changed_unknown)(void *arg, struct sync *sync, int keyspace);
     void (*inserted)(void *arg, struct sync *sync, int keyspace, struct span key);
     void (*truncated)(void *arg, struct sync *sync, int keyspace);
-    /* Caught up, and the self-check has passed: the generation may take over. Once. */
-    void (*ready)(void *arg, struct sync *sync);
+    /* Caught up, and the self-check has passed: the generation may take over. False: not now; asked
+     * again when the log has been followed further. */
+    bool (*ready)(void *arg, struct sync *sync);
     /* Everything that was committed by `known` (clock_ms()) is in the filters. */
     void (*known)(void *arg, struct sync *sync, uint64_t known);
     /* The generation must be replaced. `why` lives until the call returns. Only sync_close() may
@@ -55,6 +56,7 @@ void sync_release(struct sync *sync);
 
 struct generation *sync_generation(const struct sync *sync);
 const struct lag *sync_lag(const struct sync *sync);
+uint64_t sync_begin(const struct sync *sync); /* the log position that the snapshot ends at */
 struct follower_counts sync_counts(const struct sync *sync);
 
 /* No event comes any more. NULL is allowed. */

@@ -85,10 +85,14 @@ def wait_purged(cache, *keys):
 
 
 def fill(guard, cache, *keys):
-    """Has the guard load the keys, and waits until the cache holds them."""
+    """Has the guard load the keys until the cache holds them: a moment after a change of the row
+    the guard does not fill."""
     for key in keys:
-        assert guard.redis().get(key) is not None, f"{key} has no row"
-        cache.wait_for_key(key)
+        def is_filled(key=key):
+            assert guard.redis().get(key) is not None, f"{key} has no row"
+            return cache.client().exists(key)
+
+        wait_until(is_filled, PATIENCE, f"{key} in the cache")
 
 
 def wait_state(guard, state, name="items"):
