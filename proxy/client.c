@@ -93,7 +93,7 @@ void client_close(struct client *client)
         return;
     client->closing = true;
     replies_abandon(&client->replies);
-    uv_close(&client->stream.handle, on_closed);
+    stream_close(&client->stream, on_closed);
 }
 
 void client_drop(struct client *client)
@@ -206,9 +206,9 @@ static void update_reading(struct client *client)
         return;
     client->reading = wanted;
     if (wanted)
-        uv_read_start(&client->stream.stream, on_room, on_read);
+        stream_read_start(&client->stream, on_room, on_read);
     else
-        uv_read_stop(&client->stream.stream);
+        stream_read_stop(&client->stream);
 }
 
 void client_start(struct client *client)
@@ -255,8 +255,7 @@ static void write_rest(struct client *client)
     struct span rest = buffer_span(&client->sending);
     client->replies.sending = rest.length;
     client->writing = true;
-    uv_buf_t piece = {.base = (char *)rest.at, .len = rest.length};
-    if (uv_write(&client->write, &client->stream.stream, &piece, 1, on_written) < 0) {
+    if (stream_write(&client->stream, &client->write, rest.at, rest.length, on_written) < 0) {
         client->writing = false;
         client_close(client);
     }
@@ -269,8 +268,7 @@ static void write_out(struct client *client)
     struct span ready = buffer_span(out);
     if (client->writing || !ready.length)
         return;
-    uv_buf_t piece = {.base = (char *)ready.at, .len = ready.length};
-    int count = uv_try_write(&client->stream.stream, &piece, 1);
+    int count = stream_try_write(&client->stream, ready.at, ready.length);
     if (count < 0 && count != UV_EAGAIN) {
         client_close(client);
         return;
@@ -305,7 +303,7 @@ void client_check_progress(struct client *client, uint64_t now)
 {
     if (client->closing)
         return;
-    size_t queued = uv_stream_get_write_queue_size(&client->stream.stream);
+    size_t queued = stream_queued(&client->stream);
     if (!queued || queued != client->queued) {
         client->queued = queued;
         client->progress = now;

@@ -29,7 +29,7 @@ struct clients {
 };
 
 struct client {
-    union stream stream;
+    struct stream stream;
     struct clients *clients;
     struct serving *serving;
     struct client *previous, *following;

@@ -121,7 +121,7 @@ static void on_stream_closed(uv_handle_t *handle)
 void upstream_close_stream(struct upstream *upstream)
 {
     upstream_set_state(upstream, CLOSING);
-    uv_close(&upstream->stream.handle, on_stream_closed);
+    stream_close(&upstream->stream, on_stream_closed);
 }
 
 /* What was sent may have run or not; nobody is told that it did. Counted when it is news, not at
@@ -247,7 +247,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
 
 void upstream_begin(struct upstream *upstream)
 {
-    uv_read_start(&upstream->stream.stream, on_room, on_read);
+    stream_read_start(&upstream->stream, on_room, on_read);
     upstream_mark_dirty(upstream);
 }
 
@@ -293,8 +293,8 @@ static void write_rest(struct upstream *upstream, struct buffer *from)
     upstream->sending = *from;
     *from = empty;
     struct span rest = buffer_span(&upstream->sending);
-    uv_buf_t piece = {.base = (char *)rest.at, .len = rest.length};
-    int status = uv_write(&upstream->write, &upstream->stream.stream, &piece, 1, on_written);
+    int status =
+        stream_write(&upstream->stream, &upstream->write, rest.at, rest.length, on_written);
     upstream->writing = status == 0;
     if (status < 0) {
         buffer_clear(&upstream->sending); /* none of it may go out on the next connection */
@@ -311,8 +311,7 @@ static void write_out(struct upstream *upstream)
     if (upstream->writing || !ready.length ||
         (upstream->state != UP && upstream->state != GREETING))
         return;
-    uv_buf_t piece = {.base = (char *)ready.at, .len = ready.length};
-    int count = uv_try_write(&upstream->stream.stream, &piece, 1);
+    int count = stream_try_write(&upstream->stream, ready.at, ready.length);
     if (count < 0 && count != UV_EAGAIN) {
         upstream_lose(upstream, uv_strerror(count));
         return;

@@ -13,7 +13,7 @@
 enum state { CLOSED, RESOLVING, CONNECTING, GREETING, UP, CLOSING };
 
 struct upstream {
-    union stream stream;
+    struct stream stream;
     struct serving *serving;
     struct turn_task task;
     enum state state;

@@ -21,7 +21,7 @@ enum {
 };
 
 struct listener {
-    union stream stream;
+    struct stream stream;
     struct worker *worker;
 };
 
@@ -31,8 +31,7 @@ struct listener {
 static void refuse_client(struct client *client)
 {
     static const char text[] = "-ERR max number of clients reached\r\n";
-    uv_buf_t piece = {.base = (char *)text, .len = sizeof text - 1};
-    uv_try_write(&client->stream.stream, &piece, 1);
+    stream_try_write(&client->stream, text, sizeof text - 1);
     counter_add(&client->serving->counters.connections_refused, 1);
     client_close(client);
 }
@@ -131,7 +130,7 @@ static void take_drain(struct worker *worker, struct message *message)
     worker->drain = message;
     worker->drain_since = clock_ms();
     for (size_t i = 0; i < worker->listener_count; i++)
-        uv_close(&worker->listeners[i].stream.handle, NULL);
+        stream_close(&worker->listeners[i].stream, NULL);
     for (struct client *client = worker->clients.first; client; client = client->following)
         client_leave(client);
 }

@@ -1,0 +1,43 @@
+/* A connection over TCP or a unix socket: which one it is matters only when it is opened. All
+ * traffic goes through the functions here, with libuv's own callbacks.
+ */
+#ifndef NESTGUARD_STREAM_H
+#define NESTGUARD_STREAM_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+/* `handle.data` is the owner's. */
+struct stream {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    };
+};
+
+/* Initialises for TCP or, with `is_unix`, for a unix socket. 0 or a negative errno. */
+int stream_init(struct stream *stream, uv_loop_t *loop, bool is_unix);
+
+/* Takes over an open descriptor. 0 or a negative errno. */
+int stream_open(struct stream *stream, int fd);
+
+/* No delay and keep-alive, where they apply. */
+void stream_tune(struct stream *stream);
+
+/* As libuv's functions of these names. */
+void stream_read_start(struct stream *stream, uv_alloc_cb room, uv_read_cb read);
+void stream_read_stop(struct stream *stream);
+int stream_try_write(struct stream *stream, const char *bytes, size_t length);
+
+/* `bytes` must stay until `written` was called. One at a time. */
+int stream_write(struct stream *stream, uv_write_t *write, const char *bytes, size_t length,
+                 uv_write_cb written);
+
+/* Bytes that were given and that the kernel has not taken yet. */
+size_t stream_queued(const struct stream *stream);
+
+void stream_close(struct stream *stream, uv_close_cb closed);
+
+#endif
