@@ -1,0 +1,157 @@
+"""What the benchmarks share: the build they measure, servers on cores of their own, and figures.
+
+Takes nestguard from the build folder that BUILD_DIR names (build, unless it is set).
+"""
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("BUILD_DIR", ROOT / "build")).resolve()
+os.environ["NESTGUARD"] = str(BUILD / "nestguard")
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+import servers  # noqa: E402  (needs NESTGUARD)
+from waiting import wait_until  # noqa: E402
+
+PATIENCE = 600
+DEATH = ["setpriv", "--pdeathsig", "KILL"]
+
+
+def fail(message):
+    sys.exit(f"{pathlib.Path(sys.argv[0]).name}: {message}")
+
+
+def run(main):
+    """Runs a benchmark so that its servers and their directories go with it on every exit."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    try:
+        main()
+    except AssertionError as error:  # of a server that did not start, with its log
+        fail(error)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+def need_built(*names):
+    """Says what of the build is missing before anything starts."""
+    for path in (BUILD / "nestguard", *(BUILD / "tests" / name for name in names)):
+        if not os.access(path, os.X_OK):
+            fail(f"{path} is not there: build it, or set BUILD_DIR to the folder where it was"
+                 " built")
+
+
+def need(name, group):
+    """The path of a program that a group of deploy/install-packages brings."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+    found = shutil.which(name, path=path)
+    return found or fail(f"{name} is not installed: deploy/install-packages {group}")
+
+
+def program(name):
+    """A program of PostgreSQL's, without the distribution's wrapper, which costs time itself."""
+    newest = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"),
+                    key=lambda path: float(path.parent.name))
+    path = os.pathsep.join([*(str(newest[-1]) for _ in newest[-1:]), os.environ["PATH"]])
+    return shutil.which(name, path=path) or fail(
+        f"{name} is not installed: deploy/install-packages servers")
+
+
+def build_type():
+    """How the guard was compiled, or "unknown"."""
+    cache = BUILD / "CMakeCache.txt"
+    lines = cache.read_text().splitlines() if cache.exists() else []
+    found = [line.partition("=")[2] for line in lines if line.startswith("CMAKE_BUILD_TYPE:")]
+    return found[0] if found else "unknown"
+
+
+# ---- cores ----
+
+def all_cores():
+    return sorted(os.sched_getaffinity(0))
+
+
+def halves():
+    """Two sets of cores, which are the same one where there is nothing to share out."""
+    cores = all_cores()
+    if len(cores) < 2 or not shutil.which("taskset"):
+        return cores, cores
+    return cores[:len(cores) // 2], cores[len(cores) // 2:]
+
+
+def pinned(cores, command):
+    if not cores or not shutil.which("taskset"):
+        return command
+    return ["taskset", "-c", ",".join(map(str, cores)), *command]
+
+
+# ---- servers ----
+
+class Pinned:
+    """Goes before a class of servers: they start on `cores`."""
+
+    cores = None
+
+    def command(self):
+        return pinned(self.cores, super().command())
+
+    def move(self, cores):
+        """All threads of the process, while it runs."""
+        self.cores = cores
+        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            os.sched_setaffinity(int(task.name), cores)
+
+
+class Postgres(Pinned, servers.Postgres):
+    SETTINGS = {**servers.Postgres.SETTINGS, "shared_buffers": "256MB", "max_wal_size": "64GB",
+                "checkpoint_timeout": "1h", "wal_sender_timeout": "0"}
+
+
+class Redis(Pinned, servers.Redis):
+    pass
+
+
+class Nestguard(Pinned, servers.Nestguard):
+    def is_guarding(self):
+        """Asked often, on the guard's own cores: so it must cost little."""
+        assert self.process.poll() is None, f"nestguard has ended\n{self.log()}"
+        asked = http.client.HTTPConnection("127.0.0.1", self.control_port)
+        try:
+            asked.request("GET", "/readyz")
+            return asked.getresponse().status == 200
+        except ConnectionRefusedError:
+            return False
+        finally:
+            asked.close()
+
+    def start(self):
+        self.launch()
+        wait_until(self.is_guarding, PATIENCE, lambda: f"guarding\n{self.log()}")
+        return self
+
+
+def run_for_json(cores, command):
+    """Runs a program of ours to its end and returns the object that it prints."""
+    done = subprocess.run(pinned(cores, [*DEATH, *map(str, command)]), stdout=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL, text=True, check=False, timeout=PATIENCE)
+    if done.returncode:
+        fail(f"{pathlib.Path(command[0]).name} ended with {done.returncode}")
+    return json.loads(done.stdout)
+
+
+# ---- figures ----
+
+def percentile(values, share):
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def figure(value):
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
