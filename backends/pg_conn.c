@@ -46,6 +46,7 @@ struct pg_conn {
     bool told_down;        /* on_change need not say it again */
     bool broken;           /* sending failed; the timer is about to deal with it */
     bool dying;            /* `error` holds the server's last words */
+    bool retiring;         /* takes no more queries; opened anew behind the last */
     struct pg_error error; /* why it is, or was last, down */
 };
 
@@ -159,7 +160,7 @@ static void disconnect(struct pg_conn *conn, enum pg_outcome outcome)
     drop_watcher(conn);
     PQfinish(conn->pq);
     conn->pq = NULL;
-    conn->broken = conn->dying = conn->is_new = false;
+    conn->broken = conn->dying = conn->retiring = conn->is_new = false;
 }
 
 /* The reason is in conn->error. */
@@ -177,6 +178,15 @@ static void lose(struct pg_conn *conn, enum pg_outcome outcome)
     conn->told_down = true;
     if (!told)
         conn->options.on_change(conn->options.arg, &conn->error);
+}
+
+/* Nobody asked it anything that is still open, and nobody need be told. */
+static void reopen(struct pg_conn *conn)
+{
+    disconnect(conn, PG_DOWN);
+    set_state(conn, CONN_WAITING);
+    conn->is_new = true;
+    start_timer(conn, 0);
 }
 
 /* Keeps libpq's reason, unless the server itself gave one. */
@@ -299,6 +309,8 @@ static void receive(struct pg_conn *conn)
         rewatch(conn);
     if (gone || conn->broken)
         lose(conn, PG_DOWN);
+    else if (conn->retiring && pg_pipeline_depth(conn->pipeline) == 0)
+        reopen(conn);
     else if (conn->state == CONN_SETTING && pg_pipeline_depth(conn->pipeline) == 0)
         come_up(conn);
 }
@@ -424,6 +436,16 @@ struct pg_conn *pg_conn_create(const struct pg_conn_options *options)
     return conn;
 }
 
+/* One that is still connecting is let go when it has connected. */
+void pg_conn_renew(struct pg_conn *conn)
+{
+    if (conn->state == CONN_WAITING || conn->state == CONN_CLOSED)
+        return;
+    conn->retiring = true;
+    if (conn->state == CONN_UP && pg_pipeline_depth(conn->pipeline) == 0)
+        start_timer(conn, 0);
+}
+
 static void timer_closed(uv_handle_t *handle)
 {
     release(handle->data);
@@ -439,12 +461,12 @@ void pg_conn_close(struct pg_conn *conn)
 
 bool pg_conn_is_up(const struct pg_conn *conn)
 {
-    return conn->state == CONN_UP && !conn->broken;
+    return conn->state == CONN_UP && !conn->broken && !conn->retiring;
 }
 
 bool pg_conn_is_new(const struct pg_conn *conn)
 {
-    return conn->is_new;
+    return conn->is_new || conn->retiring;
 }
 
 size_t pg_conn_depth(const struct pg_conn *conn)

@@ -33,7 +33,8 @@ struct pg_conn_options {
 struct pg_conn *pg_conn_create(const struct pg_conn_options *options);
 
 bool pg_conn_is_up(const struct pg_conn *conn);
-bool pg_conn_is_new(const struct pg_conn *conn); /* the first attempt to connect is under way */
+/* The first attempt to connect is under way, or another is about to be made. */
+bool pg_conn_is_new(const struct pg_conn *conn);
 size_t pg_conn_depth(const struct pg_conn *conn);
 
 /* Why the last attempt failed or the connection was lost. */
@@ -42,6 +43,9 @@ const struct pg_error *pg_conn_error(const struct pg_conn *conn);
 /* Only while it is up. Sets the query's deadline. */
 void pg_conn_send(struct pg_conn *conn, struct pg_query *query);
 void pg_conn_set_timeout(struct pg_conn *conn, uint64_t timeout_ms);
+
+/* Opens it anew when the queries under way have been answered; until then it is not up. */
+void pg_conn_renew(struct pg_conn *conn);
 
 /* Ends its queries with PG_DOWN. No event but on_closed follows. */
 void pg_conn_close(struct pg_conn *conn);

@@ -179,6 +179,12 @@ void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms)
         pg_conn_set_timeout(pool->conns[i], timeout_ms);
 }
 
+void pg_pool_renew(struct pg_pool *pool)
+{
+    for (unsigned i = 0; i < pool->options.connections && !pool->closing; i++)
+        pg_conn_renew(pool->conns[i]);
+}
+
 unsigned pg_pool_live(const struct pg_pool *pool)
 {
     unsigned live = 0;

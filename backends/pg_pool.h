@@ -45,6 +45,10 @@ void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *v
 /* For connections opened, and queries sent, from now on. */
 void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms);
 
+/* New connections may lead to another server: every connection is opened anew, once the queries
+ * that it has are answered. */
+void pg_pool_renew(struct pg_pool *pool);
+
 unsigned pg_pool_live(const struct pg_pool *pool);    /* connections that are up */
 size_t pg_pool_in_flight(const struct pg_pool *pool); /* queries without an answer */
 

@@ -69,6 +69,7 @@ struct keeper {
     struct sync *candidate; /* of the one that is to replace it */
     bool taking_over;       /* workers may still look keys up in the generation before */
     char lost[256];         /* why there is none */
+    char server[40];        /* publication_server() as it was last heard of */
     bool missed;            /* rows changed, for all we know, and no log told of it */
     struct pace {
         uint64_t time, position;    /* clock_ms() and log position when last looked at */

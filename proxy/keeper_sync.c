@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "log.h"
 #include "memory.h"
+#include "publication.h"
 
 #include <stdlib.h>
 
@@ -198,8 +199,23 @@ static const struct sync_events events = {.changed = on_changed,
                                           .known = on_known,
                                           .fault = on_fault};
 
+/* Connections that were opened before lead to what was the database then: its rows, or its lack of
+ * them, are nothing to answer with. */
+static void note_server(struct keeper *keeper, const char *fingerprint)
+{
+    const char *server = publication_server(fingerprint);
+    bool is_another = keeper->server[0] && strcmp(server, keeper->server) != 0;
+    snprintf(keeper->server, sizeof keeper->server, "%s", server);
+    if (!is_another)
+        return;
+    log_info("database: another server than before, or restarted; connections are opened anew");
+    pg_pool_renew(keeper->pool);
+    pg_pool_renew(prober_pool(keeper->prober));
+}
+
 void keeper_follow(struct keeper *keeper, struct built *built)
 {
+    note_server(keeper, built->fingerprint);
     struct pg_error error = {.text = ""};
     struct sync_options options = {.config = keeper->first->config,
                                    .prober = keeper->prober,
@@ -289,6 +305,7 @@ void keeper_watch_sync(struct keeper *keeper, uint64_t now)
 static void on_probe(void *arg, const struct probe *probe)
 {
     struct keeper *keeper = arg;
+    note_server(keeper, probe->fingerprint);
     if (keeper->sync)
         sync_probed(keeper->sync, probe);
     if (keeper->candidate)

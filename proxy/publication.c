@@ -64,6 +64,19 @@ static int add_missing(struct session_asker *asker, const struct config *config,
     return -EPROTO;
 }
 
+/* Said before anything that only a primary allows is tried. */
+static int refuse_standby(struct session_asker *asker, struct pg_error *error)
+{
+    PGresult *result = ask(asker, "SELECT pg_is_in_recovery()", 0, NULL, error);
+    bool is_standby = result && PQgetvalue(result, 0, 0)[0] == 't';
+    PQclear(result);
+    if (!is_standby)
+        return asker->status;
+    pg_error_say(error, "the server is a standby, whose log cannot be followed: `database` must "
+                        "lead to the primary");
+    return -EPROTO;
+}
+
 static int ensure_once(struct session_asker *asker, const struct config *config,
                        struct pg_error *error)
 {
@@ -86,7 +99,9 @@ int publication_ensure(struct pg_session *session, const struct config *config,
                        struct pg_error *error)
 {
     struct session_asker asker = {session, 0};
-    int status = ensure_once(&asker, config, error);
+    int status = refuse_standby(&asker, error);
+    if (!status)
+        status = ensure_once(&asker, config, error);
     if (status == -EAGAIN)
         status = ensure_once(&asker, config, error);
     return status == -EAGAIN ? -EPROTO : status;

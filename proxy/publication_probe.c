@@ -129,14 +129,22 @@ static void put_description(struct buffer *out)
                   tables, key_columns, policies, ancestors);
 }
 
-/* Two hashes of 64 bits, unlike md5() there in every build of the server. */
+/* Two hashes of 64 bits, unlike md5() there in every build of the server; then which server it is:
+ * a promoted standby has the same catalogue, and a log of its own. */
 static const char conclusion[] =
-    "SELECT to_hex(hashtextextended(s.text, 0)) || to_hex(hashtextextended(s.text, 1)), s.oids,"
+    "SELECT to_hex(hashtextextended(s.text, 0)) || to_hex(hashtextextended(s.text, 1)) || '@' ||"
+    "       extract(epoch FROM pg_postmaster_start_time()), s.oids,"
     "       pg_current_wal_insert_lsn() - '0/0'::pg_lsn, pg_current_wal_flush_lsn() - '0/0'::pg_lsn"
     "  FROM (SELECT string_agg(d.oid::text, ',' ORDER BY d.place) AS oids,"
     "               (ROW((SELECT ROW(p.oid, p.flags, p.members)::text FROM published p),"
     "                string_agg(d.text, ';' ORDER BY d.place))::text) COLLATE \"C\" AS text"
     "          FROM described d OFFSET 0) s";
+
+const char *publication_server(const char *fingerprint)
+{
+    const char *at = strchr(fingerprint, '@');
+    return at ? at + 1 : "";
+}
 
 char *publication_probe_sql(const struct config *config)
 {

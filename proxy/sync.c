@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "log.h"
 #include "memory.h"
+#include "publication.h"
 #include "selfcheck.h"
 
 #include <stdlib.h>
@@ -122,7 +123,10 @@ void sync_probed(struct sync *sync, const struct probe *probe)
     if (sync->ended)
         return;
     if (strcmp(probe->fingerprint, sync->fingerprint) != 0) {
-        end(sync, "a table, its publication or its partitions were altered");
+        end(sync, strcmp(publication_server(probe->fingerprint),
+                         publication_server(sync->fingerprint)) == 0
+                      ? "a table, its publication or its partitions were altered"
+                      : "the database is another server now, or was restarted");
         return;
     }
     lag_probed(&sync->lag, probe->time, probe->end);

@@ -1,15 +1,14 @@
 """`nestguard check` finds what keeps a database from being followed by its log (sync: replication);
 what it prints mends it, and never disturbs the application."""
 import contextlib
-import shutil
 import socket
-import subprocess
 import threading
 
 import pytest
 
 import servers
 from checking import GOOD, assert_in_order, check, keyspace  # check is a fixture
+from standby import Standby
 
 PARTS = """
     CREATE TABLE parts (id int, kind text, payload text NOT NULL, PRIMARY KEY (id, kind))
@@ -213,22 +212,6 @@ class TestTable:
         with contextlib.closing(database.connect()) as other:
             other.cursor().execute("LOCK TABLE items IN SHARE ROW EXCLUSIVE MODE")
             assert_in_order(follow(keyspace(**ALIVE), database=owner_url(database)))
-
-
-class Standby(servers.Postgres):
-    """Of another server, and ready once it answers."""
-
-    def __init__(self, primary):
-        super().__init__()
-        self.primary = primary
-
-    def _create(self):
-        shutil.chown(self.directory, "postgres")
-        subprocess.run([servers.AS_POSTGRES, "pg_basebackup", "-h", "127.0.0.1", "-p",
-                        str(self.primary.port), "-U", "postgres", "-D", "data", "-R", "-c", "fast"],
-                       cwd=self.directory, check=True, capture_output=True)
-
-    GUARD_ROLE = "SELECT 1"  # it came with the rest
 
 
 @pytest.fixture

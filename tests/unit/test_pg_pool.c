@@ -579,6 +579,31 @@ static void a_killed_server_is_used_again_when_it_is_back(void **state)
 
 /* Closing. */
 
+static void renewed_connections_are_opened_anew_behind_their_last_answer(void **state)
+{
+    struct bench bench;
+    struct outcome before, slow, during[20], after;
+    (void)state;
+    bench_open(&bench, 1);
+    before = ask(&bench, PID, NULL);
+    submit(&bench, SLEEP, "0.3", &slow);
+    pg_pool_renew(bench.pool);
+    assert_int_equal(pg_pool_live(bench.pool), 0);
+    for (int i = 0; i < 20; i++)
+        submit(&bench, PID, NULL, &during[i]);
+    RUN_UNTIL(&bench, pg_pool_in_flight(bench.pool) == 0);
+    must_be_done(&slow, "");
+    for (int i = 0; i < 20; i++)
+        must_be_done(&during[i], during[0].value);
+    assert_string_not_equal(during[0].value, before.value);
+    pg_pool_renew(bench.pool); /* nothing is under way */
+    after = ask(&bench, PID, NULL);
+    must_be_done(&after, after.value);
+    assert_string_not_equal(after.value, during[0].value);
+    assert_int_equal(bench.downs, 0);
+    bench_close(&bench);
+}
+
 static void closing_ends_every_query_once(void **state)
 {
     struct bench bench;
@@ -724,6 +749,7 @@ int main(void)
         cmocka_unit_test(a_terminated_backend_fails_its_queries_and_comes_back),
         cmocka_unit_test(an_idle_connections_end_is_told_with_the_servers_reason),
         cmocka_unit_test(a_killed_server_is_used_again_when_it_is_back),
+        cmocka_unit_test(renewed_connections_are_opened_anew_behind_their_last_answer),
         cmocka_unit_test(closing_ends_every_query_once),
         cmocka_unit_test(a_pool_can_be_closed_before_it_ever_ran),
         cmocka_unit_test(a_callback_may_close_the_pool),

@@ -4,6 +4,8 @@
 
 #include "publication.h"
 
+#include <signal.h>
+
 #define ITEMS "- {name: items, key: 'item:{id}', table: items, value: json}\n"
 #define PARTS "- {name: parts, key: 'part:{a}:{b}', table: public.parts, value: json}\n"
 #define MOODS "- {name: moods, key: 'mood:{mood}', table: public.moods, value: json}\n"
@@ -263,6 +265,33 @@ static void positions_are_bytes_of_the_log(void **state)
     pg_session_close(session);
 }
 
+/* What a standby has that takes over. */
+static void another_server_is_told_by_the_same_catalogue(void **state)
+{
+    struct pg_session *session = session_with_tables();
+    struct config *config = config_of(ITEMS);
+    char *sql = publication_probe_sql(config);
+    struct answer before = probe(session, sql);
+    (void)state;
+    pg_session_close(session);
+    server_kill(&server, SIGINT);
+    postgres_start(&server);
+    session = session_as("postgres");
+    run_sql(session, "SET search_path = first, public; SET TimeZone = 'Asia/Tokyo'");
+    struct answer after = probe(session, sql);
+    assert_string_not_equal(after.fingerprint, before.fingerprint);
+    assert_string_not_equal(publication_server(after.fingerprint),
+                            publication_server(before.fingerprint));
+    size_t catalogue = strcspn(before.fingerprint, "@");
+    assert_int_equal(strncmp(after.fingerprint, before.fingerprint, catalogue), 0);
+    run_sql(session, "ALTER TABLE items DROP CONSTRAINT items_pkey");
+    assert_string_equal(publication_server(probe(session, sql).fingerprint),
+                        publication_server(after.fingerprint));
+    free(sql);
+    config_destroy(config);
+    pg_session_close(session);
+}
+
 static void a_table_that_is_locked_does_not_hold_the_question_up(void **state)
 {
     struct pg_session *session = session_with_tables(), *other = session_as("postgres");
@@ -316,6 +345,7 @@ int main(void)
         cmocka_unit_test(what_is_undone_gives_the_old_fingerprint),
         cmocka_unit_test(oids_are_in_the_keyspaces_order_and_0_for_what_is_not_published),
         cmocka_unit_test(positions_are_bytes_of_the_log),
+        cmocka_unit_test(another_server_is_told_by_the_same_catalogue),
         cmocka_unit_test(a_table_that_is_locked_does_not_hold_the_question_up),
         cmocka_unit_test(names_are_taken_as_they_are),
     };

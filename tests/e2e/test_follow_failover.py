@@ -1,0 +1,182 @@
+"""With `sync: replication` and a database that is a primary with a standby: when the standby takes
+over, the guard follows it by itself, and nothing is rejected meanwhile that has a row on the server
+that applications write to.
+"""
+import contextlib
+import shutil
+import time
+
+import pytest
+
+import servers
+from following import (follow, is_possible, senders, synchronous, wait_followed, wait_generation,
+                       wait_purged, wait_state, fill)
+from servers import PATIENCE
+from standby import Standby, value
+from waiting import wait_until
+
+MAX_LAG = 1
+
+
+@pytest.fixture
+def pair():
+    """A primary, and a standby of it that has caught up."""
+    with contextlib.ExitStack() as stack:
+        primary = servers.Postgres()
+        stack.callback(primary.remove)
+        primary.start()
+        standby = Standby(primary)
+        stack.callback(standby.remove)
+        yield primary, standby.start()
+
+
+@pytest.fixture
+def database(pair):
+    """Made on the primary; `on_standby` is what becomes of it on the standby."""
+    primary, standby = pair
+    made = servers.Database(primary, "shop")
+    made.on_standby = servers.Database.__new__(servers.Database)
+    made.on_standby.server, made.on_standby.name = standby, made.name
+    made.on_standby.connection = None
+    return made
+
+
+@pytest.fixture
+def both_hosts(database, pair):
+    """A connection string that leads to whichever of the two takes writes."""
+    ports = ",".join(str(server.port) for server in pair)
+    return (f"host=127.0.0.1,127.0.0.1 port={ports} dbname={database.name} user=guard"
+            " target_session_attrs=read-write")
+
+
+def insert(database, n):
+    database.execute("INSERT INTO items VALUES (%s, %s)", (n, f"new {n}"))
+
+
+def is_found(guard, n):
+    return guard.redis().get(f"item:{n}") == b"new %d" % n
+
+
+def start(follow, items, both_hosts):
+    return follow(items(), database=both_hosts, max_lag=f"{MAX_LAG}s")
+
+
+def test_a_crashed_primary_is_replaced_by_its_standby(follow, database, cache, items, pair,
+                                                      both_hosts):
+    primary, standby = pair
+    guard = start(follow, items, both_hosts)
+    fill(guard, cache, "item:7", "item:8")
+    insert(database, 1000)
+    standby.wait_replayed()
+    primary.kill()
+    began = time.monotonic()
+    wait_state(guard, "passing")
+    assert time.monotonic() - began < MAX_LAG + 1
+    standby.promote()
+    promoted = database.on_standby
+    promoted.execute("DELETE FROM items WHERE id = 7; UPDATE items SET payload = 'new' WHERE id = 8")
+    insert(promoted, 1001)
+    wait_generation(guard, 2)
+    wait_purged(cache, "item:7", "item:8")
+    assert guard.redis().mget("item:7", "item:8") == [None, b"new"]
+    assert is_found(guard, 1000) and is_found(guard, 1001)
+    assert not is_possible(guard, "item:5000")
+    insert(promoted, 1002)
+    wait_followed(promoted)
+    assert is_found(guard, 1002)
+
+
+def test_what_the_standby_had_not_got_is_forgotten(follow, database, cache, items, pair,
+                                                   both_hosts):
+    """It was committed, and the failover has lost it: a new row may have that key."""
+    primary, standby = pair
+    guard = start(follow, items, both_hosts)
+    standby.wait_replayed()
+    with standby_apart(primary, standby):
+        insert(database, 1000)
+        database.execute("DELETE FROM items WHERE id = 7")
+        wait_followed(database)
+        assert guard.control("DELETE", guard.key_path("item:7")).status_code == 204
+        fill(guard, cache, "item:1000")
+        primary.kill()
+    standby.promote()
+    wait_generation(guard, 2)
+    wait_purged(cache, "item:1000")
+    assert guard.redis().mget("item:7", "item:1000") == [b"payload 7", None]
+    assert not is_possible(guard, "item:1000")
+    insert(database.on_standby, 1000)
+    wait_followed(database.on_standby)
+    assert is_found(guard, 1000)
+
+
+@contextlib.contextmanager
+def standby_apart(primary, standby):
+    """While it lasts, nothing of the primary's log reaches the standby."""
+    standby.execute("ALTER SYSTEM SET primary_conninfo = ''")
+    standby.execute("SELECT pg_reload_conf()")
+    wait_until(lambda: not value(primary, "SELECT count(*) FROM pg_stat_replication"
+                                          " WHERE application_name = 'walreceiver'"), PATIENCE,
+               "the standby to leave")
+    yield
+
+
+def test_another_servers_log_vouches_for_nothing(follow, database, cache, items, pair, both_hosts):
+    """The stream and the loads still come from the old primary while new connections lead to the
+    promoted standby: positions of the one's log say nothing of the other's, nor do the one's rows.
+    """
+    primary, standby = pair
+    guard = start(follow, items, both_hosts)
+    standby.wait_replayed()
+    standby.promote()
+    primary.execute("ALTER SYSTEM SET default_transaction_read_only = on")
+    primary.execute("SELECT pg_reload_conf()")
+    wait_until(lambda: value(primary, "SHOW transaction_read_only") == "on", PATIENCE, "read-only")
+    lengthen_log(primary, standby)
+    assert database.value("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE"
+                          " usename = 'guard' AND query LIKE '%guarded%'")
+    insert(database.on_standby, 1000)
+    wait_generation(guard, 2)
+    insert(database.on_standby, 1001)
+    wait_followed(database.on_standby)
+    assert is_found(guard, 1000) and is_found(guard, 1001)
+
+
+def lengthen_log(server, other):
+    """So far that the other's log does not catch up."""
+    other_end = value(other, "SELECT pg_current_wal_lsn()")
+    connection = server.connect("postgres")
+    try:
+        cursor = connection.cursor()
+        cursor.execute("SET transaction_read_only = off; SET default_transaction_read_only = off")
+        cursor.execute("CREATE TABLE filler AS SELECT repeat('x', 1000) FROM"
+                       " generate_series(1, 20000)")
+        cursor.execute("SELECT pg_current_wal_lsn() > %s", (other_end,))
+        assert cursor.fetchone()[0]
+    finally:
+        connection.close()
+
+
+def test_a_primary_that_comes_back_as_a_standby_is_named_as_the_reason(
+        follow, database, cache, items, pair):
+    """PostgreSQL 15 cannot decode its log on a standby."""
+    primary, _ = pair
+    guard = follow(items(), max_lag=f"{MAX_LAG}s")
+    primary.stop()
+    demote(primary)
+    primary.start()
+    wait_until(lambda: "standby" in (guard.status()["last_build_error"] or ""), PATIENCE,
+               lambda: f"{guard.status()}\n{guard.log()}")
+    assert guard.keyspace()["state"] == "passing"
+    assert guard.redis().get("item:7") == b"payload 7"
+    primary.execute(f"SELECT pg_promote(true, {PATIENCE})")
+    wait_generation(guard, 2)
+    insert(database, 1000)
+    wait_followed(database)
+    assert is_found(guard, 1000) and not is_possible(guard, "item:5000")
+
+
+def demote(server):
+    """It ended in order; from its next start on it is a standby, for now of nobody."""
+    signal_file = server.directory / "data" / "standby.signal"
+    signal_file.touch()
+    shutil.chown(signal_file, "postgres")
