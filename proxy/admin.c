@@ -282,17 +282,28 @@ static void answer_database(struct key_call *key, const struct row_result *resul
 
 static void ask_row(struct key_call *key);
 
+static void ask_again(struct key_touch *touch)
+{
+    ask_row((struct key_call *)((char *)touch - offsetof(struct key_call, touch)));
+}
+
 /* The database said that there is no row; but it may have said so before somebody wrote the key
- * anew, and then it must be asked again. */
+ * anew, and then it must be asked again. A row that the log had told of before, while queries did
+ * not see it yet (unseen.h), nothing would tell of again: its tombstone would deny it for good. So
+ * it is waited for, until the probe after which queries see it. */
 static void bury_unless_touched(struct key_call *key)
 {
+    bool unseen = unseen_has(key->keeper->unseen, key_of(key));
     if (!key->touch.touched) {
         bury(key);
-    } else if (key->asked < ASK_MOST) {
-        ask_row(key);
-    } else {
+    } else if (key->asked == ASK_MOST) {
         http_answer_error(key->call, 409, "the key is being written: nothing was changed");
         key_call_close(key);
+    } else if (unseen) {
+        key->touch.on_probe = ask_again;
+        unseen_hurry(key->keeper->unseen);
+    } else {
+        ask_row(key);
     }
 }
 
@@ -315,7 +326,7 @@ static void row_asked(void *arg, const struct row_result *result)
     } else if (result->outcome != LOAD_ROW) {
         answer_database(key, result);
     } else if (key->deletes_row) {
-        key->touch.touched = false;
+        key->touch.touched = unseen_has(key->keeper->unseen, key_of(key));
         rows_remove(&key->keeper->rows, key->keyspace, key_of(key), result->way, row_removed, key);
     } else {
         http_answer_error(key->call, 409,
@@ -329,7 +340,7 @@ static void row_asked(void *arg, const struct row_result *result)
 static void ask_row(struct key_call *key)
 {
     const struct rows *rows = &key->keeper->rows;
-    key->touch.touched = false;
+    key->touch.touched = unseen_has(key->keeper->unseen, key_of(key));
     key->asked++;
     switch (rows_foretell(rows, key->keyspace, key_of(key))) {
     case LOAD_ABSENT:

@@ -281,6 +281,18 @@ static int open_stream(struct builder *builder)
     return status;
 }
 
+/* What the stream does not tell was committed by transactions below it. */
+static int take_horizon(struct builder *builder)
+{
+    PGresult *result;
+    int status = execute(builder, "SELECT pg_snapshot_xmax(pg_current_snapshot())", &result);
+    if (status)
+        return status;
+    builder->built.horizon = (uint32_t)strtoull(PQgetvalue(result, 0, 0), NULL, 10);
+    PQclear(result);
+    return 0;
+}
+
 static int begin_snapshot(struct builder *builder)
 {
     char sql[128];
@@ -289,7 +301,8 @@ static int begin_snapshot(struct builder *builder)
         return status;
     snprintf(sql, sizeof sql, "SET TRANSACTION SNAPSHOT '%s'",
              pg_stream_snapshot(builder->built.stream));
-    return execute(builder, sql, NULL);
+    status = execute(builder, sql, NULL);
+    return status ? status : take_horizon(builder);
 }
 
 /* ---- the build ---- */

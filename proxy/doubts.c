@@ -13,11 +13,14 @@
  * database before the first look, and still was at the second. A round with a change proves
  * nothing and is asked again.
  *
- * What is left is a deletion that the log had told before the first look, while the database still
- * showed the row: a commit is in the log a moment before others see it. That moment is shorter than
- * a question and a probe of the log's end, so more than one round rules it out; unless the commit
- * waits for another synchronous standby that hangs, which no number of rounds can tell from a
- * fault.
+ * What is left is a deletion that the log had told before the first look, or that lay before the
+ * snapshot that the filter was built from, while the database still showed the row: a commit is in
+ * the log before others see it. unseen.h knows of those when the question is sent, so such a round
+ * proves nothing either. That may go on for as long as the commit waits for a synchronous standby,
+ * and this guard may be the one, with the doubt between it and its first confirmation: therefore
+ * that outcome is told, and has its own name.
+ *
+ * So one round would do. A confirmed doubt costs a generation: three must agree.
  */
 #include "doubts.h"
 
@@ -27,6 +30,7 @@
 #include <stdlib.h>
 
 enum {
+    UNSEEN_MAX = 3, /* rounds in which the row may have been one that is gone */
     STRIKES = 3,    /* undisturbed rounds that found a row and no key in the filter */
     ROUNDS_MAX = 10 /* a row that changes in so many of them is left alone */
 };
@@ -48,7 +52,7 @@ struct doubt {
     uint64_t hash;
     uint64_t answered; /* clock_ms() when the answer had come */
     bool changed;      /* since the question of this round was sent */
-    unsigned rounds, strikes;
+    unsigned rounds, strikes, unseen;
     enum doubt_outcome outcome; /* of those FORETOLD and ENDED */
     doubt_cb done;
     void *arg;
@@ -171,7 +175,8 @@ static void ask(struct doubt *doubt)
 {
     doubt->state = ASKED;
     doubt->querying = true;
-    doubt->changed = false;
+    doubt->changed = unseen_has(doubt->doubts->options.unseen, doubt->key);
+    doubt->unseen += doubt->changed;
     doubt->rounds++;
     rows_load(doubt->doubts->options.rows, doubt->keyspace, doubt->key, on_row, doubt);
 }
@@ -183,6 +188,8 @@ static void judge(struct doubt *doubt)
         end(doubt, DOUBT_CLEARED);
     else if (doubt->strikes == STRIKES)
         end(doubt, DOUBT_CONFIRMED);
+    else if (doubt->unseen == UNSEEN_MAX)
+        end(doubt, DOUBT_UNSEEN);
     else if (doubt->rounds == ROUNDS_MAX)
         end(doubt, DOUBT_UNDECIDED);
     else

@@ -13,20 +13,24 @@
 #define NESTGUARD_DOUBTS_H
 
 #include "rows.h"
+#include "unseen.h"
 #include "view.h"
 
 struct doubts;
 
 struct doubts_options {
-    const struct rows *rows; /* outlives the queries that are asked of it */
-    unsigned max_at_once;    /* more are not taken: doubts_add() says so */
+    const struct rows *rows;     /* outlives the queries that are asked of it */
+    unsigned max_at_once;        /* more are not taken: doubts_add() says so */
+    const struct unseen *unseen; /* NULL: no log is followed */
 };
 
 enum doubt_outcome {
     DOUBT_CLEARED,
     DOUBT_CONFIRMED,
-    DOUBT_UNDECIDED /* the database could not be asked, the row changes all the time, or the
-                       generation was given up */
+    /* The database could not be asked, the row changes all the time, or the generation was given
+     * up. */
+    DOUBT_UNDECIDED,
+    DOUBT_UNSEEN /* the row may be gone already, by a commit that queries do not see yet */
 };
 
 /* Called once for each doubt that was taken, never before doubts_add() has returned. The key lives

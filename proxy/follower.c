@@ -35,6 +35,7 @@ struct follower {
     struct follower_counts counts;
     struct buffer new_key, old_key;
     bool in_transaction, closed;
+    uint32_t xid;  /* of the transaction that the stream is in */
     char why[256]; /* the fault */
 };
 
@@ -106,7 +107,7 @@ static int insert(struct follower *follower, int keyspace, struct span key)
     if (filter_insert(follower->generation->filters[keyspace], hash_of(follower, key)) < 0)
         return fault(follower, "the filter of keyspace %s is full",
                      follower->config->keyspaces[keyspace].name);
-    follower->events.changed(follower->arg, keyspace, key);
+    follower->events.changed(follower->arg, keyspace, key, follower->xid);
     follower->events.inserted(follower->arg, keyspace, key);
     return 0;
 }
@@ -123,7 +124,7 @@ static int remove_at_commit(struct follower *follower, int keyspace, struct span
     }
     follower->removals[follower->removal_count++] =
         (struct removal){(uint32_t)keyspace, hash_of(follower, key)};
-    follower->events.changed(follower->arg, keyspace, key);
+    follower->events.changed(follower->arg, keyspace, key, follower->xid);
     return 0;
 }
 
@@ -179,7 +180,7 @@ static int apply_update(struct follower *follower, int keyspace, const struct pg
     if (event->old_tuple.at)
         was = key_of(follower, keyspace, event->old_tuple, no_tuple, &follower->old_key);
     if (is == KEY_UNKNOWN && !event->old_tuple.at) {
-        follower->events.changed_unknown(follower->arg, keyspace);
+        follower->events.changed_unknown(follower->arg, keyspace, follower->xid);
         return 0;
     }
     if (is == KEY_UNKNOWN || was == KEY_UNKNOWN)
@@ -187,7 +188,8 @@ static int apply_update(struct follower *follower, int keyspace, const struct pg
     bool moved = event->old_tuple.at && (is != was || (is == KEY_WHOLE && !same_key(follower)));
     if (!moved) {
         if (is == KEY_WHOLE)
-            follower->events.changed(follower->arg, keyspace, buffer_span(&follower->new_key));
+            follower->events.changed(follower->arg, keyspace, buffer_span(&follower->new_key),
+                                     follower->xid);
         return 0;
     }
     int status = 0;
@@ -262,7 +264,7 @@ static void truncate_tables(struct follower *follower, struct pgoutput_truncated
     while (pgoutput_truncated_next(&list, &table))
         for (size_t i = 0; i < follower->config->keyspace_count; i++)
             if (follower->tracked[i].table == table)
-                follower->events.truncated(follower->arg, (int)i);
+                follower->events.truncated(follower->arg, (int)i, follower->xid);
 }
 
 static int commit(struct follower *follower, const struct pgoutput_event *event)
@@ -287,6 +289,7 @@ static int apply(struct follower *follower, const struct pgoutput_event *event)
     switch (event->kind) {
     case PGOUTPUT_BEGIN:
         follower->in_transaction = true;
+        follower->xid = event->xid;
         return 0;
     case PGOUTPUT_COMMIT:
         return commit(follower, event);

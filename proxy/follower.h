@@ -21,15 +21,16 @@
 struct follower;
 
 struct follower_events {
-    /* A row with this key was inserted, updated or deleted. */
-    void (*changed)(void *arg, int keyspace, struct span key);
+    /* A row with this key was inserted, updated or deleted by transaction `xid`, here and below the
+     * one that commits, not a part of it. */
+    void (*changed)(void *arg, int keyspace, struct span key, uint32_t xid);
     /* A row was updated whose key, though unchanged, is not told. */
-    void (*changed_unknown)(void *arg, int keyspace);
+    void (*changed_unknown)(void *arg, int keyspace, uint32_t xid);
     /* A row with this key came to be; comes behind changed(). */
     void (*inserted)(void *arg, int keyspace, struct span key);
     /* Every row of the keyspace is gone. The filter still holds their keys: a new generation is
      * wanted. */
-    void (*truncated)(void *arg, int keyspace);
+    void (*truncated)(void *arg, int keyspace, uint32_t xid);
     /* Everything that was committed before `lsn` is applied. */
     void (*reached)(void *arg, uint64_t lsn);
     /* The end: `why` lives until the call returns. Only follower_close() may follow. */

@@ -266,6 +266,7 @@ static void free_all(struct keeper *keeper)
     }
     loads_destroy(keeper->loads);
     doubts_destroy(keeper->doubts);
+    unseen_destroy(keeper->unseen);
     view_release(keeper->view);
     generation_release(keeper->generation);
     shared_config_release(keeper->shared);
@@ -447,10 +448,12 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
     if (status)
         return status;
     keeper->rows.pool = keeper->pool;
-    keeper->doubts =
-        doubts_create(&(struct doubts_options){.rows = &keeper->rows, .max_at_once = DOUBTS_MAX});
+    keeper->unseen = keeper_create_unseen(keeper);
+    keeper->doubts = doubts_create(&(struct doubts_options){
+        .rows = &keeper->rows, .max_at_once = DOUBTS_MAX, .unseen = keeper->unseen});
     struct loads_options loads = {.rows = &keeper->rows,
                                   .watch = keeper->watch,
+                                  .unseen = keeper->unseen,
                                   .redis = keeper->redis,
                                   .counters = keeper->counters};
     keeper->loads = loads_create(&loads, keeper->view);

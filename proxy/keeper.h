@@ -16,6 +16,7 @@
 #include "purger.h"
 #include "renewal.h"
 #include "sync.h"
+#include "unseen.h"
 #include "view.h"
 #include "worker.h"
 
@@ -26,12 +27,15 @@ struct keyspace_status {
     uint64_t since;     /* clock_ms() */
 };
 
-/* A key that a call of the control port is at work for: whether it was written through the guard
- * meanwhile. It is watched, so that workers tell. */
+/* A key that a call of the control port is at work for: whether it may have a row that the database
+ * did not show, for it was written through the guard meanwhile, or the log told of its insertion.
+ * It is watched, so that workers tell. */
 struct key_touch {
     struct key_touch *next;
     struct span key;
     bool touched;
+    /* Set by who waits for the next probe of the database; called once. May close its own call. */
+    void (*on_probe)(struct key_touch *touch);
 };
 
 struct keeper {
@@ -61,7 +65,8 @@ struct keeper {
     struct pg_pool *pool;
     struct redis *redis;
     struct loads *loads;
-    struct watch *watch; /* what workers must tell of before they write it */
+    struct watch *watch;   /* what workers must tell of before they write it */
+    struct unseen *unseen; /* what the log has told and queries may not see */
     struct doubts *doubts;
     struct prober *prober; /* this and the next three: with sync: replication, else NULL */
     struct purger *purger;
@@ -128,12 +133,16 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write);
 void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt);
 void keeper_take_override_back(struct override_message *message);
 
+/* The key may have come to be: calls of the control port that ask for its row must ask again. */
+void keeper_touch(struct keeper *keeper, struct span key);
+
 /* Following the database; all but the first two do nothing without sync: replication. */
 void keeper_follow(struct keeper *keeper, struct built *built); /* as the candidate */
 void keeper_extend_lease(struct keeper *keeper, uint64_t known);
 void keeper_views_are_in(struct keeper *keeper); /* every worker has the newest view */
 void keeper_pause_syncs(struct keeper *keeper, bool paused);
 void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while */
+struct unseen *keeper_create_unseen(struct keeper *keeper);  /* empty where no log is followed */
 int keeper_open_sync(struct keeper *keeper);
 void keeper_close_sync(struct keeper *keeper, void (*closed)(void *arg), void *arg);
 

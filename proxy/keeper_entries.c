@@ -51,9 +51,7 @@ bool keeper_has_room(const struct keeper *keeper, struct span key)
             has_entry(keeper, key));
 }
 
-/* A deletion under way through the control port has been overtaken: its question must be asked
- * again. */
-static void touch_calls(struct keeper *keeper, struct span key)
+void keeper_touch(struct keeper *keeper, struct span key)
 {
     for (struct key_touch *touch = keeper->touches; touch; touch = touch->next)
         if (touch->key.length == key.length && memcmp(touch->key.at, key.at, key.length) == 0)
@@ -70,7 +68,7 @@ int keeper_override(struct keeper *keeper, struct span key, struct override entr
     overrides_set(&keeper->overrides, key, entry);
     loads_changed(keeper->loads, key);
     if (entry.kind == OVERRIDE_HINT)
-        touch_calls(keeper, key);
+        keeper_touch(keeper, key);
     send_override(keeper, key, entry, broadcast);
     return 0;
 }
@@ -143,7 +141,7 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
     struct override known = overrides_find(&keeper->overrides, key, clock_ms());
     int status = -EALREADY;
     loads_changed(keeper->loads, key);
-    touch_calls(keeper, key);
+    keeper_touch(keeper, key);
     if (write->deletes) { /* behind any fill that was sent before */
         redis_purge(keeper->redis, (struct redis_bytes){key.at, key.length}, is_purged, write);
         return;
@@ -164,7 +162,7 @@ static void on_doubt(void *arg, int keyspace, struct span key, enum doubt_outcom
     struct keeper *keeper = arg;
     struct load_counters *counters = &keeper->counters[keyspace];
     (void)key;
-    if (outcome != DOUBT_UNDECIDED)
+    if (outcome == DOUBT_CLEARED || outcome == DOUBT_CONFIRMED)
         counter_add(&counters->shadow_checked, 1);
     if (outcome == DOUBT_CONFIRMED)
         counter_add(&counters->false_rejects, 1);

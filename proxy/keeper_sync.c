@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-enum { PACE_MS = 1000, RENEWAL_OVERHEAD_SECONDS = 1, NEARLY_FULL = 128 };
+enum { PACE_MS = 1000, RENEWAL_OVERHEAD_SECONDS = 1, NEARLY_FULL = 128, UNSEEN_MAX = 100000 };
 
 static void end_lease(struct keeper *keeper)
 {
@@ -26,11 +26,12 @@ static void end_lease(struct keeper *keeper)
 
 /* ---- rows ---- */
 
-static void on_changed(void *arg, struct sync *sync, int keyspace, struct span key)
+static void on_changed(void *arg, struct sync *sync, int keyspace, struct span key, uint32_t xid)
 {
     struct keeper *keeper = arg;
     (void)sync;
-    loads_changed_by_log(keeper->loads, key);
+    unseen_changed(keeper->unseen, key, xid);
+    loads_changed(keeper->loads, key);
     purger_key(keeper->purger, keyspace, key);
     if (purger_is_congested(keeper->purger))
         keeper_pause_syncs(keeper, true);
@@ -44,7 +45,8 @@ static void purge_all(struct keeper *keeper, int keyspace)
 
 /* What the serving stream had not told yet when it was lost lies before the snapshot of the
  * generation that comes after it: no log tells of it. Called when that one's log is followed, so
- * that whatever is loaded from then on is purged by it. */
+ * that whatever is loaded from then on is purged by it, but for what was not visible yet:
+ * unseen_follow() sees to that. */
 static void purge_missed(struct keeper *keeper)
 {
     keeper->missed = false;
@@ -52,15 +54,18 @@ static void purge_missed(struct keeper *keeper)
         purge_all(keeper, (int)i);
 }
 
-static void on_changed_unknown(void *arg, struct sync *sync, int keyspace)
-{
-    (void)sync;
-    purge_all(arg, keyspace);
-}
-
-static void on_truncated(void *arg, struct sync *sync, int keyspace)
+static void on_changed_unknown(void *arg, struct sync *sync, int keyspace, uint32_t xid)
 {
     struct keeper *keeper = arg;
+    (void)sync;
+    unseen_all_changed(keeper->unseen, xid);
+    purge_all(keeper, keyspace);
+}
+
+static void on_truncated(void *arg, struct sync *sync, int keyspace, uint32_t xid)
+{
+    struct keeper *keeper = arg;
+    unseen_all_changed(keeper->unseen, xid);
     purge_all(keeper, keyspace);
     if (sync != keeper->sync)
         return;
@@ -89,6 +94,7 @@ static void on_inserted(void *arg, struct sync *sync, int keyspace, struct span 
 {
     struct keeper *keeper = arg;
     (void)keyspace;
+    keeper_touch(keeper, key);
     if (!overrides_count(&keeper->overrides))
         return;
     struct override entry = overrides_find(&keeper->overrides, key, clock_ms());
@@ -217,6 +223,7 @@ void keeper_follow(struct keeper *keeper, struct built *built)
 {
     note_server(keeper, built->fingerprint);
     struct pg_error error = {.text = ""};
+    unseen_follow(keeper->unseen, built->horizon, !keeper->sync);
     struct sync_options options = {.config = keeper->first->config,
                                    .prober = keeper->prober,
                                    .doubts = keeper->doubts,
@@ -302,10 +309,24 @@ void keeper_watch_sync(struct keeper *keeper, uint64_t now)
 
 /* ---- what the syncs are served by ---- */
 
+static void wake_calls(struct keeper *keeper)
+{
+    struct key_touch *next;
+    for (struct key_touch *touch = keeper->touches; touch; touch = next) {
+        void (*on_probe)(struct key_touch *) = touch->on_probe;
+        next = touch->next;
+        touch->on_probe = NULL;
+        if (on_probe)
+            on_probe(touch);
+    }
+}
+
 static void on_probe(void *arg, const struct probe *probe)
 {
     struct keeper *keeper = arg;
     note_server(keeper, probe->fingerprint);
+    unseen_learn(keeper->unseen, probe->snapshot);
+    wake_calls(keeper);
     if (keeper->sync)
         sync_probed(keeper->sync, probe);
     if (keeper->candidate)
@@ -314,13 +335,26 @@ static void on_probe(void *arg, const struct probe *probe)
 
 static void on_probe_failed(void *arg, const char *why)
 {
-    (void)arg;
     log_warning("database: where its log ends could not be asked: %s", why);
+    wake_calls(arg);
 }
 
 static void on_relief(void *arg)
 {
     keeper_pause_syncs(arg, false);
+}
+
+static void on_snapshot_wanted(void *arg)
+{
+    struct keeper *keeper = arg;
+    if (keeper->prober)
+        prober_now(keeper->prober);
+}
+
+struct unseen *keeper_create_unseen(struct keeper *keeper)
+{
+    return unseen_create(&(struct unseen_options){
+        .max_remembered = UNSEEN_MAX, .wanted = on_snapshot_wanted, .arg = keeper});
 }
 
 int keeper_open_sync(struct keeper *keeper)

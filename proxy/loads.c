@@ -20,9 +20,7 @@
 enum {
     COMPLAINT_MS = 1000, /* from one line of the log about refusals to the next, at least */
     GRACE_MS = 250,      /* for the server's own timeout to come first */
-    RECENT_MS = 500,     /* far longer than a commit takes from its log record to its visibility */
-    RECENT_MAX = 200000,
-    FILLS_MAX = 1000, /* a cache that hangs must not make values pile up here */
+    FILLS_MAX = 1000,    /* a cache that hangs must not make values pile up here */
 };
 
 struct load {
@@ -32,9 +30,8 @@ struct load {
     uint64_t started; /* clock_ms() when the query was asked */
     /* Under which the query began and absences may be remembered; 0: under none. */
     uint64_t generation;
-    bool keeps; /* its answer may be kept: no change of the row is so recent that it may not be seen
-                   yet */
-    bool stale; /* the row has changed since the query began, or may have */
+    bool unseen; /* a change of the row was told that the query may not see yet */
+    bool stale;  /* the row has changed since the query began, or may have */
     /* Everybody was told; kept until the query ends, so that it is not asked again meanwhile. */
     bool timed_out;
     struct blob *value; /* while it is being written to the cache */
@@ -43,16 +40,7 @@ struct load {
     char key[];
 };
 
-/* A key that the log has told a change of. */
-struct recent {
-    struct keymap_node node;
-    uint64_t time;
-    char key[];
-};
-
 struct loads {
-    struct keymap recent;      /* oldest first */
-    uint64_t all_recent_until; /* more keys changed at once than are remembered one by one */
     struct loads_options options;
     const struct view *view;
     struct keymap in_flight;  /* by key, oldest query first */
@@ -67,50 +55,8 @@ struct loads *loads_create(const struct loads_options *options, const struct vie
     loads->options = *options;
     loads->view = view;
     keymap_init(&loads->in_flight);
-    keymap_init(&loads->recent);
     known_absent_init(&loads->absent, view->config->max_known_absent, options->watch);
     return loads;
-}
-
-/* ---- recent changes ---- */
-
-static void drop_recent(struct loads *loads, struct recent *recent)
-{
-    keymap_remove(&loads->recent, &recent->node);
-    free(recent);
-}
-
-/* Those from before `time`. */
-static void forget_recent(struct loads *loads, uint64_t time)
-{
-    while (loads->recent.oldest) {
-        struct recent *oldest = keymap_entry(loads->recent.oldest, struct recent, node);
-        if (oldest->time >= time)
-            return;
-        drop_recent(loads, oldest);
-    }
-}
-
-static void remember_change(struct loads *loads, struct span key)
-{
-    uint64_t now = clock_ms();
-    struct keymap_node *known = keymap_find(&loads->recent, key);
-    if (known)
-        drop_recent(loads, keymap_entry(known, struct recent, node));
-    if (loads->recent.count >= RECENT_MAX) {
-        loads->all_recent_until = now + RECENT_MS;
-        return;
-    }
-    struct recent *recent = xmalloc(sizeof *recent + key.length);
-    memcpy(recent->key, key.at, key.length);
-    recent->node.key = (struct span){recent->key, key.length};
-    recent->time = now;
-    keymap_insert(&loads->recent, &recent->node);
-}
-
-static bool changed_recently(const struct loads *loads, struct span key)
-{
-    return clock_ms() < loads->all_recent_until || keymap_find(&loads->recent, key) != NULL;
 }
 
 void loads_destroy(struct loads *loads)
@@ -118,8 +64,6 @@ void loads_destroy(struct loads *loads)
     if (!loads)
         return;
     known_absent_finish(&loads->absent);
-    forget_recent(loads, UINT64_MAX);
-    keymap_finish(&loads->recent);
     keymap_finish(&loads->in_flight);
     free(loads);
 }
@@ -216,7 +160,9 @@ static void ask(struct load *load)
     for (struct load_request *request = load->waiting; request; request = request->next)
         request->late = request->late_and_stale = false;
     load->stale = false;
-    load->keeps = !changed_recently(loads, load->node.key);
+    load->unseen = unseen_has(loads->options.unseen, load->node.key);
+    if (load->unseen)
+        unseen_hurry(loads->options.unseen);
     load->started = clock_ms();
     load->generation = generation_of(loads, load->keyspace);
     loads->querying++;
@@ -285,7 +231,7 @@ static void fill(struct load *load, struct blob *value)
 static void remember_absent(struct load *load)
 {
     struct loads *loads = load->loads;
-    if (load->stale || !load->keeps || !load->generation ||
+    if (load->stale || load->unseen || !load->generation ||
         load->generation != generation_of(loads, load->keyspace))
         return;
     counter_add(&loads->options.counters[load->keyspace].false_positives, 1);
@@ -316,7 +262,7 @@ static void on_row(void *arg, const struct row_result *result)
     else if (result->outcome == LOAD_ROW)
         known_absent_forget(&load->loads->absent, load->node.key);
     answer_all(load, result->outcome, result->value);
-    if (result->outcome == LOAD_ROW && !load->stale && load->keeps)
+    if (result->outcome == LOAD_ROW && !load->stale && !load->unseen)
         fill(load, result->value);
     else
         finish(load);
@@ -349,7 +295,7 @@ static void join_flight(struct load *load, struct load_request *request)
         answer(request, LOAD_TIMEOUT, NULL);
     } else {
         request->late = true;
-        request->late_and_stale = load->stale;
+        request->late_and_stale = load->stale || load->unseen;
         join(load, request);
     }
 }
@@ -397,12 +343,6 @@ void loads_changed(struct loads *loads, struct span key)
         change(load);
 }
 
-void loads_changed_by_log(struct loads *loads, struct span key)
-{
-    remember_change(loads, key);
-    loads_changed(loads, key);
-}
-
 void loads_all_changed(struct loads *loads)
 {
     struct keymap_node *next;
@@ -429,7 +369,6 @@ static void time_out(struct load *load)
 void loads_check_time(struct loads *loads, uint64_t now)
 {
     uint64_t patience = loads->view->config->load_timeout_ms + GRACE_MS;
-    forget_recent(loads, now - RECENT_MS);
     for (struct keymap_node *node = loads->in_flight.oldest; node; node = node->newer) {
         struct load *load = keymap_entry(node, struct load, node);
         if (now - load->started < patience)

@@ -8,11 +8,11 @@
  * - loads_changed(key) means that the key's row, or what is said of it, has changed. A load that
  * was on its way then is stale: its answer still serves those who had asked before, but nothing of
  * it is kept: no fill, no remembered absence.
- * - The log tells of a commit a moment before its rows can be seen. So for some seconds after a
- * change nothing is kept of what a query says of that key; whoever asks is answered all the same.
+ * - The log may tell of a commit before its rows can be seen (unseen.h). What a query says of such
+ * a key still serves those who had asked before it was sent, but nothing of it is kept.
  * - Whoever joins a query that is on its way may have seen a commit that the query does not see. A
- * row that it finds is good for them unless it is stale. But "no row" is not: they are told so only
- * by a query that began after they had asked.
+ * row that it finds is good for them unless it is stale or unseen. But "no row" is not: they are
+ * told so only by a query that began after they had asked.
  * - A remembered absence belongs to the generation under which its query began: a row that the next
  * snapshot holds must not be denied.
  */
@@ -23,6 +23,7 @@
 #include "redis.h"
 #include "requests.h"
 #include "rows.h"
+#include "unseen.h"
 #include "view.h"
 #include "watch.h"
 #include <uv.h>
@@ -34,6 +35,7 @@ struct loads_options {
     struct redis *redis;
     struct load_counters *counters; /* one for each keyspace */
     struct watch *watch;            /* where keys that it is at work for are watched; may be NULL */
+    struct unseen *unseen;          /* NULL: no log is followed */
 };
 
 struct loads *loads_create(const struct loads_options *options, const struct view *view);
@@ -48,9 +50,6 @@ void loads_use_view(struct loads *loads, const struct view *view);
 void loads_submit(struct loads *loads, struct load_request *request);
 
 void loads_changed(struct loads *loads, struct span key);
-
-/* The same, told by the database's log. */
-void loads_changed_by_log(struct loads *loads, struct span key);
 
 /* Any row may have changed, and with it what is said of its key. */
 void loads_all_changed(struct loads *loads);

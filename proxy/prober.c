@@ -39,6 +39,7 @@ static void take(struct prober *prober, const PGresult *result)
     uint64_t flush = strtoull(PQgetvalue(result, 0, 3), NULL, 10);
     struct probe probe = {.time = prober->asked,
                           .fingerprint = PQgetvalue(result, 0, 0),
+                          .snapshot = PQgetvalue(result, 0, 4),
                           .end = lag_end_of_log(insert, flush)};
     prober->complained = false;
     prober->asked = 0;

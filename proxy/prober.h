@@ -13,6 +13,7 @@ struct prober;
 struct probe {
     uint64_t time;           /* clock_ms() before the question was sent */
     const char *fingerprint; /* lives until the call returns */
+    const char *snapshot;    /* the same; see snapshot.h */
     uint64_t end; /* of the log: everything that was committed by `time` lies before it */
 };
 

@@ -31,7 +31,8 @@ int publication_ensure(struct pg_session *session, const struct config *config,
  *   the fingerprint (text),
  *   the oid of each keyspace's table as relations in the stream have it (text, comma-separated, in
  *   the keyspaces' order; 0 where the table is not there or not in the publication),
- *   pg_current_wal_insert_lsn() and pg_current_wal_flush_lsn() as decimal numbers of bytes.
+ *   pg_current_wal_insert_lsn() and pg_current_wal_flush_lsn() as decimal numbers of bytes,
+ *   pg_current_snapshot() (text).
  *
  * It waits for no lock on a table, and is cheap enough for four times a second. The catalogue is
  * read as it was a moment before the positions are: DDL may commit in between. So it takes the

@@ -134,7 +134,9 @@ static void put_description(struct buffer *out)
 static const char conclusion[] =
     "SELECT to_hex(hashtextextended(s.text, 0)) || to_hex(hashtextextended(s.text, 1)) || '@' ||"
     "       extract(epoch FROM pg_postmaster_start_time()), s.oids,"
-    "       pg_current_wal_insert_lsn() - '0/0'::pg_lsn, pg_current_wal_flush_lsn() - '0/0'::pg_lsn"
+    "       pg_current_wal_insert_lsn() - '0/0'::pg_lsn, pg_current_wal_flush_lsn() - "
+    "'0/0'::pg_lsn,"
+    "       pg_current_snapshot()::text"
     "  FROM (SELECT string_agg(d.oid::text, ',' ORDER BY d.place) AS oids,"
     "               (ROW((SELECT ROW(p.oid, p.flags, p.members)::text FROM published p),"
     "                string_agg(d.text, ';' ORDER BY d.place))::text) COLLATE \"C\" AS text"

@@ -7,7 +7,9 @@
  *                                       └─────────────────┘
  *
  * A sampled key that the filter lacks is nothing unusual: its row may have been inserted a moment
- * ago.
+ * ago, or deleted by a commit that is not visible yet (DOUBT_UNSEEN). The latter may last until the
+ * generation serves, for it may be its confirmation that the commit waits for: it must not keep the
+ * check from passing.
  */
 #include "selfcheck.h"
 

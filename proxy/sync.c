@@ -137,17 +137,17 @@ void sync_probed(struct sync *sync, const struct probe *probe)
 
 /* ---- the follower's events, passed on ---- */
 
-static void on_changed(void *arg, int keyspace, struct span key)
+static void on_changed(void *arg, int keyspace, struct span key, uint32_t xid)
 {
     struct sync *sync = arg;
     doubts_changed(sync->options.doubts, sync->generation, keyspace, key);
-    sync->events.changed(sync->options.arg, sync, keyspace, key);
+    sync->events.changed(sync->options.arg, sync, keyspace, key, xid);
 }
 
-static void on_changed_unknown(void *arg, int keyspace)
+static void on_changed_unknown(void *arg, int keyspace, uint32_t xid)
 {
     struct sync *sync = arg;
-    sync->events.changed_unknown(sync->options.arg, sync, keyspace);
+    sync->events.changed_unknown(sync->options.arg, sync, keyspace, xid);
 }
 
 static void on_inserted(void *arg, int keyspace, struct span key)
@@ -156,10 +156,10 @@ static void on_inserted(void *arg, int keyspace, struct span key)
     sync->events.inserted(sync->options.arg, sync, keyspace, key);
 }
 
-static void on_truncated(void *arg, int keyspace)
+static void on_truncated(void *arg, int keyspace, uint32_t xid)
 {
     struct sync *sync = arg;
-    sync->events.truncated(sync->options.arg, sync, keyspace);
+    sync->events.truncated(sync->options.arg, sync, keyspace, xid);
 }
 
 static void on_fault(void *arg, const char *why)

@@ -11,6 +11,7 @@ struct bench {
     struct config *config;
     struct rows rows;
     struct generation *generation;
+    struct unseen *unseen;
     struct doubts *doubts;
 };
 
@@ -26,7 +27,9 @@ static inline void bench_init(struct bench *bench, unsigned max_at_once)
 {
     *bench = (struct bench){.config = config_from_text(bench_text), .generation = generation_of(1)};
     bench->rows.config = bench->config;
-    bench->doubts = doubts_create(&(struct doubts_options){&bench->rows, max_at_once});
+    bench->unseen = unseen_create(&(struct unseen_options){.max_remembered = 100});
+    bench->doubts = doubts_create(&(struct doubts_options){
+        .rows = &bench->rows, .max_at_once = max_at_once, .unseen = bench->unseen});
     fake_pool.params = 1;
     now_ms = 1000;
 }
@@ -35,6 +38,7 @@ static inline void bench_init(struct bench *bench, unsigned max_at_once)
 static inline void bench_finish(struct bench *bench)
 {
     doubts_destroy(bench->doubts);
+    unseen_destroy(bench->unseen);
     assert_int_equal(bench->generation->references, 1);
     generation_release(bench->generation);
     while (fake_pool.count)

@@ -73,6 +73,7 @@ struct bench {
     struct view *view;
     struct rows rows;
     struct load_counters counters[KEYSPACES];
+    struct unseen *unseen;
     struct loads *loads;
     uint64_t generations;
 };
@@ -183,7 +184,9 @@ static inline void bench_init(struct bench *bench, const char *settings)
     assert_int_equal(mailbox_init(&bench->mailbox, &bench->loop, take_answer, bench), 0);
     use_view(bench, KEYSPACE_GUARDING, false);
     bench->rows.config = bench->shared->config;
-    struct loads_options options = {.rows = &bench->rows, .counters = bench->counters};
+    bench->unseen = unseen_create(&(struct unseen_options){.max_remembered = 100});
+    struct loads_options options = {
+        .rows = &bench->rows, .counters = bench->counters, .unseen = bench->unseen};
     bench->loads = loads_create(&options, bench->view);
     fake_pool.params = 1;
     fake_pool.count = fake_cache.count = 0; /* what a failed test left */
@@ -196,6 +199,7 @@ static inline void bench_finish(struct bench *bench)
     assert_int_equal(fake_cache.count, 0);
     assert_int_equal(loads_count(bench->loads), 0);
     loads_destroy(bench->loads);
+    unseen_destroy(bench->unseen);
     view_release(bench->view);
     shared_config_release(bench->shared);
     mailbox_close(&bench->mailbox);

@@ -169,6 +169,44 @@ static void a_callback_may_add_in_the_place_that_was_freed(void **state)
     bench_finish(&bench);
 }
 
+/* The log told of a deletion that the database does not show yet. */
+static void a_row_that_is_gone_unseen_proves_nothing(void **state)
+{
+    struct bench bench;
+    struct end end;
+    (void)state;
+    bench_init(&bench, 1);
+    unseen_changed(bench.unseen, span_of("item:7"), 900);
+    doubt(&bench, &end, "item:7");
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(end.calls, 0);
+        row_is("7");
+        all_is_known(&bench);
+    }
+    must_end(&end, DOUBT_UNSEEN);
+    bench_finish(&bench);
+}
+
+static void a_row_that_is_still_there_when_all_is_seen_is_confirmed(void **state)
+{
+    struct bench bench;
+    struct end end;
+    (void)state;
+    bench_init(&bench, 1);
+    unseen_changed(bench.unseen, span_of("item:7"), 900);
+    doubt(&bench, &end, "item:7");
+    row_is("7");
+    unseen_learn(bench.unseen, "901:901:");
+    all_is_known(&bench);
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(end.calls, 0);
+        row_is("7");
+        all_is_known(&bench);
+    }
+    must_end(&end, DOUBT_CONFIRMED);
+    bench_finish(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +216,8 @@ int main(void)
         cmocka_unit_test(destruction_calls_nobody_whatever_is_under_way),
         cmocka_unit_test(a_callback_may_cancel_what_ends_in_the_same_moment),
         cmocka_unit_test(a_callback_may_add_in_the_place_that_was_freed),
+        cmocka_unit_test(a_row_that_is_gone_unseen_proves_nothing),
+        cmocka_unit_test(a_row_that_is_still_there_when_all_is_seen_is_confirmed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

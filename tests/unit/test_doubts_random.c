@@ -124,7 +124,8 @@ static void live(struct world *world, uint32_t seed, int missed)
     *world = (struct world){
         .config = config_from_text(bench_text), .generation = generation_of(1), .missed = missed};
     world->rows.config = world->config;
-    world->doubts = doubts_create(&(struct doubts_options){&world->rows, AT_ONCE});
+    world->doubts =
+        doubts_create(&(struct doubts_options){.rows = &world->rows, .max_at_once = AT_ONCE});
     if (missed >= 0)
         world->row[missed] = true;
     fake_pool.params = 1;

@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 enum { ITEMS, ORDERS, OTHERS, KEYSPACES };
-enum { ITEM_TABLE = 101, ORDER_TABLE = 102 };
+enum { ITEM_TABLE = 101, ORDER_TABLE = 102, XID = 7 };
 
 static const char text[] =
     "cache: redis://127.0.0.1\n"
@@ -78,6 +78,7 @@ struct bench {
     struct generation *generation;
     struct follower *follower;
     char heard[4096]; /* "changed item:1, inserted item:1, " */
+    uint32_t xid;     /* of what was heard last */
     uint64_t reached;
     char fault[300];
 };
@@ -89,9 +90,10 @@ static void hear(struct bench *bench, const char *what, struct span key)
              key.at);
 }
 
-static void on_changed(void *arg, int keyspace, struct span key)
+static void on_changed(void *arg, int keyspace, struct span key, uint32_t xid)
 {
     (void)keyspace;
+    ((struct bench *)arg)->xid = xid;
     hear(arg, "changed", key);
 }
 
@@ -101,13 +103,15 @@ static void on_inserted(void *arg, int keyspace, struct span key)
     hear(arg, "inserted", key);
 }
 
-static void on_changed_unknown(void *arg, int keyspace)
+static void on_changed_unknown(void *arg, int keyspace, uint32_t xid)
 {
+    ((struct bench *)arg)->xid = xid;
     hear(arg, "unknown in", span_of(((struct bench *)arg)->config->keyspaces[keyspace].name));
 }
 
-static void on_truncated(void *arg, int keyspace)
+static void on_truncated(void *arg, int keyspace, uint32_t xid)
 {
+    ((struct bench *)arg)->xid = xid;
     hear(arg, "truncated", span_of(((struct bench *)arg)->config->keyspaces[keyspace].name));
 }
 
@@ -172,7 +176,7 @@ static void must_take(struct log_message message)
 
 static void begin(void)
 {
-    must_take(compose("cqqw", 'B', UINT64_C(900), UINT64_C(1), 7));
+    must_take(compose("cqqw", 'B', UINT64_C(900), UINT64_C(1), XID));
 }
 
 static void commit(uint64_t end)
@@ -212,6 +216,8 @@ static bool has(const struct bench *bench, int keyspace, const char *key)
 static void must_hear(struct bench *bench, const char *what)
 {
     assert_string_equal(bench->heard, what);
+    if (what[0])
+        assert_int_equal(bench->xid, XID);
     bench->heard[0] = '\0';
 }
 

@@ -38,7 +38,7 @@ static struct answer probe(struct pg_session *session, const char *sql)
     if (pg_session_exec(session, sql, 0, NULL, &result, &error) < 0)
         fail_msg("%s", error.text);
     assert_int_equal(PQntuples(result), 1);
-    assert_int_equal(PQnfields(result), 4);
+    assert_int_equal(PQnfields(result), 5);
     assert_in_range(strlen(PQgetvalue(result, 0, 0)), 8, 99);
     snprintf(answer.fingerprint, sizeof answer.fingerprint, "%s", PQgetvalue(result, 0, 0));
     snprintf(answer.oids, sizeof answer.oids, "%s", PQgetvalue(result, 0, 1));

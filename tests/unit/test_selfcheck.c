@@ -27,7 +27,8 @@ static void bench_init(struct bench *bench, unsigned max_at_once)
 {
     *bench = (struct bench){.config = config_from_text(bench_text), .generation = generation_of(1)};
     bench->rows.config = bench->config;
-    bench->doubts = doubts_create(&(struct doubts_options){&bench->rows, max_at_once});
+    bench->doubts =
+        doubts_create(&(struct doubts_options){.rows = &bench->rows, .max_at_once = max_at_once});
     fake_pool.params = 0;
     now_ms = 1000;
 }
