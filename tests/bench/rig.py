@@ -114,7 +114,13 @@ class Postgres(Pinned, servers.Postgres):
 
 
 class Redis(Pinned, servers.Redis):
-    pass
+    def command(self):
+        return [*super().command(), "--enable-debug-command", "local"]
+
+    def populate(self, last):
+        """item:0 to item:LAST, as if an application had put them there, and nothing else."""
+        self.client().flushall()
+        self.client().execute_command("DEBUG", "POPULATE", last + 1, "item")
 
 
 class Nestguard(Pinned, servers.Nestguard):
@@ -136,13 +142,41 @@ class Nestguard(Pinned, servers.Nestguard):
         return self
 
 
+ITEMS = """
+    CREATE TABLE items (id bigint NOT NULL, payload text);
+    INSERT INTO items SELECT i, 'payload of ' || i FROM generate_series(1, %s) i;
+    ALTER TABLE items ADD PRIMARY KEY (id);
+    CREATE PUBLICATION nestguard FOR TABLE items WITH (publish_via_partition_root = true);
+"""
+
+
+def create_items(postgres, rows):
+    """A database with items 1 to `rows`, ready to be followed."""
+    database = servers.Database(postgres, "bench")
+    for statement in (ITEMS % rows, "VACUUM (FREEZE, ANALYZE) items"):
+        database.execute(statement)
+    return database
+
+
+def ids_of_one_width(first, last):
+    """The larger part of first..last whose ids all have the same number of digits, as the clients
+    in C want them."""
+    found = [(max(first, 10 ** (digits - 1)), min(last, 10 ** digits - 1))
+             for digits in range(len(str(first)), len(str(last)) + 1)]
+    return max(found, key=lambda ids: ids[1] - ids[0])
+
+
 def run_for_json(cores, command):
     """Runs a program of ours to its end and returns the object that it prints."""
     done = subprocess.run(pinned(cores, [*DEATH, *map(str, command)]), stdout=subprocess.PIPE,
                           stdin=subprocess.DEVNULL, text=True, check=False, timeout=PATIENCE)
-    if done.returncode:
-        fail(f"{pathlib.Path(command[0]).name} ended with {done.returncode}")
-    return json.loads(done.stdout)
+    return parse_json(command, done.returncode, done.stdout)
+
+
+def parse_json(command, status, text):
+    if status:
+        fail(f"{pathlib.Path(command[0]).name} ended with {status}")
+    return json.loads(text)
 
 
 # ---- figures ----
