@@ -27,7 +27,7 @@ enum {
 static const struct replies_owner owner;
 
 /* The replies live inside their client. */
-static struct client *owner_of(struct replies *replies)
+struct client *client_of(struct replies *replies)
 {
     return (struct client *)((char *)replies - offsetof(struct client, replies));
 }
@@ -104,13 +104,13 @@ void client_drop(struct client *client)
 
 static void mark_dirty(struct replies *replies)
 {
-    struct client *client = owner_of(replies);
+    struct client *client = client_of(replies);
     turn_add(&client->serving->turn, &client->task);
 }
 
 static void drop_owner(struct replies *replies)
 {
-    client_drop(owner_of(replies));
+    client_drop(client_of(replies));
 }
 
 static const struct replies_owner owner = {.ready = mark_dirty, .overflow = drop_owner};
@@ -122,9 +122,33 @@ struct buffer *client_reply(struct client *client)
 
 static bool wants_input(const struct client *client)
 {
-    return !client->closing && !client->leaving && client->replies.commands < MAX_COMMANDS &&
+    bool held_back = client->settling && client->replies.first;
+    return !client->closing && !client->leaving && !held_back &&
+           client->replies.commands < MAX_COMMANDS &&
            replies_waiting(&client->replies) < PAUSE_BYTES &&
            !upstream_is_congested(client->upstream);
+}
+
+/* ---- connections to the cache ---- */
+
+struct upstream *client_shared(struct client *client, bool resp3)
+{
+    struct clients *clients = client->clients;
+    struct upstream **at = &clients->shared[resp3][client->id % clients->shared_count];
+    if (!*at)
+        *at = upstream_create(client->serving, resp3);
+    return *at;
+}
+
+void client_speak(struct client *client, bool resp3)
+{
+    client->replies.resp3 = resp3;
+    client->upstream = client_shared(client, resp3);
+}
+
+void client_settle(struct client *client)
+{
+    client->settling = true;
 }
 
 /* ---- input ---- */

@@ -20,7 +20,9 @@ struct upstream;
 struct clients {
     struct serving *serving;
     struct client *first;
-    _Atomic unsigned *total; /* of all workers */
+    _Atomic unsigned *total;     /* of all workers */
+    struct upstream **shared[2]; /* connections to the cache, by protocol; NULL: not needed yet */
+    size_t shared_count;         /* of each */
     uint64_t last_id;
     /* Serves what it can of the input, and returns how many bytes it is done with; 0: not one whole
      * command is there, and client->need says how many bytes it takes, or the client is to have no
@@ -47,8 +49,9 @@ struct client {
     bool authenticated, reading, writing;
     bool refused_multi; /* its MULTI was refused: no command of that transaction may run */
     bool input_ended;   /* it will send no more; what it has sent is still served */
-    bool leaving;       /* no more input; closed when its replies are out */
-    bool closing;       /* uv_close was called */
+    bool settling; /* no more input before its replies are out: what it asks next depends on them */
+    bool leaving;  /* no more input; closed when its replies are out */
+    bool closing;  /* uv_close was called */
 };
 
 /* A client with an initialised stream, to be accepted or opened; client_start() begins to read from
@@ -67,6 +70,19 @@ void client_leave(struct client *client);
 
 /* Where a reply that is ready now is to be appended. */
 struct buffer *client_reply(struct client *client);
+
+/* The client whose replies these are. */
+struct client *client_of(struct replies *replies);
+
+/* The shared connection that a client keeps to while it speaks this protocol. */
+struct upstream *client_shared(struct client *client, bool resp3);
+
+/* Switches the protocol. No command of the client is under way: what its earlier commands did on
+ * one connection is done before the next goes over another. */
+void client_speak(struct client *client, bool resp3);
+
+/* Serves no more input before the replies to what was dispatched are out. */
+void client_settle(struct client *client);
 
 /* Closes a client that does not read its replies. */
 void client_drop(struct client *client);

@@ -28,7 +28,7 @@ struct command {
                 */
     int first_key, last_key, key_step; /* as COMMAND INFO gives them, but of a WRITE only the keys
                                           that it makes (RENAME: the second); 0: none that matter */
-    const char *absent;                /* RESP2 reply of a READ for a missing key, e.g. ":0\r\n" */
+    const char *absent[2]; /* reply of a GET or READ for a missing key, in RESP2 and in RESP3 */
 };
 
 /* The row of the command called by `name` in any case, or the row of COMMAND_FORWARD for one that

@@ -12,34 +12,60 @@
  */
 #include "command.h"
 
-#define READ(name, arity, absent) name, COMMAND_READ, arity, 1, 1, 1, absent
+#define READ_BOTH(name, arity, absent2, absent3)                                                   \
+    name, COMMAND_READ, arity, 1, 1, 1,                                                            \
+    {                                                                                              \
+        absent2, absent3                                                                           \
+    }
+#define READ(name, arity, absent) READ_BOTH(name, arity, absent, absent)
+#define READ_NIL(name, arity) READ_BOTH(name, arity, NIL, NULL3)
 #define WRITE_KEYS(name, arity, first, last, step)                                                 \
-    name, COMMAND_WRITE, arity, first, last, step, NULL
+    name, COMMAND_WRITE, arity, first, last, step,                                                 \
+    {                                                                                              \
+        NULL                                                                                       \
+    }
 #define WRITE(name, arity) WRITE_KEYS(name, arity, 1, 1, 1)
 #define WRITE_SECOND(name, arity) WRITE_KEYS(name, arity, 2, 2, 1)
-#define DELETE(name, arity, last) name, COMMAND_DELETE, arity, 1, last, 1, NULL
-#define LOCAL(name, arity) name, COMMAND_LOCAL, arity, 0, 0, 0, NULL
-#define STATEFUL(name) name, COMMAND_STATEFUL, 0, 0, 0, 0, NULL
+#define DELETE(name, arity, last)                                                                  \
+    name, COMMAND_DELETE, arity, 1, last, 1,                                                       \
+    {                                                                                              \
+        NULL                                                                                       \
+    }
+#define LOCAL(name, arity)                                                                         \
+    name, COMMAND_LOCAL, arity, 0, 0, 0,                                                           \
+    {                                                                                              \
+        NULL                                                                                       \
+    }
+#define STATEFUL(name)                                                                             \
+    name, COMMAND_STATEFUL, 0, 0, 0, 0,                                                            \
+    {                                                                                              \
+        NULL                                                                                       \
+    }
 /* Forwarded, but command_is_stateful() looks at their arguments. */
-#define DEPENDS(name) name, COMMAND_FORWARD, 0, 0, 0, 0, NULL
+#define DEPENDS(name)                                                                              \
+    name, COMMAND_FORWARD, 0, 0, 0, 0,                                                             \
+    {                                                                                              \
+        NULL                                                                                       \
+    }
 
 #define ZERO ":0\r\n"
 #define NIL "$-1\r\n"
+#define NULL3 "_\r\n"
 #define EMPTY_TEXT "$0\r\n\r\n"
 #define EMPTY_LIST "*0\r\n"
 #define END_OF_SCAN "*2\r\n$1\r\n0\r\n*0\r\n"
 #define NO_SUCH_KEY ":-2\r\n"
 
 const struct command command_table[] = {
-    {"GET", COMMAND_GET, 2, 1, 1, 1, NIL},
-    {"MGET", COMMAND_MGET, -2, 1, -1, 1, NULL},
-    {"EXISTS", COMMAND_EXISTS, -2, 1, -1, 1, NULL},
+    {"GET", COMMAND_GET, 2, 1, 1, 1, {NIL, NULL3}},
+    {"MGET", COMMAND_MGET, -2, 1, -1, 1, {NULL}},
+    {"EXISTS", COMMAND_EXISTS, -2, 1, -1, 1, {NULL}},
 
     {DELETE("DEL", -2, -1)},
     {DELETE("UNLINK", -2, -1)},
     {DELETE("GETDEL", 2, 1)},
 
-    {READ("GETEX", -2, NIL)},
+    {READ_NIL("GETEX", -2)},
     {READ("STRLEN", 2, ZERO)},
     {READ("GETRANGE", 4, EMPTY_TEXT)},
     {READ("SUBSTR", 4, EMPTY_TEXT)},
@@ -50,9 +76,9 @@ const struct command command_table[] = {
     {READ("EXPIRETIME", 2, NO_SUCH_KEY)},
     {READ("PEXPIRETIME", 2, NO_SUCH_KEY)},
     {READ("TYPE", 2, "+none\r\n")},
-    {READ("DUMP", 2, NIL)},
-    {READ("HGET", 3, NIL)},
-    {READ("HGETALL", 2, EMPTY_LIST)},
+    {READ_NIL("DUMP", 2)},
+    {READ_NIL("HGET", 3)},
+    {READ_BOTH("HGETALL", 2, EMPTY_LIST, "%0\r\n")},
     {READ("HKEYS", 2, EMPTY_LIST)},
     {READ("HVALS", 2, EMPTY_LIST)},
     {READ("HLEN", 2, ZERO)},
@@ -60,18 +86,18 @@ const struct command command_table[] = {
     {READ("HSTRLEN", 3, ZERO)},
     {READ("HSCAN", -3, END_OF_SCAN)},
     {READ("LLEN", 2, ZERO)},
-    {READ("LINDEX", 3, NIL)},
+    {READ_NIL("LINDEX", 3)},
     {READ("LRANGE", 4, EMPTY_LIST)},
     {READ("SCARD", 2, ZERO)},
     {READ("SISMEMBER", 3, ZERO)},
-    {READ("SMEMBERS", 2, EMPTY_LIST)},
+    {READ_BOTH("SMEMBERS", 2, EMPTY_LIST, "~0\r\n")},
     {READ("SSCAN", -3, END_OF_SCAN)},
     {READ("ZCARD", 2, ZERO)},
     {READ("ZCOUNT", 4, ZERO)},
     {READ("ZLEXCOUNT", 4, ZERO)},
-    {READ("ZSCORE", 3, NIL)},
-    {READ("ZRANK", 3, NIL)},
-    {READ("ZREVRANK", 3, NIL)},
+    {READ_NIL("ZSCORE", 3)},
+    {READ_NIL("ZRANK", 3)},
+    {READ_NIL("ZREVRANK", 3)},
     {READ("ZRANGE", -4, EMPTY_LIST)},
     {READ("ZRANGEBYLEX", -4, EMPTY_LIST)},
     {READ("ZRANGEBYSCORE", -4, EMPTY_LIST)},
@@ -79,7 +105,7 @@ const struct command command_table[] = {
     {READ("ZREVRANGEBYLEX", -4, EMPTY_LIST)},
     {READ("ZREVRANGEBYSCORE", -4, EMPTY_LIST)},
     {READ("ZSCAN", -3, END_OF_SCAN)},
-    {READ("GEODIST", -4, NIL)},
+    {READ_NIL("GEODIST", -4)},
     {READ("GEORADIUS_RO", -6, EMPTY_LIST)},
     {READ("GEORADIUSBYMEMBER_RO", -5, EMPTY_LIST)},
     {READ("GEOSEARCH", -7, EMPTY_LIST)},

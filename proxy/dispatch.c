@@ -59,6 +59,13 @@ static void prepare(const struct view *view, struct request *request)
         request->hash = guard_prepare(view, request->keyspace, key);
 }
 
+/* A command may be the last before its client settles, and what follows is then parsed again: an
+ * inline one, which parsing writes over, is not to be among that. */
+static bool ends_batch(const struct batch *batch, const char *at)
+{
+    return batch->count && *at != '*';
+}
+
 /* Parses until the input, the batch or good manners end. A client that has not authenticated yet is
  * taken command by command: the next one's limits depend on this one. */
 static void parse_batch(struct client *client, char *input, size_t length, struct batch *batch)
@@ -73,6 +80,8 @@ static void parse_batch(struct client *client, char *input, size_t length, struc
     while (batch->count < most && batch->length < length) {
         struct resp_command *command = &batch->last;
         char *at = input + batch->length;
+        if (ends_batch(batch, at))
+            break;
         batch->status = resp_read_command(at, length - batch->length, &limits, arguments, command);
         if (batch->status != RESP_DONE)
             break;
@@ -167,18 +176,34 @@ static void reject_protocol(struct client *client, const char *error)
     client_leave(client);
 }
 
+/* What stands behind a QUIT is not served; what waits for replies is served later. */
+static bool must_stop(const struct client *client)
+{
+    return client->closing || client->leaving || client->settling;
+}
+
+/* Returns how many bytes are done with; the rest will be parsed again. */
+static size_t leave_rest(struct client *client, const char *input, const struct request *last)
+{
+    client->need = 0;
+    return (size_t)(last->raw.at - input) + last->raw.length;
+}
+
 size_t dispatch_batch(struct client *client, char *input, size_t length)
 {
     struct batch batch;
     parse_batch(client, input, length, &batch);
     for (size_t i = 0; i < batch.count; i++)
         prepare(client->serving->view, &batch.requests[i]);
-    /* What stands behind a QUIT is not served. */
-    for (size_t i = 0; i < batch.count && !client->closing && !client->leaving; i++)
-        dispatch_one(client, &batch.requests[i]);
-    counter_add(&client->serving->counters.commands, batch.count);
+    size_t served = 0;
+    client->settling = false;
+    while (served < batch.count && !must_stop(client))
+        dispatch_one(client, &batch.requests[served++]);
+    counter_add(&client->serving->counters.commands, served);
+    if (client->settling)
+        return leave_rest(client, input, &batch.requests[served - 1]);
     client->need = batch.status == RESP_MORE ? batch.last.need : 0;
-    if (batch.status == RESP_BAD && !client->closing && !client->leaving) {
+    if (batch.status == RESP_BAD && !must_stop(client)) {
         reject_protocol(client, batch.last.error);
         return length;
     }

@@ -15,12 +15,25 @@ static void write_auth(struct buffer *out, const struct cache_url *cache)
     resp_write_command(out, words, count);
 }
 
-unsigned greeting_write(struct buffer *out, const struct cache_url *cache)
+unsigned greeting_write(struct buffer *out, const struct cache_url *cache, bool resp3,
+                        const char *name)
 {
     char db[16];
+    unsigned replies = 1;
     snprintf(db, sizeof db, "%d", cache->db);
-    if (cache->password)
+    if (cache->password) {
         write_auth(out, cache);
+        replies++;
+    }
     resp_write_command(out, (struct span[]){span_of("SELECT"), span_of(db)}, 2);
-    return cache->password ? 2 : 1;
+    if (resp3) {
+        resp_write_command(out, (struct span[]){span_of("HELLO"), span_of("3")}, 2);
+        replies++;
+    }
+    if (name) {
+        struct span words[] = {span_of("CLIENT"), span_of("SETNAME"), span_of(name)};
+        resp_write_command(out, words, 3);
+        replies++;
+    }
+    return replies;
 }

@@ -5,9 +5,9 @@
 #include "buffer.h"
 #include "config.h"
 
-/* Appends the commands that log in and select the database; returns how many replies they will
- * have.
- */
-unsigned greeting_write(struct buffer *out, const struct cache_url *cache);
+/* Appends the commands that log in, select the database, and with `resp3` switch to that protocol;
+ * `name` is for CLIENT SETNAME, or NULL. Returns how many replies they will have. */
+unsigned greeting_write(struct buffer *out, const struct cache_url *cache, bool resp3,
+                        const char *name);
 
 #endif

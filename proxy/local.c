@@ -4,6 +4,7 @@
 #include "local.h"
 
 #include "memory.h"
+#include "upstream.h"
 
 #include <stdlib.h>
 
@@ -66,16 +67,24 @@ static const char *set_name(struct client *client, struct span name)
     return NULL;
 }
 
-/* RESP2 alone: a client that wants RESP3 falls back on this error. */
-static const char *hello_version(struct client *client, struct span version)
+static const char *hello_version(struct span version, bool *resp3)
 {
-    (void)client;
-    if (word_is(version, "2"))
+    *resp3 = word_is(version, "3");
+    if (*resp3 || word_is(version, "2"))
         return NULL;
     for (size_t i = 0; i < version.length; i++)
         if (version.at[i] < '0' || version.at[i] > '9')
             return "ERR Protocol version is not an integer or out of range";
     return "NOPROTO unsupported protocol version";
+}
+
+/* Valid until the thread's next one. */
+static const char *bad_option(struct span option)
+{
+    static _Thread_local char text[160];
+    int length = option.length < 100 ? (int)option.length : 100;
+    snprintf(text, sizeof text, "ERR Syntax error in HELLO option '%.*s'", length, option.at);
+    return text;
 }
 
 static const char *hello_options(struct client *client, const struct request *request)
@@ -90,20 +99,58 @@ static const char *hello_options(struct client *client, const struct request *re
             error = set_name(client, words[i + 1]);
             i += 2;
         } else {
-            error = "ERR Syntax error in HELLO";
+            error = bad_option(words[i]);
         }
     }
     return error;
 }
 
-/* What HELLO tells of the server, the cache itself tells: a bare HELLO changes nothing on the
- * shared connection. */
+/* The value behind the key "id" is the connection's, and here it is the client's. */
+static void write_hello(struct buffer *out, struct span reply, const struct client *client)
+{
+    static const char key[] = "$2\r\nid\r\n";
+    const char *end = reply.at + reply.length;
+    const char *id = memmem(reply.at, reply.length, key, sizeof key - 1);
+    const char *rest =
+        id ? memchr(id + sizeof key - 1, '\n', (size_t)(end - id) - sizeof key + 1) : NULL;
+    if (!rest) {
+        buffer_append(out, reply.at, reply.length);
+        return;
+    }
+    buffer_append(out, reply.at, (size_t)(id - reply.at) + sizeof key - 1);
+    resp_write_integer(out, (int64_t)client->id);
+    buffer_append(out, rest + 1, (size_t)(end - rest) - 1);
+}
+
+/* The reply has the form of the protocol that the connection speaks, and from now on the client.
+ */
+static void hello_reply(struct slot *slot, unsigned index, struct span reply)
+{
+    struct client *client = client_of(slot->replies);
+    (void)index;
+    write_hello(slot_output(slot), reply, client);
+    if (reply.at[0] != '-')
+        client_speak(client, reply.at[0] == '%');
+}
+
+static void hello_failure(struct slot *slot, unsigned index, const char *why)
+{
+    (void)index;
+    resp_write_error(slot_output(slot), "%s", why);
+}
+
+static const struct slot_kind hello_kind = {.on_cache = hello_reply,
+                                            .on_cache_failure = hello_failure};
+
+/* What HELLO tells of the server, the cache itself tells: a bare HELLO changes nothing on a shared
+ * connection. */
 static void hello(struct client *client, const struct request *request)
 {
-    static const struct span bare = {"HELLO", 5};
+    static const struct span bare = {"*1\r\n$5\r\nHELLO\r\n", 15};
+    bool resp3 = client->replies.resp3;
     const char *error = NULL;
     if (request->count > 1)
-        error = hello_version(client, request->arguments[1]);
+        error = hello_version(request->arguments[1], &resp3);
     if (!error)
         error = hello_options(client, request);
     if (!error && !client->authenticated)
@@ -114,11 +161,10 @@ static void hello(struct client *client, const struct request *request)
         reply(client, error);
         return;
     }
-    struct request ask = {.command = request->command,
-                          .arguments = &bare,
-                          .count = 1,
-                          .raw = {"*1\r\n$5\r\nHELLO\r\n", 15}};
-    request_forward(&ask, client);
+    struct slot *slot = slot_open(&client->replies, &hello_kind);
+    upstream_send(client_shared(client, resp3), slot, 0, bare);
+    slot_answered(slot);
+    client_settle(client);
 }
 
 /* The one database of the shared connections may be selected, as libraries do when they connect. */
@@ -146,7 +192,7 @@ static void client_command(struct client *client, const struct request *request)
         if (client->name)
             resp_write_bulk(client_reply(client), client->name, strlen(client->name));
         else
-            resp_write_nil(client_reply(client));
+            resp_write_nil(client_reply(client), client->replies.resp3);
     } else if (count == 2 && word_is(words[1], "ID")) {
         resp_write_integer(client_reply(client), (int64_t)client->id);
     } else if (count == 4 && word_is(words[1], "SETINFO")) {

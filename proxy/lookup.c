@@ -27,17 +27,22 @@ static bool span_is(struct span span, const char *text)
     return span.length == strlen(text) && memcmp(span.at, text, span.length) == 0;
 }
 
-static bool starts_with(struct span span, const char *text)
+/* In the protocol of whoever asked. */
+static const char *nil_of(const struct slot *slot)
 {
-    size_t length = strlen(text);
-    return span.length >= length && memcmp(span.at, text, length) == 0;
+    return slot->replies && slot->replies->resp3 ? "_\r\n" : "$-1\r\n";
+}
+
+static bool is_nil(struct span reply)
+{
+    return reply.length <= 5 && (span_is(reply, "$-1\r\n") || span_is(reply, "_\r\n"));
 }
 
 /* A cache that is starting, or cut off from its master, has no answer to give: as good as down. */
 static bool is_cache_failure(struct span reply)
 {
-    return starts_with(reply, "-LOADING") || starts_with(reply, "-MASTERDOWN") ||
-           starts_with(reply, "-CLUSTERDOWN") || starts_with(reply, "-BUSY ");
+    return span_starts(reply, "-LOADING") || span_starts(reply, "-MASTERDOWN") ||
+           span_starts(reply, "-CLUSTERDOWN") || span_starts(reply, "-BUSY ");
 }
 
 /* What a lookup of an absent key gets; `plain` is the command's own answer for a missing key. */
@@ -65,13 +70,14 @@ static void write_load_error(struct buffer *out, enum load_outcome outcome)
 }
 
 /* The answer of a GET or of one key of an MGET. */
-static void write_loaded(struct buffer *out, const struct keyspace *keyspace,
-                         enum load_outcome outcome, const struct blob *value)
+static void write_loaded(const struct lookup *lookup, struct buffer *out, enum load_outcome outcome,
+                         const struct blob *value)
 {
+    const struct keyspace *keyspace = keyspace_of(lookup->slot->serving, lookup->keyspace);
     if (outcome == LOAD_ROW)
         resp_write_bulk(out, blob_span(value).at, blob_span(value).length);
     else if (outcome == LOAD_ABSENT)
-        write_absent(out, keyspace, "$-1\r\n", true);
+        write_absent(out, keyspace, nil_of(lookup->slot), true);
     else
         write_load_error(out, outcome);
 }
@@ -145,15 +151,14 @@ static void get_reply(struct slot *slot, unsigned index, struct span reply)
 {
     if (is_cache_failure(reply))
         get_failure(slot, index, "NESTGUARD cache down");
-    else if (!loads_after(slot->lookups, !span_is(reply, "$-1\r\n")))
+    else if (!loads_after(slot->lookups, !is_nil(reply)))
         buffer_append(slot_output(slot), reply.at, reply.length);
 }
 
 /* In place of the nil that the cache answered. */
 static void get_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
 {
-    struct slot *slot = lookup->slot;
-    write_loaded(slot_output(slot), keyspace_of(slot->serving, lookup->keyspace), outcome, value);
+    write_loaded(lookup, slot_output(lookup->slot), outcome, value);
 }
 
 static const struct slot_kind get_kind = {
@@ -193,8 +198,7 @@ static void mget_element(struct lookup *lookup, struct span element)
         fail_lookup(lookup, "NESTGUARD cache error: its reply to MGET is too short");
         return;
     }
-    bool loading =
-        lookup->keyspace != NOT_GUARDED && loads_after(lookup, !span_is(element, "$-1\r\n"));
+    bool loading = lookup->keyspace != NOT_GUARDED && loads_after(lookup, !is_nil(element));
     if (!loading)
         buffer_append(&lookup->answer, element.at, element.length);
 }
@@ -219,8 +223,7 @@ static void mget_reply(struct slot *slot, unsigned index, struct span reply)
 static void answer_loaded(struct lookup *lookup, enum load_outcome outcome,
                           const struct blob *value)
 {
-    write_loaded(&lookup->answer, keyspace_of(lookup->slot->serving, lookup->keyspace), outcome,
-                 value);
+    write_loaded(lookup, &lookup->answer, outcome, value);
 }
 
 static void mget_finish(struct slot *slot)
@@ -338,7 +341,8 @@ static size_t decide_all(struct slot *slot, bool is_mget)
             lookup->rejected = rejects(serving, lookup->keyspace, lookup->key, hash);
         }
         if (lookup->rejected && is_mget)
-            write_absent(&lookup->answer, keyspace_of(serving, lookup->keyspace), "$-1\r\n", true);
+            write_absent(&lookup->answer, keyspace_of(serving, lookup->keyspace), nil_of(slot),
+                         true);
         else if (lookup->rejected)
             resp_write_integer(&lookup->answer, 0); /* says it plainly, whatever on_absent is */
         else
@@ -365,7 +369,7 @@ static void reject(struct client *client, const struct request *request)
 {
     bool is_get = request->command->kind == COMMAND_GET;
     write_absent(client_reply(client), keyspace_of(client->serving, request->keyspace),
-                 is_get ? "$-1\r\n" : request->command->absent, is_get);
+                 request->command->absent[client->replies.resp3], is_get);
 }
 
 bool lookup_dispatch(struct client *client, const struct request *request)

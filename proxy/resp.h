@@ -1,4 +1,4 @@
-/* The Redis protocol (RESP2, inline commands; the reply framer also knows RESP3), as bytes in and
+/* The Redis protocol (commands, inline ones too; replies of RESP2 and RESP3), as bytes in and
  * progress out. No sockets, no allocation but the list of arguments.
  */
 #ifndef NESTGUARD_RESP_H
@@ -46,18 +46,35 @@ struct resp_command {
 enum resp_status resp_read_command(char *input, size_t length, const struct resp_limits *limits,
                                    struct resp_arguments *arguments, struct resp_command *command);
 
+/* Streamed types inside each other. Redis sends none; that its modules nest them deeper is not to
+ * be feared. */
+enum { RESP_LEVELS = 4 };
+
+struct resp_level {
+    int64_t open; /* values to come behind its end */
+    bool is_text;
+};
+
 /* How far a reply is framed, kept between calls while a reply arrives in pieces. Zeroed: at the
  * start of a reply. */
 struct resp_frame {
-    size_t scanned; /* bytes from the reply's start that are done with */
-    int64_t open;   /* values still to come; 0 at the start */
+    size_t scanned; /* bytes from the reply's start, or behind those passed, that are done with */
+    int64_t open;   /* values still to come */
+    int64_t body;   /* bytes still to come of a large blob */
+    bool begun;     /* not at the start */
+    unsigned depth; /* of streamed types */
+    struct resp_level levels[RESP_LEVELS];
 };
 
 /* Finds the end of the reply that begins at input. RESP_DONE: *taken holds its length, and the
- * frame is zeroed. RESP_MORE: call again with the same start and more bytes. Nested aggregates need
- * no recursion, streamed RESP3 types are RESP_BAD. */
+ * frame is ready for the next. RESP_MORE: call again with the same start and more bytes. Nested
+ * aggregates need no recursion. */
 enum resp_status resp_frame_reply(struct resp_frame *frame, const char *input, size_t length,
                                   size_t *taken);
+
+/* After RESP_MORE: lets go of the bytes that were scanned, whose number it returns; the next call
+ * begins behind them. */
+size_t resp_frame_pass(struct resp_frame *frame);
 
 /* One element of an array reply that resp_frame_reply() found whole: the header is skipped by
  * resp_array_open(), which gives the count (-1: nil array, or no array, set or push) and *at at the
@@ -73,7 +90,7 @@ void resp_write_array(struct buffer *out, size_t count);
 void resp_write_status(struct buffer *out, const char *text); /* +text */
 void resp_write_error(struct buffer *out, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* -text; CR, LF become blanks */
-void resp_write_nil(struct buffer *out);   /* $-1 */
+void resp_write_nil(struct buffer *out, bool resp3);
 void resp_write_command(struct buffer *out, const struct span *arguments, size_t count);
 
 #endif

@@ -5,9 +5,17 @@
  *   *2 *1 :1 :2     open: 1, then 2, then 2 (the inner array gave one for itself), then 1, then 0
  *
  * What a frame has scanned ends before a value that is not all there; its header is read again
- * with the next bytes, what it contains is not.
+ * with the next bytes, what it contains is not. A large blob is an exception: `body` counts its
+ * bytes down, so that they can be passed on before the last has come.
+ *
+ * RESP3's streamed types end by a mark, not by a count. Each adds a level, which keeps the count
+ * that goes on behind it:
+ *
+ *   *2 *? :1 :2 . :3     levels: the inner array's, with 1 to follow; open is 0 between its values
  */
 #include "resp_internal.h"
+
+enum { LARGE_BLOB = 64 * 1024 }; /* counted down, not waited for */
 
 /* A line may hold a CR or LF by itself, as in hiredis: modules answer with what they like. */
 static const char *line_end(const char *at, const char *end)
@@ -44,7 +52,42 @@ static enum resp_status skip_exactly(const char **at, const char *end, const cha
 }
 
 /* The two bytes behind the blob must be CR LF: a cache that is out of step is found out early. */
-static inline enum resp_status skip_blob(const char **at, const char *end, bool may_be_nil)
+static inline bool ends_line(const char *at)
+{
+    return at[-2] == '\r' && at[-1] == '\n';
+}
+
+/* What is there of a blob that goes on; its CR and LF together. */
+static enum resp_status skip_body(struct resp_frame *frame, const char **at, const char *end)
+{
+    int64_t have = end - *at;
+    if (have < frame->body) {
+        int64_t text = frame->body - 2 < have ? frame->body - 2 : have;
+        frame->body -= text;
+        *at += text;
+        return RESP_MORE;
+    }
+    *at += frame->body;
+    frame->body = 0;
+    return ends_line(*at) ? RESP_DONE : RESP_BAD;
+}
+
+/* `length` bytes and CR LF, from *at. */
+static inline enum resp_status skip_text(struct resp_frame *frame, const char **at, const char *end,
+                                         int64_t length)
+{
+    if (end - *at >= length + 2) {
+        *at += length + 2;
+        return ends_line(*at) ? RESP_DONE : RESP_BAD;
+    }
+    if (length < LARGE_BLOB)
+        return RESP_MORE;
+    frame->body = length + 2;
+    return RESP_DONE;
+}
+
+static inline enum resp_status skip_blob(struct resp_frame *frame, const char **at, const char *end,
+                                         bool may_be_nil)
 {
     int64_t length = 0;
     enum resp_status status = resp_read_number(at, end, &length);
@@ -54,11 +97,7 @@ static inline enum resp_status skip_blob(const char **at, const char *end, bool 
     if (length < 0) {
         return may_be_nil && length == -1 ? RESP_DONE : RESP_BAD;
     }
-    if (end - *at < length + 2) {
-        return RESP_MORE;
-    }
-    *at += length + 2;
-    return (*at)[-2] == '\r' && (*at)[-1] == '\n' ? RESP_DONE : RESP_BAD;
+    return skip_text(frame, at, end, length);
 }
 
 /* Reads an aggregate's header and adds its values to those that must follow. */
@@ -78,8 +117,7 @@ static enum resp_status open_aggregate(const char **at, const char *end, char ma
     return __builtin_add_overflow(*open, values, open) ? RESP_BAD : RESP_DONE;
 }
 
-/* How a value goes on behind its marker byte. RESP3's streamed types are unknown here: Redis sends
- * none. */
+/* How a value goes on behind its marker byte. */
 enum shape { UNKNOWN, LINE, BLOB, AGGREGATE, NIL, BOOLEAN };
 
 static const unsigned char shapes[256] = {
@@ -89,14 +127,15 @@ static const unsigned char shapes[256] = {
 };
 
 /* Skips one value, of an aggregate only the header, and counts in *open what it still needs. */
-static inline enum resp_status skip_value(const char **at, const char *end, int64_t *open)
+static inline enum resp_status skip_value(struct resp_frame *frame, const char **at,
+                                          const char *end, int64_t *open)
 {
     char marker = *(*at)++;
     switch ((enum shape)shapes[(unsigned char)marker]) {
     case LINE:
         return skip_line(at, end);
     case BLOB:
-        return skip_blob(at, end, marker == '$');
+        return skip_blob(frame, at, end, marker == '$');
     case AGGREGATE:
         return open_aggregate(at, end, marker, open);
     case NIL:
@@ -109,31 +148,106 @@ static inline enum resp_status skip_value(const char **at, const char *end, int6
     return RESP_BAD;
 }
 
+/* The header of a streamed type, from its marker; `open` is what must follow behind its end. */
+static enum resp_status open_level(struct resp_frame *frame, const char **at, const char *end,
+                                   int64_t open)
+{
+    char marker = *(*at)++;
+    if (marker == '\0' || !strchr("$*%~>", marker) || frame->depth == RESP_LEVELS)
+        return RESP_BAD;
+    enum resp_status status = skip_exactly(at, end, "?\r\n");
+    if (status == RESP_DONE)
+        frame->levels[frame->depth++] = (struct resp_level){open, marker == '$'};
+    return status;
+}
+
+/* One piece of a streamed text; one of no bytes ends it. */
+static enum resp_status skip_piece(struct resp_frame *frame, const char **at, const char *end,
+                                   int64_t *open)
+{
+    int64_t length = 0;
+    if (*(*at)++ != ';')
+        return RESP_BAD;
+    enum resp_status status = resp_read_number(at, end, &length);
+    if (status != RESP_DONE)
+        return status;
+    if (length < 0)
+        return RESP_BAD;
+    if (length > 0)
+        return skip_text(frame, at, end, length);
+    *open = frame->levels[--frame->depth].open;
+    return RESP_DONE;
+}
+
+/* What may come next of a streamed type: its end, a piece of text, or a value. */
+static enum resp_status skip_streamed(struct resp_frame *frame, const char **at, const char *end,
+                                      int64_t *open)
+{
+    const struct resp_level *level = &frame->levels[frame->depth - 1];
+    if (level->is_text)
+        return skip_piece(frame, at, end, open);
+    if (**at != '.')
+        return skip_value(frame, at, end, open);
+    enum resp_status status = skip_exactly(at, end, ".\r\n");
+    if (status == RESP_DONE) {
+        *open = level->open;
+        frame->depth--;
+    }
+    return status;
+}
+
+/* From *at on: a value, or what a streamed type goes on with. */
+static inline enum resp_status skip_next(struct resp_frame *frame, const char **at, const char *end,
+                                         int64_t *open)
+{
+    const char *start = *at;
+    int64_t behind = *open > 0 ? *open - 1 : 0;
+    bool in_level = *open == 0;
+    *open = behind;
+    enum resp_status status =
+        in_level ? skip_streamed(frame, at, end, open) : skip_value(frame, at, end, open);
+    if (status != RESP_BAD || (in_level && frame->levels[frame->depth - 1].is_text))
+        return status;
+    *at = start;
+    *open = 0;
+    return open_level(frame, at, end, behind);
+}
+
 enum resp_status resp_frame_reply(struct resp_frame *frame, const char *input, size_t length,
                                   size_t *taken)
 {
     const char *at = input + frame->scanned, *end = input + length;
-    int64_t open = frame->open ? frame->open : 1; /* at the start: the reply itself */
-    while (open > 0 && at < end) {
+    int64_t open = frame->begun ? frame->open : 1; /* at the start: the reply itself */
+    enum resp_status status = RESP_DONE;
+    while (status == RESP_DONE && (open > 0 || frame->depth || frame->body)) {
         const char *next = at;
-        int64_t after = open - 1;
-        enum resp_status status = skip_value(&next, end, &after);
-        if (status == RESP_BAD) {
-            return RESP_BAD;
-        }
-        if (status == RESP_MORE) {
-            break; /* this value is read again from its marker when there is more */
-        }
-        at = next;
-        open = after;
+        int64_t after = open;
+        if (frame->body)
+            status = skip_body(frame, &next, end);
+        else
+            status = at < end ? skip_next(frame, &next, end, &after) : RESP_MORE;
+        if (status == RESP_DONE || frame->body) {
+            at = next;
+            open = after;
+        } /* else this value is read again from its marker when there is more */
     }
-    if (open > 0) {
-        *frame = (struct resp_frame){(size_t)(at - input), open};
-        return RESP_MORE;
+    if (status == RESP_MORE) {
+        frame->scanned = (size_t)(at - input);
+        frame->open = open;
+        frame->begun = true;
+    } else if (status == RESP_DONE) {
+        frame->scanned = 0;
+        frame->begun = false;
+        *taken = (size_t)(at - input);
     }
-    *frame = (struct resp_frame){0};
-    *taken = (size_t)(at - input);
-    return RESP_DONE;
+    return status;
+}
+
+size_t resp_frame_pass(struct resp_frame *frame)
+{
+    size_t scanned = frame->scanned;
+    frame->scanned = 0;
+    return scanned;
 }
 
 int64_t resp_array_open(struct span reply, const char **at)

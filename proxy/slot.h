@@ -66,6 +66,7 @@ struct replies {
     size_t held;       /* bytes of finished replies behind an unfinished one */
     size_t sending;    /* bytes that the owner has taken from `out` and not got rid of */
     struct buffer out; /* replies that may leave */
+    bool resp3;        /* the client's protocol; never changes while a slot is open */
 };
 
 /* Where a reply that is ready now goes: out, or behind the slots that still wait. */

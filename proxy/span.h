@@ -2,6 +2,7 @@
 #ifndef NESTGUARD_SPAN_H
 #define NESTGUARD_SPAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -13,6 +14,12 @@ struct span {
 static inline struct span span_of(const char *text)
 {
     return (struct span){text, strlen(text)};
+}
+
+static inline bool span_starts(struct span span, const char *text)
+{
+    size_t length = strlen(text);
+    return span.length >= length && memcmp(span.at, text, length) == 0;
 }
 
 #endif

@@ -26,6 +26,7 @@ enum {
 };
 
 static const char down_text[] = "NESTGUARD cache down";
+static const char too_old_text[] = "NOPROTO unsupported protocol version"; /* Redis' own */
 
 /* For each state, the states that may follow it, a bit each. */
 void upstream_set_state(struct upstream *upstream, enum state state)
@@ -101,6 +102,8 @@ static void closed(struct upstream *upstream)
         upstream_start(upstream);
         return;
     }
+    if (upstream->too_old)
+        return;
     uv_timer_start(&upstream->timer, on_retry, upstream->backoff_ms, 0);
     upstream->backoff_ms *= 2;
     if (upstream->backoff_ms > BACKOFF_MAX_MS)
@@ -172,12 +175,21 @@ static void connect_again(struct upstream *upstream)
 
 /* ---- replies ---- */
 
+static bool is_too_old(const struct upstream *upstream, struct span reply)
+{
+    static const char unknown[] = "-ERR unknown command", no_protocol[] = "-NOPROTO";
+    return upstream->resp3 && (span_starts(reply, unknown) || span_starts(reply, no_protocol));
+}
+
 /* `left` counts the greeting's replies that are still to come. */
 static void greeted(struct upstream *upstream, unsigned left, struct span reply)
 {
     char why[160];
-    if (reply.at[0] == '-') {
-        snprintf(why, sizeof why, "the cache refused AUTH or SELECT: %.*s", (int)reply.length - 3,
+    if (is_too_old(upstream, reply)) {
+        upstream->too_old = true;
+        upstream_lose(upstream, "the cache does not know RESP3");
+    } else if (reply.at[0] == '-') {
+        snprintf(why, sizeof why, "the cache refused the greeting: %.*s", (int)reply.length - 3,
                  reply.at + 1);
         upstream_lose(upstream, why);
     } else if (!left) {
@@ -253,9 +265,18 @@ void upstream_begin(struct upstream *upstream)
 
 /* ---- requests ---- */
 
+/* The cache may have been replaced by a newer one. */
+static void start_anew(struct upstream *upstream)
+{
+    upstream->too_old = upstream->tried = false;
+    upstream_start(upstream);
+}
+
 void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index, struct span bytes)
 {
     slot->waiting++;
+    if (upstream->too_old && upstream->state == CLOSED)
+        start_anew(upstream);
     if (upstream->finishing || (upstream->state != UP && upstream->tried)) {
         fail_later(upstream, (struct pending){slot, index, 0});
         return;
@@ -333,7 +354,8 @@ static void flush(struct turn_task *task)
     upstream->failed = (struct pending_queue){0}; /* a failure may make the client send more */
     while (failed.count) {
         struct pending request = pending_pop(&failed);
-        slot_cache_failure(request.slot, request.index, down_text);
+        slot_cache_failure(request.slot, request.index,
+                           upstream->too_old ? too_old_text : down_text);
     }
     pending_finish(&failed);
 }
@@ -345,10 +367,11 @@ static void on_retry(uv_timer_t *timer)
     upstream_start(timer->data);
 }
 
-struct upstream *upstream_create(struct serving *serving)
+struct upstream *upstream_create(struct serving *serving, bool resp3)
 {
     struct upstream *upstream = xcalloc(1, sizeof *upstream);
     upstream->serving = serving;
+    upstream->resp3 = resp3;
     upstream->task.run = flush;
     upstream->backoff_ms = BACKOFF_MIN_MS;
     uv_timer_init(&serving->loop, &upstream->timer);
@@ -368,11 +391,11 @@ static void stop_waiting(struct upstream *upstream)
     buffer_clear(&upstream->out);
 }
 
-void upstream_check_progress(struct upstream *upstream, uint64_t now)
+void upstream_check_progress(struct upstream *upstream)
 {
     static const char no_connection[] = "no connection within cache_timeout";
     uint64_t patience = serving_config(upstream->serving)->cache_timeout_ms;
-    bool late = now - upstream->since > patience;
+    bool late = clock_ms() - upstream->since > patience;
     uint64_t asked = pending_oldest(&upstream->pending);
     if (upstream->state == RESOLVING && late)
         stop_waiting(upstream);

@@ -13,8 +13,9 @@
 
 struct upstream;
 
-/* Connects at once, and again with backoff whenever the connection is lost. */
-struct upstream *upstream_create(struct serving *serving);
+/* Connects at once, and again with backoff whenever the connection is lost. It speaks RESP2 or
+ * RESP3; with a cache too old for that, requests fail with -NOPROTO. */
+struct upstream *upstream_create(struct serving *serving, bool resp3);
 
 /* Sends one command's bytes, which are copied, as request number `index` of the slot, which waits
  * for one answer more. While the first attempt to connect is under way the request waits for it;
@@ -23,7 +24,7 @@ void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index,
 
 /* Once in a while: gives up a connection whose oldest request has had no reply for cache_timeout.
  */
-void upstream_check_progress(struct upstream *upstream, uint64_t now);
+void upstream_check_progress(struct upstream *upstream);
 
 /* So much is on its way to the cache that nobody should add to it; serving->on_relief() is called
  * when that has passed. */

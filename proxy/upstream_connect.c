@@ -18,7 +18,7 @@ static void greet(struct upstream *upstream)
 {
     const struct cache_url *cache = &serving_config(upstream->serving)->cache;
     size_t requests = upstream->pending.count;
-    unsigned left = greeting_write(&upstream->greeting, cache);
+    unsigned left = greeting_write(&upstream->greeting, cache, upstream->resp3, NULL);
     while (left)
         upstream_push(upstream, NULL, --left);
     pending_rotate(&upstream->pending, requests);

@@ -21,6 +21,8 @@ struct upstream {
     bool again; /* closed while idle: connects without delay, and requests wait for it */
     bool writing;
     bool finishing;
+    bool resp3;
+    bool too_old; /* the cache does not know RESP3: asked again when somebody wants it again */
     uint64_t backoff_ms, since;
     uv_timer_t timer;
     uv_getaddrinfo_t resolve;

@@ -48,7 +48,7 @@ static void on_connection(uv_stream_t *stream, int status)
     }
     struct client *client =
         client_create(&worker->clients, listener->stream.handle.type == UV_NAMED_PIPE);
-    client->upstream = worker->upstreams[client->id % worker->upstream_count];
+    client->upstream = client_shared(client, false);
     if (uv_accept(stream, &client->stream.stream) < 0) {
         client_close(client);
         return;
@@ -101,10 +101,19 @@ static void take_written(struct worker *worker, struct write_request *request)
 
 /* ---- ending ---- */
 
+/* Those of RESP3 are there once somebody has wanted one. */
+static void each_shared(struct worker *worker, void (*act)(struct upstream *upstream))
+{
+    for (size_t i = 0; i < 2 * worker->clients.shared_count; i++) {
+        struct upstream *upstream = worker->clients.shared[i % 2][i / 2];
+        if (upstream)
+            act(upstream);
+    }
+}
+
 static void close_all(struct worker *worker)
 {
-    for (size_t i = 0; i < worker->upstream_count; i++)
-        upstream_close(worker->upstreams[i]);
+    each_shared(worker, upstream_close);
     turn_run(&worker->serving.turn);
     turn_close(&worker->serving.turn);
     uv_close((uv_handle_t *)&worker->tick, NULL);
@@ -172,8 +181,7 @@ static void on_tick(uv_timer_t *tick)
     const struct generation *generation = worker->serving.view->generation;
     for (struct client *client = worker->clients.first; client; client = client->following)
         client_check_progress(client, now);
-    for (size_t i = 0; i < worker->upstream_count; i++)
-        upstream_check_progress(worker->upstreams[i], now);
+    each_shared(worker, upstream_check_progress);
     overrides_expire(&worker->serving.overrides, now, generation ? generation->number : 0,
                      EXPIRE_PER_TICK + overrides_count(&worker->serving.overrides) / 64);
     go_on_ending(worker);
@@ -190,7 +198,8 @@ static void free_worker(struct worker *worker)
     buffer_finish(&serving->command);
     free(serving->keyspaces);
     free(worker->listeners);
-    free(worker->upstreams);
+    free(worker->clients.shared[0]);
+    free(worker->clients.shared[1]);
     free(worker);
 }
 
@@ -198,8 +207,8 @@ static void free_worker(struct worker *worker)
 static void run(void *arg)
 {
     struct worker *worker = arg;
-    for (size_t i = 0; i < worker->upstream_count; i++)
-        worker->upstreams[i] = upstream_create(&worker->serving);
+    for (size_t i = 0; i < worker->clients.shared_count; i++)
+        worker->clients.shared[false][i] = upstream_create(&worker->serving, false);
     uv_run(&worker->serving.loop, UV_RUN_DEFAULT);
     int status = uv_loop_close(&worker->serving.loop);
     if (status < 0)
@@ -257,6 +266,10 @@ static void init_clients(struct worker *worker, const struct worker_options *opt
     worker->clients.total = options->client_total;
     worker->clients.last_id = (uint64_t)options->index << 40;
     worker->clients.serve = dispatch_batch;
+    worker->clients.shared_count = serving_config(&worker->serving)->cache_connections;
+    for (int resp3 = 0; resp3 < 2; resp3++)
+        worker->clients.shared[resp3] =
+            xcalloc(worker->clients.shared_count, sizeof(struct upstream *));
 }
 
 int worker_create(struct worker **out, const struct worker_options *options)
@@ -264,8 +277,6 @@ int worker_create(struct worker **out, const struct worker_options *options)
     struct worker *worker = xcalloc(1, sizeof *worker);
     init_serving(worker, options);
     init_clients(worker, options);
-    worker->upstream_count = serving_config(&worker->serving)->cache_connections;
-    worker->upstreams = xcalloc(worker->upstream_count, sizeof(struct upstream *));
     uv_timer_init(&worker->serving.loop, &worker->tick);
     worker->tick.data = worker;
     uv_timer_start(&worker->tick, on_tick, TICK_MS, TICK_MS);

@@ -19,8 +19,6 @@ struct worker {
     uv_thread_t thread;
     struct listener *listeners; /* one for each listen address */
     size_t listener_count;
-    struct upstream **upstreams; /* shared connections to the cache; a client keeps to one */
-    size_t upstream_count;
     uv_timer_t tick;       /* looks for what has taken too long */
     struct message *drain; /* the order to end, once it has come */
     uint64_t drain_since;  /* clock_ms() */

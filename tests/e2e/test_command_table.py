@@ -117,15 +117,24 @@ def test_key_positions_are_what_redis_says(table, known):
             assert row["keys"] == [first, last, step], row
 
 
-def test_a_missing_key_is_answered_as_the_table_says(table, wire):
+@pytest.fixture(params=[2, 3])
+def spoken(request, wire):
+    """(connection, place in the table's pair of answers) for each protocol."""
+    assert not wire.ask("HELLO", request.param).startswith(b"-")
+    return wire, request.param - 2
+
+
+def test_a_missing_key_is_answered_as_the_table_says(table, spoken):
+    wire, protocol = spoken
     for row in of_kind(table, "get", "read"):
-        assert wire.ask(*words_of(row)) == row["absent"].encode(), words_of(row)
+        assert wire.ask(*words_of(row)) == row["absent"][protocol].encode(), words_of(row)
 
 
 @pytest.mark.parametrize("line", READ_VARIANTS)
-def test_a_missing_key_is_answered_the_same_whatever_is_asked_of_it(table, wire, line):
+def test_a_missing_key_is_answered_the_same_whatever_is_asked_of_it(table, spoken, line):
+    wire, protocol = spoken
     words = line.split()
-    assert wire.ask(*words) == table[words[0]]["absent"].encode()
+    assert wire.ask(*words) == table[words[0]]["absent"][protocol].encode()
 
 
 def test_reading_a_missing_key_changes_nothing(table, wire, cache):

@@ -182,14 +182,6 @@ def test_auth_without_a_password_set_is_an_error_as_in_redis(start_guard, items)
     assert start_guard(items()).raw(command("AUTH", "x"), replies=1).startswith(b"-ERR ")
 
 
-def test_resp3_is_declined(start_guard, items):
-    guard = start_guard(items())
-    with guard.wire() as wire:
-        assert wire.ask("HELLO", "3").startswith(b"-NOPROTO ")
-        assert not wire.ask("HELLO", "2").startswith(b"-")
-        assert wire.ask("GET", "item:1") == bulk("payload 1")
-
-
 @pytest.mark.parametrize("words", [
     "MULTI", "EXEC", "DISCARD", "WATCH k", "SUBSCRIBE c", "PSUBSCRIBE c*", "SSUBSCRIBE c",
     "MONITOR", "BLPOP k 0", "BRPOP k 0", "BLMOVE a b LEFT LEFT 0", "BZPOPMIN k 0",

@@ -45,17 +45,19 @@ class Wire:
         return b"".join(self.read_reply() for _ in range(count))
 
     def read_reply(self):
-        """The bytes of one whole RESP2 reply."""
+        """The bytes of one whole reply of RESP2 or RESP3."""
         line = self._line()
         kind, rest = line[:1], line[1:-2]
-        if kind in b"+-:":
+        if kind in b"+-:_#,(":
             return line
-        assert kind in b"$*", f"not a reply: {line!r}"
+        assert kind in b"$*=!%~>|", f"not a reply: {line!r}"
         count = int(rest)
         if count < 0:
             return line
-        if kind == b"$":
+        if kind in b"$=!":
             return line + self.read_bytes(count + 2)
+        if kind in b"%|":
+            return line + self.read_replies(2 * count + (kind == b"|"))
         return line + self.read_replies(count)
 
     def read_bytes(self, count):

@@ -21,10 +21,12 @@ static void print_text(const char *text)
 static void print_row(const struct command *row)
 {
     printf("{\"name\": \"%s\", \"kind\": \"%s\", \"arity\": %d, \"keys\": [%d, %d, %d], "
-           "\"absent\": ",
+           "\"absent\": [",
            row->name, kinds[row->kind], row->arity, row->first_key, row->last_key, row->key_step);
-    print_text(row->absent ? row->absent : "");
-    putchar('}');
+    print_text(row->absent[0] ? row->absent[0] : "");
+    putchar(',');
+    print_text(row->absent[1] ? row->absent[1] : "");
+    fputs("]}", stdout);
 }
 
 int main(void)

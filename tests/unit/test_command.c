@@ -67,7 +67,8 @@ static void what_a_row_holds_fits_its_kind(void **state)
         case COMMAND_GET:
         case COMMAND_READ:
             assert_true(one_key);
-            assert_non_null(command->absent);
+            assert_non_null(command->absent[0]);
+            assert_non_null(command->absent[1]);
             break;
         case COMMAND_MGET:
         case COMMAND_EXISTS:
@@ -78,7 +79,8 @@ static void what_a_row_holds_fits_its_kind(void **state)
             break;
         default:
             assert_int_equal(command->first_key, 0);
-            assert_null(command->absent);
+            assert_null(command->absent[0]);
+            assert_null(command->absent[1]);
         }
     }
 }
@@ -90,7 +92,8 @@ static void the_kinds_are_those_the_guard_relies_on(void **state)
     assert_int_equal(find("mget")->kind, COMMAND_MGET);
     assert_int_equal(find("exists")->kind, COMMAND_EXISTS);
     assert_int_equal(find("ttl")->kind, COMMAND_READ);
-    assert_string_equal(find("ttl")->absent, ":-2\r\n");
+    assert_string_equal(find("ttl")->absent[0], ":-2\r\n");
+    assert_string_equal(find("hgetall")->absent[1], "%0\r\n");
     assert_int_equal(find("set")->kind, COMMAND_WRITE);
     assert_int_equal(find("hello")->kind, COMMAND_LOCAL);
     assert_int_equal(find("multi")->kind, COMMAND_STATEFUL);

@@ -393,7 +393,7 @@ static void writers_write_resp(void **state)
     resp_write_array(&out, 1000000);
     assert_written(&out, "*0\r\n*1000000\r\n");
     resp_write_status(&out, "OK");
-    resp_write_nil(&out);
+    resp_write_nil(&out, false);
     assert_written(&out, "+OK\r\n$-1\r\n");
     buffer_finish(&out);
 }

@@ -28,7 +28,8 @@ static void assert_frames(const char *reply)
     assert_int_equal(frame_bytes(&frame, reply, length, &taken), RESP_DONE);
     assert_int_equal(taken, length);
     assert_int_equal(frame.scanned, 0);
-    assert_int_equal(frame.open, 0);
+    assert_false(frame.begun);
+    assert_int_equal(frame.depth, 0);
 
     char *followed = xasprintf("%s+OK\r\n", reply);
     assert_int_equal(frame_bytes(&frame, followed, length + 5, &taken), RESP_DONE);
@@ -138,13 +139,33 @@ static void what_is_no_resp_is_refused(void **state)
     }
 }
 
-static void streamed_types_are_refused(void **state)
+static void streamed_types_end_by_their_mark(void **state)
 {
     (void)state;
-    assert_bad("$?\r\n;4\r\nabcd\r\n;0\r\n");
-    assert_bad("*?\r\n:1\r\n.\r\n");
-    assert_bad("%?\r\n+a\r\n:1\r\n.\r\n");
+    assert_frames("$?\r\n;4\r\nabcd\r\n;1\r\ne\r\n;0\r\n");
+    assert_frames("$?\r\n;0\r\n");
+    assert_frames("*?\r\n:1\r\n.\r\n");
+    assert_frames("*?\r\n.\r\n");
+    assert_frames("%?\r\n+a\r\n:1\r\n+b\r\n*2\r\n:1\r\n:2\r\n.\r\n");
+    assert_frames("~?\r\n$?\r\n;1\r\nx\r\n;0\r\n:2\r\n.\r\n");
+    assert_frames(">?\r\n+message\r\n|1\r\n+a\r\n:1\r\n:2\r\n.\r\n");
+    assert_frames("*3\r\n*?\r\n:1\r\n*?\r\n.\r\n*2\r\n:1\r\n:2\r\n.\r\n:3\r\n$1\r\nx\r\n");
+}
+
+static void marks_out_of_place_are_refused(void **state)
+{
+    (void)state;
     assert_bad(".\r\n");
+    assert_bad(";1\r\nx\r\n");
+    assert_bad("*?\r\n;1\r\nx\r\n");
+    assert_bad("*?\r\n*1\r\n.\r\n");
+    assert_bad("$?\r\n.\r\n");
+    assert_bad("$?\r\n:1\r\n");
+    assert_bad("$?\r\n$?\r\n");
+    assert_bad("$?\r\n;-1\r\n");
+    assert_bad("!?\r\n");
+    assert_bad("*?x\r\n");
+    assert_bad("*?\r\n*?\r\n*?\r\n*?\r\n*?\r\n");
 }
 
 static void announced_values_cannot_overflow_the_count(void **state)
@@ -173,7 +194,8 @@ static void an_enormous_bulk_is_waited_for(void **state)
     size_t taken;
     const char *text = "$999999999999999999\r\nabc";
     assert_int_equal(frame_bytes(&frame, text, strlen(text), &taken), RESP_MORE);
-    assert_int_equal(frame.scanned, 0);
+    assert_int_equal(frame.scanned, strlen(text));
+    assert_int_equal(frame.body, 999999999999999999 + 2 - 3);
 }
 
 static void deep_nesting_needs_no_stack(void **state)
@@ -228,6 +250,34 @@ static void the_body_of_a_large_bulk_is_not_scanned(void **state)
     buffer_finish(&reply);
 }
 
+/* Whatever the pieces, the frame ends with the reply's last byte. */
+static void a_large_blob_can_be_passed_on_before_it_is_whole(void **state)
+{
+    (void)state;
+    enum { LENGTH = 100000 };
+    struct buffer reply = {0};
+    buffer_printf(&reply, "*3\r\n$1\r\nx\r\n$%d\r\n", LENGTH);
+    memset(buffer_reserve(&reply, LENGTH), '\r', LENGTH);
+    buffer_commit(&reply, LENGTH);
+    buffer_append(&reply, "\r\n:1\r\n", 6);
+    size_t whole = buffer_length(&reply);
+    for (size_t piece = 1; piece < 3 * LENGTH / 2; piece = piece * 3 + 1) {
+        struct resp_frame frame = {0};
+        enum resp_status status = RESP_MORE;
+        size_t passed = 0, have = 0, taken = 0, kept = 0;
+        while (status == RESP_MORE) {
+            have = have + piece < whole ? have + piece : whole;
+            status = frame_bytes(&frame, reply.bytes + passed, have - passed, &taken);
+            passed += status == RESP_MORE ? resp_frame_pass(&frame) : taken;
+            kept = have - passed > kept ? have - passed : kept;
+        }
+        assert_int_equal(status, RESP_DONE);
+        assert_int_equal(passed, whole);
+        assert_true(kept < piece + 20);
+    }
+    buffer_finish(&reply);
+}
+
 static void an_array_gives_its_elements_whole(void **state)
 {
     (void)state;
@@ -265,7 +315,9 @@ int main(void)
         cmocka_unit_test(attributes_precede_the_value_they_belong_to),
         cmocka_unit_test(a_lone_cr_or_lf_does_not_end_a_line),
         cmocka_unit_test(what_is_no_resp_is_refused),
-        cmocka_unit_test(streamed_types_are_refused),
+        cmocka_unit_test(streamed_types_end_by_their_mark),
+        cmocka_unit_test(marks_out_of_place_are_refused),
+        cmocka_unit_test(a_large_blob_can_be_passed_on_before_it_is_whole),
         cmocka_unit_test(announced_values_cannot_overflow_the_count),
         cmocka_unit_test(an_enormous_bulk_is_waited_for),
         cmocka_unit_test(deep_nesting_needs_no_stack),

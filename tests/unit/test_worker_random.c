@@ -198,7 +198,7 @@ static void reply_of_cache(struct buffer *out, const struct span *words, size_t 
             resp_write_array(out, 2);
         }
         if (rand() % 2)
-            resp_write_nil(out);
+            resp_write_nil(out, false);
         else
             resp_write_bulk(out, body, strlen(body));
         body[0] = 'o';
