@@ -1,13 +1,13 @@
-/* The guard's own commands to the cache: fills, purges and questions, over one hiredis connection
- * on an event loop. Their order on the wire is the order of the calls. The connection is opened at
- * once and comes back by itself with backoff (100 ms doubling to 2 s).
- *
- * hiredis writes with write(2): a process that uses this ignores SIGPIPE.
+/* The guard's own commands to the cache: fills, purges and questions, over one connection on an
+ * event loop, with hiredis for the protocol. Their order on the wire is the order of the calls. The
+ * connection is opened at once and comes back by itself with backoff (100 ms doubling to 2 s).
  */
 #ifndef NESTGUARD_REDIS_H
 #define NESTGUARD_REDIS_H
 
 #include "redis_answer.h"
+#include "tls.h"
+
 #include <stdint.h>
 #include <uv.h>
 
@@ -19,6 +19,7 @@ struct redis_options {
     const char *path;            /* unix socket, or NULL */
     const char *user, *password; /* NULL: none */
     int db;
+    struct ssl_ctx_st *tls; /* NULL: not encrypted; a reference of its own is taken */
     uint64_t timeout_ms; /* for connecting, and for the oldest command without an answer: then the
                             connection is given up */
 };

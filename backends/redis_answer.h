@@ -32,7 +32,8 @@ struct redis_answer {
     enum redis_outcome outcome;
     long long number;
     bool found;
-    const char *error; /* "" when there is none */
+    const char *error;       /* "" when there is none */
+    struct redis_bytes text; /* a string reply, with a 0 behind it; NULL when it was none */
     struct redis_page page;
 };
 

@@ -105,6 +105,14 @@ struct redis_command *redis_command_exists(struct redis_bytes key)
     return create_for_key("EXISTS", key);
 }
 
+struct redis_command *redis_command_of(const char *const *words)
+{
+    struct arguments arguments = {0};
+    for (; *words; words++)
+        add_text(&arguments, *words);
+    return create(&arguments);
+}
+
 void redis_command_sent(struct redis_command *command)
 {
     free(command->wire);
@@ -144,7 +152,7 @@ static struct redis_answer refusal(const char *error)
     return (struct redis_answer){.outcome = REDIS_REFUSED, .error = error};
 }
 
-/* The few kinds of replies that SET NX, DEL, EXISTS and SCAN have: a status or nil, an integer, an
+/* The few kinds of replies that these commands have: a status or nil, an integer, a string, SCAN's
  * array, an error. `page.keys` is the caller's to free. */
 static struct redis_answer answer_of(const redisReply *reply)
 {
@@ -155,6 +163,8 @@ static struct redis_answer answer_of(const redisReply *reply)
         answer.number = reply->integer;
     else if (reply->type == REDIS_REPLY_NIL)
         answer.found = false;
+    else if (reply->type == REDIS_REPLY_STRING)
+        answer.text = (struct redis_bytes){reply->str, reply->len};
     else if (reply->type == REDIS_REPLY_ARRAY && !read_page(&answer.page, reply))
         return refusal("a reply of an unknown form");
     return answer;

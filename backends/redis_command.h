@@ -8,12 +8,10 @@
 #include "redis_answer.h"
 #include <stdint.h>
 
-struct redis;
 struct redisReply;
 
 struct redis_command {
     struct redis_command *next;
-    struct redis *redis; /* whose it is, set by that */
     redis_answer_cb done;
     void *arg;
     uint64_t deadline; /* on the loop's clock: until when the reply must be there */
@@ -35,6 +33,7 @@ struct redis_command *redis_command_purge_many(const struct redis_bytes *keys, s
 struct redis_command *redis_command_scan(const char *cursor, struct redis_bytes pattern,
                                          unsigned count);
 struct redis_command *redis_command_exists(struct redis_bytes key);
+struct redis_command *redis_command_of(const char *const *words); /* up to NULL; at most six */
 
 /* The bytes are no longer needed. */
 void redis_command_sent(struct redis_command *command);

@@ -1,15 +1,23 @@
-/* All but the last step go out at once. hiredis calls back without a reply when the connection is
- * lost, which others are told of.
+/* All but the last step go out at once. Commands end without a reply when the connection is lost,
+ * which others are told of.
  */
 #include "redis_greeting.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void refused(struct redis_greeting *greeting, const char *step, const redisReply *reply)
+static void ask(struct redis_greeting *greeting, const char *const *words, redis_answer_cb done)
+{
+    struct redis_command *command = redis_command_of(words);
+    command->done = done;
+    command->arg = greeting;
+    greeting->send(greeting->arg, command);
+}
+
+static void refused(struct redis_greeting *greeting, const char *step, const char *why)
 {
     char error[256];
-    snprintf(error, sizeof error, "%s refused: %s", step, reply->str);
+    snprintf(error, sizeof error, "%s refused: %s", step, why);
     greeting->done(greeting->arg, error);
 }
 
@@ -19,10 +27,9 @@ static void succeed(struct redis_greeting *greeting)
     greeting->done(greeting->arg, NULL);
 }
 
-static void on_killed(redisAsyncContext *context, void *answer, void *arg)
+static void on_killed(void *arg, const struct redis_answer *answer)
 {
-    (void)context;
-    if (answer)
+    if (answer->outcome != REDIS_DOWN)
         succeed(arg);
 }
 
@@ -31,9 +38,10 @@ static void on_killed(redisAsyncContext *context, void *answer, void *arg)
 static void kill_last(struct redis_greeting *greeting)
 {
     const struct redis_identity *last = &greeting->last, *own = &greeting->own;
+    char id[24];
+    snprintf(id, sizeof id, "%lld", last->client);
     if (last->client && own->run_id[0] && strcmp(last->run_id, own->run_id) == 0)
-        redisAsyncCommand(greeting->context, on_killed, greeting, "CLIENT KILL ID %lld",
-                          last->client);
+        ask(greeting, (const char *[]){"CLIENT", "KILL", "ID", id, NULL}, on_killed);
     else
         succeed(greeting);
 }
@@ -50,68 +58,60 @@ static bool is_passing_trouble(const char *error)
 
 /* The PING tells a server that answers from one that merely accepts, and brings to light that a
  * password is missing. */
-static void on_pong(redisAsyncContext *context, void *answer, void *arg)
+static void on_pong(void *arg, const struct redis_answer *answer)
 {
-    const redisReply *reply = answer;
-    (void)context;
-    if (!reply)
-        return;
-    if (reply->type == REDIS_REPLY_ERROR && !is_passing_trouble(reply->str))
-        refused(arg, "PING", reply);
-    else
+    if (answer->outcome == REDIS_REFUSED && !is_passing_trouble(answer->error))
+        refused(arg, "PING", answer->error);
+    else if (answer->outcome != REDIS_DOWN)
         kill_last(arg);
 }
 
-static void on_client_id(redisAsyncContext *context, void *answer, void *arg)
+static void on_client_id(void *arg, const struct redis_answer *answer)
 {
     struct redis_greeting *greeting = arg;
-    const redisReply *reply = answer;
-    (void)context;
-    if (reply && reply->type == REDIS_REPLY_INTEGER)
-        greeting->own.client = reply->integer;
+    greeting->own.client = answer->number; /* 0 when it was refused */
 }
 
-static void on_server(redisAsyncContext *context, void *answer, void *arg)
+static void on_server(void *arg, const struct redis_answer *answer)
 {
     struct redis_greeting *greeting = arg;
-    const redisReply *reply = answer;
-    (void)context;
-    if (!reply || reply->type != REDIS_REPLY_STRING)
-        return;
-    const char *line = strstr(reply->str, "\nrun_id:");
+    const char *line = answer->text.at ? strstr(answer->text.at, "\nrun_id:") : NULL;
     if (line)
         sscanf(line, "\nrun_id:%40[0-9a-f]", greeting->own.run_id);
 }
 
-static void on_auth(redisAsyncContext *context, void *answer, void *arg)
+static void on_auth(void *arg, const struct redis_answer *answer)
 {
-    const redisReply *reply = answer;
-    (void)context;
-    if (reply && reply->type == REDIS_REPLY_ERROR)
-        refused(arg, "AUTH", reply);
+    if (answer->outcome == REDIS_REFUSED)
+        refused(arg, "AUTH", answer->error);
 }
 
-static void on_select(redisAsyncContext *context, void *answer, void *arg)
+static void on_select(void *arg, const struct redis_answer *answer)
 {
-    const redisReply *reply = answer;
-    (void)context;
-    if (reply && reply->type == REDIS_REPLY_ERROR)
-        refused(arg, "SELECT", reply);
+    if (answer->outcome == REDIS_REFUSED)
+        refused(arg, "SELECT", answer->error);
 }
 
-void redis_greet(struct redis_greeting *greeting, redisAsyncContext *context)
+static void authenticate(struct redis_greeting *greeting)
 {
     const struct redis_options *options = greeting->options;
-    greeting->context = context;
+    if (!options->password)
+        return;
+    if (options->user)
+        ask(greeting, (const char *[]){"AUTH", options->user, options->password, NULL}, on_auth);
+    else
+        ask(greeting, (const char *[]){"AUTH", options->password, NULL}, on_auth);
+}
+
+void redis_greet(struct redis_greeting *greeting)
+{
+    char db[16];
+    snprintf(db, sizeof db, "%d", greeting->options->db);
     greeting->own = (struct redis_identity){0};
-    if (options->password && options->user)
-        redisAsyncCommand(context, on_auth, greeting, "AUTH %s %s", options->user,
-                          options->password);
-    else if (options->password)
-        redisAsyncCommand(context, on_auth, greeting, "AUTH %s", options->password);
-    if (options->db != 0)
-        redisAsyncCommand(context, on_select, greeting, "SELECT %d", options->db);
-    redisAsyncCommand(context, on_client_id, greeting, "CLIENT ID");
-    redisAsyncCommand(context, on_server, greeting, "INFO server");
-    redisAsyncCommand(context, on_pong, greeting, "PING");
+    authenticate(greeting);
+    if (greeting->options->db != 0)
+        ask(greeting, (const char *[]){"SELECT", db, NULL}, on_select);
+    ask(greeting, (const char *[]){"CLIENT", "ID", NULL}, on_client_id);
+    ask(greeting, (const char *[]){"INFO", "server", NULL}, on_server);
+    ask(greeting, (const char *[]){"PING", NULL}, on_pong);
 }

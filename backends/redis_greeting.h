@@ -15,9 +15,7 @@
 #define NESTGUARD_REDIS_GREETING_H
 
 #include "redis.h"
-#include <hiredis.h>
-
-#include <async.h>
+#include "redis_command.h"
 
 /* A connection as its server knows it. */
 struct redis_identity {
@@ -25,18 +23,18 @@ struct redis_identity {
     char run_id[41];  /* of the server, drawn when it starts; "": unknown */
 };
 
-/* Zeroed, then options, done and arg set. Is used for one connection after the other. */
+/* Zeroed, then the first four set. Is used for one connection after the other. */
 struct redis_greeting {
     const struct redis_options *options;
-    void (*done)(void *arg, const char *error); /* NULL: other commands may go */
+    void (*send)(void *arg, struct redis_command *command); /* its done and arg are set */
+    void (*done)(void *arg, const char *error);             /* NULL: other commands may go */
     void *arg;
-    redisAsyncContext *context;
     struct redis_identity last; /* the last connection whose greeting went well */
     struct redis_identity own;
 };
 
-/* Over a context that has just connected. `done` is called at most once, from a callback of the
- * context: not at all when the connection is lost before. */
-void redis_greet(struct redis_greeting *greeting, redisAsyncContext *context);
+/* Over a connection that has just come up. done() is called at most once, from the callback of a
+ * command: not at all when the connection is lost before. */
+void redis_greet(struct redis_greeting *greeting);
 
 #endif

@@ -1,13 +1,13 @@
-/* A conversation of a few commands, over hiredis' blocking half: connect, AUTH, SELECT, INFO. All
- * steps share one deadline, so that `check` takes no longer however many of them are slow.
+/* One conversation, AUTH, SELECT, INFO, on a loop of its own. All of it shares one deadline, so
+ * that `check` takes no longer however many steps are slow.
  */
 #include "redis_survey.h"
 #include "allocate.h"
+#include "dial.h"
+#include "redis_command.h"
+#include "redis_wire.h"
 
 #include <errno.h>
-#include <hiredis.h>
-#include <stdarg.h>
-#include <time.h>
 
 /* The value of a "name:value" line, which ends at CR or LF; NULL when there is none. */
 static const char *field(const char *text, const char *name)
@@ -47,110 +47,152 @@ void redis_survey_read(struct redis_survey *out, const char *text)
     copy_field(text, "maxmemory_policy", out->memory_policy, sizeof out->memory_policy);
 }
 
-/* Every step waits for what is left of the time. */
 struct talk {
-    redisContext *context;
-    uint64_t deadline;
+    uv_loop_t loop;
+    uv_timer_t timer;
+    struct dial dial;
+    struct redis_wire wire;
+    struct redis_commands asked; /* their replies come in this order */
+    const char *step;
+    const struct redis_options *options;
+    struct redis_survey *out;
     char *error; /* [256] */
+    int status;
+    bool dialing, ended;
 };
 
-static uint64_t now_ms(void)
+/* The outcome that counts is the first one. */
+static void end(struct talk *talk, int status, const char *what, const char *why)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    if (talk->ended)
+        return;
+    talk->ended = true;
+    talk->status = status;
+    if (status)
+        snprintf(talk->error, 256, "%s%s%s", talk->step, what, why);
+    uv_close((uv_handle_t *)&talk->timer, NULL);
+    if (talk->dialing)
+        dial_stop(&talk->dial);
+    else if (talk->wire.open)
+        wire_close(&talk->wire);
 }
 
-/* At least a millisecond: zero would mean for ever. */
-static struct timeval time_left(const struct talk *talk)
+static void on_reply(void *arg, const struct redisReply *reply)
 {
-    uint64_t now = now_ms(), left = talk->deadline > now ? talk->deadline - now : 1;
-    return (struct timeval){.tv_sec = (time_t)(left / 1000),
-                            .tv_usec = (suseconds_t)(left % 1000 * 1000)};
+    struct talk *talk = arg;
+    struct redis_command *command = redis_commands_take(&talk->asked);
+    if (command)
+        redis_command_deliver(command, reply, "");
+    else
+        end(talk, -EPROTO, ": ", "more replies than were asked for");
 }
 
-/* What hiredis has to say of a connection that failed in `step`. */
-static int broken(const struct talk *talk, const char *step)
+static void on_broken(void *arg, const char *why, bool is_protocol)
 {
-    bool alien = talk->context->err == REDIS_ERR_PROTOCOL;
-    bool late = !alien && now_ms() >= talk->deadline;
-    snprintf(talk->error, 256, "%s: %s", step, late ? "timed out" : talk->context->errstr);
-    return alien ? -EPROTO : late ? -ETIMEDOUT : -ECONNREFUSED;
+    end(arg, is_protocol ? -EPROTO : -ECONNREFUSED, ": ", why);
 }
 
-/* Sends one command; 0 with a reply that is not an error, which the caller frees. */
-static int ask(const struct talk *talk, redisReply **reply, const char *step, const char *format,
-               ...)
+static void on_wire_closed(void *arg)
 {
-    va_list arguments;
-    if (redisSetTimeout(talk->context, time_left(talk)) != REDIS_OK)
-        return broken(talk, step);
-    va_start(arguments, format);
-    *reply = redisvCommand(talk->context, format, arguments);
-    va_end(arguments);
-    if (!*reply)
-        return broken(talk, step);
-    if ((*reply)->type != REDIS_REPLY_ERROR)
-        return 0;
-    snprintf(talk->error, 256, "%s refused: %s", step, (*reply)->str);
-    freeReplyObject(*reply);
-    *reply = NULL;
-    return -EACCES;
+    (void)arg;
 }
 
-/* Without a password nothing is sent: AUTH would be an error where none is set. */
-static int authenticate(const struct talk *talk, const struct redis_options *options)
+static void on_late(uv_timer_t *timer)
 {
-    redisReply *reply = NULL;
-    int rc = 0;
-    if (options->password && options->user)
-        rc = ask(talk, &reply, "AUTH", "AUTH %s %s", options->user, options->password);
-    else if (options->password)
-        rc = ask(talk, &reply, "AUTH", "AUTH %s", options->password);
-    freeReplyObject(reply);
-    return rc;
+    end(timer->data, -ETIMEDOUT, ": ", "timed out");
 }
 
-static int select_db(const struct talk *talk, int db)
+/* ---- the steps ---- */
+
+static void ask(struct talk *talk, const char *const *words, redis_answer_cb done)
 {
-    redisReply *reply = NULL;
-    int rc = db != 0 ? ask(talk, &reply, "SELECT", "SELECT %d", db) : 0;
-    freeReplyObject(reply);
-    return rc;
+    struct redis_command *command = redis_command_of(words);
+    command->done = done;
+    command->arg = talk;
+    wire_append(&talk->wire, command->wire, command->wire_length);
+    redis_commands_append(&talk->asked, command);
+}
+
+static void on_auth(void *arg, const struct redis_answer *answer)
+{
+    struct talk *talk = arg;
+    if (answer->outcome == REDIS_REFUSED)
+        end(talk, -EACCES, " refused: ", answer->error);
+    talk->step = talk->options->db ? "SELECT" : "INFO";
+}
+
+static void on_select(void *arg, const struct redis_answer *answer)
+{
+    struct talk *talk = arg;
+    if (answer->outcome == REDIS_REFUSED)
+        end(talk, -EACCES, " refused: ", answer->error);
+    talk->step = "INFO";
 }
 
 /* What answers INFO with another text, or none, is taken for no Redis. */
-static int read_fields(const struct talk *talk, struct redis_survey *out)
+static void on_info(void *arg, const struct redis_answer *answer)
 {
-    redisReply *reply = NULL;
-    int rc = ask(talk, &reply, "INFO", "INFO");
-    if (rc < 0)
-        return rc;
-    if (reply->type == REDIS_REPLY_STRING)
-        redis_survey_read(out, reply->str);
-    freeReplyObject(reply);
-    if (out->version[0])
-        return 0;
-    snprintf(talk->error, 256, "INFO: the answer names no redis_version");
-    return -EPROTO;
+    struct talk *talk = arg;
+    if (answer->outcome == REDIS_REFUSED) {
+        end(talk, -EACCES, " refused: ", answer->error);
+        return;
+    }
+    if (answer->text.at)
+        redis_survey_read(talk->out, answer->text.at);
+    if (talk->out->version[0])
+        end(talk, 0, "", "");
+    else
+        end(talk, -EPROTO, ": ", "the answer names no redis_version");
+}
+
+/* Without a password AUTH is not sent: it would be an error where none is set. */
+static void converse(struct talk *talk)
+{
+    const struct redis_options *options = talk->options;
+    char db[16];
+    snprintf(db, sizeof db, "%d", options->db);
+    talk->step = options->password ? "AUTH" : options->db ? "SELECT" : "INFO";
+    if (options->password && options->user)
+        ask(talk, (const char *[]){"AUTH", options->user, options->password, NULL}, on_auth);
+    else if (options->password)
+        ask(talk, (const char *[]){"AUTH", options->password, NULL}, on_auth);
+    if (options->db)
+        ask(talk, (const char *[]){"SELECT", db, NULL}, on_select);
+    ask(talk, (const char *[]){"INFO", NULL}, on_info);
+    wire_flush(&talk->wire);
+}
+
+static void on_dialed(void *arg, const char *error)
+{
+    struct talk *talk = arg;
+    talk->dialing = false;
+    if (error) {
+        end(talk, -ECONNREFUSED, ": ", error);
+        return;
+    }
+    wire_open(&talk->wire);
+    converse(talk);
 }
 
 int redis_survey(const struct redis_options *options, struct redis_survey *out, char error[256])
 {
-    struct talk talk = {.deadline = now_ms() + options->timeout_ms, .error = error};
-    struct timeval left = time_left(&talk);
+    struct dial_options dial = {options->host, options->port, options->path, options->tls};
+    struct talk talk = {
+        .options = options, .out = out, .error = error, .step = "cannot connect", .dialing = true};
     *out = (struct redis_survey){0};
     error[0] = '\0';
-    talk.context =
-        allocated(options->path ? redisConnectUnixWithTimeout(options->path, left)
-                                : redisConnectWithTimeout(options->host, options->port, left));
-    int rc = talk.context->err ? broken(&talk, "cannot connect") : 0;
-    if (rc == 0)
-        rc = authenticate(&talk, options);
-    if (rc == 0)
-        rc = select_db(&talk, options->db);
-    if (rc == 0)
-        rc = read_fields(&talk, out);
-    redisFree(talk.context);
-    return rc;
+    talk.wire = (struct redis_wire){
+        .reply = on_reply, .broken = on_broken, .closed = on_wire_closed, .arg = &talk};
+    uv_loop_init(&talk.loop);
+    uv_timer_init(&talk.loop, &talk.timer);
+    talk.timer.data = &talk;
+    uv_timer_start(&talk.timer, on_late, options->timeout_ms, 0);
+    int status = dial_start(&talk.dial, &talk.loop, &talk.wire.stream, &dial, on_dialed, &talk);
+    if (status < 0)
+        on_dialed(&talk, uv_strerror(status));
+    uv_run(&talk.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&talk.loop);
+    while (talk.asked.first)
+        redis_command_deliver(redis_commands_take(&talk.asked), NULL, "");
+    return talk.status;
 }

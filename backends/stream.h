@@ -1,11 +1,14 @@
-/* A connection over TCP or a unix socket: which one it is matters only when it is opened. All
- * traffic goes through the functions here, with libuv's own callbacks.
+/* A connection over TCP or a unix socket, encrypted or not: what it is matters only when it is
+ * opened. All traffic goes through the functions here, with libuv's own callbacks.
  */
 #ifndef NESTGUARD_STREAM_H
 #define NESTGUARD_STREAM_H
 
 #include <stdbool.h>
 #include <uv.h>
+
+struct ssl_ctx_st; /* see tls.h */
+struct tls_stream;
 
 /* `handle.data` is the owner's. */
 struct stream {
@@ -15,6 +18,7 @@ struct stream {
         uv_tcp_t tcp;
         uv_pipe_t pipe;
     };
+    struct tls_stream *tls; /* NULL: bytes travel as they are */
 };
 
 /* Initialises for TCP or, with `is_unix`, for a unix socket. 0 or a negative errno. */
@@ -25,6 +29,16 @@ int stream_open(struct stream *stream, int fd);
 
 /* No delay and keep-alive, where they apply. */
 void stream_tune(struct stream *stream);
+
+/* `error` is NULL, or says what went wrong and lives until the call returns. */
+typedef void (*stream_secured_cb)(void *arg, const char *error);
+
+/* Encrypts whatever is sent from now on: as the accepting side or, with `host`, as the calling one,
+ * which demands a certificate for that name or address. `done` is called once, unless the stream is
+ * closed before; only then may it be read and written, and with an error only be closed. 0 or a
+ * negative errno. The context is used beyond the call, by a reference of its own. */
+int stream_secure(struct stream *stream, struct ssl_ctx_st *context, const char *host,
+                  stream_secured_cb done, void *arg);
 
 /* As libuv's functions of these names. */
 void stream_read_start(struct stream *stream, uv_alloc_cb room, uv_read_cb read);

@@ -403,7 +403,7 @@ static void a_server_that_is_not_there_is_noticed_at_once(void **state)
     options = (struct redis_options){.path = "/nowhere/redis.sock", .timeout_ms = 30000};
     bench_open_with(&bench, &options);
     outcome = exists(&bench, "key");
-    must_have_failed(&outcome, REDIS_DOWN, "No such file");
+    must_have_failed(&outcome, REDIS_DOWN, "no such file");
     bench_close(&bench);
 }
 
