@@ -41,6 +41,7 @@ struct pg_conn {
     struct watcher *watcher;
     uv_timer_t timer; /* backoff, the limit for connecting, or the oldest query's deadline */
     uint64_t backoff_ms;
+    unsigned first_host;   /* to try; the one after it when that says nothing */
     unsigned handles;      /* not yet closed: the timer and the watchers */
     bool is_new;           /* no attempt has ended yet */
     bool told_down;        /* on_change need not say it again */
@@ -294,6 +295,7 @@ static void come_up(struct pg_conn *conn)
     uv_timer_stop(&conn->timer);
     conn->backoff_ms = BACKOFF_MIN_MS;
     conn->is_new = conn->told_down = false;
+    conn->first_host = 0;
     conn->options.on_change(conn->options.arg, NULL);
 }
 
@@ -334,7 +336,8 @@ static void act_on(struct pg_conn *conn, PostgresPollingStatusType next);
 
 static void start_connecting(struct pg_conn *conn)
 {
-    conn->pq = pg_connect_start(conn->options.conninfo, conn->options.application);
+    conn->pq =
+        pg_connect_start(conn->options.conninfo, conn->options.application, conn->first_host);
     act_on(conn, PGRES_POLLING_WRITING);
 }
 
@@ -413,6 +416,7 @@ static void on_timer(uv_timer_t *timer)
     } else if (conn->state == CONN_UP) {
         check_deadline(conn);
     } else {
+        conn->first_host++;
         pg_error_say(&conn->error, "the server did not answer while connecting");
         lose(conn, PG_DOWN);
     }

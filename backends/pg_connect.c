@@ -3,6 +3,7 @@
  */
 #include "pg_connect.h"
 #include "allocate.h"
+#include "pg_hosts.h"
 #include "pg_options.h"
 
 #include <errno.h>
@@ -14,19 +15,23 @@ static void drop_notice(void *arg, const PGresult *result)
     (void)result;
 }
 
-static PGconn *start(const char *conninfo, const char *application, bool replication)
+static PGconn *start(const char *conninfo, const char *application, unsigned first_host,
+                     bool replication)
 {
     char *options = pg_options_make(conninfo);
+    struct pg_hosts hosts;
+    pg_hosts_begin_with(&hosts, conninfo, first_host);
     /* What stands before dbname is a default that the conninfo may override; what stands behind it
      * overrides the conninfo; NULL is as if it were not there. Keepalives end the wait for a host
      * that vanished in mid-copy. A replication connection is never silent long enough for them:
      * there tcp_user_timeout (ms) does it. */
     const char *const settings[][2] = {
-        {"keepalives_idle", "30"},   {"keepalives_interval", "10"},
-        {"keepalives_count", "3"},   {"tcp_user_timeout", replication ? "30000" : NULL},
-        {"dbname", conninfo},        {"fallback_application_name", application},
-        {"client_encoding", "UTF8"}, {"replication", replication ? "database" : NULL},
-        {"options", options},
+        {"keepalives_idle", "30"},    {"keepalives_interval", "10"},
+        {"keepalives_count", "3"},    {"tcp_user_timeout", replication ? "30000" : NULL},
+        {"dbname", conninfo},         {"fallback_application_name", application},
+        {"client_encoding", "UTF8"},  {"replication", replication ? "database" : NULL},
+        {"options", options},         {"host", hosts.host},
+        {"hostaddr", hosts.hostaddr}, {"port", hosts.port},
     };
     enum { COUNT = sizeof settings / sizeof settings[0] };
     const char *keywords[COUNT + 1] = {NULL}, *values[COUNT + 1] = {NULL};
@@ -36,20 +41,22 @@ static PGconn *start(const char *conninfo, const char *application, bool replica
     }
     PGconn *pq = allocated(PQconnectStartParams(keywords, values, 1));
     free(options);
+    pg_hosts_finish(&hosts);
     /* libpq reports a refused connection as text alone; verbose text holds the SQLSTATE. */
     PQsetErrorVerbosity(pq, PQERRORS_VERBOSE);
     PQsetNoticeReceiver(pq, drop_notice, NULL);
     return pq;
 }
 
-PGconn *pg_connect_start(const char *conninfo, const char *application)
+PGconn *pg_connect_start(const char *conninfo, const char *application, unsigned first_host)
 {
-    return start(conninfo, application, false);
+    return start(conninfo, application, first_host, false);
 }
 
-PGconn *pg_connect_start_replication(const char *conninfo, const char *application)
+PGconn *pg_connect_start_replication(const char *conninfo, const char *application,
+                                     unsigned first_host)
 {
-    return start(conninfo, application, true);
+    return start(conninfo, application, first_host, true);
 }
 
 bool pg_connect_done(PGconn *pq, const char *conninfo)

@@ -5,6 +5,7 @@
 #include "allocate.h"
 #include "pg_connect.h"
 #include "pg_copy.h"
+#include "pg_hosts.h"
 #include "pg_walsender.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include <stdint.h>
 #include <time.h>
 
-enum { SLICE_MS = 100 };
+enum { SLICE_MS = 100, HOST_SECONDS = 2 /* of connecting, at least */ };
 
 struct pg_session {
     PGconn *pq;
@@ -69,7 +70,7 @@ static int unexpected(struct pg_session *session, struct pg_error *error, const 
     return -EPROTO;
 }
 
-/* The deadline holds for all addresses that libpq tries, together. */
+/* The deadline holds for all addresses that libpq tries, together. -ETIMEDOUT when it is over. */
 static int connect_within(struct pg_session *session, unsigned seconds, struct pg_error *error)
 {
     uint64_t deadline = seconds ? now_ms() + (uint64_t)seconds * 1000 : 0;
@@ -82,25 +83,46 @@ static int connect_within(struct pg_session *session, unsigned seconds, struct p
             return canceled(session, error);
         if (rc == -ETIMEDOUT) {
             pg_error_say(error, "no connection to the server within %u s", seconds);
-            return -ECONNREFUSED;
+            return -ETIMEDOUT;
         }
         next = PQconnectPoll(session->pq);
     }
     return PQsetnonblocking(session->pq, 1) == 0 ? 0 : lost(session, error);
 }
 
-typedef PGconn *(*start_fn)(const char *conninfo, const char *application);
+typedef PGconn *(*start_fn)(const char *conninfo, const char *application, unsigned first_host);
 
-static int connect_by(start_fn start, struct pg_session *session,
-                      const struct pg_session_options *options, struct pg_error *error)
+struct connecting {
+    start_fn start;
+    const struct pg_session_options *options;
+    unsigned first_host, seconds;
+};
+
+static int connect_from(const struct connecting *how, struct pg_session *session,
+                        struct pg_error *error)
 {
+    const char *conninfo = how->options->conninfo;
     int rc;
     do {
         PQfinish(session->pq);
-        session->pq = start(options->conninfo, options->application);
-        rc = connect_within(session, options->connect_timeout, error);
-    } while (rc == 0 && !pg_connect_done(session->pq, options->conninfo));
+        session->pq = how->start(conninfo, how->options->application, how->first_host);
+        rc = connect_within(session, how->seconds, error);
+    } while (rc == 0 && !pg_connect_done(session->pq, conninfo));
     return rc;
+}
+
+/* A host that says nothing must not keep us from those behind it. */
+static int connect_by(start_fn start, struct pg_session *session,
+                      const struct pg_session_options *options, struct pg_error *error)
+{
+    unsigned hosts = pg_hosts_count(options->conninfo);
+    struct connecting how = {start, options, 0, options->connect_timeout};
+    int rc = -ETIMEDOUT;
+    if (hosts > 1 && how.seconds)
+        how.seconds = how.seconds / hosts > HOST_SECONDS ? how.seconds / hosts : HOST_SECONDS;
+    for (; how.first_host < hosts && rc == -ETIMEDOUT; how.first_host++)
+        rc = connect_from(&how, session, error);
+    return rc == -ETIMEDOUT ? -ECONNREFUSED : rc;
 }
 
 static int open_by(start_fn start, struct pg_session **out,

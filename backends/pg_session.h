@@ -14,7 +14,8 @@ struct pg_session;
 struct pg_session_options {
     const char *conninfo;     /* URI or key=value list, as libpq takes it */
     const char *application;  /* fallback_application_name */
-    unsigned connect_timeout; /* seconds */
+    /* Seconds; 0: no limit. The hosts of a conninfo share them, but each has 2. */
+    unsigned connect_timeout;
     const atomic_bool *stop;  /* looked at while waiting, at least every 100 ms; NULL: never */
 };
 

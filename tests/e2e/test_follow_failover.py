@@ -7,6 +7,7 @@ import shutil
 import time
 
 import pytest
+import redis
 
 import servers
 from following import (follow, is_possible, senders, synchronous, wait_followed, wait_generation,
@@ -84,6 +85,34 @@ def test_a_crashed_primary_is_replaced_by_its_standby(follow, database, cache, i
     insert(promoted, 1002)
     wait_followed(promoted)
     assert is_found(guard, 1002)
+
+
+def test_a_primary_that_only_hangs_is_left_for_the_promoted_standby(
+        follow, database, cache, items, pair, both_hosts):
+    """Like a machine that lost its power: nothing says that a connection has ended."""
+    primary, standby = pair
+    guard = start(follow, items, both_hosts)
+    standby.wait_replayed()
+    primary.pause()
+    try:
+        began = time.monotonic()
+        wait_state(guard, "passing")
+        assert time.monotonic() - began < MAX_LAG + 1
+        standby.promote()
+        insert(database.on_standby, 1000)
+        wait_until(lambda: guard.generation() == 2 and guard.is_ready(), 2 * PATIENCE,
+                   lambda: f"{guard.status()}\n{guard.log()}")
+        wait_until(lambda: answer(guard, 1000) == b"new 1000", PATIENCE, "a load")
+        assert not is_possible(guard, "item:5000")
+    finally:
+        primary.resume()
+
+
+def answer(guard, n):
+    try:
+        return guard.redis().get(f"item:{n}")
+    except redis.ResponseError as error:  # a load may still wait for the one that hangs
+        return str(error)
 
 
 def test_what_the_standby_had_not_got_is_forgotten(follow, database, cache, items, pair,

@@ -502,6 +502,21 @@ static void the_next_address_is_tried_when_the_first_refuses(void **state)
     bench_close(&bench);
 }
 
+static void the_host_behind_one_that_never_answers_is_tried(void **state)
+{
+    struct bench bench;
+    char more[96];
+    int port, listener = silent_listener(&port);
+    (void)state;
+    snprintf(more, sizeof more, "host=127.0.0.1,127.0.0.1 port=%d,%d", port, server.port);
+    bench_open_at(&bench, server.port, more, 2, 100);
+    RUN_UNTIL(&bench, bench.ups == 2);
+    struct outcome outcome = ask(&bench, SAY, "second");
+    must_be_done(&outcome, "second");
+    bench_close(&bench);
+    close(listener);
+}
+
 /* libpq lets a good connection go, looks for a standby elsewhere, and comes back: with a new socket
  * that has the old one's number. */
 static void a_socket_that_libpq_replaces_is_followed(void **state)
@@ -745,6 +760,7 @@ int main(void)
         cmocka_unit_test(a_server_that_is_not_there_is_told_once_and_fails_fast),
         cmocka_unit_test(a_wrong_password_is_told_with_the_servers_words),
         cmocka_unit_test(the_next_address_is_tried_when_the_first_refuses),
+        cmocka_unit_test(the_host_behind_one_that_never_answers_is_tried),
         cmocka_unit_test(a_socket_that_libpq_replaces_is_followed),
         cmocka_unit_test(a_terminated_backend_fails_its_queries_and_comes_back),
         cmocka_unit_test(an_idle_connections_end_is_told_with_the_servers_reason),

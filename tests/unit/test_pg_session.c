@@ -121,6 +121,24 @@ static void a_server_that_never_answers_is_given_up(void **state)
     close(listener);
 }
 
+static void the_host_behind_one_that_never_answers_is_tried(void **state)
+{
+    struct pg_session *session = NULL;
+    struct pg_error error;
+    char text[128];
+    int port, listener = silent_listener(&port);
+    (void)state;
+    snprintf(text, sizeof text,
+             "postgresql://postgres@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/postgres", port, port,
+             server.port);
+    const struct pg_session_options options = {.conninfo = text, .connect_timeout = 1};
+    if (pg_session_open(&session, &options, &error) < 0)
+        fail_msg("%s", error.text);
+    assert_int_equal(pg_session_exec(session, "SELECT", 0, NULL, NULL, &error), 0);
+    pg_session_close(session);
+    close(listener);
+}
+
 static void the_conninfo_keeps_its_own_settings(void **state)
 {
     struct pg_session *session = NULL;
@@ -468,6 +486,7 @@ int main(void)
         cmocka_unit_test(the_servers_refusal_keeps_its_sqlstate),
         cmocka_unit_test(a_conninfo_that_makes_no_sense_is_refused),
         cmocka_unit_test(a_server_that_never_answers_is_given_up),
+        cmocka_unit_test(the_host_behind_one_that_never_answers_is_tried),
         cmocka_unit_test(the_conninfo_keeps_its_own_settings),
         cmocka_unit_test(a_statement_takes_text_and_null),
         cmocka_unit_test(a_refused_statement_leaves_the_session_usable),
