@@ -5,26 +5,52 @@
 #include <math.h>
 #include <pthread.h>
 
-/* 12 bits can also spell ranks that do not exist; those stay zero here and are never stored. */
-uint16_t bucket_nibbles_of_rank[1 << 12];
-uint16_t bucket_rank_of_nibble[BUCKET_SLOTS - 1][16];
+/* Some ranks do not exist that as many bits can spell; those stay zero here and are never stored.
+ */
+uint32_t bucket_nibbles_of_rank[1 << 15];
+uint16_t bucket_rank_of_nibble[BUCKET_SLOTS_MAX][16];
 
-/* Fours are ordered by their largest nibble, then the next and so on. A four's rank is how many
- * come before it: for each nibble the numbers of combinations with repetition of 4, 3, 2 and 1 out
- * of the nibbles below. */
+/* Rows are ordered by their largest nibble, then the next and so on: after a row comes that with
+ * the lowest nibble one more, and those below it at zero, that can be more and still be in order.
+ */
+static void next_row(unsigned nibbles[BUCKET_SLOTS_MAX], unsigned count)
+{
+    unsigned i = 0;
+    while (i + 1 < count && nibbles[i] == nibbles[i + 1])
+        nibbles[i++] = 0;
+    nibbles[i]++;
+}
+
+static void fill_nibbles(const struct bucket_layout *layout)
+{
+    unsigned count = layout->fingerprints, nibbles[BUCKET_SLOTS_MAX] = {0};
+    uint32_t *row = &bucket_nibbles_of_rank[1 << layout->rank_bits];
+    for (; nibbles[count - 1] < 16; row++) {
+        for (unsigned i = 0; i < count; i++)
+            *row |= nibbles[i] << 4 * i;
+        next_row(nibbles, count);
+    }
+}
+
+/* A row's rank is how many come before it: for nibble number i the combinations with repetition of
+ * i + 1 out of those below it, n (n + 1) ... (n + i) / (i + 1)!. */
+static void fill_ranks(void)
+{
+    for (unsigned n = 0; n < 16; n++) {
+        unsigned combinations = 1;
+        for (unsigned i = 0; i < BUCKET_SLOTS_MAX; i++) {
+            combinations = combinations * (n + i) / (i + 1);
+            bucket_rank_of_nibble[i][n] = (uint16_t)combinations;
+        }
+    }
+}
+
 static void fill_tables(void)
 {
-    unsigned rank = 0;
-    for (unsigned d = 0; d < 16; d++)
-        for (unsigned c = 0; c <= d; c++)
-            for (unsigned b = 0; b <= c; b++)
-                for (unsigned a = 0; a <= b; a++)
-                    bucket_nibbles_of_rank[rank++] = (uint16_t)(a | b << 4 | c << 8 | d << 12);
-    for (unsigned n = 0; n < 16; n++) {
-        bucket_rank_of_nibble[0][n] = (uint16_t)(n * (n + 1) / 2);
-        bucket_rank_of_nibble[1][n] = (uint16_t)(n * (n + 1) * (n + 2) / 6);
-        bucket_rank_of_nibble[2][n] = (uint16_t)(n * (n + 1) * (n + 2) * (n + 3) / 24);
-    }
+    fill_ranks();
+    fill_nibbles(&bucket_layouts[BUCKET_3X22]);
+    fill_nibbles(&bucket_layouts[BUCKET_4X17]);
+    fill_nibbles(&bucket_layouts[BUCKET_5X14]);
 }
 
 /* All values are as likely as each other, but those whose low bits are 1: they stand in for 0 too.
@@ -41,8 +67,9 @@ enum bucket_width bucket_width_for(double false_positive_rate)
 {
     static pthread_once_t filled = PTHREAD_ONCE_INIT;
     pthread_once(&filled, fill_tables);
-    enum bucket_width width = BUCKET_NARROW;
-    while (width < BUCKET_WIDE && bucket_match_rate(width, 2 * BUCKET_SLOTS) > false_positive_rate)
+    enum bucket_width width = 0;
+    while (width + 1 < BUCKET_WIDTHS &&
+           bucket_match_rate(width, 2 * bucket_slots(&bucket_layouts[width])) > false_positive_rate)
         width++;
     return width;
 }
@@ -64,12 +91,8 @@ BUCKET_INLINE bool either_has(const struct bucket_layout *layout, uint64_t word,
     return false;
 }
 
-bool bucket_narrow_either_has(uint64_t word, uint64_t other, uint32_t fingerprint)
+bool bucket_either_has(enum bucket_width width, uint64_t word, uint64_t other, uint32_t fingerprint)
 {
-    return either_has(&bucket_layouts[BUCKET_NARROW], word, other, fingerprint);
-}
-
-bool bucket_medium_either_has(uint64_t word, uint64_t other, uint32_t fingerprint)
-{
-    return either_has(&bucket_layouts[BUCKET_MEDIUM], word, other, fingerprint);
+    BUCKET_WITH_LAYOUT(width, return either_has(layout, word, other, fingerprint))
+    return true;
 }

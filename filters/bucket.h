@@ -1,20 +1,25 @@
-/* A table of buckets, each with place for four fingerprints, packed into atomic words.
+/* A table of buckets, each with a few places for fingerprints, packed into atomic words.
  *
- * A bucket is one word or two, and a word is read and written whole. Words that hold four
+ * A bucket is one word or two, and a word is read and written whole. Words of three to five
  * fingerprints hold them sorted by their top four bits: four sorted nibbles have only 3876 values
- * and take 12 bits instead of 16 (Fan et al., CoNEXT 2014, section 5.2: "semi-sorting"). The bit
- * that each fingerprint gains halves the false positives:
+ * and take 12 bits instead of 16 (Fan et al., CoNEXT 2014, section 5.2: "semi-sorting"). The bits
+ * that the fingerprints gain by that halve the false positives. The layouts are named after their
+ * places and the bits of a fingerprint:
  *
- *   layout   word     holds                                   fingerprint  8 places full
- *   narrow   32 bits  rank of 4 nibbles (12) + 4 x 5 bits        9 bits        1.7e-2
- *   medium   64 bits  rank of 4 nibbles (12) + 4 x 13 bits      17 bits        6.1e-5
- *   wide     64 bits  2 x 32 bits; two words make a bucket      32 bits        1.9e-9
+ *   layout  word     holds                                    full to  a key takes  all places full
+ *   4x9     32 bits  rank of 4 nibbles (12) + 4 x 5 bits        96 %      8.3 bits      1.7e-2
+ *   3x11    32 bits  rank of 3 nibbles (10) + 3 x 7 bits        93 %     11.5 bits      3.0e-3
+ *   5x14    64 bits  rank of 5 nibbles (14) + 5 x 10 bits       97 %     13.2 bits      6.1e-4
+ *   4x17    64 bits  rank of 4 nibbles (12) + 4 x 13 bits       96 %     16.7 bits      6.1e-5
+ *   3x22    64 bits  rank of 3 nibbles (10) + 3 x 18 bits       93 %     22.9 bits      1.4e-6
+ *   4x32    64 bits  2 x 32 bits; two words make a bucket       96 %     33.3 bits      1.9e-9
  *
- * With plain 16-bit fingerprints a table at 95 % would be wrong 1.16e-4 of the time, and so miss
- * the default rate of 1e-4 by a little.
+ * The more places a bucket has, the fuller the table can be, but the more fingerprints a lookup is
+ * compared with. With four plain 16-bit fingerprints a table at 95 % would be wrong 1.16e-4 of the
+ * time, and so miss the default rate of 1e-4 by a little.
  *
- * The low bits of a fingerprint, 5, 13 or 32, lie plain in a field of the word and are never all
- * zero: a field of zeros is an empty place. So neither a lookup of what is not there nor the
+ * The low bits of a fingerprint, all but the nibble, lie plain in a field of the word and are never
+ * all zero: a field of zeros is an empty place. So neither a lookup of what is not there nor the
  * question whether there is room has to decode the rank. A zeroed table is empty.
  *
  * Fields have no lasting numbers, as sorting moves things: fingerprints are named by value, and
@@ -28,56 +33,66 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BUCKET_SLOTS = 4 };
+/* From the least precise to the most. */
+enum bucket_width {
+    BUCKET_4X9,
+    BUCKET_3X11,
+    BUCKET_5X14,
+    BUCKET_4X17,
+    BUCKET_3X22,
+    BUCKET_4X32,
+    BUCKET_WIDTHS
+};
 
-enum bucket_width { BUCKET_NARROW, BUCKET_MEDIUM, BUCKET_WIDE };
+enum { BUCKET_SLOTS_MAX = 5 };
 
 struct bucket_layout {
+    enum bucket_width width;
     unsigned word_bytes;       /* 4 or 8 */
     unsigned words;            /* of a bucket */
     unsigned fingerprints;     /* of a word */
     unsigned fingerprint_bits; /* top nibble and low bits, or low bits alone */
     unsigned low_bits;         /* of a fingerprint, as they lie in the word */
+    unsigned rank_bits;        /* of the nibbles; 0: there are none */
     unsigned copies;           /* of a fingerprint that may lie in its two buckets (cuckoo.h) */
+    unsigned permille;         /* of all places, to be taken at most (cuckoo.c) */
     uint64_t ones;             /* the lowest bit of each fingerprint's low bits */
-    bool (*either_has)(uint64_t word, uint64_t other, uint32_t fingerprint); /* NULL: no nibbles */
 };
-
-/* The rest of bucket_pair_has() below, for layouts with sorted nibbles, where a bucket is one word:
- * not inlined, as a lookup of what is not there comes to it once in a thousand times, and is faster
- * without it. */
-bool bucket_narrow_either_has(uint64_t word, uint64_t other, uint32_t fingerprint);
-bool bucket_medium_either_has(uint64_t word, uint64_t other, uint32_t fingerprint);
 
 /* Here, and not in bucket.c, so that the compiler makes a lookup for each layout with the layout's
  * numbers as constants: everything that a lookup calls is BUCKET_INLINE. */
 #define BUCKET_INLINE static inline __attribute__((always_inline))
 
-static const struct bucket_layout bucket_layouts[] = {
-    [BUCKET_NARROW] = {.word_bytes = 4,
-                       .words = 1,
-                       .fingerprints = 4,
-                       .fingerprint_bits = 9,
-                       .low_bits = 5,
-                       .copies = 2,
-                       .ones = 1 | 1 << 5 | 1 << 10 | 1 << 15,
-                       .either_has = bucket_narrow_either_has},
-    [BUCKET_MEDIUM] = {.word_bytes = 8,
-                       .words = 1,
-                       .fingerprints = 4,
-                       .fingerprint_bits = 17,
-                       .low_bits = 13,
-                       .copies = 1,
-                       .ones = 1 | UINT64_C(1) << 13 | UINT64_C(1) << 26 | UINT64_C(1) << 39,
-                       .either_has = bucket_medium_either_has},
-    [BUCKET_WIDE] = {.word_bytes = 8,
-                     .words = 2,
-                     .fingerprints = 2,
-                     .fingerprint_bits = 32,
-                     .low_bits = 32,
-                     .copies = 1,
-                     .ones = 1 | UINT64_C(1) << 32},
+#define BUCKET_ONES(bits, fields) (((UINT64_C(1) << (bits) * (fields)) - 1) / ((1 << (bits)) - 1))
+
+static const struct bucket_layout bucket_layouts[BUCKET_WIDTHS] = {
+    {BUCKET_4X9, 4, 1, 4, 9, 5, 12, 2, 960, BUCKET_ONES(5, 4)},
+    {BUCKET_3X11, 4, 1, 3, 11, 7, 10, 2, 930, BUCKET_ONES(7, 3)},
+    {BUCKET_5X14, 8, 1, 5, 14, 10, 14, 1, 970, BUCKET_ONES(10, 5)},
+    {BUCKET_4X17, 8, 1, 4, 17, 13, 12, 1, 960, BUCKET_ONES(13, 4)},
+    {BUCKET_3X22, 8, 1, 3, 22, 18, 10, 1, 930, BUCKET_ONES(18, 3)},
+    {BUCKET_4X32, 8, 2, 2, 32, 32, 0, 1, 960, 1 | UINT64_C(1) << 32},
 };
+
+/* Does a statement in which `layout` is that of a width, and a constant to the compiler. */
+#define BUCKET_WITH_LAYOUT(width, statement)                                                       \
+    switch (width) {                                                                               \
+        BUCKET_CASE(BUCKET_4X9, statement)                                                         \
+        BUCKET_CASE(BUCKET_3X11, statement)                                                        \
+        BUCKET_CASE(BUCKET_5X14, statement)                                                        \
+        BUCKET_CASE(BUCKET_4X17, statement)                                                        \
+        BUCKET_CASE(BUCKET_3X22, statement)                                                        \
+        BUCKET_CASE(BUCKET_4X32, statement)                                                        \
+    default:                                                                                       \
+        break;                                                                                     \
+    }
+
+#define BUCKET_CASE(number, statement)                                                             \
+    case number: {                                                                                 \
+        const struct bucket_layout *layout = &bucket_layouts[number];                              \
+        statement;                                                                                 \
+        break;                                                                                     \
+    }
 
 /* Private to filters/; the memory, at least 8-byte aligned, belongs to whoever sets it. */
 struct bucket_table {
@@ -86,10 +101,10 @@ struct bucket_table {
     uint64_t buckets;
 };
 
-/* Four nibbles in ascending order, the lowest first, by their rank; and what each nibble but the
- * lowest adds to the rank. */
-extern uint16_t bucket_nibbles_of_rank[1 << 12];
-extern uint16_t bucket_rank_of_nibble[BUCKET_SLOTS - 1][16];
+/* Three to five nibbles in ascending order, the lowest first, by their rank below a bit that says
+ * how many bits a rank has; and what the nibble number i adds to the rank. */
+extern uint32_t bucket_nibbles_of_rank[1 << 15];
+extern uint16_t bucket_rank_of_nibble[BUCKET_SLOTS_MAX][16];
 
 /* The narrowest that stays within this rate with every place of two buckets taken. Also makes ready
  * what the functions below need: call it first. */
@@ -97,6 +112,17 @@ enum bucket_width bucket_width_for(double false_positive_rate);
 
 /* How often a fingerprint equals one of `compared` others. */
 double bucket_match_rate(enum bucket_width width, double compared);
+
+/* The rest of bucket_pair_has() below for layouts with sorted nibbles, where a bucket is one word:
+ * not inlined, as a lookup of what is not there comes to it once in a thousand times, and is faster
+ * without it. */
+bool bucket_either_has(enum bucket_width width, uint64_t word, uint64_t other,
+                       uint32_t fingerprint);
+
+BUCKET_INLINE unsigned bucket_slots(const struct bucket_layout *layout)
+{
+    return layout->words * layout->fingerprints;
+}
 
 BUCKET_INLINE size_t bucket_bytes(const struct bucket_layout *layout)
 {
@@ -172,9 +198,10 @@ BUCKET_INLINE unsigned bucket_first_field(const struct bucket_layout *layout, ui
 
 BUCKET_INLINE uint32_t bucket_nibbles(const struct bucket_layout *layout, uint64_t word)
 {
-    if (layout->fingerprint_bits == layout->low_bits)
+    if (layout->rank_bits == 0)
         return 0;
-    return bucket_nibbles_of_rank[word >> layout->fingerprints * layout->low_bits];
+    uint64_t rank = word >> layout->fingerprints * layout->low_bits;
+    return bucket_nibbles_of_rank[UINT64_C(1) << layout->rank_bits | rank];
 }
 
 /* Of those fields, the ones whose nibble is this fingerprint's too. */
@@ -182,7 +209,7 @@ BUCKET_INLINE uint64_t bucket_fields_alike(const struct bucket_layout *layout, u
                                            uint64_t fields, uint32_t fingerprint)
 {
     uint64_t alike = 0;
-    if (layout->fingerprint_bits == layout->low_bits)
+    if (layout->rank_bits == 0)
         return fields;
     for (; fields; fields &= fields - 1) {
         unsigned field = bucket_first_field(layout, fields);
@@ -209,58 +236,104 @@ BUCKET_INLINE uint32_t bucket_get(const struct bucket_layout *layout, uint64_t w
     return (uint32_t)(nibble << layout->low_bits | low);
 }
 
-/* Takes item `from` out of a row of items of `bits` bits each, the lowest being number 0, and puts
- * `item` in as number `to`, counted without the one that was taken. */
-BUCKET_INLINE uint64_t bucket_shift_in(uint64_t row, unsigned bits, unsigned from, unsigned to,
-                                       uint64_t item)
+/* A word taken apart, to be changed. */
+struct bucket_row {
+    uint64_t nibbles; /* number i of 4 bits; zero where there are none */
+    uint64_t lows;    /* field number i of low_bits bits */
+};
+
+BUCKET_INLINE struct bucket_row bucket_unpack(const struct bucket_layout *layout, uint64_t word)
 {
-    uint64_t one = (UINT64_C(1) << bits) - 1;
-    uint64_t below = (UINT64_C(1) << from * bits) - 1;
-    row = (row & below) << bits | (row & ~(below << bits | one)); /* number 0 is free now */
-    below = (UINT64_C(1) << to * bits) - 1;
-    return (row >> bits & below) | item << to * bits | (row & ~(below << bits | one));
+    unsigned bits = layout->fingerprints * layout->low_bits;
+    uint64_t lows = layout->rank_bits ? word & ((UINT64_C(1) << bits % 64) - 1) : word;
+    return (struct bucket_row){bucket_nibbles(layout, word), lows};
 }
 
-/* The word with another fingerprint, or with 0, in the place of one field. Those that are left are
- * numbers 1 to 3 while the place for the new one is looked for: behind all that are not larger, so
- * that empty fields, which count as the smallest, come first. */
-BUCKET_INLINE uint64_t bucket_put(const struct bucket_layout *layout, uint64_t word, unsigned field,
+BUCKET_INLINE uint64_t bucket_pack(const struct bucket_layout *layout, struct bucket_row row)
+{
+    uint64_t rank = row.nibbles & 15;
+    if (layout->rank_bits == 0)
+        return row.lows;
+    for (unsigned i = 1; i < layout->fingerprints; i++)
+        rank += bucket_rank_of_nibble[i][row.nibbles >> 4 * i & 15];
+    return rank << layout->fingerprints * layout->low_bits | row.lows;
+}
+
+/* Takes item `at` out of a row of items of `bits` bits: those below it move up, and number 0
+ * becomes zero. */
+BUCKET_INLINE uint64_t bucket_shift_out(uint64_t row, unsigned bits, unsigned at)
+{
+    uint64_t below = (UINT64_C(1) << at * bits) - 1;
+    uint64_t above = ~below << bits;
+    return (row & above) | (row & below) << bits;
+}
+
+/* Puts an item into a row instead of number 0, as number `at`: those up to there move down. */
+BUCKET_INLINE uint64_t bucket_shift_in(uint64_t row, unsigned bits, unsigned at, uint64_t item)
+{
+    uint64_t below = (UINT64_C(1) << at * bits) - 1;
+    uint64_t above = ~below << bits;
+    return (row & above) | (row >> bits & below) | item << at * bits;
+}
+
+/* Empty fields come first in a word: a field that is emptied becomes number 0, and a fingerprint
+ * takes the place of number 0 and goes behind all fields whose nibble is not larger. */
+BUCKET_INLINE void bucket_row_take(const struct bucket_layout *layout, struct bucket_row *row,
+                                   unsigned field)
+{
+    row->nibbles = bucket_shift_out(row->nibbles, 4, field);
+    row->lows = bucket_shift_out(row->lows, layout->low_bits, field);
+}
+
+BUCKET_INLINE void bucket_row_add(const struct bucket_layout *layout, struct bucket_row *row,
                                   uint32_t fingerprint)
 {
-    unsigned bits = layout->low_bits;
     uint64_t low = fingerprint & bucket_low_mask(layout);
-    if (layout->fingerprint_bits == bits)
-        return (word & ~(bucket_low_mask(layout) << field * bits)) | low << field * bits;
-    uint64_t rank_shift = layout->fingerprints * bits;
-    uint64_t nibble = fingerprint >> bits;
-    uint64_t nibbles = bucket_nibbles(layout, word);
-    unsigned to = 0;
-    for (unsigned i = 0; i < BUCKET_SLOTS; i++)
-        to += i != field && (nibbles >> 4 * i & 15) <= nibble && fingerprint != 0;
-    nibbles = bucket_shift_in(nibbles, 4, field, to, nibble);
-    uint64_t rank = nibbles & 15;
-    for (unsigned i = 1; i < BUCKET_SLOTS; i++)
-        rank += bucket_rank_of_nibble[i - 1][nibbles >> 4 * i & 15];
-    uint64_t lows = word & ((UINT64_C(1) << rank_shift) - 1);
-    return rank << rank_shift | bucket_shift_in(lows, bits, field, to, low);
+    uint64_t nibble = layout->rank_bits ? fingerprint >> layout->low_bits : 0;
+    unsigned at = 0;
+    for (unsigned i = 1; i < layout->fingerprints; i++)
+        at += (row->nibbles >> 4 * i & 15) <= nibble;
+    row->nibbles = bucket_shift_in(row->nibbles, 4, at, nibble);
+    row->lows = bucket_shift_in(row->lows, layout->low_bits, at, low);
 }
 
-/* What is in a bucket */
+/* What is in a bucket. Each of these writes once, with release, or not at all. */
 
-/* Writes `new` in the place of one `old`, in one release store; false when there is no `old`. With
- * old == 0 it adds, with new == 0 it takes away. */
+/* Writes `new` in the place of one `old`, or leaves that empty if `new` is 0; false when there is
+ * no `old`. */
 BUCKET_INLINE bool bucket_replace(const struct bucket_layout *layout,
                                   const struct bucket_table *table, uint64_t bucket, uint32_t old,
                                   uint32_t new)
 {
-    for (uint64_t at = bucket * layout->words; at < (bucket + 1) * layout->words; at++) {
+    for (unsigned i = 0; i < layout->words; i++) {
+        uint64_t at = bucket * layout->words + i;
         uint64_t word = bucket_load(layout, table, at);
-        uint64_t fields = old ? bucket_find(layout, word, old) : bucket_empty_fields(layout, word);
-        if (fields) {
-            unsigned field = bucket_first_field(layout, fields);
-            bucket_store(layout, table, at, bucket_put(layout, word, field, new));
-            return true;
-        }
+        uint64_t fields = bucket_find(layout, word, old);
+        if (!fields)
+            continue;
+        struct bucket_row row = bucket_unpack(layout, word);
+        bucket_row_take(layout, &row, bucket_first_field(layout, fields));
+        if (new != 0)
+            bucket_row_add(layout, &row, new);
+        bucket_store(layout, table, at, bucket_pack(layout, row));
+        return true;
+    }
+    return false;
+}
+
+/* False when there is no room. */
+BUCKET_INLINE bool bucket_add(const struct bucket_layout *layout, const struct bucket_table *table,
+                              uint64_t bucket, uint32_t fingerprint)
+{
+    for (unsigned i = 0; i < layout->words; i++) {
+        uint64_t at = bucket * layout->words + i;
+        uint64_t word = bucket_load(layout, table, at);
+        if (!bucket_empty_fields(layout, word))
+            continue;
+        struct bucket_row row = bucket_unpack(layout, word);
+        bucket_row_add(layout, &row, fingerprint);
+        bucket_store(layout, table, at, bucket_pack(layout, row));
+        return true;
     }
     return false;
 }
@@ -276,26 +349,41 @@ BUCKET_INLINE uint64_t bucket_room(const struct bucket_layout *layout,
     return room;
 }
 
-/* Is the fingerprint in one of two buckets? Looks at the plain bits of both before it decides
- * anything: in a lookup of what is not there, which is the one that must be fast, that makes one
- * branch which is nearly always foreseen. */
+/* A word of each of two buckets, and whether some of the plain bits there are this fingerprint's:
+ * if not, it is in neither. Both buckets are looked at before anything is decided: where nothing is
+ * there, which must be fast, that makes one branch which is nearly always foreseen. */
+struct bucket_pair_words {
+    uint64_t word[2];
+    uint64_t any;
+};
+
+BUCKET_INLINE struct bucket_pair_words bucket_pair_look(const struct bucket_layout *layout,
+                                                        const struct bucket_table *table,
+                                                        const uint64_t pair[2],
+                                                        uint32_t fingerprint)
+{
+    struct bucket_pair_words words = {.any = 0};
+    uint64_t low = fingerprint & bucket_low_mask(layout);
+    for (unsigned of_bucket = 0; of_bucket < layout->words; of_bucket++) {
+#pragma GCC unroll 2
+        for (unsigned i = 0; i < 2; i++) {
+            words.word[i] = bucket_load(layout, table, pair[i] * layout->words + of_bucket);
+            words.any |= bucket_fields_equal(layout, words.word[i], low);
+        }
+    }
+    return words;
+}
+
+/* Is the fingerprint in one of two buckets? */
 BUCKET_INLINE bool bucket_pair_has(const struct bucket_layout *layout,
                                    const struct bucket_table *table, const uint64_t pair[2],
                                    uint32_t fingerprint)
 {
-    uint64_t words[2];
-    uint64_t low = fingerprint & bucket_low_mask(layout);
-    uint64_t any = 0;
-    for (unsigned of_bucket = 0; of_bucket < layout->words; of_bucket++) {
-#pragma GCC unroll 2
-        for (unsigned i = 0; i < 2; i++) {
-            words[i] = bucket_load(layout, table, pair[i] * layout->words + of_bucket);
-            any |= bucket_fields_equal(layout, words[i], low);
-        }
-    }
-    if (!any)
+    struct bucket_pair_words words = bucket_pair_look(layout, table, pair, fingerprint);
+    if (!words.any)
         return false;
-    return !layout->either_has || layout->either_has(words[0], words[1], fingerprint);
+    return layout->rank_bits == 0 ||
+           bucket_either_has(layout->width, words.word[0], words.word[1], fingerprint);
 }
 
 #endif

@@ -56,11 +56,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Filled to at most 95 %. A search for a place then fails once in many millions of times; from 96 %
- * on the stash begins to fill, and at 98 % there is no place left to find. */
-#define LOAD_NUMERATOR 19
-#define LOAD_DENOMINATOR 20
-
 /* Beyond the share: in a table of a few buckets chance alone can overfill some. */
 #define SPARE_BUCKETS 8
 
@@ -123,30 +118,13 @@ static void cuckoo_contains_batch(const struct filter *filter, const uint64_t *h
                                   bool *found)
 {
     const struct cuckoo *c = cuckoo_const(filter);
-    switch (c->table.width) {
-    case BUCKET_NARROW:
-        look_at_all(&bucket_layouts[BUCKET_NARROW], c, hashes, count, found);
-        break;
-    case BUCKET_MEDIUM:
-        look_at_all(&bucket_layouts[BUCKET_MEDIUM], c, hashes, count, found);
-        break;
-    case BUCKET_WIDE:
-        look_at_all(&bucket_layouts[BUCKET_WIDE], c, hashes, count, found);
-        break;
-    }
+    BUCKET_WITH_LAYOUT(c->table.width, look_at_all(layout, c, hashes, count, found))
 }
 
 static bool cuckoo_contains(const struct filter *filter, uint64_t hash)
 {
     const struct cuckoo *c = cuckoo_const(filter);
-    switch (c->table.width) {
-    case BUCKET_NARROW:
-        return look(&bucket_layouts[BUCKET_NARROW], c, hash);
-    case BUCKET_MEDIUM:
-        return look(&bucket_layouts[BUCKET_MEDIUM], c, hash);
-    case BUCKET_WIDE:
-        return look(&bucket_layouts[BUCKET_WIDE], c, hash);
-    }
+    BUCKET_WITH_LAYOUT(c->table.width, return look(layout, c, hash))
     return true;
 }
 
@@ -161,9 +139,10 @@ static void cuckoo_prefetch(const struct filter *filter, uint64_t hash)
 static struct filter_stats cuckoo_stats(const struct filter *filter)
 {
     const struct cuckoo *c = cuckoo_const(filter);
-    size_t slots = (size_t)c->table.buckets * BUCKET_SLOTS;
+    unsigned bucket = bucket_slots(cuckoo_layout(c));
+    size_t slots = (size_t)c->table.buckets * bucket;
     size_t in_table = atomic_load_explicit(&c->in_table, memory_order_relaxed);
-    double compared = 2 * BUCKET_SLOTS * (double)in_table / (double)slots;
+    double compared = 2.0 * bucket * (double)in_table / (double)slots;
     return (struct filter_stats){
         .keys = atomic_load_explicit(&c->keys, memory_order_relaxed),
         .capacity = c->capacity,
@@ -178,8 +157,8 @@ static struct filter_stats cuckoo_stats(const struct filter *filter)
 static void cuckoo_describe(const struct filter *filter, char *text, size_t size)
 {
     const struct cuckoo *c = cuckoo_const(filter);
-    snprintf(text, size, "%llu buckets of %d, %u-bit fingerprints",
-             (unsigned long long)c->table.buckets, BUCKET_SLOTS,
+    snprintf(text, size, "%llu buckets of %u, %u-bit fingerprints",
+             (unsigned long long)c->table.buckets, bucket_slots(cuckoo_layout(c)),
              cuckoo_layout(c)->fingerprint_bits);
 }
 
@@ -199,7 +178,8 @@ static size_t cuckoo_parts(struct filter *filter, struct filter_part parts[FILTE
 /* There cannot be more numbers in it than fingerprints in the table. */
 size_t cuckoo_surplus_limit(const struct cuckoo *c)
 {
-    size_t most = ((size_t)c->table.buckets + 1) * BUCKET_SLOTS * 4 * sizeof(struct surplus_cell);
+    size_t slots = ((size_t)c->table.buckets + 1) * bucket_slots(cuckoo_layout(c));
+    size_t most = slots * 4 * sizeof(struct surplus_cell);
     size_t allowed = c->base.options.max_bytes;
     if (allowed && allowed - c->mapped < most)
         return allowed - c->mapped;
@@ -223,11 +203,11 @@ static int cuckoo_add_stage(struct filter *filter)
 /* Making one */
 
 /* capacity / (slots * load), rounded up, without a product that could overflow. */
-static uint64_t buckets_for(size_t capacity)
+static uint64_t buckets_for(const struct bucket_layout *layout, size_t capacity)
 {
-    const uint64_t share = BUCKET_SLOTS * LOAD_NUMERATOR;
-    uint64_t whole = capacity / share * LOAD_DENOMINATOR;
-    uint64_t rest = (capacity % share * LOAD_DENOMINATOR + share - 1) / share;
+    const uint64_t share = (uint64_t)bucket_slots(layout) * layout->permille;
+    uint64_t whole = capacity / share * 1000;
+    uint64_t rest = (capacity % share * 1000 + share - 1) / share;
     return whole + rest + SPARE_BUCKETS;
 }
 
@@ -242,7 +222,7 @@ static int cuckoo_create(struct filter **out, const struct filter_options *optio
 {
     enum bucket_width width = bucket_width_for(options->false_positive_rate);
     const struct bucket_layout *layout = &bucket_layouts[width];
-    uint64_t buckets = buckets_for(options->capacity);
+    uint64_t buckets = buckets_for(layout, options->capacity);
     if (buckets > UINT64_C(1) << (64 - layout->fingerprint_bits))
         return refuse(error, "the capacity is beyond what 64-bit hashes can tell apart", -EINVAL);
     size_t mapped = pages_round(sizeof(struct cuckoo) + buckets * bucket_bytes(layout));
@@ -270,7 +250,7 @@ static void cuckoo_destroy(struct filter *filter)
 
 const struct filter_ops cuckoo_ops = {
     .name = "cuckoo",
-    .image_version = 2,
+    .image_version = 3,
     .create = cuckoo_create,
     .destroy = cuckoo_destroy,
     .insert = cuckoo_insert,

@@ -29,7 +29,7 @@
 
 /* Buckets that one search for a place looks at. It rarely needs more than 20; but with half as many
  * the stash of a table of 20 million keys begins to fill at 95.4 % instead of 96.4 %. */
-#define SEARCH_LIMIT 1024
+#define SEARCH_LIMIT 2048
 
 /* Rule W2: comes before each store that takes a fingerprint away. */
 static void announce_clearing(struct cuckoo *c)
@@ -53,40 +53,33 @@ struct search {
     int count;
 };
 
-/* Going back is of no use: the path that a search finds is a shortest one and visits no bucket
- * twice. Without this test the search for a place for the ninth copy of a hash would go to and fro
- * between its two buckets up to the limit. */
-static bool on_path(const struct search *search, int step, uint64_t bucket)
+BUCKET_INLINE void search_add(const struct bucket_layout *layout, const struct bucket_table *table,
+                              struct search *search, const struct step *step)
 {
-    for (; step != NO_STEP; step = search->steps[step].from)
-        if (search->steps[step].bucket == bucket)
-            return true;
-    return false;
-}
-
-BUCKET_INLINE void search_add(const struct bucket_layout *layout, const struct cuckoo *c,
-                              struct search *search, int from, uint64_t bucket, uint32_t incoming)
-{
-    if (search->count == SEARCH_LIMIT || on_path(search, from, bucket))
+    if (search->count == SEARCH_LIMIT)
         return;
-    search->steps[search->count++] =
-        (struct step){.bucket = bucket, .incoming = incoming, .from = from};
-    bucket_prefetch(layout, &c->table, bucket);
+    search->steps[search->count++] = *step;
+    bucket_prefetch(layout, table, step->bucket);
 }
 
-/* Adds the steps that lead on from a step, unless its bucket has an empty place: then true. */
-BUCKET_INLINE bool search_expand(const struct bucket_layout *layout, const struct cuckoo *c,
-                                 struct search *search, int step)
+/* Adds the steps that lead on from a step, unless its bucket has an empty place: then true. Of what
+ * looks like the incoming fingerprint the other bucket is the one that this comes from: going back
+ * there is of no use, and the search for a place for the ninth copy of a hash would go to and fro
+ * between its two buckets up to the limit. A longer circle does no harm, as a shortest path, which
+ * is what the search finds, visits no bucket twice. */
+BUCKET_INLINE bool search_expand(const struct bucket_layout *layout,
+                                 const struct bucket_table *table, struct search *search, int from)
 {
-    uint64_t bucket = search->steps[step].bucket;
-    if (bucket_room(layout, &c->table, bucket))
+    const struct step step = search->steps[from];
+    if (bucket_room(layout, table, step.bucket))
         return true;
-    for (unsigned i = 0; i < BUCKET_SLOTS; i++) {
-        uint64_t at = bucket * layout->words + i / layout->fingerprints;
-        uint64_t word = bucket_load(layout, &c->table, at);
+    for (unsigned i = 0; i < bucket_slots(layout); i++) {
+        uint64_t at = step.bucket * layout->words + i / layout->fingerprints;
+        uint64_t word = bucket_load(layout, table, at);
         uint32_t fingerprint = bucket_get(layout, word, i % layout->fingerprints);
-        uint64_t other = cuckoo_other(bucket, fingerprint, c->table.buckets);
-        search_add(layout, c, search, step, other, fingerprint);
+        uint64_t other = cuckoo_other(step.bucket, fingerprint, table->buckets);
+        if (fingerprint != step.incoming)
+            search_add(layout, table, search, &(struct step){other, fingerprint, from});
     }
     return false;
 }
@@ -95,11 +88,13 @@ BUCKET_INLINE bool search_expand(const struct bucket_layout *layout, const struc
 BUCKET_INLINE int search_place(const struct bucket_layout *layout, const struct cuckoo *c,
                                struct search *search, const struct spot *spot)
 {
+    const struct bucket_table table = c->table; /* for the compiler to keep in registers */
     search->count = 0;
-    search_add(layout, c, search, NO_STEP, spot->pair[0], spot->fingerprint);
-    search_add(layout, c, search, NO_STEP, spot->pair[1], spot->fingerprint);
+    for (unsigned i = 0; i < 2; i++)
+        search_add(layout, &table, search,
+                   &(struct step){spot->pair[i], spot->fingerprint, NO_STEP});
     for (int i = 0; i < search->count; i++)
-        if (search_expand(layout, c, search, i))
+        if (search_expand(layout, &table, search, i))
             return i;
     return NO_STEP;
 }
@@ -116,32 +111,42 @@ BUCKET_INLINE void move_along(const struct bucket_layout *layout, struct cuckoo 
     uint32_t outgoing = 0;
     while (step != NO_STEP) {
         const struct step *at = &search->steps[step];
-        if (outgoing != 0)
+        bool written;
+        if (outgoing == 0) {
+            written = bucket_add(layout, &c->table, at->bucket, at->incoming);
+        } else {
             announce_clearing(c);
-        bool replaced = bucket_replace(layout, &c->table, at->bucket, outgoing, at->incoming);
-        assert(replaced);
-        (void)replaced;
+            written = bucket_replace(layout, &c->table, at->bucket, outgoing, at->incoming);
+        }
+        assert(written);
+        (void)written;
         outgoing = at->incoming;
         step = at->from;
     }
 }
 
-/* Puts it into one of its buckets, or moves others so that it can; false, and nothing written, when
- * no place can be reached. */
+/* Moves others so that it finds place in one of its buckets; false, and nothing written, when no
+ * place can be reached. Not inlined: most insertions can do without its large frame. */
+static __attribute__((noinline)) bool make_place(struct cuckoo *c, const struct spot *spot)
+{
+    struct search search;
+    int last = NO_STEP;
+    BUCKET_WITH_LAYOUT(c->table.width, last = search_place(layout, c, &search, spot))
+    if (last == NO_STEP)
+        return false;
+    BUCKET_WITH_LAYOUT(c->table.width, move_along(layout, c, &search, last))
+    return true;
+}
+
+/* Puts it into the emptier one of its buckets, if there is room. */
 BUCKET_INLINE bool place(const struct bucket_layout *layout, struct cuckoo *c,
                          const struct spot *spot)
 {
     uint64_t room = bucket_room(layout, &c->table, spot->pair[0]);
     uint64_t other_room = bucket_room(layout, &c->table, spot->pair[1]);
-    if (room | other_room)
-        return bucket_replace(layout, &c->table, spot->pair[other_room > room], 0,
-                              spot->fingerprint);
-    struct search search;
-    int last = search_place(layout, c, &search, spot);
-    if (last == NO_STEP)
-        return false;
-    move_along(layout, c, &search, last);
-    return true;
+    uint64_t swap = -(uint64_t)(other_room > room); /* a branch would be foreseen half the time */
+    uint64_t bucket = spot->pair[0] ^ ((spot->pair[0] ^ spot->pair[1]) & swap);
+    return bucket_add(layout, &c->table, bucket, spot->fingerprint);
 }
 
 /* Only one writer adds, so nothing is lost between load and store. */
@@ -168,10 +173,11 @@ static bool put_in_surplus(const struct bucket_layout *layout, struct cuckoo *c,
 }
 
 /* How many alike are in the table, or at least one if there are any; what lies in a pair that is
- * the same bucket twice is counted twice. */
-BUCKET_INLINE unsigned count_alike(const struct bucket_layout *layout, const struct cuckoo *c,
-                                   const struct spot *spot)
+ * the same bucket twice is counted twice. Not inlined: it is rare that there are any. */
+static __attribute__((noinline)) unsigned count_alike(const struct cuckoo *c,
+                                                      const struct spot *spot)
 {
+    const struct bucket_layout *layout = cuckoo_layout(c);
     unsigned alike = 0;
     for (unsigned i = 0; i < 2 * layout->words; i++) {
         uint64_t at = spot->pair[i % 2] * layout->words + i / 2;
@@ -187,10 +193,12 @@ BUCKET_INLINE unsigned count_alike(const struct bucket_layout *layout, const str
 BUCKET_INLINE bool put(const struct bucket_layout *layout, struct cuckoo *c, uint64_t hash)
 {
     struct spot spot = cuckoo_spot(layout, &c->table, hash);
-    unsigned alike = count_alike(layout, c, &spot);
+    unsigned alike = 0;
+    if (bucket_pair_look(layout, &c->table, spot.pair, spot.fingerprint).any)
+        alike = count_alike(c, &spot);
     if (alike >= layout->copies && put_in_surplus(layout, c, &spot))
         return true;
-    if (place(layout, c, &spot)) {
+    if (place(layout, c, &spot) || make_place(c, &spot)) {
         count(&c->in_table, 1);
         return true;
     }
@@ -199,21 +207,22 @@ BUCKET_INLINE bool put(const struct bucket_layout *layout, struct cuckoo *c, uin
 
 static bool put_in_table(struct cuckoo *c, uint64_t hash)
 {
-    switch (c->table.width) {
-    case BUCKET_NARROW:
-        return put(&bucket_layouts[BUCKET_NARROW], c, hash);
-    case BUCKET_MEDIUM:
-        return put(&bucket_layouts[BUCKET_MEDIUM], c, hash);
-    case BUCKET_WIDE:
-        return put(&bucket_layouts[BUCKET_WIDE], c, hash);
-    }
+    BUCKET_WITH_LAYOUT(c->table.width, return put(layout, c, hash))
     return false;
+}
+
+/* The number of its entry in the stash, or -1; which is nearly always empty. */
+static inline int stashed_at(const struct cuckoo *c, uint64_t hash)
+{
+    if (atomic_load_explicit(&c->stash.used, memory_order_relaxed) == 0)
+        return -1;
+    return stash_find(&c->stash, hash);
 }
 
 int cuckoo_insert(struct filter *filter, uint64_t hash)
 {
     struct cuckoo *c = cuckoo_of(filter);
-    int stashed = stash_find(&c->stash, hash);
+    int stashed = stashed_at(c, hash);
     bool put_it = stashed >= 0 ? stash_add_copy(&c->stash, stashed)
                                : put_in_table(c, hash) || stash_put(&c->stash, hash);
     if (!put_it)
@@ -262,21 +271,14 @@ BUCKET_INLINE bool take(const struct bucket_layout *layout, struct cuckoo *c, ui
 
 static bool take_from_table(struct cuckoo *c, uint64_t hash)
 {
-    switch (c->table.width) {
-    case BUCKET_NARROW:
-        return take(&bucket_layouts[BUCKET_NARROW], c, hash);
-    case BUCKET_MEDIUM:
-        return take(&bucket_layouts[BUCKET_MEDIUM], c, hash);
-    case BUCKET_WIDE:
-        return take(&bucket_layouts[BUCKET_WIDE], c, hash);
-    }
+    BUCKET_WITH_LAYOUT(c->table.width, return take(layout, c, hash))
     return false;
 }
 
 int cuckoo_remove(struct filter *filter, uint64_t hash)
 {
     struct cuckoo *c = cuckoo_of(filter);
-    int stashed = stash_find(&c->stash, hash);
+    int stashed = stashed_at(c, hash);
     if (stashed >= 0)
         take_from_stash(c, stashed);
     else if (!take_from_table(c, hash))

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static const double rates[] = {0.03, 1e-4, 1e-7};
+static const double rates[] = {0.03, 5e-3, 1e-3, 1e-4, 1e-5, 1e-7};
 enum { RATES = sizeof rates / sizeof rates[0] };
 
 static uint64_t run_seed;

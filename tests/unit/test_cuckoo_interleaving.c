@@ -305,7 +305,7 @@ static void assert_all_interleavings(double rate, size_t level_of_32, bool surpl
 static void test_no_interleaving_of_loads_and_stores_loses_a_key(void **state)
 {
     (void)state;
-    const double rates[] = {0.03, 1e-4, 1e-7};
+    const double rates[] = {0.03, 5e-3, 1e-3, 1e-4, 1e-5, 1e-7};
     for (size_t i = 0; i < 2 * sizeof rates / sizeof rates[0]; i++) {
         assert_all_interleavings(rates[i / 2], 18, i % 2); /* no searches; copies here and there */
         assert_all_interleavings(rates[i / 2], 26, i % 2);

@@ -88,7 +88,7 @@ static void test_memory_that_is_not_there_is_reported(void **state)
 static void test_any_capacity_holds_what_it_was_made_for(void **state)
 {
     (void)state;
-    const double rates[] = {0.03, 1e-4, 1e-7};
+    const double rates[] = {0.03, 5e-3, 1e-3, 1e-4, 1e-5, 1e-7};
     for (size_t r = 0; r < sizeof rates / sizeof rates[0]; r++) {
         for (size_t capacity = 0; capacity < 2000; capacity += 1 + capacity / 3) {
             struct filter *filter = make(capacity, rates[r]);
@@ -142,6 +142,7 @@ static void test_false_positives_stay_within_the_rate(void **state)
     assert_rate_holds(40961, 0.01);
     assert_rate_holds(49999, 1e-3);
     assert_rate_holds(65535, 1e-4);
+    assert_rate_holds(30011, 1e-5);
     assert_rate_holds(30011, 1e-7);
 }
 
@@ -251,6 +252,9 @@ static void test_a_full_filter_loses_nothing_and_can_be_emptied(void **state)
     assert_full_filter_keeps_all(0, 1e-4);
     assert_full_filter_keeps_all(1, 0.03);
     assert_full_filter_keeps_all(777, 0.03);
+    assert_full_filter_keeps_all(777, 5e-3);
+    assert_full_filter_keeps_all(777, 1e-3);
+    assert_full_filter_keeps_all(777, 1e-5);
     assert_full_filter_keeps_all(7001, 1e-4);
     assert_full_filter_keeps_all(2001, 1e-7);
 }
@@ -363,6 +367,9 @@ static void test_many_changes_at_capacity_agree_with_a_model(void **state)
         return;
     assert_churn_is_exact(20011, 1e-4, 200000);
     assert_churn_is_exact(9001, 0.03, 100000);
+    assert_churn_is_exact(9001, 5e-3, 100000);
+    assert_churn_is_exact(9001, 1e-3, 100000);
+    assert_churn_is_exact(9001, 1e-5, 100000);
     assert_churn_is_exact(9001, 1e-7, 100000);
 }
 
@@ -374,7 +381,7 @@ static void test_lookalikes_beyond_what_buckets_hold_agree_with_a_model(void **s
     if (cannot_remove())
         return;
     enum { FAMILIES = 60, TWINS = 4 };
-    const double rates[] = {0.03, 1e-4, 1e-7};
+    const double rates[] = {0.03, 5e-3, 1e-3, 1e-4, 1e-5, 1e-7};
     for (size_t r = 0; r < sizeof rates / sizeof rates[0]; r++) {
         struct model model = make_model(100, rates[r], FAMILIES * TWINS);
         for (uint64_t i = 0; i < FAMILIES * TWINS; i++)

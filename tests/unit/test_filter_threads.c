@@ -26,7 +26,7 @@ enum {
     OTHERS = 40,  /* more that find place in kinds with no room to spare */
     QUEUED = 512, /* at most, of the writer's */
     READERS = 2,
-    OPERATIONS = 120000, /* of the writer; the readers end with it */
+    OPERATIONS = 60000, /* of the writer; the readers end with it */
 };
 
 static uint64_t run_seed;
@@ -180,10 +180,10 @@ static void assert_nothing_is_lost(enum filter_kind kind, double rate)
 static void test_readers_never_lose_a_key_that_the_writer_moves(void **state)
 {
     (void)state;
+    const double rates[] = {0.03, 5e-3, 1e-3, 1e-4, 1e-5, 1e-7}; /* each its own cuckoo layout */
     for (enum filter_kind kind = 0; filter_kind_name(kind); kind++) {
-        assert_nothing_is_lost(kind, 0.03);
-        assert_nothing_is_lost(kind, 1e-4);
-        assert_nothing_is_lost(kind, 1e-7);
+        for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
+            assert_nothing_is_lost(kind, rates[i]);
     }
 }
 
