@@ -75,23 +75,51 @@ static int create(struct pg_slot *slot, struct pg_session *session, struct pg_er
     return rc;
 }
 
-int pg_slot_create(struct pg_slot *slot, const struct pg_session_options *options,
+/* The row is: systemid, timeline, xlogpos, dbname. */
+static int identify(struct pg_slot *slot, struct pg_session *session, struct pg_error *error)
+{
+    PGresult *row = NULL;
+    int rc = pg_session_command(session, "IDENTIFY_SYSTEM", &row, error);
+    if (rc == 0 && (PQntuples(row) != 1 || PQnfields(row) != 4 ||
+                    parse_lsn(PQgetvalue(row, 0, 2), &slot->consistent_point) < 0)) {
+        pg_error_say(error, "the server's answer to IDENTIFY_SYSTEM is not understood");
+        rc = -EPROTO;
+    }
+    PQclear(row);
+    return rc;
+}
+
+typedef int (*place_fn)(struct pg_slot *slot, struct pg_session *session, struct pg_error *error);
+
+static int open_at(struct pg_slot *slot, const struct pg_session_options *options, place_fn place,
                    struct pg_error *error)
 {
     struct pg_session *session = NULL;
-    int rc = name_slot(slot, error);
-    if (rc == 0)
-        rc = pg_session_open_walsender(&session, options, error);
+    int rc = pg_session_open_walsender(&session, options, error);
     if (rc < 0)
         return rc;
     rc = lift_limits(session, error);
     if (rc == 0)
-        rc = create(slot, session, error);
+        rc = place(slot, session, error);
     if (rc < 0)
         pg_session_close(session);
     else
         slot->pq = pg_session_detach(session);
     return rc;
+}
+
+int pg_slot_create(struct pg_slot *slot, const struct pg_session_options *options,
+                   struct pg_error *error)
+{
+    int rc = name_slot(slot, error);
+    return rc < 0 ? rc : open_at(slot, options, create, error);
+}
+
+int pg_slot_skip(struct pg_slot *slot, const struct pg_session_options *options,
+                 struct pg_error *error)
+{
+    slot->name[0] = '\0';
+    return open_at(slot, options, identify, error);
 }
 
 /* The publication is an identifier in double quotes, in a list in single quotes: a quote of either
@@ -106,17 +134,27 @@ static void append_quoted(char *out, const char *name)
     *out = '\0';
 }
 
-int pg_slot_start(const struct pg_slot *slot, const char *publication, struct pg_error *error)
+static void write_logical(char *command, size_t size, const struct pg_slot *slot, const char *start,
+                          const char *publication)
 {
-    size_t size = 2 * strlen(publication) + 256;
-    char *command = allocate(1, size);
     snprintf(command, size,
-             "START_REPLICATION SLOT \"%s\" LOGICAL %" PRIX32 "/%" PRIX32
-             " (proto_version '1', publication_names '\"",
-             slot->name, (uint32_t)(slot->consistent_point >> 32),
-             (uint32_t)slot->consistent_point);
+             "START_REPLICATION SLOT \"%s\" LOGICAL %s (proto_version '1', publication_names '\"",
+             slot->name, start);
     append_quoted(command, publication);
     strcat(command, "\"')");
+}
+
+int pg_slot_start(const struct pg_slot *slot, const char *publication, struct pg_error *error)
+{
+    size_t size = 2 * (publication ? strlen(publication) : 0) + 256;
+    char *command = allocate(1, size);
+    char start[24];
+    snprintf(start, sizeof start, "%" PRIX32 "/%" PRIX32, (uint32_t)(slot->consistent_point >> 32),
+             (uint32_t)slot->consistent_point);
+    if (slot->name[0])
+        write_logical(command, size, slot, start, publication);
+    else
+        snprintf(command, size, "START_REPLICATION PHYSICAL %s", start);
     int sent = PQsendQuery(slot->pq, command);
     free(command);
     if (sent)

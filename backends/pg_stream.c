@@ -394,12 +394,14 @@ int pg_stream_open(struct pg_stream **out, const struct pg_stream_options *optio
                                                .connect_timeout = options->connect_timeout,
                                                .stop = options->stop};
     struct pg_stream *stream = allocate(1, sizeof *stream);
-    int rc = pg_slot_create(&stream->slot, &session, error);
+    int rc = options->publication ? pg_slot_create(&stream->slot, &session, error)
+                                  : pg_slot_skip(&stream->slot, &session, error);
     if (rc < 0) {
         free(stream);
         return rc;
     }
-    stream->publication = allocate_text(options->publication);
+    if (options->publication)
+        stream->publication = allocate_text(options->publication);
     *out = stream;
     return 0;
 }

@@ -1,5 +1,5 @@
-/* A logical replication stream of PostgreSQL (plugin pgoutput, protocol version 1): made by a
- * thread that may wait, then followed on an event loop.
+/* A replication stream of PostgreSQL, made by a thread that may wait, then followed on an event
+ * loop: a logical one (plugin pgoutput, protocol version 1), or a physical one, of the log's bytes.
  *
  *   pg_stream_open()   waits: replication connection, temporary slot, exported snapshot
  *        │             meanwhile others COPY under the snapshot
@@ -8,7 +8,8 @@
  *   pg_stream_close()
  *
  * The slot is temporary: it dies with the connection, so that a guard that is gone never makes the
- * database keep its log.
+ * database keep its log. A physical stream has none, and no snapshot: it begins where the log ends
+ * when it is opened, and is good for confirming what it is sent.
  */
 #ifndef NESTGUARD_PG_STREAM_H
 #define NESTGUARD_PG_STREAM_H
@@ -25,14 +26,14 @@ struct pg_stream_options {
     const char *conninfo, *application; /* these and the next two: as struct pg_session_options */
     unsigned connect_timeout;
     const atomic_bool *stop; /* looked at by pg_stream_open() alone */
-    const char *publication; /* its name, unquoted; copied */
+    const char *publication; /* its name, unquoted; copied. NULL: a physical stream */
 };
 
-/* Waits: for the server, and for all transactions that are under way there to end. On 0, *out has a
- * slot whose changes begin at its consistent point. Errors as pg_session_open(), and -EPROTO when
- * the server refuses the slot.
- * The publication must be there before the slot is made. Whether it is, the server only looks when
- * it has a change to send: a wrong one is told by lost(). */
+/* Waits: for the server and, with a slot, for all transactions that are under way there to end. On
+ * 0, *out has a slot whose changes begin at its consistent point. Errors as pg_session_open(), and
+ * -EPROTO when the server refuses the slot. The publication must be there before the slot is made.
+ * Whether it is, the server only looks when it has a change to send: a wrong one is told by lost().
+ */
 int pg_stream_open(struct pg_stream **out, const struct pg_stream_options *options,
                    struct pg_error *error);
 
@@ -44,8 +45,8 @@ uint64_t pg_stream_consistent_point(const struct pg_stream *stream);
 /* All come on the loop, never from inside a function of this header, and never after
  * pg_stream_close(). Each of them may call every function below. */
 struct pg_stream_events {
-    /* One message of the plugin; its bytes live until the call returns. `lsn` is where the server
-     * says that it begins. Anything but 0 ends the stream with lost(). */
+    /* One message of the plugin, or bytes of the log; they live until the call returns. `lsn` is
+     * where the server says that they begin. Anything but 0 ends the stream with lost(). */
     int (*message)(void *arg, uint64_t lsn, const char *bytes, size_t length);
     /* Every transaction whose commit record ends at `lsn` or before it has been delivered. Comes
      * from the server's keepalives alone: not after each commit (whose end_lsn says the same), but

@@ -9,6 +9,7 @@
 #define NESTGUARD_KEEPER_H
 
 #include "config.h"
+#include "confirmer.h"
 #include "http.h"
 #include "loads.h"
 #include "mailbox.h"
@@ -68,14 +69,19 @@ struct keeper {
     struct watch *watch;   /* what workers must tell of before they write it */
     struct unseen *unseen; /* what the log has told and queries may not see */
     struct doubts *doubts;
-    struct prober *prober; /* this and the next three: with sync: replication, else NULL */
+    struct prober *prober; /* this and the next four: with sync: replication, else NULL */
     struct purger *purger;
-    struct sync *sync;      /* of the generation in force; NULL when it was lost */
-    struct sync *candidate; /* of the one that is to replace it */
-    bool taking_over;       /* workers may still look keys up in the generation before */
-    char lost[256];         /* why there is none */
-    char server[40];        /* publication_server() as it was last heard of */
-    bool missed;            /* rows changed, for all we know, and no log told of it */
+    struct confirmer *confirmer; /* at work only while there is no `sync` */
+    struct sync *sync;           /* of the generation in force; NULL when it was lost */
+    struct sync *candidate;      /* of the one that is to replace it */
+    bool taking_over;            /* workers may still look keys up in the generation before */
+    char lost[256];              /* why there is none */
+    char server[40];             /* publication_server() as it was last heard of */
+    /* Commits up to this position of the log may have returned because they were confirmed in the
+     * guard's name, until this time (clock_ms()), by what is no more: a lost stream, the confirmer.
+     */
+    uint64_t confirmed, confirmed_until;
+    bool missed; /* rows changed, for all we know, and no log told of it */
     struct pace {
         uint64_t time, position;    /* clock_ms() and log position when last looked at */
         double bytes_per_second;    /* of log, lately */

@@ -3,6 +3,8 @@
  *   renewal ─ built ─▶ candidate ─ ready ─▶ serving ─ known ─▶ its generation's lease
  *                                              └─ fault ─▶ passing, and a new generation
  *
+ * While no generation serves the confirmer lets commits go that wait for the guard.
+ *
  * Both the serving generation's sync and the candidate's tell of changed rows; whichever is ahead
  * purges first. Only an insert that the serving one has applied ends a hint: before that its filter
  * does not know the key.
@@ -113,17 +115,47 @@ static void on_inserted(void *arg, struct sync *sync, int keyspace, struct span 
 
 /* ---- the course of a generation ---- */
 
-/* A commit that the serving generation has confirmed may have returned: who takes over must know
- * it, too. From here on nothing is confirmed until every worker looks into the new filters. */
+static void remember_confirmed(struct keeper *keeper, uint64_t position)
+{
+    if (position > keeper->confirmed)
+        keeper->confirmed = position;
+    keeper->confirmed_until = clock_ms();
+}
+
+/* Whatever commit may have returned because it was confirmed in the guard's name, who takes over
+ * must know it, too: by the position up to which was confirmed or, of what is no more, by a
+ * question for the log's end that was asked afterwards. That is for a server which does not have
+ * that position any more: a standby that was promoted without it. */
+static bool knows_what_was_confirmed(const struct keeper *keeper, const struct sync *sync)
+{
+    const struct lag *lag = sync_lag(sync);
+    if (keeper->sync)
+        return lag->position >= sync_lag(keeper->sync)->position;
+    return lag->position >= keeper->confirmed || lag->known > keeper->confirmed_until;
+}
+
+/* So that there is a position to catch up to. Commits wait from here on until the generation is in
+ * force, so its position is asked for at once. */
+static void end_confirming(struct keeper *keeper)
+{
+    uint64_t confirmed = confirmer_end(keeper->confirmer);
+    if (!confirmed)
+        return;
+    remember_confirmed(keeper, confirmed);
+    prober_now(keeper->prober);
+}
+
+/* From here on nothing is confirmed until every worker looks into the new filters. */
 static bool on_ready(void *arg, struct sync *sync)
 {
     struct keeper *keeper = arg;
     struct sync *replaced = keeper->sync;
     struct generation *generation = sync_generation(sync);
-    uint64_t served = replaced ? sync_lag(replaced)->position : 0;
-    if (keeper->draining || sync_lag(sync)->position < served)
+    end_confirming(keeper);
+    if (keeper->draining || !knows_what_was_confirmed(keeper, sync))
         return false;
-    bool gap = replaced && served < sync_begin(sync); /* what lies between was purged by neither */
+    /* What lies between was purged by neither. */
+    bool gap = replaced && sync_lag(replaced)->position < sync_begin(sync);
     keeper->candidate = NULL;
     keeper->sync = sync;
     keeper->lost[0] = '\0';
@@ -141,12 +173,20 @@ static bool on_ready(void *arg, struct sync *sync)
 }
 
 /* Only now may commits return because this generation has them: a worker that looked into the one
- * before would not find them. */
+ * before would not find them.
+ *
+ * Without a stream the newest view lets nothing be rejected, and has since the stream was lost. Now
+ * that every worker has it, none rejects by an earlier one either, whatever lease that one's
+ * generation still has: so nobody needs to know of a commit before it returns. */
 void keeper_views_are_in(struct keeper *keeper)
 {
-    if (keeper->taking_over)
+    if (keeper->taking_over) {
         sync_release(keeper->sync);
+        prober_now(keeper->prober); /* it confirms once more when that is answered; see sync.c */
+    }
     keeper->taking_over = false;
+    if (keeper->confirmer && !keeper->sync && !keeper->draining)
+        confirmer_begin(keeper->confirmer);
 }
 
 void keeper_extend_lease(struct keeper *keeper, uint64_t known)
@@ -171,6 +211,7 @@ static void lose_serving(struct keeper *keeper, const char *why)
 {
     end_lease(keeper);
     snprintf(keeper->lost, sizeof keeper->lost, "%s", why);
+    remember_confirmed(keeper, sync_lag(keeper->sync)->position);
     sync_close(keeper->sync);
     keeper->sync = NULL;
     keeper->taking_over = false;
@@ -373,6 +414,7 @@ int keeper_open_sync(struct keeper *keeper)
     struct prober_options prober = {
         .config = config, .probed = on_probe, .failed = on_probe_failed, .arg = keeper};
     keeper->purger = purger_create(&purger);
+    keeper->confirmer = confirmer_create(&keeper->loop, config);
     int status = prober_create(&keeper->prober, &keeper->loop, &prober, &error);
     if (status)
         log_error("database: %s", error);
@@ -384,5 +426,7 @@ void keeper_close_sync(struct keeper *keeper, void (*closed)(void *arg), void *a
     sync_close(keeper->candidate);
     sync_close(keeper->sync);
     keeper->candidate = keeper->sync = NULL;
+    confirmer_destroy(keeper->confirmer);
+    keeper->confirmer = NULL;
     prober_close(keeper->prober, closed, arg);
 }

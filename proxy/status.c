@@ -192,6 +192,12 @@ static json_t *stream_json(const struct keeper *keeper)
     return json;
 }
 
+/* Commits that wait for the guard return at once, for nothing is rejected. */
+static bool confirms_everything(const struct keeper *keeper)
+{
+    return keeper->confirmer && confirmer_is_at_work(keeper->confirmer);
+}
+
 static json_t *building_json(const struct keeper *keeper)
 {
     const struct renewal *renewal = &keeper->renewal;
@@ -234,6 +240,7 @@ json_t *status_json(const struct keeper *keeper)
         json_array_append_new(keyspaces, keyspace_json(keeper, i));
     json_object_set_new(json, "keyspaces", keyspaces);
     json_object_set_new(json, "stream", stream_json(keeper));
+    json_object_set_new(json, "confirms_everything", json_boolean(confirms_everything(keeper)));
     json_object_set_new(json, "clients",
                         json_integer((json_int_t)atomic_load(&keeper->client_total)));
     json_object_set_new(json, "workers", json_integer(keeper->worker_count));
@@ -368,6 +375,9 @@ static void process_metrics(const struct keeper *keeper, struct buffer *out)
     gauge(out, "generation_age_seconds", "Time since the generation in force was built",
           generation ? (double)(time(NULL) - generation->built_at) : 0);
     gauge(out, "building", "1 while a generation is being built", keeper->renewal.builder != NULL);
+    gauge(out, "confirms_everything",
+          "1 while commits that wait for the guard return at once, for nothing is rejected",
+          confirms_everything(keeper));
     gauge(out, "loads_in_flight", "Loads on their way", (double)loads_count(keeper->loads));
     gauge(out, "entries", "Admitted, deleted and blocked keys",
           (double)overrides_count(&keeper->overrides));

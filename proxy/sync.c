@@ -84,6 +84,8 @@ static void check_when_due(struct sync *sync)
 
 /* ---- positions ---- */
 
+/* Also when there is nothing new: where one standby lets commits go for all of its name (FIRST 1),
+ * the server hears of another only when that says something after the first has ended. */
 static void confirm(struct sync *sync)
 {
     if (!sync->holds && sync->lag.position)
@@ -132,6 +134,7 @@ void sync_probed(struct sync *sync, const struct probe *probe)
     lag_probed(&sync->lag, probe->time, probe->end);
     if (lag_bytes(&sync->lag))
         follower_ask(sync->follower);
+    confirm(sync);
     tell_known(sync, before);
 }
 
