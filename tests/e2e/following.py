@@ -3,6 +3,7 @@ waiting until it has followed everything that is committed."""
 import contextlib
 import os
 import signal
+import threading
 
 import pytest
 
@@ -115,18 +116,51 @@ def is_possible(guard, key):
     return guard.explain(key)["verdict"] != "absent"
 
 
+def name_standbys(server, names):
+    server.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
+    server.execute("SELECT pg_reload_conf()")
+
+
+def wait_until_commits_wait(server):
+    """For the standbys that are named, one of which must not be there. Sessions may know the
+    setting before commits obey it: that begins when the checkpointer has read it."""
+    writer, observer = server.connect("postgres"), server.connect("postgres")
+    stop = threading.Event()
+
+    def commit_again_and_again():
+        while not stop.wait(0.005):
+            writer.cursor().execute("SELECT pg_logical_emit_message(true, '', '')")
+
+    def is_held():
+        cursor = observer.cursor()
+        cursor.execute("SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = %s",
+                       (writer.info.backend_pid,))
+        return cursor.fetchone()[0]
+
+    thread = threading.Thread(target=commit_again_and_again)
+    thread.start()
+    try:
+        wait_until(is_held, PATIENCE, "a commit to wait")
+    finally:
+        stop.set()
+        observer.cursor().execute("SELECT pg_cancel_backend(%s)", (writer.info.backend_pid,))
+        thread.join()
+        observer.close()
+        writer.close()
+
+
 @contextlib.contextmanager
 def synchronous(server, names="nestguard"):
     """While it lasts, a commit returns only when the guard that runs has confirmed it."""
-    setting = "synchronous_standby_names"
-    server.execute(f"ALTER SYSTEM SET {setting} = '{names}'")
-    server.execute("SELECT pg_reload_conf()")
     try:
+        name_standbys(server, "nobody")
+        wait_until_commits_wait(server)
+        name_standbys(server, names)
         wait_until(lambda: sync_senders(server), PATIENCE, "a synchronous guard")
         yield
     finally:
         server.ensure_running()
-        server.execute(f"ALTER SYSTEM RESET {setting}")
+        server.execute("ALTER SYSTEM RESET synchronous_standby_names")
         server.execute("SELECT pg_reload_conf()")
 
 
