@@ -13,8 +13,7 @@ static size_t cell_of(uint64_t ns)
         return (size_t)ns;
     int shift = 63 - HISTOGRAM_PART_BITS - __builtin_clzll(ns);
     size_t part = (size_t)(ns >> shift) - PARTS;
-    size_t cell = ((size_t)(shift + 1) << HISTOGRAM_PART_BITS) + part;
-    return cell < HISTOGRAM_CELLS ? cell : HISTOGRAM_CELLS - 1;
+    return ((size_t)(shift + 1) << HISTOGRAM_PART_BITS) + part;
 }
 
 /* The longest duration of a cell. */

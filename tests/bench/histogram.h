@@ -9,7 +9,7 @@
 
 enum {
     HISTOGRAM_PART_BITS = 6,
-    HISTOGRAM_CELLS = (64 - HISTOGRAM_PART_BITS) << HISTOGRAM_PART_BITS
+    HISTOGRAM_CELLS = (65 - HISTOGRAM_PART_BITS) << HISTOGRAM_PART_BITS
 };
 
 struct histogram { /* zero is empty */
