@@ -8,6 +8,11 @@
 
 #include <errno.h>
 
+/* Past this much, a walsender sends the changes of transactions in progress instead of keeping them
+ * until they end: the less it keeps, the sooner all of a large transaction is known after its
+ * commit. Small transactions, most of all, still come whole. */
+static const char decoding[] = " -c logical_decoding_work_mem=4MB";
+
 /* libpq's own receiver prints to standard error. */
 static void drop_notice(void *arg, const PGresult *result)
 {
@@ -18,7 +23,7 @@ static void drop_notice(void *arg, const PGresult *result)
 static PGconn *start(const char *conninfo, const char *application, unsigned first_host,
                      bool replication)
 {
-    char *options = pg_options_make(conninfo);
+    char *options = pg_options_make(conninfo, replication ? decoding : "");
     struct pg_hosts hosts;
     pg_hosts_begin_with(&hosts, conninfo, first_host);
     /* What stands before dbname is a default that the conninfo may override; what stands behind it

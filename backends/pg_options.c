@@ -79,14 +79,14 @@ static void append_escaped(char *out, const char *text)
 }
 
 /* Of two that set the same, the later one counts: what the conninfo says goes last. */
-char *pg_options_make(const char *conninfo)
+char *pg_options_make(const char *conninfo, const char *more)
 {
     const char *zone = zone_of(conninfo);
     char *own = own_options(conninfo);
     size_t size = sizeof printing + sizeof zone_option + 2 * (zone ? strlen(zone) : 0) +
-                  (own ? strlen(own) : 0) + 2;
+                  strlen(more) + (own ? strlen(own) : 0) + 2;
     char *options = allocate(size, 1);
-    strcpy(options, printing);
+    strcat(strcpy(options, printing), more);
     if (zone) {
         strcat(strcat(options, " "), zone_option);
         append_escaped(options, zone);

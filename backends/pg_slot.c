@@ -138,7 +138,8 @@ static void write_logical(char *command, size_t size, const struct pg_slot *slot
                           const char *publication)
 {
     snprintf(command, size,
-             "START_REPLICATION SLOT \"%s\" LOGICAL %s (proto_version '1', publication_names '\"",
+             "START_REPLICATION SLOT \"%s\" LOGICAL %s "
+             "(proto_version '2', streaming 'on', publication_names '\"",
              slot->name, start);
     append_quoted(command, publication);
     strcat(command, "\"')");

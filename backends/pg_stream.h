@@ -1,5 +1,6 @@
 /* A replication stream of PostgreSQL, made by a thread that may wait, then followed on an event
- * loop: a logical one (plugin pgoutput, protocol version 1), or a physical one, of the log's bytes.
+ * loop: a logical one (plugin pgoutput, protocol version 2, with transactions in progress), or a
+ * physical one, of the log's bytes.
  *
  *   pg_stream_open()   waits: replication connection, temporary slot, exported snapshot
  *        │             meanwhile others COPY under the snapshot

@@ -1,286 +1,98 @@
-#include "follower.h"
+#include "follower_internal.h"
 
 #include "memory.h"
-#include "pgoutput.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* So many removals of one transaction are remembered; more, and a new generation costs less than
- * they do. */
-enum { REMOVALS_MAX = 16 * 1024 * 1024 };
+enum { HANDLES = 2 /* the stream and the idle handle */ };
 
-/* A keyspace's table as the stream last described it. */
-struct tracked {
-    uint32_t table;
-    bool described;
-    uint16_t columns;                /* of a tuple */
-    uint16_t place[KEY_COLUMNS_MAX]; /* of each key column in it */
-};
-
-struct removal {
-    uint32_t keyspace;
-    uint64_t hash;
-};
-
-struct follower {
-    struct pg_stream *stream;
-    const struct config *config;
-    struct generation *generation;
-    struct follower_events events;
-    void *arg;
-    struct tracked *tracked; /* one for each keyspace */
-    struct removal *removals;
-    size_t removal_count, removal_size;
-    struct follower_counts counts;
-    struct buffer new_key, old_key;
-    bool in_transaction, closed;
-    uint32_t xid;  /* of the transaction that the stream is in */
-    char why[256]; /* the fault */
-};
-
-/* ---- keys of rows ---- */
-
-enum key_outcome {
-    KEY_WHOLE,
-    KEY_NONE /* a column is NULL: the row has no key */,
-    KEY_UNKNOWN /* a column was not sent */
-};
-
-static int fault(struct follower *follower, const char *format, const char *detail)
+int follower_fault(struct follower *follower, const char *format, const char *detail)
 {
     snprintf(follower->why, sizeof follower->why, format, detail);
     return -EPROTO;
 }
 
-/* Finds the key columns' values. Those that the new tuple leaves out, because an update did not
- * touch them, are taken from `spare`. */
-static enum key_outcome read_columns(const struct tracked *tracked, size_t count,
-                                     struct pgoutput_tuple tuple, struct span *columns, bool *given)
+const char *follower_keyspace(const struct follower *follower, int keyspace)
 {
-    struct pgoutput_value value;
-    enum key_outcome outcome = KEY_WHOLE;
-    for (uint16_t i = 0; pgoutput_tuple_next(&tuple, &value); i++) {
-        for (size_t c = 0; c < count; c++) {
-            if (tracked->place[c] != i || given[c])
-                continue;
-            if (value.kind == PGOUTPUT_NULL)
-                outcome = KEY_NONE;
-            given[c] = value.kind == PGOUTPUT_NULL || value.kind == PGOUTPUT_TEXT;
-            columns[c] = (struct span){value.at, value.length};
-        }
-    }
-    return outcome;
+    return follower->config->keyspaces[keyspace].name;
 }
 
-/* The key of `tuple`, with `spare` for values that it leaves out; into `out`. */
-static enum key_outcome key_of(const struct follower *follower, int keyspace,
-                               struct pgoutput_tuple tuple, struct pgoutput_tuple spare,
-                               struct buffer *out)
-{
-    const struct key_template *key = &follower->config->keyspaces[keyspace].key;
-    const struct tracked *tracked = &follower->tracked[keyspace];
-    struct span columns[KEY_COLUMNS_MAX];
-    bool given[KEY_COLUMNS_MAX] = {false};
-    enum key_outcome outcome = read_columns(tracked, key->columns, tuple, columns, given);
-    if (outcome == KEY_WHOLE && spare.at)
-        outcome = read_columns(tracked, key->columns, spare, columns, given);
-    if (outcome != KEY_WHOLE)
-        return outcome;
-    for (size_t c = 0; c < key->columns; c++)
-        if (!given[c])
-            return KEY_UNKNOWN;
-    buffer_clear(out);
-    key_template_render(key, columns, out);
-    return KEY_WHOLE;
-}
-
-static uint64_t hash_of(const struct follower *follower, struct span key)
+uint64_t follower_hash(const struct follower *follower, struct span key)
 {
     return filter_hash(&follower->generation->seed, key.at, key.length);
 }
 
-/* ---- changes of rows ---- */
+/* ---- transactions ---- */
 
-static int insert(struct follower *follower, int keyspace, struct span key)
+static int out_of_place(struct follower *follower)
 {
-    if (filter_insert(follower->generation->filters[keyspace], hash_of(follower, key)) < 0)
-        return fault(follower, "the filter of keyspace %s is full",
-                     follower->config->keyspaces[keyspace].name);
-    follower->events.changed(follower->arg, keyspace, key, follower->xid);
-    follower->events.inserted(follower->arg, keyspace, key);
+    return follower_fault(follower, "the log's stream holds %s out of place",
+                          "a part of a transaction");
+}
+
+static int begin(struct follower *follower, const struct pgoutput_event *event)
+{
+    if (follower->open)
+        return out_of_place(follower);
+    transaction_renew(follower->whole, event->xid);
+    follower->open = follower->whole;
     return 0;
-}
-
-static int remove_at_commit(struct follower *follower, int keyspace, struct span key)
-{
-    if (follower->removal_count == follower->removal_size) {
-        if (follower->removal_size == REMOVALS_MAX)
-            return fault(follower, "a transaction deletes too many rows of keyspace %s",
-                         follower->config->keyspaces[keyspace].name);
-        follower->removal_size = follower->removal_size ? 2 * follower->removal_size : 1024;
-        follower->removals =
-            xrealloc(follower->removals, follower->removal_size * sizeof *follower->removals);
-    }
-    follower->removals[follower->removal_count++] =
-        (struct removal){(uint32_t)keyspace, hash_of(follower, key)};
-    follower->events.changed(follower->arg, keyspace, key, follower->xid);
-    return 0;
-}
-
-static int unknown_key(struct follower *follower, int keyspace)
-{
-    return fault(follower,
-                 "a change of keyspace %s does not tell the row's key: its table's replica "
-                 "identity must cover the key columns",
-                 follower->config->keyspaces[keyspace].name);
-}
-
-static const struct pgoutput_tuple no_tuple = {0};
-
-static int apply_insert(struct follower *follower, int keyspace, const struct pgoutput_event *event)
-{
-    switch (key_of(follower, keyspace, event->new_tuple, no_tuple, &follower->new_key)) {
-    case KEY_WHOLE:
-        return insert(follower, keyspace, buffer_span(&follower->new_key));
-    case KEY_NONE:
-        return 0;
-    case KEY_UNKNOWN:
-        break;
-    }
-    return unknown_key(follower, keyspace);
-}
-
-static int apply_delete(struct follower *follower, int keyspace, const struct pgoutput_event *event)
-{
-    switch (key_of(follower, keyspace, event->old_tuple, no_tuple, &follower->old_key)) {
-    case KEY_WHOLE:
-        return remove_at_commit(follower, keyspace, buffer_span(&follower->old_key));
-    case KEY_NONE:
-        return 0;
-    case KEY_UNKNOWN:
-        break;
-    }
-    return unknown_key(follower, keyspace);
-}
-
-static bool same_key(const struct follower *follower)
-{
-    struct span a = buffer_span(&follower->old_key), b = buffer_span(&follower->new_key);
-    return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
-}
-
-/* Without an old tuple no column of the replica identity has changed, and the key columns are among
- * them. */
-static int apply_update(struct follower *follower, int keyspace, const struct pgoutput_event *event)
-{
-    enum key_outcome is =
-        key_of(follower, keyspace, event->new_tuple, event->old_tuple, &follower->new_key);
-    enum key_outcome was = is;
-    if (event->old_tuple.at)
-        was = key_of(follower, keyspace, event->old_tuple, no_tuple, &follower->old_key);
-    if (is == KEY_UNKNOWN && !event->old_tuple.at) {
-        follower->events.changed_unknown(follower->arg, keyspace, follower->xid);
-        return 0;
-    }
-    if (is == KEY_UNKNOWN || was == KEY_UNKNOWN)
-        return unknown_key(follower, keyspace);
-    bool moved = event->old_tuple.at && (is != was || (is == KEY_WHOLE && !same_key(follower)));
-    if (!moved) {
-        if (is == KEY_WHOLE)
-            follower->events.changed(follower->arg, keyspace, buffer_span(&follower->new_key),
-                                     follower->xid);
-        return 0;
-    }
-    int status = 0;
-    if (is == KEY_WHOLE)
-        status = insert(follower, keyspace, buffer_span(&follower->new_key));
-    if (was == KEY_WHOLE && !status)
-        status = remove_at_commit(follower, keyspace, buffer_span(&follower->old_key));
-    return status;
-}
-
-static int apply_row(struct follower *follower, int keyspace, const struct pgoutput_event *event)
-{
-    const struct tracked *tracked = &follower->tracked[keyspace];
-    if (!tracked->described ||
-        (event->new_tuple.at && event->new_tuple.columns != tracked->columns) ||
-        (event->old_tuple.at && event->old_tuple.columns != tracked->columns))
-        return fault(follower, "a change of keyspace %s came without its table's description",
-                     follower->config->keyspaces[keyspace].name);
-    switch (event->kind) {
-    case PGOUTPUT_INSERT:
-        return apply_insert(follower, keyspace, event);
-    case PGOUTPUT_UPDATE:
-        return apply_update(follower, keyspace, event);
-    default:
-        return apply_delete(follower, keyspace, event);
-    }
-}
-
-static int apply_change(struct follower *follower, const struct pgoutput_event *event)
-{
-    int status = 0;
-    follower->counts.changes++;
-    for (size_t i = 0; i < follower->config->keyspace_count && !status; i++)
-        if (follower->tracked[i].table == event->relation)
-            status = apply_row(follower, (int)i, event);
-    return status;
-}
-
-/* ---- everything else in the stream ---- */
-
-static int find_column(struct pgoutput_relation relation, const char *name, uint16_t *place)
-{
-    struct pgoutput_column column;
-    for (uint16_t i = 0; pgoutput_column_next(&relation, &column); i++) {
-        if (strcmp(column.name, name) != 0)
-            continue;
-        *place = i;
-        return 0;
-    }
-    return -ENOENT;
-}
-
-static int describe(struct follower *follower, const struct pgoutput_relation *relation)
-{
-    for (size_t i = 0; i < follower->config->keyspace_count; i++) {
-        struct tracked *tracked = &follower->tracked[i];
-        const struct key_template *key = &follower->config->keyspaces[i].key;
-        if (tracked->table != relation->id)
-            continue;
-        tracked->described = true;
-        tracked->columns = relation->columns;
-        for (size_t c = 0; c < key->columns; c++)
-            if (find_column(*relation, key->column[c], &tracked->place[c]) < 0)
-                return fault(follower, "the table has no column %s any more", key->column[c]);
-    }
-    return 0;
-}
-
-static void truncate_tables(struct follower *follower, struct pgoutput_truncated list)
-{
-    uint32_t table;
-    while (pgoutput_truncated_next(&list, &table))
-        for (size_t i = 0; i < follower->config->keyspace_count; i++)
-            if (follower->tracked[i].table == table)
-                follower->events.truncated(follower->arg, (int)i, follower->xid);
 }
 
 static int commit(struct follower *follower, const struct pgoutput_event *event)
 {
-    for (size_t i = 0; i < follower->removal_count; i++) {
-        struct removal *removal = &follower->removals[i];
-        if (filter_remove(follower->generation->filters[removal->keyspace], removal->hash) < 0)
-            return fault(follower, "a deleted row of keyspace %s was not in its filter",
-                         follower->config->keyspaces[removal->keyspace].name);
+    if (follower->open != follower->whole)
+        return out_of_place(follower);
+    follower->open = NULL;
+    return follower_begin_ending(follower, follower->whole, true, event);
+}
+
+static struct transaction *find_streamed(const struct follower *follower, uint32_t xid)
+{
+    for (size_t i = 0; i < follower->streamed_count; i++)
+        if (transaction_xid(follower->streamed[i]) == xid)
+            return follower->streamed[i];
+    return NULL;
+}
+
+static struct transaction *add_streamed(struct follower *follower, uint32_t xid)
+{
+    if (follower->streamed_count == follower->streamed_size) {
+        follower->streamed_size = follower->streamed_size ? 2 * follower->streamed_size : 8;
+        follower->streamed =
+            xrealloc(follower->streamed, follower->streamed_size * sizeof *follower->streamed);
     }
-    follower->removal_count = 0;
-    follower->in_transaction = false;
-    follower->counts.transactions++;
-    follower->counts.last_commit_lsn = event->lsn;
-    follower->counts.last_commit_us = event->time_us;
-    follower->events.reached(follower->arg, event->end_lsn);
+    struct transaction *transaction = transaction_create(xid, follower->config->keyspace_count);
+    return follower->streamed[follower->streamed_count++] = transaction;
+}
+
+static int stream_start(struct follower *follower, const struct pgoutput_event *event)
+{
+    struct transaction *known = find_streamed(follower, event->xid);
+    if (follower->open || event->first_segment == (known != NULL))
+        return out_of_place(follower);
+    follower->open = known ? known : add_streamed(follower, event->xid);
+    return 0;
+}
+
+static int stream_commit(struct follower *follower, const struct pgoutput_event *event)
+{
+    struct transaction *transaction = find_streamed(follower, event->xid);
+    if (follower->open || !transaction)
+        return out_of_place(follower);
+    return follower_begin_ending(follower, transaction, true, event);
+}
+
+static int stream_abort(struct follower *follower, const struct pgoutput_event *event)
+{
+    struct transaction *transaction = find_streamed(follower, event->xid);
+    if (follower->open || !transaction)
+        return out_of_place(follower);
+    if (event->subxid == event->xid)
+        return follower_begin_ending(follower, transaction, false, event);
+    if (transaction_roll_back(transaction, event->subxid) < 0)
+        return follower_fault(follower, "%s", "a transaction rolls back too many subtransactions");
     return 0;
 }
 
@@ -288,29 +100,28 @@ static int apply(struct follower *follower, const struct pgoutput_event *event)
 {
     switch (event->kind) {
     case PGOUTPUT_BEGIN:
-        follower->in_transaction = true;
-        follower->xid = event->xid;
-        return 0;
+        return begin(follower, event);
     case PGOUTPUT_COMMIT:
         return commit(follower, event);
-    case PGOUTPUT_RELATION:
-        return describe(follower, &event->described);
-    case PGOUTPUT_INSERT:
-    case PGOUTPUT_UPDATE:
-    case PGOUTPUT_DELETE:
-        return apply_change(follower, event);
-    case PGOUTPUT_TRUNCATE:
-        truncate_tables(follower, event->truncated);
+    case PGOUTPUT_STREAM_START:
+        return stream_start(follower, event);
+    case PGOUTPUT_STREAM_STOP:
+        follower->open = NULL;
         return 0;
+    case PGOUTPUT_STREAM_COMMIT:
+        return stream_commit(follower, event);
+    case PGOUTPUT_STREAM_ABORT:
+        return stream_abort(follower, event);
     case PGOUTPUT_TYPE:
     case PGOUTPUT_ORIGIN:
     case PGOUTPUT_MESSAGE:
         return 0;
     default:
-        return fault(follower, "the stream holds %s, which was not asked for",
-                     "a transaction in progress");
+        return follower->open ? follower_take(follower, event) : out_of_place(follower);
     }
 }
+
+/* ---- the stream ---- */
 
 static int on_message(void *arg, uint64_t lsn, const char *bytes, size_t length)
 {
@@ -318,45 +129,77 @@ static int on_message(void *arg, uint64_t lsn, const char *bytes, size_t length)
     struct pgoutput_event event;
     const char *error;
     (void)lsn;
-    if (follower->closed)
+    if (follower->closed || follower->ended)
         return 0;
-    int status = pgoutput_read(bytes, length, false, &event, &error);
+    bool in_stream = follower->open && follower->open != follower->whole;
+    int status = pgoutput_read(bytes, length, in_stream, &event, &error);
     if (status)
-        return fault(follower, "the log's stream cannot be read: %s", error);
+        return follower_fault(follower, "the log's stream cannot be read: %s", error);
     return apply(follower, &event);
 }
 
-/* In the middle of a transaction the server's position says nothing of that transaction's commit.
- */
+/* In the middle of a transaction that comes whole the server's position says nothing of that
+ * transaction's commit. That of one in progress lies ahead of it. */
 static void on_position(void *arg, uint64_t lsn)
 {
     struct follower *follower = arg;
-    if (!follower->closed && !follower->in_transaction)
+    if (!follower->closed && !follower->ended && follower->open != follower->whole)
         follower->events.reached(follower->arg, lsn);
 }
 
 static void on_lost(void *arg, const struct pg_error *error)
 {
     struct follower *follower = arg;
-    if (follower->closed)
-        return;
     if (!follower->why[0])
         snprintf(follower->why, sizeof follower->why, "the log's stream was lost: %.200s",
                  error->text);
-    follower->events.fault(follower->arg, follower->why);
+    follower_end(follower);
 }
 
 /* ---- life ---- */
 
-static void on_closed(void *arg)
+static void release(struct follower *follower)
 {
-    struct follower *follower = arg;
+    if (--follower->handles)
+        return;
+    for (size_t i = 0; i < follower->streamed_count; i++)
+        transaction_destroy(follower->streamed[i]);
+    free(follower->streamed);
+    transaction_destroy(follower->whole);
     generation_release(follower->generation);
     buffer_finish(&follower->new_key);
     buffer_finish(&follower->old_key);
-    free(follower->tracked);
-    free(follower->removals);
+    free(follower->tables);
     free(follower);
+}
+
+static void on_closed(void *arg)
+{
+    release(arg);
+}
+
+static void on_idle_closed(uv_handle_t *handle)
+{
+    release(handle->data);
+}
+
+static struct follower *create(uv_loop_t *loop, const struct follower_options *options)
+{
+    size_t keyspaces = options->config->keyspace_count;
+    struct follower *follower = xcalloc(1, sizeof *follower);
+    follower->stream = options->stream;
+    follower->handles = HANDLES;
+    follower->config = options->config;
+    follower->generation = options->generation;
+    follower->generation->references++;
+    follower->events = *options->events;
+    follower->arg = options->arg;
+    follower->tables = xcalloc(keyspaces, sizeof *follower->tables);
+    memcpy(follower->tables, options->tables, keyspaces * sizeof *follower->tables);
+    follower->whole = transaction_create(0, keyspaces);
+    uv_idle_init(loop, &follower->idle);
+    follower->idle.data = follower;
+    return follower;
 }
 
 int follower_start(struct follower **out, uv_loop_t *loop, const struct follower_options *options,
@@ -364,16 +207,7 @@ int follower_start(struct follower **out, uv_loop_t *loop, const struct follower
 {
     static const struct pg_stream_events events = {
         .message = on_message, .position = on_position, .lost = on_lost};
-    struct follower *follower = xcalloc(1, sizeof *follower);
-    follower->stream = options->stream;
-    follower->config = options->config;
-    follower->generation = options->generation;
-    follower->generation->references++;
-    follower->events = *options->events;
-    follower->arg = options->arg;
-    follower->tracked = xcalloc(options->config->keyspace_count, sizeof *follower->tracked);
-    for (size_t i = 0; i < options->config->keyspace_count; i++)
-        follower->tracked[i].table = options->tables[i];
+    struct follower *follower = create(loop, options);
     int status = pg_stream_start(follower->stream, loop, &events, follower, error);
     if (status)
         follower_close(follower);
@@ -394,7 +228,8 @@ void follower_ask(struct follower *follower)
 
 void follower_pause(struct follower *follower, bool paused)
 {
-    pg_stream_pause(follower->stream, paused);
+    follower->paused = paused;
+    follower_settle(follower);
 }
 
 struct follower_counts follower_counts(const struct follower *follower)
@@ -407,5 +242,6 @@ void follower_close(struct follower *follower)
     if (!follower || follower->closed)
         return;
     follower->closed = true;
+    uv_close((uv_handle_t *)&follower->idle, on_idle_closed);
     pg_stream_close(follower->stream, on_closed, follower);
 }

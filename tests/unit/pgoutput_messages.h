@@ -99,14 +99,19 @@ static inline struct pgoutput_event read_well(struct log_message message, int in
 }
 
 /* What the same message is within a streamed block: changes carry a transaction's id there. */
-static inline struct log_message streamed(struct log_message message)
+static inline struct log_message streamed_by(struct log_message message, uint32_t xid)
 {
     struct log_message out = {.length = 0};
     put(&out, message.at, 1);
     if (strchr("RYIUDTM", message.at[0]))
-        put_number(&out, 4711, 4);
+        put_number(&out, xid, 4);
     put(&out, message.at + 1, message.length - 1);
     return out;
+}
+
+static inline struct log_message streamed(struct log_message message)
+{
+    return streamed_by(message, 4711);
 }
 
 /* Calls `each` with one message of every kind and shape, outside and inside a streamed block, as

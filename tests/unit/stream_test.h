@@ -81,7 +81,8 @@ struct seen {
     struct pg_error error;
     bool confirms; /* each commit and position */
     void (*on_insert)(struct seen *seen);
-    int refuse; /* what message() returns */
+    int refuse;    /* what message() returns */
+    bool in_block; /* of a transaction in progress */
 };
 
 static uint64_t big_endian(const char *at)
@@ -91,10 +92,15 @@ static uint64_t big_endian(const char *at)
     return be64toh(value);
 }
 
-/* Insert: 'I', relation, 'N', number of columns, then for each 't', length, text. */
+enum { XID_SIZE = 4 };
+
+/* Insert: 'I', relation, 'N', number of columns, then for each 't', length, text. In a streamed
+ * block the transaction's id comes before the relation. */
 static void see_insert(struct seen *seen, const char *bytes, size_t length)
 {
     char id[24] = "";
+    bytes += seen->in_block ? XID_SIZE : 0;
+    length -= seen->in_block ? XID_SIZE : 0;
     assert_true(length > 13 && bytes[5] == 'N' && bytes[8] == 't');
     uint32_t size;
     memcpy(&size, bytes + 9, sizeof size);
@@ -125,10 +131,14 @@ static int see_message(void *arg, uint64_t lsn, const char *bytes, size_t length
     (void)lsn;
     assert_int_equal(seen->lost + seen->closed, 0);
     seen->messages++;
+    if (strchr("SE", bytes[0]))
+        seen->in_block = bytes[0] == 'S';
     if (bytes[0] == 'I')
         see_insert(seen, bytes, length);
     else if (bytes[0] == 'C')
         see_commit(seen, bytes, length);
+    else if (bytes[0] == 'c')
+        see_commit(seen, bytes + XID_SIZE, length - XID_SIZE);
     return seen->refuse;
 }
 
