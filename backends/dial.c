@@ -59,6 +59,7 @@ static void on_connected(uv_connect_t *connect, int status)
 static void open_handle(struct dial *dial, bool is_unix)
 {
     dial->state = DIAL_CONNECTING;
+    dial->since = uv_now(dial->loop);
     stream_init(dial->stream, dial->loop, is_unix);
     dial->stream->handle.data = dial;
 }
@@ -91,8 +92,12 @@ static int resolve(struct dial *dial)
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     snprintf(port, sizeof port, "%u", (unsigned)dial->options.port);
     dial->state = DIAL_RESOLVING;
-    return uv_getaddrinfo(dial->loop, &dial->resolve, on_resolved, dial->options.host, port,
-                          &hints);
+    dial->since = uv_now(dial->loop);
+    int status =
+        uv_getaddrinfo(dial->loop, &dial->resolve, on_resolved, dial->options.host, port, &hints);
+    if (status < 0)
+        dial->state = DIAL_OVER;
+    return status;
 }
 
 /* ---- life ---- */
@@ -108,6 +113,11 @@ int dial_start(struct dial *dial, uv_loop_t *loop, struct stream *stream,
     open_handle(dial, true);
     uv_pipe_connect(&dial->connect, &stream->pipe, options->path, on_connected);
     return 0;
+}
+
+bool dial_is_over(const struct dial *dial)
+{
+    return dial->state == DIAL_OVER;
 }
 
 void dial_skip(struct dial *dial, const char *why)

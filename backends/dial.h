@@ -34,6 +34,7 @@ struct dial {
     uv_connect_t connect;
     enum dial_state state;
     bool stopped;
+    uint64_t since;  /* uv_now() when this state began */
     char error[256]; /* of the last address tried */
 };
 
@@ -44,6 +45,9 @@ int dial_start(struct dial *dial, uv_loop_t *loop, struct stream *stream,
 
 /* Goes on with the next address, or ends with `why` if there is none: this one takes too long. */
 void dial_skip(struct dial *dial, const char *why);
+
+/* done() was called, or is being called. */
+bool dial_is_over(const struct dial *dial);
 
 /* Ends soon. A look-up of a name that the resolver is at cannot be broken off; then done() waits
  * for it. */

@@ -89,7 +89,9 @@ int address_parse(struct address *out, const char *text, const char **error)
 {
     *out = (struct address){.text = xstrdup(text)};
     bool is_unix = strncmp(text, "unix:", 5) == 0;
-    int status = is_unix ? parse_unix(out, text + 5, error) : parse_tcp(out, text, error);
+    out->tls = strncmp(text, "tls:", 4) == 0;
+    int status = is_unix ? parse_unix(out, text + 5, error)
+                         : parse_tcp(out, out->tls ? text + 4 : text, error);
     if (status)
         address_finish(out);
     return status;

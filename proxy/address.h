@@ -1,5 +1,5 @@
-/* Where a port is: `HOST:PORT`, `[IPV6]:PORT` or `unix:/path`; and the cache's URL, which adds
- * user, password and database. */
+/* Where a port is: `HOST:PORT`, `[IPV6]:PORT`, `tls:` before either, or `unix:/path`; and the
+ * cache's URL, which adds user, password and database. */
 #ifndef NESTGUARD_ADDRESS_H
 #define NESTGUARD_ADDRESS_H
 
@@ -11,6 +11,7 @@ struct address {
     char *host; /* without brackets; NULL for a unix socket */
     char *path; /* NULL for TCP */
     uint16_t port;
+    bool tls; /* connections there are encrypted */
 };
 
 /* 0, or -EINVAL and *error (static text: what is wrong and what is allowed). */
@@ -33,7 +34,8 @@ int address_listen(const struct address *address, int *fds, unsigned count);
 /* Whether address_listen() would find the place free, without taking it: 0 or its error. */
 int address_probe(const struct address *address);
 
-/* redis://[[user]:password@]host[:port][/db] or unix:/path[?db=N]; percent escapes are decoded. */
+/* redis://[[user]:password@]host[:port][/db], rediss:// for TLS, or unix:/path[?db=N]; percent
+ * escapes are decoded. */
 struct cache_url {
     struct address address;
     char *user, *password; /* NULL: none */

@@ -1,6 +1,6 @@
 /* The cache's URL.
  *
- *   redis://user:password@host:port/db
+ *   redis://user:password@host:port/db          rediss:// for TLS
  *           └ parse_user ┘└parse_host┘└ parse_db
  *
  * No error quotes any of it, for there is a password in it.
@@ -130,11 +130,11 @@ int cache_url_parse(struct cache_url *out, const char *text, const char **error)
     else if (strncmp(text, "unix:", 5) == 0)
         status = parse_unix(out, text, error);
     else if (strncmp(text, "rediss://", 9) == 0)
-        status = refuse(error, "TLS to the cache is not supported; must be "
-                               "redis://[user:password@]host[:port][/db] or unix:/path[?db=N]");
+        status = parse_redis(out, text + 9, error);
     else
-        status = refuse(error, "must be redis://[user:password@]host[:port][/db] or "
-                               "unix:/path[?db=N]");
+        status = refuse(error, "must be redis://[user:password@]host[:port][/db], rediss://... for "
+                               "TLS, or unix:/path[?db=N]");
+    out->address.tls = strncmp(text, "rediss:", 7) == 0;
     if (status)
         cache_url_finish(out);
     return status;

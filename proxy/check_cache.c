@@ -25,8 +25,9 @@ static char *cache_place(const struct address *address)
                      address->port);
 }
 
-static struct redis_options options_of(const struct cache_url *url)
+static struct redis_options options_of(const struct config *config)
 {
+    const struct cache_url *url = &config->cache;
     return (struct redis_options){
         .host = url->address.host,
         .port = url->address.port,
@@ -34,6 +35,7 @@ static struct redis_options options_of(const struct cache_url *url)
         .user = url->user,
         .password = url->password,
         .db = url->db,
+        .tls = config->cache_tls,
         .timeout_ms = PATIENCE_MS,
     };
 }
@@ -89,7 +91,7 @@ bool check_cache(const struct config *config, enum problem_level down, struct pr
 {
     char error[256] = "";
     char *place = cache_place(&config->cache.address);
-    struct cache cache = {place, options_of(&config->cache), problems};
+    struct cache cache = {place, options_of(config), problems};
     struct redis_survey survey;
     int status = redis_survey(&cache.options, &survey, error);
     if (status < 0) {

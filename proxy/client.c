@@ -123,7 +123,7 @@ struct buffer *client_reply(struct client *client)
 static bool wants_input(const struct client *client)
 {
     bool held_back = client->settling && client->replies.first;
-    return !client->closing && !client->leaving && !held_back &&
+    return !client->closing && !client->leaving && !client->securing && !held_back &&
            client->replies.commands < MAX_COMMANDS &&
            replies_waiting(&client->replies) < PAUSE_BYTES &&
            !upstream_is_congested(client->upstream);
@@ -235,10 +235,28 @@ static void update_reading(struct client *client)
         stream_read_stop(&client->stream);
 }
 
-void client_start(struct client *client)
+static void on_secured(void *arg, const char *error)
+{
+    struct client *client = arg;
+    client->securing = false;
+    if (error) {
+        counter_add(&client->serving->counters.tls_failures, 1);
+        client_close(client);
+        return;
+    }
+    update_reading(client);
+}
+
+/* The certificate is that of the configuration in force: a reload takes effect here. */
+void client_start(struct client *client, bool tls)
 {
     stream_tune(&client->stream);
-    update_reading(client);
+    client->securing = tls;
+    if (!tls)
+        update_reading(client);
+    else if (stream_secure(&client->stream, serving_config(client->serving)->clients_tls, NULL,
+                           on_secured, client) < 0)
+        client_close(client);
 }
 
 void client_resume(struct client *client)
@@ -325,13 +343,19 @@ static void flush(struct turn_task *task)
 
 void client_check_progress(struct client *client, uint64_t now)
 {
+    uint64_t patience = serving_config(client->serving)->output_timeout_ms;
     if (client->closing)
         return;
+    if (client->securing) {
+        if (now - client->progress > patience)
+            client_close(client);
+        return;
+    }
     size_t queued = stream_queued(&client->stream);
     if (!queued || queued != client->queued) {
         client->queued = queued;
         client->progress = now;
-    } else if (now - client->progress > serving_config(client->serving)->output_timeout_ms) {
+    } else if (now - client->progress > patience) {
         client_drop(client);
     }
 }

@@ -51,13 +51,14 @@ struct client {
     bool input_ended;   /* it will send no more; what it has sent is still served */
     bool settling; /* no more input before its replies are out: what it asks next depends on them */
     bool leaving;  /* no more input; closed when its replies are out */
+    bool securing; /* until the handshake of TLS is done */
     bool closing;  /* uv_close was called */
 };
 
 /* A client with an initialised stream, to be accepted or opened; client_start() begins to read from
- * it. */
+ * it, with `tls` when both sides have shaken hands. */
 struct client *client_create(struct clients *clients, bool is_unix);
-void client_start(struct client *client);
+void client_start(struct client *client, bool tls);
 
 /* The one way to end a client. Its slots are left to those who still owe them an answer. */
 void client_close(struct client *client);

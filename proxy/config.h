@@ -40,10 +40,10 @@ struct keyspace {
     double ttl_jitter;          /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */
     double false_positive_rate; /* wanted of its filter */
     enum filter_kind filter;
-    enum on_absent on_absent;   /* what the lookup of an absent key gets */
-    char *absent_value;         /* with ABSENT_VALUE; NULL: none */
-    enum on_miss on_miss;       /* what follows when the cache does not have a key */
-    bool enforce;               /* false: rejections are only counted */
+    enum on_absent on_absent; /* what the lookup of an absent key gets */
+    char *absent_value;       /* with ABSENT_VALUE; NULL: none */
+    enum on_miss on_miss;     /* what follows when the cache does not have a key */
+    bool enforce;             /* false: rejections are only counted */
     struct keyspace_sql sql;
     int line; /* of the file, where the keyspace begins */
 };
@@ -58,6 +58,11 @@ struct config {
     char *password;      /* NULL: none */
     unsigned workers;    /* default: one a core */
     struct cache_url cache;
+    char *tls_cert_file, *tls_key_file;     /* for clients, on the addresses with TLS; NULL: none */
+    char *tls_client_ca_file;               /* NULL: clients need no certificate */
+    char *cache_ca_file;                    /* NULL: the system's */
+    char *cache_cert_file, *cache_key_file; /* NULL: none */
+    struct ssl_ctx_st *clients_tls, *cache_tls; /* made of these; NULL: not wanted */
     char *database;
     enum sync_mode sync;
     uint64_t poll_interval_ms;  /* with SYNC_POLL, from one build's beginning to the next one's */

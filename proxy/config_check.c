@@ -3,6 +3,7 @@
 #include "config_source.h"
 
 #include "buffer.h"
+#include "tls.h"
 
 static const struct mention *top(const struct config_source *source, const char *name)
 {
@@ -61,6 +62,68 @@ static void check_cache(const struct config *config, const struct config_source 
     if (cache->good && listens_on(config, &config->cache.address))
         config_report(source, cache->line,
                       "cache is the guard's own address (see listen); it must be the Redis behind");
+}
+
+/* ---- TLS ---- */
+
+/* A certificate and its key are of no use without each other. */
+static bool are_paired(const struct config_source *source, const char *certificate, const char *key)
+{
+    int first = top(source, certificate)->line, second = top(source, key)->line;
+    if (first && !second)
+        config_report(source, first, "%s needs %s", certificate, key);
+    if (second && !first)
+        config_report(source, second, "%s needs %s", key, certificate);
+    return !first == !second && usable(top(source, certificate)) && usable(top(source, key));
+}
+
+static struct ssl_ctx_st *make_context(const struct config_source *source, int line,
+                                       const struct tls_options *options)
+{
+    char error[TLS_ERROR_SIZE];
+    struct ssl_ctx_st *context = NULL;
+    if (tls_context_create(&context, options, error) < 0)
+        config_report(source, line, "%s", error);
+    return context;
+}
+
+static bool offers_tls(const struct config *config)
+{
+    for (size_t i = 0; i < config->listens; i++)
+        if (config->listen[i].tls)
+            return true;
+    return false;
+}
+
+/* Read here, so that a file that is missing or wrong is a mistake of this line. */
+static void check_clients_tls(struct config *config, const struct config_source *source)
+{
+    int line = top(source, "tls_cert_file")->line;
+    if (!are_paired(source, "tls_cert_file", "tls_key_file") || !offers_tls(config))
+        return;
+    if (!line) {
+        config_report(source, top(source, "listen")->line,
+                      "a tls: address needs tls_cert_file and tls_key_file");
+        return;
+    }
+    struct tls_options options = {.is_server = true,
+                                  .certificate = config->tls_cert_file,
+                                  .key = config->tls_key_file,
+                                  .authorities = config->tls_client_ca_file};
+    if (usable(top(source, "tls_client_ca_file")))
+        config->clients_tls = make_context(source, line, &options);
+}
+
+static void check_cache_tls(struct config *config, const struct config_source *source)
+{
+    const struct mention *cache = top(source, "cache");
+    if (!are_paired(source, "cache_cert_file", "cache_key_file") || !cache->good ||
+        !config->cache.address.tls || !usable(top(source, "cache_ca_file")))
+        return;
+    struct tls_options options = {.certificate = config->cache_cert_file,
+                                  .key = config->cache_key_file,
+                                  .authorities = config->cache_ca_file};
+    config->cache_tls = make_context(source, cache->line, &options);
 }
 
 /* An argument larger than a whole command could never arrive. */
@@ -156,12 +219,14 @@ static void check_keyspace(const struct config *config, const struct config_sour
     }
 }
 
-void config_check(const struct config *config, const struct config_source *source)
+void config_check(struct config *config, const struct config_source *source)
 {
     check_listen(config, source);
     check_control(config, source);
     check_cache(config, source);
     check_sizes(config, source);
+    check_clients_tls(config, source);
+    check_cache_tls(config, source);
     for (size_t i = 0; i < config->keyspace_count; i++)
         check_keyspace(config, source, i);
 }

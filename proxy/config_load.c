@@ -13,6 +13,7 @@
 #include "keyspace_sql.h"
 #include "memory.h"
 #include "setting_value.h"
+#include "tls.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -344,6 +345,8 @@ void config_destroy(struct config *config)
     }
     free(config->keyspaces);
     finish_all(config_settings, config);
+    tls_context_release(config->clients_tls);
+    tls_context_release(config->cache_tls);
     free(config->file);
     free(config);
 }

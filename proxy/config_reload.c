@@ -4,6 +4,7 @@
 #include "keyspace_sql.h"
 #include "memory.h"
 #include "setting_value.h"
+#include "tls.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,11 +105,22 @@ static void keep_keyspaces(struct config *wanted, const struct config *running)
     }
 }
 
+static void keep_context(struct ssl_ctx_st **wanted, struct ssl_ctx_st *running)
+{
+    tls_context_release(*wanted);
+    *wanted = running;
+    if (running)
+        tls_context_hold(running);
+}
+
 void config_keep_fixed(struct config *wanted, const struct config *running)
 {
     for (const struct setting *row = config_settings; row->name; row++)
         if (row->fixed)
             keep(row, wanted, running);
+    keep_context(&wanted->cache_tls, running->cache_tls); /* made of settings that cannot change */
+    if (!wanted->clients_tls) /* the addresses that want it are still open */
+        keep_context(&wanted->clients_tls, running->clients_tls);
     if (!same_keyspaces(running, wanted))
         keep_keyspaces(wanted, running);
     for (size_t i = 0; i < running->keyspace_count; i++)

@@ -23,6 +23,6 @@ void config_report(const struct config_source *source, int line, const char *for
     __attribute__((format(printf, 3, 4)));
 
 /* What settings mean together: reports every contradiction between those that could be read. */
-void config_check(const struct config *config, const struct config_source *source);
+void config_check(struct config *config, const struct config_source *source);
 
 #endif

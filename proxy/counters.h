@@ -41,6 +41,7 @@
     X(connections_refused, "Client connections refused because of max_clients")                    \
     X(clients_dropped, "Clients dropped because they did not read their replies")                  \
     X(protocol_errors, "Clients closed after a protocol error")                                    \
+    X(tls_failures, "Clients closed because the TLS handshake failed")                             \
     X(commands, "Commands received")                                                               \
     X(forwarded, "Commands forwarded to the cache")                                                \
     X(upstream_failures, "Times that a shared cache connection was lost or refused")

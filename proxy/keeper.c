@@ -332,6 +332,7 @@ static int open_backends(struct keeper *keeper)
                                   .user = config->cache.user,
                                   .password = config->cache.password,
                                   .db = config->cache.db,
+                                  .tls = config->cache_tls,
                                   .timeout_ms = config->cache_timeout_ms};
     return redis_create(&keeper->redis, &keeper->loop, &redis, on_redis_state, keeper);
 }
@@ -358,17 +359,14 @@ static int start_worker(struct keeper *keeper, unsigned index, int **fds)
 {
     const struct config *config = keeper_config(keeper);
     int *own = xcalloc(config->listens, sizeof *own);
-    bool *is_unix = xcalloc(config->listens, sizeof *is_unix);
-    for (size_t i = 0; i < config->listens; i++) {
+    for (size_t i = 0; i < config->listens; i++)
         own[i] = fds[i][index];
-        is_unix[i] = config->listen[i].path != NULL;
-    }
     struct worker_options options = {.index = index,
                                      .keeper = &keeper->mailbox,
                                      .watch = keeper->watch,
                                      .view = keeper->view,
                                      .fds = own,
-                                     .is_unix = is_unix,
+                                     .addresses = config->listen,
                                      .count = config->listens,
                                      .client_total = &keeper->client_total};
     int status = worker_create(&keeper->workers[index], &options);
@@ -377,7 +375,6 @@ static int start_worker(struct keeper *keeper, unsigned index, int **fds)
     else
         keeper->view->holders++;
     free(own);
-    free(is_unix);
     return status;
 }
 

@@ -229,6 +229,9 @@ static int read_control(const struct setting *setting, void *member, const char 
     const char *reason = NULL;
     int status = address_parse(&config->control, text, &reason);
     config->has_control = !status;
+    if (!status && config->control.tls)
+        return refuse(error, "the control port has no TLS; a loopback address behind a server that "
+                             "has it, or a unix socket, is as good");
     return explain(status, error, &reason);
 }
 

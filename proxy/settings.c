@@ -24,7 +24,17 @@ static const char *const on_miss_choices[] = {"load", "pass", NULL};
 
 const struct setting config_settings[] = {
     {"listen", SETTING_LISTEN, AT(listen), .fixed = true, .standard = "127.0.0.1:6380",
-     .help = "where clients connect: HOST:PORT, [IPV6]:PORT, unix:/path, or a list of them"},
+     .help = "where clients connect: HOST:PORT, [IPV6]:PORT, tls:HOST:PORT, unix:/path, or a list "
+             "of them"},
+    {"tls_cert_file", SETTING_TEXT, AT(tls_cert_file), .otherwise = "required with a tls: address",
+     .least = "1", .most = "4095",
+     .help = "the certificate that clients are shown, with its chain (PEM); read again on SIGHUP"},
+    {"tls_key_file", SETTING_TEXT, AT(tls_key_file), .otherwise = "required with a tls: address",
+     .least = "1", .most = "4095", .help = "its private key (PEM)"},
+    {"tls_client_ca_file", SETTING_TEXT, AT(tls_client_ca_file), .otherwise = "none", .least = "1",
+     .most = "4095",
+     .help = "authorities (PEM) that must have signed a client's certificate; without this setting "
+             "clients on tls: addresses need none"},
     {"control", SETTING_CONTROL, AT(control), .fixed = true, .otherwise = "off",
      .help = "where the control port (HTTP) is: HOST:PORT, [IPV6]:PORT or unix:/path"},
     {"control_token", SETTING_SECRET, AT(control_token), .fixed = true, .otherwise = "none",
@@ -35,8 +45,16 @@ const struct setting config_settings[] = {
     {"workers", SETTING_COUNT, AT(workers), .fixed = true, .otherwise = "one a core", .least = "1",
      .most = "256", .help = "threads that serve clients"},
     {"cache", SETTING_CACHE, AT(cache), .required = true, .fixed = true,
-     .help = "the Redis behind the guard: redis://[user:password@]host[:port][/db] or "
-             "unix:/path[?db=N]"},
+     .help = "the Redis behind the guard: redis://[user:password@]host[:port][/db], rediss://... "
+             "for TLS, or unix:/path[?db=N]"},
+    {"cache_ca_file", SETTING_TEXT, AT(cache_ca_file), .fixed = true, .otherwise = "the system's",
+     .least = "1", .most = "4095",
+     .help = "authorities (PEM) that must have signed the certificate of a rediss:// cache"},
+    {"cache_cert_file", SETTING_TEXT, AT(cache_cert_file), .fixed = true, .otherwise = "none",
+     .least = "1", .most = "4095",
+     .help = "the guard's own certificate (PEM), for a cache that asks for one"},
+    {"cache_key_file", SETTING_TEXT, AT(cache_key_file), .fixed = true, .otherwise = "none",
+     .least = "1", .most = "4095", .help = "its private key (PEM)"},
     {"database", SETTING_DATABASE, AT(database), .required = true, .fixed = true,
      .help = "the PostgreSQL with the rows: postgresql://user@host:port/name, or anything else "
              "that libpq takes"},

@@ -42,7 +42,7 @@ struct setting {
     const char *help;
 };
 
-enum { SETTINGS_MAX = 32 }; /* rows of one table, at most */
+enum { SETTINGS_MAX = 48 }; /* rows of one table, at most */
 
 /* Both end with a row without a name. */
 extern const struct setting config_settings[];

@@ -31,9 +31,8 @@ static const char too_old_text[] = "NOPROTO unsupported protocol version"; /* Re
 /* For each state, the states that may follow it, a bit each. */
 void upstream_set_state(struct upstream *upstream, enum state state)
 {
-    static const unsigned allowed[] = {[CLOSED] = 1u << RESOLVING | 1u << CONNECTING,
-                                       [RESOLVING] = 1u << CONNECTING | 1u << CLOSED,
-                                       [CONNECTING] = 1u << GREETING | 1u << CLOSING,
+    static const unsigned allowed[] = {[CLOSED] = 1u << DIALING,
+                                       [DIALING] = 1u << GREETING | 1u << CLOSING,
                                        [GREETING] = 1u << UP | 1u << CLOSING,
                                        [UP] = 1u << CLOSING,
                                        [CLOSING] = 1u << CLOSED};
@@ -89,10 +88,9 @@ static void free_if_done(uv_handle_t *timer)
     free(upstream);
 }
 
-/* CLOSED: nothing is open. Either try again, or that was all. */
-static void closed(struct upstream *upstream)
+/* Either try again, or that was all. */
+void upstream_closed(struct upstream *upstream)
 {
-    upstream_forget_addresses(upstream);
     if (upstream->finishing) {
         uv_close((uv_handle_t *)&upstream->timer, free_if_done);
         return;
@@ -114,17 +112,22 @@ static void on_stream_closed(uv_handle_t *handle)
 {
     struct upstream *upstream = handle->data;
     upstream_set_state(upstream, CLOSED);
-    if (upstream->next && !upstream->finishing)
-        upstream_connect_next(upstream);
-    else
-        closed(upstream);
+    upstream_closed(upstream);
 }
 
-/* `next` is looked at again when the stream is closed. */
-void upstream_close_stream(struct upstream *upstream)
+/* Whatever is open, or about to be. */
+static void close_stream(struct upstream *upstream)
 {
+    bool has_stream = upstream->state != DIALING;
     upstream_set_state(upstream, CLOSING);
-    stream_close(&upstream->stream, on_stream_closed);
+    if (has_stream) {
+        stream_close(&upstream->stream, on_stream_closed);
+    } else if (dial_is_over(&upstream->dial)) {
+        upstream_set_state(upstream, CLOSED);
+        upstream_closed(upstream);
+    } else {
+        dial_stop(&upstream->dial);
+    }
 }
 
 /* What was sent may have run or not; nobody is told that it did. Counted when it is news, not at
@@ -139,7 +142,6 @@ void upstream_lose(struct upstream *upstream, const char *why)
         serving_log_cache(upstream->serving, why);
     bool congested = upstream_is_congested(upstream);
     upstream->tried = true;
-    upstream->next = NULL;
     fail_pending(upstream);
     buffer_clear(&upstream->in);
     buffer_clear(&upstream->greeting);
@@ -147,12 +149,7 @@ void upstream_lose(struct upstream *upstream, const char *why)
     upstream->frame = (struct resp_frame){0};
     if (congested)
         upstream->serving->on_relief(upstream->serving);
-    if (upstream->state == RESOLVING) {
-        upstream_set_state(upstream, CLOSED);
-        closed(upstream);
-    } else {
-        upstream_close_stream(upstream);
-    }
+    close_stream(upstream);
 }
 
 /* Redis closes idle connections after its own `timeout`, and proxies do. Nothing was asked, so
@@ -170,7 +167,7 @@ static void connect_again(struct upstream *upstream)
     upstream->tried = false;
     buffer_clear(&upstream->in);
     upstream->frame = (struct resp_frame){0};
-    upstream_close_stream(upstream);
+    close_stream(upstream);
 }
 
 /* ---- replies ---- */
@@ -376,8 +373,6 @@ struct upstream *upstream_create(struct serving *serving, bool resp3)
     upstream->backoff_ms = BACKOFF_MIN_MS;
     uv_timer_init(&serving->loop, &upstream->timer);
     upstream->timer.data = upstream;
-    upstream->resolve.data = upstream;
-    upstream->connect.data = upstream;
     upstream->write.data = upstream;
     upstream_start(upstream);
     return upstream;
@@ -395,16 +390,17 @@ void upstream_check_progress(struct upstream *upstream)
 {
     static const char no_connection[] = "no connection within cache_timeout";
     uint64_t patience = serving_config(upstream->serving)->cache_timeout_ms;
-    bool late = clock_ms() - upstream->since > patience;
+    uint64_t now = uv_now(&upstream->serving->loop);
     uint64_t asked = pending_oldest(&upstream->pending);
-    if (upstream->state == RESOLVING && late)
-        stop_waiting(upstream);
-    else if (upstream->state == CONNECTING && late)
-        upstream_connect_failed(upstream, no_connection);
-    else if (upstream->state == GREETING && late)
+    if (upstream->state == DIALING && now - upstream->dial.since > patience) {
+        if (upstream->dial.state == DIAL_RESOLVING)
+            stop_waiting(upstream);
+        dial_skip(&upstream->dial, no_connection);
+    } else if (upstream->state == GREETING && clock_ms() - upstream->since > patience) {
         upstream_lose(upstream, no_connection);
-    else if (upstream->state == UP && asked && uv_now(&upstream->serving->loop) - asked > patience)
+    } else if (upstream->state == UP && asked && now - asked > patience) {
         upstream_lose(upstream, "no reply within cache_timeout");
+    }
 }
 
 void upstream_close(struct upstream *upstream)
@@ -413,8 +409,8 @@ void upstream_close(struct upstream *upstream)
     fail_pending(upstream);
     if (upstream->state == CLOSED) {
         uv_timer_stop(&upstream->timer);
-        closed(upstream);
-    } else if (upstream->state != RESOLVING) { /* else the rest happens in on_resolved() */
+        upstream_closed(upstream);
+    } else {
         upstream_lose(upstream, "closing");
     }
 }

@@ -3,7 +3,7 @@
  *
  *   send ─▶ out ─▶ one write a loop turn ─▶ cache ─▶ in ─▶ frame ─▶ slot at the head of `pending`
  *
- *   CLOSED ─▶ RESOLVING ─▶ CONNECTING ─▶ GREETING (AUTH, SELECT) ─▶ UP ─lost─▶ CLOSING ─▶ CLOSED
+ *   CLOSED ─▶ DIALING ─▶ GREETING (AUTH, SELECT) ─▶ UP ─lost─▶ CLOSING ─▶ CLOSED
  * (backoff) ─▶ ...
  */
 #ifndef NESTGUARD_UPSTREAM_H

@@ -6,11 +6,11 @@
 #ifndef NESTGUARD_UPSTREAM_INTERNAL_H
 #define NESTGUARD_UPSTREAM_INTERNAL_H
 
+#include "dial.h"
 #include "pending.h"
-#include "stream.h"
 #include "upstream.h"
 
-enum state { CLOSED, RESOLVING, CONNECTING, GREETING, UP, CLOSING };
+enum state { CLOSED, DIALING, GREETING, UP, CLOSING };
 
 struct upstream {
     struct stream stream;
@@ -25,9 +25,7 @@ struct upstream {
     bool too_old; /* the cache does not know RESP3: asked again when somebody wants it again */
     uint64_t backoff_ms, since;
     uv_timer_t timer;
-    uv_getaddrinfo_t resolve;
-    struct addrinfo *found, *next; /* addresses of the cache's name, and the one to try next */
-    uv_connect_t connect;
+    struct dial dial;
     uv_write_t write;
     struct buffer greeting, in, out, sending;
     struct resp_frame frame;
@@ -45,16 +43,13 @@ void upstream_mark_dirty(struct upstream *upstream);
 /* Gives the connection, or the attempt to connect, up. */
 void upstream_lose(struct upstream *upstream, const char *why);
 
-/* When the stream is closed, the next address is tried, if there is one. */
-void upstream_close_stream(struct upstream *upstream);
+/* CLOSED: nothing is open. */
+void upstream_closed(struct upstream *upstream);
 
 /* Connected, and the greeting is in its buffer. */
 void upstream_begin(struct upstream *upstream);
 
-/* From CLOSED: looks the cache's name up and connects. */
+/* From CLOSED: connects. */
 void upstream_start(struct upstream *upstream);
-void upstream_connect_next(struct upstream *upstream);
-void upstream_connect_failed(struct upstream *upstream, const char *why);
-void upstream_forget_addresses(struct upstream *upstream);
 
 #endif

@@ -23,15 +23,18 @@ enum {
 struct listener {
     struct stream stream;
     struct worker *worker;
+    bool tls;
 };
 
 /* ---- clients ---- */
 
-/* The refusal is Redis' own, so that clients know what it means. */
-static void refuse_client(struct client *client)
+/* The refusal is Redis' own, so that clients know what it means. Where TLS is spoken it would take
+ * a handshake to say it. */
+static void refuse_client(struct client *client, bool tls)
 {
     static const char text[] = "-ERR max number of clients reached\r\n";
-    stream_try_write(&client->stream, text, sizeof text - 1);
+    if (!tls)
+        stream_try_write(&client->stream, text, sizeof text - 1);
     counter_add(&client->serving->counters.connections_refused, 1);
     client_close(client);
 }
@@ -56,9 +59,9 @@ static void on_connection(uv_stream_t *stream, int status)
     counter_add(&worker->serving.counters.connections, 1);
     if (atomic_load_explicit(worker->clients.total, memory_order_relaxed) >
         worker->serving.view->config->max_clients)
-        refuse_client(client);
+        refuse_client(client, listener->tls);
     else
-        client_start(client);
+        client_start(client, listener->tls);
 }
 
 /* ---- the keeper's messages ---- */
@@ -224,7 +227,8 @@ static int listen_on(struct worker *worker, const struct worker_options *options
     for (size_t i = 0; i < options->count; i++) {
         struct listener *listener = &worker->listeners[worker->listener_count++];
         listener->worker = worker;
-        stream_init(&listener->stream, &worker->serving.loop, options->is_unix[i]);
+        listener->tls = options->addresses[i].tls;
+        stream_init(&listener->stream, &worker->serving.loop, options->addresses[i].path != NULL);
         listener->stream.handle.data = listener;
         int status = stream_open(&listener->stream, options->fds[i]);
         if (!status)

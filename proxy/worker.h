@@ -28,9 +28,9 @@ struct worker_options {
     unsigned index;
     struct mailbox *keeper;
     const struct watch *watch;
-    struct view *view;   /* this worker is one of its holders */
-    const int *fds;      /* bound sockets, taken over */
-    const bool *is_unix; /* of each */
+    struct view *view;               /* this worker is one of its holders */
+    const int *fds;                  /* bound sockets, taken over */
+    const struct address *addresses; /* of each; during the call */
     size_t count;
     _Atomic unsigned *client_total; /* clients of all workers, for max_clients */
 };

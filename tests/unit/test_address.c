@@ -203,7 +203,7 @@ static void mistakes_in_cache_urls_are_explained(void **state)
     } rows[] = {{"", "redis://"},
                 {"127.0.0.1:6379", "redis://"},
                 {"http://127.0.0.1", "redis://"},
-                {"rediss://127.0.0.1", "TLS"},
+                {"rediss://", "host is missing"},
                 {"redis://", "host is missing"},
                 {"redis:///0", "host is missing"},
                 {"redis://:pw@", "host is missing"},

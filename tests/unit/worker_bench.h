@@ -389,7 +389,7 @@ static inline void bench_start(struct bench *bench, const char *settings)
     struct worker_options options = {.keeper = &bench->keeper,
                                      .view = bench->view,
                                      .fds = &bench->listener,
-                                     .is_unix = &(bool){false},
+                                     .addresses = &(struct address){.port = 1},
                                      .count = 1,
                                      .client_total = &bench->client_total};
     assert_int_equal(worker_create(&bench->worker, &options), 0);

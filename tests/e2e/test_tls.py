@@ -1,0 +1,228 @@
+"""TLS on both sides of the guard: clients on a tls: address, and a rediss:// cache."""
+import signal
+import socket
+import ssl
+import subprocess
+
+import pytest
+import redis
+
+import servers
+from waiting import wait_until
+
+TABLE = "CREATE TABLE items (id bigint PRIMARY KEY, payload text)"
+ITEMS = {"name": "items", "key": "item:{id}", "table": "items", "value": "payload"}
+
+
+class Certificates:
+    """An authority of its own, and what it has signed."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self._openssl("req", "-x509", *self._key("ca"), "-out", self.file("ca.crt"),
+                      "-subj", "/CN=authority", "-days", "2")
+
+    def file(self, name):
+        return str(self.directory / name)
+
+    def _openssl(self, *words):
+        subprocess.run(["openssl", *words], check=True, capture_output=True)
+
+    def _key(self, name):
+        return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                "-keyout", self.file(name + ".key")]
+
+    def make(self, name, subject="127.0.0.1"):
+        """NAME.crt and NAME.key, for this machine."""
+        extensions = self.directory / "extensions"
+        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        self._openssl("req", *self._key(name), "-out", self.file("request"), "-subj",
+                      f"/CN={subject}")
+        self._openssl("x509", "-req", "-in", self.file("request"), "-CA", self.file("ca.crt"),
+                      "-CAkey", self.file("ca.key"), "-CAcreateserial", "-days", "2",
+                      "-extfile", str(extensions), "-out", self.file(name + ".crt"))
+        return self.file(name + ".crt"), self.file(name + ".key")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    made = Certificates(tmp_path_factory.mktemp("tls"))
+    for name in ("guard", "client"):
+        made.make(name)
+    return made
+
+
+@pytest.fixture
+def guard(start_guard, database, certificates):
+    """guard(setting=value): clients connect by TLS only."""
+    database.execute(TABLE)
+    database.execute("INSERT INTO items VALUES (1, 'one')")
+
+    def start(**settings):
+        port = servers.free_port()
+        made = start_guard(ITEMS, **{
+            "listen": [f"tls:127.0.0.1:{port}"], "tls_cert_file": certificates.file("guard.crt"),
+            "tls_key_file": certificates.file("guard.key"), **settings})
+        made.port = port
+        return made
+    return start
+
+
+def client_of(guard, certificates, **options):
+    return guard.redis(ssl=True, ssl_ca_certs=certificates.file("ca.crt"), **options)
+
+
+def test_clients_are_served_encrypted(guard, certificates, database):
+    database.execute("INSERT INTO items VALUES (2, repeat('x', 5000000))")
+    guard = guard()
+    client = client_of(guard, certificates)
+    assert client.get("item:1") == b"one"
+    assert client.get("item:1") == b"one"
+    assert client.get("item:404") is None
+    assert client.get("item:2") == b"x" * 5000000
+    client.set("other", b"y" * 5000000)
+    assert client.get("other") == b"y" * 5000000
+    pipeline = client.pipeline(transaction=False)
+    for number in range(1000):
+        pipeline.get(f"item:{number % 2}")
+    assert pipeline.execute() == [None, b"one"] * 500
+    assert guard.counter("nestguard_rejected_total") >= 501
+
+
+def test_what_is_no_tls_gets_nothing_and_is_counted(guard, certificates):
+    guard = guard()
+    with socket.create_connection(("127.0.0.1", guard.port)) as plain:
+        plain.sendall(b"*1\r\n$4\r\nPING\r\n")
+        plain.settimeout(servers.PATIENCE)
+        answer = b""
+        while True:
+            some = plain.recv(1000)
+            if not some:
+                break
+            answer += some
+    assert b"PONG" not in answer
+    wait_until(lambda: guard.total("nestguard_tls_failures_total") == 1, servers.PATIENCE,
+               "the failure to be counted")
+    assert client_of(guard, certificates).ping()
+
+
+def test_clients_need_the_certificate_that_is_asked_for(guard, certificates):
+    guard = guard(tls_client_ca_file=certificates.file("ca.crt"))
+    with pytest.raises(redis.ConnectionError):
+        client_of(guard, certificates).ping()
+    known = client_of(guard, certificates, ssl_certfile=certificates.file("client.crt"),
+                      ssl_keyfile=certificates.file("client.key"))
+    assert known.get("item:1") == b"one"
+
+
+def shown(guard, certificates):
+    """The subject of the certificate that a new client is shown."""
+    context = ssl.create_default_context(cafile=certificates.file("ca.crt"))
+    with socket.create_connection(("127.0.0.1", guard.port)) as plain:
+        with context.wrap_socket(plain, server_hostname="127.0.0.1") as stream:
+            return dict(pair[0] for pair in stream.getpeercert()["subject"])["commonName"]
+
+
+def test_a_new_certificate_is_taken_by_sighup(guard, certificates):
+    certificate, key = certificates.make("renewed", "before")
+    guard = guard(tls_cert_file=certificate, tls_key_file=key)
+    before = client_of(guard, certificates, single_connection_client=True)
+    assert before.ping()
+    assert shown(guard, certificates) == "before"
+    certificates.make("renewed", "after")
+    guard.signal(signal.SIGHUP)
+    wait_until(lambda: shown(guard, certificates) == "after", servers.PATIENCE,
+               lambda: f"the new certificate\n{guard.log()}")
+    assert before.get("item:1") == b"one"  # on the connection that it had
+    with open(certificate, "w", encoding="ascii") as file:
+        file.write("no certificate\n")
+    guard.signal(signal.SIGHUP)
+    wait_until(lambda: "no start line" in guard.log(), servers.PATIENCE, "the complaint")
+    assert shown(guard, certificates) == "after"
+
+
+@pytest.fixture
+def tls_cache(certificates):
+    """A Redis that speaks TLS alone, and demands a certificate."""
+    certificate, key = certificates.make("redis")
+
+    class TlsRedis(servers.Redis):
+        def command(self):
+            return ["setpriv", "--pdeathsig", self.death_signal, "redis-server", "--port", "0",
+                    "--tls-port", str(self.port), "--tls-cert-file", certificate,
+                    "--tls-key-file", key, "--tls-ca-cert-file", certificates.file("ca.crt"),
+                    "--bind", "127.0.0.1", "--save", "", "--dir", str(self.directory)]
+
+        def client(self, **options):
+            return super().client(ssl=True, ssl_ca_certs=certificates.file("ca.crt"),
+                                  ssl_certfile=certificates.file("client.crt"),
+                                  ssl_keyfile=certificates.file("client.key"), **options)
+
+    server = TlsRedis().start()
+    yield server
+    server.stop()
+    server.remove()
+
+
+def cache_settings(tls_cache, certificates):
+    return {"cache": f"rediss://127.0.0.1:{tls_cache.port}",
+            "cache_ca_file": certificates.file("ca.crt"),
+            "cache_cert_file": certificates.file("client.crt"),
+            "cache_key_file": certificates.file("client.key")}
+
+
+def test_the_cache_is_used_encrypted(guard, tls_cache, certificates, database):
+    guard = guard(**cache_settings(tls_cache, certificates))
+    client = client_of(guard, certificates)
+    assert client.get("item:1") == b"one"
+    tls_cache.wait_for_key("item:1")
+    database.execute("UPDATE items SET payload = 'changed'")
+    assert client.get("item:1") == b"one"  # from the cache
+    client.set("other", b"y" * 3000000)
+    assert client.get("other") == b"y" * 3000000
+    assert client.hset("map", "field", "value") == 1
+    assert client.hgetall("map") == {b"field": b"value"}
+    tls_cache.restart()
+    wait_until(lambda: answers(client), servers.PATIENCE, "the cache to be used again")
+
+
+def answers(client):
+    try:
+        return client.set("other", "again")
+    except redis.RedisError:
+        return False
+
+
+def test_a_cache_that_nobody_vouches_for_is_not_used(tls_cache, certificates, database, tmp_path):
+    database.execute(TABLE)
+    settings = {**cache_settings(tls_cache, certificates), "database": database.url,
+                "keyspaces": [ITEMS], "sync": "none"}
+    guard = servers.Nestguard({**settings, "cache_ca_file": certificates.file("guard.crt")})
+    status, text = servers.run_nestguard("check", "-c", guard.file)
+    assert "certificate" in text and "no connection" in text, text
+    assert status != 0
+    guard.configure(settings)
+    status, text = servers.run_nestguard("check", "-c", guard.file)
+    assert status == 0, text
+    guard.remove()
+
+
+@pytest.mark.parametrize("settings, complaint", [
+    ({"tls_cert_file": None, "tls_key_file": None}, "a tls: address needs tls_cert_file"),
+    ({"tls_key_file": None}, "tls_cert_file needs tls_key_file"),
+    ({"tls_cert_file": "/no/where"}, "the certificate /no/where: No such file"),
+    ({"tls_key_file": "{client.key}"}, "mismatch"),
+    ({"tls_client_ca_file": "{client.key}"}, "the authorities' certificates"),
+    ({"control": "tls:127.0.0.1:1"}, "the control port has no TLS"),
+])
+def test_mistakes_name_line_and_remedy(certificates, database, cache, settings, complaint):
+    settings = {name: certificates.file(value[1:-1]) if value and value[0] == "{" else value
+                for name, value in settings.items()}
+    guard = servers.Nestguard({
+        "listen": ["tls:127.0.0.1:6380"], "tls_cert_file": certificates.file("guard.crt"),
+        "tls_key_file": certificates.file("guard.key"), "cache": cache.url,
+        "database": database.url, "keyspaces": [ITEMS], **settings})
+    status, text = servers.run_nestguard("check", "-c", guard.file)
+    guard.remove()
+    assert status != 0
+    assert complaint in text and str(guard.file) + ":" in text, text
