@@ -13,6 +13,7 @@ import redis
 
 from following import (follow, is_possible, paused, query_alone, senders, synchronous,
                        wait_generation, wait_state)
+from gate import Gate
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -212,6 +213,79 @@ class TestRenewal:
             print(f"with {names} the longest commit took {max(times):.3f} s")
             assert sum(took > 0.8 for took in times) < 3
         wait_until(lambda: guard.generation() > 5, PATIENCE, "some generations")
+
+
+# A row of one column, as the self-check gets it: the key of item:57. Loads get the payload.
+CHECKED_ROW = b"\0\1\0\0\0\x0257"
+
+
+@pytest.fixture
+def gate(database):
+    """Between guard and database; opened before the guard, and closed after it."""
+    opened = Gate(database.server.port)
+    yield opened
+    opened.release()
+    opened.close()
+
+
+class TestTakeover:
+    """Of a generation that has stopped following the log after its last look at where that ends,
+    while its self-check was not answered."""
+
+    @pytest.fixture
+    def guard(self, gate, follow, database, items):
+        url = database.url.replace(f":{database.server.port}/", f":{gate.port}/")
+        yield follow(items(), database=url, max_lag="60s")
+        gate.release()
+
+    def hold_next(self, gate, guard, database):
+        """Waits for the next generation's self-check; returns the process that sends it the log."""
+        gate.hold_answers(CHECKED_ROW)
+        guard.control("POST", "/v1/rebuild")
+        gate.wait_held()
+        return database.value("SELECT active_pid FROM pg_replication_slots JOIN pg_stat_activity"
+                              " ON pid = active_pid ORDER BY backend_start DESC LIMIT 1")
+
+    def test_waits_for_what_was_confirmed_while_there_was_none(
+            self, gate, guard, postgres_server, database, threads):
+        with synchronous(postgres_server, "ANY 1 (nestguard)"):
+            [serving] = senders(database)
+            sender = self.hold_next(gate, guard, database)
+            query_alone(database, "SELECT pg_terminate_backend(%s)", (serving,))
+            wait_confirming(guard)
+            with paused(sender):
+                insert(database, 1000)
+                gate.release()
+                wait_until(lambda: not confirms_everything(guard), PATIENCE, "the takeover")
+                waiting = threads.submit(insert, database, 1001)
+                wait_until(lambda: is_waiting(database), PATIENCE, "the commit to wait")
+                assert is_found(guard, 1000) and guard.keyspace()["state"] == "passing"
+            waiting.result(PATIENCE)
+            wait_generation(guard, 2)
+            assert is_possible(guard, "item:1000") and is_possible(guard, "item:1001")
+            assert not is_possible(guard, "item:5000")
+
+    def test_waits_for_what_a_lost_stream_had_confirmed(self, gate, guard, postgres_server,
+                                                        database):
+        with synchronous(postgres_server, "ANY 1 (nestguard)"):
+            [serving] = senders(database)
+            sender = self.hold_next(gate, guard, database)
+            with paused(sender):
+                insert(database, 1000)
+                set_standbys(postgres_server, "")  # so nothing more is confirmed in its name
+                query_alone(database, "SELECT pg_terminate_backend(%s)", (serving,))
+                wait_state(guard, "passing")
+                gate.release()
+                checked = "generation 2: the self-check of"
+                wait_until(lambda: checked in guard.log(), PATIENCE, checked)
+                assert is_found(guard, 1000) and guard.keyspace()["state"] == "passing"
+            wait_generation(guard, 2)
+            assert is_possible(guard, "item:1000") and not is_possible(guard, "item:5000")
+
+
+def set_standbys(server, names):
+    server.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
+    server.execute("SELECT pg_reload_conf()")
 
 
 class Attack:
