@@ -51,7 +51,7 @@ static int file_error(void)
 static int write_bytes(struct spool *spool, const void *bytes, size_t length)
 {
     errno = 0;
-    return fwrite_unlocked(bytes, 1, length, spool->file) == length ? 0 : file_error();
+    return fwrite(bytes, 1, length, spool->file) == length ? 0 : file_error();
 }
 
 static int move_to_file(struct spool *spool)
@@ -95,9 +95,9 @@ static int read_bytes(struct spool *spool, size_t length, struct span *bytes)
     char *to = buffer_reserve(&spool->buffer, length);
     *bytes = (struct span){to, length};
     errno = 0;
-    if (fread_unlocked(to, 1, length, spool->file) == length)
+    if (fread(to, 1, length, spool->file) == length)
         return 0;
-    return ferror_unlocked(spool->file) ? file_error() : -ENODATA;
+    return ferror(spool->file) ? file_error() : -ENODATA;
 }
 
 int spool_take(struct spool *spool, size_t length, struct span *bytes)
