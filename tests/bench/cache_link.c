@@ -153,7 +153,7 @@ static void take_replies(struct cache_link *link)
     while (link->waiting.count && (reply = reply_take(p, end, &next)) != REPLY_PARTIAL) {
         struct lookup *lookup = ring_take(&link->waiting);
         if (lookup)
-            link->on_reply(lookup, reply);
+            link->on_reply(lookup, reply, p);
         p = next;
     }
     link->in_have = (size_t)(end - p);

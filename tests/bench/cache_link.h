@@ -16,7 +16,8 @@ struct lookup {
     struct lookup *next; /* for whoever keeps a list of them */
 };
 
-typedef void cache_link_reply_fn(struct lookup *lookup, enum reply reply);
+/* `line` is the reply's first line, which ends with CR LF. */
+typedef void cache_link_reply_fn(struct lookup *lookup, enum reply reply, const char *line);
 
 struct cache_link;
 

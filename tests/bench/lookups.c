@@ -108,7 +108,15 @@ static void on_row(struct lookup *lookup, const char *value)
     lookup_end(lookup, value ? &app.rows : &app.nils);
 }
 
-static void on_reply(struct lookup *lookup, enum reply reply)
+/* An error. The first one is told. */
+static void lookup_fail(struct lookup *lookup, const char *line)
+{
+    if (!app.failed++)
+        fprintf(stderr, "lookups: the first error: %.*s\n", (int)strcspn(line, "\r"), line);
+    lookup_free(lookup);
+}
+
+static void on_reply(struct lookup *lookup, enum reply reply, const char *line)
 {
     if (reply == REPLY_VALUE) {
         lookup_end(lookup, &app.hits);
@@ -117,8 +125,7 @@ static void on_reply(struct lookup *lookup, enum reply reply)
     } else if (reply == REPLY_NIL || reply == REPLY_EMPTY) {
         lookup_end(lookup, &app.nils);
     } else {
-        app.failed++;
-        lookup_free(lookup);
+        lookup_fail(lookup, line);
     }
 }
 
@@ -185,13 +192,16 @@ static void wait_until(uint64_t until)
 }
 
 /* Without a free lookup, or with a rate that is not reached, it waits for an answer or the time of
- * the next lookup, whichever is first. */
+ * the next lookup, whichever is first. What was due before the end is also sent when this thread
+ * comes to it late. */
 static void run_until(uint64_t end)
 {
-    while (!is_ended && app.now < end) {
+    for (;;) {
         while (app.free && next_due() <= app.now && next_due() < end && !is_ended)
             send_one();
         flush();
+        if (is_ended || app.now >= end)
+            return;
         uint64_t due = next_due();
         wait_until(app.free && due < end ? due : end);
     }
