@@ -66,11 +66,12 @@ void overrides_set(struct overrides *overrides, struct span key, struct override
     keymap_insert(&overrides->map, &node->map);
 }
 
-static bool has_ended(const struct override *entry, uint64_t now, uint64_t generation)
+/* What was known may end before the block does, and must not come back behind it. */
+static bool has_ended(struct override *entry, uint64_t now, uint64_t generation)
 {
-    bool known = entry->kind != OVERRIDE_NONE &&
-                 (now < entry->until || (entry->sticky && entry->epoch >= generation));
-    return !known && now >= entry->blocked_until;
+    if (now >= entry->until && !(entry->sticky && entry->epoch >= generation))
+        entry->kind = OVERRIDE_NONE;
+    return entry->kind == OVERRIDE_NONE && now >= entry->blocked_until;
 }
 
 void overrides_expire(struct overrides *overrides, uint64_t now, uint64_t generation, size_t most)

@@ -187,6 +187,20 @@ static void every_kind_has_a_name(void **state)
     assert_string_equal(override_kind_name(OVERRIDE_TOMBSTONE), "tombstone");
 }
 
+static void what_ends_during_a_block_does_not_come_back_behind_it(void **state)
+{
+    struct overrides table;
+    (void)state;
+    overrides_init(&table);
+    overrides_set(&table, span_of("item:1"),
+                  (struct override){
+                      .kind = OVERRIDE_TOMBSTONE, .sticky = true, .epoch = 3, .blocked_until = 50});
+    overrides_expire(&table, 10, 4, 10);
+    assert_int_equal(overrides_find(&table, span_of("item:1"), 10).blocked_until, 50);
+    assert_int_equal(overrides_find(&table, span_of("item:1"), 60).kind, OVERRIDE_NONE);
+    overrides_finish(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +209,7 @@ int main(void)
         cmocka_unit_test(the_key_is_copied_with_its_zero_bytes),
         cmocka_unit_test(an_entry_ends_with_its_time),
         cmocka_unit_test(a_sticky_entry_outlives_its_time_until_a_later_generation),
+        cmocka_unit_test(what_ends_during_a_block_does_not_come_back_behind_it),
         cmocka_unit_test(expiring_looks_at_no_more_entries_than_it_may),
         cmocka_unit_test(expiring_in_small_steps_reaches_every_entry),
         cmocka_unit_test(a_block_ends_by_itself_and_leaves_what_was_known),
