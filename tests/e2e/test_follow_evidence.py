@@ -1,0 +1,156 @@
+"""With `sync: replication`, what the guard finds out by itself: rows that a filter lacks (the
+self-check, shadow mode), that a new filter is nearer than the log's end, and when a deletion through
+the control port is over.
+"""
+import time
+
+import pytest
+
+from following import (fill, follow, is_possible, paused, senders, wait_followed, wait_generation,
+                       wait_purged, wait_state)
+from servers import PATIENCE
+from waiting import wait_until
+
+# A key of this type prints the name of a table, which is no part of the row: a renamed table
+# changes the key, and nothing tells the guard.
+NAMED = {"name": "named", "key": "named:{what}", "table": "public.named", "value": "payload",
+         "ttl": "10m"}
+FIRST, RENAMED, NO_ROW = "named:{thing_1}", "named:{thing_3}", "named:{thing_4}"
+
+
+@pytest.fixture
+def named(database):
+    database.execute("""
+        CREATE TABLE thing_1 (); CREATE TABLE thing_2 (); CREATE TABLE thing_4 ();
+        CREATE TABLE named (what regclass[] PRIMARY KEY, payload text);
+        INSERT INTO named VALUES ('{thing_1}', 'first'), ('{thing_2}', 'second')""")
+    return NAMED
+
+
+def insert(database, n):
+    database.execute("INSERT INTO items VALUES (%s, %s)", (n, f"new {n}"))
+
+
+def is_found(guard, n):
+    return guard.redis().get(f"item:{n}") == b"new %d" % n
+
+
+class TestSelfCheck:
+    def test_a_generation_that_lacks_rows_does_not_come_into_force(self, follow, database, named):
+        """The connection that reads the new rows prints them as nobody else does."""
+        guard = follow(named)
+        database.execute(f'ALTER ROLE guard IN DATABASE "{database.name}" SET search_path = pg_catalog')
+        number = guard.control("POST", "/v1/rebuild").json()["generation"]
+        wait_until(lambda: "the filter has not" in (guard.status()["last_build_error"] or ""),
+                   PATIENCE, lambda: f"{guard.status()}\n{guard.log()}")
+        assert "named:{thing_" in guard.status()["last_build_error"]
+        assert "error" in [line.split()[1] for line in guard.log().splitlines()
+                           if "the self-check failed" in line]
+        assert guard.generation() == 1 and guard.is_ready()
+        assert guard.redis().mget(FIRST, NO_ROW) == [b"first", None]
+        assert not is_possible(guard, NO_ROW)
+        database.execute(f'ALTER ROLE guard IN DATABASE "{database.name}" RESET search_path')
+        wait_generation(guard, number + 1)
+        assert guard.redis().mget(FIRST, NO_ROW) == [b"first", None]
+
+
+class TestShadowMode:
+    def test_the_rows_that_would_be_denied_are_counted(self, follow, database, named):
+        guard = follow({**named, "enforce": False})
+        database.execute("ALTER TABLE thing_1 RENAME TO thing_3")
+        wait_until(lambda: guard.redis().get(RENAMED) == b"first"
+                   and guard.counter("nestguard_false_rejects_total", "named") > 0, PATIENCE,
+                   lambda: f"the finding: {guard.status()}")
+        found = guard.keyspace("named")
+        assert found["false_rejects"] > 0 and found["shadow_checked"] >= found["false_rejects"]
+        assert found["state"] == "guarding" and not found["enforce"]
+
+    def test_what_is_followed_is_found_in_order(self, follow, database, items):
+        guard = follow(items(enforce=False))
+        for n in range(1000, 1100):
+            insert(database, n)
+            assert guard.redis().mget(f"item:{n}", f"item:{n + 5000}") == [b"new %d" % n, None]
+        wait_until(lambda: guard.redis().get("item:7000") is None
+                   and guard.counter("nestguard_shadow_checked_total") >= 3, PATIENCE, "samples")
+        assert guard.counter("nestguard_would_reject_total") >= 100
+        assert guard.counter("nestguard_false_rejects_total") == 0
+
+
+class TestCatchingUp:
+    def test_a_log_that_does_not_come_is_given_up_for_a_new_generation(self, follow, database,
+                                                                       items):
+        guard = follow(items(), max_lag="500ms")
+        [sender] = senders(database)
+        with paused(sender):
+            database.execute("INSERT INTO items SELECT n, 'new ' || n"
+                             " FROM generate_series(1000, 6000) n")
+            began = time.monotonic()
+            wait_state(guard, "passing")
+            assert time.monotonic() - began < 1.5
+            assert is_found(guard, 6000)
+            wait_generation(guard, 2)
+            assert "bytes of log behind" in guard.log() and "is begun" in guard.log()
+            assert is_found(guard, 6000) and not is_possible(guard, "item:7000")
+            insert(database, 7000)
+            wait_until(lambda: is_found(guard, 7000), PATIENCE, "the row")
+
+    def test_a_short_way_is_caught_up(self, follow, database, items):
+        guard = follow(items(), max_lag="500ms")
+        [sender] = senders(database)
+        with paused(sender):
+            insert(database, 1000)
+            wait_state(guard, "passing")
+        wait_state(guard, "guarding")
+        wait_followed(database)
+        assert is_found(guard, 1000) and not is_possible(guard, "item:7000")
+
+
+class TestDeletion:
+    """Through the control port."""
+
+    def delete(self, guard, n, query=""):
+        answer = guard.control("DELETE", guard.key_path(f"item:{n}") + query)
+        assert answer.status_code == 204, answer.text
+
+    def test_with_the_row_holds_until_the_row_is_made_again(self, follow, database, cache, items):
+        guard = follow(items())
+        for _ in range(10):
+            fill(guard, cache, "item:7")
+            self.delete(guard, 7, "?row=delete")
+            assert database.value("SELECT count(*) FROM items WHERE id = 7") == 0
+            assert guard.redis().get("item:7") is None
+            wait_purged(cache, "item:7")
+            database.execute("INSERT INTO items VALUES (7, 'payload 7')")
+            wait_followed(database)
+            assert guard.redis().get("item:7") == b"payload 7"
+        assert guard.status()["entries"] == 0
+
+    def test_takes_one_copy_of_a_key_out_of_the_filter(self, follow, database, items):
+        """By its own doing it takes none: the log does."""
+        guard = follow(items(false_positive_rate=0.03))
+        for n in range(1, 51):
+            self.delete(guard, n, "?row=delete")
+        wait_followed(database)
+        assert guard.keyspace()["filter"]["keys"] == 50
+        assert guard.redis().mget([f"item:{n}" for n in range(51, 101)]) == [
+            b"payload %d" % n for n in range(51, 101)]
+
+    def test_of_a_row_that_comes_back_while_the_stream_is_lost(self, follow, database, items):
+        guard = follow(items())
+        self.delete(guard, 7, "?row=delete")
+        self.delete(guard, 8, "?row=delete")
+        self.delete(guard, 8, "?block=5s")
+        database.execute("ALTER ROLE guard NOREPLICATION")
+        try:
+            [pid] = senders(database)
+            database.execute("SELECT pg_terminate_backend(%s)", (pid,))
+            wait_state(guard, "passing")
+            database.execute("INSERT INTO items VALUES (7, 'new 7'), (8, 'new 8')")
+            assert is_found(guard, 7)
+        finally:
+            database.execute("ALTER ROLE guard REPLICATION")
+        wait_generation(guard, 2)
+        assert is_found(guard, 7)
+        assert guard.redis().get("item:8") is None
+        wait_until(lambda: not guard.explain("item:8")["entry"] == "block", PATIENCE, "its end")
+        assert is_found(guard, 8)
