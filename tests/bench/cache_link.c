@@ -1,10 +1,10 @@
 /* See cache_link.h. */
 #include "cache_link.h"
 
-#include <arpa/inet.h>
+#include "client.h"
+
 #include <errno.h>
 #include <inttypes.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,19 +28,6 @@ struct cache_link {
     size_t in_have;
     char in[IN_SIZE];
 };
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "lookups: %s: %s\n", what, strerror(errno));
-    exit(1);
-}
-
-static void *need(void *memory)
-{
-    if (!memory)
-        fail("memory");
-    return memory;
-}
 
 static void ring_grow(struct ring *ring)
 {
@@ -69,16 +56,9 @@ static struct lookup *ring_take(struct ring *ring)
 
 struct cache_link *cache_link_create(int port, cache_link_reply_fn *on_reply)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int on = 1;
     struct cache_link *link = need(calloc(1, sizeof *link));
     link->on_reply = on_reply;
-    link->fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (link->fd < 0 || connect(link->fd, (struct sockaddr *)&address, sizeof address) < 0)
-        fail("connecting to the cache");
-    setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    link->fd = connect_to(port);
     return link;
 }
 

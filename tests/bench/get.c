@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 static int digits_of(uint64_t id)
 {
@@ -44,16 +43,6 @@ uint64_t id_range_at(const struct id_range *range, uint64_t turn)
     const uint64_t step = 2654435761u; /* prime and larger than a range: each member comes once */
     uint64_t size = range_size(range);
     return range->first + (turn % size) * (step % size) % size;
-}
-
-uint64_t random_seed(void)
-{
-    uint64_t seed = 0;
-    while (!seed) {
-        if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
-            abort();
-    }
-    return seed;
 }
 
 bool get_request_init(struct get_request *request, const char *prefix, const struct id_range *range)

@@ -27,9 +27,6 @@ uint64_t id_range_random(const struct id_range *range, uint64_t *state);
  * comes again. */
 uint64_t id_range_at(const struct id_range *range, uint64_t turn);
 
-/* A seed from the kernel. */
-uint64_t random_seed(void);
-
 enum { GET_REQUEST_MOST = 128 };
 
 struct get_request {

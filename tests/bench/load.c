@@ -14,14 +14,13 @@
  * Nothing counts before the warm-up is over. One thread on epoll, since the processor time of a
  * server depends on how many requests it finds when it wakes up: the load must keep up with it.
  */
+#include "client.h"
 #include "get.h"
 #include "histogram.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,25 +73,6 @@ struct load {
 static struct load load = {
     .connections = 50, .depth = 1, .warm_up = 0.3, .seconds = 3, .prefix = "item:", .port = 6379};
 
-static void fail(const char *what)
-{
-    fprintf(stderr, "load: %s: %s\n", what, strerror(errno));
-    exit(1);
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec at;
-    if (clock_gettime(clock, &at) < 0)
-        fail("clock");
-    return (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-    return clock_ns(CLOCK_MONOTONIC);
-}
-
 /* User and system time of all threads that the server has and had. */
 static uint64_t server_cpu_ns(void)
 {
@@ -111,19 +91,9 @@ static uint64_t server_cpu_ns(void)
 
 static void connection_open(struct connection *connection)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)load.port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int on = 1;
-    connection->fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connection->fd < 0 ||
-        connect(connection->fd, (struct sockaddr *)&address, sizeof address) < 0)
-        fail("connect");
-    setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    connection->in = malloc(IN_SIZE);
-    connection->batch = malloc(load.depth * load.request.length);
-    if (!connection->in || !connection->batch)
-        fail("memory");
+    connection->fd = connect_to(load.port);
+    connection->in = need(malloc(IN_SIZE));
+    connection->batch = need(malloc(load.depth * load.request.length));
     for (unsigned i = 0; i < load.depth; i++)
         memcpy(connection->batch + i * load.request.length, load.request.bytes,
                load.request.length);
@@ -355,9 +325,9 @@ int main(int argc, char **argv)
     parse(argc, argv);
     load.seed = random_seed();
     load.epoll = epoll_create1(EPOLL_CLOEXEC);
-    struct connection *connections = calloc(load.connections, sizeof *connections);
-    if (load.epoll < 0 || !connections)
-        fail("begin");
+    struct connection *connections = need(calloc(load.connections, sizeof *connections));
+    if (load.epoll < 0)
+        fail("epoll");
     for (unsigned i = 0; i < load.connections; i++)
         connection_open(&connections[i]);
     run(connections);

@@ -17,6 +17,7 @@
  * it is ("coordinated omission"). What was never answered counts with the time that it waited.
  */
 #include "cache_link.h"
+#include "client.h"
 #include "get.h"
 #include "histogram.h"
 #include "row_pool.h"
@@ -59,23 +60,10 @@ static struct application app = {.port = 6379,
                                  .seconds = 10};
 static volatile sig_atomic_t is_ended;
 
-static void fail(const char *what)
-{
-    fprintf(stderr, "lookups: %s: %s\n", what, strerror(errno));
-    exit(1);
-}
-
 static void on_signal(int number)
 {
     (void)number;
     is_ended = 1;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (uint64_t)at.tv_sec * NS_IN_S + (uint64_t)at.tv_nsec;
 }
 
 /* ---- a lookup ---- */
@@ -257,9 +245,9 @@ static void begin(void)
     prctl(PR_SET_TIMERSLACK, 1UL);
     app.seed = random_seed();
     app.epoll = epoll_create1(EPOLL_CLOEXEC);
-    app.lookups = calloc(app.outstanding, sizeof *app.lookups);
-    if (app.epoll < 0 || !app.lookups)
-        fail("begin");
+    app.lookups = need(calloc(app.outstanding, sizeof *app.lookups));
+    if (app.epoll < 0)
+        fail("epoll");
     for (unsigned i = 0; i < app.outstanding; i++)
         lookup_free(&app.lookups[i]);
     for (unsigned i = 0; i < app.link_count; i++) {

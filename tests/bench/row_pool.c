@@ -1,6 +1,8 @@
 /* See row_pool.h. */
 #include "row_pool.h"
 
+#include "client.h"
+
 #include <inttypes.h>
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -18,7 +20,7 @@ struct row_pool {
     struct session sessions[];
 };
 
-static void fail(const struct session *session)
+static _Noreturn void fail_session(const struct session *session)
 {
     fprintf(stderr, "lookups: database: %s", PQerrorMessage(session->pq));
     exit(1);
@@ -28,19 +30,17 @@ static void session_open(struct session *session, const char *conninfo)
 {
     session->pq = PQconnectdb(conninfo);
     if (PQstatus(session->pq) != CONNECTION_OK)
-        fail(session);
+        fail_session(session);
     PGresult *result =
         PQprepare(session->pq, "row", "SELECT payload FROM items WHERE id = $1", 1, NULL);
     if (PQresultStatus(result) != PGRES_COMMAND_OK)
-        fail(session);
+        fail_session(session);
     PQclear(result);
 }
 
 struct row_pool *row_pool_create(const char *conninfo, unsigned size, row_pool_row_fn *on_row)
 {
-    struct row_pool *pool = calloc(1, sizeof *pool + size * sizeof pool->sessions[0]);
-    if (!pool)
-        abort();
+    struct row_pool *pool = need(calloc(1, sizeof *pool + size * sizeof pool->sessions[0]));
     pool->on_row = on_row;
     pool->size = size;
     for (unsigned i = 0; i < size; i++)
@@ -71,7 +71,7 @@ static void session_ask(struct session *session, struct lookup *lookup)
     session->lookup = lookup;
     if (!PQsendQueryPrepared(session->pq, "row", 1, values, NULL, NULL, 0) ||
         PQflush(session->pq) != 0)
-        fail(session);
+        fail_session(session);
 }
 
 void row_pool_ask(struct row_pool *pool, struct lookup *lookup)
@@ -94,7 +94,7 @@ static void session_take(struct row_pool *pool, struct session *session, const P
 {
     struct lookup *lookup = session->lookup;
     if (PQresultStatus(result) != PGRES_TUPLES_OK)
-        fail(session);
+        fail_session(session);
     pool->on_row(lookup, PQntuples(result) ? PQgetvalue(result, 0, 0) : NULL);
 }
 
@@ -103,7 +103,7 @@ void row_pool_read(struct row_pool *pool, unsigned i)
     struct session *session = &pool->sessions[i];
     PGresult *result;
     if (!PQconsumeInput(session->pq))
-        fail(session);
+        fail_session(session);
     while (session->lookup && !PQisBusy(session->pq)) {
         if ((result = PQgetResult(session->pq))) {
             session_take(pool, session, result);
