@@ -278,8 +278,8 @@ static void give_up(struct redis *redis, const char *what)
     lose(redis);
 }
 
-/* After a pause of the whole process the reply may lie in the socket, which the loop looks at before
- * the timer comes again. (A timer of 0 ms would come again in the same round of timers.) */
+/* After a pause of the whole process the reply may lie in the socket, which the loop looks at
+ * before the timer comes again. (A timer of 0 ms would come again in the same round of timers.) */
 static void check_deadline(struct redis *redis)
 {
     if (!redis->sent.first)

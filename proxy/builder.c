@@ -73,6 +73,7 @@ void built_finish(struct built *built)
         pg_stream_close(built->stream, NULL, NULL);
     free(built->tables);
     free(built->fingerprint);
+    snapshot_finish(&built->snapshot);
     *built = (struct built){0};
 }
 
@@ -281,16 +282,18 @@ static int open_stream(struct builder *builder)
     return status;
 }
 
-/* What the stream does not tell was committed by transactions below it. */
-static int take_horizon(struct builder *builder)
+/* What was over in it the stream does not tell. */
+static int take_snapshot(struct builder *builder)
 {
     PGresult *result;
-    int status = execute(builder, "SELECT pg_snapshot_xmax(pg_current_snapshot())", &result);
+    int status = execute(builder, "SELECT pg_current_snapshot()", &result);
     if (status)
         return status;
-    builder->built.horizon = (uint32_t)strtoull(PQgetvalue(result, 0, 0), NULL, 10);
+    status = snapshot_read(&builder->built.snapshot, PQgetvalue(result, 0, 0));
+    if (status)
+        pg_error_say(&builder->error, "the server's snapshot is not understood");
     PQclear(result);
-    return 0;
+    return status;
 }
 
 static int begin_snapshot(struct builder *builder)
@@ -302,7 +305,7 @@ static int begin_snapshot(struct builder *builder)
     snprintf(sql, sizeof sql, "SET TRANSACTION SNAPSHOT '%s'",
              pg_stream_snapshot(builder->built.stream));
     status = execute(builder, sql, NULL);
-    return status ? status : take_horizon(builder);
+    return status ? status : take_snapshot(builder);
 }
 
 /* ---- the build ---- */

@@ -6,6 +6,7 @@
 #define NESTGUARD_BUILDER_H
 
 #include "pg_stream.h"
+#include "snapshot.h"
 #include "view.h"
 
 struct builder;
@@ -15,7 +16,7 @@ struct built {
     struct generation *generation; /* one reference */
     struct pg_stream *stream;      /* not started; NULL where no log is followed */
     uint32_t *tables;              /* each keyspace's table, by its oid in the stream */
-    uint32_t horizon;              /* every transaction in the snapshot has an id below it */
+    struct snapshot snapshot;      /* that the stream begins behind */
     char *fingerprint;             /* of what the stream was told to report; see publication.h */
 };
 

@@ -264,7 +264,7 @@ void keeper_follow(struct keeper *keeper, struct built *built)
 {
     note_server(keeper, built->fingerprint);
     struct pg_error error = {.text = ""};
-    unseen_follow(keeper->unseen, built->horizon, !keeper->sync);
+    unseen_follow(keeper->unseen, &built->snapshot, !keeper->sync);
     struct sync_options options = {.config = keeper->first->config,
                                    .prober = keeper->prober,
                                    .doubts = keeper->doubts,

@@ -81,6 +81,16 @@ bool snapshot_is_over(const struct snapshot *snapshot, uint32_t xid)
     return xid_precedes(xid, snapshot->xmax) && !is_running(snapshot, xid);
 }
 
+bool snapshot_covers(const struct snapshot *snapshot, const struct snapshot *earlier)
+{
+    if (xid_precedes(snapshot->xmax, earlier->xmax))
+        return false;
+    for (size_t i = 0; i < snapshot->count; i++)
+        if (snapshot_is_over(earlier, snapshot->running[i]))
+            return false;
+    return true;
+}
+
 bool snapshot_has_passed(const struct snapshot *snapshot, uint32_t xid)
 {
     return !xid_precedes(snapshot->xmin, xid);

@@ -31,6 +31,10 @@ bool snapshot_is_over(const struct snapshot *snapshot, uint32_t xid);
 /* Whether all are over that began before `xid`. */
 bool snapshot_has_passed(const struct snapshot *snapshot, uint32_t xid);
 
+/* Whether all that is over in `earlier`, of the same server, is over in this one. What began before
+ * either and runs on and on does not stand in the way of that. */
+bool snapshot_covers(const struct snapshot *snapshot, const struct snapshot *earlier);
+
 /* Whether `a` began before `b`. */
 static inline bool xid_precedes(uint32_t a, uint32_t b)
 {

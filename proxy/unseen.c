@@ -15,7 +15,6 @@
 #include "clock.h"
 #include "keymap.h"
 #include "memory.h"
-#include "snapshot.h"
 
 #include <stdlib.h>
 
@@ -47,8 +46,10 @@ struct unseen {
     size_t everything; /* transactions with that mark */
     bool has_horizon;  /* nothing is seen until all below it are over */
     uint32_t horizon;
-    struct snapshot snapshot; /* the newest */
-    bool has_snapshot;
+    struct snapshot begin; /* of a log, the latest: nothing is seen until all that was over is */
+    bool has_begin;
+    struct snapshot newest;
+    bool has_newest;
     uint64_t hurried; /* clock_ms() */
 };
 
@@ -90,7 +91,7 @@ static void drop_transaction(struct unseen *unseen, struct transaction *transact
 
 static bool is_over(const struct unseen *unseen, uint32_t xid)
 {
-    return unseen->has_snapshot && snapshot_is_over(&unseen->snapshot, xid);
+    return unseen->has_newest && snapshot_is_over(&unseen->newest, xid);
 }
 
 /* With all: also those that are not over. */
@@ -105,11 +106,18 @@ static void drop_transactions(struct unseen *unseen, bool all)
     }
 }
 
-static void forget_snapshot(struct unseen *unseen)
+static void forget_newest(struct unseen *unseen)
 {
-    if (unseen->has_snapshot)
-        snapshot_finish(&unseen->snapshot);
-    unseen->has_snapshot = false;
+    if (unseen->has_newest)
+        snapshot_finish(&unseen->newest);
+    unseen->has_newest = false;
+}
+
+static void forget_begin(struct unseen *unseen)
+{
+    if (unseen->has_begin)
+        snapshot_finish(&unseen->begin);
+    unseen->has_begin = false;
 }
 
 void unseen_destroy(struct unseen *unseen)
@@ -117,7 +125,8 @@ void unseen_destroy(struct unseen *unseen)
     if (!unseen)
         return;
     drop_transactions(unseen, true);
-    forget_snapshot(unseen);
+    forget_newest(unseen);
+    forget_begin(unseen);
     keymap_finish(&unseen->keys);
     keymap_finish(&unseen->transactions);
     free(unseen);
@@ -206,33 +215,40 @@ void unseen_all_changed(struct unseen *unseen, uint32_t xid)
         mark_everything(unseen, transaction);
 }
 
-void unseen_follow(struct unseen *unseen, uint32_t horizon, bool alone)
+/* An earlier log's beginning needs no remembering: all that was over then is over in this one, too.
+ */
+void unseen_follow(struct unseen *unseen, struct snapshot *begin, bool alone)
 {
-    forget_snapshot(unseen);
+    forget_newest(unseen);
+    forget_begin(unseen);
     if (alone) {
         drop_transactions(unseen, true);
         unseen->has_horizon = false;
     }
-    raise_horizon(unseen, horizon);
+    unseen->begin = *begin;
+    unseen->has_begin = true;
+    *begin = (struct snapshot){0};
 }
 
 /* ---- the database's word ---- */
 
 void unseen_learn(struct unseen *unseen, const char *text)
 {
-    forget_snapshot(unseen);
-    unseen->has_snapshot = snapshot_read(&unseen->snapshot, text) == 0;
-    if (!unseen->has_snapshot)
+    forget_newest(unseen);
+    unseen->has_newest = snapshot_read(&unseen->newest, text) == 0;
+    if (!unseen->has_newest)
         return;
-    if (unseen->has_horizon && snapshot_has_passed(&unseen->snapshot, unseen->horizon))
+    if (unseen->has_horizon && snapshot_has_passed(&unseen->newest, unseen->horizon))
         unseen->has_horizon = false;
+    if (unseen->has_begin && snapshot_covers(&unseen->newest, &unseen->begin))
+        forget_begin(unseen);
     drop_transactions(unseen, false);
 }
 
 bool unseen_has(const struct unseen *unseen, struct span key)
 {
-    return unseen &&
-           (unseen->has_horizon || unseen->everything || keymap_find(&unseen->keys, key) != NULL);
+    return unseen && (unseen->has_horizon || unseen->has_begin || unseen->everything ||
+                      keymap_find(&unseen->keys, key) != NULL);
 }
 
 void unseen_hurry(struct unseen *unseen)

@@ -20,6 +20,7 @@
 #ifndef NESTGUARD_UNSEEN_H
 #define NESTGUARD_UNSEEN_H
 
+#include "snapshot.h"
 #include "span.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,12 +44,12 @@ void unseen_destroy(struct unseen *unseen); /* NULL is allowed */
 void unseen_changed(struct unseen *unseen, struct span key, uint32_t xid);
 void unseen_all_changed(struct unseen *unseen, uint32_t xid);
 
-/* A log is followed from a snapshot on: it tells nothing of what was committed before, by
- * transactions below `horizon`, and some of that may not be seen yet. Snapshots from before count
- * no more: a server that has crashed may have given their ids out again. `alone`: no other log is
- * followed any more, so that what was told before lies below `horizon`, or will be told again; on a
- * server that took over from another, its transactions may never have been. */
-void unseen_follow(struct unseen *unseen, uint32_t horizon, bool alone);
+/* A log is followed from a snapshot on, which is taken over: it tells nothing of what was over by
+ * then, and some of that may not be seen yet. Snapshots that were learned before count no more: a
+ * server that has crashed may have given their ids out again. `alone`: no other log is followed any
+ * more, so that what was told before was over by then, or will be told again; on a server that took
+ * over from another, its transactions may never have been. */
+void unseen_follow(struct unseen *unseen, struct snapshot *begin, bool alone);
 
 /* The database's newest snapshot, as it prints it. */
 void unseen_learn(struct unseen *unseen, const char *snapshot);

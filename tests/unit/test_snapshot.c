@@ -39,6 +39,29 @@ static void an_idle_server_has_none_running(void **state)
     snapshot_finish(&snapshot);
 }
 
+static void must_cover(const char *later, const char *earlier, bool wanted)
+{
+    struct snapshot a = snapshot_of(later), b = snapshot_of(earlier);
+    if (snapshot_covers(&a, &b) != wanted)
+        fail_msg("%s and %s", later, earlier);
+    snapshot_finish(&a);
+    snapshot_finish(&b);
+}
+
+static void a_snapshot_covers_what_is_over_in_it(void **state)
+{
+    (void)state;
+    must_cover("100:110:101", "100:110:101", true);
+    must_cover("100:110:", "100:110:101", true);
+    must_cover("100:110:101,102", "100:110:101", false);
+    must_cover("100:115:101,112", "100:110:101", true);
+    must_cover("100:105:101", "100:110:101", false);
+    must_cover("98:115:98", "100:110:101", false);
+    must_cover("200:200:", "100:110:101", true);
+    must_cover("4294967290:4294967300:4294967298", "4294967290:4294967299:4294967298", true);
+    must_cover("4294967290:4294967300:4294967297", "4294967290:4294967299:4294967298", false);
+}
+
 /* 2^33 - 3 and on: the upper half counts up between the ids. */
 static void ids_are_compared_over_the_wrap(void **state)
 {
@@ -76,6 +99,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_transaction_is_over_below_xmin_or_in_between_and_not_listed),
         cmocka_unit_test(an_idle_server_has_none_running),
+        cmocka_unit_test(a_snapshot_covers_what_is_over_in_it),
         cmocka_unit_test(ids_are_compared_over_the_wrap),
         cmocka_unit_test(anything_else_is_refused),
     };
