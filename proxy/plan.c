@@ -6,6 +6,7 @@
 #include "progress.h"
 #include "units.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,26 +36,40 @@ static int misuse(const char *what, const char *why)
     return usage(stderr);
 }
 
-/* "21.1 MiB" */
-static void print_bytes(double bytes)
+/* The memory of as many keys as are planned, which may be more than were run. */
+struct memory {
+    double bytes;
+    bool estimated;
+};
+
+/* "21.1 MiB", or "~21.1 MiB" */
+static void print_memory(const struct memory *memory)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    double bytes = memory->bytes;
+    char text[32];
     size_t unit = 0;
     for (; bytes >= 1024 && unit + 1 < sizeof units / sizeof units[0]; unit++)
         bytes /= 1024;
-    printf("  %6.1f %-3s", bytes, units[unit]);
+    snprintf(text, sizeof text, "%s%.1f", memory->estimated ? "~" : "", bytes);
+    printf("  %7s %-3s", text, units[unit]);
 }
 
-/* The memory of as many keys as are planned, which may be more than were run. */
-static double bytes_for(const struct filter_options *planned, const struct plan_run *run)
+/* A filter that is not touched takes no memory, but even so this machine may not grant one of that
+ * size: then it is as much more than the one that was run as there are keys more. 0, or what
+ * filter_create() says. */
+static int find_memory(const struct filter_options *planned, const struct plan_run *run,
+                       struct memory *memory, const char **error)
 {
     struct filter *filter;
-    const char *error;
-    if (filter_create(&filter, planned, &error)) /* none is touched: only its size is asked */
-        return (double)run->stats.bytes * (double)planned->capacity / (double)run->stats.capacity;
-    double bytes = (double)filter_stats(filter).bytes;
+    double more = (double)planned->capacity / (double)run->stats.capacity;
+    *memory = (struct memory){(double)run->stats.bytes * more, true};
+    int code = filter_create(&filter, planned, error);
+    if (code)
+        return code == -ENOMEM ? 0 : code;
+    *memory = (struct memory){(double)filter_stats(filter).bytes, false};
     filter_destroy(filter);
-    return bytes;
+    return 0;
 }
 
 /* Few hits say little: then only what is sure. */
@@ -68,12 +83,13 @@ static void print_measured(const struct plan_run *run)
     printf("  %9s", text);
 }
 
-static void print_run(const struct filter_options *planned, const struct plan_run *run)
+static void print_run(const struct filter_options *planned, const struct plan_run *run,
+                      const struct memory *memory)
 {
-    double bytes = bytes_for(planned, run);
     progress_end();
-    printf("%-14s  %8.2f", filter_kind_name(planned->kind), 8 * bytes / (double)planned->capacity);
-    print_bytes(bytes);
+    printf("%-14s  %8.2f", filter_kind_name(planned->kind),
+           8 * memory->bytes / (double)planned->capacity);
+    print_memory(memory);
     printf("  %9.2g", run->stats.expected_false_positive_rate);
     print_measured(run);
     printf("  %6.1f  %6.1f  %7.1f  %-7s  %s\n", run->insert_ns, run->absent_ns, run->present_ns,
@@ -87,29 +103,43 @@ static void print_head(const struct filter_options *planned, uint64_t keys)
            planned->false_positive_rate);
     printf("measured with %llu random keys, one core, lookups in batches; ns a key\n\n",
            (unsigned long long)keys);
-    printf("%-14s  %8s  %10s  %9s  %9s  %6s  %6s  %7s  %-7s  %s\n", "filter", "bits/key", "memory",
+    printf("%-14s  %8s  %11s  %9s  %9s  %6s  %6s  %7s  %-7s  %s\n", "filter", "bits/key", "memory",
            "expected", "measured", "insert", "absent", "present", "removes",
            planned->capacity > keys ? "layout as measured" : "layout");
+}
+
+/* Runs one kind, with `keys` of the planned ones. */
+static int compare_kind(const struct filter_options *planned, uint64_t keys, bool *estimated)
+{
+    struct filter_options options = *planned;
+    struct plan_run run;
+    struct memory memory;
+    const char *error;
+    options.capacity = keys;
+    int code = plan_run(&options, &run, &error);
+    if (!code)
+        code = find_memory(planned, &run, &memory, &error);
+    if (code) {
+        progress_end();
+        printf("%-14s  %s\n", filter_kind_name(planned->kind), error);
+        return EXIT_FAILED;
+    }
+    print_run(planned, &run, &memory);
+    *estimated |= memory.estimated;
+    return EXIT_DONE;
 }
 
 static int compare_kinds(struct filter_options planned)
 {
     uint64_t keys = planned.capacity < KEYS_RUN ? planned.capacity : KEYS_RUN;
     int status = EXIT_DONE;
+    bool estimated = false;
     print_head(&planned, keys);
-    for (planned.kind = 0; filter_kind_name(planned.kind); planned.kind++) {
-        struct filter_options options = planned;
-        struct plan_run run;
-        const char *error;
-        options.capacity = keys;
-        if (plan_run(&options, &run, &error) == 0) {
-            print_run(&planned, &run);
-            continue;
-        }
-        progress_end();
-        printf("%-14s  %s\n", filter_kind_name(planned.kind), error);
-        status = EXIT_FAILED;
-    }
+    for (planned.kind = 0; filter_kind_name(planned.kind); planned.kind++)
+        if (compare_kind(&planned, keys, &estimated))
+            status = EXIT_FAILED;
+    if (estimated)
+        puts("\n~ by proportion: this machine does not grant as much memory");
     return status;
 }
 
