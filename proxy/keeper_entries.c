@@ -95,14 +95,18 @@ struct override keeper_hint(const struct keeper *keeper, uint64_t for_ms)
                              .epoch = keeper->renewal.newest};
 }
 
-/* Holds until a generation is in force whose building began after this: that one was built without
- * the row. */
+/* Holds until a generation is in force that was built without the row. Where a log is followed the
+ * next one will do, though it may be built already: its log tells of the deletion then. A later one
+ * would be too late: once this generation's log is lost, nobody tells that the row has come back
+ * before the next one's snapshot. */
 struct override keeper_tombstone(const struct keeper *keeper)
 {
+    bool follows = keeper_config(keeper)->sync == SYNC_REPLICATION;
+    uint64_t in_force = keeper->generation ? keeper->generation->number : 0;
     return (struct override){.kind = OVERRIDE_TOMBSTONE,
                              .sticky = true,
                              .until = clock_ms(),
-                             .epoch = keeper->renewal.newest};
+                             .epoch = follows ? in_force : keeper->renewal.newest};
 }
 
 /* ---- writes and deletions through the guard ---- */

@@ -4,6 +4,12 @@
  *   built ─▶ catching up ─▶ self-check ─▶ ready() ─▶ known(), known(), ... ─▶ fault()
  *
  * A generation that serves and one that is to replace it are two of these, side by side.
+ *
+ * What the stream has told is confirmed to the server at once, before the next probe vouches that
+ * it told all: a row that is inserted just after its table was taken out of the publication may be
+ * rejected until that probe, though its commit waited for the guard. To wait for the probe would
+ * make commits ten times as slow, those of all tables, and would not close the gap: while the
+ * change of the publication waits to be confirmed itself, no probe can see it.
  */
 #ifndef NESTGUARD_SYNC_H
 #define NESTGUARD_SYNC_H

@@ -74,6 +74,16 @@ class TestStream:
         wait_purged(cache, "item:7", "item:8")
         assert guard.redis().mget("item:7", "item:8", "item:9") == [b"new", None, b"payload 9"]
 
+    def test_a_row_that_comes_back_while_it_is_lost_is_no_deleted_one(self, follow, database,
+                                                                      items):
+        guard = follow(items())
+        with not_replicating(guard, database):
+            database.execute("DELETE FROM items WHERE id = 7")
+            assert guard.control("DELETE", guard.key_path("item:7")).status_code == 204
+            database.execute("INSERT INTO items VALUES (7, 'back')")
+        wait_generation(guard, 2)
+        assert guard.redis().get("item:7") == b"back"
+
     def test_none_is_left_behind(self, follow, database, items):
         guard = follow(items())
         assert slots(database) == 1
@@ -93,6 +103,22 @@ class TestStream:
             guard.rebuild()
         wait_until(lambda: slots(database) == 1, PATIENCE, "the older slots to go")
         assert len(senders(database)) == 1
+
+
+@contextlib.contextmanager
+def not_replicating(guard, database):
+    """While it lasts, a new generation is begun and waits for its slot."""
+    unfinished = database.connect()
+    unfinished.cursor().execute("SELECT pg_current_xact_id()")
+    try:
+        [pid] = senders(database)
+        assert database.value("SELECT pg_terminate_backend(%s)", (pid,))
+        wait_until(lambda: guard.status()["building"], PATIENCE, "the next generation")
+        assert guard.keyspace()["state"] == "passing"
+        yield
+    finally:
+        unfinished.rollback()
+        unfinished.close()
 
 
 class TestSchema:
