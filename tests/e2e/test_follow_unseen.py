@@ -35,8 +35,10 @@ def unseen(postgres_server, database):
     with contextlib.closing(postgres_server.connect(database.name)) as connection:
         observer = connection.cursor()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            yield Unseen()
-            name_standbys(postgres_server, "")
+            try:
+                yield Unseen()
+            finally:
+                name_standbys(postgres_server, "")
 
 
 def test_an_absence_that_was_seen_before_is_not_remembered(follow, items, unseen):
