@@ -125,34 +125,6 @@ static int connect_by(start_fn start, struct pg_session *session,
     return rc == -ETIMEDOUT ? -ECONNREFUSED : rc;
 }
 
-static int open_by(start_fn start, struct pg_session **out,
-                   const struct pg_session_options *options, struct pg_error *error)
-{
-    if (pg_conninfo_check(options->conninfo, error) < 0)
-        return -ECONNREFUSED;
-    struct pg_session *session = allocate(1, sizeof *session);
-    session->stop = options->stop;
-    int rc = connect_by(start, session, options, error);
-    if (rc < 0) {
-        pg_session_close(session);
-        return rc;
-    }
-    *out = session;
-    return 0;
-}
-
-int pg_session_open(struct pg_session **out, const struct pg_session_options *options,
-                    struct pg_error *error)
-{
-    return open_by(pg_connect_start, out, options, error);
-}
-
-int pg_session_open_walsender(struct pg_session **out, const struct pg_session_options *options,
-                              struct pg_error *error)
-{
-    return open_by(pg_connect_start_replication, out, options, error);
-}
-
 PGconn *pg_session_detach(struct pg_session *session)
 {
     PGconn *pq = session->pq;
@@ -271,6 +243,49 @@ int pg_session_command(struct pg_session *session, const char *command, PGresult
         return lost(session, error);
     rc = flush(session, error);
     return rc < 0 ? rc : collect(session, out, error);
+}
+
+/* A role's or database's time limits are meant for queries. Here a statement copies a table, or
+ * waits for the longest transaction on the server, and the exported snapshot is a transaction that
+ * idles while others read all rows. Not every version knows every one of them. */
+static int lift_limits(struct pg_session *session, struct pg_error *error)
+{
+    return pg_session_command(session,
+                              "SELECT set_config(name, '0', false) FROM pg_settings "
+                              "WHERE name IN ('statement_timeout', 'lock_timeout', "
+                              "'idle_in_transaction_session_timeout', "
+                              "'idle_session_timeout', 'transaction_timeout')",
+                              NULL, error);
+}
+
+static int open_by(start_fn start, struct pg_session **out,
+                   const struct pg_session_options *options, struct pg_error *error)
+{
+    if (pg_conninfo_check(options->conninfo, error) < 0)
+        return -ECONNREFUSED;
+    struct pg_session *session = allocate(1, sizeof *session);
+    session->stop = options->stop;
+    int rc = connect_by(start, session, options, error);
+    if (rc == 0)
+        rc = lift_limits(session, error);
+    if (rc < 0) {
+        pg_session_close(session);
+        return rc;
+    }
+    *out = session;
+    return 0;
+}
+
+int pg_session_open(struct pg_session **out, const struct pg_session_options *options,
+                    struct pg_error *error)
+{
+    return open_by(pg_connect_start, out, options, error);
+}
+
+int pg_session_open_walsender(struct pg_session **out, const struct pg_session_options *options,
+                              struct pg_error *error)
+{
+    return open_by(pg_connect_start_replication, out, options, error);
 }
 
 /* Reads up to the start of the rows: 0 and the number of columns. */

@@ -23,19 +23,6 @@ static int name_slot(struct pg_slot *slot, struct pg_error *error)
     return 0;
 }
 
-/* A role's or database's time limits are meant for queries. Here a statement waits for the longest
- * transaction on the server, and the exported snapshot is a transaction that idles while others
- * read all rows. Not every version knows every one of them. */
-static int lift_limits(struct pg_session *session, struct pg_error *error)
-{
-    return pg_session_command(session,
-                              "SELECT set_config(name, '0', false) FROM pg_settings "
-                              "WHERE name IN ('statement_timeout', 'lock_timeout', "
-                              "'idle_in_transaction_session_timeout', "
-                              "'idle_session_timeout', 'transaction_timeout')",
-                              NULL, error);
-}
-
 /* "16/B374D848" */
 static int parse_lsn(const char *text, uint64_t *lsn)
 {
@@ -98,9 +85,7 @@ static int open_at(struct pg_slot *slot, const struct pg_session_options *option
     int rc = pg_session_open_walsender(&session, options, error);
     if (rc < 0)
         return rc;
-    rc = lift_limits(session, error);
-    if (rc == 0)
-        rc = place(slot, session, error);
+    rc = place(slot, session, error);
     if (rc < 0)
         pg_session_close(session);
     else

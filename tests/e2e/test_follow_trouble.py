@@ -128,6 +128,15 @@ class TestConnections:
         assert guard.generation() == 1 and guard.is_ready()
 
 
+def test_time_limits_for_queries_are_none_for_building(follow, database, items):
+    for limit in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
+        database.execute(f'ALTER ROLE guard IN DATABASE "{database.name}" SET {limit} = 100')
+    keyspace = items()
+    database.execute("INSERT INTO items SELECT n, 'new ' || n FROM generate_series(1000, 300000) n")
+    guard = follow(keyspace)
+    assert is_found(guard, 300000) and not is_possible(guard, "item:500000")
+
+
 class TestPartitions:
     TABLE = """
         CREATE TABLE items (id bigint PRIMARY KEY, payload text) PARTITION BY RANGE (id);

@@ -146,12 +146,13 @@ static void the_conninfo_keeps_its_own_settings(void **state)
     (void)state;
     assert_int_equal(try_open(&session,
                               "application_name=mine client_encoding=LATIN1 "
-                              "options='-c statement_timeout=12345'",
+                              "options='-c work_mem=12345 -c statement_timeout=12345'",
                               &error),
                      0);
     expect_answer(session, "SHOW application_name", "mine");
     expect_answer(session, "SHOW client_encoding", "UTF8");
-    expect_answer(session, "SHOW statement_timeout", "12345ms");
+    expect_answer(session, "SHOW work_mem", "12345kB");
+    expect_answer(session, "SHOW statement_timeout", "0");
     pg_session_close(session);
     session = open_session();
     expect_answer(session, "SHOW application_name", "guard");
