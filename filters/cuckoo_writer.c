@@ -62,29 +62,29 @@ BUCKET_INLINE void search_add(const struct bucket_layout *layout, const struct b
     bucket_prefetch(layout, table, step->bucket);
 }
 
-/* Adds the steps that lead on from a step, unless its bucket has an empty place: then true. Of what
- * looks like the incoming fingerprint the other bucket is the one that this comes from: going back
- * there is of no use, and the search for a place for the ninth copy of a hash would go to and fro
- * between its two buckets up to the limit. A longer circle does no harm, as a shortest path, which
- * is what the search finds, visits no bucket twice. */
-BUCKET_INLINE bool search_expand(const struct bucket_layout *layout,
+/* Adds the steps that lead on from a step. Of what looks like the incoming fingerprint the other
+ * bucket is the one that this comes from: going back there is of no use, and the search for a place
+ * for the ninth copy of a hash would go to and fro between its two buckets up to the limit. A
+ * longer circle does no harm, as a shortest path, which is what the search finds, visits no bucket
+ * twice. */
+BUCKET_INLINE void search_expand(const struct bucket_layout *layout,
                                  const struct bucket_table *table, struct search *search, int from)
 {
     const struct step step = search->steps[from];
-    if (bucket_room(layout, table, step.bucket))
-        return true;
-    for (unsigned i = 0; i < bucket_slots(layout); i++) {
-        uint64_t at = step.bucket * layout->words + i / layout->fingerprints;
-        uint64_t word = bucket_load(layout, table, at);
-        uint32_t fingerprint = bucket_get(layout, word, i % layout->fingerprints);
-        uint64_t other = cuckoo_other(step.bucket, fingerprint, table->buckets);
-        if (fingerprint != step.incoming)
-            search_add(layout, table, search, &(struct step){other, fingerprint, from});
+    for (unsigned i = 0; i < layout->words; i++) {
+        uint64_t word = bucket_load(layout, table, step.bucket * layout->words + i);
+        for (unsigned field = 0; field < layout->fingerprints; field++) {
+            uint32_t fingerprint = bucket_get(layout, word, field);
+            uint64_t other = cuckoo_other(step.bucket, fingerprint, table->buckets);
+            if (fingerprint != step.incoming)
+                search_add(layout, table, search, &(struct step){other, fingerprint, from});
+        }
     }
-    return false;
 }
 
-/* The step whose bucket has an empty place, or NO_STEP. */
+/* The step whose bucket has an empty place, or NO_STEP. All steps of one length are looked at
+ * before the first of them is expanded: most searches end there, and their buckets come from memory
+ * together. */
 BUCKET_INLINE int search_place(const struct bucket_layout *layout, const struct cuckoo *c,
                                struct search *search, const struct spot *spot)
 {
@@ -93,9 +93,14 @@ BUCKET_INLINE int search_place(const struct bucket_layout *layout, const struct 
     for (unsigned i = 0; i < 2; i++)
         search_add(layout, &table, search,
                    &(struct step){spot->pair[i], spot->fingerprint, NO_STEP});
-    for (int i = 0; i < search->count; i++)
-        if (search_expand(layout, &table, search, i))
-            return i;
+    for (int begin = 0, end; begin < search->count; begin = end) {
+        end = search->count;
+        for (int i = begin; i < end; i++)
+            if (bucket_room(layout, &table, search->steps[i].bucket))
+                return i;
+        for (int i = begin; i < end; i++)
+            search_expand(layout, &table, search, i);
+    }
     return NO_STEP;
 }
 

@@ -66,33 +66,67 @@ static struct kbest_time run_slice(const struct kbest_task *task, size_t slice)
                                .wall_ns = (double)(clock_ns() - clock)};
 }
 
-static struct kbest_time sum_up(struct kbest_time (*shortest)[KBEST_K], size_t slices)
+static void *allocate(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+    if (!memory)
+        abort();
+    return memory;
+}
+
+/* What is known of one task. */
+struct record {
+    const struct kbest_task *task;
+    struct kbest_time (*shortest)[KBEST_K]; /* of each slice */
+};
+
+static struct kbest_time sum_up(const struct record *record)
 {
     struct kbest_time sum = {0};
     double longest = 0;
-    for (size_t i = 0; i < slices; i++) {
-        sum.ns += shortest[i][0].ns;
-        sum.wall_ns += shortest[i][0].wall_ns;
-        longest += shortest[i][KBEST_K - 1].ns;
+    for (size_t i = 0; i < record->task->slices; i++) {
+        sum.ns += record->shortest[i][0].ns;
+        sum.wall_ns += record->shortest[i][0].wall_ns;
+        longest += record->shortest[i][KBEST_K - 1].ns;
     }
     sum.agreed = longest <= sum.ns * (1 + TOLERANCE);
     return sum;
 }
 
+static struct kbest_time run_once_more(const struct record *record)
+{
+    const struct kbest_task *task = record->task;
+    if (task->prepare)
+        task->prepare(task->arg);
+    for (size_t i = 0; i < task->slices; i++)
+        keep(record->shortest[i], run_slice(task, i));
+    return sum_up(record);
+}
+
+void kbest_compare(const struct kbest_task *tasks, size_t count, struct kbest_time *times)
+{
+    struct record *records = allocate(count, sizeof *records);
+    uint64_t until = clock_ns() + (uint64_t)(tasks->seconds * 1e9);
+    bool agreed = false;
+    for (size_t i = 0; i < count; i++) {
+        records[i].task = &tasks[i];
+        records[i].shortest = allocate(tasks[i].slices, sizeof *records[i].shortest);
+    }
+    for (size_t runs = 0; runs < KBEST_K || (!agreed && clock_ns() < until); runs++) {
+        agreed = true;
+        for (size_t i = 0; i < count; i++) {
+            times[i] = run_once_more(&records[i]);
+            agreed &= times[i].agreed;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        free(records[i].shortest);
+    free(records);
+}
+
 struct kbest_time kbest_measure(const struct kbest_task *task)
 {
-    struct kbest_time(*shortest)[KBEST_K] = calloc(task->slices, sizeof *shortest);
-    struct kbest_time sum = {0};
-    uint64_t until = clock_ns() + (uint64_t)(task->seconds * 1e9);
-    if (!shortest)
-        abort();
-    for (size_t runs = 0; runs < KBEST_K || (!sum.agreed && clock_ns() < until); runs++) {
-        if (task->prepare)
-            task->prepare(task->arg);
-        for (size_t i = 0; i < task->slices; i++)
-            keep(shortest[i], run_slice(task, i));
-        sum = sum_up(shortest, task->slices);
-    }
-    free(shortest);
-    return sum;
+    struct kbest_time time;
+    kbest_compare(task, 1, &time);
+    return time;
 }

@@ -16,8 +16,9 @@ struct kbest_task {
     void (*prepare)(void *arg); /* before each run, not timed; may be NULL */
     void (*run)(void *arg, size_t slice);
     void *arg;
-    size_t slices;  /* of a run, in order from 0; at least 1 */
-    double seconds; /* no new run after this time, prepare() included */
+    size_t slices; /* of a run, in order from 0; at least 1 */
+    double
+        seconds; /* no new run after this time, prepare() included; of several, the first one's */
 };
 
 struct kbest_time {
@@ -28,5 +29,9 @@ struct kbest_time {
 
 /* At least K runs are made, also when they take longer than they may. */
 struct kbest_time kbest_measure(const struct kbest_task *task);
+
+/* The same for tasks that are to be compared: a run of each in turn, so that whatever changes on
+ * the machine changes for all. The time of each goes to *times. */
+void kbest_compare(const struct kbest_task *tasks, size_t count, struct kbest_time *times);
 
 #endif
