@@ -102,7 +102,7 @@ class TestStream:
         for _ in range(5):
             guard.rebuild()
         wait_until(lambda: slots(database) == 1, PATIENCE, "the older slots to go")
-        assert len(senders(database)) == 1
+        wait_until(lambda: len(senders(database)) == 1, PATIENCE, "the older streams to end")
 
 
 @contextlib.contextmanager
