@@ -18,9 +18,25 @@ const char *follower_keyspace(const struct follower *follower, int keyspace)
     return follower->config->keyspaces[keyspace].name;
 }
 
-uint64_t follower_hash(const struct follower *follower, struct span key)
+static uint64_t hash_of(const struct follower *follower, struct span key)
 {
     return filter_hash(&follower->generation->seed, key.at, key.length);
+}
+
+int follower_put_in(struct follower *follower, int keyspace, struct span key)
+{
+    if (filter_insert(follower->generation->filters[keyspace], hash_of(follower, key)) < 0)
+        return follower_fault(follower, "the filter of keyspace %s is full",
+                              follower_keyspace(follower, keyspace));
+    return 0;
+}
+
+int follower_take_out(struct follower *follower, int keyspace, struct span key)
+{
+    if (filter_remove(follower->generation->filters[keyspace], hash_of(follower, key)) < 0)
+        return follower_fault(follower, "a deleted row of keyspace %s was not in its filter",
+                              follower_keyspace(follower, keyspace));
+    return 0;
 }
 
 /* ---- transactions ---- */
@@ -67,12 +83,24 @@ static struct transaction *add_streamed(struct follower *follower, uint32_t xid)
     return follower->streamed[follower->streamed_count++] = transaction;
 }
 
+/* A transaction in progress may go on for hours, and until it ends no other generation can be
+ * begun. So it never takes more than half of the places that are free: other transactions' keys
+ * must find some, too. */
+static void measure_room(struct follower *follower)
+{
+    for (size_t i = 0; i < follower->config->keyspace_count; i++) {
+        struct filter_stats stats = filter_stats(follower->generation->filters[i]);
+        follower->room[i] = stats.keys < stats.capacity ? (stats.capacity - stats.keys) / 2 : 0;
+    }
+}
+
 static int stream_start(struct follower *follower, const struct pgoutput_event *event)
 {
     struct transaction *known = find_streamed(follower, event->xid);
     if (follower->open || event->first_segment == (known != NULL))
         return out_of_place(follower);
     follower->open = known ? known : add_streamed(follower, event->xid);
+    measure_room(follower);
     return 0;
 }
 
@@ -170,6 +198,7 @@ static void release(struct follower *follower)
     buffer_finish(&follower->new_key);
     buffer_finish(&follower->old_key);
     free(follower->tables);
+    free(follower->room);
     free(follower);
 }
 
@@ -196,6 +225,7 @@ static struct follower *create(uv_loop_t *loop, const struct follower_options *o
     follower->arg = options->arg;
     follower->tables = xcalloc(keyspaces, sizeof *follower->tables);
     memcpy(follower->tables, options->tables, keyspaces * sizeof *follower->tables);
+    follower->room = xcalloc(keyspaces, sizeof *follower->room);
     follower->whole = transaction_create(0, keyspaces);
     uv_idle_init(loop, &follower->idle);
     follower->idle.data = follower;

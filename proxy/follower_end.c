@@ -5,15 +5,6 @@ enum {
     CLOCK_EVERY = 64    /* changes from one look at the clock to the next */
 };
 
-static int take_out(struct follower *follower, const struct change *change)
-{
-    uint64_t hash = follower_hash(follower, change->key);
-    if (filter_remove(follower->generation->filters[change->keyspace], hash) < 0)
-        return follower_fault(follower, "a deleted row of keyspace %s was not in its filter",
-                              follower_keyspace(follower, change->keyspace));
-    return 0;
-}
-
 static void tell_changed(struct follower *follower, const struct change *change)
 {
     follower->events.changed(follower->arg, change->keyspace, change->key,
@@ -35,11 +26,12 @@ static int carry_out(struct follower *follower, const struct change *change)
     uint32_t xid = transaction_xid(follower->ending.transaction);
     switch (change->kind) {
     case CHANGE_INSERTED:
+    case CHANGE_DUE:
         tell_inserted(follower, change);
         return 0;
     case CHANGE_DELETED:
         tell_changed(follower, change);
-        return take_out(follower, change);
+        return follower_take_out(follower, change->keyspace, change->key);
     case CHANGE_UPDATED:
         tell_changed(follower, change);
         return 0;
@@ -56,7 +48,9 @@ static int carry_out(struct follower *follower, const struct change *change)
 /* Of what is rolled back nothing was done but the insertions. */
 static int take_back(struct follower *follower, const struct change *change)
 {
-    return change->kind == CHANGE_INSERTED ? take_out(follower, change) : 0;
+    return change->kind == CHANGE_INSERTED
+               ? follower_take_out(follower, change->keyspace, change->key)
+               : 0;
 }
 
 /* The server takes what it told a committed transaction for told to all, as far as it did not tell
@@ -97,19 +91,44 @@ static void finish_ending(struct follower *follower)
     follower->events.reached(follower->arg, ending.end_lsn);
 }
 
+static int unreadable(struct follower *follower, int status)
+{
+    return follower_fault(follower,
+                          "a large transaction cannot be read from its temporary file: %s",
+                          strerror(-status));
+}
+
+static int end_change(struct follower *follower, const struct change *change, bool stays)
+{
+    if (!follower->ending.adding)
+        return stays ? carry_out(follower, change) : take_back(follower, change);
+    if (!stays || change->kind != CHANGE_DUE)
+        return 0;
+    return follower_put_in(follower, change->keyspace, change->key);
+}
+
+static int rewind_ending(struct follower *follower)
+{
+    int status = transaction_rewind(follower->ending.transaction);
+    return status < 0 ? unreadable(follower, status) : status;
+}
+
 /* 1; 0 when that was the last. */
-static int end_one_change(struct follower *follower)
+static int end_next_change(struct follower *follower)
 {
     struct change change;
     bool stays;
     int status = transaction_next(follower->ending.transaction, &change, &stays);
     if (status < 0)
-        return follower_fault(follower,
-                              "a large transaction cannot be read from its temporary file: %s",
-                              strerror(-status));
-    if (status == 0)
+        return unreadable(follower, status);
+    if (status > 0) {
+        status = end_change(follower, &change, stays);
+        return status ? status : 1;
+    }
+    if (!follower->ending.adding)
         return 0;
-    status = stays ? carry_out(follower, &change) : take_back(follower, &change);
+    follower->ending.adding = false;
+    status = rewind_ending(follower);
     return status ? status : 1;
 }
 
@@ -119,7 +138,7 @@ static int work_on_ending(struct follower *follower)
     uint64_t until = 0;
     int status = 1;
     for (unsigned i = 1; status > 0 && !follower->paused && !follower->closed; i++) {
-        status = end_one_change(follower);
+        status = end_next_change(follower);
         if (i % CLOCK_EVERY == 0) {
             uint64_t now = uv_hrtime();
             if (!until)
@@ -173,14 +192,16 @@ static void on_idle(uv_idle_t *idle)
 int follower_begin_ending(struct follower *follower, struct transaction *transaction,
                           bool committed, const struct pgoutput_event *event)
 {
-    follower->ending =
-        (struct ending){transaction, committed, event->lsn, event->end_lsn, event->time_us};
-    int status = transaction_end(transaction, committed);
-    if (status)
-        return follower_fault(follower,
-                              "a large transaction cannot be kept in a temporary file: %s",
-                              strerror(-status));
-    status = work_on_ending(follower);
+    follower->ending = (struct ending){.transaction = transaction,
+                                       .committed = committed,
+                                       .adding = committed && transaction_has_due(transaction),
+                                       .lsn = event->lsn,
+                                       .end_lsn = event->end_lsn,
+                                       .time_us = event->time_us};
+    transaction_end(transaction, committed);
+    int status = rewind_ending(follower);
+    if (!status)
+        status = work_on_ending(follower);
     if (!status)
         follower_settle(follower);
     return status;

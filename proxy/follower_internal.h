@@ -16,6 +16,7 @@
 struct ending {
     struct transaction *transaction; /* NULL: there is none */
     bool committed;
+    bool adding; /* what is due comes first; then all is gone through once more */
     uint64_t lsn, end_lsn;
     int64_t time_us;
 };
@@ -32,6 +33,7 @@ struct follower {
     struct transaction *whole;     /* the one after the other that come whole, when committed */
     struct transaction **streamed; /* those that come in pieces, while they are in progress */
     size_t streamed_count, streamed_size;
+    size_t *room; /* in each filter, for what the open one inserts, if it is in progress */
     struct transaction *open; /* the one whose changes come now; NULL: none */
     struct ending ending;
     uint64_t descriptions; /* how many have come */
@@ -46,7 +48,10 @@ struct follower {
 /* Its `format` holds one %s. Returns a negative errno. */
 int follower_fault(struct follower *follower, const char *format, const char *detail);
 const char *follower_keyspace(const struct follower *follower, int keyspace); /* its name */
-uint64_t follower_hash(const struct follower *follower, struct span key);
+
+/* Puts a key into the filter of a keyspace, or takes it out. */
+int follower_put_in(struct follower *follower, int keyspace, struct span key);
+int follower_take_out(struct follower *follower, int keyspace, struct span key);
 
 /* Relation, Insert, Update, Delete and Truncate of the open transaction. */
 int follower_take(struct follower *follower, const struct pgoutput_event *event);

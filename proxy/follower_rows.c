@@ -15,15 +15,25 @@ static int keep_key(struct follower *follower, const struct pgoutput_event *even
     return keep(follower, event->xid, &(struct change){kind, keyspace, buffer_span(key)});
 }
 
+static bool must_wait(struct follower *follower, int keyspace)
+{
+    if (follower->open == follower->whole)
+        return false;
+    if (follower->room[keyspace] == 0)
+        return true;
+    follower->room[keyspace]--;
+    return false;
+}
+
 /* The filter knows the key from here on, whatever becomes of the transaction: so that it need not
  * learn a million keys at once when they are committed. */
 static int insert(struct follower *follower, const struct pgoutput_event *event, int keyspace)
 {
-    uint64_t hash = follower_hash(follower, buffer_span(&follower->new_key));
-    if (filter_insert(follower->generation->filters[keyspace], hash) < 0)
-        return follower_fault(follower, "the filter of keyspace %s is full",
-                              follower_keyspace(follower, keyspace));
-    return keep_key(follower, event, CHANGE_INSERTED, keyspace, &follower->new_key);
+    if (must_wait(follower, keyspace))
+        return keep_key(follower, event, CHANGE_DUE, keyspace, &follower->new_key);
+    int status = follower_put_in(follower, keyspace, buffer_span(&follower->new_key));
+    return status ? status
+                  : keep_key(follower, event, CHANGE_INSERTED, keyspace, &follower->new_key);
 }
 
 static int delete (struct follower *follower, const struct pgoutput_event *event, int keyspace)

@@ -19,12 +19,14 @@ static void close_file(struct spool *spool)
 void spool_finish(struct spool *spool)
 {
     close_file(spool);
+    spool->taken = 0;
     buffer_finish(&spool->buffer);
 }
 
 void spool_clear(struct spool *spool)
 {
     close_file(spool);
+    spool->taken = 0;
     buffer_clear(&spool->buffer);
     buffer_trim(&spool->buffer, SPOOL_MEMORY_MAX);
 }
@@ -86,6 +88,7 @@ int spool_append(struct spool *spool, const void *bytes, size_t length)
 int spool_rewind(struct spool *spool)
 {
     errno = 0;
+    spool->taken = 0;
     return !spool->file || fseek(spool->file, 0, SEEK_SET) == 0 ? 0 : file_error();
 }
 
@@ -104,9 +107,9 @@ int spool_take(struct spool *spool, size_t length, struct span *bytes)
 {
     if (spool->file)
         return read_bytes(spool, length, bytes);
-    if (buffer_length(&spool->buffer) < length)
+    if (buffer_length(&spool->buffer) - spool->taken < length)
         return -ENODATA;
-    *bytes = (struct span){buffer_span(&spool->buffer).at, length};
-    buffer_take(&spool->buffer, length);
+    *bytes = (struct span){buffer_span(&spool->buffer).at + spool->taken, length};
+    spool->taken += length;
     return 0;
 }

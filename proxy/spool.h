@@ -1,4 +1,4 @@
-/* Bytes that are written in order and then read in order, once: in memory while they are few, else
+/* Bytes that are written in order and then read in order: in memory while they are few, else
  * in a temporary file without a name, in $TMPDIR or /tmp.
  *
  * Zeroed memory is an empty spool. All errors are negative errnos of the file, after which the
@@ -14,6 +14,7 @@ enum { SPOOL_MEMORY_MAX = 2 * 1024 * 1024 };
 
 struct spool {
     struct buffer buffer; /* all bytes while there is no file; then what was read last */
+    size_t taken;         /* of the buffer's bytes, while there is no file */
     FILE *file;
 };
 
@@ -22,7 +23,7 @@ void spool_clear(struct spool *spool);  /* the same, but keeps memory for the ne
 
 int spool_append(struct spool *spool, const void *bytes, size_t length);
 
-/* From here on the bytes are read, from the first one on. */
+/* From here on the bytes are read, from the first one on. May be called again. */
 int spool_rewind(struct spool *spool);
 
 /* The next `length` bytes, which live until the next call; -ENODATA when there are not so many. */

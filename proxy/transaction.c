@@ -15,7 +15,7 @@ struct record {
 
 struct transaction {
     uint32_t xid;
-    bool committed;
+    bool committed, has_due;
     struct spool spool;
     /* Subtransactions; sorted when all are known. They are only looked up at the end: what they did
      * lies between what stays. */
@@ -44,7 +44,7 @@ void transaction_destroy(struct transaction *transaction)
 void transaction_renew(struct transaction *transaction, uint32_t xid)
 {
     transaction->xid = xid;
-    transaction->committed = false;
+    transaction->committed = transaction->has_due = false;
     transaction->rolled_back_count = 0;
     spool_clear(&transaction->spool);
 }
@@ -67,6 +67,7 @@ int transaction_add(struct transaction *transaction, uint32_t subxid, const stru
                             .length = (uint32_t)change->key.length};
     if (change->key.length > UINT32_MAX)
         return -EFBIG;
+    transaction->has_due |= change->kind == CHANGE_DUE;
     int status = spool_append(&transaction->spool, &record, sizeof record);
     return status ? status : spool_append(&transaction->spool, change->key.at, change->key.length);
 }
@@ -92,12 +93,21 @@ static int compare_xids(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-int transaction_end(struct transaction *transaction, bool committed)
+void transaction_end(struct transaction *transaction, bool committed)
 {
     transaction->committed = committed;
     if (transaction->rolled_back_count)
         qsort(transaction->rolled_back, transaction->rolled_back_count,
               sizeof *transaction->rolled_back, compare_xids);
+}
+
+bool transaction_has_due(const struct transaction *transaction)
+{
+    return transaction->has_due;
+}
+
+int transaction_rewind(struct transaction *transaction)
+{
     return spool_rewind(&transaction->spool);
 }
 

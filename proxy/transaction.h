@@ -1,6 +1,7 @@
 /* What one transaction of the database does, kept until it is known whether it stays:
  *
- *   transaction_add(), transaction_roll_back() ─▶ transaction_end() ─▶ transaction_next() ...
+ *   transaction_add(), transaction_roll_back() ─▶ transaction_end() ─▶ transaction_rewind()
+ *                                                ─▶ transaction_next(), transaction_next(), ...
  *
  * So it does not matter whether the log tells of a transaction after its commit or while it is
  * under way, nor how large it is: past a few megabytes its changes go to a temporary file.
@@ -13,7 +14,8 @@
 struct transaction;
 
 enum change_kind {
-    CHANGE_INSERTED, /* a row with this key came to be */
+    CHANGE_INSERTED, /* a row with this key came to be, and the filter has the key already */
+    CHANGE_DUE,      /* the same, but the filter does not have it yet */
     CHANGE_UPDATED,  /* a row was updated and kept this key */
     CHANGE_DELETED,  /* a row with this key is gone */
     CHANGE_UNTOLD,   /* a row was updated and kept its key, which is not told */
@@ -23,7 +25,7 @@ enum change_kind {
 struct change {
     enum change_kind kind;
     int keyspace;
-    struct span key; /* of the first three */
+    struct span key; /* of the first four */
 };
 
 /* It keeps a shape of the rows of each keyspace's table. */
@@ -43,8 +45,14 @@ int transaction_add(struct transaction *transaction, uint32_t subxid, const stru
 /* What the subtransaction did does not stay. 0, or -E2BIG after too many of them. */
 int transaction_roll_back(struct transaction *transaction, uint32_t subxid);
 
-/* Nothing more is added. 0, or as transaction_add(). */
-int transaction_end(struct transaction *transaction, bool committed);
+/* Nothing more is added. */
+void transaction_end(struct transaction *transaction, bool committed);
+
+/* Whether any of its changes is CHANGE_DUE. */
+bool transaction_has_due(const struct transaction *transaction);
+
+/* Back to the first change. 0, or as transaction_add(). */
+int transaction_rewind(struct transaction *transaction);
 
 /* The next change, in order, which lives until the next call, and whether it stays. 1; 0 at the
  * end; or a negative errno. */

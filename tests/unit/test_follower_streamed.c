@@ -438,6 +438,115 @@ static void a_large_abort_is_taken_back_in_slices(void **state)
     bench_finish(&bench);
 }
 
+/* ---- a filter without room ---- */
+
+/* Until the transaction ends, others' keys must find places. */
+static void one_in_progress_leaves_room_for_others(void **state)
+{
+    struct bench bench;
+    char id[16];
+    (void)state;
+    bench_init_with(&bench, 1000);
+    stream_start(8, true);
+    describe_items();
+    for (unsigned i = 1; i <= 800; i++) {
+        snprintf(id, sizeof id, "%u", i);
+        insert_item(id, id);
+    }
+    stream_stop();
+    assert_int_equal(keys_in(&bench, ITEMS), 500);
+    stream_start(8, false);
+    stream.writer = 9;
+    for (unsigned i = 801; i <= 1600; i++) {
+        snprintf(id, sizeof id, "%u", i);
+        insert_item(id, id);
+    }
+    stream_stop();
+    assert_int_equal(keys_in(&bench, ITEMS), 750);
+    stream_abort(8, 9);
+    begin();
+    describe_items();
+    insert_item("one", "one");
+    commit(1000);
+    assert_int_equal(keys_in(&bench, ITEMS), 751);
+    assert_false(has(&bench, ITEMS, "item:800"));
+    stream_commit(8, 2000);
+    run_until_released(&bench);
+    assert_int_equal(keys_in(&bench, ITEMS), 801);
+    assert_int_equal(keys_in(&bench, OTHERS), 801);
+    assert_true(has(&bench, ITEMS, "item:800"));
+    assert_int_equal(bench.events, 4 * 801);
+    bench_finish(&bench);
+}
+
+static void a_row_replaced_without_room_is_never_absent(void **state)
+{
+    struct bench bench;
+    char id[16];
+    (void)state;
+    bench_init_with(&bench, 1000);
+    begin();
+    describe_items();
+    insert_item("1", "one");
+    for (unsigned i = 2; i <= 1000; i++) {
+        snprintf(id, sizeof id, "%u", i);
+        insert_item(id, id);
+    }
+    commit(1000);
+    run_until_released(&bench);
+    stream_start(8, true);
+    describe_items();
+    delete_item("1", "one");
+    insert_item("1", "one");
+    stream_stop();
+    assert_int_equal(keys_in(&bench, ITEMS), 1000);
+    watched = &bench;
+    bench.watcher = must_be_there;
+    stream_commit(8, 2000);
+    assert_int_equal(bench.reached, 2000);
+    assert_int_equal(keys_in(&bench, ITEMS), 1000);
+    assert_true(has(&bench, ITEMS, "item:1"));
+    bench_finish(&bench);
+}
+
+static void a_large_one_without_room_is_added_in_slices(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init_with(&bench, MANY);
+    stream_many(8, insert_item);
+    assert_int_equal(keys_in(&bench, ITEMS), MANY / 2);
+    stream_commit(8, 1000);
+    assert_true(stream.paused);
+    run_until_released(&bench);
+    assert_int_equal(bench.reached, 1000);
+    assert_int_equal(keys_in(&bench, ITEMS), MANY);
+    bench_finish(&bench);
+}
+
+static void one_that_never_finds_room_is_a_fault_at_its_commit(void **state)
+{
+    struct bench bench;
+    char id[16];
+    (void)state;
+    bench_init_with(&bench, 1000);
+    stream_start(8, true);
+    describe_items();
+    for (unsigned i = 1; i <= 3000; i++) {
+        snprintf(id, sizeof id, "%u", i);
+        insert_item(id, id);
+    }
+    stream_stop();
+    feed(compose("cwcqqq", 'c', 8, 0, UINT64_C(5), UINT64_C(6), UINT64_C(7)));
+    for (unsigned turns = 0; turns < 1000 && !bench.fault[0]; turns++)
+        uv_run(&bench.loop, UV_RUN_NOWAIT);
+    assert_int_equal(bench.events, 0);
+    assert_int_equal(bench.reached, 0);
+    must_end_with(&bench, "full");
+}
+
+/* ---- who is told ---- */
+
 static void pause_follower(void *arg, int keyspace, struct span key)
 {
     struct bench *bench = arg;
@@ -575,6 +684,10 @@ int main(void)
         cmocka_unit_test(a_large_commit_is_carried_out_in_slices_while_the_stream_waits),
         cmocka_unit_test(a_large_whole_transaction_goes_the_same_way),
         cmocka_unit_test(a_large_abort_is_taken_back_in_slices),
+        cmocka_unit_test(one_in_progress_leaves_room_for_others),
+        cmocka_unit_test(a_row_replaced_without_room_is_never_absent),
+        cmocka_unit_test(a_large_one_without_room_is_added_in_slices),
+        cmocka_unit_test(one_that_never_finds_room_is_a_fault_at_its_commit),
         cmocka_unit_test(whoever_cannot_keep_up_has_the_changes_one_by_one),
         cmocka_unit_test(a_follower_may_be_closed_by_what_it_tells),
         cmocka_unit_test(a_follower_may_be_closed_between_slices),
