@@ -63,12 +63,12 @@ def program(name):
         f"{name} is not installed: deploy/install-packages servers")
 
 
-def build_type():
-    """How the guard was compiled, or "unknown"."""
+def warn_unless_release():
     cache = BUILD / "CMakeCache.txt"
     lines = cache.read_text().splitlines() if cache.exists() else []
-    found = [line.partition("=")[2] for line in lines if line.startswith("CMAKE_BUILD_TYPE:")]
-    return found[0] if found else "unknown"
+    if "CMAKE_BUILD_TYPE:STRING=Release" not in lines:
+        print(f"{pathlib.Path(sys.argv[0]).name}: {BUILD} is no release build: these are not the"
+              " figures of one", file=sys.stderr)
 
 
 # ---- cores ----

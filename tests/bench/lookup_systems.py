@@ -1,0 +1,132 @@
+"""The systems that tests/bench/serve and tests/bench/instructions compare, their keys, and the load
+that they are given."""
+import socket
+
+import rig
+import servers
+
+CONNECTIONS = 50
+DEPTHS = (1, 16, 64)
+SYSTEMS = ("limit", "redis", "twemproxy", "nestguard")
+CORES = rig.all_cores()
+SERVER_CORES, LOAD_CORES = CORES[:1], CORES[-1:]
+BACK_CORES = CORES[1:-1] or LOAD_CORES
+
+ITEMS = {"name": "items", "key": "item:{id}", "table": "items", "value": "payload", "ttl": "1d"}
+
+
+# ---- servers ----
+
+class Postgres(rig.Postgres):
+    cores = BACK_CORES
+
+
+class Redis(rig.Redis):
+    cores = BACK_CORES
+
+
+class Foreign(servers.Server):
+    """One that knows no more than its command line, and is ready when it accepts connections."""
+
+    arguments = ()
+
+    def command(self):
+        return [*rig.DEATH, *map(str, self.arguments)]
+
+    def is_ready(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port)).close()
+            return True
+        except ConnectionRefusedError:
+            return False
+
+
+class Limit(rig.Pinned, Foreign):
+    name = "limit"
+    cores = SERVER_CORES
+
+    def __init__(self, under=()):
+        super().__init__()
+        self.arguments = (*under, rig.BUILD / "tests" / "bench_limit", self.port)
+
+
+class Twemproxy(rig.Pinned, Foreign):
+    name = "twemproxy"
+    cores = SERVER_CORES
+
+    def __init__(self, cache):
+        super().__init__()
+        settings = self.directory / "nutcracker.yml"
+        settings.write_text(f"bench:\n  listen: 127.0.0.1:{self.port}\n  redis: true\n"
+                            "  preconnect: true\n  servers:\n"
+                            f"   - 127.0.0.1:{cache.port}:1\n")
+        self.arguments = (rig.need("nutcracker", "bench"), "-c", settings, "-a", "127.0.0.1", "-s",
+                          servers.free_port(), "-p", self.directory / "pid")
+
+
+class Nestguard(rig.Nestguard):
+    cores = SERVER_CORES
+    under = ()
+
+    def command(self):
+        words = super().command()
+        at = words.index(servers.NESTGUARD)
+        return [*words[:at], *self.under, *words[at:]]
+
+
+# ---- keys ----
+
+class Keys:
+    """Which ids have no row, which are in the cache, and which are only in the database."""
+
+    def __init__(self, rows):
+        self.cached = rows - rows // 10
+        digits = len(str(rows))
+        enough = rows + 4 * rows < 10 ** digits
+        self.reject = rig.ids_of_one_width(rows + 1, 10 ** (digits if enough else digits + 1) - 1)
+        self.hit = rig.ids_of_one_width(1, self.cached)
+        self.load = rig.ids_of_one_width(self.cached + 1, rows)
+        self.loaded = 0
+
+    def to_load(self, count):
+        """So many that nobody has loaded yet, or all that are left."""
+        first = self.load[0] + self.loaded
+        self.loaded += count
+        return first, min(first + count - 1, self.load[1])
+
+
+# ---- the world ----
+
+class World:
+    """All of them. `under` goes before the commands of limit and nestguard: a program that watches
+    them."""
+
+    def __init__(self, rows, under=()):
+        self.keys = Keys(rows)
+        self.limit = Limit(under).start()
+        self.redis = Redis().start()
+        self.twemproxy = Twemproxy(self.redis).start()
+        self.postgres = Postgres().start()
+        self.database = rig.create_items(self.postgres, rows)
+        self.redis.populate(self.keys.cached)
+        self.nestguard = Nestguard({
+            "database": self.database.url, "cache": self.redis.url, "sync": "replication",
+            "workers": 1, "load_budget": CONNECTIONS * max(DEPTHS), "max_lag": "1m",
+            "keyspaces": [ITEMS]})
+        self.nestguard.under = under
+        self.nestguard.start()
+
+    def ask(self, system, depth, ids, *more):
+        """What the load saw of a system, which has its core to itself meanwhile."""
+        server = getattr(self, system)
+        self.redis.move(SERVER_CORES if system == "redis" else BACK_CORES)
+        return rig.run_for_json(LOAD_CORES, [
+            rig.BUILD / "tests" / "bench_load", "--port", server.port, "--pid", server.process.pid,
+            "--connections", CONNECTIONS, "--depth", depth, "--ids", "%d:%d" % ids, *more])
+
+
+def check(system, part, seen):
+    """A figure of wrong answers is none."""
+    wanted = "nil" if part == "reject" or system == "limit" else "values"
+    if seen["errors"] or seen[wanted] != seen["requests"] or not seen["requests"]:
+        rig.fail(f"{system}, {part}: wrong answers: {seen}")
