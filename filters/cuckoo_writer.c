@@ -27,8 +27,8 @@
 #include <assert.h>
 #include <errno.h>
 
-/* Buckets that one search for a place looks at. It rarely needs more than 20; but with half as many
- * the stash of a table of 20 million keys begins to fill at 95.4 % instead of 96.4 %. */
+/* Buckets that one search for a place looks at. It rarely needs more than 20; but the fuller a
+ * table may be before its stash begins to fill (bucket.h) hangs on those that need all. */
 #define SEARCH_LIMIT 2048
 
 /* Rule W2: comes before each store that takes a fingerprint away. */
