@@ -161,8 +161,10 @@ class Writer(Part):
         values[key] = fresh
 
     def change_bulk(self, cursor, values):
-        cursor.execute(self.chance.choice(["TRUNCATE bulk", "DELETE FROM bulk"]))
-        values.update(dict.fromkeys(self.bulk))
+        truncates = self.chance.random() < 0.5
+        cursor.execute("TRUNCATE bulk" if truncates else "DELETE FROM bulk")
+        values.update((key, None) for key in self.bulk  # no row's deletion purges no key
+                      if truncates or self.run_.histories.value(key) is not None)
         for key in self.chance.sample(self.bulk, self.chance.choice([0, 5, BULK])):
             values[key] = f"{key} {self.chance.randrange(1 << 48):x}"
         rows = [f"{id_of(key)}\t{value}\n" for key, value in values.items() if value]
