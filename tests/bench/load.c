@@ -204,12 +204,15 @@ static void end_counting(void)
     load.is_over = true;
 }
 
+/* A thread that was kept from running comes late to the beginning: what counts is as long all the
+ * same, and has a reply in it. */
 static void look_at_the_clock(uint64_t start)
 {
-    double passed = (double)(now_ns() - start) / 1e9;
-    if (!load.is_counting && !load.is_over && passed >= load.warm_up)
+    uint64_t now = now_ns();
+    if (!load.is_counting && !load.is_over && (double)(now - start) >= load.warm_up * 1e9)
         begin_counting();
-    if (load.is_counting && passed >= load.warm_up + load.seconds)
+    else if (load.is_counting && (double)(now - load.begin) >= load.seconds * 1e9 &&
+             load.latencies.count)
         end_counting();
 }
 
