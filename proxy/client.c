@@ -82,6 +82,7 @@ static void on_closed(uv_handle_t *handle)
     unlink_client(client);
     buffer_finish(&client->in);
     buffer_finish(&client->replies.out);
+    buffer_finish(&client->replies.unheard);
     buffer_finish(&client->sending);
     free(client->name);
     free(client);
@@ -93,6 +94,7 @@ void client_close(struct client *client)
         return;
     client->closing = true;
     replies_abandon(&client->replies);
+    session_finish(client);
     stream_close(&client->stream, on_closed);
 }
 
@@ -136,14 +138,15 @@ struct upstream *client_shared(struct client *client, bool resp3)
     struct clients *clients = client->clients;
     struct upstream **at = &clients->shared[resp3][client->id % clients->shared_count];
     if (!*at)
-        *at = upstream_create(client->serving, resp3);
+        *at = upstream_create(client->serving, &(struct upstream_options){.resp3 = resp3});
     return *at;
 }
 
 void client_speak(struct client *client, bool resp3)
 {
     client->replies.resp3 = resp3;
-    client->upstream = client_shared(client, resp3);
+    if (!client->session.own)
+        client->upstream = client_shared(client, resp3);
 }
 
 void client_settle(struct client *client)
@@ -197,6 +200,10 @@ static void update_reading(struct client *client);
 static void on_end(struct client *client)
 {
     client->input_ended = true;
+    if (session_waits(client)) {
+        client_close(client);
+        return;
+    }
     update_reading(client);
     mark_dirty(&client->replies); /* flush() ends it when nothing is left to serve */
 }
@@ -328,7 +335,9 @@ static void flush(struct turn_task *task)
     struct client *client = (struct client *)((char *)task - offsetof(struct client, task));
     if (client->closing)
         return;
+    session_flush(client);
     write_out(client);
+    session_pace(client);
     if (client->leaving && !client->replies.first && !replies_waiting(&client->replies))
         client_close(client);
     if (client->closing)

@@ -9,6 +9,7 @@
 #ifndef NESTGUARD_CLIENT_H
 #define NESTGUARD_CLIENT_H
 
+#include "session.h"
 #include "slot.h"
 #include "stream.h"
 #include <stdbool.h>
@@ -37,7 +38,8 @@ struct client {
     struct client *previous, *following;
     struct turn_task task;
     struct replies replies;
-    struct upstream *upstream; /* one of the shared: keeps this client's commands in order */
+    struct upstream *upstream; /* its own, or one of the shared: keeps its commands in order */
+    struct session session;
     struct buffer in;          /* input that could not be served yet */
     struct buffer sending;     /* replies that the kernel has not taken yet */
     size_t need;               /* fewer bytes of input than this cannot complete the next command */
@@ -47,7 +49,6 @@ struct client {
     uint64_t id;
     char *name; /* CLIENT SETNAME */
     bool authenticated, reading, writing;
-    bool refused_multi; /* its MULTI was refused: no command of that transaction may run */
     bool input_ended;   /* it will send no more; what it has sent is still served */
     bool settling; /* no more input before its replies are out: what it asks next depends on them */
     bool leaving;  /* no more input; closed when its replies are out */

@@ -16,9 +16,25 @@ enum command_kind {
     COMMAND_READ,    /* reads one key: verdict; `absent` is what Redis answers for a missing key */
     COMMAND_WRITE,   /* makes its keys exist: a hint (SET and friends) */
     COMMAND_DELETE,  /* makes its keys vanish from the cache: DEL and kin */
-    COMMAND_LOCAL,   /* answered by the guard itself: AUTH, HELLO, SELECT, CLIENT, QUIT */
-    COMMAND_STATEFUL /* changes the connection's state or blocks it: refused on shared connections
-                      */
+    COMMAND_LOCAL,   /* the guard's to answer, or at least to know of: AUTH, HELLO, SELECT, CLIENT,
+                        QUIT, RESET */
+    COMMAND_STATEFUL /* changes the connection's state or blocks it: not on shared connections */
+};
+
+/* What a COMMAND_STATEFUL does to its connection. */
+enum command_effect {
+    EFFECT_NONE,
+    EFFECT_MULTI,
+    EFFECT_EXEC, /* and DISCARD */
+    EFFECT_WATCH,
+    EFFECT_UNWATCH,
+    EFFECT_BLOCK, /* it waits, and then all is as before */
+    EFFECT_SUBSCRIBE,
+    EFFECT_UNSUBSCRIBE,
+    EFFECT_MONITOR,
+    EFFECT_ALTER,   /* something that is not followed further */
+    EFFECT_RELAY,   /* from now on no commands and replies: replication */
+    EFFECT_HANG_UP, /* Redis ends the connection */
 };
 
 struct command {
@@ -28,6 +44,7 @@ struct command {
                 */
     int first_key, last_key, key_step; /* as COMMAND INFO gives them, but of a WRITE only the keys
                                           that it makes (RENAME: the second); 0: none that matter */
+    enum command_effect effect;
     const char *absent[2]; /* reply of a GET or READ for a missing key, in RESP2 and in RESP3 */
 };
 

@@ -12,41 +12,27 @@
  */
 #include "command.h"
 
+#define ROW(name, kind, arity, first, last, step) name, kind, arity, first, last, step, EFFECT_NONE
 #define READ_BOTH(name, arity, absent2, absent3)                                                   \
-    name, COMMAND_READ, arity, 1, 1, 1,                                                            \
+    ROW(name, COMMAND_READ, arity, 1, 1, 1),                                                       \
     {                                                                                              \
         absent2, absent3                                                                           \
     }
 #define READ(name, arity, absent) READ_BOTH(name, arity, absent, absent)
 #define READ_NIL(name, arity) READ_BOTH(name, arity, NIL, NULL3)
-#define WRITE_KEYS(name, arity, first, last, step)                                                 \
-    name, COMMAND_WRITE, arity, first, last, step,                                                 \
+#define NO_ANSWER                                                                                  \
     {                                                                                              \
-        NULL                                                                                       \
+        NULL, NULL                                                                                 \
     }
+#define WRITE_KEYS(name, arity, first, last, step)                                                 \
+    ROW(name, COMMAND_WRITE, arity, first, last, step), NO_ANSWER
 #define WRITE(name, arity) WRITE_KEYS(name, arity, 1, 1, 1)
 #define WRITE_SECOND(name, arity) WRITE_KEYS(name, arity, 2, 2, 1)
-#define DELETE(name, arity, last)                                                                  \
-    name, COMMAND_DELETE, arity, 1, last, 1,                                                       \
-    {                                                                                              \
-        NULL                                                                                       \
-    }
-#define LOCAL(name, arity)                                                                         \
-    name, COMMAND_LOCAL, arity, 0, 0, 0,                                                           \
-    {                                                                                              \
-        NULL                                                                                       \
-    }
-#define STATEFUL(name)                                                                             \
-    name, COMMAND_STATEFUL, 0, 0, 0, 0,                                                            \
-    {                                                                                              \
-        NULL                                                                                       \
-    }
-/* Forwarded, but command_is_stateful() looks at their arguments. */
-#define DEPENDS(name)                                                                              \
-    name, COMMAND_FORWARD, 0, 0, 0, 0,                                                             \
-    {                                                                                              \
-        NULL                                                                                       \
-    }
+#define DELETE(name, arity, last) ROW(name, COMMAND_DELETE, arity, 1, last, 1), NO_ANSWER
+#define LOCAL(name, arity) ROW(name, COMMAND_LOCAL, arity, 0, 0, 0), NO_ANSWER
+#define STATEFUL(name, effect) name, COMMAND_STATEFUL, 0, 0, 0, 0, EFFECT_##effect, NO_ANSWER
+/* Forwarded, unless command_is_stateful() finds among their arguments what has this effect. */
+#define DEPENDS(name, effect) name, COMMAND_FORWARD, 0, 0, 0, 0, EFFECT_##effect, NO_ANSWER
 
 #define ZERO ":0\r\n"
 #define NIL "$-1\r\n"
@@ -57,9 +43,9 @@
 #define NO_SUCH_KEY ":-2\r\n"
 
 const struct command command_table[] = {
-    {"GET", COMMAND_GET, 2, 1, 1, 1, {NIL, NULL3}},
-    {"MGET", COMMAND_MGET, -2, 1, -1, 1, {NULL}},
-    {"EXISTS", COMMAND_EXISTS, -2, 1, -1, 1, {NULL}},
+    {"GET", COMMAND_GET, 2, 1, 1, 1, EFFECT_NONE, {NIL, NULL3}},
+    {"MGET", COMMAND_MGET, -2, 1, -1, 1, EFFECT_NONE, NO_ANSWER},
+    {"EXISTS", COMMAND_EXISTS, -2, 1, -1, 1, EFFECT_NONE, NO_ANSWER},
 
     {DELETE("DEL", -2, -1)},
     {DELETE("UNLINK", -2, -1)},
@@ -166,43 +152,43 @@ const struct command command_table[] = {
     {LOCAL("SELECT", 2)},
     {LOCAL("CLIENT", -2)},
     {LOCAL("QUIT", -1)},
+    {LOCAL("RESET", 1)},
 
-    {STATEFUL("MULTI")},
-    {STATEFUL("EXEC")},
-    {STATEFUL("DISCARD")},
-    {STATEFUL("WATCH")},
-    {STATEFUL("UNWATCH")},
-    {STATEFUL("SUBSCRIBE")},
-    {STATEFUL("PSUBSCRIBE")},
-    {STATEFUL("SSUBSCRIBE")},
-    {STATEFUL("UNSUBSCRIBE")},
-    {STATEFUL("PUNSUBSCRIBE")},
-    {STATEFUL("SUNSUBSCRIBE")},
-    {STATEFUL("BLPOP")},
-    {STATEFUL("BRPOP")},
-    {STATEFUL("BLMOVE")},
-    {STATEFUL("BRPOPLPUSH")},
-    {STATEFUL("BLMPOP")},
-    {STATEFUL("BZPOPMIN")},
-    {STATEFUL("BZPOPMAX")},
-    {STATEFUL("BZMPOP")},
-    {STATEFUL("WAIT")},
-    {STATEFUL("WAITAOF")}, /* of Redis 7.2 */
-    {STATEFUL("MONITOR")},
-    {STATEFUL("SYNC")},
-    {STATEFUL("PSYNC")},
-    {STATEFUL("REPLCONF")},
-    {STATEFUL("RESET")},
-    {STATEFUL("ASKING")},
-    {STATEFUL("READONLY")},
-    {STATEFUL("READWRITE")},
+    {STATEFUL("MULTI", MULTI)},
+    {STATEFUL("EXEC", EXEC)},
+    {STATEFUL("DISCARD", EXEC)},
+    {STATEFUL("WATCH", WATCH)},
+    {STATEFUL("UNWATCH", UNWATCH)},
+    {STATEFUL("SUBSCRIBE", SUBSCRIBE)},
+    {STATEFUL("PSUBSCRIBE", SUBSCRIBE)},
+    {STATEFUL("SSUBSCRIBE", SUBSCRIBE)},
+    {STATEFUL("UNSUBSCRIBE", UNSUBSCRIBE)},
+    {STATEFUL("PUNSUBSCRIBE", UNSUBSCRIBE)},
+    {STATEFUL("SUNSUBSCRIBE", UNSUBSCRIBE)},
+    {STATEFUL("BLPOP", BLOCK)},
+    {STATEFUL("BRPOP", BLOCK)},
+    {STATEFUL("BLMOVE", BLOCK)},
+    {STATEFUL("BRPOPLPUSH", BLOCK)},
+    {STATEFUL("BLMPOP", BLOCK)},
+    {STATEFUL("BZPOPMIN", BLOCK)},
+    {STATEFUL("BZPOPMAX", BLOCK)},
+    {STATEFUL("BZMPOP", BLOCK)},
+    {STATEFUL("WAIT", BLOCK)},
+    {STATEFUL("WAITAOF", BLOCK)}, /* of Redis 7.2 */
+    {STATEFUL("MONITOR", MONITOR)},
+    {STATEFUL("SYNC", RELAY)},
+    {STATEFUL("PSYNC", RELAY)},
+    {STATEFUL("REPLCONF", ALTER)},
+    {STATEFUL("ASKING", ALTER)},
+    {STATEFUL("READONLY", ALTER)},
+    {STATEFUL("READWRITE", ALTER)},
     /* Redis hangs up on these, which begin an HTTP request: not on a connection that others use. */
-    {STATEFUL("POST")},
-    {STATEFUL("HOST:")},
+    {STATEFUL("POST", HANG_UP)},
+    {STATEFUL("HOST:", HANG_UP)},
 
-    {DEPENDS("SCRIPT")},
-    {DEPENDS("XREAD")},
-    {DEPENDS("XREADGROUP")},
+    {DEPENDS("SCRIPT", ALTER)},
+    {DEPENDS("XREAD", BLOCK)},
+    {DEPENDS("XREADGROUP", BLOCK)},
 };
 
 const size_t command_table_rows = sizeof command_table / sizeof *command_table;

@@ -73,6 +73,7 @@ struct config {
     unsigned load_budget;       /* loads at the database at once */
     uint64_t cache_timeout_ms;  /* a connection with an older command unanswered is given up */
     unsigned cache_connections; /* shared connections, per worker */
+    unsigned own_connections;   /* of clients that need one for themselves, at most, per worker */
     unsigned max_clients;       /* of all workers */
     unsigned max_arguments;     /* of one command */
     size_t max_bulk;            /* bytes of one argument */

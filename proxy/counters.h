@@ -58,6 +58,7 @@ struct load_counters {
 struct worker_counters {
     WORKER_COUNTERS(COUNTER_MEMBER)
     counter clients; /* now connected */
+    counter shared_connections, own_connections; /* to the cache, that are up */
 };
 
 /* Only the thread that owns the counter; hence a load and a store will do. */

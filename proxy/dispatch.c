@@ -8,6 +8,7 @@
 #include "guard.h"
 #include "local.h"
 #include "lookup.h"
+#include "stateful.h"
 #include "write.h"
 
 enum {
@@ -98,43 +99,6 @@ static void parse_batch(struct client *client, char *input, size_t length, struc
 
 /* ---- one command ---- */
 
-/* Other clients share the connection: a transaction or a subscription on it would be theirs, too.
- */
-static void refuse(struct client *client, const struct request *request)
-{
-    resp_write_error(
-        client_reply(client),
-        "NESTGUARD unsupported: %.*s changes the state of its connection or blocks it; "
-        "send it to the cache itself",
-        (int)request->arguments[0].length, request->arguments[0].at);
-    if (request->count == 1 && !strcmp(request->command->name, "MULTI"))
-        client->refused_multi = true;
-}
-
-/* The client may have sent the whole transaction before it saw that MULTI was refused: its commands
- * must run together or not at all. EXEC and DISCARD are answered as in a transaction that Redis has
- * given up. */
-static void refuse_in_transaction(struct client *client, const struct request *request)
-{
-    const char *name = request->command->name;
-    bool ends = request->count == 1 && (!strcmp(name, "EXEC") || !strcmp(name, "DISCARD"));
-    struct buffer *out = client_reply(client);
-    if (!ends)
-        resp_write_error(out,
-                         "NESTGUARD unsupported: MULTI was refused, so nothing runs before EXEC or "
-                         "DISCARD");
-    else if (*name == 'E')
-        resp_write_error(out, "EXECABORT Transaction discarded because of previous errors.");
-    else
-        resp_write_status(out, "OK");
-    client->refused_multi = !ends;
-}
-
-static bool is_quit(const struct command *command)
-{
-    return command->kind == COMMAND_LOCAL && !strcmp(command->name, "QUIT");
-}
-
 /* A web page that makes a browser talk to this port must not get a command through: its request
  * line and headers look like inline commands. */
 static bool is_http(const struct request *request)
@@ -144,8 +108,27 @@ static bool is_http(const struct request *request)
                                   (name.length == 5 && !strncasecmp(name.at, "host:", 5)));
 }
 
-/* The order counts: before AUTH only what is answered here is answered, and nothing that would
- * change a shared connection gets as far as being forwarded. */
+static void dispatch_one(struct client *client, const struct request *request);
+
+/* CLIENT REPLY SKIP was the last command. */
+static void dispatch_unheard(struct client *client, const struct request *request)
+{
+    client->session.states &= ~(unsigned)SESSION_SKIP;
+    client->replies.muted = true;
+    dispatch_one(client, request);
+    client->replies.muted = false;
+}
+
+static bool dispatch_in_session(struct client *client, const struct request *request)
+{
+    if (!(client->session.states & SESSION_SKIP))
+        return stateful_in_session(client, request);
+    dispatch_unheard(client, request);
+    return true;
+}
+
+/* The order counts: before AUTH only what is the guard's to answer is served, and nothing that
+ * would change a shared connection gets as far as being forwarded. */
 static void dispatch_one(struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
@@ -153,12 +136,12 @@ static void dispatch_one(struct client *client, const struct request *request)
         client_close(client);
     } else if (!client->authenticated && command->kind != COMMAND_LOCAL) {
         resp_write_error(client_reply(client), "NOAUTH Authentication required.");
-    } else if (client->refused_multi && !is_quit(command)) {
-        refuse_in_transaction(client, request);
+    } else if (client->session.states && dispatch_in_session(client, request)) {
+        return;
     } else if (command->kind == COMMAND_LOCAL) {
         local_dispatch(client, request);
     } else if (command_is_stateful(command, request->arguments, request->count)) {
-        refuse(client, request);
+        stateful_dispatch(client, request);
     } else if (!command_arity_ok(command, request->count)) {
         request_forward(request, client); /* the cache says it best */
     } else if (command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE) {
@@ -192,6 +175,8 @@ static size_t leave_rest(struct client *client, const char *input, const struct 
 size_t dispatch_batch(struct client *client, char *input, size_t length)
 {
     struct batch batch;
+    if (client->session.states & SESSION_RELAY)
+        return session_relay(client, input, length);
     parse_batch(client, input, length, &batch);
     for (size_t i = 0; i < batch.count; i++)
         prepare(client->serving->view, &batch.requests[i]);

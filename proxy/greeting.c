@@ -5,13 +5,13 @@
 
 #include <stdio.h>
 
-static void write_auth(struct buffer *out, const struct cache_url *cache)
+void greeting_write_auth(struct buffer *out, const struct cache_url *cache)
 {
     struct span words[3] = {span_of("AUTH")};
     size_t count = 1;
-    if (cache->user)
-        words[count++] = span_of(cache->user);
-    words[count++] = span_of(cache->password);
+    if (cache->user || !cache->password)
+        words[count++] = span_of(cache->user ? cache->user : "default");
+    words[count++] = span_of(cache->password ? cache->password : "");
     resp_write_command(out, words, count);
 }
 
@@ -22,7 +22,7 @@ unsigned greeting_write(struct buffer *out, const struct cache_url *cache, bool 
     unsigned replies = 1;
     snprintf(db, sizeof db, "%d", cache->db);
     if (cache->password) {
-        write_auth(out, cache);
+        greeting_write_auth(out, cache);
         replies++;
     }
     resp_write_command(out, (struct span[]){span_of("SELECT"), span_of(db)}, 2);

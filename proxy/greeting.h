@@ -10,4 +10,8 @@
 unsigned greeting_write(struct buffer *out, const struct cache_url *cache, bool resp3,
                         const char *name);
 
+/* Only the first of them, also where no password is configured: a default user without one takes
+ * any. */
+void greeting_write_auth(struct buffer *out, const struct cache_url *cache);
+
 #endif

@@ -1,5 +1,6 @@
 /* Commands about the client's own connection, which the shared cache connections must not see:
- * AUTH, HELLO, SELECT, CLIENT, QUIT. The guard answers them by itself.
+ * AUTH, HELLO, SELECT, QUIT, RESET. The guard answers them by itself, or sends them over the
+ * client's own.
  */
 #ifndef NESTGUARD_LOCAL_H
 #define NESTGUARD_LOCAL_H

@@ -133,7 +133,9 @@ static void answer_without_cache(struct lookup *lookup, struct buffer *out, cons
 {
     struct serving *serving = lookup->slot->serving;
     counter_add(&serving->keyspaces[lookup->keyspace].cache_failures, 1);
-    if (keyspace_of(serving, lookup->keyspace)->on_miss == MISS_LOAD)
+    const struct replies *replies = lookup->slot->replies;
+    bool falls_back = !(replies && replies->no_fallback);
+    if (falls_back && keyspace_of(serving, lookup->keyspace)->on_miss == MISS_LOAD)
         slot_load(lookup);
     else
         resp_write_error(out, "%s", why);
@@ -326,6 +328,13 @@ static bool any_guarded(const struct serving *serving, const struct request *req
         if (guard_match(serving_config(serving), request->arguments[i]) != NOT_GUARDED)
             return true;
     return false;
+}
+
+bool lookup_is_guarded(const struct client *client, const struct request *request)
+{
+    enum command_kind kind = request->command->kind;
+    return request->keyspace != NOT_GUARDED || ((kind == COMMAND_MGET || kind == COMMAND_EXISTS) &&
+                                                any_guarded(client->serving, request));
 }
 
 /* Decides on each key of an MGET or EXISTS; returns how many are not rejected. */

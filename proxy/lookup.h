@@ -13,4 +13,7 @@
  * it is. */
 bool lookup_dispatch(struct client *client, const struct request *request);
 
+/* Whether the command is one that looks up keys, and one of these is guarded. */
+bool lookup_is_guarded(const struct client *client, const struct request *request);
+
 #endif

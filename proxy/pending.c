@@ -49,6 +49,16 @@ uint64_t pending_oldest(const struct pending_queue *queue)
     return queue->count ? queue->ring[queue->first].since : 0;
 }
 
+void pending_forget_time(struct pending_queue *queue)
+{
+    queue->ring[place_of(queue, queue->count - 1)].since = 0;
+}
+
+const struct pending *pending_first(const struct pending_queue *queue)
+{
+    return queue->count ? &queue->ring[queue->first] : NULL;
+}
+
 void pending_finish(struct pending_queue *queue)
 {
     free(queue->ring);

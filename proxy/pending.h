@@ -22,10 +22,14 @@ struct pending_queue {
 
 void pending_push(struct pending_queue *queue, struct pending request);
 struct pending pending_pop(struct pending_queue *queue); /* the queue is not empty */
+/* The first of them, which stays; NULL: the queue is empty. */
+const struct pending *pending_first(const struct pending_queue *queue);
 /* Puts the first `count` of them behind the others. */
 void pending_rotate(struct pending_queue *queue, size_t count);
-/* When the first of them was sent; 0: the queue is empty. */
+/* When the first of them was sent; 0: the queue is empty, or at no time. */
 uint64_t pending_oldest(const struct pending_queue *queue);
+/* The last of them counts as sent at no time. */
+void pending_forget_time(struct pending_queue *queue);
 void pending_finish(struct pending_queue *queue);
 
 #endif

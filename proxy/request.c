@@ -3,38 +3,48 @@
 
 #include "upstream.h"
 
-static void forward_reply(struct slot *slot, unsigned index, struct span reply)
+void request_take_reply(struct slot *slot, unsigned index, struct span reply)
 {
     (void)index;
     buffer_append(slot_output(slot), reply.at, reply.length);
 }
 
-static void forward_failure(struct slot *slot, unsigned index, const char *why)
+void request_take_failure(struct slot *slot, unsigned index, const char *why)
 {
     (void)index;
     resp_write_error(slot_output(slot), "%s", why);
 }
 
-static const struct slot_kind forward_kind = {.on_cache = forward_reply,
-                                              .on_cache_failure = forward_failure};
+static const struct slot_kind forward_kind = {.on_cache = request_take_reply,
+                                              .on_cache_failure = request_take_failure};
 
 /* The cache takes inline commands, too; but this one's bytes are parsed already, in place. */
+struct span request_bytes(const struct request *request, struct client *client)
+{
+    if (!request->is_inline)
+        return request->raw;
+    struct buffer *command = &client->serving->command;
+    buffer_clear(command);
+    resp_write_command(command, request->arguments, request->count);
+    return buffer_span(command);
+}
+
 void request_to_cache(const struct request *request, struct client *client, struct slot *slot,
                       unsigned index)
 {
-    struct span raw = request->raw;
-    if (request->is_inline) {
-        struct buffer *command = &client->serving->command;
-        buffer_clear(command);
-        resp_write_command(command, request->arguments, request->count);
-        raw = buffer_span(command);
-    }
-    upstream_send(client->upstream, slot, index, raw);
+    upstream_send(client->upstream, slot, index, request_bytes(request, client));
+}
+
+struct slot *request_forward_as(const struct request *request, struct client *client,
+                                const struct slot_kind *kind)
+{
+    struct slot *slot = slot_open(&client->replies, kind);
+    request_to_cache(request, client, slot, 0);
+    slot_answered(slot);
+    return slot;
 }
 
 void request_forward(const struct request *request, struct client *client)
 {
-    struct slot *slot = slot_open(&client->replies, &forward_kind);
-    request_to_cache(request, client, slot, 0);
-    slot_answered(slot);
+    request_forward_as(request, client, &forward_kind);
 }

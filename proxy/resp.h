@@ -61,7 +61,7 @@ struct resp_frame {
     size_t scanned; /* bytes from the reply's start, or behind those passed, that are done with */
     int64_t open;   /* values still to come */
     int64_t body;   /* bytes still to come of a large blob */
-    bool begun;     /* not at the start */
+    bool begun;     /* inside the reply */
     unsigned depth; /* of streamed types */
     struct resp_level levels[RESP_LEVELS];
 };

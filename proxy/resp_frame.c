@@ -100,8 +100,11 @@ static inline enum resp_status skip_blob(struct resp_frame *frame, const char **
     return skip_text(frame, at, end, length);
 }
 
-/* Reads an aggregate's header and adds its values to those that must follow. */
-static enum resp_status open_aggregate(const char **at, const char *end, char marker, int64_t *open)
+/* Reads an aggregate's header and adds its values to those that must follow. Attributes come before
+ * the value that they belong to; and Redis before 7.2 may put a push into the reply of an EXEC, for
+ * none of its elements. */
+static enum resp_status open_aggregate(const struct resp_frame *frame, const char **at,
+                                       const char *end, char marker, int64_t *open)
 {
     int64_t count = 0;
     enum resp_status status = resp_read_number(at, end, &count);
@@ -112,8 +115,7 @@ static enum resp_status open_aggregate(const char **at, const char *end, char ma
         return marker == '*' && count == -1 ? RESP_DONE : RESP_BAD;
     }
     int64_t values = marker == '%' || marker == '|' ? count * 2 : count;
-    /* The value that attributes belong to comes after them. */
-    values += marker == '|';
+    values += marker == '|' || (marker == '>' && frame->begun);
     return __builtin_add_overflow(*open, values, open) ? RESP_BAD : RESP_DONE;
 }
 
@@ -137,7 +139,7 @@ static inline enum resp_status skip_value(struct resp_frame *frame, const char *
     case BLOB:
         return skip_blob(frame, at, end, marker == '$');
     case AGGREGATE:
-        return open_aggregate(at, end, marker, open);
+        return open_aggregate(frame, at, end, marker, open);
     case NIL:
         return skip_exactly(at, end, "\r\n");
     case BOOLEAN:
@@ -229,12 +231,12 @@ enum resp_status resp_frame_reply(struct resp_frame *frame, const char *input, s
         if (status == RESP_DONE || frame->body) {
             at = next;
             open = after;
+            frame->begun = true;
         } /* else this value is read again from its marker when there is more */
     }
     if (status == RESP_MORE) {
         frame->scanned = (size_t)(at - input);
         frame->open = open;
-        frame->begun = true;
     } else if (status == RESP_DONE) {
         frame->scanned = 0;
         frame->begun = false;

@@ -47,7 +47,8 @@ static struct config *load(const char *file)
 static void raise_file_limit(const struct config *config)
 {
     struct rlimit limit;
-    rlim_t wanted = (rlim_t)config->max_clients + SPARE_FILES;
+    rlim_t wanted = (rlim_t)config->max_clients + SPARE_FILES +
+                    (rlim_t)config->own_connections * config->workers;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
         return;
     limit.rlim_cur = wanted > limit.rlim_max ? limit.rlim_max : wanted;

@@ -24,6 +24,7 @@ struct serving {
     struct mailbox mailbox; /* what the keeper sends, and what it returns */
     struct mailbox *keeper;
     const struct watch *watch;  /* the keys that the keeper must hear of */
+    unsigned own_connections;   /* of clients that do not share */
     size_t asked;               /* requests that the keeper has not returned yet */
     struct view *view;          /* decided by; the keeper replaces it */
     struct overrides overrides; /* the copy of the keeper's exact entries */

@@ -80,6 +80,10 @@ const struct setting config_settings[] = {
      .help = "a connection to the cache that leaves a command unanswered for so long is given up"},
     {"cache_connections", SETTING_COUNT, AT(cache_connections), .fixed = true, .standard = "2",
      .least = "1", .most = "64", .help = "shared connections to the cache, per worker"},
+    {"own_connections", SETTING_COUNT, AT(own_connections), .standard = "1000", .least = "0",
+     .most = "1000000",
+     .help = "connections to the cache that clients may have of their own (for transactions, "
+             "subscriptions, blocking commands), per worker"},
     {"max_clients", SETTING_COUNT, AT(max_clients), .standard = "10000", .least = "1",
      .most = "1000000", .help = "clients at once; more are refused"},
     {"max_arguments", SETTING_COUNT, AT(max_arguments), .standard = "1048576", .least = "8",

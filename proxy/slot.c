@@ -114,7 +114,8 @@ static void advance(struct replies *replies)
         struct span reply = buffer_span(&replies->first->reply);
         if (!is_open(replies->first))
             replies->held -= reply.length;
-        buffer_append(&replies->out, reply.at, reply.length);
+        if (!replies->first->muted)
+            buffer_append(&replies->out, reply.at, reply.length);
         dequeue(replies);
     }
     replies->owner->ready(replies);
@@ -127,6 +128,7 @@ struct slot *slot_open(struct replies *replies, const struct slot_kind *kind)
     slot->serving = replies->serving;
     slot->replies = replies;
     slot->kind = kind;
+    slot->muted = replies->muted;
     slot->waiting = 1;
     slot->commands = 1;
     slot->loading = 0;
@@ -136,10 +138,18 @@ struct slot *slot_open(struct replies *replies, const struct slot_kind *kind)
     return slot;
 }
 
+static struct buffer *unheard(struct replies *replies)
+{
+    buffer_clear(&replies->unheard);
+    return &replies->unheard;
+}
+
 /* A run of ready replies shares one slot: rejections behind a slow lookup cost bytes, not slots. */
 struct buffer *replies_ready(struct replies *replies)
 {
     replies->owner->ready(replies);
+    if (replies->muted)
+        return unheard(replies);
     if (!replies->first)
         return &replies->out;
     if (replies->last->kind != &ready_kind) {
@@ -149,6 +159,46 @@ struct buffer *replies_ready(struct replies *replies)
         replies->commands++;
     }
     return &replies->last->reply;
+}
+
+/* A slot of its own behind `previous`, or the ready ones that are there. */
+static void push_behind(struct replies *replies, struct slot *previous, struct span bytes)
+{
+    if (previous->kind != &ready_kind) {
+        struct slot *slot = take_from_store(replies->serving);
+        *slot = (struct slot){.next = previous->next,
+                              .serving = replies->serving,
+                              .replies = replies,
+                              .kind = &ready_kind,
+                              .commands = 1,
+                              .reply = slot->reply,
+                              .keys = slot->keys};
+        previous->next = slot;
+        replies->commands++;
+        previous = slot;
+    }
+    buffer_append(&previous->reply, bytes.at, bytes.length);
+    replies->held += bytes.length; /* another slot follows: it is not open */
+}
+
+void replies_push(struct replies *replies, const struct slot *next, struct span bytes)
+{
+    struct slot *previous = replies->first;
+    if (!next && previous) {
+        bool muted = replies->muted;
+        replies->muted = false;
+        buffer_append(replies_ready(replies), bytes.at, bytes.length);
+        replies->muted = muted;
+        return;
+    }
+    replies->owner->ready(replies);
+    if (previous == next) {
+        buffer_append(&replies->out, bytes.at, bytes.length);
+        return;
+    }
+    while (previous->next != next)
+        previous = previous->next;
+    push_behind(replies, previous, bytes);
 }
 
 size_t replies_waiting(const struct replies *replies)
@@ -179,7 +229,8 @@ void replies_abandon(struct replies *replies)
 struct buffer *slot_output(struct slot *slot)
 {
     struct replies *replies = slot->replies;
-    return replies && replies->first == slot ? &replies->out : &slot->reply;
+    bool leads = replies && replies->first == slot && !slot->muted;
+    return leads ? &replies->out : &slot->reply;
 }
 
 /* The keys lie one behind the other in memory that is reserved once: it does not move while

@@ -42,6 +42,7 @@ struct slot {
     struct replies *replies;
     const struct slot_kind *kind;
     unsigned waiting;
+    bool muted;        /* its reply is dropped */
     unsigned commands; /* 1, or the number of ready replies gathered here */
     unsigned loading;  /* loads that the keeper was asked for and has not answered */
     struct lookup *to_load, **last_to_load; /* those that wait for their turn, first come first */
@@ -67,10 +68,17 @@ struct replies {
     size_t sending;    /* bytes that the owner has taken from `out` and not got rid of */
     struct buffer out; /* replies that may leave */
     bool resp3;        /* the client's protocol; never changes while a slot is open */
+    bool muted;        /* CLIENT REPLY OFF: commands from now on get no reply */
+    bool no_fallback;  /* the cache alone may answer: it knows what this client's user may read */
+    struct buffer unheard;
 };
 
 /* Where a reply that is ready now goes: out, or behind the slots that still wait. */
 struct buffer *replies_ready(struct replies *replies);
+
+/* What answers no command: goes between replies, before that of `next`; NULL: behind all of them.
+ */
+void replies_push(struct replies *replies, const struct slot *next, struct span bytes);
 
 /* Bytes of replies that wait for the client. */
 size_t replies_waiting(const struct replies *replies);

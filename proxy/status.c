@@ -44,6 +44,7 @@ static uint64_t load_counter(const struct keeper *keeper, size_t keyspace, size_
 }
 
 #define LOADS(name) load_counter(keeper, i, offsetof(struct load_counters, name))
+#define CONNECTIONS(name) worker_sum(keeper, offsetof(struct worker_counters, name))
 #define LOOKUPS(name) keyspace_sum(keeper, i, offsetof(struct keyspace_counters, name))
 
 struct counter_row {
@@ -243,6 +244,10 @@ json_t *status_json(const struct keeper *keeper)
     json_object_set_new(json, "confirms_everything", json_boolean(confirms_everything(keeper)));
     json_object_set_new(json, "clients",
                         json_integer((json_int_t)atomic_load(&keeper->client_total)));
+    json_object_set_new(json, "shared_connections",
+                        json_integer((json_int_t)CONNECTIONS(shared_connections)));
+    json_object_set_new(json, "own_connections",
+                        json_integer((json_int_t)CONNECTIONS(own_connections)));
     json_object_set_new(json, "workers", json_integer(keeper->worker_count));
     for (const struct counter_row *row = worker_rows; row->name; row++)
         json_object_set_new(json, row->name,
@@ -370,6 +375,10 @@ static void process_metrics(const struct keeper *keeper, struct buffer *out)
     buffer_printf(out, "nestguard_build_failures_total %llu\n",
                   (unsigned long long)keeper->renewal.failures);
     gauge(out, "clients", "Clients now connected", atomic_load(&keeper->client_total));
+    gauge(out, "shared_connections", "Connections to the cache that clients share",
+          (double)CONNECTIONS(shared_connections));
+    gauge(out, "own_connections", "Connections to the cache that clients have of their own",
+          (double)CONNECTIONS(own_connections));
     gauge(out, "generation", "Number of the generation in force, 0 for none",
           generation ? (double)generation->number : 0);
     gauge(out, "generation_age_seconds", "Time since the generation in force was built",

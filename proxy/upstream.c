@@ -17,16 +17,20 @@
 #include <stdlib.h>
 
 enum {
-    READ_BYTES = 64 * 1024,
-    KEEP_BYTES = 256 * 1024,
     CONGESTED_BYTES = 16 * 1024 * 1024, /* not yet taken by the kernel; all clients' together */
-    BACKOFF_MIN_MS = 100,
-    BACKOFF_MAX_MS = 2000,
-    IDLE_MS = 500 /* a connection that was closed earlier than this was refused, not idle */
+    BACKOFF_MAX_MS = 2000
 };
 
 static const char down_text[] = "NESTGUARD cache down";
 static const char too_old_text[] = "NOPROTO unsupported protocol version"; /* Redis' own */
+
+/* One more, one less, or none. */
+static void count_connection(const struct upstream *upstream, int change)
+{
+    struct worker_counters *counters = &upstream->serving->counters;
+    counter_add(upstream->is_own ? &counters->own_connections : &counters->shared_connections,
+                (uint64_t)change);
+}
 
 /* For each state, the states that may follow it, a bit each. */
 void upstream_set_state(struct upstream *upstream, enum state state)
@@ -38,6 +42,8 @@ void upstream_set_state(struct upstream *upstream, enum state state)
                                        [CLOSING] = 1u << CLOSED};
     assert(allowed[upstream->state] & 1u << state);
     (void)allowed;
+    count_connection(upstream, (upstream->state != UP && state == UP) -
+                                   (upstream->state == UP && state != UP));
     upstream->state = state;
     upstream->since = clock_ms();
 }
@@ -85,6 +91,7 @@ static void free_if_done(uv_handle_t *timer)
     buffer_finish(&upstream->sending);
     pending_finish(&upstream->pending);
     pending_finish(&upstream->failed);
+    free(upstream->name);
     free(upstream);
 }
 
@@ -100,7 +107,7 @@ void upstream_closed(struct upstream *upstream)
         upstream_start(upstream);
         return;
     }
-    if (upstream->too_old)
+    if (upstream->too_old || upstream->is_own)
         return;
     uv_timer_start(&upstream->timer, on_retry, upstream->backoff_ms, 0);
     upstream->backoff_ms *= 2;
@@ -116,10 +123,11 @@ static void on_stream_closed(uv_handle_t *handle)
 }
 
 /* Whatever is open, or about to be. */
-static void close_stream(struct upstream *upstream)
+void upstream_close_stream(struct upstream *upstream)
 {
     bool has_stream = upstream->state != DIALING;
     upstream_set_state(upstream, CLOSING);
+    upstream->reading = false;
     if (has_stream) {
         stream_close(&upstream->stream, on_stream_closed);
     } else if (dial_is_over(&upstream->dial)) {
@@ -136,128 +144,22 @@ void upstream_lose(struct upstream *upstream, const char *why)
 {
     if (upstream->state == CLOSING || upstream->state == CLOSED)
         return;
-    if (!upstream->finishing && (upstream->state == UP || !upstream->tried))
+    if (!upstream->finishing && !upstream->is_own && (upstream->state == UP || !upstream->tried))
         counter_add(&upstream->serving->counters.upstream_failures, 1);
-    if (!upstream->finishing)
+    if (!upstream->finishing && (!upstream->is_own || upstream->state != UP))
         serving_log_cache(upstream->serving, why);
     bool congested = upstream_is_congested(upstream);
     upstream->tried = true;
+    upstream->is_lost = upstream->is_own && !upstream->finishing;
     fail_pending(upstream);
+    upstream_mark_dirty(upstream);
     buffer_clear(&upstream->in);
     buffer_clear(&upstream->greeting);
     buffer_clear(&upstream->out);
     upstream->frame = (struct resp_frame){0};
     if (congested)
         upstream->serving->on_relief(upstream->serving);
-    close_stream(upstream);
-}
-
-/* Redis closes idle connections after its own `timeout`, and proxies do. Nothing was asked, so
- * nothing is lost. */
-static bool is_idle(const struct upstream *upstream)
-{
-    return upstream->state == UP && !upstream->pending.count && !upstream->finishing &&
-           clock_ms() - upstream->since > IDLE_MS;
-}
-
-/* As at the first attempt, requests wait for this one. */
-static void connect_again(struct upstream *upstream)
-{
-    upstream->again = true;
-    upstream->tried = false;
-    buffer_clear(&upstream->in);
-    upstream->frame = (struct resp_frame){0};
-    close_stream(upstream);
-}
-
-/* ---- replies ---- */
-
-static bool is_too_old(const struct upstream *upstream, struct span reply)
-{
-    static const char unknown[] = "-ERR unknown command", no_protocol[] = "-NOPROTO";
-    return upstream->resp3 && (span_starts(reply, unknown) || span_starts(reply, no_protocol));
-}
-
-/* `left` counts the greeting's replies that are still to come. */
-static void greeted(struct upstream *upstream, unsigned left, struct span reply)
-{
-    char why[160];
-    if (is_too_old(upstream, reply)) {
-        upstream->too_old = true;
-        upstream_lose(upstream, "the cache does not know RESP3");
-    } else if (reply.at[0] == '-') {
-        snprintf(why, sizeof why, "the cache refused the greeting: %.*s", (int)reply.length - 3,
-                 reply.at + 1);
-        upstream_lose(upstream, why);
-    } else if (!left) {
-        upstream_set_state(upstream, UP);
-        upstream->tried = true;
-        upstream->backoff_ms = BACKOFF_MIN_MS;
-        serving_log_cache(upstream->serving, NULL);
-        upstream_mark_dirty(upstream);
-    }
-}
-
-/* The slot may be gone, and its client with it, when this returns. */
-static void deliver(struct upstream *upstream, struct span reply)
-{
-    struct pending request = pending_pop(&upstream->pending);
-    if (request.slot)
-        slot_cache_reply(request.slot, request.index, reply);
-    else
-        greeted(upstream, request.index, reply);
-}
-
-static void read_replies(struct upstream *upstream)
-{
-    struct buffer *in = &upstream->in;
-    size_t taken;
-    while (buffer_length(in) && upstream->state != CLOSING) {
-        struct span ready = buffer_span(in);
-        enum resp_status status =
-            resp_frame_reply(&upstream->frame, ready.at, ready.length, &taken);
-        if (status == RESP_MORE)
-            return;
-        if (status == RESP_BAD || !upstream->pending.count) {
-            upstream_lose(upstream, "the cache sent something that is no reply");
-            return;
-        }
-        deliver(upstream, (struct span){ready.at, taken});
-        if (upstream->state != CLOSING) /* else they went with the connection */
-            buffer_take(in, taken);
-    }
-}
-
-static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
-{
-    struct upstream *upstream = handle->data;
-    (void)wanted;
-    char *at = buffer_reserve(&upstream->in, READ_BYTES);
-    *room = (uv_buf_t){.base = at, .len = upstream->in.size - upstream->in.end};
-}
-
-static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
-{
-    struct upstream *upstream = stream->data;
-    (void)room;
-    if (count == UV_EOF && is_idle(upstream)) {
-        connect_again(upstream);
-        return;
-    }
-    if (count < 0) {
-        upstream_lose(upstream, count == UV_EOF ? "the cache closed the connection"
-                                                : uv_strerror((int)count));
-        return;
-    }
-    buffer_commit(&upstream->in, (size_t)count);
-    read_replies(upstream);
-    buffer_trim(&upstream->in, KEEP_BYTES);
-}
-
-void upstream_begin(struct upstream *upstream)
-{
-    stream_read_start(&upstream->stream, on_room, on_read);
-    upstream_mark_dirty(upstream);
+    upstream_close_stream(upstream);
 }
 
 /* ---- requests ---- */
@@ -295,7 +197,7 @@ static void on_written(uv_write_t *write, int status)
     bool congested = upstream_is_congested(upstream);
     upstream->writing = false;
     buffer_clear(&upstream->sending);
-    buffer_trim(&upstream->sending, KEEP_BYTES);
+    buffer_trim(&upstream->sending, UPSTREAM_KEEP_BYTES);
     if (congested)
         upstream->serving->on_relief(upstream->serving);
     if (status < 0)
@@ -326,7 +228,7 @@ static void write_out(struct upstream *upstream)
 {
     struct buffer *from = upstream->state == UP ? &upstream->out : &upstream->greeting;
     struct span ready = buffer_span(from);
-    if (upstream->writing || !ready.length ||
+    if (upstream->writing || !ready.length || (upstream->held && upstream->state == UP) ||
         (upstream->state != UP && upstream->state != GREETING))
         return;
     int count = stream_try_write(&upstream->stream, ready.at, ready.length);
@@ -339,7 +241,7 @@ static void write_out(struct upstream *upstream)
     if (buffer_length(from))
         write_rest(upstream, from);
     else
-        buffer_trim(from, KEEP_BYTES);
+        buffer_trim(from, UPSTREAM_KEEP_BYTES);
 }
 
 /* The end of a loop turn: writes what was gathered, and delivers failures. */
@@ -355,6 +257,10 @@ static void flush(struct turn_task *task)
                            upstream->too_old ? too_old_text : down_text);
     }
     pending_finish(&failed);
+    if (upstream->is_lost && upstream->options.owner) {
+        upstream->is_lost = false;
+        upstream->options.owner->lost(upstream->options.client);
+    }
 }
 
 /* ---- life ---- */
@@ -364,13 +270,17 @@ static void on_retry(uv_timer_t *timer)
     upstream_start(timer->data);
 }
 
-struct upstream *upstream_create(struct serving *serving, bool resp3)
+struct upstream *upstream_create(struct serving *serving, const struct upstream_options *options)
 {
     struct upstream *upstream = xcalloc(1, sizeof *upstream);
     upstream->serving = serving;
-    upstream->resp3 = resp3;
+    upstream->options = *options;
+    upstream->is_own = options->owner;
+    upstream->listens = options->owner || options->resp3;
+    if (options->name)
+        upstream->options.name = upstream->name = xstrdup(options->name);
     upstream->task.run = flush;
-    upstream->backoff_ms = BACKOFF_MIN_MS;
+    upstream->backoff_ms = UPSTREAM_BACKOFF_MIN_MS;
     uv_timer_init(&serving->loop, &upstream->timer);
     upstream->timer.data = upstream;
     upstream->write.data = upstream;
@@ -382,8 +292,18 @@ struct upstream *upstream_create(struct serving *serving, bool resp3)
 static void stop_waiting(struct upstream *upstream)
 {
     upstream->tried = true;
+    upstream->is_lost = upstream->is_own;
     fail_pending(upstream);
     buffer_clear(&upstream->out);
+}
+
+/* A large reply may take its time, as long as it comes; and what its owner does not read cannot.
+ */
+static bool is_silent(const struct upstream *upstream, uint64_t asked, uint64_t patience)
+{
+    uint64_t since = upstream->heard > asked ? upstream->heard : asked;
+    return upstream->reading && !upstream->held &&
+           uv_now(&upstream->serving->loop) - since > patience;
 }
 
 void upstream_check_progress(struct upstream *upstream)
@@ -398,7 +318,7 @@ void upstream_check_progress(struct upstream *upstream)
         dial_skip(&upstream->dial, no_connection);
     } else if (upstream->state == GREETING && clock_ms() - upstream->since > patience) {
         upstream_lose(upstream, no_connection);
-    } else if (upstream->state == UP && asked && now - asked > patience) {
+    } else if (upstream->state == UP && asked && is_silent(upstream, asked, patience)) {
         upstream_lose(upstream, "no reply within cache_timeout");
     }
 }
@@ -407,6 +327,7 @@ void upstream_close(struct upstream *upstream)
 {
     upstream->finishing = true;
     fail_pending(upstream);
+    upstream->options.owner = NULL; /* who may go before the connection has */
     if (upstream->state == CLOSED) {
         uv_timer_stop(&upstream->timer);
         upstream_closed(upstream);

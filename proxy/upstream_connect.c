@@ -8,7 +8,8 @@ static void greet(struct upstream *upstream)
 {
     const struct cache_url *cache = &serving_config(upstream->serving)->cache;
     size_t requests = upstream->pending.count;
-    unsigned left = greeting_write(&upstream->greeting, cache, upstream->resp3, NULL);
+    unsigned left =
+        greeting_write(&upstream->greeting, cache, upstream->options.resp3, upstream->options.name);
     while (left)
         upstream_push(upstream, NULL, --left);
     pending_rotate(&upstream->pending, requests);

@@ -1,6 +1,8 @@
 /* Between the parts of an upstream.
  *
- *   upstream.c          requests and replies on a connection, and its end
+ *   upstream.c          requests on a connection, and its end
+ *   upstream_replies.c  what the cache sends on it
+ *   upstream_own.c      what only an owner does
  *   upstream_connect.c  how a connection comes about
  */
 #ifndef NESTGUARD_UPSTREAM_INTERNAL_H
@@ -9,6 +11,8 @@
 #include "dial.h"
 #include "pending.h"
 #include "upstream.h"
+
+enum { UPSTREAM_BACKOFF_MIN_MS = 100, UPSTREAM_KEEP_BYTES = 256 * 1024 };
 
 enum state { CLOSED, DIALING, GREETING, UP, CLOSING };
 
@@ -21,7 +25,15 @@ struct upstream {
     bool again; /* closed while idle: connects without delay, and requests wait for it */
     bool writing;
     bool finishing;
-    bool resp3;
+    struct upstream_options options;
+    char *name;           /* what options.name points to */
+    bool is_own;          /* not shared; its owner may have gone already */
+    bool listens;         /* not all that comes is a reply */
+    bool held;            /* nothing but the greeting is written */
+    bool relays;          /* no frames any more: all bytes are the owner's */
+    bool is_lost;         /* the owner is to be told */
+    bool reading, unread; /* reading from the stream; the owner wants that to stop */
+    uint64_t heard;       /* the loop's time of the last bytes */
     bool too_old; /* the cache does not know RESP3: asked again when somebody wants it again */
     uint64_t backoff_ms, since;
     uv_timer_t timer;
@@ -42,6 +54,9 @@ void upstream_mark_dirty(struct upstream *upstream);
 
 /* Gives the connection, or the attempt to connect, up. */
 void upstream_lose(struct upstream *upstream, const char *why);
+
+/* CLOSING: whatever is open, or about to be, is closed. */
+void upstream_close_stream(struct upstream *upstream);
 
 /* CLOSED: nothing is open. */
 void upstream_closed(struct upstream *upstream);

@@ -184,6 +184,8 @@ static void on_tick(uv_timer_t *tick)
     const struct generation *generation = worker->serving.view->generation;
     for (struct client *client = worker->clients.first; client; client = client->following)
         client_check_progress(client, now);
+    for (struct client *client = worker->clients.first; client; client = client->following)
+        session_check(client, now);
     each_shared(worker, upstream_check_progress);
     overrides_expire(&worker->serving.overrides, now, generation ? generation->number : 0,
                      EXPIRE_PER_TICK + overrides_count(&worker->serving.overrides) / 64);
@@ -211,7 +213,8 @@ static void run(void *arg)
 {
     struct worker *worker = arg;
     for (size_t i = 0; i < worker->clients.shared_count; i++)
-        worker->clients.shared[false][i] = upstream_create(&worker->serving, false);
+        worker->clients.shared[false][i] =
+            upstream_create(&worker->serving, &(struct upstream_options){.resp3 = false});
     uv_run(&worker->serving.loop, UV_RUN_DEFAULT);
     int status = uv_loop_close(&worker->serving.loop);
     if (status < 0)

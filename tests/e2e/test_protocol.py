@@ -182,56 +182,6 @@ def test_auth_without_a_password_set_is_an_error_as_in_redis(start_guard, items)
     assert start_guard(items()).raw(command("AUTH", "x"), replies=1).startswith(b"-ERR ")
 
 
-@pytest.mark.parametrize("words", [
-    "MULTI", "EXEC", "DISCARD", "WATCH k", "SUBSCRIBE c", "PSUBSCRIBE c*", "SSUBSCRIBE c",
-    "MONITOR", "BLPOP k 0", "BRPOP k 0", "BLMOVE a b LEFT LEFT 0", "BZPOPMIN k 0",
-    "BLMPOP 0 1 k LEFT",
-    "XREAD BLOCK 0 STREAMS s 0", "WAIT 1 0", "SELECT 1", "SYNC", "PSYNC ? -1", "CLIENT REPLY OFF",
-    "CLIENT TRACKING ON", "subscribe c",
-])
-def test_what_needs_a_connection_of_its_own_is_refused(start_guard, items, words):
-    guard = start_guard(items())
-    with guard.wire() as wire:
-        assert wire.ask(*words.split()).startswith(b"-NESTGUARD "), words
-        if words != "MULTI":
-            assert wire.ask("GET", "item:1") == bulk("payload 1")
-    assert guard.redis().get("item:1") == b"payload 1"
-
-
-EXECABORT = b"-EXECABORT Transaction discarded because of previous errors.\r\n"
-
-
-@pytest.mark.parametrize("end, reply", [("EXEC", EXECABORT), ("discard", b"+OK\r\n")])
-def test_no_command_of_a_refused_transaction_runs(start_guard, cache, items, end, reply):
-    guard = start_guard(items())
-    inside = [("SET", "plain", "x"), ("GET", "item:1"), ("GET", "item:101"), ("MGET", "item:1"),
-              ("CLIENT", "ID"), ("SELECT", "0"), ("MULTI",), ("SET", "plain"), ("EXEC", "x"),
-              ("no such command",)]
-    with guard.wire() as wire:
-        wire.send(command("MULTI") + b"".join(command(*words) for words in inside) + command(end)
-                  + command("SET", "after", "y"))
-        assert wire.read_reply().startswith(b"-NESTGUARD unsupported: MULTI ")
-        for words in inside:
-            assert wire.read_reply().startswith(b"-NESTGUARD unsupported: "), words
-        assert wire.read_reply() == reply
-        assert wire.read_reply() == b"+OK\r\n", "the connection is an ordinary one again"
-        assert wire.ask(end).startswith(b"-NESTGUARD unsupported: "), "it has ended"
-    assert cache.client().mget("plain", "after") == [None, b"y"]
-
-
-def test_a_client_library_learns_that_its_transaction_did_not_run(start_guard, cache, items):
-    pipeline = start_guard(items()).redis().pipeline(transaction=True)
-    pipeline.set("one", "x").set("two", "y")
-    with pytest.raises(redis.RedisError, match="NESTGUARD unsupported"):
-        pipeline.execute()
-    assert cache.client().dbsize() == 0
-
-
-def test_a_client_may_leave_in_the_middle_of_a_refused_transaction(start_guard, items):
-    got = start_guard(items()).raw(command("MULTI") + command("QUIT"))
-    assert got.endswith(b"\r\n+OK\r\n")
-
-
 def test_commands_that_are_not_known_are_the_caches_to_judge(start_guard, cache, items):
     guard = start_guard(items())
     direct = cache.client()

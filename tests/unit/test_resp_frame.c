@@ -96,6 +96,7 @@ static void attributes_precede_the_value_they_belong_to(void **state)
     (void)state;
     assert_frames("|1\r\n+ttl\r\n:3600\r\n$1\r\nx\r\n");
     assert_frames("|0\r\n:1\r\n");
+    assert_frames("*2\r\n>2\r\n+a\r\n:1\r\n:2\r\n>1\r\n>1\r\n:1\r\n:2\r\n:3\r\n");
     assert_frames("*2\r\n|2\r\n+a\r\n:1\r\n+b\r\n*1\r\n:2\r\n:7\r\n:8\r\n");
     assert_frames("|1\r\n+a\r\n:1\r\n|1\r\n+b\r\n:2\r\n*1\r\n:3\r\n");
 }

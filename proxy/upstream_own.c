@@ -1,0 +1,33 @@
+/* What only the owner of a connection does with it. */
+#include "upstream_internal.h"
+
+void upstream_be_patient(struct upstream *upstream)
+{
+    if (upstream->pending.count)
+        pending_forget_time(&upstream->pending);
+}
+
+bool upstream_is_waiting(const struct upstream *upstream)
+{
+    return upstream->pending.count && !pending_oldest(&upstream->pending);
+}
+
+struct slot *upstream_next_slot(const struct upstream *upstream)
+{
+    const struct pending *first = pending_first(&upstream->pending);
+    return first ? first->slot : NULL;
+}
+
+void upstream_hold(struct upstream *upstream, bool hold)
+{
+    upstream->held = hold;
+    upstream_mark_dirty(upstream);
+}
+
+void upstream_relay(struct upstream *upstream, struct span bytes)
+{
+    upstream->relays = true;
+    if (upstream->state == UP || !upstream->tried)
+        buffer_append(&upstream->out, bytes.at, bytes.length);
+    upstream_mark_dirty(upstream);
+}

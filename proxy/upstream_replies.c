@@ -1,0 +1,173 @@
+/* From bytes to replies: each belongs to the oldest request, or is the owner's.
+ */
+#include "upstream_internal.h"
+
+#include "clock.h"
+
+#include <stdio.h>
+
+enum {
+    READ_BYTES = 64 * 1024,
+    IDLE_MS = 500 /* a connection that was closed earlier than this was refused, not idle */
+};
+
+static const char no_reply_text[] = "the cache sent something that is no reply";
+
+/* Redis closes idle connections after its own `timeout`, and proxies do. Nothing was asked, so
+ * nothing is lost. */
+static bool is_idle(const struct upstream *upstream)
+{
+    return upstream->state == UP && !upstream->pending.count && !upstream->finishing &&
+           !upstream->is_own && clock_ms() - upstream->since > IDLE_MS;
+}
+
+/* As at the first attempt, requests wait for this one. */
+static void connect_again(struct upstream *upstream)
+{
+    upstream->again = true;
+    upstream->tried = false;
+    buffer_clear(&upstream->in);
+    upstream->frame = (struct resp_frame){0};
+    upstream_close_stream(upstream);
+}
+
+/* ---- replies ---- */
+
+static bool is_too_old(const struct upstream *upstream, struct span reply)
+{
+    static const char unknown[] = "-ERR unknown command", no_protocol[] = "-NOPROTO";
+    return upstream->options.resp3 &&
+           (span_starts(reply, unknown) || span_starts(reply, no_protocol));
+}
+
+/* `left` counts the greeting's replies that are still to come. */
+static void greeted(struct upstream *upstream, unsigned left, struct span reply)
+{
+    char why[160];
+    if (is_too_old(upstream, reply)) {
+        upstream->too_old = true;
+        upstream_lose(upstream, "the cache does not know RESP3");
+    } else if (reply.at[0] == '-') {
+        snprintf(why, sizeof why, "the cache refused the greeting: %.*s", (int)reply.length - 3,
+                 reply.at + 1);
+        upstream_lose(upstream, why);
+    } else if (!left) {
+        upstream_set_state(upstream, UP);
+        upstream->tried = true;
+        upstream->backoff_ms = UPSTREAM_BACKOFF_MIN_MS;
+        serving_log_cache(upstream->serving, NULL);
+        upstream_mark_dirty(upstream);
+    }
+}
+
+/* On a connection that is in step, what belongs to no request can only be its owner's. */
+static bool owner_takes(struct upstream *upstream, struct span frame)
+{
+    const struct upstream_options *options = &upstream->options;
+    return upstream->state == UP && options->owner && options->owner->takes(options->client, frame);
+}
+
+/* A push on a shared connection is part of what its oldest command does. */
+static bool goes_beside(struct upstream *upstream, struct span frame)
+{
+    struct slot *slot = upstream_next_slot(upstream);
+    if (upstream->is_own)
+        return owner_takes(upstream, frame);
+    if (frame.at[0] != '>')
+        return false;
+    if (slot && slot->replies)
+        replies_push(slot->replies, slot, frame);
+    return true;
+}
+
+/* The slot may be gone, and its client with it, when this returns; and so may the owner. */
+static void deliver(struct upstream *upstream, struct span reply)
+{
+    if (upstream->listens && goes_beside(upstream, reply))
+        return;
+    if (!upstream->pending.count) {
+        upstream_lose(upstream, no_reply_text);
+        return;
+    }
+    struct pending request = pending_pop(&upstream->pending);
+    if (request.slot)
+        slot_cache_reply(request.slot, request.index, reply);
+    else
+        greeted(upstream, request.index, reply);
+}
+
+static void read_replies(struct upstream *upstream)
+{
+    struct buffer *in = &upstream->in;
+    size_t taken;
+    while (buffer_length(in) && upstream->state != CLOSING) {
+        if (upstream->relays && !upstream->pending.count) {
+            owner_takes(upstream, buffer_span(in));
+            buffer_clear(in);
+            return;
+        }
+        struct span ready = buffer_span(in);
+        enum resp_status status =
+            resp_frame_reply(&upstream->frame, ready.at, ready.length, &taken);
+        if (status == RESP_MORE)
+            return;
+        if (status == RESP_BAD) {
+            upstream_lose(upstream, no_reply_text);
+            return;
+        }
+        deliver(upstream, (struct span){ready.at, taken});
+        if (upstream->state != CLOSING) /* else they went with the connection */
+            buffer_take(in, taken);
+    }
+}
+
+static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
+{
+    struct upstream *upstream = handle->data;
+    (void)wanted;
+    char *at = buffer_reserve(&upstream->in, READ_BYTES);
+    *room = (uv_buf_t){.base = at, .len = upstream->in.size - upstream->in.end};
+}
+
+static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
+{
+    struct upstream *upstream = stream->data;
+    (void)room;
+    if (count == UV_EOF && is_idle(upstream)) {
+        connect_again(upstream);
+        return;
+    }
+    if (count < 0) {
+        upstream_lose(upstream, count == UV_EOF ? "the cache closed the connection"
+                                                : uv_strerror((int)count));
+        return;
+    }
+    buffer_commit(&upstream->in, (size_t)count);
+    upstream->heard = uv_now(&upstream->serving->loop);
+    read_replies(upstream);
+    buffer_trim(&upstream->in, UPSTREAM_KEEP_BYTES);
+}
+
+static void update_reading(struct upstream *upstream)
+{
+    if (upstream->reading == !upstream->unread)
+        return;
+    upstream->reading = !upstream->unread;
+    if (upstream->reading)
+        stream_read_start(&upstream->stream, on_room, on_read);
+    else
+        stream_read_stop(&upstream->stream);
+}
+
+void upstream_begin(struct upstream *upstream)
+{
+    update_reading(upstream);
+    upstream_mark_dirty(upstream);
+}
+
+void upstream_read(struct upstream *upstream, bool wanted)
+{
+    upstream->unread = !wanted;
+    if (upstream->state == UP)
+        update_reading(upstream);
+}

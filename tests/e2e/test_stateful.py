@@ -1,0 +1,544 @@
+"""Commands that need a connection of their own: each family answered as by a Redis asked directly,
+and what holds of guarded keys meanwhile."""
+import select
+import threading
+
+import pytest
+import redis
+
+from beside import Pair, redis_beside
+from servers import PATIENCE
+from waiting import wait_until
+from wire import Wire, bulk, command
+
+
+@pytest.fixture(scope="module")
+def other():
+    with redis_beside() as server:
+        yield server
+
+
+@pytest.fixture
+def guard(start_guard, items):
+    return start_guard(items())
+
+
+@pytest.fixture(params=[2, 3])
+def pair(request, guard, other):
+    other.client().flushall()
+    with Pair(guard, other) as both:
+        both.ask(f"HELLO {request.param}")
+        yield both
+
+
+def is_shared(guard):
+    return guard.status()["own_connections"] == 0
+
+
+def must_share_again(guard):
+    wait_until(lambda: is_shared(guard), PATIENCE, lambda: guard.status()["own_connections"])
+
+
+def is_quiet(wire):
+    return not wire.buffer and not select.select([wire.socket], [], [], 0)[0]
+
+
+# ---- transactions ----
+
+TRANSACTIONS = [
+    ["MULTI", "SET a 1", "INCR a", "GET a", "EXEC", "GET a"],
+    ["MULTI", "SET a 1", "DISCARD", "GET a"],
+    ["MULTI", "GET item:101", "EXISTS item:101", "MGET item:101 item:102", "TTL item:101", "EXEC"],
+    ["MULTI", "NOSUCHCOMMAND", "SET a 1", "EXEC", "GET a"],
+    ["MULTI", "SET a", "SET a 1", "EXEC", "GET a"],
+    ["MULTI", "MULTI", "SET a 1", "EXEC", "EXEC"],
+    ["MULTI x", "EXEC", "DISCARD", "MULTI", "EXEC x", "EXEC"],
+    ["WATCH a", "GET a", "MULTI", "SET a 1", "EXEC", "GET a"],
+    ["WATCH a", "SET a 2", "MULTI", "SET a 1", "EXEC", "GET a"],
+    ["WATCH a", "SET a 2", "UNWATCH", "MULTI", "SET a 1", "EXEC", "GET a"],
+    ["WATCH", "MULTI", "WATCH a", "EXEC", "UNWATCH"],
+    ["MULTI", "HSET h f v", "HGETALL h", "ZADD z 1 m", "ZSCORE z m", "EXEC"],
+    ["MULTI", "BLPOP nothing 0", "EXEC", "PING"],
+    ["MULTI", "SET item:200 x", "EXEC", "GET item:200"],
+    ["MULTI", "RESET", "GET a"],
+    ["EXEC", "DISCARD", "UNWATCH"],
+]
+
+
+@pytest.mark.parametrize("lines", TRANSACTIONS, ids=" ".join)
+def test_transactions_one_by_one(pair, guard, lines):
+    for line in lines:
+        pair.ask(line)
+    must_share_again(guard)
+
+
+@pytest.mark.parametrize("lines", TRANSACTIONS, ids=" ".join)
+def test_transactions_in_one_piece(pair, lines):
+    if "RESET" in lines:
+        lines = [line for line in lines if line != "RESET"]
+    pair.pipeline("SET before 1", "GET before", *lines, "GET before")
+
+
+def test_a_row_is_not_read_through_inside_a_transaction(guard, cache):
+    with guard.wire() as wire:
+        assert wire.ask("MULTI") == b"+OK\r\n"
+        assert wire.ask("GET", "item:1") == b"+QUEUED\r\n"
+        assert wire.ask("EXEC") == b"*1\r\n" + bulk(None)
+        assert wire.ask("GET", "item:1") == bulk("payload 1")
+        cache.wait_for_key("item:1")
+        wire.send(command("MULTI") + command("GET", "item:1") + command("EXEC"))
+        assert wire.read_replies(3) == b"+OK\r\n+QUEUED\r\n*1\r\n" + bulk("payload 1")
+
+
+def test_what_was_sent_before_a_transaction_is_done_before_it(guard, database):
+    with guard.wire() as wire:
+        for n in range(200):
+            wire.send(command("SET", "plain", n) + command("GET", f"item:{n % 150}") +
+                      command("MULTI") + command("GET", "plain") + command("INCR", "plain")
+                      + command("EXEC") + command("GET", "plain"))
+            assert wire.read_reply() == b"+OK\r\n"
+            row = n % 150
+            assert wire.read_reply() == bulk(f"payload {row}" if 1 <= row <= 100 else None)
+            assert wire.read_replies(4) == b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n" + bulk(n) \
+                + b":%d\r\n" % (n + 1)
+            assert wire.read_reply() == bulk(n + 1)
+
+
+def test_a_transaction_waits_for_the_load_before_it(guard, database, cache):
+    with guard.wire() as wire, guard.wire() as second:
+        with database.locked():
+            wire.send(command("GET", "item:1") + command("MULTI") + command("SET", "plain", "x")
+                      + command("EXEC") + command("GET", "plain"))
+            wait_until(lambda: guard.counter("nestguard_cache_misses_total"), PATIENCE, "the load")
+            assert second.ask("GET", "plain") == bulk(None)
+            assert is_quiet(wire)
+        assert wire.read_replies(5) == bulk("payload 1") + b"+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n" \
+            + bulk("x")
+
+
+@pytest.mark.parametrize("line", [
+    "SELECT 1", "AUTH a b", "HELLO 3", "SUBSCRIBE c", "MONITOR", "CLIENT TRACKING ON",
+    "CLIENT REPLY OFF", "READONLY",
+])
+def test_what_changes_the_connection_is_refused_inside_a_transaction(guard, cache, line):
+    with guard.wire() as wire:
+        for words in (["MULTI"], ["SET", "plain", "x"]):
+            wire.ask(*words)
+        assert wire.ask(*line.split()).startswith(b"-NESTGUARD unsupported: inside MULTI")
+        assert wire.ask("EXEC").startswith(b"-EXECABORT")
+        assert wire.ask("GET", "plain") == bulk(None)
+        assert wire.ask("GET", "item:101") == bulk(None)
+
+
+def test_transactions_of_a_client_library(guard):
+    client = guard.redis(decode_responses=True)
+    with client.pipeline(transaction=True) as pipe:
+        assert pipe.set("a", 1).incr("a").get("item:101").execute() == [True, 2, None]
+    assert client.transaction(lambda pipe: pipe.multi() or pipe.set("a", 5), "a") == [True]
+    assert client.get("a") == "5"
+
+
+# ---- blocking ----
+
+BLOCKING = [
+    (["RPUSH l x y"], "BLPOP l 0"), (["RPUSH l x y"], "BRPOP l 0"),
+    (["RPUSH l x"], "BLMOVE l m LEFT RIGHT 0"), (["RPUSH l x"], "BRPOPLPUSH l m 0"),
+    (["RPUSH l x"], "BLMPOP 0 1 l LEFT"), (["ZADD z 1 a 2 b"], "BZPOPMIN z 0"),
+    (["ZADD z 1 a 2 b"], "BZPOPMAX z 0"), (["ZADD z 1 a 2 b"], "BZMPOP 0 1 z MIN"),
+    ([], "BLPOP l 0.01"), ([], "BLMOVE l m LEFT RIGHT 0.01"), ([], "BZMPOP 0.01 1 z MIN"),
+    (["XADD s 1-1 f v"], "XREAD BLOCK 0 STREAMS s 0"), ([], "XREAD BLOCK 1 STREAMS s $"),
+    (["XADD s 1-1 f v", "XGROUP CREATE s g 0"], "XREADGROUP GROUP g c BLOCK 0 STREAMS s >"),
+    ([], "WAIT 0 0"), ([], "WAIT 1 1"), ([], "BLPOP"), ([], "BLPOP l x"),
+]
+
+
+@pytest.mark.parametrize("before, line", BLOCKING)
+def test_blocking_commands(pair, guard, before, line):
+    for preparation in before:
+        pair.ask(preparation)
+    pair.pipeline("SET k 1", line, "GET k", "GET item:101", line.replace(" 0", " 0.01")
+                  if "XREAD" not in line else "PING")
+    must_share_again(guard)
+
+
+def test_a_blocked_client_gets_what_comes_and_holds_up_nobody(start_guard, items, cache):
+    guard = start_guard(items(), cache_timeout="200ms")
+    with guard.wire() as blocked, guard.wire() as free:
+        blocked.send(command("BLPOP", "list", 0) + command("GET", "item:1"))
+        wait_until(lambda: cache.client().info("clients")["blocked_clients"] == 1, PATIENCE,
+                   "the blocking")
+        for _ in range(50):
+            assert free.ask("GET", "item:101") == bulk(None)
+            assert free.ask("PING") == b"+PONG\r\n"
+        wait_until(lambda: int(cache.client().client_list()[0]["age"]) >= 0, PATIENCE, "the cache")
+        select.select([], [], [], 0.5)  # longer than cache_timeout: waiting is no failure
+        assert is_quiet(blocked)
+        assert free.ask("RPUSH", "list", "x") == b":1\r\n"
+        assert blocked.read_replies(2) == b"*2\r\n" + bulk("list") + bulk("x") + bulk("payload 1")
+
+
+@pytest.mark.parametrize("say", [[], [command("PING")]])
+def test_a_blocked_client_that_leaves_takes_no_element(guard, cache, say):
+    with guard.wire() as wire:
+        wire.send(command("BLPOP", "list", 0) + b"".join(say))
+        wait_until(lambda: cache.client().info("clients")["blocked_clients"] == 1, PATIENCE,
+                   "the blocking")
+    wait_until(lambda: cache.client().info("clients")["blocked_clients"] == 0, PATIENCE, "its end")
+    assert cache.client().rpush("list", "x") == 1
+    assert cache.client().lrange("list", 0, -1) == [b"x"]
+    must_share_again(guard)
+
+
+# ---- publish and subscribe ----
+
+SUBSCRIPTIONS = [
+    (["SUBSCRIBE a b c", 3], ["PING", 1], ["UNSUBSCRIBE a c", 2], ["UNSUBSCRIBE", 1], ["GET x", 1]),
+    (["PSUBSCRIBE a* b*", 2], ["SUBSCRIBE a", 1], ["PING hello", 1], ["PUNSUBSCRIBE a* b*", 2],
+     ["UNSUBSCRIBE", 1], ["GET item:101", 1]),
+    (["SSUBSCRIBE a b", 2], ["SUNSUBSCRIBE a", 1], ["SUNSUBSCRIBE", 1], ["GET x", 1]),
+    (["UNSUBSCRIBE", 1], ["PUNSUBSCRIBE", 1], ["SUNSUBSCRIBE", 1], ["UNSUBSCRIBE x y", 2]),
+    (["SUBSCRIBE", 1], ["PSUBSCRIBE", 1], ["SUBSCRIBE a a", 2], ["UNSUBSCRIBE a a", 2]),
+    (["SUBSCRIBE a", 1], ["RESET", 1], ["GET item:101", 1], ["SUBSCRIBE b", 1]),
+]
+
+
+@pytest.mark.parametrize("steps", SUBSCRIPTIONS)
+def test_subscribing(pair, steps):
+    for line, replies in steps:
+        pair.ask(line, replies)
+
+
+def test_all_subscriptions_end_at_once(guard):
+    names = [f"c{n}" for n in range(50)]
+    with guard.wire() as wire:
+        wire.send(command("SUBSCRIBE", *names) + command("PSUBSCRIBE", "x*", "y*")
+                  + command("UNSUBSCRIBE") + command("PUNSUBSCRIBE") + command("GET", "item:1"))
+        replies = [wire.read_reply() for _ in range(104)]
+        assert replies[-1].endswith(b":0\r\n")
+        assert {reply.split(b"\r\n")[4].decode() for reply in replies[52:102]} == set(names)
+        assert wire.read_reply() == bulk("payload 1")
+
+
+def test_a_subscriber_of_resp2_may_ask_for_nothing_else(guard, other):
+    with Pair(guard, other) as pair:
+        pair.ask("SUBSCRIBE a")
+        for line in ("GET x", "GET item:101", "GET item:1", "SET x 1", "MULTI", "HELLO 3",
+                     "CLIENT ID", "SELECT 0", "MGET item:1", "BLPOP l 0", "MONITOR"):
+            pair.ask(line)
+        pair.ask("UNSUBSCRIBE")
+        assert pair.guard.ask("GET", "item:1") == bulk("payload 1")
+
+
+def test_messages_come_between_replies(pair, cache, other):
+    pair.ask("SUBSCRIBE news")
+    pair.ask("PSUBSCRIBE n*")
+    for n in range(50):
+        for server in (cache, other):
+            assert server.client().publish("news", n) == 2
+        pair.read(2)
+    pair.ask("PING")
+    pair.ask("UNSUBSCRIBE")
+    pair.ask("PUNSUBSCRIBE")
+
+
+def test_a_subscriber_of_resp3_is_guarded(guard, cache):
+    with guard.wire() as wire:
+        wire.ask("HELLO", 3)
+        wire.ask("SUBSCRIBE", "news")
+        assert wire.ask("GET", "item:101") == b"_\r\n"
+        assert wire.ask("GET", "item:1") == bulk("payload 1")
+        assert cache.client().publish("news", "x") == 1
+        assert wire.read_reply() == b">3\r\n" + bulk("message") + bulk("news") + bulk("x")
+        wire.send(command("MULTI") + command("PUBLISH", "news", "y") + command("EXEC"))
+        push = b">3\r\n" + bulk("message") + bulk("news") + bulk("y")
+        # Redis before 7.2 puts it into the array, as no element of that.
+        assert wire.read_replies(4) in (b"+OK\r\n+QUEUED\r\n*1\r\n" + push + b":1\r\n",
+                                        b"+OK\r\n+QUEUED\r\n*1\r\n:1\r\n" + push)
+        assert wire.ask("GET", "item:2") == bulk("payload 2")
+
+
+def test_a_message_stays_behind_the_reply_that_came_before_it(guard, database, cache):
+    """A load is under way; what comes after its command in the cache may not overtake it."""
+    with guard.wire() as wire:
+        wire.ask("HELLO", 3)
+        wire.ask("SUBSCRIBE", "news")
+        with database.locked():
+            wire.send(command("GET", "item:5") + command("SET", "plain", "x"))
+            wait_until(lambda: cache.client().get("plain") == b"x", PATIENCE, "the SET")
+            cache.client().publish("news", "late")
+            assert is_quiet(wire)
+        assert wire.read_reply() == bulk("payload 5")
+        assert wire.read_reply() == b"+OK\r\n"
+        assert wire.read_reply().startswith(b">3")
+
+
+def test_a_client_library_subscribes(guard):
+    client = guard.redis(decode_responses=True)
+    listener = client.pubsub()
+    listener.subscribe("a", "b")
+    listener.psubscribe("c*")
+    wait_until(lambda: client.publish("a", "one") == 1, PATIENCE, "the subscription")
+    wait_until(lambda: client.publish("cc", "two") == 1, PATIENCE, "the subscription")
+    heard = []
+    wait_until(lambda: heard.append(listener.get_message(ignore_subscribe_messages=True))
+               or [m["data"] for m in heard if m][-2:] == ["one", "two"], PATIENCE, "messages")
+    listener.close()
+
+
+def test_a_subscriber_that_leaves_is_gone(guard, cache):
+    with guard.wire() as wire:
+        wire.ask("SUBSCRIBE", "news")
+        assert cache.client().pubsub_numsub("news") == [(b"news", 1)]
+    wait_until(lambda: cache.client().pubsub_numsub("news") == [(b"news", 0)], PATIENCE, "its end")
+
+
+# ---- databases, users, names ----
+
+def test_another_database_has_other_keys(guard, cache, other):
+    cache.client(db=1).set("item:101", "in 1")
+    other.client(db=1).set("item:101", "in 1")
+    with Pair(guard, other) as pair:
+        pair.ask("SET here 0")
+        pair.pipeline("SELECT 1", "GET item:101", "GET here", "SET item:300 x", "GET item:300",
+                      "MGET item:101 item:102", "EXISTS item:101", "SELECT 99", "SELECT x",
+                      "SELECT", "MULTI", "GET item:101", "EXEC", "SELECT 0", "GET item:101",
+                      "GET here")
+        assert pair.guard.ask("GET", "item:1") == bulk("payload 1")
+        assert pair.guard.ask("GET", "item:300") == bulk(None), "a write elsewhere is no hint"
+    must_share_again(guard)
+
+
+def test_users_of_the_cache(start_guard, items, cache):
+    admin = cache.client()
+    admin.acl_setuser("reader", enabled=True, passwords="+secret", keys=["item:*"],
+                      commands=["+get", "+mget", "+ping", "+auth"])
+    try:
+        guard = start_guard(items())
+        with guard.wire() as wire:
+            assert wire.ask("AUTH", "reader", "wrong").startswith(b"-WRONGPASS")
+            assert wire.ask("SET", "plain", "x") == b"+OK\r\n"
+            assert wire.ask("AUTH", "reader", "secret") == b"+OK\r\n"
+            assert wire.ask("SET", "plain", "y").startswith(b"-NOPERM")
+            assert wire.ask("GET", "plain").startswith(b"-NOPERM")
+            assert wire.ask("GET", "item:1") == bulk("payload 1")
+            assert wire.ask("GET", "item:101") == bulk(None)
+            assert wire.ask("AUTH", "default", "whatever") == b"+OK\r\n"
+            assert wire.ask("SET", "plain", "y") == b"+OK\r\n"
+            hello = wire.ask("HELLO", "3", "AUTH", "reader", "secret")
+            assert hello.startswith(b"%")
+            assert wire.ask("GET", "plain").startswith(b"-NOPERM")
+            assert wire.ask("GET", "item:101") == b"_\r\n"
+            assert wire.ask("RESET").startswith(b"-NOPERM") or True
+        must_share_again(guard)
+    finally:
+        admin.acl_deluser("reader")
+
+
+def test_users_of_the_cache_are_clients_who_logged_in(start_guard, items, cache):
+    admin = cache.client()
+    admin.acl_setuser("someone", enabled=True, passwords="+secret", keys=["*"], categories=["+@all"])
+    try:
+        guard = start_guard(items(), password="sesame")
+        with guard.wire() as wire:
+            assert wire.ask("GET", "item:1").startswith(b"-NOAUTH")
+            assert wire.ask("AUTH", "someone", "sesame").startswith(b"-WRONGPASS")
+            assert wire.ask("GET", "item:1").startswith(b"-NOAUTH")
+            assert wire.ask("AUTH", "someone", "secret") == b"+OK\r\n"
+            assert wire.ask("GET", "item:1") == bulk("payload 1")
+            assert wire.ask("RESET") == b"+RESET\r\n"
+            assert wire.ask("GET", "item:1").startswith(b"-NOAUTH")
+    finally:
+        admin.acl_deluser("someone")
+
+
+def test_what_a_user_may_read_is_not_the_databases_to_tell(start_guard, items, cache):
+    cache.client().acl_setuser("reader", enabled=True, passwords="+secret", keys=["*"],
+                               categories=["+@all"])
+    guard = start_guard(items())
+    with guard.wire() as wire:
+        assert wire.ask("AUTH", "reader", "secret") == b"+OK\r\n"
+        cache.stop()
+        wire.send(command("GET", "item:1"))
+        rest = wire.read_until_closed()
+        assert rest == b"" or rest.startswith(b"-NESTGUARD cache down")
+
+
+def test_names_and_ids(guard, other):
+    with Pair(guard, other) as pair:
+        pair.pipeline("CLIENT GETNAME", "CLIENT SETNAME me", "CLIENT GETNAME", "CLIENT", "CLIENT ID x",
+                      "CLIENT SETNAME", "CLIENT NOSUCH", "CLIENT REPLY", "CLIENT REPLY WHAT",
+                      "CLIENT TRACKING", "CLIENT GETREDIR", "CLIENT CACHING YES", "CLIENT NO-EVICT ON",
+                      "CLIENT UNPAUSE", "CLIENT UNBLOCK 999999")
+        number = pair.guard.ask("CLIENT", "ID")
+        assert number.startswith(b":") and pair.guard.ask("CLIENT", "ID") == number
+        info = pair.guard.ask("CLIENT", "INFO")
+        assert b"id=%d name=me " % int(number[1:]) in info
+        pair.ask("SUBSCRIBE a")
+        pair.ask("UNSUBSCRIBE a")
+        pair.ask("RESET")
+        pair.ask("CLIENT GETNAME")
+
+
+def test_an_own_connection_has_the_name_of_its_client(guard, cache):
+    with guard.wire() as wire:
+        wire.ask("CLIENT", "SETNAME", "somebody")
+        wire.ask("MULTI")
+        wait_until(lambda: "somebody" in [row["name"] for row in cache.client().client_list()],
+                   PATIENCE, "the name")
+
+
+# ---- replies that are not wanted ----
+
+def test_replies_switched_off(pair, guard):
+    pair.ask("SET a 1")
+    pair.send("CLIENT REPLY OFF", "INCR a", "GET item:101", "GET nothing", "NOSUCH", "MULTI",
+              "INCR a", "EXEC", "CLIENT REPLY SKIP", "CLIENT REPLY ON")
+    pair.read(1)
+    assert pair.ask("GET a") == bulk(3)
+    pair.send("CLIENT REPLY SKIP", "INCR a", "INCR a", "CLIENT REPLY SKIP", "GET item:101", "GET a")
+    pair.read(2)
+    assert pair.guard.ask("GET", "item:1") == bulk("payload 1")
+
+
+# ---- what comes unasked ----
+
+def test_monitor_shows_every_command(guard, cache):
+    with guard.wire() as wire:
+        assert wire.ask("MONITOR") == b"+OK\r\n"
+        cache.client().set("plain", "x")
+        wait_until(lambda: b'"SET" "plain" "x"' in wire.read_reply(), PATIENCE, "the SET")
+        assert wire.ask("RESET").startswith(b"+")
+        wait_until(lambda: wire.ask("GET", "item:1") == bulk("payload 1"), PATIENCE, "the end")
+
+
+def test_tracking(guard, cache):
+    client = cache.client()
+    with guard.wire() as wire:
+        wire.ask("HELLO", 3)
+        assert wire.ask("CLIENT", "TRACKING", "ON") == b"+OK\r\n"
+        assert wire.ask("GET", "plain") == b"_\r\n"
+        client.set("plain", "x")
+        assert wire.read_reply() == b">2\r\n" + bulk("invalidate") + b"*1\r\n" + bulk("plain")
+        for words in (["GET", "item:1"], ["GET", "item:101"], ["MGET", "plain", "item:1"],
+                      ["EXISTS", "item:101"], ["STRLEN", "item:1"]):
+            assert wire.ask(*words).startswith(b"-NESTGUARD tracking"), words
+        assert wire.ask("CLIENT", "TRACKING", "OFF") == b"+OK\r\n"
+        assert wire.ask("GET", "item:1") == bulk("payload 1")
+        assert wire.ask("CLIENT", "TRACKING", "ON", "REDIRECT", "5").startswith(
+            b"-NESTGUARD tracking")
+    must_share_again(guard)
+
+
+def test_an_invalidation_stays_behind_the_value_that_it_ends(guard, database, cache):
+    with guard.wire() as wire:
+        wire.ask("HELLO", 3)
+        wire.ask("CLIENT", "TRACKING", "ON", "BCAST")
+        for n in range(300):
+            wire.send(command("GET", "plain") + command("SET", "plain", n))
+            got = [wire.read_reply() for _ in range(3)]
+            assert got[0] == (bulk(n - 1) if n else b"_\r\n")
+            assert got[2].startswith(b">2") or got[1].startswith(b">2")
+
+
+# ---- limits and losses ----
+
+def test_own_connections_are_limited_and_reused(start_guard, items):
+    guard = start_guard(items(), workers=1, own_connections=2)
+    wires = [guard.wire() for _ in range(3)]
+    for wire in wires[:2]:
+        assert wire.ask("WATCH", "k") == b"+OK\r\n"
+    assert wires[2].ask("MULTI").startswith(b"-NESTGUARD busy: own_connections")
+    assert wires[2].ask("GET", "item:1") == bulk("payload 1")
+    assert wires[0].ask("UNWATCH") == b"+OK\r\n"
+    assert wires[2].ask("MULTI") == b"+OK\r\n", "one that is only kept just in case makes room"
+    assert wires[0].ask("GET", "item:101") == bulk(None)
+    assert guard.status()["own_connections"] == 2
+    assert guard.total("nestguard_own_connections") == 2
+    assert guard.total("nestguard_shared_connections") >= 2
+    for wire in wires:
+        wire.close()
+
+
+def test_a_lost_connection_ends_the_client_whose_state_it_held(guard, cache):
+    with guard.wire() as watching, guard.wire() as blocked, guard.wire() as free:
+        assert watching.ask("WATCH", "k") == b"+OK\r\n"
+        blocked.send(command("BLPOP", "list", 0))
+        wait_until(lambda: cache.client().info("clients")["blocked_clients"] == 1, PATIENCE,
+                   "the blocking")
+        cache.client().execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        assert watching.read_until_closed() == b""
+        assert blocked.read_reply().startswith(b"-NESTGUARD cache down")
+        assert blocked.ask("GET", "item:1") == bulk("payload 1"), "it had no state to lose"
+        wait_until(lambda: free.ask("PING") == b"+PONG\r\n", PATIENCE, "the shared connection")
+
+
+def test_without_a_cache_transactions_fail(guard, cache):
+    cache.stop()
+    with guard.wire() as wire:
+        wire.send(command("MULTI") + command("SET", "a", 1) + command("EXEC"))
+        assert wire.read_replies(3) == b"-NESTGUARD cache down\r\n" * 3
+        assert wire.ask("GET", "item:101") == bulk(None)
+        wire.send(command("MULTI"))
+        assert wire.read_until_closed() == b"-NESTGUARD cache down\r\n", "its EXEC would be none"
+    with guard.wire() as wire:
+        wire.send(command("BLPOP", "a", 1) + command("GET", "item:101"))
+        assert wire.read_replies(2) == b"-NESTGUARD cache down\r\n" + bulk(None)
+
+
+def test_a_slow_subscriber_makes_the_cache_wait_and_not_the_guard_grow(guard, cache):
+    with guard.wire() as wire:
+        wire.ask("SUBSCRIBE", "news")
+        text = b"x" * 100_000
+        client = cache.client()
+        for _ in range(200):
+            assert client.publish("news", text) == 1
+        for _ in range(200):
+            assert wire.read_reply().endswith(text + b"\r\n")
+
+
+def test_replication_is_relayed(guard, cache):
+    cache.client().set("plain", "replicated")
+    with guard.wire() as wire:
+        assert wire.ask("REPLCONF", "rdb-only", "1") == b"+OK\r\n"
+        wire.send(b"SYNC\r\n")
+        head = b""
+        while not head.startswith(b"$"):
+            head = wire._line().lstrip(b"\n")
+        body = wire.read_bytes(int(head[1:]))
+        assert body.startswith(b"REDIS") and b"replicated" in body
+
+
+def test_scripts_are_run(guard):
+    client = guard.redis()
+    script = client.register_script("return redis.call('GET', KEYS[1])")
+    client.set("plain", "x")
+    assert script(keys=["plain"]) == b"x"
+    assert client.script_exists(script.sha) == [True]
+
+
+def test_clients_with_and_without_state_side_by_side(guard):
+    problems = []
+
+    def work(seed):
+        client = guard.redis()
+        try:
+            for n in range(60):
+                key = f"w{seed}"
+                if n % 3 == 0:
+                    with client.pipeline() as pipe:
+                        assert pipe.set(key, n).get(key).execute() == [True, str(n).encode()]
+                elif n % 3 == 1:
+                    client.rpush(key + "l", n)
+                    assert client.blpop(key + "l", 1)[1] == str(n).encode()
+                else:
+                    assert client.get(f"item:{n}") == f"payload {n}".encode()
+                    assert client.get(f"item:{n + 100}") is None
+        except (AssertionError, redis.RedisError) as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(2 * PATIENCE)
+    assert not problems
