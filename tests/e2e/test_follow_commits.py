@@ -42,6 +42,16 @@ def is_found(guard, n):
     return guard.redis().get(f"item:{n}") == b"new %d" % n
 
 
+def is_answered(guard, n):
+    """With the row, or with an error for now."""
+    try:
+        value = guard.redis().get(f"item:{n}")
+    except redis.ResponseError:
+        return False
+    assert value == b"new %d" % n, guard.log()
+    return True
+
+
 def is_waiting(database):
     return query_alone(database, "SELECT count(*) FROM pg_stat_activity"
                        " WHERE wait_event = 'SyncRep' AND datname = current_database()")[0][0]
@@ -191,7 +201,7 @@ class TestWhileNothingIsRejected:
                     wait_until(lambda: not confirms_everything(guard), PATIENCE, "its end")
                     postgres_server.start()
                 insert(database, n)
-                assert is_found(guard, n)
+                wait_until(lambda row=n: is_answered(guard, row), PATIENCE, "connections for loads")
                 wait_until(guard.is_ready, PATIENCE, lambda: f"{guard.status()}\n{guard.log()}")
                 assert is_possible(guard, f"item:{n}") and not is_possible(guard, "item:5000")
 
