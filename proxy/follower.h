@@ -1,13 +1,22 @@
 /* Follows the database's log for one generation: each committed change is applied to its filters
  * exactly once.
  *
- *   pg_stream ─▶ pgoutput ─▶ rows of keyspaces' tables ─▶ keys ─┬─▶ filters: inserts at once,
- * removals at commit └─▶ events: whoever keeps the cache true
+ *   pg_stream ─▶ pgoutput ─▶ rows of keyspaces' tables ─▶ keys ─┬─▶ filters: insertions
+ *                                                               ▼
+ *                                             the record of their transaction (transaction.h)
+ *                                                               │ its commit
+ *                                                               ├─▶ filters: removals
+ *                                                               └─▶ events: to the cache's keeper
  *
- * The stream begins where the generation's snapshot ends, and reports only committed transactions,
- * so nothing is missed, nothing counted twice, and a rolled back transaction is never heard of.
- * Within a transaction removals wait for its commit: a row that is deleted and inserted again must
- * not be absent in between.
+ * The stream begins where the generation's snapshot ends, so nothing is missed and nothing counted
+ * twice. The server sends small transactions when they are committed and large ones while they are
+ * in progress, in blocks between which others come: then little of one is left to be told after its
+ * commit. Insertions are in the filter before their commit, and taken out again, each once, if they
+ * are rolled back. Everything else waits for the commit: what is rolled back is never told, and a
+ * row that is deleted and inserted again is not absent in between.
+ *
+ * The end of a large transaction is carried out in slices, so that the loop serves others, too;
+ * meanwhile the stream waits.
  *
  * The follower is the only writer of its generation's filters. Whatever it cannot apply exactly is
  * a fault: the generation must be replaced. On the keeper's thread.
