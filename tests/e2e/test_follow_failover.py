@@ -196,7 +196,7 @@ def test_a_primary_that_comes_back_as_a_standby_is_named_as_the_reason(
     wait_until(lambda: "standby" in (guard.status()["last_build_error"] or ""), PATIENCE,
                lambda: f"{guard.status()}\n{guard.log()}")
     assert guard.keyspace()["state"] == "passing"
-    assert guard.redis().get("item:7") == b"payload 7"
+    wait_until(lambda: answer(guard, 7) == b"payload 7", PATIENCE, "a load")
     primary.execute(f"SELECT pg_promote(true, {PATIENCE})")
     wait_generation(guard, 2)
     insert(database, 1000)
