@@ -1,0 +1,182 @@
+"""The client libraries and tools that people use, against the guard and against Redis itself: both
+must do the same for them."""
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+import redis
+
+import servers
+from servers import PATIENCE, free_port
+
+SCRIPTS = pathlib.Path(__file__).parent / "clients"
+
+
+@pytest.fixture(scope="module")
+def node_modules():
+    """Where npm has put what package.json names; kept in the build tree."""
+    if not shutil.which("npm"):
+        pytest.skip("npm is not installed")
+    place = pathlib.Path(servers.NESTGUARD).parent / "clients"
+    wanted = (SCRIPTS / "package.json").read_text()
+    place.mkdir(exist_ok=True)
+    done = place / "installed.json"
+    if not done.exists() or done.read_text() != wanted:
+        (place / "package.json").write_text(wanted)
+        made = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts"],
+                              cwd=place, capture_output=True, text=True, timeout=300, check=False)
+        if made.returncode != 0:
+            pytest.skip("npm cannot install the client libraries: " + made.stderr[-300:])
+        done.write_text(wanted)
+    return place / "node_modules"
+
+
+@pytest.fixture
+def twin():
+    """A Redis like the one behind the guard, to be used directly."""
+    server = servers.Redis().start()
+    yield server
+    server.stop()
+    server.remove()
+
+
+def run(script, modules, port, *arguments):
+    done = subprocess.run(["node", SCRIPTS / script, str(port), *arguments], capture_output=True,
+                          text=True, timeout=2 * PATIENCE, check=False,
+                          env={"NODE_MODULES": str(modules), "PATH": "/usr/bin:/bin"})
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("script, arguments", [
+    ("node_redis.mjs", ["2"]), ("node_redis.mjs", ["3"]), ("ioredis.mjs", [])])
+def test_node_clients(start_guard, items, twin, node_modules, script, arguments):
+    guard = start_guard(items())
+    ours = run(script, node_modules, guard.port, *arguments)
+    theirs = run(script, node_modules, twin.port, *arguments)
+    assert ours == theirs
+    assert len(ours) > 15
+
+
+def test_hiredis(start_guard, items, twin):
+    program = pathlib.Path(servers.NESTGUARD).parent / "tests" / "hiredis_client"
+    guard = start_guard(items())
+    ours, theirs = (
+        subprocess.run([program, str(server.port)], capture_output=True, timeout=PATIENCE,
+                       check=False) for server in (guard, twin))
+    assert ours.stdout == theirs.stdout
+    assert ours.returncode == theirs.returncode == 0, ours.stderr
+    assert len(ours.stdout.splitlines()) > 700
+
+
+def redis_cli(server, *arguments, words="", timeout=PATIENCE):
+    done = subprocess.run(["redis-cli", "-p", str(server.port), *arguments], input=words.encode(),
+                          capture_output=True, timeout=timeout, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["PING"], ""),
+    (["-3", "HGETALL", "item:901"], ""),
+    (["--raw", "GET", "item:901"], ""),
+    (["--csv", "MGET", "a", "item:901", "b"], ""),
+    (["--json", "HGETALL", "hash"], ""),
+    (["-n", "5", "SET", "elsewhere", "x"], ""),
+    (["-r", "3", "-i", "0.01", "INCR", "counter"], ""),
+    (["-x", "SET", "from-input"], "many\nlines\n"),
+    (["--no-auth-warning", "-a", "wrong", "PING"], ""),
+    ([], "SET a 1\nGET a\nGET item:901\nMULTI\nINCR a\nGET item:901\nEXEC\nNOSUCH\nSELECT 3\n"
+         "SET three 3\nSELECT 0\nGET three\nHELP @string\nOBJECT HELP\n"),
+    (["--pipe"], "SET p1 1\r\nSET p2 2\r\nLPUSH p1 x\r\nGET item:901\r\n"),
+    (["--scan", "--pattern", "only*"], ""),
+    (["--functions-rdb", "/dev/null"], ""),
+])
+def test_redis_cli(start_guard, items, cache, twin, arguments, words):
+    guard = start_guard(items())
+    for server in (cache, twin):
+        server.client().hset("hash", "a", "1")
+        server.client().set("only one", "x" * 100)
+    ours, theirs = redis_cli(guard, *arguments, words=words), redis_cli(
+        twin, *arguments, words=words)
+    assert ours == theirs
+
+
+def test_redis_cli_evaluates_scripts(start_guard, items, twin, tmp_path):
+    guard = start_guard(items())
+    script = tmp_path / "script.lua"
+    script.write_text("return {KEYS[1], ARGV[1], redis.call('GET', KEYS[1])}")
+    arguments = ["--eval", str(script), "item:901", ",", "word"]
+    assert redis_cli(guard, *arguments) == redis_cli(twin, *arguments)
+
+
+def test_redis_cli_measures(start_guard, items):
+    guard = start_guard(items())
+    for mode in (["--latency", "--raw"], ["--stat", "-i", "0.01"], ["--memkeys", "-i", "0"], ["--bigkeys"],
+                 ["--intrinsic-latency", "1"]):
+        with subprocess.Popen(["redis-cli", "-p", str(guard.port), *mode], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT) as tool:
+            try:
+                text = tool.communicate(timeout=2)[0]
+            except subprocess.TimeoutExpired:  # some of them go on until they are told to end
+                tool.terminate()
+                text = tool.communicate()[0]
+        assert b"rror" not in text, (mode, text)
+
+
+def test_redis_benchmark_runs_whole(start_guard, items):
+    """Its default run: PING in both forms, SET, GET, INCR, lists, sets, hashes, sorted sets, MSET."""
+    guard = start_guard(items())
+    for extra in ([], ["-P", "16", "-r", "1000"], ["-3", "-P", "4"]):
+        done = subprocess.run(
+            ["redis-benchmark", "-p", str(guard.port), "-n", "2000", "-c", "20", "-q", *extra],
+            capture_output=True, text=True, timeout=4 * PATIENCE, check=False)
+        said = done.stdout + done.stderr
+        assert done.returncode == 0, said
+        assert "rror" not in said and "WARNING" not in said, said
+        assert said.count("requests per second") >= 19, said
+
+
+def through_redis_py(client, other):
+    """What an application does with redis-py; a list of what it got."""
+    got = [client.get("item:901"), client.mget("item:901", "none"), client.hgetall("item:901"),
+           client.set("text", "x", px=100000, nx=True), client.get("text")]
+    with client.pipeline() as pipe:
+        got.append(pipe.set("in", 1).get("item:901").incr("in").execute())
+        pipe.watch("in")
+        other.set("in", 10)
+        pipe.multi()
+        pipe.incr("in")
+        try:
+            got.append(pipe.execute())
+        except redis.WatchError as error:
+            got.append(str(error))
+    with client.pipeline(transaction=False) as pipe:
+        for number in range(100):
+            pipe.get("text" if number % 2 else f"item:{900 + number}")
+        got.append(pipe.execute())
+    with client.lock("lock", timeout=10) as lock:
+        got.append(lock.owned())
+        got.append(other.lock("lock").acquire(blocking=False))
+    with client.pubsub() as listener:
+        listener.subscribe("news")
+        listener.psubscribe("w*")
+        for _ in range(2):
+            got.append(listener.get_message(timeout=PATIENCE))
+        other.publish("weather", "rain")
+        got.append(listener.get_message(timeout=PATIENCE))
+    got.append(client.blpop("queue", timeout=0.05))
+    client.rpush("queue", "job")
+    got.append(client.blpop("queue", timeout=5))
+    script = client.register_script("return redis.call('GET', KEYS[1])")
+    got += [script(keys=["text"]), script(keys=["item:901"])]
+    got.append(client.xadd("stream", {"a": 1}, id="1-1"))
+    got.append(client.xread({"stream": "0"}, block=10))
+    got.append(sorted(client.scan_iter(match="*e*", count=2)))
+    return got
+
+
+def test_redis_py(start_guard, items, twin):
+    guard = start_guard(items())
+    ours = through_redis_py(guard.redis(), guard.redis())
+    assert ours == through_redis_py(twin.client(), twin.client())
