@@ -67,6 +67,7 @@ struct config {
     enum sync_mode sync;
     uint64_t poll_interval_ms;  /* with SYNC_POLL, from one build's beginning to the next one's */
     uint64_t max_lag_ms;        /* with SYNC_REPLICATION: further behind, nothing is rejected */
+    bool purge_at_start;        /* with SYNC_REPLICATION: whatever was cached before may be old */
     char *publication;          /* with SYNC_REPLICATION: its name, unquoted */
     unsigned load_connections;  /* to the database */
     uint64_t load_timeout_ms;   /* of one load */

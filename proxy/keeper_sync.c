@@ -414,6 +414,7 @@ int keeper_open_sync(struct keeper *keeper)
     struct prober_options prober = {
         .config = config, .probed = on_probe, .failed = on_probe_failed, .arg = keeper};
     keeper->purger = purger_create(&purger);
+    keeper->missed = config->purge_at_start;
     keeper->confirmer = confirmer_create(&keeper->loop, config);
     int status = prober_create(&keeper->prober, &keeper->loop, &prober, &error);
     if (status)

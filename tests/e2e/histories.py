@@ -38,7 +38,7 @@ class Histories:
         self.versions = {}  # key: its versions; the first is of before the beginning
         self.purged = 0     # changes done by then are followed, and their keys purged
         self.followed = 0   # changes done by then are in the filter, the guard said
-        self.gaps = []      # [from, to]: changes done in it were followed by no guard
+        self.gaps = []      # [from, to]: changes committed in it were followed by no guard
 
     def add_key(self, key, value=None):
         self.versions[key] = [Version(value, 0, 0)]
@@ -105,8 +105,9 @@ class Histories:
     # replies
 
     def _is_purged(self, version, purged):
+        """A commit whose waiting overlaps a gap may have been written to the log within it."""
         return version.done <= purged and not any(
-            begin < version.done <= end for begin, end in self.gaps)
+            begin < version.done and version.begun <= end for begin, end in self.gaps)
 
     def _is_known(self, version, moment):
         return version.known < moment.time - self.slack or version.done < moment.followed

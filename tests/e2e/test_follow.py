@@ -84,6 +84,23 @@ def test_a_truncated_table_is_rejected_after_the_next_generation(follow, databas
     assert guard.generation() > 1
 
 
+@pytest.mark.parametrize("purge", [True, False])
+def test_what_changed_while_no_guard_ran_is_purged_if_wanted(
+        follow, database, cache, items, purge):
+    guard = follow(items(), purge_at_start=purge)
+    assert guard.redis().get("item:1") == b"payload 1"
+    cache.wait_for_key("item:1")
+    cache.client().set("other", "stays")
+    guard.stop()
+    database.execute("UPDATE items SET payload = 'changed' WHERE id = 1")
+    guard.start()
+    if purge:
+        wait_until(lambda: guard.redis().get("item:1") == b"changed", PATIENCE, "the new value")
+    else:
+        assert guard.redis().get("item:1") == b"payload 1"
+    assert cache.client().get("other") == b"stays"
+
+
 class TestTransactions:
     def test_one_that_is_rolled_back_leaves_no_trace(self, follow, database, cache, items):
         guard = follow(items())
