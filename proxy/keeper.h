@@ -81,7 +81,8 @@ struct keeper {
      * guard's name, until this time (clock_ms()), by what is no more: a lost stream, the confirmer.
      */
     uint64_t confirmed, confirmed_until;
-    bool missed; /* rows changed, for all we know, and no log told of it */
+    uint64_t complained; /* clock_ms() when a false reject was logged last */
+    bool missed;         /* rows changed, for all we know, and no log told of it */
     struct pace {
         uint64_t time, position;    /* clock_ms() and log position when last looked at */
         double bytes_per_second;    /* of log, lately */

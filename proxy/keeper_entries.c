@@ -8,12 +8,15 @@
 #include "keeper.h"
 
 #include "clock.h"
+#include "http_target.h"
 #include "log.h"
 #include "memory.h"
 #include "redis.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+enum { COMPLAINT_MS = 1000 };
 
 /* One entry on its way to all workers: how many have not confirmed it yet, and who waits for that.
  */
@@ -161,15 +164,30 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
 
 /* ---- shadow mode ---- */
 
+/* A key may be any bytes, and there may be many: one a second, escaped as in the control port's
+ * paths. */
+static void log_false_reject(struct keeper *keeper, int keyspace, struct span key)
+{
+    uint64_t now = clock_ms();
+    if (keeper->complained && now - keeper->complained < COMPLAINT_MS)
+        return;
+    keeper->complained = now;
+    char *text = http_target_escape(key);
+    log_error("keyspace %s: %.200s has a row and would have been rejected",
+              keeper_config(keeper)->keyspaces[keyspace].name, text);
+    free(text);
+}
+
 static void on_doubt(void *arg, int keyspace, struct span key, enum doubt_outcome outcome)
 {
     struct keeper *keeper = arg;
     struct load_counters *counters = &keeper->counters[keyspace];
-    (void)key;
     if (outcome == DOUBT_CLEARED || outcome == DOUBT_CONFIRMED)
         counter_add(&counters->shadow_checked, 1);
-    if (outcome == DOUBT_CONFIRMED)
-        counter_add(&counters->false_rejects, 1);
+    if (outcome != DOUBT_CONFIRMED)
+        return;
+    counter_add(&counters->false_rejects, 1);
+    log_false_reject(keeper, keyspace, key);
 }
 
 void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt)

@@ -64,6 +64,7 @@ class TestShadowMode:
         found = guard.keyspace("named")
         assert found["false_rejects"] > 0 and found["shadow_checked"] >= found["false_rejects"]
         assert found["state"] == "guarding" and not found["enforce"]
+        assert "keyspace named: " in guard.log() and "would have been rejected" in guard.log()
 
     def test_what_is_followed_is_found_in_order(self, follow, database, items):
         guard = follow(items(enforce=False))
