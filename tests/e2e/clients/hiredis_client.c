@@ -77,7 +77,7 @@ static void subscribe(int port, redisContext *publisher)
     redisAppendCommand(publisher, "PUBLISH news one");
     take(publisher);
     take(context);
-    redisAppendCommand(context, "UNSUBSCRIBE");
+    redisAppendCommand(context, "UNSUBSCRIBE news weather");
     take(context);
     take(context);
     ask(context, "GET item:901");
