@@ -233,13 +233,13 @@ class Postgres(Server):
 
     def start(self):
         if not (self.directory / "data").exists():
-            self._create()
+            self.create()
             super().start()
             self.execute(self.GUARD_ROLE, "template1")
             return self
         return super().start()
 
-    def _create(self):
+    def create(self):
         if os.geteuid() == 0:
             shutil.chown(self.directory, "postgres")
         # In English and UTF-8 whatever the machine speaks: tests compare what PostgreSQL says.

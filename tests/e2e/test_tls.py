@@ -1,4 +1,6 @@
 """TLS on both sides of the guard: clients on a tls: address, and a rediss:// cache."""
+import os
+import shutil
 import signal
 import socket
 import ssl
@@ -204,6 +206,48 @@ def test_a_cache_that_nobody_vouches_for_is_not_used(tls_cache, certificates, da
     guard.configure(settings)
     status, text = servers.run_nestguard("check", "-c", guard.file)
     assert status == 0, text
+    guard.remove()
+
+
+@pytest.fixture
+def tls_database(certificates):
+    """A PostgreSQL that takes encrypted connections alone; its key file is its own."""
+    server = servers.Postgres(ssl="on", ssl_cert_file="server.crt", ssl_key_file="server.key")
+    for source, name in zip(certificates.make("postgres"), ("server.crt", "server.key")):
+        shutil.copy(source, server.directory / name)
+    server.create()
+    data = server.directory / "data"
+    for name in ("server.crt", "server.key"):
+        shutil.move(server.directory / name, data / name)
+        shutil.chown(data / name, data.owner())
+        os.chmod(data / name, 0o600)
+    (data / "pg_hba.conf").write_text("hostssl all all all trust\n"
+                                      "hostssl replication all all trust\n")
+    server.launch()
+    wait_until(server.is_ready, servers.PATIENCE, server.log)
+    server.execute(server.GUARD_ROLE, "template1")
+    yield server
+    server.stop()
+    server.remove()
+
+
+def test_the_database_is_followed_and_read_encrypted(cache, tls_database, certificates):
+    database = servers.Database(tls_database, "encrypted")
+    database.execute(TABLE)
+    database.execute("INSERT INTO items VALUES (1, 'one'); CREATE PUBLICATION nestguard"
+                     " FOR TABLE items WITH (publish_via_partition_root = true)")
+    guard = servers.Nestguard({
+        "cache": cache.url, "sync": "replication", "keyspaces": [ITEMS],
+        "database": f"{database.url}?sslmode=verify-full&sslrootcert={certificates.file('ca.crt')}"})
+    guard.start()
+    assert guard.redis().get("item:1") == b"one"
+    assert guard.redis().get("item:2") is None
+    database.execute("INSERT INTO items VALUES (2, 'two')")
+    wait_until(lambda: guard.redis().get("item:2") == b"two", servers.PATIENCE, "the new row")
+    plain = database.query("SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)"
+                           " WHERE usename = 'guard' AND NOT ssl")
+    assert plain == [(0,)]
+    guard.finish()
     guard.remove()
 
 
