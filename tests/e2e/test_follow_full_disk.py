@@ -54,8 +54,8 @@ class SmallPostgres(servers.Postgres):
         self.small = (directory, megabytes)
         self.disk = None
 
-    def _create(self):
-        super()._create()
+    def create(self):
+        super().create()
         name, megabytes = self.small
         place = self.directory / "data" / name
         kept = self.directory / "kept"
