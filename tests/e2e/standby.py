@@ -16,7 +16,7 @@ class Standby(servers.Postgres):
         super().__init__(**settings)
         self.primary = primary
 
-    def _create(self):
+    def create(self):
         shutil.chown(self.directory, "postgres")
         subprocess.run([servers.AS_POSTGRES, "pg_basebackup", "-h", "127.0.0.1", "-p",
                         str(self.primary.port), "-U", "postgres", "-D", "data", "-R", "-c", "fast"],
