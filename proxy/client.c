@@ -20,6 +20,7 @@
 enum {
     MAX_COMMANDS = 1024,       /* of one client under way; then it is not read from */
     PAUSE_BYTES = 1024 * 1024, /* replies waiting; likewise */
+    STALL_BYTES = 1024 * 1024, /* replies waiting; then a shared connection goes on */
     READ_BYTES = 64 * 1024,
     KEEP_BYTES = 16 * 1024, /* memory that an idle client keeps */
 };
@@ -88,12 +89,23 @@ static void on_closed(uv_handle_t *handle)
     free(client);
 }
 
+/* Fewer than `bytes` wait: a shared connection that waited for the client is read from again. */
+static void end_stall(struct client *client, size_t bytes)
+{
+    struct upstream *upstream = client->replies.stalls;
+    if (!upstream || replies_waiting(&client->replies) >= bytes)
+        return;
+    client->replies.stalls = NULL;
+    upstream_read(upstream, true);
+}
+
 void client_close(struct client *client)
 {
     if (client->closing)
         return;
     client->closing = true;
     replies_abandon(&client->replies);
+    end_stall(client, SIZE_MAX);
     session_finish(client);
     stream_close(&client->stream, on_closed);
 }
@@ -115,7 +127,13 @@ static void drop_owner(struct replies *replies)
     client_drop(client_of(replies));
 }
 
-static const struct replies_owner owner = {.ready = mark_dirty, .overflow = drop_owner};
+static void close_owner(struct replies *replies)
+{
+    client_close(client_of(replies));
+}
+
+static const struct replies_owner owner = {
+    .ready = mark_dirty, .overflow = drop_owner, .broken = close_owner};
 
 struct buffer *client_reply(struct client *client)
 {
@@ -338,6 +356,7 @@ static void flush(struct turn_task *task)
     session_flush(client);
     write_out(client);
     session_pace(client);
+    end_stall(client, STALL_BYTES);
     if (client->leaving && !client->replies.first && !replies_waiting(&client->replies))
         client_close(client);
     if (client->closing)

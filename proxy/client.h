@@ -40,16 +40,16 @@ struct client {
     struct replies replies;
     struct upstream *upstream; /* its own, or one of the shared: keeps its commands in order */
     struct session session;
-    struct buffer in;          /* input that could not be served yet */
-    struct buffer sending;     /* replies that the kernel has not taken yet */
-    size_t need;               /* fewer bytes of input than this cannot complete the next command */
-    size_t queued;     /* bytes that the kernel had not taken when that was last looked at */
-    uint64_t progress; /* when they were last seen to become fewer, or none */
+    struct buffer in;      /* input that could not be served yet */
+    struct buffer sending; /* replies that the kernel has not taken yet */
+    size_t need;           /* fewer bytes of input than this cannot complete the next command */
+    size_t queued;         /* bytes that the kernel had not taken when that was last looked at */
+    uint64_t progress;     /* when they were last seen to become fewer, or none */
     uv_write_t write;
     uint64_t id;
     char *name; /* CLIENT SETNAME */
     bool authenticated, reading, writing;
-    bool input_ended;   /* it will send no more; what it has sent is still served */
+    bool input_ended; /* it will send no more; what it has sent is still served */
     bool settling; /* no more input before its replies are out: what it asks next depends on them */
     bool leaving;  /* no more input; closed when its replies are out */
     bool securing; /* until the handshake of TLS is done */

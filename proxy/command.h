@@ -37,11 +37,18 @@ enum command_effect {
     EFFECT_HANG_UP, /* Redis ends the connection */
 };
 
+/* In place of a last key: keys that only the arguments tell. */
+enum {
+    KEYS_COUNTED = -1000, /* from first_key on, as many as the argument before says */
+    KEYS_STORED = -1001   /* behind STORE or STOREDIST */
+};
+
 struct command {
     const char *name; /* upper case */
     enum command_kind kind;
     int arity; /* as COMMAND INFO gives it: negative is "at least"; 0 when the guard need not know
                 */
+    /* As COMMAND INFO gives them; or last_key says where else they are. */
     int first_key, last_key, key_step; /* as COMMAND INFO gives them, but of a WRITE only the keys
                                           that it makes (RENAME: the second); 0: none that matter */
     enum command_effect effect;

@@ -7,8 +7,8 @@
  *
  * A WRITE names the keys that exist after it. A hint too many costs a lookup, a missing one an
  * answer that contradicts the cache, so those that make their key only mostly (SET XX, a STORE of
- * nothing) are rows as well. Of commands with a source and a destination the keys are the
- * destination alone.
+ * nothing; a script, which may only read its keys) are rows as well. Of commands with a source and
+ * a destination the keys are the destination alone.
  */
 #include "command.h"
 
@@ -139,6 +139,12 @@ const struct command command_table[] = {
     {WRITE("ZUNIONSTORE", -4)},
     {WRITE("ZRANGESTORE", -5)},
     {WRITE("GEOSEARCHSTORE", -8)},
+    {WRITE_KEYS("EVAL", -3, 3, KEYS_COUNTED, 1)},
+    {WRITE_KEYS("EVALSHA", -3, 3, KEYS_COUNTED, 1)},
+    {WRITE_KEYS("FCALL", -3, 3, KEYS_COUNTED, 1)},
+    {WRITE_KEYS("SORT", -2, 2, KEYS_STORED, 1)},
+    {WRITE_KEYS("GEORADIUS", -6, 6, KEYS_STORED, 1)},
+    {WRITE_KEYS("GEORADIUSBYMEMBER", -5, 5, KEYS_STORED, 1)},
     {WRITE_SECOND("RENAME", 3)},
     {WRITE_SECOND("RENAMENX", 3)},
     {WRITE_SECOND("COPY", -3)},

@@ -57,7 +57,7 @@ struct load_counters {
 };
 struct worker_counters {
     WORKER_COUNTERS(COUNTER_MEMBER)
-    counter clients; /* now connected */
+    counter clients;                             /* now connected */
     counter shared_connections, own_connections; /* to the cache, that are up */
 };
 

@@ -9,6 +9,7 @@
 #include "local.h"
 #include "lookup.h"
 #include "stateful.h"
+#include "upload.h"
 #include "write.h"
 
 enum {
@@ -177,6 +178,8 @@ size_t dispatch_batch(struct client *client, char *input, size_t length)
     struct batch batch;
     if (client->session.states & SESSION_RELAY)
         return session_relay(client, input, length);
+    if (client->session.states & SESSION_UPLOAD)
+        return upload_go_on(client, input, length);
     parse_batch(client, input, length, &batch);
     for (size_t i = 0; i < batch.count; i++)
         prepare(client->serving->view, &batch.requests[i]);
@@ -188,6 +191,11 @@ size_t dispatch_batch(struct client *client, char *input, size_t length)
     if (client->settling)
         return leave_rest(client, input, &batch.requests[served - 1]);
     client->need = batch.status == RESP_MORE ? batch.last.need : 0;
+    if (client->need > UPLOAD_BYTES && !batch.count) {
+        size_t begun = upload_begin(client, input, length);
+        client->need = begun ? 0 : client->need;
+        return begun;
+    }
     if (batch.status == RESP_BAD && !must_stop(client)) {
         reject_protocol(client, batch.last.error);
         return length;

@@ -151,10 +151,20 @@ static void get_failure(struct slot *slot, unsigned index, const char *why)
 
 static void get_reply(struct slot *slot, unsigned index, struct span reply)
 {
-    if (is_cache_failure(reply))
+    if (slot->begun)
+        buffer_append(slot_output(slot), reply.at, reply.length);
+    else if (is_cache_failure(reply))
         get_failure(slot, index, "NESTGUARD cache down");
     else if (!loads_after(slot->lookups, !is_nil(reply)))
         buffer_append(slot_output(slot), reply.at, reply.length);
+}
+
+/* What comes in parts is neither nil nor an error. */
+static void get_part(struct slot *slot, struct span bytes)
+{
+    if (!slot->begun)
+        loads_after(slot->lookups, true);
+    buffer_append(slot_output(slot), bytes.at, bytes.length);
 }
 
 /* In place of the nil that the cache answered. */
@@ -163,8 +173,10 @@ static void get_loaded(struct lookup *lookup, enum load_outcome outcome, const s
     write_loaded(lookup, slot_output(lookup->slot), outcome, value);
 }
 
-static const struct slot_kind get_kind = {
-    .on_cache = get_reply, .on_cache_failure = get_failure, .on_loaded = get_loaded};
+static const struct slot_kind get_kind = {.on_cache = get_reply,
+                                          .on_part = get_part,
+                                          .on_cache_failure = get_failure,
+                                          .on_loaded = get_loaded};
 
 static void dispatch_get(struct client *client, const struct request *request)
 {

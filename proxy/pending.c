@@ -49,9 +49,9 @@ uint64_t pending_oldest(const struct pending_queue *queue)
     return queue->count ? queue->ring[queue->first].since : 0;
 }
 
-void pending_forget_time(struct pending_queue *queue)
+void pending_set_time(struct pending_queue *queue, uint64_t since)
 {
-    queue->ring[place_of(queue, queue->count - 1)].since = 0;
+    queue->ring[place_of(queue, queue->count - 1)].since = since;
 }
 
 const struct pending *pending_first(const struct pending_queue *queue)

@@ -28,8 +28,8 @@ const struct pending *pending_first(const struct pending_queue *queue);
 void pending_rotate(struct pending_queue *queue, size_t count);
 /* When the first of them was sent; 0: the queue is empty, or at no time. */
 uint64_t pending_oldest(const struct pending_queue *queue);
-/* The last of them counts as sent at no time. */
-void pending_forget_time(struct pending_queue *queue);
+/* When the last of them counts as sent; 0: at no time. */
+void pending_set_time(struct pending_queue *queue, uint64_t since);
 void pending_finish(struct pending_queue *queue);
 
 #endif

@@ -15,8 +15,13 @@ void request_take_failure(struct slot *slot, unsigned index, const char *why)
     resp_write_error(slot_output(slot), "%s", why);
 }
 
-static const struct slot_kind forward_kind = {.on_cache = request_take_reply,
-                                              .on_cache_failure = request_take_failure};
+static void take_part(struct slot *slot, struct span bytes)
+{
+    buffer_append(slot_output(slot), bytes.at, bytes.length);
+}
+
+static const struct slot_kind forward_kind = {
+    .on_cache = request_take_reply, .on_part = take_part, .on_cache_failure = request_take_failure};
 
 /* The cache takes inline commands, too; but this one's bytes are parsed already, in place. */
 struct span request_bytes(const struct request *request, struct client *client)
@@ -42,6 +47,11 @@ struct slot *request_forward_as(const struct request *request, struct client *cl
     request_to_cache(request, client, slot, 0);
     slot_answered(slot);
     return slot;
+}
+
+struct slot *request_open(struct client *client)
+{
+    return slot_open(&client->replies, &forward_kind);
 }
 
 void request_forward(const struct request *request, struct client *client)

@@ -24,11 +24,15 @@ void request_to_cache(const struct request *request, struct client *client, stru
 /* Sends the command to the cache as it is; its reply is the client's. */
 void request_forward(const struct request *request, struct client *client);
 
+/* Only the slot, for bytes that are sent otherwise. */
+struct slot *request_open(struct client *client);
+
 /* The same, with a reply that the kind takes. The slot may be gone once the reply has come. */
 struct slot *request_forward_as(const struct request *request, struct client *client,
                                 const struct slot_kind *kind);
 
-/* A slot_kind's on_cache and on_cache_failure: the client gets the reply as it came, or an error. */
+/* A slot_kind's on_cache and on_cache_failure: the client gets the reply as it came, or an error.
+ */
 void request_take_reply(struct slot *slot, unsigned index, struct span reply);
 void request_take_failure(struct slot *slot, unsigned index, const char *why);
 

@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "memory.h"
 #include "pubsub.h"
+#include "upload.h"
 #include "upstream.h"
 
 #include <errno.h>
@@ -126,6 +127,7 @@ void session_check(struct client *client, uint64_t now)
 void session_finish(struct client *client)
 {
     struct session *session = &client->session;
+    upload_abort(client);
     if (session->fence)
         slot_answered(session->fence);
     session->fence = NULL;
@@ -140,7 +142,8 @@ bool session_waits(const struct client *client)
 {
     const struct session *session = &client->session;
     return session->own &&
-           (session->states & (SESSION_SUBSCRIBED | SESSION_MONITOR | SESSION_RELAY) ||
+           (session->states &
+                (SESSION_SUBSCRIBED | SESSION_MONITOR | SESSION_RELAY | SESSION_UPLOAD) ||
             upstream_is_waiting(session->own));
 }
 
@@ -151,6 +154,7 @@ static void lost(struct client *client)
     struct session *session = &client->session;
     if (session->states & ~(unsigned)SESSION_SKIP) {
         client_leave(client);
+        upload_abort(client);
         return;
     }
     if (session->fence)

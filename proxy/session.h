@@ -12,6 +12,7 @@
 #include "slot.h"
 
 struct client;
+struct upload;
 struct upstream;
 
 /* Bits. All but the last hold the own connection. */
@@ -25,7 +26,8 @@ enum session_state {
     SESSION_USER = 1 << 6,     /* logged in as a user of the cache's own */
     SESSION_ALTERED = 1 << 7,  /* in a way that is not followed: until RESET */
     SESSION_RELAY = 1 << 8,    /* bytes, no commands: replication */
-    SESSION_SKIP = 1 << 9      /* the next command gets no reply */
+    SESSION_UPLOAD = 1 << 9,   /* a command is passed on while it arrives */
+    SESSION_SKIP = 1 << 10     /* the next command gets no reply */
 };
 
 struct session {
@@ -34,6 +36,7 @@ struct session {
     struct slot
         *fence; /* stands before the first command for `own`, which is held until it leads */
     struct slot *multi;                  /* of the last MULTI, until its reply */
+    struct upload *upload;               /* with SESSION_UPLOAD */
     uint64_t used;                       /* clock_ms() when a command last needed `own` */
     unsigned channels, patterns, shards; /* subscribed to */
     size_t awaited;                      /* messages that answer the (UN)SUBSCRIBE under way */

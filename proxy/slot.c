@@ -129,6 +129,7 @@ struct slot *slot_open(struct replies *replies, const struct slot_kind *kind)
     slot->replies = replies;
     slot->kind = kind;
     slot->muted = replies->muted;
+    slot->begun = false;
     slot->waiting = 1;
     slot->commands = 1;
     slot->loading = 0;
@@ -261,15 +262,43 @@ static bool is_wanted(const struct slot *slot)
     return slot->replies;
 }
 
+/* Earlier parts waited in the slot; the client has come to it meanwhile. */
+static void catch_up(struct slot *slot)
+{
+    struct buffer *out = slot_output(slot);
+    if (slot->muted)
+        buffer_clear(&slot->reply);
+    if (out == &slot->reply)
+        return;
+    struct span earlier = buffer_span(&slot->reply);
+    buffer_append(out, earlier.at, earlier.length);
+    buffer_clear(&slot->reply);
+    buffer_trim(&slot->reply, KEEP_BYTES);
+}
+
+void slot_cache_part(struct slot *slot, struct span bytes)
+{
+    if (!slot->replies || (!slot->begun && !is_wanted(slot)))
+        return;
+    catch_up(slot);
+    slot->kind->on_part(slot, bytes);
+    slot->begun = true;
+    slot->replies->owner->ready(slot->replies);
+}
+
 void slot_cache_reply(struct slot *slot, unsigned index, struct span reply)
 {
-    if (is_wanted(slot))
+    if (slot->begun && slot->replies)
+        catch_up(slot);
+    if (slot->begun ? slot->replies != NULL : is_wanted(slot))
         slot->kind->on_cache(slot, index, reply);
     slot_answered(slot);
 }
 
 void slot_cache_failure(struct slot *slot, unsigned index, const char *why)
 {
+    if (slot->begun && slot->replies)
+        slot->replies->owner->broken(slot->replies);
     if (slot->replies)
         slot->kind->on_cache_failure(slot, index, why);
     slot_answered(slot);

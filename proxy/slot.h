@@ -26,6 +26,9 @@ struct lookup {
 struct slot_kind {
     /* A reply from the cache to the request number `index` of this slot. */
     void (*on_cache)(struct slot *slot, unsigned index, struct span reply);
+    /* A piece of a large reply, in order; on_cache gets the rest. NULL: replies are wanted whole.
+     */
+    void (*on_part)(struct slot *slot, struct span bytes);
     /* The cache did not answer that request; `why` is an error text without its dash. */
     void (*on_cache_failure)(struct slot *slot, unsigned index, const char *why);
     /* The keeper's answer to one lookup; NULL when the kind never loads. */
@@ -35,6 +38,7 @@ struct slot_kind {
 };
 
 struct replies;
+struct upstream;
 
 struct slot {
     struct slot *next;
@@ -43,6 +47,7 @@ struct slot {
     const struct slot_kind *kind;
     unsigned waiting;
     bool muted;        /* its reply is dropped */
+    bool begun;        /* a part of the cache's reply has gone to the client */
     unsigned commands; /* 1, or the number of ready replies gathered here */
     unsigned loading;  /* loads that the keeper was asked for and has not answered */
     struct lookup *to_load, **last_to_load; /* those that wait for their turn, first come first */
@@ -57,6 +62,7 @@ struct slot {
 struct replies_owner {
     void (*ready)(struct replies *replies);    /* there is more in `out` */
     void (*overflow)(struct replies *replies); /* more than max_output waits: ends the client */
+    void (*broken)(struct replies *replies);   /* a reply will never be whole: ends the client */
 };
 
 struct replies {
@@ -71,6 +77,7 @@ struct replies {
     bool muted;        /* CLIENT REPLY OFF: commands from now on get no reply */
     bool no_fallback;  /* the cache alone may answer: it knows what this client's user may read */
     struct buffer unheard;
+    struct upstream *stalls; /* not read from before the client has taken more of a large reply */
 };
 
 /* Where a reply that is ready now goes: out, or behind the slots that still wait. */
@@ -99,6 +106,9 @@ void slot_set_lookups(struct slot *slot, const struct span *keys, size_t count);
  * are with the keeper at a time; the others follow as answers come, so that one command can have
  * more keys than the load budget. */
 void slot_load(struct lookup *lookup);
+
+/* A piece of a reply that the cache is still sending; slot_cache_reply() will bring the rest. */
+void slot_cache_part(struct slot *slot, struct span bytes);
 
 /* The three kinds of answers; each ends with slot_answered(). */
 void slot_cache_reply(struct slot *slot, unsigned index, struct span reply);

@@ -191,7 +191,7 @@ static void block(struct client *client, const struct request *request)
         return;
     request_forward(request, client);
     if (!(client->session.states & SESSION_MULTI))
-        upstream_be_patient(client->upstream);
+        upstream_be_patient(client->upstream, true);
 }
 
 static void alter(struct client *client, const struct request *request)

@@ -18,7 +18,9 @@
 
 enum {
     CONGESTED_BYTES = 16 * 1024 * 1024, /* not yet taken by the kernel; all clients' together */
-    BACKOFF_MAX_MS = 2000
+    OWN_CONGESTED_BYTES = 1024 * 1024,
+    BACKOFF_MAX_MS = 2000,
+    STALL_MS = 1000 /* clients that share a connection wait no longer for one that reads slowly */
 };
 
 static const char down_text[] = "NESTGUARD cache down";
@@ -157,6 +159,8 @@ void upstream_lose(struct upstream *upstream, const char *why)
     buffer_clear(&upstream->greeting);
     buffer_clear(&upstream->out);
     upstream->frame = (struct resp_frame){0};
+    upstream->passing = upstream->unread = upstream->impatient = false;
+    upstream->stalled = 0;
     if (congested)
         upstream->serving->on_relief(upstream->serving);
     upstream_close_stream(upstream);
@@ -188,7 +192,8 @@ void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index,
 
 bool upstream_is_congested(const struct upstream *upstream)
 {
-    return buffer_length(&upstream->out) + buffer_length(&upstream->sending) > CONGESTED_BYTES;
+    size_t most = upstream->is_own ? OWN_CONGESTED_BYTES : CONGESTED_BYTES;
+    return buffer_length(&upstream->out) + buffer_length(&upstream->sending) > most;
 }
 
 static void on_written(uv_write_t *write, int status)
@@ -236,8 +241,11 @@ static void write_out(struct upstream *upstream)
         upstream_lose(upstream, uv_strerror(count));
         return;
     }
+    bool congested = upstream_is_congested(upstream);
     if (count > 0)
         buffer_take(from, (size_t)count);
+    if (congested && !upstream_is_congested(upstream))
+        upstream->serving->on_relief(upstream->serving);
     if (buffer_length(from))
         write_rest(upstream, from);
     else
@@ -308,6 +316,10 @@ static bool is_silent(const struct upstream *upstream, uint64_t asked, uint64_t 
 
 void upstream_check_progress(struct upstream *upstream)
 {
+    if (upstream->stalled && clock_ms() - upstream->stalled > STALL_MS) {
+        upstream->impatient = true;
+        upstream_read(upstream, true);
+    }
     static const char no_connection[] = "no connection within cache_timeout";
     uint64_t patience = serving_config(upstream->serving)->cache_timeout_ms;
     uint64_t now = uv_now(&upstream->serving->loop);

@@ -38,8 +38,12 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
  * later, without a connection, it fails: the slot hears of that at the end of the loop turn. */
 void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index, struct span bytes);
 
-/* The last request may take as long as it likes to be answered: it waits for something. */
-void upstream_be_patient(struct upstream *upstream);
+/* More bytes of the last request. */
+void upstream_append(struct upstream *upstream, struct span bytes);
+
+/* The last request may take as long as it likes to be answered: it waits for something. Or its time
+ * begins now. */
+void upstream_be_patient(struct upstream *upstream, bool patient);
 /* The oldest request is such a one. */
 bool upstream_is_waiting(const struct upstream *upstream);
 
@@ -49,7 +53,7 @@ struct slot *upstream_next_slot(const struct upstream *upstream);
 /* Keeps back what is sent, or lets it go. */
 void upstream_hold(struct upstream *upstream, bool hold);
 
-/* Starts or stops reading: whoever owns the connection takes no more for now. */
+/* Starts or stops reading: whoever gets what comes takes no more for now. */
 void upstream_read(struct upstream *upstream, bool wanted);
 
 /* Bytes that are no request, after which none is sent any more. Once the replies to earlier ones

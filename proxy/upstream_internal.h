@@ -26,12 +26,15 @@ struct upstream {
     bool writing;
     bool finishing;
     struct upstream_options options;
-    char *name;           /* what options.name points to */
-    bool is_own;          /* not shared; its owner may have gone already */
-    bool listens;         /* not all that comes is a reply */
-    bool held;            /* nothing but the greeting is written */
-    bool relays;          /* no frames any more: all bytes are the owner's */
-    bool is_lost;         /* the owner is to be told */
+    char *name;       /* what options.name points to */
+    bool is_own;      /* not shared; its owner may have gone already */
+    bool listens;     /* not all that comes is a reply */
+    bool held;        /* nothing but the greeting is written */
+    bool passing;     /* a part of the present reply has gone to its slot */
+    bool impatient;   /* it was stalled for long enough: not again during the present reply */
+    uint64_t stalled; /* clock_ms() since when it is not read from; 0: it is, or its owner waits */
+    bool relays;      /* no frames any more: all bytes are the owner's */
+    bool is_lost;     /* the owner is to be told */
     bool reading, unread; /* reading from the stream; the owner wants that to stop */
     uint64_t heard;       /* the loop's time of the last bytes */
     bool too_old; /* the cache does not know RESP3: asked again when somebody wants it again */

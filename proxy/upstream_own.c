@@ -1,10 +1,19 @@
 /* What only the owner of a connection does with it. */
 #include "upstream_internal.h"
 
-void upstream_be_patient(struct upstream *upstream)
+void upstream_be_patient(struct upstream *upstream, bool patient)
 {
     if (upstream->pending.count)
-        pending_forget_time(&upstream->pending);
+        pending_set_time(&upstream->pending, patient ? 0 : uv_now(&upstream->serving->loop));
+}
+
+/* After a loss there is nothing that they could belong to. */
+void upstream_append(struct upstream *upstream, struct span bytes)
+{
+    if (upstream->state != UP && upstream->tried)
+        return;
+    buffer_append(&upstream->out, bytes.at, bytes.length);
+    upstream_mark_dirty(upstream);
 }
 
 bool upstream_is_waiting(const struct upstream *upstream)
@@ -27,7 +36,5 @@ void upstream_hold(struct upstream *upstream, bool hold)
 void upstream_relay(struct upstream *upstream, struct span bytes)
 {
     upstream->relays = true;
-    if (upstream->state == UP || !upstream->tried)
-        buffer_append(&upstream->out, bytes.at, bytes.length);
-    upstream_mark_dirty(upstream);
+    upstream_append(upstream, bytes);
 }

@@ -8,6 +8,8 @@
 
 enum {
     READ_BYTES = 64 * 1024,
+    LARGE_BYTES = 256 * 1024,      /* of a reply that is not all there */
+    STALL_BYTES = 4 * 1024 * 1024, /* waiting for its client */
     IDLE_MS = 500 /* a connection that was closed earlier than this was refused, not idle */
 };
 
@@ -83,7 +85,9 @@ static bool goes_beside(struct upstream *upstream, struct span frame)
 /* The slot may be gone, and its client with it, when this returns; and so may the owner. */
 static void deliver(struct upstream *upstream, struct span reply)
 {
-    if (upstream->listens && goes_beside(upstream, reply))
+    bool passing = upstream->passing;
+    upstream->passing = upstream->impatient = false;
+    if (upstream->listens && !passing && goes_beside(upstream, reply))
         return;
     if (!upstream->pending.count) {
         upstream_lose(upstream, no_reply_text);
@@ -94,6 +98,37 @@ static void deliver(struct upstream *upstream, struct span reply)
         slot_cache_reply(request.slot, request.index, reply);
     else
         greeted(upstream, request.index, reply);
+}
+
+/* One that would have to wait in memory for a client that reads slowly makes the cache wait
+ * instead. That others share the connection bounds how long: check_progress() ends it, and then the
+ * rest of the reply is taken in. */
+static void stall(struct upstream *upstream, struct replies *replies)
+{
+    if (upstream->is_own || upstream->stalled || upstream->impatient ||
+        replies_waiting(replies) < STALL_BYTES)
+        return;
+    upstream->stalled = clock_ms();
+    replies->stalls = upstream;
+    upstream_read(upstream, false);
+}
+
+/* A large reply need not be whole to be passed on, when it is one and its kind takes it so. */
+static void pass_on(struct upstream *upstream)
+{
+    struct slot *slot = upstream_next_slot(upstream);
+    struct span ready = buffer_span(&upstream->in);
+    if (ready.length < LARGE_BYTES || !slot || !slot->kind->on_part ||
+        (!upstream->passing && upstream->listens && ready.at[0] != '$'))
+        return;
+    size_t passed = resp_frame_pass(&upstream->frame);
+    upstream->passing = true;
+    slot_cache_part(slot, (struct span){ready.at, passed});
+    if (upstream->state == CLOSING)
+        return;
+    buffer_take(&upstream->in, passed);
+    if (slot->replies)
+        stall(upstream, slot->replies);
 }
 
 static void read_replies(struct upstream *upstream)
@@ -109,8 +144,10 @@ static void read_replies(struct upstream *upstream)
         struct span ready = buffer_span(in);
         enum resp_status status =
             resp_frame_reply(&upstream->frame, ready.at, ready.length, &taken);
-        if (status == RESP_MORE)
+        if (status == RESP_MORE) {
+            pass_on(upstream);
             return;
+        }
         if (status == RESP_BAD) {
             upstream_lose(upstream, no_reply_text);
             return;
@@ -168,6 +205,8 @@ void upstream_begin(struct upstream *upstream)
 void upstream_read(struct upstream *upstream, bool wanted)
 {
     upstream->unread = !wanted;
+    if (wanted)
+        upstream->stalled = 0;
     if (upstream->state == UP)
         update_reading(upstream);
 }

@@ -71,13 +71,69 @@ static void note_key(struct slot *slot, struct span key, bool deletes)
         tell_keeper(slot, keyspace, key, wants_hint, deletes);
 }
 
+struct slot *write_open(struct client *client)
+{
+    return slot_open(&client->replies, &write_kind);
+}
+
+void write_note(struct slot *slot, struct span key)
+{
+    note_key(slot, key, false);
+}
+
+struct keys {
+    size_t first, end;
+};
+
+/* As many as the argument before them says; more than there are is the cache's to refuse. */
+static struct keys counted_keys(const struct request *request)
+{
+    size_t first = (size_t)request->command->first_key, number = 0;
+    struct span text = request->arguments[first - 1];
+    for (size_t i = 0; i < text.length && number < request->count; i++) {
+        if (text.at[i] < '0' || text.at[i] > '9')
+            return (struct keys){0, 0};
+        number = number * 10 + (size_t)(text.at[i] - '0');
+    }
+    size_t end = first + number < request->count ? first + number : request->count;
+    return (struct keys){first, end};
+}
+
+static bool is_store(struct span word)
+{
+    return (word.length == 5 && !strncasecmp(word.at, "STORE", 5)) ||
+           (word.length == 9 && !strncasecmp(word.at, "STOREDIST", 9));
+}
+
+/* The last one counts. */
+static struct keys stored_key(const struct request *request)
+{
+    for (size_t i = request->count - 1; i > (size_t)request->command->first_key; i--)
+        if (is_store(request->arguments[i - 1]))
+            return (struct keys){i, i + 1};
+    return (struct keys){0, 0};
+}
+
+static struct keys keys_of(const struct request *request)
+{
+    const struct command *command = request->command;
+    size_t first = (size_t)command->first_key;
+    if (command->last_key >= 0)
+        return (struct keys){first, (size_t)command->last_key + 1};
+    if (command->last_key == KEYS_COUNTED)
+        return counted_keys(request);
+    if (command->last_key == KEYS_STORED)
+        return stored_key(request);
+    return (struct keys){first, request->count};
+}
+
 /* Mostly there is nothing to tell, and the command is forwarded like any other. */
 void write_dispatch(struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
     struct slot *slot = slot_open(&client->replies, &write_kind);
-    size_t end = command->last_key < 0 ? request->count : (size_t)command->last_key + 1;
-    for (size_t i = (size_t)command->first_key; i < end; i += (size_t)command->key_step)
+    struct keys keys = keys_of(request);
+    for (size_t i = keys.first; i < keys.end; i += (size_t)command->key_step)
         note_key(slot, request->arguments[i], command->kind == COMMAND_DELETE);
     request_to_cache(request, client, slot, 0);
     slot_answered(slot);

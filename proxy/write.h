@@ -10,4 +10,8 @@
  * keys that no filter knew, and nothing older of them can reach the cache any more. */
 void write_dispatch(struct client *client, const struct request *request);
 
+/* The same in pieces: the slot, and before the last of the command goes to the cache, its key. */
+struct slot *write_open(struct client *client);
+void write_note(struct slot *slot, struct span key);
+
 #endif

@@ -36,7 +36,8 @@ static void on_overflow(struct replies *replies)
     replies_abandon(replies);
 }
 
-static const struct replies_owner owner = {.ready = on_ready, .overflow = on_overflow};
+static const struct replies_owner owner = {
+    .ready = on_ready, .overflow = on_overflow, .broken = replies_abandon};
 
 static void bench_init(struct bench *bench)
 {

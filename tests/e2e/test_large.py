@@ -1,0 +1,159 @@
+"""Large values pass through in pieces, in either direction, whatever is slow."""
+import pathlib
+import re
+import threading
+
+import pytest
+
+from servers import NESTGUARD, PATIENCE
+from waiting import wait_until
+from wire import bulk, command
+
+MEGABYTE = 1 << 20
+SIZE = 64 * MEGABYTE
+BOUND = 24 * MEGABYTE  # far from the value's size
+SANITIZED = any(mark in pathlib.Path(NESTGUARD).read_bytes()
+                for mark in (b"__asan_init", b"__tsan_init"))
+
+
+def peak(guard):
+    text = pathlib.Path(f"/proc/{guard.process.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", text).group(1)) * 1024
+
+
+@pytest.fixture
+def guard(start_guard, items):
+    return start_guard(items(), workers=1)
+
+
+@pytest.fixture(scope="module")
+def value():
+    piece = bytes(range(256)) * (MEGABYTE // 256)
+    return b"".join(piece[n:] + piece[:n] for n in range(SIZE // MEGABYTE))
+
+
+@pytest.fixture
+def bounded(guard):
+    """What the test does may not need much memory. (A sanitizer keeps what was freed.)"""
+    before = peak(guard)
+    yield
+    grown = peak(guard) - before
+    assert SANITIZED or grown < BOUND, f"{grown / MEGABYTE:.0f} MB more"
+
+
+def send_in_background(wire, data):
+    thread = threading.Thread(target=wire.send, args=(data,))
+    thread.start()
+    return thread
+
+
+def test_a_large_value_is_written_and_read(guard, cache, value, bounded):
+    with guard.wire() as wire:
+        wire.send(command("SET", "before", "x") + command("SET", "plain", value)
+                  + command("GET", "item:101") + command("STRLEN", "plain"))
+        assert wire.read_replies(4) == b"+OK\r\n+OK\r\n" + bulk(None) + b":%d\r\n" % SIZE
+        assert wire.ask("GET", "plain") == bulk(value)
+    with guard.wire() as wire:  # over a shared connection
+        wire.send(command("GET", "plain") + command("GET", "item:1") + command("ECHO", "x"))
+        assert wire.read_reply() == bulk(value)
+        assert wire.read_replies(2) == bulk("payload 1") + bulk("x")
+
+
+def test_several_large_arguments_of_one_command(guard, cache, value):
+    parts = [value[:3 * MEGABYTE], b"", b"x", value[:2 * MEGABYTE]]
+    with guard.wire() as wire:
+        wire.send(command("RPUSH", "list", *parts))
+        assert wire.read_reply() == b":4\r\n"
+        wire.send(command("SET", "item:1", parts[0], "EX", "100"))
+        assert wire.read_reply() == b"+OK\r\n"
+        assert wire.ask("GET", "item:1") == bulk(parts[0])
+    assert cache.client().lrange("list", 0, -1) == parts
+
+
+def test_a_large_write_is_a_hint_too(guard, value):
+    with guard.wire() as wire:
+        assert wire.ask("GET", "item:999") == bulk(None)
+        wire.send(command("SET", "item:999", value[:5 * MEGABYTE]))
+        assert wire.read_reply() == b"+OK\r\n"
+        assert wire.ask("STRLEN", "item:999") == b":%d\r\n" % (5 * MEGABYTE)
+
+
+def test_half_a_command_is_none(guard, cache, value):
+    sent = command("SET", "plain", value[:8 * MEGABYTE])
+    with guard.wire() as wire:
+        wire.send(sent[:5 * MEGABYTE])
+    with guard.wire() as wire:
+        wire.send(sent[:5 * MEGABYTE])
+        wait_until(lambda: guard.status()["own_connections"] >= 1, PATIENCE, "the upload")
+        assert guard.redis().get("item:1") == b"payload 1"
+    wait_until(lambda: guard.status()["own_connections"] == 0, PATIENCE, "its end")
+    assert cache.client().get("plain") is None
+
+
+def test_a_slow_cache_makes_the_client_wait(guard, cache, value, bounded):
+    with guard.wire() as wire:
+        assert wire.ask("PING") == b"+PONG\r\n"
+        cache.pause()
+        sender = send_in_background(wire, command("SET", "plain", value))
+        sender.join(1)
+        assert sender.is_alive(), "somebody has taken all of it"
+        cache.resume()
+        assert wire.read_reply() == b"+OK\r\n"
+        sender.join(PATIENCE)
+    assert cache.client().strlen("plain") == SIZE
+
+
+def test_a_slow_reader_holds_up_others_for_a_moment_only(start_guard, items, cache, value):
+    guard = start_guard(items(), workers=1, cache_connections=1)
+    cache.client().set("plain", value)
+    with guard.wire() as slow, guard.wire() as other:
+        slow.send(command("GET", "plain") + command("ECHO", "end"))
+        got = slow.read_bytes(100_000)
+        for _ in range(5):
+            assert other.ask("GET", "item:101") == bulk(None)
+            assert other.ask("ECHO", "x") == bulk("x")
+        got += slow.read_bytes(len(bulk(value)) - len(got))
+        assert got == bulk(value)
+        assert slow.read_reply() == bulk("end")
+
+
+def test_a_reader_that_leaves_in_the_middle_harms_nobody(guard, cache, value):
+    cache.client().set("plain", value)
+    for _ in range(3):
+        with guard.wire() as wire:
+            wire.send(command("GET", "plain"))
+            wire.read_bytes(100_000)
+    with guard.wire() as wire:
+        assert wire.ask("GET", "item:1") == bulk("payload 1")
+        assert wire.ask("ECHO", "x") == bulk("x")
+
+
+def test_a_cache_lost_in_the_middle_ends_its_reader(guard, cache, value):
+    cache.client().set("plain", value)
+    with guard.wire() as wire:
+        wire.send(command("GET", "plain"))
+        wire.read_bytes(100_000)
+        cache.kill()
+        assert len(wire.read_until_closed()) < SIZE
+
+
+def test_a_large_reply_waits_for_its_place(guard, database, cache, value):
+    cache.client().set("plain", value[:9 * MEGABYTE])
+    with guard.wire() as wire:
+        with database.locked():
+            wire.send(command("GET", "item:3") + command("GET", "plain") + command("ECHO", "x"))
+            wait_until(lambda: guard.counter("nestguard_cache_misses_total"), PATIENCE, "the load")
+        assert wire.read_replies(3) == bulk("payload 3") + bulk(value[:9 * MEGABYTE]) + bulk("x")
+
+
+def test_limits_hold_for_what_is_passed_on(start_guard, items, value):
+    guard = start_guard(items(), max_bulk="3mb", max_command="4mb")
+    for words in (["SET", "k", value[:3 * MEGABYTE + 1]],
+                  ["RPUSH", "k", value[:2 * MEGABYTE], value[:3 * MEGABYTE]]):
+        with guard.wire() as wire:
+            try:
+                wire.send(command(*words))
+                assert not wire.read_until_closed().startswith(b":")
+            except OSError:
+                pass
+    assert guard.redis().exists("k") == 0
