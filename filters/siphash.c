@@ -2,8 +2,7 @@
  * counts, so that the vectors published for 2-4 also vouch for 1-3. */
 #include "siphash.h"
 
-#include <endian.h>
-#include <string.h>
+#include "short_word.h"
 
 struct state {
     uint64_t v0, v1, v2, v3;
@@ -37,20 +36,17 @@ static inline void absorb(struct state *s, uint64_t word, unsigned count)
     s->v0 ^= word;
 }
 
-static inline uint64_t load_word(const unsigned char *bytes)
-{
-    uint64_t word;
-    memcpy(&word, bytes, sizeof word);
-    return le64toh(word);
-}
-
-/* The last word: what is left of the message, and its length modulo 256 in the top byte. */
+/* The last word: what is left of the message, and its length modulo 256 in the top byte. Of a
+ * message of a word or more it is the end of the last eight bytes, which one load gets. */
 static inline uint64_t last_word(const unsigned char *rest, size_t length)
 {
-    uint64_t word = (uint64_t)length << 56;
-    for (size_t i = 0; i < length % 8; i++)
-        word |= (uint64_t)rest[i] << (8 * i);
-    return word;
+    size_t left = length % 8;
+    uint64_t word;
+    if (length < 8)
+        word = short_word_load(rest, left);
+    else
+        word = word_load(rest + left - 8) >> 8 >> 8 * (7 - left); /* of none left, by 64 in all */
+    return word | (uint64_t)length << 56;
 }
 
 static inline uint64_t siphash(struct state s, const void *bytes, size_t length, unsigned c,
@@ -58,7 +54,7 @@ static inline uint64_t siphash(struct state s, const void *bytes, size_t length,
 {
     const unsigned char *at = bytes;
     for (size_t left = length; left >= 8; left -= 8, at += 8)
-        absorb(&s, load_word(at), c);
+        absorb(&s, word_load(at), c);
     absorb(&s, last_word(at, length), c);
     s.v2 ^= 0xff;
     rounds(&s, d);
