@@ -9,6 +9,7 @@
 #include "key_template.h"
 
 #include "memory.h"
+#include "short_word.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -118,12 +119,25 @@ static int parse(struct parser *parser, struct key_template *key)
     return status;
 }
 
+static uint64_t head_of(struct span text)
+{
+    return text.length < 8 ? short_word_load(text.at, text.length) : word_load(text.at);
+}
+
+static void keep_head(struct key_template *key)
+{
+    struct span prefix = key->literal[0];
+    key->head = head_of(prefix);
+    key->head_mask = prefix.length < 8 ? (UINT64_C(1) << 8 * prefix.length) - 1 : UINT64_MAX;
+}
+
 int key_template_parse(struct key_template *out, const char *text, const char **error)
 {
     *out = (struct key_template){.text = xstrdup(text), .own = xmalloc(strlen(text) + 1)};
     struct parser parser = {.at = text, .out = out->own};
     int status = parse(&parser, out);
     *error = parser.error;
+    keep_head(out);
     if (status)
         key_template_finish(out);
     return status;
@@ -136,13 +150,26 @@ void key_template_finish(struct key_template *key)
     *key = (struct key_template){0};
 }
 
+/* Nearly always the head decides. */
+static inline bool starts_with(struct span text, const struct key_template *key)
+{
+    struct span prefix = key->literal[0];
+    return ((head_of(text) ^ key->head) & key->head_mask) == 0 &&
+           (prefix.length <= 8 || memcmp(text.at, prefix.at, prefix.length) == 0);
+}
+
+static inline bool ends_with(struct span text, struct span suffix)
+{
+    return !suffix.length ||
+           memcmp(text.at + text.length - suffix.length, suffix.at, suffix.length) == 0;
+}
+
 /* Prefix and suffix must not share bytes of the key, hence the length. */
-static bool ends_match(const struct key_template *key, struct span text)
+static inline bool ends_match(const struct key_template *key, struct span text)
 {
     struct span prefix = key->literal[0], suffix = key->literal[key->columns];
-    return text.length >= prefix.length + suffix.length &&
-           memcmp(text.at, prefix.at, prefix.length) == 0 &&
-           memcmp(text.at + text.length - suffix.length, suffix.at, suffix.length) == 0;
+    return text.length >= prefix.length + suffix.length && starts_with(text, key) &&
+           ends_with(text, suffix);
 }
 
 /* The first place of `literal` in from..end, or NULL. */

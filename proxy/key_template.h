@@ -13,6 +13,7 @@
 #include "buffer.h"
 #include "span.h"
 #include <stdbool.h>
+#include <stdint.h>
 
 enum { KEY_COLUMNS_MAX = 8 };
 
@@ -20,7 +21,8 @@ struct key_template {
     struct span literal[KEY_COLUMNS_MAX + 1]; /* point into memory that the template owns */
     char *column[KEY_COLUMNS_MAX];            /* names as in the catalogue: exact, unquoted */
     size_t columns;
-    char *text; /* as written */
+    uint64_t head, head_mask; /* the first bytes of literal[0], at most eight; which they are */
+    char *text;               /* as written */
     char *own;
 };
 

@@ -138,6 +138,25 @@ static void unknown_names_are_forwarded(void **state)
     }
 }
 
+/* Each byte in the place of each letter of names that take one word, two and three. */
+static void only_the_two_cases_of_a_letter_are_the_same(void **state)
+{
+    const char *names[] = {"Get", "strLEN", "zinterstore", "georadiusbymember_ro"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        for (size_t at = 0; at < strlen(names[i]); at++) {
+            for (int byte = 0; byte < 256; byte++) {
+                char changed[32] = {0};
+                memcpy(changed, names[i], strlen(names[i]));
+                changed[at] = (char)byte;
+                struct span name = {changed, strlen(names[i])};
+                bool same = toupper(byte) == toupper((unsigned char)names[i][at]);
+                assert_int_equal(command_find(name) == find(names[i]), same);
+            }
+        }
+    }
+}
+
 static void a_zero_byte_is_part_of_a_name(void **state)
 {
     (void)state;
@@ -215,6 +234,7 @@ int main(void)
         cmocka_unit_test(the_kinds_are_those_the_guard_relies_on),
         cmocka_unit_test(replies_that_are_not_constant_are_forwarded),
         cmocka_unit_test(unknown_names_are_forwarded),
+        cmocka_unit_test(only_the_two_cases_of_a_letter_are_the_same),
         cmocka_unit_test(a_zero_byte_is_part_of_a_name),
         cmocka_unit_test(names_of_any_length_are_looked_up_inside_their_bytes),
         cmocka_unit_test(stateful_commands_are_told_by_name),
