@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "memory.h"
@@ -115,6 +116,56 @@ static void arguments_may_hold_any_byte(void **state)
     assert_memory_equal(reading.arguments.at[0].at, text + 10, 256);
     assert_false(reading.command.is_inline);
     finish(&reading);
+}
+
+/* A command of one argument with the header $ and `line`, behind which a bulk of any length that is
+ * even (or, with `phase` 1, odd) would end well. */
+static struct reading read_header_of(const char *line, size_t phase)
+{
+    char bytes[256];
+    size_t at = (size_t)sprintf(bytes, "*1\r\n$");
+    memcpy(bytes + at, line, 2);
+    at += line[1] == '\r' ? 1 : 2;
+    memcpy(bytes + at, "\r\n\r", 3);
+    for (size_t i = at + 2 + phase; i < sizeof bytes; i++)
+        bytes[i] = (i - at - phase) % 2 ? '\n' : '\r';
+    return read_limited(bytes, sizeof bytes, &roomy);
+}
+
+/* Of one byte or two: digits and nothing else, and no zero in front. */
+static void only_decimal_digits_make_a_length(void **state)
+{
+    (void)state;
+    for (unsigned pair = 0; pair < 256 * 256; pair++) {
+        const char line[] = {(char)(pair / 256), (char)(pair % 256), 0};
+        size_t digits = line[1] == '\r' ? 1 : 2;
+        bool valid = strspn(line, "0123456789") == digits && (digits == 1 || line[0] != '0');
+        size_t length = valid ? strtoul(line, NULL, 10) : 0;
+        for (size_t phase = 0; phase < 2; phase++) {
+            struct reading reading = read_header_of(line, phase);
+            bool read = reading.status == RESP_DONE;
+            if (read != (valid && length % 2 == phase) ||
+                (read && reading.arguments.at[0].length != length))
+                fail_msg("$ and %02x %02x", pair / 256, pair % 256);
+            finish(&reading);
+        }
+    }
+}
+
+static void only_a_decimal_digit_makes_a_count(void **state)
+{
+    (void)state;
+    for (unsigned byte = 0; byte < 256; byte++) {
+        char bytes[] = "*x\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n"
+                       "$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n";
+        bool valid = byte >= '0' && byte <= '9';
+        bytes[1] = (char)byte;
+        struct reading reading = read_limited(bytes, sizeof bytes - 1, &roomy);
+        if ((reading.status == RESP_DONE) != valid)
+            fail_msg("* and %02x", byte);
+        assert_int_equal(reading.command.count, valid ? byte - '0' : 0);
+        finish(&reading);
+    }
 }
 
 static void no_arguments_make_an_empty_command(void **state)
@@ -445,6 +496,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_multibulk_command_gives_its_arguments),
         cmocka_unit_test(arguments_may_hold_any_byte),
+        cmocka_unit_test(only_decimal_digits_make_a_length),
+        cmocka_unit_test(only_a_decimal_digit_makes_a_count),
         cmocka_unit_test(no_arguments_make_an_empty_command),
         cmocka_unit_test(many_commands_in_one_read_follow_one_another),
         cmocka_unit_test(lengths_are_strictly_decimal),
