@@ -56,33 +56,22 @@ static void move_to_front(struct buffer *buffer)
     buffer->end = length;
 }
 
-char *buffer_reserve(struct buffer *buffer, size_t room)
+/* Moving no more bytes than were taken since the last move keeps the cost per byte constant; it
+ * also means that the two places do not overlap. */
+void buffer_make_room(struct buffer *buffer, size_t room)
 {
-    if (!buffer->bytes || buffer->size - buffer->end < room) {
-        /* Moving no more bytes than were taken since the last move keeps the cost per byte
-         * constant; it also means that the two places do not overlap. */
-        size_t length = buffer_length(buffer);
-        if (length <= buffer->start && buffer->bytes && buffer->size - length >= room) {
-            move_to_front(buffer);
-        } else {
-            grow(buffer, room);
-        }
+    size_t length = buffer_length(buffer);
+    if (length <= buffer->start && buffer->bytes && buffer->size - length >= room) {
+        move_to_front(buffer);
+    } else {
+        grow(buffer, room);
     }
-    return buffer->bytes + buffer->end;
 }
 
 void buffer_commit(struct buffer *buffer, size_t written)
 {
     assert(written <= buffer->size - buffer->end);
     buffer->end += written;
-}
-
-void buffer_append(struct buffer *buffer, const void *bytes, size_t length)
-{
-    if (length > 0) {
-        memcpy(buffer_reserve(buffer, length), bytes, length);
-        buffer->end += length;
-    }
 }
 
 void buffer_printf(struct buffer *buffer, const char *format, ...)
