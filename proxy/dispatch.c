@@ -1,7 +1,7 @@
-/* A batch is gone through three times, so that the memory of the filters, which is far larger than
- * the processor's caches, is asked for early and for many keys at once:
+/* A batch is gone through twice, so that the memory of the filters, which is far larger than the
+ * processor's caches, is asked for early and for many keys at once:
  *
- *   parse all ─▶ prepare all: match, hash, prefetch ─▶ dispatch each: by then its lines are there
+ *   parse and prepare each: match, hash, prefetch ─▶ dispatch each: by then its lines are there
  */
 #include "dispatch.h"
 
@@ -21,6 +21,7 @@ enum {
 
 struct batch {
     struct request requests[BATCH_COMMANDS];
+    size_t first[BATCH_COMMANDS]; /* where its arguments begin in the worker's list */
     size_t count;
     size_t length; /* bytes of input */
     enum resp_status status;
@@ -50,15 +51,29 @@ static bool has_one_key(const struct command *command, size_t count)
 /* MGET and EXISTS have many keys, which they prepare by themselves. */
 static void prepare(const struct view *view, struct request *request)
 {
-    request->command = command_find(request->arguments[0]);
+    const struct command *command = command_find(request->arguments[0]);
+    request->command = command;
     request->keyspace = NOT_GUARDED;
-    if (!command_arity_ok(request->command, request->count) ||
-        !has_one_key(request->command, request->count))
+    if (!has_one_key(command, request->count) || !command_arity_ok(command, request->count))
         return;
-    struct span key = request->arguments[request->command->first_key];
+    struct span key = request->arguments[command->first_key];
     request->keyspace = guard_match(view->config, key);
     if (request->keyspace != NOT_GUARDED)
         request->hash = guard_prepare(view, request->keyspace, key);
+}
+
+/* The command that was just read from `at`. The pointer to its arguments holds until the list
+ * moves: dispatch_each() sets it again. */
+static inline void add_request(struct batch *batch, const struct serving *serving, const char *at)
+{
+    const struct resp_command *command = &batch->last;
+    struct request *request = &batch->requests[batch->count];
+    request->arguments = serving->arguments.at + command->first;
+    request->count = command->count;
+    request->raw = (struct span){at, command->length};
+    request->is_inline = command->is_inline;
+    prepare(serving->view, request);
+    batch->first[batch->count++] = command->first;
 }
 
 /* A command may be the last before its client settles, and what follows is then parsed again: an
@@ -75,7 +90,6 @@ static void parse_batch(struct client *client, char *input, size_t length, struc
     struct resp_arguments *arguments = &client->serving->arguments;
     struct resp_limits limits = limits_of(client);
     size_t most = client->authenticated ? BATCH_COMMANDS : 1;
-    size_t first[BATCH_COMMANDS];
     arguments->count = 0;
     batch->count = batch->length = 0;
     batch->status = RESP_DONE;
@@ -88,14 +102,9 @@ static void parse_batch(struct client *client, char *input, size_t length, struc
         if (batch->status != RESP_DONE)
             break;
         batch->length += command->length;
-        if (!command->count)
-            continue;
-        first[batch->count] = command->first;
-        batch->requests[batch->count++] = (struct request){
-            .count = command->count, .raw = {at, command->length}, .is_inline = command->is_inline};
+        if (command->count)
+            add_request(batch, client->serving, at);
     }
-    for (size_t i = 0; i < batch->count; i++) /* now that the list no longer moves */
-        batch->requests[i].arguments = arguments->at + first[i];
 }
 
 /* ---- one command ---- */
@@ -109,14 +118,14 @@ static bool is_http(const struct request *request)
                                   (name.length == 5 && !strncasecmp(name.at, "host:", 5)));
 }
 
-static void dispatch_one(struct client *client, const struct request *request);
+static void dispatch_any(struct client *client, const struct request *request);
 
 /* CLIENT REPLY SKIP was the last command. */
 static void dispatch_unheard(struct client *client, const struct request *request)
 {
     client->session.states &= ~(unsigned)SESSION_SKIP;
     client->replies.muted = true;
-    dispatch_one(client, request);
+    dispatch_any(client, request);
     client->replies.muted = false;
 }
 
@@ -130,7 +139,7 @@ static bool dispatch_in_session(struct client *client, const struct request *req
 
 /* The order counts: before AUTH only what is the guard's to answer is served, and nothing that
  * would change a shared connection gets as far as being forwarded. */
-static void dispatch_one(struct client *client, const struct request *request)
+static void dispatch_any(struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
     if (is_http(request)) {
@@ -147,9 +156,20 @@ static void dispatch_one(struct client *client, const struct request *request)
         request_forward(request, client); /* the cache says it best */
     } else if (command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE) {
         write_dispatch(client, request);
-    } else if (!lookup_dispatch(client, request)) {
+    } else if (request->keyspace != NOT_GUARDED) {
+        lookup_dispatch(client, request);
+    } else if (!lookup_dispatch_many(client, request)) {
         request_forward(request, client);
     }
+}
+
+/* Nearly all commands are lookups of one guarded key that nothing else has a say in. */
+static inline void dispatch_one(struct client *client, const struct request *request)
+{
+    if (request->keyspace != NOT_GUARDED && client->authenticated && !client->session.states)
+        lookup_dispatch(client, request);
+    else
+        dispatch_any(client, request);
 }
 
 /* As Redis: the error is the last reply, and the connection ends. */
@@ -173,6 +193,22 @@ static size_t leave_rest(struct client *client, const char *input, const struct 
     return (size_t)(last->raw.at - input) + last->raw.length;
 }
 
+/* In order, as long as the client lets them. Returns how many were served. */
+static size_t dispatch_each(struct client *client, struct batch *batch)
+{
+    struct serving *serving = client->serving;
+    size_t served = 0;
+    serving->permission = permission_begin(serving->view);
+    client->settling = false;
+    while (served < batch->count && !must_stop(client)) {
+        struct request *request = &batch->requests[served];
+        request->arguments = serving->arguments.at + batch->first[served++];
+        dispatch_one(client, request);
+    }
+    counter_add(&serving->counters.commands, served);
+    return served;
+}
+
 size_t dispatch_batch(struct client *client, char *input, size_t length)
 {
     struct batch batch;
@@ -181,13 +217,7 @@ size_t dispatch_batch(struct client *client, char *input, size_t length)
     if (client->session.states & SESSION_UPLOAD)
         return upload_go_on(client, input, length);
     parse_batch(client, input, length, &batch);
-    for (size_t i = 0; i < batch.count; i++)
-        prepare(client->serving->view, &batch.requests[i]);
-    size_t served = 0;
-    client->settling = false;
-    while (served < batch.count && !must_stop(client))
-        dispatch_one(client, &batch.requests[served++]);
-    counter_add(&client->serving->counters.commands, served);
+    size_t served = dispatch_each(client, &batch);
     if (client->settling)
         return leave_rest(client, input, &batch.requests[served - 1]);
     client->need = batch.status == RESP_MORE ? batch.last.need : 0;

@@ -23,20 +23,25 @@ uint64_t guard_prepare(const struct view *view, int keyspace, struct span key)
     return hash;
 }
 
-/* Mostly there are no entries at all: then neither the key is hashed nor the clock read. */
-static struct override find(const struct overrides *overrides, struct span key)
+/* Mostly there are no entries at all: then neither the key is hashed nor the clock read. That a
+ * batch's time may be somewhat old does no harm: an entry that ends meanwhile was in force when the
+ * lookup came. */
+static struct override find_for(struct permission *permission, const struct overrides *overrides,
+                                struct span key)
 {
     if (!overrides_count(overrides))
         return (struct override){.kind = OVERRIDE_NONE};
-    return overrides_find(overrides, key, clock_ms());
+    return overrides_find(overrides, key, permission_time(permission));
 }
 
 /* A block holds whatever the guard knows. A tombstone and the filter reject only with permission:
- * without it the row may have come back unseen. A hint outranks the filter. */
-struct ruling guard_decide(const struct view *view, const struct overrides *overrides, int keyspace,
-                           struct span key, uint64_t hash)
+ * without it the row may have come back unseen, and the lease may have run out before the next view
+ * says so. A hint outranks the filter. */
+struct ruling guard_decide(struct permission *permission, const struct overrides *overrides,
+                           int keyspace, struct span key, uint64_t hash)
 {
-    struct override entry = find(overrides, key);
+    const struct view *view = permission->view;
+    struct override entry = find_for(permission, overrides, key);
     if (entry.blocked_until)
         return (struct ruling){DECISION_REJECT, REASON_BLOCK};
     if (view->states[keyspace] != KEYSPACE_GUARDING)
@@ -46,8 +51,7 @@ struct ruling guard_decide(const struct view *view, const struct overrides *over
     bool absent = !filter_contains(view->generation->filters[keyspace], hash);
     if (!absent && entry.kind != OVERRIDE_TOMBSTONE)
         return (struct ruling){DECISION_PASS, REASON_POSSIBLE};
-    if (!view_may_reject(view,
-                         keyspace)) /* the lease may have run out before the next view says so */
+    if (!permission_holds(permission, keyspace))
         return (struct ruling){DECISION_PASS, REASON_NO_PERMISSION};
     enum decision decision =
         view->config->keyspaces[keyspace].enforce ? DECISION_REJECT : DECISION_SHADOW;
@@ -60,7 +64,9 @@ struct ruling guard_decide(const struct view *view, const struct overrides *over
 bool guard_wants_hint(const struct view *view, const struct overrides *overrides, int keyspace,
                       struct span key, uint64_t hash)
 {
-    struct override entry = find(overrides, key);
+    struct override entry = {.kind = OVERRIDE_NONE};
+    if (overrides_count(overrides))
+        entry = overrides_find(overrides, key, clock_ms());
     bool unseen = view->building && view->config->sync != SYNC_REPLICATION;
     if (entry.kind == OVERRIDE_TOMBSTONE)
         return true;

@@ -37,9 +37,9 @@ int guard_match(const struct config *config, struct span key);
  * lines. */
 uint64_t guard_prepare(const struct view *view, int keyspace, struct span key);
 
-/* The ruling on a lookup of a guarded key. */
-struct ruling guard_decide(const struct view *view, const struct overrides *overrides, int keyspace,
-                           struct span key, uint64_t hash);
+/* The ruling on a lookup of a guarded key, by the permission's view. */
+struct ruling guard_decide(struct permission *permission, const struct overrides *overrides,
+                           int keyspace, struct span key, uint64_t hash);
 
 /* Whether a write of this key is news: no verdict "possible" and no hint in force covers it. */
 bool guard_wants_hint(const struct view *view, const struct overrides *overrides, int keyspace,

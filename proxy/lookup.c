@@ -102,7 +102,8 @@ static void sample(struct serving *serving, int keyspace, struct span key)
 /* Takes the ruling on a key and counts it; true: reject. */
 static bool rejects(struct serving *serving, int keyspace, struct span key, uint64_t hash)
 {
-    struct ruling ruling = guard_decide(serving->view, &serving->overrides, keyspace, key, hash);
+    struct ruling ruling =
+        guard_decide(&serving->permission, &serving->overrides, keyspace, key, hash);
     struct keyspace_counters *counters = &serving->keyspaces[keyspace];
     counter_add(&counters->lookups, 1);
     if (ruling.decision == DECISION_REJECT)
@@ -393,23 +394,22 @@ static void reject(struct client *client, const struct request *request)
                  request->command->absent[client->replies.resp3], is_get);
 }
 
-bool lookup_dispatch(struct client *client, const struct request *request)
+void lookup_dispatch(struct client *client, const struct request *request)
 {
-    enum command_kind kind = request->command->kind;
-    if (kind == COMMAND_MGET || kind == COMMAND_EXISTS) {
-        if (!any_guarded(client->serving, request))
-            return false;
-        dispatch_many(client, request);
-        return true;
-    }
-    if (request->keyspace == NOT_GUARDED)
-        return false;
     struct span key = request->arguments[request->command->first_key];
     if (rejects(client->serving, request->keyspace, key, request->hash))
         reject(client, request);
-    else if (kind == COMMAND_GET)
+    else if (request->command->kind == COMMAND_GET)
         dispatch_get(client, request);
     else
+        request_forward(request, client);
+}
+
+bool lookup_dispatch_many(struct client *client, const struct request *request)
+{
+    enum command_kind kind = request->command->kind;
+    if ((kind != COMMAND_MGET && kind != COMMAND_EXISTS) || !any_guarded(client->serving, request))
         return false;
+    dispatch_many(client, request);
     return true;
 }

@@ -9,9 +9,11 @@
 
 #include "request.h"
 
-/* Dispatches a command that looks up guarded keys; false: it looks up none, and can be forwarded as
- * it is. */
-bool lookup_dispatch(struct client *client, const struct request *request);
+/* Dispatches a lookup of one guarded key: request->keyspace is its keyspace. */
+void lookup_dispatch(struct client *client, const struct request *request);
+
+/* Dispatches an MGET or EXISTS of which at least one key is guarded; false: the command is none. */
+bool lookup_dispatch_many(struct client *client, const struct request *request);
 
 /* Whether the command is one that looks up keys, and one of these is guarded. */
 bool lookup_is_guarded(const struct client *client, const struct request *request);

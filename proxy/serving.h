@@ -23,13 +23,14 @@ struct serving {
     unsigned index;         /* the worker's */
     struct mailbox mailbox; /* what the keeper sends, and what it returns */
     struct mailbox *keeper;
-    const struct watch *watch;  /* the keys that the keeper must hear of */
-    unsigned own_connections;   /* of clients that do not share */
-    size_t asked;               /* requests that the keeper has not returned yet */
-    struct view *view;          /* decided by; the keeper replaces it */
-    struct overrides overrides; /* the copy of the keeper's exact entries */
-    struct turn turn;           /* what is left for the end of a loop turn */
-    struct slot *free_slots;    /* slot.c's store */
+    const struct watch *watch;    /* the keys that the keeper must hear of */
+    unsigned own_connections;     /* of clients that do not share */
+    size_t asked;                 /* requests that the keeper has not returned yet */
+    struct view *view;            /* decided by; the keeper replaces it */
+    struct permission permission; /* to reject, of the batch being served */
+    struct overrides overrides;   /* the copy of the keeper's exact entries */
+    struct turn turn;             /* what is left for the end of a loop turn */
+    struct slot *free_slots;      /* slot.c's store */
     size_t free_slot_count;
     struct resp_arguments arguments; /* of the batch being served */
     struct buffer command;           /* one command on its way to an upstream */

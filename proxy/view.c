@@ -65,12 +65,40 @@ void shared_config_release(struct shared_config *shared)
     free(shared);
 }
 
+/* A lease until L says: the filters have every row whose commit had returned max_lag before L. It
+ * is loaded before any filter is asked, so the filters know at least as much as it says when they
+ * are. The clock then shows a time t before L that is not earlier than any of the lookups, which
+ * have all been received: a row whose commit returned max_lag before its lookup was sent is in, and
+ * is not rejected. That t may be well past when the last of the replies leaves, because there are
+ * many or because the thread was held up, is no matter: they are right as of t, and no client can
+ * tell this from replies that were slow on their way. For the same reason a lease that is ended
+ * (set to 0) binds all lookups that are sent from then on, and only these. */
+struct permission permission_begin(const struct view *view)
+{
+    struct permission permission = {.view = view};
+    if (view->generation)
+        permission.until = atomic_load_explicit(&view->generation->lease, memory_order_acquire);
+    return permission;
+}
+
+uint64_t permission_time(struct permission *permission)
+{
+    if (!permission->now)
+        permission->now = clock_ms();
+    return permission->now;
+}
+
+bool permission_holds(struct permission *permission, int keyspace)
+{
+    if (permission->view->states[keyspace] != KEYSPACE_GUARDING)
+        return false;
+    return permission->until == UINT64_MAX || permission_time(permission) < permission->until;
+}
+
 bool view_may_reject(const struct view *view, int keyspace)
 {
-    if (view->states[keyspace] != KEYSPACE_GUARDING)
-        return false;
-    uint64_t until = atomic_load_explicit(&view->generation->lease, memory_order_acquire);
-    return until == UINT64_MAX || clock_ms() < until;
+    struct permission permission = permission_begin(view);
+    return permission_holds(&permission, keyspace);
 }
 
 struct view *view_create(struct shared_config *shared, struct generation *generation,

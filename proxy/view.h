@@ -62,6 +62,19 @@ struct view {
 /* Whether the keyspace may reject at this moment. */
 bool view_may_reject(const struct view *view, int keyspace);
 
+/* The same for many decisions that are taken one after the other, with one look at the lease and,
+ * if any of them asks, one at the clock. See view.c for why what they decide is right. */
+struct permission {
+    const struct view *view;
+    uint64_t until; /* the lease at the beginning */
+    uint64_t now;   /* clock_ms(), once it was looked at; before that 0 */
+};
+
+/* At the beginning: before the first decision, and after what asks for them all has come. */
+struct permission permission_begin(const struct view *view);
+bool permission_holds(struct permission *permission, int keyspace);
+uint64_t permission_time(struct permission *permission); /* clock_ms(), or somewhat earlier */
+
 /* Takes a reference of each; `states` has one for each keyspace. */
 struct view *view_create(struct shared_config *shared, struct generation *generation,
                          const enum keyspace_state *states, unsigned holders);

@@ -92,7 +92,8 @@ static void enter(struct bench *bench, const char *key, int kind)
 static struct ruling decide(const struct bench *bench, int keyspace, const char *key)
 {
     uint64_t hash = guard_prepare(bench->view, keyspace, span_of(key));
-    return guard_decide(bench->view, &bench->overrides, keyspace, span_of(key), hash);
+    struct permission permission = permission_begin(bench->view);
+    return guard_decide(&permission, &bench->overrides, keyspace, span_of(key), hash);
 }
 
 static void must_decide(const struct bench *bench, int keyspace, const char *key,

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "clock.h"
 #include "config_text.h"
 
 static const char text[] = "cache: redis://127.0.0.1\n"
@@ -113,6 +114,53 @@ static void without_a_generation_there_is_nothing_to_release(void **state)
     shared_config_release(NULL);
 }
 
+static bool holds(struct permission *permission)
+{
+    return permission_holds(permission, 0);
+}
+
+/* What was known when the lookups began: a filter that was asked before the lease was extended may
+ * have been asked without permission. The same the other way round. */
+static void a_permission_is_that_of_its_beginning(void **state)
+{
+    struct shared_config *shared = shared_config_create(config_from_text(text));
+    struct generation *generation = built(1);
+    struct view *view = view_create(shared, generation, states, 1);
+    (void)state;
+    struct permission without_end = permission_begin(view);
+    atomic_store(&generation->lease, clock_ms() + 60000);
+    struct permission extended = permission_begin(view);
+    atomic_store(&generation->lease, 0);
+    struct permission ended = permission_begin(view);
+    atomic_store(&generation->lease, UINT64_MAX);
+    assert_true(holds(&without_end));
+    assert_true(holds(&extended));
+    assert_false(holds(&ended));
+    assert_true(view_may_reject(view, 0));
+    assert_false(permission_holds(&without_end, 1)); /* not guarding */
+    view_release(view);
+    generation_release(generation);
+    shared_config_release(shared);
+}
+
+static void one_look_at_the_clock_serves_all_decisions(void **state)
+{
+    struct shared_config *shared = shared_config_create(config_from_text(text));
+    struct generation *generation = built(1);
+    struct view *view = view_create(shared, generation, states, 1);
+    (void)state;
+    atomic_store(&generation->lease, clock_ms() + 3);
+    struct permission early = permission_begin(view), late = early;
+    bool held = holds(&early);
+    while (clock_ms() < early.until)
+        continue;
+    assert_int_equal(holds(&early), held);
+    assert_false(holds(&late)); /* its first look */
+    view_release(view);
+    generation_release(generation);
+    shared_config_release(shared);
+}
+
 /* A building that fails half way leaves some filters out. */
 static void a_generation_may_end_with_filters_missing(void **state)
 {
@@ -160,6 +208,8 @@ int main(void)
         cmocka_unit_test(a_generation_lives_as_long_as_a_view_shows_it),
         cmocka_unit_test(a_configuration_lives_as_long_as_a_view_shows_it),
         cmocka_unit_test(without_a_generation_there_is_nothing_to_release),
+        cmocka_unit_test(a_permission_is_that_of_its_beginning),
+        cmocka_unit_test(one_look_at_the_clock_serves_all_decisions),
         cmocka_unit_test(a_generation_may_end_with_filters_missing),
         cmocka_unit_test(its_size_is_that_of_its_filters),
         cmocka_unit_test(each_generation_has_a_seed_of_its_own),
