@@ -155,7 +155,7 @@ static int take_truncate(struct follower *follower, const struct pgoutput_event 
 }
 
 /* A transaction in progress may have altered the table: what it is told of it is for its own rows.
- */
+ * An identity that was altered, and altered back since, no question to the catalogue would find. */
 static int describe(struct follower *follower, const struct pgoutput_event *event)
 {
     const char *missing;
@@ -168,6 +168,8 @@ static int describe(struct follower *follower, const struct pgoutput_event *even
         if (row_shape_read(shape, &follower->config->keyspaces[i].key, event->described, &missing) <
             0)
             return follower_fault(follower, "the table has no column %s any more", missing);
+        if (!row_identity_tells(&follower->config->keyspaces[i].key, event->described))
+            return unknown_key(follower, (int)i);
     }
     return 0;
 }

@@ -51,10 +51,11 @@ static void put_keyspace(struct buffer *out, const struct keyspace *keyspace, si
 }
 
 /* Its members are all that depends on it: the entries of tables and of schemas. The owner does not
- * matter; every other column of it does, also those that newer versions add. */
+ * matter; every other column of it does, also those that newer versions add. So does the xmin: what
+ * was altered and altered back, in one transaction even, has kept rows from the stream. */
 static const char published[] =
     "published AS ("
-    " SELECT p.oid, (to_jsonb(p) - 'pubowner')::text AS flags,"
+    " SELECT p.oid, (to_jsonb(p) - 'pubowner')::text || p.xmin AS flags,"
     "        (SELECT string_agg(d.classid || '/' || d.objid, ',' ORDER BY d.classid, d.objid)"
     "           FROM pg_depend d"
     "          WHERE d.refclassid = 'pg_publication'::regclass AND d.refobjid = p.oid) AS members"
@@ -87,10 +88,11 @@ static const char tree[] =
     "  WHERE t.has_children::text = 'true'), ";
 
 /* What the log says of a row that goes. Each partition has an identity of its own, and its
- * TRUNCATE, which gives it another file, is not told of a root's rows. */
+ * TRUNCATE, which gives it another file, is not told of a root's rows. Nor is what it was filled
+ * with between being detached and attached again: its xmin tells of that. */
 static const char tables[] =
     "(SELECT string_agg(ROW(t.relid, (SELECT ROW(c.relkind, c.relpersistence,"
-    "            CASE WHEN c.relispartition THEN c.relfilenode END,"
+    "            CASE WHEN c.relispartition THEN ROW(c.relfilenode, c.xmin) END,"
     "            c.relreplident, (SELECT string_agg(ROW(x.indkey, x.indnkeyatts, x.indimmediate,"
     "                x.indisvalid)::text, ';') FROM pg_index x WHERE x.indrelid = c.oid AND"
     "                CASE c.relreplident WHEN 'd' THEN x.indisprimary"
@@ -103,7 +105,8 @@ static const char tables[] =
 static const char key_columns[] =
     "(SELECT string_agg(ROW(k.number, (SELECT ROW(a.attnum, a.atttypid, a.atttypmod,"
     "            a.attcollation, a.attgenerated, a.xmin, (SELECT ROW(y.typbasetype, y.typelem,"
-    "                (SELECT string_agg(e.enumlabel, ',' ORDER BY e.oid) FROM pg_enum e"
+    "                (SELECT string_agg(ROW(e.enumlabel, e.xmin)::text, ',' ORDER BY e.oid)"
+    "                   FROM pg_enum e"
     "                  WHERE e.enumtypid IN (y.oid, y.typbasetype, y.typelem)))::text"
     "              FROM pg_type y WHERE y.oid = a.atttypid))::text"
     "          FROM pg_attribute a WHERE a.attrelid = f.oid AND a.attname = k.name))::text,"

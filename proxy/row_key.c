@@ -26,6 +26,18 @@ int row_shape_read(struct row_shape *shape, const struct key_template *key,
     return 0;
 }
 
+bool row_identity_tells(const struct key_template *key, struct pgoutput_relation relation)
+{
+    struct pgoutput_column column;
+    size_t told = 0;
+    if (relation.identity != 'i')
+        return true;
+    while (pgoutput_column_next(&relation, &column))
+        for (size_t c = 0; c < key->columns; c++)
+            told += column.is_key && strcmp(column.name, key->column[c]) == 0;
+    return told == key->columns;
+}
+
 bool row_shape_fits(const struct row_shape *shape, const struct pgoutput_event *event)
 {
     return shape->described &&

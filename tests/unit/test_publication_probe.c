@@ -78,9 +78,11 @@ static const struct step steps[] = {
     {"ALTER TABLE strangers ADD x int; DROP TABLE strangers; CREATE TABLE strangers (id int)",
      SAME},
     {"CREATE PUBLICATION stranger FOR TABLE items WHERE (id > 3); DROP PUBLICATION stranger", SAME},
-    {"CREATE ROLE somebody SUPERUSER; ALTER PUBLICATION nestguard OWNER TO somebody", SAME},
     {"CREATE TABLE other.items (id int)", SAME},
 
+    {"BEGIN; ALTER PUBLICATION nestguard SET (publish = 'delete');"
+     "ALTER PUBLICATION nestguard SET (publish = 'insert, update, delete, truncate'); COMMIT",
+     CHANGED},
     {"ALTER PUBLICATION nestguard SET (publish = 'insert')", CHANGED},
     {"ALTER PUBLICATION nestguard SET (publish = 'insert, update, delete, truncate')", CHANGED},
     {"ALTER PUBLICATION nestguard SET (publish = 'update, delete, truncate')", CHANGED},
@@ -127,6 +129,9 @@ static const struct step steps[] = {
     {"ALTER TABLE items RENAME id TO nummer", CHANGED},
     {"ALTER TABLE items RENAME nummer TO id", CHANGED},
     {"ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'", CHANGED},
+    {"BEGIN; ALTER TYPE mood RENAME VALUE 'blue' TO 'sad';"
+     "ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'; COMMIT",
+     CHANGED},
 
     {"ALTER TABLE items ENABLE ROW LEVEL SECURITY", CHANGED},
     {"CREATE POLICY few ON items USING (nr > 5)", CHANGED},
@@ -139,6 +144,10 @@ static const struct step steps[] = {
     {"CREATE TABLE parts_2b PARTITION OF parts_2 FOR VALUES IN ('b')", CHANGED},
     {"ALTER TABLE parts_2 DETACH PARTITION parts_2b", CHANGED},
     {"ALTER TABLE parts_2 ATTACH PARTITION parts_2b FOR VALUES IN ('b')", CHANGED},
+    {"BEGIN; ALTER TABLE parts_2 DETACH PARTITION parts_2b;"
+     "ALTER TABLE parts_2 ATTACH PARTITION parts_2b FOR VALUES IN ('b'); COMMIT",
+     CHANGED},
+    {"ANALYZE parts; VACUUM parts; CREATE INDEX ON parts_2b (a)", SAME},
     {"ALTER TABLE parts_2b REPLICA IDENTITY FULL", CHANGED},
     {"ALTER TABLE parts DETACH PARTITION parts_1 CONCURRENTLY", CHANGED},
     {"DROP TABLE parts_2a", CHANGED},
