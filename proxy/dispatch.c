@@ -209,6 +209,15 @@ static size_t dispatch_each(struct client *client, struct batch *batch)
     return served;
 }
 
+/* Else the client's input is not looked at again before `need` bytes of it are there. */
+static size_t begin_large(struct client *client, const char *input, size_t length)
+{
+    size_t begun = must_stop(client) ? 0 : upload_begin(client, input, length);
+    if (begun)
+        client->need = 0;
+    return begun;
+}
+
 size_t dispatch_batch(struct client *client, char *input, size_t length)
 {
     struct batch batch;
@@ -221,11 +230,8 @@ size_t dispatch_batch(struct client *client, char *input, size_t length)
     if (client->settling)
         return leave_rest(client, input, &batch.requests[served - 1]);
     client->need = batch.status == RESP_MORE ? batch.last.need : 0;
-    if (client->need > UPLOAD_BYTES && !batch.count) {
-        size_t begun = upload_begin(client, input, length);
-        client->need = begun ? 0 : client->need;
-        return begun;
-    }
+    if (client->need > UPLOAD_BYTES)
+        return batch.length + begin_large(client, input + batch.length, length - batch.length);
     if (batch.status == RESP_BAD && !must_stop(client)) {
         reject_protocol(client, batch.last.error);
         return length;

@@ -43,6 +43,7 @@ void session_end(struct client *client)
     struct session *session = &client->session;
     upstream_close(session->own);
     session->own = NULL;
+    session->awaited = 0;
     client->serving->own_connections--;
     client->upstream = client_shared(client, client->replies.resp3);
 }
@@ -141,10 +142,9 @@ void session_finish(struct client *client)
 bool session_waits(const struct client *client)
 {
     const struct session *session = &client->session;
-    return session->own &&
-           (session->states &
-                (SESSION_SUBSCRIBED | SESSION_MONITOR | SESSION_RELAY | SESSION_UPLOAD) ||
-            upstream_is_waiting(session->own));
+    return session->own && (session->states & (SESSION_SUBSCRIBED | SESSION_MONITOR |
+                                               SESSION_RELAY | SESSION_UPLOAD) ||
+                            upstream_is_waiting(session->own));
 }
 
 /* Its state went with the connection, and nobody can bring that back. Without any, only what was
@@ -194,13 +194,20 @@ static void take_count(struct session *session, const struct pubsub_message *mes
         session->states &= ~(unsigned)SESSION_SUBSCRIBED;
 }
 
+/* Commands before it may still be without a reply; what comes is theirs, then. */
+static bool is_subscribing(const struct session *session)
+{
+    return session->awaited && upstream_next_slot(session->own) == session->subscribing;
+}
+
 /* The last of the messages that answer a SUBSCRIBE is its reply; those before it, and those that
  * the cache sends by itself, go beside. */
 static bool takes_confirmation(struct client *client, const struct pubsub_message *message,
                                struct span frame)
 {
-    take_count(&client->session, message);
-    if (client->session.awaited && --client->session.awaited == 0)
+    struct session *session = &client->session;
+    take_count(session, message);
+    if (is_subscribing(session) && --session->awaited == 0)
         return false;
     push(client, frame);
     return true;
@@ -217,7 +224,8 @@ static bool takes(struct client *client, struct span frame)
 {
     struct session *session = &client->session;
     struct pubsub_message message = {.kind = PUBSUB_NONE};
-    bool subscribes = session->states & SESSION_SUBSCRIBED || session->awaited;
+    bool subscribing = is_subscribing(session);
+    bool subscribes = session->states & SESSION_SUBSCRIBED || subscribing;
     if (frame.at[0] == '>' || (frame.at[0] == '*' && subscribes && !client->replies.resp3))
         message = pubsub_read(frame);
     if (message.kind == PUBSUB_CONFIRMATION)
@@ -227,7 +235,7 @@ static bool takes(struct client *client, struct span frame)
         push(client, frame);
         return true;
     }
-    if (frame.at[0] == '-')
+    if (frame.at[0] == '-' && subscribing)
         session->awaited = 0; /* the whole SUBSCRIBE was refused */
     return false;
 }

@@ -39,7 +39,8 @@ struct session {
     struct upload *upload;               /* with SESSION_UPLOAD */
     uint64_t used;                       /* clock_ms() when a command last needed `own` */
     unsigned channels, patterns, shards; /* subscribed to */
-    size_t awaited;                      /* messages that answer the (UN)SUBSCRIBE under way */
+    struct slot *subscribing;            /* of the last (UN)SUBSCRIBE */
+    size_t awaited;                      /* messages that still answer it */
 };
 
 /* Gives the client a connection of its own, to which all that it sends from now on goes. 0, or

@@ -141,12 +141,15 @@ static void queue(struct client *client, const struct request *request)
 
 /* ---- subscriptions, and what else comes unasked ---- */
 
+static const struct slot_kind subscribe_kind = {.on_cache = request_take_reply,
+                                                .on_cache_failure = request_take_failure};
+
 static void subscribe_to(struct client *client, const struct request *request, size_t messages)
 {
     if (session_begin(client) < 0)
         return;
     client->session.awaited = messages;
-    request_forward(request, client);
+    client->session.subscribing = request_forward_as(request, client, &subscribe_kind);
     client_settle(client);
 }
 

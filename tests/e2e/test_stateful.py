@@ -542,3 +542,17 @@ def test_clients_with_and_without_state_side_by_side(guard):
     for thread in threads:
         thread.join(2 * PATIENCE)
     assert not problems
+
+
+@pytest.mark.parametrize("version, nil", [(2, bulk(None)), (3, b"_\r\n")])
+def test_a_vanished_row_is_nil_in_the_protocol_of_the_moment(guard, database, version, nil):
+    database.execute("DELETE FROM items WHERE id BETWEEN 5 AND 10")
+    with guard.wire() as wire:
+        for number, before in enumerate(([], ["MULTI", "EXEC"], ["MULTI", "EXEC", "RESET"],
+                                         ["HELLO 3", "RESET"], ["HELLO 3", "MULTI", "EXEC"],
+                                         ["MULTI", "EXEC", "HELLO 3"]), 5):
+            for line in [*before, f"HELLO {version}"]:
+                wire.ask(*line.split())
+            assert wire.ask("GET", f"item:{number}") == nil, before
+            assert wire.ask("GET", f"item:{number}") == nil, before
+            assert wire.ask("MGET", f"item:{number}") == b"*1\r\n" + nil, before
