@@ -45,8 +45,15 @@ class Gate:
 
     def release(self):
         """What was kept back goes on, and nothing more is held."""
+        self._let_go(None)
+
+    def release_held(self):
+        """What was kept back goes on; what comes behind it is held as before."""
+        self._let_go(self.hold)
+
+    def _let_go(self, hold):
         with self.lock:
-            self.hold = None
+            self.hold = hold
             for sink, kept in self.held.items():
                 with contextlib.suppress(OSError):
                     sink.sendall(kept)

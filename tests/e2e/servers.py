@@ -42,12 +42,17 @@ REPORTS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "WARNING: ThreadSa
 PATIENCE = 30
 
 running = []
+given_ports = set()
 
 
 def free_port():
-    """A port that nobody has, below the range that outgoing connections take theirs from."""
+    """A port that nobody has, below the range that outgoing connections take theirs from, and that
+    was not given before: whoever got it may not listen yet."""
     for _ in range(200):
         port = random.SystemRandom().randrange(20000, 32000)
+        if port in given_ports:
+            continue
+        given_ports.add(port)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

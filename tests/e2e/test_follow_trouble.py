@@ -9,7 +9,7 @@ import psycopg2.extras
 import pytest
 
 import servers
-from following import (fill, follow, is_possible, publish, senders, wait_followed,
+from following import (fill, follow, is_possible, publish, senders, slots, wait_followed,
                        wait_generation, wait_purged, wait_state)
 from servers import PATIENCE
 from waiting import wait_until
@@ -217,8 +217,11 @@ class TestServer:
         guard = follow_own(database)
         with occupied(database, "max_replication_slots", 1):
             [pid] = senders(database)
+            guard.pause()  # else it may have the slot again before somebody else takes it
             database.execute("SELECT pg_terminate_backend(%s)", (pid,))
+            wait_until(lambda: not slots(database), PATIENCE, "the slot to go")
             database.execute("SELECT pg_create_physical_replication_slot('last', true)")
+            guard.resume()
             wait_passing(guard)
             wait_named(guard, "all replication slots are in use")
             database.execute(ROW.format(n=1000))

@@ -265,8 +265,7 @@ class TestDeletionCall:
         while not deletion.done():
             gate.wait_held(POSTGRES_READY)
             assert guard.redis().set("item:10", "early")
-            gate.release()
-            gate.hold_answers()
+            gate.release_held()
             wait_until(lambda: deletion.done() or gate.is_holding(POSTGRES_READY), PATIENCE,
                        "the next question")
         gate.release()
