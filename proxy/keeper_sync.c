@@ -64,15 +64,16 @@ static void on_changed_unknown(void *arg, struct sync *sync, int keyspace, uint3
     purge_all(keeper, keyspace);
 }
 
+/* A candidate, too, may hold keys of rows that are gone, and be the only one that is told: then the
+ * generation that comes after it is wanted. */
 static void on_truncated(void *arg, struct sync *sync, int keyspace, uint32_t xid)
 {
     struct keeper *keeper = arg;
     unseen_all_changed(keeper->unseen, xid);
     purge_all(keeper, keyspace);
-    if (sync != keeper->sync)
-        return;
-    log_info("keyspace %s: its table was truncated; its keys go with the next generation",
-             keeper_config(keeper)->keyspaces[keyspace].name);
+    log_info("keyspace %s: its table was truncated; its keys go with the generation after %llu",
+             keeper_config(keeper)->keyspaces[keyspace].name,
+             (unsigned long long)sync_generation(sync)->number);
     renewal_begin(&keeper->renewal);
 }
 
@@ -80,15 +81,22 @@ static void on_truncated(void *arg, struct sync *sync, int keyspace, uint32_t xi
  * more. */
 struct ended_entry {
     struct keeper *keeper;
-    struct sync *sync;
+    uint64_t generation; /* whose sync was held; it may be closed by then */
 };
+
+static bool is_of(const struct sync *sync, uint64_t generation)
+{
+    return sync && sync_generation(sync)->number == generation;
+}
 
 static void entry_is_gone(void *arg)
 {
     struct ended_entry *ended = arg;
     struct keeper *keeper = ended->keeper;
-    if (ended->sync == keeper->sync || ended->sync == keeper->candidate)
-        sync_release(ended->sync);
+    if (is_of(keeper->sync, ended->generation))
+        sync_release(keeper->sync);
+    else if (is_of(keeper->candidate, ended->generation))
+        sync_release(keeper->candidate);
     free(ended);
 }
 
@@ -105,7 +113,7 @@ static void on_inserted(void *arg, struct sync *sync, int keyspace, struct span 
     if (!ends)
         return;
     struct ended_entry *ended = xmalloc(sizeof *ended);
-    *ended = (struct ended_entry){keeper, sync};
+    *ended = (struct ended_entry){keeper, sync_generation(sync)->number};
     entry.kind = OVERRIDE_NONE;
     if (keeper_override(keeper, key, entry, entry_is_gone, ended) == 0)
         sync_hold(sync);

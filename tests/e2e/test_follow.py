@@ -5,8 +5,8 @@ import itertools
 
 import pytest
 
-from following import (fill, follow, is_possible, paused, senders, synchronous, wait_followed,
-                       wait_generation, wait_purged)
+from following import (fill, follow, is_possible, paused, query_alone, senders, synchronous,
+                       wait_followed, wait_generation, wait_purged)
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -82,6 +82,24 @@ def test_a_truncated_table_is_rejected_after_the_next_generation(follow, databas
     wait_until(lambda: not is_possible(guard, "item:8"), PATIENCE, "item:8 to be absent")
     assert guard.redis().mget("item:7", "item:8") == [b"again", None]
     assert guard.generation() > 1
+
+
+def test_a_truncate_that_only_the_first_generation_tells_of_empties_its_filter(follow, database,
+                                                                               items):
+    """It waits for the rows to be copied, and comes before the generation is in force."""
+    keyspace = items()
+    database.execute("INSERT INTO items SELECT n, 'new ' || n FROM generate_series(1000, 300000) n")
+    guard = follow(keyspace)
+    guard.kill()
+    guard.start_unready()
+    wait_until(lambda: query_alone(database, "SELECT count(*) FROM pg_locks WHERE relation ="
+                                   " 'items'::regclass AND mode = 'AccessShareLock'")[0][0],
+               PATIENCE, "the rows to be copied")
+    database.execute("TRUNCATE items")
+    guard.wait_guarding()
+    assert guard.redis().get("item:1000") is None
+    wait_until(lambda: not is_possible(guard, "item:1000"), PATIENCE,
+               lambda: f"the old keys to be gone: {guard.status()}\n{guard.log()}")
 
 
 @pytest.mark.parametrize("purge", [True, False])
