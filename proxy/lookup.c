@@ -30,7 +30,7 @@ static bool span_is(struct span span, const char *text)
 /* In the protocol of whoever asked. */
 static const char *nil_of(const struct slot *slot)
 {
-    return slot->replies && slot->replies->resp3 ? "_\r\n" : "$-1\r\n";
+    return slot->resp3 ? "_\r\n" : "$-1\r\n";
 }
 
 static bool is_nil(struct span reply)

@@ -128,6 +128,7 @@ struct slot *slot_open(struct replies *replies, const struct slot_kind *kind)
     slot->serving = replies->serving;
     slot->replies = replies;
     slot->kind = kind;
+    slot->resp3 = replies->resp3;
     slot->muted = replies->muted;
     slot->begun = false;
     slot->waiting = 1;

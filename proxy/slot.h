@@ -46,6 +46,7 @@ struct slot {
     struct replies *replies;
     const struct slot_kind *kind;
     unsigned waiting;
+    bool resp3;        /* the protocol of its reply, though the client may have switched since */
     bool muted;        /* its reply is dropped */
     bool begun;        /* a part of the cache's reply has gone to the client */
     unsigned commands; /* 1, or the number of ready replies gathered here */
@@ -73,7 +74,7 @@ struct replies {
     size_t held;       /* bytes of finished replies behind an unfinished one */
     size_t sending;    /* bytes that the owner has taken from `out` and not got rid of */
     struct buffer out; /* replies that may leave */
-    bool resp3;        /* the client's protocol; never changes while a slot is open */
+    bool resp3;        /* the protocol of what the client asks from now on */
     bool muted;        /* CLIENT REPLY OFF: commands from now on get no reply */
     bool no_fallback;  /* the cache alone may answer: it knows what this client's user may read */
     struct buffer unheard;

@@ -556,3 +556,18 @@ def test_a_vanished_row_is_nil_in_the_protocol_of_the_moment(guard, database, ve
             assert wire.ask("GET", f"item:{number}") == nil, before
             assert wire.ask("GET", f"item:{number}") == nil, before
             assert wire.ask("MGET", f"item:{number}") == b"*1\r\n" + nil, before
+
+
+def test_a_reply_is_in_the_protocol_that_its_command_was_sent_in(guard, database):
+    database.execute("DELETE FROM items WHERE id = 5")
+    with guard.wire() as wire:
+        wire.ask("HELLO", "3")
+        with database.locked():
+            wire.send(command("GET", "item:5") + command("HELLO", "2") + command("GET", "item:5"))
+            hellos = guard.redis().info("commandstats")["cmdstat_hello"]["calls"]
+            wait_until(lambda: guard.redis().info("commandstats")["cmdstat_hello"]["calls"]
+                       >= hellos and guard.counter("nestguard_cache_misses_total"), PATIENCE,
+                       "HELLO to be answered")
+        assert wire.read_reply() == b"_\r\n"
+        assert wire.read_reply().startswith(b"*")
+        assert wire.read_reply() == bulk(None)
