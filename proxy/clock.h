@@ -1,13 +1,10 @@
-/* The guard's one clock for spans of time: milliseconds, monotonic, the same for all threads. */
+/* The guard's one clock for spans of time: milliseconds, monotonic, the same for all threads. Goes
+ * on while the machine sleeps. */
 #ifndef NESTGUARD_CLOCK_H
 #define NESTGUARD_CLOCK_H
 
 #include <stdint.h>
-#include <uv.h>
 
-static inline uint64_t clock_ms(void)
-{
-    return uv_hrtime() / 1000000;
-}
+uint64_t clock_ms(void);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "clock.h"
 #include "config_text.h"
 #include "log.h"
 #include "renewal.h"
@@ -18,11 +19,11 @@ static const char replication[] = "cache: redis://127.0.0.1\n"
                                   "keyspaces:\n"
                                   "  - {name: items, key: \"item:{id}\", table: items, value: v}\n";
 static const char polling[] = "cache: redis://127.0.0.1\n"
-                           "database: postgresql://app@db/shop\n"
-                           "sync: poll\n"
-                           "poll_interval: 60s\n"
-                           "keyspaces:\n"
-                           "  - {name: items, key: \"item:{id}\", table: items, value: v}\n";
+                              "database: postgresql://app@db/shop\n"
+                              "sync: poll\n"
+                              "poll_interval: 60s\n"
+                              "keyspaces:\n"
+                              "  - {name: items, key: \"item:{id}\", table: items, value: v}\n";
 
 /* ---- what the module stands on ---- */
 
@@ -41,9 +42,9 @@ static struct {
     void *arg;
 } fake;
 
-uint64_t uv_hrtime(void)
+uint64_t clock_ms(void)
 {
-    return fake.now_ms * 1000000;
+    return fake.now_ms;
 }
 
 int uv_timer_init(uv_loop_t *loop, uv_timer_t *timer)
