@@ -6,18 +6,19 @@
 
 #include <hiredis.h>
 
-enum { ARGUMENTS_MAX = 6 }; /* SET key value PX ttl NX; all but DEL with many keys */
+enum {
+    ARGUMENTS_MAX = 6, /* SET key value PX ttl NX; all but DEL with many keys */
+    HEADER_ROOM = 24   /* a marker, 20 digits, CR LF */
+};
 
 struct arguments {
-    int count;
-    const char *at[ARGUMENTS_MAX];
-    size_t length[ARGUMENTS_MAX];
+    size_t count;
+    struct redis_bytes at[ARGUMENTS_MAX];
 };
 
 static void add(struct arguments *arguments, struct redis_bytes bytes)
 {
-    arguments->at[arguments->count] = bytes.at;
-    arguments->length[arguments->count++] = bytes.length;
+    arguments->at[arguments->count++] = bytes;
 }
 
 static void add_text(struct arguments *arguments, const char *text)
@@ -25,18 +26,56 @@ static void add_text(struct arguments *arguments, const char *text)
     add(arguments, (struct redis_bytes){text, strlen(text)});
 }
 
-static struct redis_command *encode(int count, const char **at, const size_t *length)
+/* From the last digit to the first; returns how many. */
+static size_t put_number(char *out, uint64_t number)
+{
+    char digits[20];
+    size_t first = sizeof digits;
+    do {
+        digits[--first] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    memcpy(out, digits + first, sizeof digits - first);
+    return sizeof digits - first;
+}
+
+static char *put_end(char *out)
+{
+    memcpy(out, "\r\n", 2);
+    return out + 2;
+}
+
+static char *put_header(char *out, char marker, uint64_t number)
+{
+    *out++ = marker;
+    return put_end(out + put_number(out, number));
+}
+
+static char *put_bulk(char *out, struct redis_bytes bytes)
+{
+    out = put_header(out, '$', bytes.length);
+    if (bytes.length)
+        memcpy(out, bytes.at, bytes.length);
+    return put_end(out + bytes.length);
+}
+
+static struct redis_command *encode(const struct redis_bytes *arguments, size_t count)
 {
     struct redis_command *command = allocate(1, sizeof *command);
-    int total = redisFormatCommandArgv(&command->wire, count, at, length);
-    allocated(total < 0 ? NULL : command->wire);
-    command->wire_length = (size_t)total;
+    size_t room = HEADER_ROOM;
+    for (size_t i = 0; i < count; i++)
+        room += HEADER_ROOM + arguments[i].length + 2;
+    command->wire = allocated(malloc(room));
+    char *at = put_header(command->wire, '*', count);
+    for (size_t i = 0; i < count; i++)
+        at = put_bulk(at, arguments[i]);
+    command->wire_length = (size_t)(at - command->wire);
     return command;
 }
 
-static struct redis_command *create(struct arguments *arguments)
+static struct redis_command *create(const struct arguments *arguments)
 {
-    return encode(arguments->count, arguments->at, arguments->length);
+    return encode(arguments->at, arguments->count);
 }
 
 static struct redis_command *create_for_key(const char *name, struct redis_bytes key)
@@ -50,15 +89,14 @@ static struct redis_command *create_for_key(const char *name, struct redis_bytes
 struct redis_command *redis_command_fill(struct redis_bytes key, struct redis_bytes value,
                                          uint64_t ttl_ms)
 {
-    char ttl[24]; /* 2^64 has 20 digits */
+    char ttl[20]; /* as many digits as 2^64 has */
     struct arguments arguments = {0};
-    snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)ttl_ms);
     add_text(&arguments, "SET");
     add(&arguments, key);
     add(&arguments, value);
     if (ttl_ms > 0) {
         add_text(&arguments, "PX");
-        add_text(&arguments, ttl);
+        add(&arguments, (struct redis_bytes){ttl, put_number(ttl, ttl_ms)});
     }
     add_text(&arguments, "NX");
     return create(&arguments);
@@ -71,32 +109,25 @@ struct redis_command *redis_command_purge(struct redis_bytes key)
 
 struct redis_command *redis_command_purge_many(const struct redis_bytes *keys, size_t count)
 {
-    const char **at = allocate(count + 1, sizeof *at);
-    size_t *length = allocate(count + 1, sizeof *length);
-    at[0] = "DEL";
-    length[0] = 3;
-    for (size_t i = 0; i < count; i++) {
-        at[i + 1] = keys[i].at;
-        length[i + 1] = keys[i].length;
-    }
-    struct redis_command *command = encode((int)count + 1, at, length);
-    free(at);
-    free(length);
+    struct redis_bytes *arguments = allocate(count + 1, sizeof *arguments);
+    arguments[0] = (struct redis_bytes){"DEL", 3};
+    memcpy(arguments + 1, keys, count * sizeof *keys);
+    struct redis_command *command = encode(arguments, count + 1);
+    free(arguments);
     return command;
 }
 
 struct redis_command *redis_command_scan(const char *cursor, struct redis_bytes pattern,
                                          unsigned count)
 {
-    char number[12]; /* 2^32 has 10 digits */
+    char number[20];
     struct arguments arguments = {0};
-    snprintf(number, sizeof number, "%u", count);
     add_text(&arguments, "SCAN");
     add_text(&arguments, cursor);
     add_text(&arguments, "MATCH");
     add(&arguments, pattern);
     add_text(&arguments, "COUNT");
-    add_text(&arguments, number);
+    add(&arguments, (struct redis_bytes){number, put_number(number, count)});
     return create(&arguments);
 }
 
