@@ -215,10 +215,26 @@ static inline enum resp_status skip_next(struct resp_frame *frame, const char **
     return open_level(frame, at, end, behind);
 }
 
+/* Most replies are one blob that is all there. Returns its length; 0: it is something else. */
+static inline size_t plain_blob(const char *input, const char *end)
+{
+    const char *at = input + 1;
+    int64_t length = -1;
+    if (input == end || *input != '$' || resp_read_number(&at, end, &length) != RESP_DONE ||
+        length < 0 || end - at < length + 2 || !ends_line(at + length + 2))
+        return 0;
+    return (size_t)(at - input) + (size_t)length + 2;
+}
+
 enum resp_status resp_frame_reply(struct resp_frame *frame, const char *input, size_t length,
                                   size_t *taken)
 {
     const char *at = input + frame->scanned, *end = input + length;
+    size_t plain = frame->begun ? 0 : plain_blob(input, end);
+    if (plain) {
+        *taken = plain;
+        return RESP_DONE;
+    }
     int64_t open = frame->begun ? frame->open : 1; /* at the start: the reply itself */
     enum resp_status status = RESP_DONE;
     while (status == RESP_DONE && (open > 0 || frame->depth || frame->body)) {
