@@ -41,6 +41,8 @@ static bool is_nil(struct span reply)
 /* A cache that is starting, or cut off from its master, has no answer to give: as good as down. */
 static bool is_cache_failure(struct span reply)
 {
+    if (reply.at[0] != '-')
+        return false;
     return span_starts(reply, "-LOADING") || span_starts(reply, "-MASTERDOWN") ||
            span_starts(reply, "-CLUSTERDOWN") || span_starts(reply, "-BUSY ");
 }
@@ -182,8 +184,7 @@ static const struct slot_kind get_kind = {.on_cache = get_reply,
 static void dispatch_get(struct client *client, const struct request *request)
 {
     struct slot *slot = slot_open(&client->replies, &get_kind);
-    slot_set_lookups(slot, &request->arguments[1], 1);
-    slot->lookups->keyspace = request->keyspace;
+    slot_set_lookup(slot, request->arguments[1], request->keyspace);
     request_to_cache(request, client, slot, 0);
     slot_answered(slot);
 }

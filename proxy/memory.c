@@ -27,6 +27,12 @@ void *xcalloc(size_t count, size_t size)
     return or_abort(calloc(count ? count : 1, size ? size : 1));
 }
 
+void *xcalloc_aligned(size_t alignment, size_t size)
+{
+    size_t rounded = (size + alignment - 1) / alignment * alignment;
+    return memset(or_abort(aligned_alloc(alignment, rounded)), 0, rounded);
+}
+
 void *xrealloc(void *old, size_t size)
 {
     return or_abort(realloc(old, size ? size : 1));

@@ -7,11 +7,13 @@
 #include "buffer.h"
 #include "counters.h"
 #include "mailbox.h"
+#include "memory.h"
 #include "overrides.h"
 #include "resp.h"
 #include "turn.h"
 #include "view.h"
 #include "watch.h"
+#include <stdalign.h>
 
 struct slot;
 
@@ -20,17 +22,17 @@ struct slot;
 struct serving {
     void (*on_relief)(struct serving *serving); /* clients may send to the cache again */
     uv_loop_t loop;
-    unsigned index;         /* the worker's */
-    struct mailbox mailbox; /* what the keeper sends, and what it returns */
-    struct mailbox *keeper;
-    const struct watch *watch;    /* the keys that the keeper must hear of */
-    unsigned own_connections;     /* of clients that do not share */
-    size_t asked;                 /* requests that the keeper has not returned yet */
-    struct view *view;            /* decided by; the keeper replaces it */
-    struct permission permission; /* to reject, of the batch being served */
-    struct overrides overrides;   /* the copy of the keeper's exact entries */
-    struct turn turn;             /* what is left for the end of a loop turn */
-    struct slot *free_slots;      /* slot.c's store */
+    unsigned index;                             /* the worker's */
+    alignas(CACHE_LINE) struct mailbox mailbox; /* what the keeper sends, and what it returns */
+    alignas(CACHE_LINE) struct mailbox *keeper; /* from here on nobody else writes */
+    const struct watch *watch;                  /* the keys that the keeper must hear of */
+    unsigned own_connections;                   /* of clients that do not share */
+    size_t asked;                               /* requests that the keeper has not returned yet */
+    struct view *view;                          /* decided by; the keeper replaces it */
+    struct permission permission;               /* to reject, of the batch being served */
+    struct overrides overrides;                 /* the copy of the keeper's exact entries */
+    struct turn turn;                           /* what is left for the end of a loop turn */
+    struct slot *free_slots;                    /* slot.c's store */
     size_t free_slot_count;
     struct resp_arguments arguments; /* of the batch being served */
     struct buffer command;           /* one command on its way to an upstream */

@@ -11,6 +11,7 @@
 #include "guard.h"
 #include "memory.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -32,7 +33,7 @@ static struct slot *take_from_store(struct serving *serving)
 {
     struct slot *slot = serving->free_slots;
     if (!slot)
-        return xcalloc(1, sizeof *slot);
+        return xcalloc_aligned(alignof(struct slot), sizeof *slot);
     serving->free_slots = slot->next;
     serving->free_slot_count--;
     return slot;
@@ -46,18 +47,38 @@ static void slot_free(struct slot *slot)
 }
 
 /* What grew large goes back to the system; a reply of ordinary size finds its memory here. */
+static inline void empty(struct buffer *buffer)
+{
+    if (!buffer->size)
+        return;
+    buffer_clear(buffer);
+    buffer_trim(buffer, KEEP_BYTES);
+}
+
+static void drop_lookups(struct slot *slot)
+{
+    if (slot->lookups != &slot->one) {
+        for (size_t i = 0; i < slot->lookup_count; i++)
+            buffer_finish(&slot->lookups[i].answer);
+        free(slot->lookups);
+    }
+    empty(&slot->keys);
+}
+
+static bool has_short_key(const struct slot *slot)
+{
+    return slot->lookups == &slot->one && slot->one.key.at == slot->short_key;
+}
+
 static void recycle(struct slot *slot)
 {
     struct serving *serving = slot->serving;
-    for (size_t i = 0; i < slot->lookup_count; i++)
-        buffer_finish(&slot->lookups[i].answer);
-    if (slot->lookup_count > 1)
-        free(slot->lookups);
+    assert(!slot->to_load);
+    if (!has_short_key(slot))
+        drop_lookups(slot);
+    slot->lookups = NULL;
     slot->lookup_count = 0;
-    buffer_clear(&slot->reply);
-    buffer_trim(&slot->reply, KEEP_BYTES);
-    buffer_clear(&slot->keys);
-    buffer_trim(&slot->keys, KEEP_BYTES);
+    empty(&slot->reply);
     if (serving->free_slot_count >= KEEP_SLOTS) {
         slot_free(slot);
         return;
@@ -134,8 +155,6 @@ struct slot *slot_open(struct replies *replies, const struct slot_kind *kind)
     slot->waiting = 1;
     slot->commands = 1;
     slot->loading = 0;
-    slot->to_load = NULL;
-    slot->last_to_load = &slot->to_load;
     enqueue(replies, slot);
     return slot;
 }
@@ -243,7 +262,7 @@ void slot_set_lookups(struct slot *slot, const struct span *keys, size_t count)
     for (size_t i = 0; i < count; i++)
         bytes += keys[i].length;
     char *at = buffer_reserve(&slot->keys, bytes + 1);
-    slot->lookups = count == 1 ? &slot->one : xcalloc(count, sizeof *slot->lookups);
+    slot->lookups = xcalloc(count, sizeof *slot->lookups);
     slot->lookup_count = count;
     for (size_t i = 0; i < count; i++) {
         memcpy(at, keys[i].at, keys[i].length);
@@ -251,6 +270,22 @@ void slot_set_lookups(struct slot *slot, const struct span *keys, size_t count)
             (struct lookup){.slot = slot, .key = {at, keys[i].length}, .keyspace = NOT_GUARDED};
         at += keys[i].length;
     }
+}
+
+/* Every GET that is not rejected has one: only what is looked at is written. */
+void slot_set_lookup(struct slot *slot, struct span key, int keyspace)
+{
+    struct lookup *lookup = &slot->one;
+    char *at = slot->short_key;
+    if (key.length > SHORT_KEY)
+        at = buffer_reserve(&slot->keys, key.length);
+    memcpy(at, key.at, key.length);
+    lookup->slot = slot;
+    lookup->key = (struct span){at, key.length};
+    lookup->keyspace = keyspace;
+    lookup->rejected = false;
+    slot->lookups = lookup;
+    slot->lookup_count = 1;
 }
 
 /* Replies that nobody takes must not pile up; but the first to pass the bound may be as large as it
@@ -334,16 +369,14 @@ void slot_load(struct lookup *lookup)
         return;
     }
     lookup->next = NULL;
-    *slot->last_to_load = lookup;
-    slot->last_to_load = &lookup->next;
+    *(slot->to_load ? &slot->last_to_load->next : &slot->to_load) = lookup;
+    slot->last_to_load = lookup;
 }
 
 static struct lookup *next_to_load(struct slot *slot)
 {
     struct lookup *lookup = slot->to_load;
     slot->to_load = lookup->next;
-    if (!slot->to_load)
-        slot->last_to_load = &slot->to_load;
     return lookup;
 }
 

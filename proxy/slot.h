@@ -12,6 +12,9 @@
 
 #include "requests.h"
 #include "serving.h"
+#include <stdalign.h>
+
+enum { SHORT_KEY = 24 }; /* as much as there is room for beside a lookup */
 
 struct lookup {
     struct slot *slot;
@@ -19,7 +22,7 @@ struct lookup {
     struct span key;     /* in the slot's memory */
     int keyspace;        /* or NOT_GUARDED */
     bool rejected;
-    struct buffer answer; /* of a slot with more than one lookup: this key's part of the reply */
+    struct buffer answer; /* this key's part of the reply, but for slot_set_lookup()'s */
 };
 
 /* What a kind of command does with the answers that it gets. */
@@ -40,23 +43,27 @@ struct slot_kind {
 struct replies;
 struct upstream;
 
+/* Thousands of them are under way at a time: what every command needs comes first, and a lookup of
+ * one key touches three of the processor's cache lines. */
 struct slot {
-    struct slot *next;
+    alignas(CACHE_LINE) struct slot *next;
     struct serving *serving;
     struct replies *replies;
     const struct slot_kind *kind;
     unsigned waiting;
+    unsigned commands; /* 1, or the number of ready replies gathered here */
+    unsigned loading;  /* loads that the keeper was asked for and has not answered */
     bool resp3;        /* the protocol of its reply, though the client may have switched since */
     bool muted;        /* its reply is dropped */
     bool begun;        /* a part of the cache's reply has gone to the client */
-    unsigned commands; /* 1, or the number of ready replies gathered here */
-    unsigned loading;  /* loads that the keeper was asked for and has not answered */
-    struct lookup *to_load, **last_to_load; /* those that wait for their turn, first come first */
+    struct lookup *lookups; /* NULL: none; &one: slot_set_lookup() */
     size_t lookup_count;
-    struct lookup *lookups; /* &one when there is just one */
+    char short_key[SHORT_KEY]; /* of the one lookup, when it fits */
     struct lookup one;
-    struct buffer reply; /* what is ready while earlier slots are not */
-    struct buffer keys;  /* the bytes of the lookups' keys */
+    struct buffer reply;         /* what is ready while earlier slots are not */
+    struct buffer keys;          /* the bytes of the lookups' keys */
+    struct lookup *to_load;      /* those that wait for their turn, first come first */
+    struct lookup *last_to_load; /* valid while there are any */
 };
 
 /* The client's side of the queue. */
@@ -102,6 +109,9 @@ struct buffer *slot_output(struct slot *slot);
 
 /* Copies the keys of the lookups: `count` of them, all of them NOT_GUARDED yet. */
 void slot_set_lookups(struct slot *slot, const struct span *keys, size_t count);
+
+/* The same for a slot that looks up one key and nothing else. */
+void slot_set_lookup(struct slot *slot, struct span key, int keyspace);
 
 /* Asks the keeper for the row: the slot waits for one answer more. Only so many loads of one slot
  * are with the keeper at a time; the others follow as answers come, so that one command can have

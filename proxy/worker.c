@@ -258,8 +258,8 @@ static void init_serving(struct worker *worker, const struct worker_options *opt
     serving->keeper = options->keeper;
     serving->watch = options->watch;
     serving->view = options->view;
-    serving->keyspaces =
-        xcalloc(serving_config(serving)->keyspace_count, sizeof *serving->keyspaces);
+    serving->keyspaces = xcalloc_aligned(CACHE_LINE, serving_config(serving)->keyspace_count *
+                                                         sizeof *serving->keyspaces);
     overrides_init(&serving->overrides);
     uv_loop_init(&serving->loop);
     mailbox_init(&serving->mailbox, &serving->loop, on_message, worker);
@@ -281,7 +281,7 @@ static void init_clients(struct worker *worker, const struct worker_options *opt
 
 int worker_create(struct worker **out, const struct worker_options *options)
 {
-    struct worker *worker = xcalloc(1, sizeof *worker);
+    struct worker *worker = xcalloc_aligned(alignof(struct worker), sizeof *worker);
     init_serving(worker, options);
     init_clients(worker, options);
     uv_timer_init(&worker->serving.loop, &worker->tick);

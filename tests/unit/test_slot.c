@@ -42,7 +42,8 @@ static const struct replies_owner owner = {
 static void bench_init(struct bench *bench)
 {
     static const enum keyspace_state states[] = {KEYSPACE_LOADING};
-    *bench = (struct bench){.serving = xcalloc(1, sizeof *bench->serving)};
+    *bench =
+        (struct bench){.serving = xcalloc_aligned(alignof(struct serving), sizeof *bench->serving)};
     bench->shared = shared_config_create(
         config_from_text("cache: redis://127.0.0.1\ndatabase: host=db\nmax_output: 1kb\n"
                          "keyspaces: [{name: a, key: \"a:{b}\", table: c, value: d}]\n"));
@@ -285,6 +286,31 @@ static void lookups_have_their_own_copies_of_the_keys(void **state)
     bench_finish(&bench);
 }
 
+/* On both sides of what fits into the slot; one after the other in the same slot. */
+static void a_lookup_of_one_key_has_a_copy_of_any_length(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    const size_t lengths[] = {0, 1, SHORT_KEY, SHORT_KEY + 1, 3, 10000, SHORT_KEY + 2};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        char *key = xmalloc(lengths[i]), *same = xmalloc(lengths[i]);
+        memset(key, 'a' + (int)i, lengths[i]);
+        memset(same, 'a' + (int)i, lengths[i]);
+        struct slot *slot = ask(&bench);
+        slot_set_lookup(slot, (struct span){key, lengths[i]}, 7);
+        free(key);
+        assert_int_equal(slot->lookup_count, 1);
+        assert_ptr_equal(slot->lookups->slot, slot);
+        assert_int_equal(slot->lookups->keyspace, 7);
+        assert_int_equal(slot->lookups->key.length, lengths[i]);
+        assert_memory_equal(slot->lookups->key.at, same, lengths[i]);
+        free(same);
+        reply(slot, "");
+    }
+    bench_finish(&bench);
+}
+
 static void a_slot_that_is_used_again_remembers_nothing(void **state)
 {
     struct bench bench;
@@ -451,6 +477,7 @@ int main(void)
         cmocka_unit_test(what_is_owed_to_a_client_that_went_is_taken_by_nobody),
         cmocka_unit_test(a_client_may_go_while_its_slot_takes_a_reply),
         cmocka_unit_test(lookups_have_their_own_copies_of_the_keys),
+        cmocka_unit_test(a_lookup_of_one_key_has_a_copy_of_any_length),
         cmocka_unit_test(a_slot_that_is_used_again_remembers_nothing),
         cmocka_unit_test(the_keeper_has_a_bounded_number_of_a_slots_loads),
         cmocka_unit_test(loads_of_a_client_that_went_are_not_asked_for),
