@@ -3,8 +3,8 @@
  *   connect ─▶ with a log to follow: publication ─▶ slot, which exports a snapshot
  *           ─▶ BEGIN, repeatable read: one snapshot for all that follows
  *           ─▶ for each keyspace: estimate, else count(*) ─▶ an empty filter of that size
- *           ─▶ for each keyspace: COPY ─▶ row ─▶ key ─▶ hash ─▶ filter
- *              (once more, into another, where the estimate was wrong)
+ *           ─▶ for each keyspace: COPY into its filter, a large table's over several connections,
+ *              which share the snapshot (once more, into another, where the estimate was wrong)
  *           ─▶ on_done(), on the loop: the generation is handed over
  *
  * Until then the loop reads only what is atomic here.
@@ -12,8 +12,11 @@
 #include "builder.h"
 
 #include "clock.h"
+#include "copier.h"
 #include "memory.h"
 #include "publication.h"
+#include "row_count.h"
+#include "scan.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -26,8 +29,7 @@ enum {
        tables. */
     SPARE_SHARE = 32,
     SPARE_ROWS = 1000,
-    /* Rows whose places in the filter are fetched from memory together. */
-    BATCH_ROWS = 256
+    CONNECTIONS_MAX = 16 /* as many as build_connections may be */
 };
 
 struct builder {
@@ -35,6 +37,9 @@ struct builder {
     const struct config *config;
     struct built built;
     struct pg_session *session;
+    struct pg_session *helpers[CONNECTIONS_MAX - 1]; /* with the same snapshot */
+    unsigned helper_count;
+    bool no_more_helpers; /* the last one that was wanted could not be had */
     struct pg_error error;
     atomic_bool stop;
     _Atomic uint64_t rows, rows_total, began; /* for the keeper to look at */
@@ -43,10 +48,6 @@ struct builder {
     void *arg;
     bool failed;
     size_t keyspace; /* being built */
-    struct buffer key;
-    uint64_t hashes[BATCH_ROWS]; /* of the keyspace's rows that are not yet in its filter */
-    size_t hash_count;
-    bool overfull; /* a row of this keyspace found no place: from then on they are only counted */
 };
 
 static const char application[] = "nestguard";
@@ -102,48 +103,6 @@ static const struct keyspace *keyspace_of(const struct builder *builder)
 
 /* ---- the filter's size ---- */
 
-/* What statistics say of a table, where two of them agree: the live rows as the server has counted
- * them since it last looked, and the rows a page that it found then, for as many pages as there are
- * now. A crash of the server loses the one, a burst of deletions belies the other. A small table is
- * counted as quickly. */
-static const char estimate_sql[] =
-    "SELECT s.n_live_tup FROM pg_class c JOIN pg_stat_all_tables s ON s.relid = c.oid"
-    " WHERE c.oid = $1::oid AND c.relkind = 'r' AND NOT c.relhassubclass"
-    " AND s.n_live_tup >= 100000 AND abs(s.n_live_tup - c.reltuples * pg_relation_size(c.oid)"
-    " / (nullif(c.relpages, 0) * current_setting('block_size')::float8)) < s.n_live_tup * 0.01";
-
-/* 0 with *rows left alone: the statistics are not to be relied on. Without a log to follow the
- * filter needs no spare places, so that a wrong estimate would always mean to copy twice. */
-static int estimate_rows(struct builder *builder, uint64_t *rows)
-{
-    PGresult *result;
-    char table[16];
-    const char *values[] = {table};
-    if (!builder->built.stream || keyspace_of(builder)->where)
-        return 0;
-    snprintf(table, sizeof table, "%u", (unsigned)builder->built.tables[builder->keyspace]);
-    int status =
-        pg_session_exec(builder->session, estimate_sql, 1, values, &result, &builder->error);
-    if (status)
-        return status;
-    if (PQntuples(result) == 1)
-        *rows = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
-    PQclear(result);
-    return 0;
-}
-
-/* Under the snapshot, so the filter has a place for each row that COPY will give. */
-static int count_rows(struct builder *builder, uint64_t *rows)
-{
-    PGresult *result;
-    int status = execute(builder, keyspace_of(builder)->sql.count, &result);
-    if (status)
-        return status;
-    *rows = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
-    PQclear(result);
-    return 0;
-}
-
 static int create_filter(struct builder *builder, uint64_t rows)
 {
     const struct keyspace *keyspace = keyspace_of(builder);
@@ -163,10 +122,16 @@ static int create_filter(struct builder *builder, uint64_t rows)
 
 static int make_filter(struct builder *builder)
 {
+    const struct keyspace *keyspace = keyspace_of(builder);
     uint64_t rows = 0;
-    int status = estimate_rows(builder, &rows);
+    int status = 0;
+    /* Without a log to follow the filter needs no spare places, so that a wrong estimate would
+     * always mean to copy twice. */
+    if (builder->built.stream && !keyspace->where)
+        status = row_count_estimate(&rows, builder->session,
+                                    builder->built.tables[builder->keyspace], &builder->error);
     if (!status && !rows)
-        status = count_rows(builder, &rows);
+        status = row_count(&rows, builder->session, keyspace, &builder->error);
     if (status)
         return status;
     atomic_fetch_add_explicit(&builder->rows_total, rows, memory_order_relaxed);
@@ -180,53 +145,6 @@ static bool has_right_size(const struct builder *builder, uint64_t rows)
     size_t wanted = capacity_for(builder, rows);
     size_t tolerance = wanted / (2 * SPARE_SHARE);
     return capacity >= wanted - tolerance && capacity <= wanted + tolerance;
-}
-
-/* ---- rows ---- */
-
-/* Several rows may have one key text. Each is an entry of its own only where a log will tell of
- * each one's removal. */
-static int insert_missing(struct filter *filter, const uint64_t *hashes, size_t count)
-{
-    int status = 0;
-    for (size_t i = 0; i < count; i++)
-        filter_prefetch(filter, hashes[i]);
-    for (size_t i = 0; i < count && !status; i++)
-        if (!filter_contains(filter, hashes[i]))
-            status = filter_insert(filter, hashes[i]);
-    return status;
-}
-
-static void insert_batch(struct builder *builder)
-{
-    struct generation *generation = builder->built.generation;
-    size_t count = builder->hash_count;
-    int status = 0;
-    if (builder->built.stream && !builder->overfull)
-        status = filter_insert_batch(filter_of(builder), builder->hashes, count, NULL);
-    else if (!builder->overfull)
-        status = insert_missing(filter_of(builder), builder->hashes, count);
-    builder->overfull |= status != 0;
-    builder->hash_count = 0;
-    generation->rows += count;
-    atomic_store_explicit(&builder->rows, generation->rows, memory_order_relaxed);
-}
-
-/* The key is put together as an application writes it: lookups hash the same bytes. */
-static int on_row(void *arg, const struct pg_column *columns, size_t count)
-{
-    struct builder *builder = arg;
-    struct span texts[KEY_COLUMNS_MAX];
-    for (size_t i = 0; i < count && i < KEY_COLUMNS_MAX; i++)
-        texts[i] = (struct span){columns[i].at, columns[i].length};
-    buffer_clear(&builder->key);
-    key_template_render(&keyspace_of(builder)->key, texts, &builder->key);
-    struct span key = buffer_span(&builder->key);
-    builder->hashes[builder->hash_count++] =
-        filter_hash(&builder->built.generation->seed, key.at, key.length);
-    if (builder->hash_count == BATCH_ROWS)
-        insert_batch(builder);
-    return 0;
 }
 
 /* ---- where to follow the log from ---- */
@@ -282,6 +200,25 @@ static int open_stream(struct builder *builder)
     return status;
 }
 
+static struct pg_session_options session_options(struct builder *builder)
+{
+    return (struct pg_session_options){.conninfo = builder->config->database,
+                                       .application = application,
+                                       .connect_timeout = CONNECT_SECONDS,
+                                       .stop = &builder->stop};
+}
+
+/* ---- connections of one snapshot ---- */
+
+static const char begin_sql[] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+static int import_snapshot(struct pg_session *session, const char *snapshot, struct pg_error *error)
+{
+    char sql[128];
+    snprintf(sql, sizeof sql, "SET TRANSACTION SNAPSHOT '%s'", snapshot);
+    return pg_session_exec(session, sql, 0, NULL, NULL, error);
+}
+
 /* What was over in it the stream does not tell. */
 static int take_snapshot(struct builder *builder)
 {
@@ -298,51 +235,148 @@ static int take_snapshot(struct builder *builder)
 
 static int begin_snapshot(struct builder *builder)
 {
-    char sql[128];
-    int status = execute(builder, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", NULL);
+    int status = execute(builder, begin_sql, NULL);
     if (status || !builder->built.stream)
         return status;
-    snprintf(sql, sizeof sql, "SET TRANSACTION SNAPSHOT '%s'",
-             pg_stream_snapshot(builder->built.stream));
-    status = execute(builder, sql, NULL);
+    status = import_snapshot(builder->session, pg_stream_snapshot(builder->built.stream),
+                             &builder->error);
     return status ? status : take_snapshot(builder);
+}
+
+/* The slot's is there as long as its connection is silent; without a slot, the session's own. */
+static int export_snapshot(struct builder *builder, char **snapshot)
+{
+    PGresult *result;
+    if (builder->built.stream) {
+        *snapshot = xstrdup(pg_stream_snapshot(builder->built.stream));
+        return 0;
+    }
+    int status = execute(builder, "SELECT pg_export_snapshot()", &result);
+    if (status)
+        return status;
+    *snapshot = xstrdup(PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return 0;
+}
+
+static int add_helper(struct builder *builder, const char *snapshot)
+{
+    struct pg_session_options options = session_options(builder);
+    struct pg_session *session = NULL;
+    struct pg_error error;
+    int status = pg_session_open(&session, &options, &error);
+    if (!status)
+        status = pg_session_exec(session, begin_sql, 0, NULL, NULL, &error);
+    if (!status)
+        status = import_snapshot(session, snapshot, &error);
+    if (status)
+        pg_session_close(session);
+    else
+        builder->helpers[builder->helper_count++] = session;
+    return status;
+}
+
+/* Not before a large table comes. A connection that cannot be had is done without. */
+static int get_helpers(struct builder *builder, unsigned wanted)
+{
+    char *snapshot;
+    if (builder->no_more_helpers || builder->helper_count >= wanted)
+        return 0;
+    int status = export_snapshot(builder, &snapshot);
+    if (status)
+        return status;
+    while (builder->helper_count < wanted && !builder->no_more_helpers)
+        builder->no_more_helpers = add_helper(builder, snapshot) != 0;
+    free(snapshot);
+    return 0;
 }
 
 /* ---- the build ---- */
 
-static int copy_once(struct builder *builder)
+static int start_copiers(struct builder *builder, struct copy_target *target,
+                         const struct scan *scan, struct copier **copiers, unsigned count)
 {
-    builder->overfull = false;
-    int status = pg_session_copy(builder->session, keyspace_of(builder)->sql.copy, on_row, builder,
-                                 &builder->error);
-    insert_batch(builder);
+    for (unsigned i = 0; i < count; i++) {
+        struct pg_session *session = i ? builder->helpers[i - 1] : builder->session;
+        copiers[i] = copier_start(target, session, scan_sql(scan, target->keyspace, i, count));
+        if (copiers[i])
+            continue;
+        atomic_store_explicit(&builder->stop, true, memory_order_relaxed);
+        snprintf(builder->error.text, sizeof builder->error.text, "no thread to read rows on");
+        return -EAGAIN;
+    }
+    return 0;
+}
+
+/* Says of the first failure, which had the others stopped. */
+static int join_copiers(struct builder *builder, struct copier **copiers, unsigned count,
+                        int status)
+{
+    for (unsigned i = 0; i < count && copiers[i]; i++) {
+        struct pg_error error;
+        int ended = copier_join(copiers[i], &error);
+        if (!ended || (status && status != -ECANCELED))
+            continue;
+        status = ended;
+        builder->error = error;
+    }
     return status;
 }
 
-/* Now their number is known, under the same snapshot. */
-static int copy_again(struct builder *builder, uint64_t rows)
+static int copy_once(struct builder *builder, const struct scan *scan, struct copy_target *target)
 {
-    struct generation *generation = builder->built.generation;
-    generation->rows -= rows;
+    struct copier *copiers[CONNECTIONS_MAX] = {0};
+    unsigned shares = scan_shares(scan, 1 + builder->helper_count);
+    target->filter = filter_of(builder);
+    target->rows = 0;
+    target->overfull = false;
+    int status = start_copiers(builder, target, scan, copiers, shares);
+    return join_copiers(builder, copiers, shares, status);
+}
+
+/* Now their number is known, under the same snapshot. */
+static int copy_again(struct builder *builder, const struct scan *scan, struct copy_target *target)
+{
+    atomic_fetch_sub_explicit(&builder->rows, target->rows, memory_order_relaxed);
     filter_destroy(filter_of(builder));
-    generation->filters[builder->keyspace] = NULL;
-    int status = create_filter(builder, rows);
-    return status ? status : copy_once(builder);
+    builder->built.generation->filters[builder->keyspace] = NULL;
+    int status = create_filter(builder, target->rows);
+    return status ? status : copy_once(builder, scan, target);
+}
+
+static int fill_filter(struct builder *builder, const struct scan *scan, struct copy_target *target)
+{
+    int status = copy_once(builder, scan, target);
+    if (!status && !has_right_size(builder, target->rows))
+        status = copy_again(builder, scan, target);
+    builder->built.generation->rows += target->rows;
+    if (status || !target->overfull)
+        return status;
+    snprintf(builder->error.text, sizeof builder->error.text,
+             "the filter of keyspace %s has no place for all of its %llu rows",
+             target->keyspace->name, (unsigned long long)target->rows);
+    return -ENOSPC;
 }
 
 static int copy_keyspace(struct builder *builder)
 {
-    uint64_t before = builder->built.generation->rows;
-    int status = copy_once(builder);
-    uint64_t rows = builder->built.generation->rows - before;
-    if (!status && !has_right_size(builder, rows))
-        status = copy_again(builder, rows);
-    if (status || !builder->overfull)
+    struct scan scan;
+    int status = scan_plan(&scan, builder->session, keyspace_of(builder), &builder->error);
+    if (!status)
+        status = get_helpers(builder, scan_shares(&scan, builder->config->build_connections) - 1);
+    if (status)
         return status;
-    snprintf(builder->error.text, sizeof builder->error.text,
-             "the filter of keyspace %s has no place for all of its %llu rows",
-             keyspace_of(builder)->name, (unsigned long long)rows);
-    return -ENOSPC;
+    struct copy_target target = {.seed = builder->built.generation->seed,
+                                 .keyspace = keyspace_of(builder),
+                                 .keeps_copies = builder->built.stream != NULL,
+                                 .packed = scan.packed,
+                                 .counter = &builder->rows,
+                                 .stop = &builder->stop};
+    if (uv_mutex_init(&target.lock))
+        abort();
+    status = fill_filter(builder, &scan, &target);
+    uv_mutex_destroy(&target.lock);
+    return status;
 }
 
 /* All are counted before the first is copied: so the total is known while the rows come. */
@@ -360,12 +394,18 @@ static int copy_rows(struct builder *builder)
     return status;
 }
 
+/* Reading has the server tidy up pages, and the log of that is flushed by nobody for up to 15 s on
+ * an idle server: so long the stream would not be known to be at the log's end. The commit of a
+ * transaction that got a number has it flushed soon, and waits for no standby. */
+static int have_log_flushed(struct builder *builder)
+{
+    int status = execute(builder, "COMMIT", NULL);
+    return status ? status : execute(builder, "SELECT pg_current_xact_id()", NULL);
+}
+
 static int build(struct builder *builder)
 {
-    struct pg_session_options options = {.conninfo = builder->config->database,
-                                         .application = application,
-                                         .connect_timeout = CONNECT_SECONDS,
-                                         .stop = &builder->stop};
+    struct pg_session_options options = session_options(builder);
     int status = pg_session_open(&builder->session, &options, &builder->error);
     if (!status && builder->config->sync == SYNC_REPLICATION)
         status = open_stream(builder);
@@ -373,6 +413,8 @@ static int build(struct builder *builder)
         status = begin_snapshot(builder);
     if (!status)
         status = copy_rows(builder);
+    if (!status && builder->built.stream)
+        status = have_log_flushed(builder);
     return status;
 }
 
@@ -383,6 +425,8 @@ static void on_thread(uv_work_t *work)
     builder->failed = build(builder) != 0;
     builder->built.generation->build_seconds = (double)(clock_ms() - began) / 1000;
     builder->built.generation->built_at = time(NULL);
+    for (unsigned i = 0; i < builder->helper_count; i++)
+        pg_session_close(builder->helpers[i]);
     pg_session_close(builder->session);
 }
 
@@ -395,7 +439,6 @@ static void on_done(uv_work_t *work, int status)
     else
         builder->done(builder->arg, &builder->built, NULL);
     built_finish(&builder->built);
-    buffer_finish(&builder->key);
     free(builder);
 }
 

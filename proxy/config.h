@@ -20,11 +20,12 @@ enum on_miss { MISS_LOAD, MISS_PASS };
  * $1.. are the key columns in the template's order, untyped, so that the server takes the columns'
  * own types. */
 struct keyspace_sql {
-    char *load;   /* SELECT value, key columns... WHERE key = $1.. [AND (where)]: columns in this
-                     order */
-    char *remove; /* DELETE ... WHERE key = $1.. [AND (where)] */
-    char *count;  /* SELECT count(*) of rows with a whole key: no column NULL */
-    char *copy;   /* COPY (SELECT key columns ...) TO STDOUT of the same rows */
+    char *load;    /* SELECT value, key columns... WHERE key = $1.. [AND (where)]: columns in this
+                      order */
+    char *remove;  /* DELETE ... WHERE key = $1.. [AND (where)] */
+    char *count;   /* SELECT count(*) of rows with a whole key: no column NULL */
+    char *copy;    /* COPY (SELECT key columns ...) TO STDOUT of the same rows */
+    char *columns; /* SELECT of the key columns that gives no row */
 };
 
 struct keyspace {
@@ -69,6 +70,7 @@ struct config {
     uint64_t max_lag_ms;        /* with SYNC_REPLICATION: further behind, nothing is rejected */
     bool purge_at_start;        /* with SYNC_REPLICATION: whatever was cached before may be old */
     char *publication;          /* with SYNC_REPLICATION: its name, unquoted */
+    unsigned build_connections; /* that a large table is read over, at most */
     unsigned load_connections;  /* to the database */
     uint64_t load_timeout_ms;   /* of one load */
     unsigned load_budget;       /* loads at the database at once */

@@ -56,6 +56,13 @@ static void put_table(struct buffer *out, const struct keyspace *keyspace)
     put_name(out, keyspace->table_name);
 }
 
+char *keyspace_sql_table(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put_table(&out, keyspace);
+    return string_of(&out);
+}
+
 static void put_columns(struct buffer *out, const struct key_template *key)
 {
     for (size_t i = 0; i < key->columns; i++) {
@@ -152,13 +159,77 @@ static char *count_sql(const struct keyspace *keyspace)
 /*   COPY (SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where)) TO STDOUT */
 static char *copy_sql(const struct keyspace *keyspace)
 {
+    return keyspace_sql_copy_pages(keyspace, 0, PAGES_END);
+}
+
+/*   SELECT "id" FROM "public"."items" LIMIT 0 */
+static char *columns_sql(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put(&out, "SELECT ");
+    put_columns(&out, &keyspace->key);
+    put(&out, " FROM ");
+    put_table(&out, keyspace);
+    put(&out, " LIMIT 0");
+    return string_of(&out);
+}
+
+/*   ... AND ctid >= '(0,0)' AND ctid < '(64,0)'
+ *
+ * Not for all pages: views and foreign tables have none. */
+char *keyspace_sql_copy_pages(const struct keyspace *keyspace, uint64_t first, uint64_t end)
+{
     struct buffer out = {0};
     put(&out, "COPY (SELECT ");
     put_columns(&out, &keyspace->key);
     put(&out, " FROM ");
     put_table(&out, keyspace);
     put_rows_condition(&out, keyspace);
+    if (first > 0)
+        buffer_printf(&out, " AND ctid >= '(%llu,0)'", (unsigned long long)first);
+    if (end < PAGES_END)
+        buffer_printf(&out, " AND ctid < '(%llu,0)'", (unsigned long long)end);
     put(&out, ") TO STDOUT");
+    return string_of(&out);
+}
+
+/*   string_agg("id"::text, ',')
+ *
+ * A row in which one of the columns is NULL gives NULL, which string_agg() leaves out. */
+static void put_packed_columns(struct buffer *out, const struct key_template *key)
+{
+    for (size_t i = 0; i < key->columns; i++) {
+        put(out, i ? " || ' ' || " : "string_agg(");
+        put_name(out, key->column[i]);
+        put(out, "::text");
+    }
+    put(out, ", ',')");
+}
+
+/*   COPY (SELECT (SELECT string_agg("id"::text, ',') FROM "public"."items"
+ *                  WHERE ctid >= format('(%s,0)', a.page)::tid
+ *                    AND ctid < format('(%s,0)',
+ *                          CASE WHEN a.page + 16 < 1024 THEN a.page + 16 ELSE 1024 END)::tid)
+ *           FROM generate_series(0, 1023, 16) AS a (page)) TO STDOUT
+ *
+ * A name of the inner query hides the outer one's, so the outer one is called as the table is not.
+ */
+char *keyspace_sql_pack_pages(const struct keyspace *keyspace, uint64_t first, uint64_t pages,
+                              bool last)
+{
+    struct buffer out = {0};
+    const char *outer = strcmp(keyspace->table_name, "a") != 0 ? "a" : "b";
+    unsigned long long end = first + pages, limit = last ? PAGES_END : end;
+    put(&out, "COPY (SELECT (SELECT ");
+    put_packed_columns(&out, &keyspace->key);
+    put(&out, " FROM ");
+    put_table(&out, keyspace);
+    buffer_printf(&out,
+                  " WHERE ctid >= format('(%%s,0)', %s.page)::tid AND ctid < format('(%%s,0)',"
+                  " CASE WHEN %s.page + %d < %llu THEN %s.page + %d ELSE %llu END)::tid)"
+                  " FROM generate_series(%llu, %llu, %d) AS %s (page)) TO STDOUT",
+                  outer, outer, PACKED_PAGES, end, outer, PACKED_PAGES, limit,
+                  (unsigned long long)first, end - 1, PACKED_PAGES, outer);
     return string_of(&out);
 }
 
@@ -169,6 +240,7 @@ void keyspace_sql_init(struct keyspace *keyspace)
         .remove = remove_sql(keyspace),
         .count = count_sql(keyspace),
         .copy = copy_sql(keyspace),
+        .columns = columns_sql(keyspace),
     };
 }
 
@@ -178,6 +250,7 @@ void keyspace_sql_finish(struct keyspace_sql *sql)
     free(sql->remove);
     free(sql->count);
     free(sql->copy);
+    free(sql->columns);
     *sql = (struct keyspace_sql){0};
 }
 

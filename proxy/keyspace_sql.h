@@ -9,6 +9,27 @@
 void keyspace_sql_init(struct keyspace *keyspace);
 void keyspace_sql_finish(struct keyspace_sql *sql);
 
+/* A table's pages are numbered from 0; no table has this one. */
+#define PAGES_END ((uint64_t)UINT32_MAX)
+
+enum { PACKED_PAGES = 16 }; /* whose keys come in one row */
+
+/* The following give new strings. */
+
+/* The rows of `copy` that lie in pages from `first` to below `end`; PAGES_END: in all from there
+ * on. Only of what has pages: tables, partitioned or not. (For all pages of anything: `copy`.) */
+char *keyspace_sql_copy_pages(const struct keyspace *keyspace, uint64_t first, uint64_t end);
+
+/* The same, packed: each row has one column with the keys of PACKED_PAGES pages, or NULL when they
+ * have none: a comma between keys, a space between the columns of a key. Not for a keyspace with a
+ * condition, nor for columns whose text may have a comma or a space. At least one page; after the
+ * `last` of them, all that come behind. */
+char *keyspace_sql_pack_pages(const struct keyspace *keyspace, uint64_t first, uint64_t pages,
+                              bool last);
+
+/* The table's name as SQL needs it. */
+char *keyspace_sql_table(const struct keyspace *keyspace);
+
 /* Reads `name`, `schema.name` and quoted forms by SQL's rules (unquoted is folded to lower case)
  * into new strings; schema may become NULL. 0, or -EINVAL with a static *error. */
 int table_name_parse(const char *text, char **schema, char **name, const char **error);

@@ -72,6 +72,10 @@ const struct setting config_settings[] = {
     {"publication", SETTING_NAME, AT(publication), .fixed = true, .standard = "nestguard",
      .help = "with sync: replication, the publication that names the tables; created at the start "
              "when the role may"},
+    {"build_connections", SETTING_COUNT, AT(build_connections), .standard = "2", .least = "1",
+     .most = "16",
+     .help = "connections to the database over which a large table's keys are read at once when a "
+             "filter is built"},
     {"load_connections", SETTING_COUNT, AT(load_connections), .fixed = true, .standard = "4",
      .least = "1", .most = "1000", .help = "connections to the database for loading rows"},
     {"load_timeout", SETTING_DURATION, AT(load_timeout_ms), .standard = "2s", .least = "10ms",

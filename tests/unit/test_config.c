@@ -133,6 +133,7 @@ static void the_rest_has_defaults(void **state)
     assert_int_equal(c->poll_interval_ms, 600000);
     assert_int_equal(c->max_lag_ms, 1000);
     assert_string_equal(c->publication, "nestguard");
+    assert_int_equal(c->build_connections, 2);
     assert_int_equal(c->load_connections, 4);
     assert_int_equal(c->load_timeout_ms, 2000);
     assert_int_equal(c->load_budget, 200);

@@ -170,6 +170,58 @@ static void column_names_are_exact_or_quoted(void **state)
     }
 }
 
+static void must_be(char *sql, const char *wanted)
+{
+    assert_string_equal(sql, wanted);
+    free(sql);
+}
+
+static void shares_of_pages_meet_and_the_last_has_no_end(void **state)
+{
+    (void)state;
+    struct keyspace k = made(&(struct names){"item:{id}", "items", "payload", "a OR b -- c"});
+    must_be(keyspace_sql_copy_pages(&k, 0, 64),
+            "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
+            " AND ctid < '(64,0)') TO STDOUT");
+    must_be(keyspace_sql_copy_pages(&k, 64, 128),
+            "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
+            " AND ctid >= '(64,0)' AND ctid < '(128,0)') TO STDOUT");
+    must_be(keyspace_sql_copy_pages(&k, 128, PAGES_END),
+            "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
+            " AND ctid >= '(128,0)') TO STDOUT");
+    must_be(keyspace_sql_copy_pages(&k, 0, PAGES_END), k.sql.copy);
+    finish(&k);
+}
+
+static void packed_shares_meet_and_the_last_has_no_end(void **state)
+{
+    (void)state;
+    struct keyspace k = made(&(struct names){"o:{x}:{y}", "s.items", "payload", NULL});
+    must_be(keyspace_sql_pack_pages(&k, 40, 60, false),
+            "COPY (SELECT (SELECT string_agg(\"x\"::text || ' ' || \"y\"::text, ',') FROM "
+            "\"s\".\"items\" WHERE ctid >= format('(%s,0)', a.page)::tid AND ctid < "
+            "format('(%s,0)', CASE WHEN a.page + 16 < 100 THEN a.page + 16 ELSE 100 END)::tid) FROM "
+            "generate_series(40, 99, 16) AS a (page)) TO STDOUT");
+    must_be(keyspace_sql_pack_pages(&k, 100, 1, true),
+            "COPY (SELECT (SELECT string_agg(\"x\"::text || ' ' || \"y\"::text, ',') FROM "
+            "\"s\".\"items\" WHERE ctid >= format('(%s,0)', a.page)::tid AND ctid < "
+            "format('(%s,0)', CASE WHEN a.page + 16 < 101 THEN a.page + 16 ELSE 4294967295 "
+            "END)::tid) FROM generate_series(100, 100, 16) AS a (page)) TO STDOUT");
+    finish(&k);
+}
+
+/* Inside, the table's name would hide the other's. */
+static void what_counts_the_pages_is_not_called_as_the_table_is(void **state)
+{
+    (void)state;
+    struct keyspace k = made(&(struct names){"item:{id}", "a", "payload", NULL});
+    char *sql = keyspace_sql_pack_pages(&k, 0, 16, false);
+    assert_non_null(strstr(sql, "FROM \"a\" WHERE ctid >= format('(%s,0)', b.page)"));
+    assert_non_null(strstr(sql, "AS b (page)"));
+    free(sql);
+    finish(&k);
+}
+
 static void identifiers_are_quoted(void **state)
 {
     (void)state;
@@ -190,6 +242,9 @@ int main(void)
         cmocka_unit_test(table_names_follow_the_rules_of_sql),
         cmocka_unit_test(mistakes_in_table_names_are_refused),
         cmocka_unit_test(column_names_are_exact_or_quoted),
+        cmocka_unit_test(shares_of_pages_meet_and_the_last_has_no_end),
+        cmocka_unit_test(packed_shares_meet_and_the_last_has_no_end),
+        cmocka_unit_test(what_counts_the_pages_is_not_called_as_the_table_is),
         cmocka_unit_test(identifiers_are_quoted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

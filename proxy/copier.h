@@ -1,0 +1,38 @@
+/* Reads a share of a keyspace's rows over one connection, on a thread of its own, into a filter
+ * that several copiers may fill together:
+ *
+ *   COPY ─▶ row ─▶ key ─▶ hash ─▶ filter
+ */
+#ifndef NESTGUARD_COPIER_H
+#define NESTGUARD_COPIER_H
+
+#include "config.h"
+#include "filter.h"
+#include "pg_session.h"
+
+#include <uv.h>
+
+/* What the copiers of one keyspace share. */
+struct copy_target {
+    struct filter *filter;
+    struct filter_seed seed;
+    const struct keyspace *keyspace;
+    bool keeps_copies;         /* each row is an entry, also when several have the same key */
+    bool packed;               /* the rows are those of keyspace_sql_pack_pages() */
+    _Atomic uint64_t *counter; /* of rows, for others to look at; also when they find no place */
+    atomic_bool *stop;         /* that the sessions look at; set when a copier fails */
+    uv_mutex_t lock;           /* for the filter, which has one writer at a time, and these: */
+    uint64_t rows;
+    bool overfull; /* a row found no place: from then on they are only counted */
+};
+
+struct copier;
+
+/* Runs the COPY; takes the statement, and frees it. NULL: no thread could be had. Session and
+ * target must live until copier_join(). */
+struct copier *copier_start(struct copy_target *target, struct pg_session *session, char *sql);
+
+/* Waits for its end and frees it. 0, or as pg_session_copy(). */
+int copier_join(struct copier *copier, struct pg_error *error);
+
+#endif

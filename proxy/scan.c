@@ -1,0 +1,89 @@
+/* A share is a range of pages, by ctid, which PostgreSQL 14 and newer read without looking at other
+ * pages. The last share has no end.
+ *
+ * Why each row that the snapshot sees comes exactly once: a row version stays at its ctid for as
+ * long as somebody may see it, unless the table is rewritten (VACUUM FULL, CLUSTER, ALTER TABLE);
+ * that takes a lock that has to wait for the one that columns_sql() takes here, before the pages
+ * are counted, and that the transaction holds to its end. What is added to the table meanwhile may
+ * take any place, but no snapshot that was taken before sees it. And the ranges divide whatever has
+ * pages: also a table that got a child since it was looked at is read whole, its child by the same
+ * ranges.
+ */
+#include "scan.h"
+
+#include "keyspace_sql.h"
+#include "memory.h"
+
+#include <libpq-fe.h>
+#include <stdlib.h>
+
+/* Below so many pages of a share, another connection takes longer than it saves. */
+enum { SHARE_PAGES_MIN = 512 };
+
+/* Only a plain table: what has children would be looked at whole for each run of packed pages. The
+ * planner must not prefer another way, for it would read the whole table for each run, too. */
+static const char pages_sql[] =
+    "SELECT pg_relation_size(c.oid) / current_setting('block_size')::int8,"
+    "       set_config('enable_tidscan', 'on', true)"
+    "  FROM pg_class c JOIN pg_am m ON m.oid = c.relam"
+    " WHERE c.oid = to_regclass($1) AND c.relkind = 'r' AND NOT c.relhassubclass"
+    "   AND m.amname = 'heap'";
+
+/* Types whose text never has a comma or a space, and is the same whether it is cast or printed. */
+static bool packs(Oid type)
+{
+    enum { INT8 = 20, INT2 = 21, INT4 = 23, UUID = 2950 };
+    return type == INT8 || type == INT2 || type == INT4 || type == UUID;
+}
+
+static int count_pages(struct scan *scan, struct pg_session *session,
+                       const struct keyspace *keyspace, struct pg_error *error)
+{
+    PGresult *result;
+    char *table = keyspace_sql_table(keyspace);
+    const char *values[] = {table};
+    int status = pg_session_exec(session, pages_sql, 1, values, &result, error);
+    free(table);
+    if (status)
+        return status;
+    if (PQntuples(result) == 1)
+        scan->pages = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
+    PQclear(result);
+    return 0;
+}
+
+int scan_plan(struct scan *scan, struct pg_session *session, const struct keyspace *keyspace,
+              struct pg_error *error)
+{
+    PGresult *result;
+    *scan = (struct scan){0};
+    int status = pg_session_exec(session, keyspace->sql.columns, 0, NULL, &result, error);
+    if (status)
+        return status;
+    scan->packed = !keyspace->where;
+    for (int i = 0; i < PQnfields(result); i++)
+        scan->packed &= packs(PQftype(result, i));
+    PQclear(result);
+    status = count_pages(scan, session, keyspace, error);
+    if (scan->pages < SHARE_PAGES_MIN)
+        *scan = (struct scan){0};
+    return status;
+}
+
+unsigned scan_shares(const struct scan *scan, unsigned most)
+{
+    uint64_t worth = scan->pages / SHARE_PAGES_MIN;
+    return worth < 1 ? 1 : worth < most ? (unsigned)worth : most;
+}
+
+char *scan_sql(const struct scan *scan, const struct keyspace *keyspace, unsigned share,
+               unsigned shares)
+{
+    uint64_t width = scan->pages / shares, first = width * share;
+    bool last = share + 1 == shares;
+    if (scan->packed)
+        return keyspace_sql_pack_pages(keyspace, first, last ? scan->pages - first : width, last);
+    if (shares == 1)
+        return xstrdup(keyspace->sql.copy);
+    return keyspace_sql_copy_pages(keyspace, first, last ? PAGES_END : first + width);
+}
