@@ -87,13 +87,16 @@ static const char tree[] =
     "         WHERE i.inhparent = t.relid AND NOT i.inhdetachpending)) AS i (relid)"
     "  WHERE t.has_children::text = 'true'), ";
 
-/* What the log says of a row that goes. Each partition has an identity of its own, and its
- * TRUNCATE, which gives it another file, is not told of a root's rows. Nor is what it was filled
- * with between being detached and attached again: its xmin tells of that. */
+/* What the log says of a row that goes; a primary key that is dropped and made again has another
+ * constraint, one whose index is built anew has not. Each partition has an identity of its own, and
+ * its TRUNCATE, which gives it another file, is not told of a root's rows. Nor is what it was
+ * filled with between being detached and attached again: its xmin tells of that. */
 static const char tables[] =
     "(SELECT string_agg(ROW(t.relid, (SELECT ROW(c.relkind, c.relpersistence,"
     "            CASE WHEN c.relispartition THEN ROW(c.relfilenode, c.xmin) END,"
-    "            c.relreplident, (SELECT string_agg(ROW(x.indkey, x.indnkeyatts, x.indimmediate,"
+    "            c.relreplident, (SELECT k.oid FROM pg_constraint k"
+    "              WHERE k.conrelid = c.oid AND k.contype = 'p'),"
+    "            (SELECT string_agg(ROW(x.indkey, x.indnkeyatts, x.indimmediate,"
     "                x.indisvalid)::text, ';') FROM pg_index x WHERE x.indrelid = c.oid AND"
     "                CASE c.relreplident WHEN 'd' THEN x.indisprimary"
     "                                    WHEN 'i' THEN x.indisreplident ELSE false END))::text"

@@ -38,6 +38,13 @@ THERE_AND_BACK = [
         UPDATE items SET id = 1500, payload = 'new' WHERE id = 50;
         ALTER TABLE items REPLICA IDENTITY DEFAULT""",
                  id="a replica identity without the key"),
+    pytest.param(PLAIN, """
+        ALTER TABLE items DROP CONSTRAINT items_pkey;
+        ALTER TABLE items ADD PRIMARY KEY (nr);
+        UPDATE items SET id = 1500, payload = 'new' WHERE id = 50;
+        ALTER TABLE items DROP CONSTRAINT items_pkey;
+        ALTER TABLE items ADD PRIMARY KEY (id)""",
+                 id="a primary key"),
     pytest.param(LABELLED, """
         ALTER TYPE label RENAME VALUE '1500' TO '1501';
         INSERT INTO items VALUES ('1501', 'new');

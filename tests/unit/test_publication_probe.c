@@ -108,6 +108,9 @@ static const struct step steps[] = {
     {"DROP PUBLICATION nestguard; CREATE PUBLICATION nestguard FOR TABLE items, parts, moods",
      CHANGED},
 
+    {"BEGIN; ALTER TABLE items DROP CONSTRAINT items_pkey;"
+     "ALTER TABLE items ADD PRIMARY KEY (id); COMMIT",
+     CHANGED},
     {"ALTER TABLE items REPLICA IDENTITY FULL", CHANGED},
     {"ALTER TABLE items REPLICA IDENTITY NOTHING", CHANGED},
     {"ALTER TABLE items ALTER nr SET NOT NULL", SAME},
