@@ -41,8 +41,8 @@ static inline uint64_t upper_case(uint64_t word)
     return word ^ lower >> 2; /* 0x80 >> 2 is what the two cases differ by */
 }
 
-/* Of fewer than NAME_ROOM bytes. */
-static inline struct name name_of(struct span text)
+/* Of more than a word, and fewer than NAME_ROOM bytes. */
+__attribute__((noinline)) static struct name long_name_of(struct span text)
 {
     struct name name = {.length = text.length};
     size_t word = 0;
@@ -50,6 +50,13 @@ static inline struct name name_of(struct span text)
         name.words[word++] = upper_case(word_load(text.at));
     name.words[word] = upper_case(short_word_load(text.at, text.length));
     return name;
+}
+
+static inline struct name name_of(struct span text)
+{
+    if (text.length > 8)
+        return long_name_of(text);
+    return (struct name){{upper_case(short_word_load(text.at, text.length))}, text.length};
 }
 
 /* Multiplicative hashing (Knuth, volume 3, section 6.4). */

@@ -390,9 +390,12 @@ static void dispatch_many(struct client *client, const struct request *request)
 /* The one answer that needs no slot, unless earlier replies are still to come. */
 static void reject(struct client *client, const struct request *request)
 {
-    bool is_get = request->command->kind == COMMAND_GET;
-    write_absent(client_reply(client), keyspace_of(client->serving, request->keyspace),
-                 request->command->absent[client->replies.resp3], is_get);
+    const struct keyspace *keyspace = keyspace_of(client->serving, request->keyspace);
+    bool is_get = request->command->kind == COMMAND_GET, resp3 = client->replies.resp3;
+    if (is_get && keyspace->on_absent == ABSENT_NIL)
+        resp_write_nil(client_reply(client), resp3); /* the commonest of all */
+    else
+        write_absent(client_reply(client), keyspace, request->command->absent[resp3], is_get);
 }
 
 void lookup_dispatch(struct client *client, const struct request *request)

@@ -91,7 +91,10 @@ void resp_write_error(struct buffer *out, const char *format, ...)
 
 void resp_write_nil(struct buffer *out, bool resp3)
 {
-    buffer_append(out, resp3 ? "_\r\n" : "$-1\r\n", resp3 ? 3 : 5);
+    if (resp3)
+        buffer_append(out, "_\r\n", 3);
+    else
+        buffer_append(out, "$-1\r\n", 5);
 }
 
 void resp_write_command(struct buffer *out, const struct span *arguments, size_t count)
