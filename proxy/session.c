@@ -15,7 +15,6 @@
 #include "clock.h"
 #include "memory.h"
 #include "pubsub.h"
-#include "upload.h"
 #include "upstream.h"
 
 #include <errno.h>
@@ -125,10 +124,16 @@ void session_check(struct client *client, uint64_t now)
         session_end(client);
 }
 
+static void abort_upload(struct client *client)
+{
+    if (client->session.upload)
+        client->session.abort_upload(client);
+}
+
 void session_finish(struct client *client)
 {
     struct session *session = &client->session;
-    upload_abort(client);
+    abort_upload(client);
     if (session->fence)
         slot_answered(session->fence);
     session->fence = NULL;
@@ -154,7 +159,7 @@ static void lost(struct client *client)
     struct session *session = &client->session;
     if (session->states & ~(unsigned)SESSION_SKIP) {
         client_leave(client);
-        upload_abort(client);
+        abort_upload(client);
         return;
     }
     if (session->fence)

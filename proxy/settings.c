@@ -67,8 +67,8 @@ const struct setting config_settings[] = {
     {"max_lag", SETTING_DURATION, AT(max_lag_ms), .standard = "1s", .least = "10ms", .most = "1h",
      .help = "with sync: replication, further behind the database than this nothing is rejected"},
     {"purge_at_start", SETTING_FLAG, AT(purge_at_start), .fixed = true, .standard = "false",
-     .help = "with sync: replication, deletes the guarded keys from the cache when the guard starts, "
-             "for rows may have changed while none was there to purge them"},
+     .help = "with sync: replication, deletes the guarded keys from the cache when the guard "
+             "starts, for rows may have changed while none was there to purge them"},
     {"publication", SETTING_NAME, AT(publication), .fixed = true, .standard = "nestguard",
      .help = "with sync: replication, the publication that names the tables; created at the start "
              "when the role may"},

@@ -73,6 +73,22 @@ static struct upload *create(struct client *client, struct span key, size_t argu
     return upload;
 }
 
+static void finish(struct client *client, bool whole)
+{
+    struct upload *upload = client->session.upload;
+    if (whole && upload->key.length)
+        write_note(upload->slot, upload->key);
+    slot_answered(upload->slot);
+    client->session.upload = NULL;
+    client->session.states &= ~(unsigned)SESSION_UPLOAD;
+    free(upload);
+}
+
+static void abort_upload(struct client *client)
+{
+    finish(client, false);
+}
+
 size_t upload_begin(struct client *client, const char *input, size_t length)
 {
     struct span words[2];
@@ -85,6 +101,7 @@ size_t upload_begin(struct client *client, const char *input, size_t length)
     struct upload *upload = create(client, key, count);
     upload->slot = key.length ? write_open(client) : request_open(client);
     client->session.upload = upload;
+    client->session.abort_upload = abort_upload;
     client->session.states |= SESSION_UPLOAD;
     upstream_send(client->upstream, upload->slot, 0, (struct span){input, (size_t)(at - input)});
     upstream_be_patient(client->upstream, true);
@@ -132,17 +149,6 @@ static size_t measure(struct client *client, const char *input, size_t length,
     return (size_t)(at - input);
 }
 
-static void finish(struct client *client, bool whole)
-{
-    struct upload *upload = client->session.upload;
-    if (whole && upload->key.length)
-        write_note(upload->slot, upload->key);
-    slot_answered(upload->slot);
-    client->session.upload = NULL;
-    client->session.states &= ~(unsigned)SESSION_UPLOAD;
-    free(upload);
-}
-
 /* What the cache has got of a command that breaks off ends with the connection. */
 size_t upload_go_on(struct client *client, const char *input, size_t length)
 {
@@ -161,10 +167,4 @@ size_t upload_go_on(struct client *client, const char *input, size_t length)
     if (whole)
         upstream_be_patient(upstream, false);
     return taken;
-}
-
-void upload_abort(struct client *client)
-{
-    if (client->session.upload)
-        finish(client, false);
 }
