@@ -284,6 +284,31 @@ static void templates_overlap_when_some_key_matches_both(void **state)
     check_overlap("ab{x}c", "a{y}bc", true);
 }
 
+/* Around the eight bytes that are compared at once: each byte of each prefix counts, and the key
+ * may end anywhere. */
+static void every_byte_of_a_prefix_counts(void **state)
+{
+    (void)state;
+    for (size_t length = 1; length <= 20; length++) {
+        char template[64] = {0}, prefix[32] = {0};
+        const char *error;
+        struct key_template key;
+        memcpy(prefix, "abcdefghijklmnopqrst", length);
+        snprintf(template, sizeof template, "%s{id}", prefix);
+        assert_int_equal(key_template_parse(&key, template, &error), 0);
+        assert_true(key_template_matches(&key, (struct span){prefix, length}));
+        assert_true(key_template_matches(&key, (struct span){prefix, length + 3}));
+        assert_false(key_template_matches(&key, (struct span){prefix, length - 1}));
+        for (size_t at = 0; at < length; at++) {
+            prefix[at] ^= 0x20;
+            assert_false(key_template_matches(&key, (struct span){prefix, length}));
+            assert_false(key_template_matches(&key, (struct span){prefix, length + 3}));
+            prefix[at] ^= 0x20;
+        }
+        key_template_finish(&key);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +318,7 @@ int main(void)
         cmocka_unit_test(mistakes_are_refused_with_a_reason),
         cmocka_unit_test(eight_columns_are_allowed),
         cmocka_unit_test(matching_compares_the_literals),
+        cmocka_unit_test(every_byte_of_a_prefix_counts),
         cmocka_unit_test(keys_may_hold_any_bytes),
         cmocka_unit_test(a_key_splits_in_every_possible_way),
         cmocka_unit_test(too_many_ways_are_told_and_do_not_overrun),
