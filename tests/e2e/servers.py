@@ -344,6 +344,7 @@ class Database:
             WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
               AND userid = 'guard'::regrole AND query ILIKE 'select%%' AND query LIKE '%%$1%%'
               AND query NOT LIKE '%%pg\\_%%' AND query NOT LIKE '%%count(*)%%'
+              AND query NOT LIKE '%%LIMIT $1'
               AND query LIKE %s""", (f"%{table}%",)))
 
 
