@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "copier.h"
+#include "keyspace_sql.h"
 #include "memory.h"
 #include "publication.h"
 #include "row_count.h"
@@ -291,6 +292,28 @@ static int get_helpers(struct builder *builder, unsigned wanted)
     return 0;
 }
 
+/* A helper must not wait for the table: whoever wants it for himself alone waits for our first
+ * session, which waits for the helper's rows, and the helper, in the queue for the table, would
+ * wait for him; the server sees no circle in that. So a helper that cannot have its lock at once is
+ * done without. With it, its COPY waits for nobody. */
+static void lock_for_helpers(struct builder *builder)
+{
+    char *table = keyspace_sql_table(keyspace_of(builder));
+    char *sql = xasprintf("LOCK TABLE ONLY %s IN ACCESS SHARE MODE NOWAIT", table);
+    unsigned kept = 0;
+    for (unsigned i = 0; i < builder->helper_count; i++) {
+        struct pg_error error;
+        if (pg_session_exec(builder->helpers[i], sql, 0, NULL, NULL, &error) == 0)
+            builder->helpers[kept++] = builder->helpers[i];
+        else
+            pg_session_close(builder->helpers[i]);
+    }
+    builder->no_more_helpers |= kept < builder->helper_count;
+    builder->helper_count = kept;
+    free(sql);
+    free(table);
+}
+
 /* ---- the build ---- */
 
 static int start_copiers(struct builder *builder, struct copy_target *target,
@@ -366,6 +389,8 @@ static int copy_keyspace(struct builder *builder)
         status = get_helpers(builder, scan_shares(&scan, builder->config->build_connections) - 1);
     if (status)
         return status;
+    if (scan_shares(&scan, 1 + builder->helper_count) > 1)
+        lock_for_helpers(builder);
     struct copy_target target = {.seed = builder->built.generation->seed,
                                  .keyspace = keyspace_of(builder),
                                  .keeps_copies = builder->built.stream != NULL,
