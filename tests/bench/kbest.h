@@ -30,8 +30,8 @@ struct kbest_time {
 /* At least K runs are made, also when they take longer than they may. */
 struct kbest_time kbest_measure(const struct kbest_task *task);
 
-/* The same for tasks that are to be compared: they take turns of some runs, so that whatever changes
- * on the machine changes for all. The time of each goes to *times. */
+/* The same for tasks that are to be compared: they take turns of some runs, so that whatever
+ * changes on the machine changes for all. The time of each goes to *times. */
 void kbest_compare(const struct kbest_task *tasks, size_t count, struct kbest_time *times);
 
 #endif
