@@ -1,11 +1,17 @@
-/* COPY's text format (PostgreSQL documentation, "COPY", File Formats): tabs between columns, \N
- * for NULL, and backslash escapes, which never grow when they are undone, so that it can be done
- * in place.
+/* COPY's formats (PostgreSQL documentation, "COPY", File Formats).
+ *
+ * Text: tabs between columns, \N for NULL, and backslash escapes, which never grow when they are
+ * undone, so that it can be done in place.
+ *
+ * Binary: a signature, flags, and an extension of the header that begins with its length; then for
+ * each row the number of its columns and each column behind its length, -1 being NULL; at last -1
+ * in place of the number of columns.
  */
 #include "pg_copy.h"
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 static int digit_of(char c, int base)
@@ -88,4 +94,50 @@ int pg_copy_split(char *row, size_t length, struct pg_column columns[PG_COPY_COL
         row = tab;
     }
     return -E2BIG;
+}
+
+static uint32_t number_at(const char *at, size_t bytes)
+{
+    uint32_t number = 0;
+    for (size_t i = 0; i < bytes; i++)
+        number = number << 8 | (unsigned char)at[i];
+    return number;
+}
+
+int pg_copy_binary_header(const char *copy, size_t length)
+{
+    static const char signature[] = "PGCOPY\n\377\r\n";
+    enum { SIGNATURE = sizeof signature, FIXED = SIGNATURE + 4 + 4, EXTENSION_MAX = 1 << 20 };
+    if (length < FIXED || memcmp(copy, signature, SIGNATURE) != 0)
+        return -EPROTO;
+    uint32_t extension = number_at(copy + FIXED - 4, 4);
+    if (extension > EXTENSION_MAX || extension > length - FIXED)
+        return -EPROTO;
+    return FIXED + (int)extension;
+}
+
+int pg_copy_split_binary(const char *row, size_t length,
+                         struct pg_column columns[PG_COPY_COLUMNS_MAX])
+{
+    const char *end = row + length;
+    if (length < 2)
+        return -EPROTO;
+    uint32_t count = number_at(row, 2);
+    row += 2;
+    if (count == UINT16_MAX)
+        return row == end ? -ENODATA : -EPROTO;
+    if (count > PG_COPY_COLUMNS_MAX)
+        return -E2BIG;
+    for (uint32_t i = 0; i < count; i++) {
+        if (end - row < 4)
+            return -EPROTO;
+        uint32_t size = number_at(row, 4);
+        bool null = size == UINT32_MAX;
+        row += 4;
+        if (!null && size > (size_t)(end - row))
+            return -EPROTO;
+        columns[i] = null ? (struct pg_column){NULL, 0} : (struct pg_column){row, size};
+        row += columns[i].length;
+    }
+    return row == end ? (int)count : -EPROTO;
 }

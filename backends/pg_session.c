@@ -288,18 +288,25 @@ int pg_session_open_walsender(struct pg_session **out, const struct pg_session_o
     return open_by(pg_connect_start_replication, out, options, error);
 }
 
-/* Reads up to the start of the rows: 0 and the number of columns. */
-static int begin_copy(struct pg_session *session, int *columns, struct pg_error *error)
+struct row_reader {
+    int columns;
+    bool binary;
+    bool begun; /* the header of a binary copy is behind us */
+    pg_row_cb row;
+    void *arg;
+};
+
+/* Reads up to the start of the rows. */
+static int begin_copy(struct pg_session *session, struct row_reader *reader, struct pg_error *error)
 {
     PGresult *result = NULL;
     int rc = next_result(session, &result, error);
     if (rc < 0)
         return rc;
     if (PQresultStatus(result) == PGRES_COPY_OUT) {
-        *columns = PQnfields(result);
-        if (PQbinaryTuples(result))
-            rc = unexpected(session, error, "COPY in binary format");
-        else if (*columns > PG_COPY_COLUMNS_MAX)
+        reader->columns = PQnfields(result);
+        reader->binary = PQbinaryTuples(result);
+        if (reader->columns > PG_COPY_COLUMNS_MAX)
             rc = unexpected(session, error, "COPY of more than 16 columns");
     } else {
         rc = judge(session, result, error);
@@ -313,19 +320,34 @@ static int begin_copy(struct pg_session *session, int *columns, struct pg_error 
     return rc;
 }
 
-struct row_reader {
-    int columns;
-    pg_row_cb row;
-    void *arg;
-};
+/* The header comes before the first row, or before what closes a copy without rows. */
+static int split_binary(struct row_reader *reader, const char *row, size_t length,
+                        struct pg_column columns[PG_COPY_COLUMNS_MAX])
+{
+    int header = reader->begun ? 0 : pg_copy_binary_header(row, length);
+    if (header < 0)
+        return header;
+    reader->begun = true;
+    if ((size_t)header == length)
+        return -ENODATA;
+    return pg_copy_split_binary(row + header, length - (size_t)header, columns);
+}
 
-static int hand_over(struct pg_session *session, const struct row_reader *reader, char *row,
+static int split_text(const struct row_reader *reader, char *row, size_t length,
+                      struct pg_column columns[PG_COPY_COLUMNS_MAX])
+{
+    int count = pg_copy_split(row, length, columns);
+    return reader->columns == 0 ? 0 : count; /* an empty line is also one empty column */
+}
+
+static int hand_over(struct pg_session *session, struct row_reader *reader, char *row,
                      size_t length, struct pg_error *error)
 {
     struct pg_column columns[PG_COPY_COLUMNS_MAX];
-    int count = pg_copy_split(row, length, columns);
-    if (reader->columns == 0)
-        count = 0; /* an empty line is also one empty column */
+    int count = reader->binary ? split_binary(reader, row, length, columns)
+                               : split_text(reader, row, length, columns);
+    if (count == -ENODATA)
+        return 0;
     if (count != reader->columns)
         return unexpected(session, error, "a row with another number of columns than announced");
     return reader->row(reader->arg, columns, (size_t)count);
@@ -333,8 +355,7 @@ static int hand_over(struct pg_session *session, const struct row_reader *reader
 
 /* All rows that are at hand are taken before the socket is looked at again. After the connection
  * was lost libpq may still hold rows and the server's last words. */
-static int drain(struct pg_session *session, const struct row_reader *reader,
-                 struct pg_error *error)
+static int drain(struct pg_session *session, struct row_reader *reader, struct pg_error *error)
 {
     bool gone = false;
     for (;;) {
@@ -363,7 +384,7 @@ int pg_session_copy(struct pg_session *session, const char *sql, pg_row_cb row, 
     struct row_reader reader = {.row = row, .arg = arg};
     int rc = send_statement(session, sql, 0, NULL, error);
     if (rc == 0)
-        rc = begin_copy(session, &reader.columns, error);
+        rc = begin_copy(session, &reader, error);
     if (rc < 0)
         return rc;
     rc = drain(session, &reader, error);

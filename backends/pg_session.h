@@ -12,11 +12,11 @@
 struct pg_session;
 
 struct pg_session_options {
-    const char *conninfo;     /* URI or key=value list, as libpq takes it */
-    const char *application;  /* fallback_application_name */
+    const char *conninfo;    /* URI or key=value list, as libpq takes it */
+    const char *application; /* fallback_application_name */
     /* Seconds; 0: no limit. The hosts of a conninfo share them, but each has 2. */
     unsigned connect_timeout;
-    const atomic_bool *stop;  /* looked at while waiting, at least every 100 ms; NULL: never */
+    const atomic_bool *stop; /* looked at while waiting, at least every 100 ms; NULL: never */
 };
 
 /* Errors of all calls below: -ECONNREFUSED no connection or the connection was lost, -ECANCELED
@@ -36,7 +36,8 @@ int pg_session_exec(struct pg_session *session, const char *sql, int count,
  * pg_session_copy() returns it (the session can then only be closed). */
 typedef int (*pg_row_cb)(void *arg, const struct pg_column *columns, size_t count);
 
-/* Runs `COPY (...) TO STDOUT` (text format) and hands over each row. At most 16 columns. */
+/* Runs `COPY (...) TO STDOUT`, in text or binary format, and hands over each row. At most 16
+ * columns. */
 int pg_session_copy(struct pg_session *session, const char *sql, pg_row_cb row, void *arg,
                     struct pg_error *error);
 

@@ -211,7 +211,13 @@ static struct pg_session_options session_options(struct builder *builder)
 
 /* ---- connections of one snapshot ---- */
 
-static const char begin_sql[] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/* To compile a scan (jit) takes each connection longer than a share of a table gains by it. */
+static int begin(struct pg_session *session, struct pg_error *error)
+{
+    int status = pg_session_exec(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", 0,
+                                 NULL, NULL, error);
+    return status ? status : pg_session_exec(session, "SET LOCAL jit = off", 0, NULL, NULL, error);
+}
 
 static int import_snapshot(struct pg_session *session, const char *snapshot, struct pg_error *error)
 {
@@ -236,7 +242,7 @@ static int take_snapshot(struct builder *builder)
 
 static int begin_snapshot(struct builder *builder)
 {
-    int status = execute(builder, begin_sql, NULL);
+    int status = begin(builder->session, &builder->error);
     if (status || !builder->built.stream)
         return status;
     status = import_snapshot(builder->session, pg_stream_snapshot(builder->built.stream),
@@ -267,7 +273,7 @@ static int add_helper(struct builder *builder, const char *snapshot)
     struct pg_error error;
     int status = pg_session_open(&session, &options, &error);
     if (!status)
-        status = pg_session_exec(session, begin_sql, 0, NULL, NULL, &error);
+        status = begin(session, &error);
     if (!status)
         status = import_snapshot(session, snapshot, &error);
     if (status)
@@ -394,7 +400,7 @@ static int copy_keyspace(struct builder *builder)
     struct copy_target target = {.seed = builder->built.generation->seed,
                                  .keyspace = keyspace_of(builder),
                                  .keeps_copies = builder->built.stream != NULL,
-                                 .packed = scan.packed,
+                                 .scan = &scan,
                                  .counter = &builder->rows,
                                  .stop = &builder->stop};
     if (uv_mutex_init(&target.lock))
@@ -421,11 +427,15 @@ static int copy_rows(struct builder *builder)
 
 /* Reading has the server tidy up pages, and the log of that is flushed by nobody for up to 15 s on
  * an idle server: so long the stream would not be known to be at the log's end. The commit of a
- * transaction that got a number has it flushed soon, and waits for no standby. */
+ * transaction that wrote something flushes it, and waits for no standby where it is to be local. */
 static int have_log_flushed(struct builder *builder)
 {
     int status = execute(builder, "COMMIT", NULL);
-    return status ? status : execute(builder, "SELECT pg_current_xact_id()", NULL);
+    return status ? status
+                  : execute(builder,
+                            "SELECT set_config('synchronous_commit', 'local', true),"
+                            " pg_logical_emit_message(true, 'nestguard', '')",
+                            NULL);
 }
 
 static int build(struct builder *builder)

@@ -1,6 +1,7 @@
 #include "copier.h"
 
 #include "memory.h"
+#include "packed_keys.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -93,32 +94,18 @@ static int on_row(void *arg, const struct pg_column *columns, size_t count)
     return 0;
 }
 
-/* Up to the next comma or space. */
-static struct span next_text(const char *at, const char *end)
-{
-    const char *stop = at;
-    while (stop < end && *stop != ',' && *stop != ' ')
-        stop++;
-    return (struct span){at, (size_t)(stop - at)};
-}
-
-/* "1 7,1 8,2 7": keys of two columns. No column, not even an empty one, has another form; a row
- * with NULL, of pages without a key, gives none. */
 static int on_packed_row(void *arg, const struct pg_column *columns, size_t count)
 {
     struct copier *copier = arg;
-    size_t wanted = copier->target->keyspace->key.columns;
+    const struct copy_target *target = copier->target;
+    struct packed_keys keys;
     struct span texts[KEY_COLUMNS_MAX];
     if (count == 0 || !columns->at)
         return 0;
-    const char *at = columns->at, *end = at + columns->length;
-    while (at < end) {
-        for (size_t i = 0; i < wanted; i++) {
-            texts[i] = next_text(at, end);
-            at += texts[i].length + 1;
-        }
+    packed_keys_begin(&keys, target->scan->packing, target->keyspace->key.columns,
+                      (struct span){columns->at, columns->length});
+    while (packed_keys_next(&keys, texts))
         add_key(copier, texts);
-    }
     return 0;
 }
 
@@ -128,9 +115,9 @@ static int on_packed_row(void *arg, const struct pg_column *columns, size_t coun
 static void on_thread(void *arg)
 {
     struct copier *copier = arg;
-    copier->status =
-        pg_session_copy(copier->session, copier->sql,
-                        copier->target->packed ? on_packed_row : on_row, copier, &copier->error);
+    copier->status = pg_session_copy(copier->session, copier->sql,
+                                     copier->target->scan->packed ? on_packed_row : on_row, copier,
+                                     &copier->error);
     if (copier->status)
         atomic_store_explicit(copier->target->stop, true, memory_order_relaxed);
     flush(copier);

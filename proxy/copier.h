@@ -9,6 +9,7 @@
 #include "config.h"
 #include "filter.h"
 #include "pg_session.h"
+#include "scan.h"
 
 #include <uv.h>
 
@@ -18,7 +19,7 @@ struct copy_target {
     struct filter_seed seed;
     const struct keyspace *keyspace;
     bool keeps_copies;         /* each row is an entry, also when several have the same key */
-    bool packed;               /* the rows are those of keyspace_sql_pack_pages() */
+    const struct scan *scan;   /* that the statement is of */
     _Atomic uint64_t *counter; /* of rows, for others to look at; also when they find no place */
     atomic_bool *stop;         /* that the sessions look at; set when a copier fails */
     uv_mutex_t lock;           /* for the filter, which has one writer at a time, and these: */

@@ -193,41 +193,43 @@ char *keyspace_sql_copy_pages(const struct keyspace *keyspace, uint64_t first, u
     return string_of(&out);
 }
 
-/*   string_agg("id"::text, ',')
+/*   string_agg(pg_catalog.int8send("id"), '')
  *
  * A row in which one of the columns is NULL gives NULL, which string_agg() leaves out. */
-static void put_packed_columns(struct buffer *out, const struct key_template *key)
+static void put_packed_columns(struct buffer *out, const struct key_template *key,
+                               const enum column_packing *packing)
 {
     for (size_t i = 0; i < key->columns; i++) {
-        put(out, i ? " || ' ' || " : "string_agg(");
+        put(out, i ? " || " : "string_agg(");
+        put(out, packing[i] == PACKS_UUID ? "pg_catalog.uuid_send(" : "pg_catalog.int8send(");
         put_name(out, key->column[i]);
-        put(out, "::text");
+        put(out, ")");
     }
-    put(out, ", ',')");
+    put(out, ", '')");
 }
 
-/*   COPY (SELECT (SELECT string_agg("id"::text, ',') FROM "public"."items"
+/*   COPY (SELECT (SELECT string_agg(pg_catalog.int8send("id"), '') FROM "public"."items"
  *                  WHERE ctid >= format('(%s,0)', a.page)::tid
  *                    AND ctid < format('(%s,0)',
  *                          CASE WHEN a.page + 16 < 1024 THEN a.page + 16 ELSE 1024 END)::tid)
- *           FROM generate_series(0, 1023, 16) AS a (page)) TO STDOUT
+ *           FROM generate_series(0, 1023, 16) AS a (page)) TO STDOUT (FORMAT binary)
  *
  * A name of the inner query hides the outer one's, so the outer one is called as the table is not.
  */
-char *keyspace_sql_pack_pages(const struct keyspace *keyspace, uint64_t first, uint64_t pages,
-                              bool last)
+char *keyspace_sql_pack_pages(const struct keyspace *keyspace, const enum column_packing *packing,
+                              uint64_t first, uint64_t pages, bool last)
 {
     struct buffer out = {0};
     const char *outer = strcmp(keyspace->table_name, "a") != 0 ? "a" : "b";
     unsigned long long end = first + pages, limit = last ? PAGES_END : end;
     put(&out, "COPY (SELECT (SELECT ");
-    put_packed_columns(&out, &keyspace->key);
+    put_packed_columns(&out, &keyspace->key, packing);
     put(&out, " FROM ");
     put_table(&out, keyspace);
     buffer_printf(&out,
                   " WHERE ctid >= format('(%%s,0)', %s.page)::tid AND ctid < format('(%%s,0)',"
                   " CASE WHEN %s.page + %d < %llu THEN %s.page + %d ELSE %llu END)::tid)"
-                  " FROM generate_series(%llu, %llu, %d) AS %s (page)) TO STDOUT",
+                  " FROM generate_series(%llu, %llu, %d) AS %s (page)) TO STDOUT (FORMAT binary)",
                   outer, outer, PACKED_PAGES, end, outer, PACKED_PAGES, limit,
                   (unsigned long long)first, end - 1, PACKED_PAGES, outer);
     return string_of(&out);

@@ -20,12 +20,18 @@ enum { PACKED_PAGES = 16 }; /* whose keys come in one row */
  * on. Only of what has pages: tables, partitioned or not. (For all pages of anything: `copy`.) */
 char *keyspace_sql_copy_pages(const struct keyspace *keyspace, uint64_t first, uint64_t end);
 
-/* The same, packed: each row has one column with the keys of PACKED_PAGES pages, or NULL when they
- * have none: a comma between keys, a space between the columns of a key. Not for a keyspace with a
- * condition, nor for columns whose text may have a comma or a space. At least one page; after the
- * `last` of them, all that come behind. */
-char *keyspace_sql_pack_pages(const struct keyspace *keyspace, uint64_t first, uint64_t pages,
-                              bool last);
+/* How a column of a key is sent where many keys come in a row. */
+enum column_packing {
+    PACKS_NOT,
+    PACKS_INTEGER, /* 8 bytes, the most significant one first; of all integer types */
+    PACKS_UUID     /* its 16 bytes */
+};
+
+/* The same in binary format, packed: each row has one column with the keys of PACKED_PAGES pages,
+ * one behind the other, or NULL when they have none. Not for a keyspace with a condition. At least
+ * one page; after the `last` of them, all that come behind. */
+char *keyspace_sql_pack_pages(const struct keyspace *keyspace, const enum column_packing *packing,
+                              uint64_t first, uint64_t pages, bool last);
 
 /* The table's name as SQL needs it. */
 char *keyspace_sql_table(const struct keyspace *keyspace);

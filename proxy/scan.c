@@ -11,7 +11,6 @@
  */
 #include "scan.h"
 
-#include "keyspace_sql.h"
 #include "memory.h"
 
 #include <libpq-fe.h>
@@ -29,11 +28,12 @@ static const char pages_sql[] =
     " WHERE c.oid = to_regclass($1) AND c.relkind = 'r' AND NOT c.relhassubclass"
     "   AND m.amname = 'heap'";
 
-/* Types whose text never has a comma or a space, and is the same whether it is cast or printed. */
-static bool packs(Oid type)
+static enum column_packing packing_of(Oid type)
 {
     enum { INT8 = 20, INT2 = 21, INT4 = 23, UUID = 2950 };
-    return type == INT8 || type == INT2 || type == INT4 || type == UUID;
+    if (type == UUID)
+        return PACKS_UUID;
+    return type == INT8 || type == INT4 || type == INT2 ? PACKS_INTEGER : PACKS_NOT;
 }
 
 static int count_pages(struct scan *scan, struct pg_session *session,
@@ -61,8 +61,10 @@ int scan_plan(struct scan *scan, struct pg_session *session, const struct keyspa
     if (status)
         return status;
     scan->packed = !keyspace->where;
-    for (int i = 0; i < PQnfields(result); i++)
-        scan->packed &= packs(PQftype(result, i));
+    for (int i = 0; i < PQnfields(result); i++) {
+        scan->packing[i] = packing_of(PQftype(result, i));
+        scan->packed &= scan->packing[i] != PACKS_NOT;
+    }
     PQclear(result);
     status = count_pages(scan, session, keyspace, error);
     if (scan->pages < SHARE_PAGES_MIN)
@@ -82,7 +84,8 @@ char *scan_sql(const struct scan *scan, const struct keyspace *keyspace, unsigne
     uint64_t width = scan->pages / shares, first = width * share;
     bool last = share + 1 == shares;
     if (scan->packed)
-        return keyspace_sql_pack_pages(keyspace, first, last ? scan->pages - first : width, last);
+        return keyspace_sql_pack_pages(keyspace, scan->packing, first,
+                                       last ? scan->pages - first : width, last);
     if (shares == 1)
         return xstrdup(keyspace->sql.copy);
     return keyspace_sql_copy_pages(keyspace, first, last ? PAGES_END : first + width);

@@ -5,11 +5,13 @@
 #define NESTGUARD_SCAN_H
 
 #include "config.h"
+#include "keyspace_sql.h"
 #include "pg_session.h"
 
 struct scan {
     uint64_t pages; /* 0: not to be divided */
     bool packed;    /* many keys come in a row: see keyspace_sql_pack_pages() */
+    enum column_packing packing[KEY_COLUMNS_MAX];
 };
 
 /* Asks the session, whose transaction holds the snapshot and must last until the last share has

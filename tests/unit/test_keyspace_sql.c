@@ -197,16 +197,20 @@ static void packed_shares_meet_and_the_last_has_no_end(void **state)
 {
     (void)state;
     struct keyspace k = made(&(struct names){"o:{x}:{y}", "s.items", "payload", NULL});
-    must_be(keyspace_sql_pack_pages(&k, 40, 60, false),
-            "COPY (SELECT (SELECT string_agg(\"x\"::text || ' ' || \"y\"::text, ',') FROM "
-            "\"s\".\"items\" WHERE ctid >= format('(%s,0)', a.page)::tid AND ctid < "
-            "format('(%s,0)', CASE WHEN a.page + 16 < 100 THEN a.page + 16 ELSE 100 END)::tid) FROM "
-            "generate_series(40, 99, 16) AS a (page)) TO STDOUT");
-    must_be(keyspace_sql_pack_pages(&k, 100, 1, true),
-            "COPY (SELECT (SELECT string_agg(\"x\"::text || ' ' || \"y\"::text, ',') FROM "
+    const enum column_packing packing[] = {PACKS_INTEGER, PACKS_UUID};
+    must_be(
+        keyspace_sql_pack_pages(&k, packing, 40, 60, false),
+        "COPY (SELECT (SELECT string_agg(pg_catalog.int8send(\"x\") ||"
+        " pg_catalog.uuid_send(\"y\"), '') FROM "
+        "\"s\".\"items\" WHERE ctid >= format('(%s,0)', a.page)::tid AND ctid < "
+        "format('(%s,0)', CASE WHEN a.page + 16 < 100 THEN a.page + 16 ELSE 100 END)::tid) FROM "
+        "generate_series(40, 99, 16) AS a (page)) TO STDOUT (FORMAT binary)");
+    must_be(keyspace_sql_pack_pages(&k, packing, 100, 1, true),
+            "COPY (SELECT (SELECT string_agg(pg_catalog.int8send(\"x\") ||"
+            " pg_catalog.uuid_send(\"y\"), '') FROM "
             "\"s\".\"items\" WHERE ctid >= format('(%s,0)', a.page)::tid AND ctid < "
             "format('(%s,0)', CASE WHEN a.page + 16 < 101 THEN a.page + 16 ELSE 4294967295 "
-            "END)::tid) FROM generate_series(100, 100, 16) AS a (page)) TO STDOUT");
+            "END)::tid) FROM generate_series(100, 100, 16) AS a (page)) TO STDOUT (FORMAT binary)");
     finish(&k);
 }
 
@@ -215,7 +219,7 @@ static void what_counts_the_pages_is_not_called_as_the_table_is(void **state)
 {
     (void)state;
     struct keyspace k = made(&(struct names){"item:{id}", "a", "payload", NULL});
-    char *sql = keyspace_sql_pack_pages(&k, 0, 16, false);
+    char *sql = keyspace_sql_pack_pages(&k, &(enum column_packing){PACKS_INTEGER}, 0, 16, false);
     assert_non_null(strstr(sql, "FROM \"a\" WHERE ctid >= format('(%s,0)', b.page)"));
     assert_non_null(strstr(sql, "AS b (page)"));
     free(sql);

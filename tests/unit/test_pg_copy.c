@@ -127,6 +127,61 @@ static void random_bytes_never_lead_out_of_the_row(void **state)
     }
 }
 
+#define HEADER "PGCOPY\n\377\r\n\0\0\0\0\0"
+#define BYTES(text) text, sizeof(text) - 1
+
+static int split_binary(const char *row, size_t length, struct pg_column *columns)
+{
+    char *copy = exact_copy(row, length);
+    int count = pg_copy_split_binary(copy, length, columns);
+    for (int i = 0; i < count; i++) {
+        if (columns[i].at) /* the same place of what lives on */
+            columns[i].at = row + (columns[i].at - copy);
+    }
+    free(copy);
+    return count;
+}
+
+static void a_binary_copy_begins_with_its_header(void **state)
+{
+    (void)state;
+    assert_int_equal(pg_copy_binary_header(BYTES(HEADER "\0\0\0\0")), 19);
+    assert_int_equal(pg_copy_binary_header(BYTES(HEADER "\0\0\0\0\0\1")), 19);
+    assert_int_equal(pg_copy_binary_header(BYTES(HEADER "\0\0\0\2xy\0\1")), 21);
+    assert_int_equal(pg_copy_binary_header(BYTES(HEADER "\0\0\0\2x")), -EPROTO);
+    assert_int_equal(pg_copy_binary_header(BYTES(HEADER "\377\377\377\377")), -EPROTO);
+    assert_int_equal(pg_copy_binary_header(BYTES(HEADER)), -EPROTO);
+    assert_int_equal(pg_copy_binary_header(BYTES("PGCOPY\n\377\n\r\0\0\0\0\0\0\0\0\0\0")), -EPROTO);
+}
+
+static void binary_columns_stand_behind_their_lengths(void **state)
+{
+    struct pg_column columns[PG_COPY_COLUMNS_MAX];
+    (void)state;
+    assert_int_equal(split_binary(BYTES("\0\3\0\0\0\2ab\377\377\377\377\0\0\0\0"), columns), 3);
+    assert_int_equal(columns[0].length, 2);
+    assert_memory_equal(columns[0].at, "ab", 2);
+    assert_null(columns[1].at);
+    assert_non_null(columns[2].at);
+    assert_int_equal(columns[2].length, 0);
+    assert_int_equal(split_binary(BYTES("\0\0"), columns), 0);
+    assert_int_equal(split_binary(BYTES("\377\377"), columns), -ENODATA);
+}
+
+static void what_is_no_binary_row_is_refused(void **state)
+{
+    struct pg_column columns[PG_COPY_COLUMNS_MAX];
+    (void)state;
+    assert_int_equal(split_binary(BYTES(""), columns), -EPROTO);
+    assert_int_equal(split_binary(BYTES("\0"), columns), -EPROTO);
+    assert_int_equal(split_binary(BYTES("\377\377\0"), columns), -EPROTO);
+    assert_int_equal(split_binary(BYTES("\0\1"), columns), -EPROTO);
+    assert_int_equal(split_binary(BYTES("\0\1\0\0\0\3ab"), columns), -EPROTO);
+    assert_int_equal(split_binary(BYTES("\0\1\377\377\377\376ab"), columns), -EPROTO);
+    assert_int_equal(split_binary(BYTES("\0\1\0\0\0\2abc"), columns), -EPROTO);
+    assert_int_equal(split_binary(BYTES("\0\21\0\0\0\2ab"), columns), -E2BIG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +192,9 @@ int main(void)
         cmocka_unit_test(zero_bytes_by_number_are_kept),
         cmocka_unit_test(more_than_sixteen_columns_are_refused),
         cmocka_unit_test(random_bytes_never_lead_out_of_the_row),
+        cmocka_unit_test(a_binary_copy_begins_with_its_header),
+        cmocka_unit_test(binary_columns_stand_behind_their_lengths),
+        cmocka_unit_test(what_is_no_binary_row_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
