@@ -68,9 +68,9 @@
 /* Readers. These are compiled once for each layout: see cuckoo_contains_batch. */
 
 /* Rule R of the head comment. */
-BUCKET_INLINE bool look(const struct bucket_layout *layout, const struct cuckoo *c, uint64_t hash)
+BUCKET_INLINE bool look_at(const struct bucket_layout *layout, const struct cuckoo *c,
+                           struct spot spot, uint64_t hash)
 {
-    struct spot spot = cuckoo_spot(layout, &c->table, hash);
     for (unsigned i = 0; i < LOOKS; i++) {
         uint64_t version = atomic_load_explicit(&c->version, memory_order_acquire);
         if (bucket_pair_has(layout, &c->table, spot.pair, spot.fingerprint) ||
@@ -80,6 +80,11 @@ BUCKET_INLINE bool look(const struct bucket_layout *layout, const struct cuckoo 
             return false;
     }
     return true;
+}
+
+BUCKET_INLINE bool look(const struct bucket_layout *layout, const struct cuckoo *c, uint64_t hash)
+{
+    return look_at(layout, c, cuckoo_spot(layout, &c->table, hash), hash);
 }
 
 /* Answers a ring of lookups, and puts into each one's place the lookup that comes a ring later,
@@ -125,6 +130,23 @@ static bool cuckoo_contains(const struct filter *filter, uint64_t hash)
 {
     const struct cuckoo *c = cuckoo_const(filter);
     BUCKET_WITH_LAYOUT(c->table.width, return look(layout, c, hash))
+    return true;
+}
+
+static void cuckoo_probe_begin(const struct filter *filter, struct filter_probe *probe)
+{
+    const struct cuckoo *c = cuckoo_const(filter);
+    struct spot spot = cuckoo_prefetch_spot(cuckoo_layout(c), &c->table, probe->hash);
+    probe->places[0] = spot.pair[0];
+    probe->places[1] = spot.pair[1];
+    probe->fingerprint = spot.fingerprint;
+}
+
+static bool cuckoo_probe_end(const struct filter *filter, const struct filter_probe *probe)
+{
+    const struct cuckoo *c = cuckoo_const(filter);
+    struct spot spot = {probe->fingerprint, {probe->places[0], probe->places[1]}};
+    BUCKET_WITH_LAYOUT(c->table.width, return look_at(layout, c, spot, probe->hash))
     return true;
 }
 
@@ -257,6 +279,8 @@ const struct filter_ops cuckoo_ops = {
     .remove = cuckoo_remove,
     .contains = cuckoo_contains,
     .prefetch = cuckoo_prefetch,
+    .probe_begin = cuckoo_probe_begin,
+    .probe_end = cuckoo_probe_end,
     .contains_batch = cuckoo_contains_batch,
     .stats = cuckoo_stats,
     .describe = cuckoo_describe,

@@ -88,6 +88,17 @@ bool filter_contains(const struct filter *filter, uint64_t hash);
 /* Asks the memory system for the cache lines that filter_contains() will read for this hash. */
 void filter_prefetch(const struct filter *filter, uint64_t hash);
 
+/* filter_contains() in two steps, for whoever has other work while the cache lines are on their
+ * way: the answer is as of the second. */
+struct filter_probe {
+    uint64_t hash;
+    uint64_t places[2]; /* the kind's own, as is what follows */
+    uint32_t fingerprint;
+};
+
+void filter_probe_begin(const struct filter *filter, uint64_t hash, struct filter_probe *probe);
+bool filter_probe_end(const struct filter *filter, const struct filter_probe *probe);
+
 /* found[i] = filter_contains(filter, hashes[i]) for i below count, with the memory latencies
  * overlapped. */
 void filter_contains_batch(const struct filter *filter, const uint64_t *hashes, size_t count,

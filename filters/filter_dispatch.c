@@ -116,6 +116,22 @@ void filter_prefetch(const struct filter *filter, uint64_t hash)
     filter->ops->prefetch(filter, hash);
 }
 
+void filter_probe_begin(const struct filter *filter, uint64_t hash, struct filter_probe *probe)
+{
+    probe->hash = hash;
+    if (filter->ops->probe_begin)
+        filter->ops->probe_begin(filter, probe);
+    else
+        filter->ops->prefetch(filter, hash);
+}
+
+bool filter_probe_end(const struct filter *filter, const struct filter_probe *probe)
+{
+    if (filter->ops->probe_end)
+        return filter->ops->probe_end(filter, probe);
+    return filter->ops->contains(filter, probe->hash);
+}
+
 /* For kinds that have nothing better. */
 static void ask_each(const struct filter *filter, const uint64_t *hashes, size_t count, bool *found)
 {

@@ -137,10 +137,10 @@ static void explain(void *arg, const struct redis_answer *cache)
     struct key_call *key = arg;
     const struct keeper *keeper = key->keeper;
     const struct view *view = keeper->view;
-    uint64_t hash = guard_prepare(view, key->keyspace, key_of(key));
     struct permission permission = permission_begin(view);
+    bool held = guard_holds(view, key->keyspace, key_of(key));
     struct ruling ruling =
-        guard_decide(&permission, &keeper->overrides, key->keyspace, key_of(key), hash);
+        guard_decide(&permission, &keeper->overrides, key->keyspace, key_of(key), held);
     struct override entry = overrides_find(&keeper->overrides, key_of(key), clock_ms());
     json_t *body = json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "key",
                              json_bytes(key->key, key->length), "keyspace",

@@ -7,6 +7,7 @@
 
 #include "span.h"
 #include <stdbool.h>
+#include <stdint.h>
 
 enum command_kind {
     COMMAND_FORWARD, /* as it is, on a shared connection */
@@ -58,6 +59,15 @@ struct command {
 /* The row of the command called by `name` in any case, or the row of COMMAND_FORWARD for one that
  * the table does not name. Never NULL. */
 const struct command *command_find(struct span name);
+
+/* The same for commands that come one after the other and mostly have the same name. */
+struct command_memo {
+    const struct command *command; /* NULL: none yet */
+    uint64_t name;                 /* of at most eight bytes, as it was written */
+    size_t length;
+};
+
+const struct command *command_find_again(struct command_memo *memo, struct span name);
 
 /* Whether a command with these arguments (the name first) blocks or changes state although its row
  * says FORWARD or READ (XREAD ... BLOCK, SCRIPT DEBUG): a row's exception, decided in one place. */

@@ -1,7 +1,6 @@
-/* A batch is gone through twice, so that the memory of the filters, which is far larger than the
- * processor's caches, is asked for early and for many keys at once:
+/* A batch is gone through twice, so that the filters are asked for all of its keys at once:
  *
- *   parse and prepare each: match, hash, prefetch ─▶ dispatch each: by then its lines are there
+ *   parse each, match and hash its key ─▶ ask the filters ─▶ dispatch each
  */
 #include "dispatch.h"
 
@@ -13,8 +12,8 @@
 #include "write.h"
 
 enum {
-    BATCH_COMMANDS = 64,  /* on the stack, and prefetched before the first is decided */
-    GUEST_ARGUMENTS = 10, /* what may be sent before AUTH, as in Redis */
+    BATCH_COMMANDS = KEY_PROBES_MAX, /* on the stack; each has at most one key to ask for */
+    GUEST_ARGUMENTS = 10,            /* what may be sent before AUTH, as in Redis */
     GUEST_BULK = 16 * 1024,
     INLINE_BYTES = 64 * 1024
 };
@@ -26,6 +25,8 @@ struct batch {
     size_t length; /* bytes of input */
     enum resp_status status;
     struct resp_command last; /* why it ended */
+    struct command_memo memo;
+    struct key_probes probes;
 };
 
 /* ---- parsing ---- */
@@ -48,10 +49,10 @@ static bool has_one_key(const struct command *command, size_t count)
            (command->kind == COMMAND_GET || command->kind == COMMAND_READ);
 }
 
-/* MGET and EXISTS have many keys, which they prepare by themselves. */
-static void prepare(const struct view *view, struct request *request)
+/* MGET and EXISTS have many keys, which they ask for by themselves. */
+static void prepare(struct batch *batch, const struct view *view, struct request *request)
 {
-    const struct command *command = command_find(request->arguments[0]);
+    const struct command *command = command_find_again(&batch->memo, request->arguments[0]);
     request->command = command;
     request->keyspace = NOT_GUARDED;
     if (!has_one_key(command, request->count) || !command_arity_ok(command, request->count))
@@ -59,7 +60,7 @@ static void prepare(const struct view *view, struct request *request)
     struct span key = request->arguments[command->first_key];
     request->keyspace = guard_match(view->config, key);
     if (request->keyspace != NOT_GUARDED)
-        request->hash = guard_prepare(view, request->keyspace, key);
+        key_probes_add(&batch->probes, view, request->keyspace, key);
 }
 
 /* The command that was just read from `at`. The pointer to its arguments holds until the list
@@ -72,7 +73,7 @@ static inline void add_request(struct batch *batch, const struct serving *servin
     request->count = command->count;
     request->raw = (struct span){at, command->length};
     request->is_inline = command->is_inline;
-    prepare(serving->view, request);
+    prepare(batch, serving->view, request);
     batch->first[batch->count++] = command->first;
 }
 
@@ -91,7 +92,8 @@ static void parse_batch(struct client *client, char *input, size_t length, struc
     struct resp_limits limits = limits_of(client);
     size_t most = client->authenticated ? BATCH_COMMANDS : 1;
     arguments->count = 0;
-    batch->count = batch->length = 0;
+    batch->count = batch->length = batch->probes.count = 0;
+    batch->memo.command = NULL;
     batch->status = RESP_DONE;
     while (batch->count < most && batch->length < length) {
         struct resp_command *command = &batch->last;
@@ -193,16 +195,30 @@ static size_t leave_rest(struct client *client, const char *input, const struct 
     return (size_t)(last->raw.at - input) + last->raw.length;
 }
 
+/* Behind a write, a filter that did not have the key is asked once more: the write may have found
+ * the log's entry for it there, and have left no hint, after the batch had asked. */
+static bool is_held(const struct serving *serving, const struct request *request, bool held,
+                    bool behind_write)
+{
+    return held || (behind_write && guard_holds(serving->view, request->keyspace,
+                                                request->arguments[request->command->first_key]));
+}
+
 /* In order, as long as the client lets them. Returns how many were served. */
 static size_t dispatch_each(struct client *client, struct batch *batch)
 {
     struct serving *serving = client->serving;
-    size_t served = 0;
+    size_t served = 0, probe = 0;
+    bool behind_write = false;
     serving->permission = permission_begin(serving->view);
+    key_probes_end(&batch->probes);
     client->settling = false;
     while (served < batch->count && !must_stop(client)) {
         struct request *request = &batch->requests[served];
         request->arguments = serving->arguments.at + batch->first[served++];
+        if (request->keyspace != NOT_GUARDED)
+            request->held = is_held(serving, request, batch->probes.at[probe++].held, behind_write);
+        behind_write |= request->command->kind == COMMAND_WRITE;
         dispatch_one(client, request);
     }
     counter_add(&serving->counters.commands, served);

@@ -14,13 +14,30 @@ int guard_match(const struct config *config, struct span key)
     return NOT_GUARDED;
 }
 
-uint64_t guard_prepare(const struct view *view, int keyspace, struct span key)
+bool guard_holds(const struct view *view, int keyspace, struct span key)
 {
-    if (!view->generation)
-        return 0;
-    uint64_t hash = filter_hash(&view->generation->seed, key.at, key.length);
-    filter_prefetch(view->generation->filters[keyspace], hash);
-    return hash;
+    const struct generation *generation = view->generation;
+    return generation && filter_contains(generation->filters[keyspace],
+                                         filter_hash(&generation->seed, key.at, key.length));
+}
+
+void key_probes_add(struct key_probes *probes, const struct view *view, int keyspace,
+                    struct span key)
+{
+    struct key_probe *probe = &probes->at[probes->count++];
+    const struct generation *generation = view->generation;
+    probe->filter = generation ? generation->filters[keyspace] : NULL;
+    if (probe->filter)
+        filter_probe_begin(probe->filter, filter_hash(&generation->seed, key.at, key.length),
+                           &probe->begun);
+}
+
+void key_probes_end(struct key_probes *probes)
+{
+    for (size_t i = 0; i < probes->count; i++) {
+        struct key_probe *probe = &probes->at[i];
+        probe->held = probe->filter && filter_probe_end(probe->filter, &probe->begun);
+    }
 }
 
 /* Mostly there are no entries at all: then neither the key is hashed nor the clock read. That a
@@ -38,7 +55,7 @@ static struct override find_for(struct permission *permission, const struct over
  * without it the row may have come back unseen, and the lease may have run out before the next view
  * says so. A hint outranks the filter. */
 struct ruling guard_decide(struct permission *permission, const struct overrides *overrides,
-                           int keyspace, struct span key, uint64_t hash)
+                           int keyspace, struct span key, bool held)
 {
     const struct view *view = permission->view;
     struct override entry = find_for(permission, overrides, key);
@@ -48,21 +65,20 @@ struct ruling guard_decide(struct permission *permission, const struct overrides
         return (struct ruling){DECISION_PASS, REASON_NO_PERMISSION};
     if (entry.kind == OVERRIDE_HINT)
         return (struct ruling){DECISION_PASS, REASON_HINT};
-    bool absent = !filter_contains(view->generation->filters[keyspace], hash);
-    if (!absent && entry.kind != OVERRIDE_TOMBSTONE)
+    if (held && entry.kind != OVERRIDE_TOMBSTONE)
         return (struct ruling){DECISION_PASS, REASON_POSSIBLE};
     if (!permission_holds(permission, keyspace))
         return (struct ruling){DECISION_PASS, REASON_NO_PERMISSION};
     enum decision decision =
         view->config->keyspaces[keyspace].enforce ? DECISION_REJECT : DECISION_SHADOW;
-    return (struct ruling){decision, absent ? REASON_ABSENT : REASON_TOMBSTONE};
+    return (struct ruling){decision, held ? REASON_TOMBSTONE : REASON_ABSENT};
 }
 
 /* Where no log tells of it, a key that is written while a generation is being built must be
  * admitted though the present one holds it: the next may have taken its snapshot before the key's
  * row came. */
-bool guard_wants_hint(const struct view *view, const struct overrides *overrides, int keyspace,
-                      struct span key, uint64_t hash)
+bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct span key,
+                      bool held)
 {
     struct override entry = {.kind = OVERRIDE_NONE};
     if (overrides_count(overrides))
@@ -73,8 +89,7 @@ bool guard_wants_hint(const struct view *view, const struct overrides *overrides
     if (entry.kind == OVERRIDE_HINT)
         return view->config->sync != SYNC_REPLICATION &&
                (!entry.sticky || (unseen && entry.epoch < view->newest));
-    return unseen || !view->generation ||
-           !filter_contains(view->generation->filters[keyspace], hash);
+    return unseen || !held;
 }
 
 const char *reason_text(enum reason reason)

@@ -33,17 +33,39 @@ struct ruling {
 /* Index of the keyspace whose template the key matches, or NOT_GUARDED. */
 int guard_match(const struct config *config, struct span key);
 
-/* The hash to probe with; 0 without a generation, where nothing probes. Asks for the filter's cache
- * lines. */
-uint64_t guard_prepare(const struct view *view, int keyspace, struct span key);
+/* Whether the keyspace's filter may hold the key; false without a generation. */
+bool guard_holds(const struct view *view, int keyspace, struct span key);
 
-/* The ruling on a lookup of a guarded key, by the permission's view. */
+/* Many keys to ask the filters for, so that the memory of these, which is far larger than the
+ * processor's caches, is waited for once and not key by key. */
+enum { KEY_PROBES_MAX = 64 };
+
+struct key_probe {
+    const struct filter *filter; /* NULL: there is no generation */
+    struct filter_probe begun;
+    bool held; /* the answer, as guard_holds() */
+};
+
+struct key_probes {
+    size_t count;
+    struct key_probe at[KEY_PROBES_MAX];
+};
+
+/* Begins with one more, of KEY_PROBES_MAX at most. The key need not live longer, the view must. */
+void key_probes_add(struct key_probes *probes, const struct view *view, int keyspace,
+                    struct span key);
+
+/* All are answered, as of now. */
+void key_probes_end(struct key_probes *probes);
+
+/* The ruling on a lookup of a guarded key, by the permission's view. `held` is guard_holds(), asked
+ * after the permission began. */
 struct ruling guard_decide(struct permission *permission, const struct overrides *overrides,
-                           int keyspace, struct span key, uint64_t hash);
+                           int keyspace, struct span key, bool held);
 
-/* Whether a write of this key is news: no verdict "possible" and no hint in force covers it. */
-bool guard_wants_hint(const struct view *view, const struct overrides *overrides, int keyspace,
-                      struct span key, uint64_t hash);
+/* Whether a write of this key is news: neither the filter nor a hint in force covers it. */
+bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct span key,
+                      bool held);
 
 const char *reason_text(enum reason reason);
 

@@ -102,10 +102,10 @@ static void sample(struct serving *serving, int keyspace, struct span key)
 }
 
 /* Takes the ruling on a key and counts it; true: reject. */
-static bool rejects(struct serving *serving, int keyspace, struct span key, uint64_t hash)
+static bool rejects(struct serving *serving, int keyspace, struct span key, bool held)
 {
     struct ruling ruling =
-        guard_decide(&serving->permission, &serving->overrides, keyspace, key, hash);
+        guard_decide(&serving->permission, &serving->overrides, keyspace, key, held);
     struct keyspace_counters *counters = &serving->keyspaces[keyspace];
     counter_add(&counters->lookups, 1);
     if (ruling.decision == DECISION_REJECT)
@@ -351,18 +351,35 @@ bool lookup_is_guarded(const struct client *client, const struct request *reques
                                                 any_guarded(client->serving, request));
 }
 
+/* Decides on some of the keys, at most as many as can be asked for together. */
+static void decide_some(struct serving *serving, struct lookup *lookups, size_t count)
+{
+    struct key_probes probes;
+    probes.count = 0; /* the rest is written before it is read */
+    for (size_t i = 0; i < count; i++) {
+        struct lookup *lookup = &lookups[i];
+        lookup->keyspace = guard_match(serving_config(serving), lookup->key);
+        if (lookup->keyspace != NOT_GUARDED)
+            key_probes_add(&probes, serving->view, lookup->keyspace, lookup->key);
+    }
+    key_probes_end(&probes);
+    for (size_t i = 0, probe = 0; i < count; i++)
+        if (lookups[i].keyspace != NOT_GUARDED)
+            lookups[i].rejected =
+                rejects(serving, lookups[i].keyspace, lookups[i].key, probes.at[probe++].held);
+}
+
 /* Decides on each key of an MGET or EXISTS; returns how many are not rejected. */
 static size_t decide_all(struct slot *slot, bool is_mget)
 {
     struct serving *serving = slot->serving;
     size_t passing = 0;
+    for (size_t i = 0; i < slot->lookup_count; i += KEY_PROBES_MAX) {
+        size_t rest = slot->lookup_count - i;
+        decide_some(serving, &slot->lookups[i], rest < KEY_PROBES_MAX ? rest : KEY_PROBES_MAX);
+    }
     for (size_t i = 0; i < slot->lookup_count; i++) {
         struct lookup *lookup = &slot->lookups[i];
-        lookup->keyspace = guard_match(serving_config(serving), lookup->key);
-        if (lookup->keyspace != NOT_GUARDED) {
-            uint64_t hash = guard_prepare(serving->view, lookup->keyspace, lookup->key);
-            lookup->rejected = rejects(serving, lookup->keyspace, lookup->key, hash);
-        }
         if (lookup->rejected && is_mget)
             write_absent(&lookup->answer, keyspace_of(serving, lookup->keyspace), nil_of(slot),
                          true);
@@ -401,7 +418,7 @@ static void reject(struct client *client, const struct request *request)
 void lookup_dispatch(struct client *client, const struct request *request)
 {
     struct span key = request->arguments[request->command->first_key];
-    if (rejects(client->serving, request->keyspace, key, request->hash))
+    if (rejects(client->serving, request->keyspace, key, request->held))
         reject(client, request);
     else if (request->command->kind == COMMAND_GET)
         dispatch_get(client, request);

@@ -14,7 +14,7 @@ struct request {
     struct span raw; /* as sent */
     bool is_inline;
     int keyspace; /* of its first key, when that is all that the command looks up; or NOT_GUARDED */
-    uint64_t hash;
+    bool held;    /* of a guarded one: whether its filter may hold it */
 };
 
 /* Sends the command to the cache as request number `index` of the slot, one of this client's. */

@@ -70,7 +70,7 @@ struct permission {
     uint64_t now;   /* clock_ms(), once it was looked at; before that 0 */
 };
 
-/* At the beginning: before the first decision, and after what asks for them all has come. */
+/* At the beginning: before any filter is asked, and after what asks for them all has come. */
 struct permission permission_begin(const struct view *view);
 bool permission_holds(struct permission *permission, int keyspace);
 uint64_t permission_time(struct permission *permission); /* clock_ms(), or somewhat earlier */

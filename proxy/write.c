@@ -60,9 +60,8 @@ static void note_key(struct slot *slot, struct span key, bool deletes)
     int keyspace = guard_match(serving_config(serving), key);
     if (keyspace == NOT_GUARDED)
         return;
-    uint64_t hash = guard_prepare(serving->view, keyspace, key);
-    bool wants_hint =
-        !deletes && guard_wants_hint(serving->view, &serving->overrides, keyspace, key, hash);
+    bool held = !deletes && guard_holds(serving->view, keyspace, key);
+    bool wants_hint = !deletes && guard_wants_hint(serving->view, &serving->overrides, key, held);
     if (wants_hint) {
         counter_add(&serving->keyspaces[keyspace].hints, 1);
         admit_here(serving, key);

@@ -194,6 +194,26 @@ static void test_a_batch_answers_as_single_lookups_do(void **state)
     filter_destroy(filter);
 }
 
+/* As of the second step: what came in after the first is found. */
+static void test_a_lookup_in_two_steps_equals_one(void **state)
+{
+    (void)state;
+    enum { KEYS = 300 };
+    struct filter *filter = make(KEYS, 0.03);
+    struct filter_probe probes[2 * KEYS];
+    for (size_t i = 0; i < KEYS; i += 2)
+        assert_int_equal(filter_insert(filter, hash_of(i)), 0);
+    for (size_t i = 0; i < 2 * KEYS; i++)
+        filter_probe_begin(filter, hash_of(i), &probes[i]);
+    for (size_t i = 1; i < KEYS; i += 2)
+        assert_int_equal(filter_insert(filter, hash_of(i)), 0);
+    for (size_t i = 0; i < 2 * KEYS; i++)
+        assert_int_equal(filter_probe_end(filter, &probes[i]), filter_contains(filter, hash_of(i)));
+    for (size_t i = 0; i < KEYS; i++)
+        assert_true(filter_probe_end(filter, &probes[i]));
+    filter_destroy(filter);
+}
+
 static void assert_same_stats(struct filter_stats a, struct filter_stats b)
 {
     assert_int_equal(a.keys, b.keys);
@@ -466,6 +486,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_false_positives_stay_within_the_rate),
     cmocka_unit_test(test_the_same_hash_goes_in_many_times_and_out_as_often),
     cmocka_unit_test(test_a_batch_answers_as_single_lookups_do),
+    cmocka_unit_test(test_a_lookup_in_two_steps_equals_one),
     cmocka_unit_test(test_a_full_filter_loses_nothing_and_can_be_emptied),
     cmocka_unit_test(test_in_a_full_filter_a_key_can_make_way_for_itself),
     cmocka_unit_test(test_many_changes_at_capacity_agree_with_a_model),

@@ -91,9 +91,9 @@ static void enter(struct bench *bench, const char *key, int kind)
 
 static struct ruling decide(const struct bench *bench, int keyspace, const char *key)
 {
-    uint64_t hash = guard_prepare(bench->view, keyspace, span_of(key));
     struct permission permission = permission_begin(bench->view);
-    return guard_decide(&permission, &bench->overrides, keyspace, span_of(key), hash);
+    bool is_held = guard_holds(bench->view, keyspace, span_of(key));
+    return guard_decide(&permission, &bench->overrides, keyspace, span_of(key), is_held);
 }
 
 static void must_decide(const struct bench *bench, int keyspace, const char *key,
@@ -239,12 +239,37 @@ static void an_entry_that_has_ended_decides_nothing(void **state)
     bench_finish(&bench);
 }
 
+/* ---- many keys ---- */
+
+static void probes_of_several_keyspaces_are_answered_each_by_its_filter(void **state)
+{
+    static const char *const keys[] = {"item:1", "shadow:1", "item:2", "shadow:2", "order:1:2"};
+    static const int keyspaces[] = {ITEMS, SHADOWS, ITEMS, SHADOWS, ORDERS};
+    struct key_probes probes = {.count = 0};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    for (size_t i = 0; i < KEY_PROBES_MAX; i++)
+        key_probes_add(&probes, bench.view, keyspaces[i % 5], span_of(keys[i % 5]));
+    key_probes_end(&probes);
+    for (size_t i = 0; i < KEY_PROBES_MAX; i++)
+        assert_int_equal(probes.at[i].held,
+                         guard_holds(bench.view, keyspaces[i % 5], span_of(keys[i % 5])));
+    assert_true(probes.at[0].held && probes.at[1].held && !probes.at[2].held);
+    use_states(&bench, KEYSPACE_LOADING, false);
+    probes.count = 0;
+    key_probes_add(&probes, bench.view, ITEMS, held);
+    key_probes_end(&probes);
+    assert_false(probes.at[0].held);
+    bench_finish(&bench);
+}
+
 /* ---- hints ---- */
 
 static bool wants_hint(const struct bench *bench, const char *key)
 {
-    uint64_t hash = guard_prepare(bench->view, ITEMS, span_of(key));
-    return guard_wants_hint(bench->view, &bench->overrides, ITEMS, span_of(key), hash);
+    bool is_held = guard_holds(bench->view, ITEMS, span_of(key));
+    return guard_wants_hint(bench->view, &bench->overrides, span_of(key), is_held);
 }
 
 static void must_want(struct bench *bench, int entry, bool if_held, bool if_absent)
@@ -281,7 +306,7 @@ static void before_the_first_generation_every_written_key_is_news(void **state)
     (void)state;
     bench_init(&bench);
     use_states(&bench, KEYSPACE_LOADING, false);
-    assert_int_equal(guard_prepare(bench.view, ITEMS, held), 0);
+    assert_false(guard_holds(bench.view, ITEMS, held));
     assert_true(wants_hint(&bench, held.at));
     enter(&bench, held.at, OVERRIDE_HINT);
     assert_false(wants_hint(&bench, held.at));
@@ -308,6 +333,7 @@ int main(void)
         cmocka_unit_test(permission_is_each_keyspaces_own),
         cmocka_unit_test(each_keyspace_asks_its_own_filter),
         cmocka_unit_test(an_entry_that_has_ended_decides_nothing),
+        cmocka_unit_test(probes_of_several_keyspaces_are_answered_each_by_its_filter),
         cmocka_unit_test(a_write_is_news_when_nothing_admits_the_key),
         cmocka_unit_test(before_the_first_generation_every_written_key_is_news),
         cmocka_unit_test(every_reason_has_a_text_of_its_own),

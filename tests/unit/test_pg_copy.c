@@ -14,7 +14,7 @@
 /* A copy on the heap without a byte to spare, so that AddressSanitizer sees any step beyond. */
 static char *exact_copy(const char *row, size_t length)
 {
-    char *copy = malloc(length ? length : 1);
+    char *copy = calloc(length ? length : 1, 1);
     memcpy(copy, row, length);
     return copy;
 }
