@@ -11,6 +11,7 @@
  */
 #include "builder.h"
 
+#include "build_session.h"
 #include "clock.h"
 #include "copier.h"
 #include "keyspace_sql.h"
@@ -211,58 +212,23 @@ static struct pg_session_options session_options(struct builder *builder)
 
 /* ---- connections of one snapshot ---- */
 
-/* To compile a scan (jit) takes each connection longer than a share of a table gains by it. */
-static int begin(struct pg_session *session, struct pg_error *error)
-{
-    int status = pg_session_exec(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", 0,
-                                 NULL, NULL, error);
-    return status ? status : pg_session_exec(session, "SET LOCAL jit = off", 0, NULL, NULL, error);
-}
-
-static int import_snapshot(struct pg_session *session, const char *snapshot, struct pg_error *error)
-{
-    char sql[128];
-    snprintf(sql, sizeof sql, "SET TRANSACTION SNAPSHOT '%s'", snapshot);
-    return pg_session_exec(session, sql, 0, NULL, NULL, error);
-}
-
-/* What was over in it the stream does not tell. */
-static int take_snapshot(struct builder *builder)
-{
-    PGresult *result;
-    int status = execute(builder, "SELECT pg_current_snapshot()", &result);
-    if (status)
-        return status;
-    status = snapshot_read(&builder->built.snapshot, PQgetvalue(result, 0, 0));
-    if (status)
-        pg_error_say(&builder->error, "the server's snapshot is not understood");
-    PQclear(result);
-    return status;
-}
-
+/* What was over in the slot's snapshot the stream does not tell. */
 static int begin_snapshot(struct builder *builder)
 {
-    int status = begin(builder->session, &builder->error);
-    if (status || !builder->built.stream)
+    const struct pg_stream *stream = builder->built.stream;
+    int status = build_session_begin(builder->session, stream ? pg_stream_snapshot(stream) : NULL,
+                                     &builder->error);
+    if (status || !stream)
         return status;
-    status = import_snapshot(builder->session, pg_stream_snapshot(builder->built.stream),
-                             &builder->error);
-    return status ? status : take_snapshot(builder);
+    return build_session_read_snapshot(builder->session, &builder->built.snapshot, &builder->error);
 }
 
 /* The slot's is there as long as its connection is silent; without a slot, the session's own. */
 static int export_snapshot(struct builder *builder, char **snapshot)
 {
-    PGresult *result;
-    if (builder->built.stream) {
-        *snapshot = xstrdup(pg_stream_snapshot(builder->built.stream));
-        return 0;
-    }
-    int status = execute(builder, "SELECT pg_export_snapshot()", &result);
-    if (status)
-        return status;
-    *snapshot = xstrdup(PQgetvalue(result, 0, 0));
-    PQclear(result);
+    if (!builder->built.stream)
+        return build_session_export(builder->session, snapshot, &builder->error);
+    *snapshot = xstrdup(pg_stream_snapshot(builder->built.stream));
     return 0;
 }
 
@@ -273,9 +239,7 @@ static int add_helper(struct builder *builder, const char *snapshot)
     struct pg_error error;
     int status = pg_session_open(&session, &options, &error);
     if (!status)
-        status = begin(session, &error);
-    if (!status)
-        status = import_snapshot(session, snapshot, &error);
+        status = build_session_begin(session, snapshot, &error);
     if (status)
         pg_session_close(session);
     else
@@ -425,19 +389,6 @@ static int copy_rows(struct builder *builder)
     return status;
 }
 
-/* Reading has the server tidy up pages, and the log of that is flushed by nobody for up to 15 s on
- * an idle server: so long the stream would not be known to be at the log's end. The commit of a
- * transaction that wrote something flushes it, and waits for no standby where it is to be local. */
-static int have_log_flushed(struct builder *builder)
-{
-    int status = execute(builder, "COMMIT", NULL);
-    return status ? status
-                  : execute(builder,
-                            "SELECT set_config('synchronous_commit', 'local', true),"
-                            " pg_logical_emit_message(true, 'nestguard', '')",
-                            NULL);
-}
-
 static int build(struct builder *builder)
 {
     struct pg_session_options options = session_options(builder);
@@ -449,7 +400,7 @@ static int build(struct builder *builder)
     if (!status)
         status = copy_rows(builder);
     if (!status && builder->built.stream)
-        status = have_log_flushed(builder);
+        status = build_session_end(builder->session, &builder->error);
     return status;
 }
 

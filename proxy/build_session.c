@@ -1,0 +1,63 @@
+#include "build_session.h"
+
+#include "memory.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+
+static int execute(struct pg_session *session, const char *sql, struct pg_error *error)
+{
+    return pg_session_exec(session, sql, 0, NULL, NULL, error);
+}
+
+/* To compile a scan (jit) takes each connection longer than a share of a table gains by it. */
+int build_session_begin(struct pg_session *session, const char *exported, struct pg_error *error)
+{
+    char sql[128];
+    int status = execute(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", error);
+    if (!status)
+        status = execute(session, "SET LOCAL jit = off", error);
+    if (status || !exported)
+        return status;
+    snprintf(sql, sizeof sql, "SET TRANSACTION SNAPSHOT '%s'", exported);
+    return execute(session, sql, error);
+}
+
+int build_session_read_snapshot(struct pg_session *session, struct snapshot *snapshot,
+                                struct pg_error *error)
+{
+    PGresult *result;
+    int status = pg_session_exec(session, "SELECT pg_current_snapshot()", 0, NULL, &result, error);
+    if (status)
+        return status;
+    status = snapshot_read(snapshot, PQgetvalue(result, 0, 0));
+    if (status)
+        pg_error_say(error, "the server's snapshot is not understood");
+    PQclear(result);
+    return status;
+}
+
+int build_session_export(struct pg_session *session, char **exported, struct pg_error *error)
+{
+    PGresult *result;
+    int status = pg_session_exec(session, "SELECT pg_export_snapshot()", 0, NULL, &result, error);
+    if (status)
+        return status;
+    *exported = xstrdup(PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return 0;
+}
+
+/* Reading has the server tidy up pages, and the log of that is flushed by nobody for up to 15 s on
+ * an idle server: so long the stream would not be known to be at the log's end. The commit of a
+ * transaction that wrote something flushes it, and waits for no standby where it is to be local. */
+int build_session_end(struct pg_session *session, struct pg_error *error)
+{
+    int status = execute(session, "COMMIT", error);
+    if (status)
+        return status;
+    return execute(session,
+                   "SELECT set_config('synchronous_commit', 'local', true),"
+                   " pg_logical_emit_message(true, 'nestguard', '')",
+                   error);
+}

@@ -1,0 +1,22 @@
+/* A session that reads a table under a snapshot which others share: its beginning and its end. All
+ * return 0, or as pg_session_exec(). */
+#ifndef NESTGUARD_BUILD_SESSION_H
+#define NESTGUARD_BUILD_SESSION_H
+
+#include "pg_session.h"
+#include "snapshot.h"
+
+/* Begins a transaction under an exported snapshot, or with NULL under one of its own. */
+int build_session_begin(struct pg_session *session, const char *exported, struct pg_error *error);
+
+/* The snapshot that the transaction has. */
+int build_session_read_snapshot(struct pg_session *session, struct snapshot *snapshot,
+                                struct pg_error *error);
+
+/* A new string: its name for others to begin with, as long as this transaction lasts. */
+int build_session_export(struct pg_session *session, char **exported, struct pg_error *error);
+
+/* Ends the transaction, and has the server flush its log up to here. */
+int build_session_end(struct pg_session *session, struct pg_error *error);
+
+#endif
