@@ -74,7 +74,8 @@ def test_one_command_may_ask_for_more_rows_than_the_budget(start_guard, database
     keys = [f"item:{n}" for n in range(1, 451)]
     assert guard.redis().mget(keys) == [b"payload %d" % n for n in range(1, 451)]
     assert guard.redis().exists(*[f"item:{n}" for n in range(451, 951)]) == 450
-    assert database.count_loads() == 900
+    # One in ten thousand of the keys without a row is asked for, too.
+    assert 900 <= database.count_loads() <= 902
     assert guard.counter("nestguard_loads_total", result="busy") == 0
 
 
