@@ -43,7 +43,7 @@ struct builder {
     unsigned helper_count;
     bool no_more_helpers; /* the last one that was wanted could not be had */
     struct pg_error error;
-    atomic_bool stop;
+    atomic_bool stop, hurried;
     _Atomic uint64_t rows, rows_total, began; /* for the keeper to look at */
     _Atomic enum build_phase phase;
     builder_done done;
@@ -321,10 +321,12 @@ static int copy_once(struct builder *builder, const struct scan *scan, struct co
     struct copier *copiers[CONNECTIONS_MAX] = {0};
     unsigned shares = scan_shares(scan, 1 + builder->helper_count);
     target->filter = filter_of(builder);
-    target->rows = 0;
+    target->rows = target->rested_ns = 0;
     target->overfull = false;
     int status = start_copiers(builder, target, scan, copiers, shares);
-    return join_copiers(builder, copiers, shares, status);
+    status = join_copiers(builder, copiers, shares, status);
+    builder->built.generation->rested_seconds += (double)target->rested_ns / shares / 1e9;
+    return status;
 }
 
 /* Now their number is known, under the same snapshot. */
@@ -351,12 +353,18 @@ static int fill_filter(struct builder *builder, const struct scan *scan, struct 
     return -ENOSPC;
 }
 
+static unsigned connections_now(const struct builder *builder)
+{
+    bool hurried = atomic_load_explicit(&builder->hurried, memory_order_relaxed);
+    return hurried ? builder->config->build_connections : 1;
+}
+
 static int copy_keyspace(struct builder *builder)
 {
     struct scan scan;
     int status = scan_plan(&scan, builder->session, keyspace_of(builder), &builder->error);
     if (!status)
-        status = get_helpers(builder, scan_shares(&scan, builder->config->build_connections) - 1);
+        status = get_helpers(builder, scan_shares(&scan, connections_now(builder)) - 1);
     if (status)
         return status;
     if (scan_shares(&scan, 1 + builder->helper_count) > 1)
@@ -366,7 +374,8 @@ static int copy_keyspace(struct builder *builder)
                                  .keeps_copies = builder->built.stream != NULL,
                                  .scan = &scan,
                                  .counter = &builder->rows,
-                                 .stop = &builder->stop};
+                                 .stop = &builder->stop,
+                                 .hurried = &builder->hurried};
     if (uv_mutex_init(&target.lock))
         abort();
     status = fill_filter(builder, &scan, &target);
@@ -429,11 +438,12 @@ static void on_done(uv_work_t *work, int status)
 }
 
 struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint64_t number,
-                              builder_done done, void *arg)
+                              bool hurried, builder_done done, void *arg)
 {
     struct builder *builder = xcalloc(1, sizeof *builder);
     builder->work.data = builder;
     builder->config = config;
+    builder->hurried = hurried;
     builder->built.generation = generation_create(number, config->keyspace_count);
     builder->done = done;
     builder->arg = arg;
@@ -447,6 +457,11 @@ struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint
 void builder_stop(struct builder *builder)
 {
     atomic_store_explicit(&builder->stop, true, memory_order_relaxed);
+}
+
+void builder_hurry(struct builder *builder, bool hurried)
+{
+    atomic_store_explicit(&builder->hurried, hurried, memory_order_relaxed);
 }
 
 /* The total may be an estimate. */

@@ -37,9 +37,13 @@ const char *build_phase_text(enum build_phase phase);
  * is NULL and *error says why. The builder is freed afterwards. */
 typedef void (*builder_done)(void *arg, struct built *built, const struct pg_error *error);
 
-/* `config` must be held by the caller until done is called. NULL: no thread could be had. */
+/* `config` must be held by the caller until done is called. NULL: no thread could be had.
+ * Unless hurried it takes one connection, and rests so often that lookups notice nothing of it, for
+ * about two to three times as long. */
 struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint64_t number,
-                              builder_done done, void *arg);
+                              bool hurried, builder_done done, void *arg);
+
+void builder_hurry(struct builder *builder, bool hurried); /* or not, from here on */
 
 void builder_stop(struct builder *builder); /* it ends soon, with an error */
 struct build_progress builder_progress(const struct builder *builder);

@@ -18,11 +18,13 @@ struct copy_target {
     struct filter *filter;
     struct filter_seed seed;
     const struct keyspace *keyspace;
-    bool keeps_copies;         /* each row is an entry, also when several have the same key */
-    const struct scan *scan;   /* that the statement is of */
-    _Atomic uint64_t *counter; /* of rows, for others to look at; also when they find no place */
-    atomic_bool *stop;         /* that the sessions look at; set when a copier fails */
-    uv_mutex_t lock;           /* for the filter, which has one writer at a time, and these: */
+    bool keeps_copies;          /* each row is an entry, also when several have the same key */
+    const struct scan *scan;    /* that the statement is of */
+    _Atomic uint64_t *counter;  /* of rows, for others to look at; also when they find no place */
+    atomic_bool *stop;          /* that the sessions look at; set when a copier fails */
+    const atomic_bool *hurried; /* else copiers rest after every few rows */
+    _Atomic uint64_t rested_ns; /* by all of them together */
+    uv_mutex_t lock;            /* for the filter, which has one writer at a time, and these: */
     uint64_t rows;
     bool overfull; /* a row found no place: from then on they are only counted */
 };

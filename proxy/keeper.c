@@ -96,6 +96,7 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
             keeper->hints_overflowed = false;
     }
     update_states(keeper, states);
+    keeper_pace_builds(keeper);
     struct view *view =
         view_create(keeper->shared, keeper->generation, states, keeper->worker_count + 1);
     free(states);

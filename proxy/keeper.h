@@ -149,7 +149,11 @@ void keeper_extend_lease(struct keeper *keeper, uint64_t known);
 void keeper_views_are_in(struct keeper *keeper); /* every worker has the newest view */
 void keeper_pause_syncs(struct keeper *keeper, bool paused);
 void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while */
-struct unseen *keeper_create_unseen(struct keeper *keeper);  /* empty where no log is followed */
+
+/* While a generation guards, the next is built without haste, so that lookups go on as fast;
+ * unless the one that guards may be full before. */
+void keeper_pace_builds(struct keeper *keeper);
+struct unseen *keeper_create_unseen(struct keeper *keeper); /* empty where no log is followed */
 int keeper_open_sync(struct keeper *keeper);
 void keeper_close_sync(struct keeper *keeper, void (*closed)(void *arg), void *arg);
 

@@ -18,7 +18,14 @@
 
 #include <stdlib.h>
 
-enum { PACE_MS = 1000, RENEWAL_OVERHEAD_SECONDS = 1, NEARLY_FULL = 128, UNSEEN_MAX = 100000 };
+enum {
+    PACE_MS = 1000,
+    RENEWAL_OVERHEAD_SECONDS = 1,
+    UNSEEN_MAX = 100000,
+    /* Shares of a filter's places: with so few of them free another is built; and in a hurry. */
+    NEARLY_FULL = 128,
+    ALMOST_FULL = 256
+};
 
 static void end_lease(struct keeper *keeper)
 {
@@ -304,11 +311,12 @@ static double seconds_to_catch_up(const struct keeper *keeper)
 }
 
 /* Reading the log costs much more for each change than COPY for each row. Judged by this guard's
- * own pace and by what the last building took. */
+ * own pace and by what the last building took; while nothing may be rejected, none rests. */
 static void renew_when_quicker(struct keeper *keeper)
 {
     double catch_up = seconds_to_catch_up(keeper);
-    double renew = keeper->generation->build_seconds + RENEWAL_OVERHEAD_SECONDS;
+    const struct generation *last = keeper->generation;
+    double renew = last->build_seconds - last->rested_seconds + RENEWAL_OVERHEAD_SECONDS;
     if (keeper->pace.renewing || keeper->renewal.phase != RENEWAL_IDLE || catch_up < 2 * renew)
         return;
     keeper->pace.renewing = true;
@@ -334,26 +342,45 @@ static void watch_pace(struct keeper *keeper, uint64_t now)
         renew_when_quicker(keeper);
 }
 
+/* The first keyspace, if any, whose followed filter has less than one of so many places free; else
+ * their number. */
+static size_t full_keyspace(const struct keeper *keeper, size_t places)
+{
+    size_t i = 0;
+    for (; i < keeper->generation->count; i++) {
+        struct filter_stats stats = filter_stats(keeper->generation->filters[i]);
+        if (stats.keys > stats.capacity - stats.capacity / places)
+            break;
+    }
+    return i;
+}
+
 /* A followed filter grows; another is built before it is full. */
 static void renew_when_nearly_full(struct keeper *keeper)
 {
     if (!keeper->sync || keeper->renewal.phase != RENEWAL_IDLE)
         return;
-    for (size_t i = 0; i < keeper->generation->count; i++) {
-        struct filter_stats stats = filter_stats(keeper->generation->filters[i]);
-        if (stats.keys <= stats.capacity - stats.capacity / NEARLY_FULL)
-            continue;
-        log_info("keyspace %s: its filter is nearly full: %zu keys of %zu",
-                 keeper_config(keeper)->keyspaces[i].name, stats.keys, stats.capacity);
-        renewal_begin(&keeper->renewal);
+    size_t full = full_keyspace(keeper, NEARLY_FULL);
+    if (full == keeper->generation->count)
         return;
-    }
+    struct filter_stats stats = filter_stats(keeper->generation->filters[full]);
+    log_info("keyspace %s: its filter is nearly full: %zu keys of %zu",
+             keeper_config(keeper)->keyspaces[full].name, stats.keys, stats.capacity);
+    renewal_begin(&keeper->renewal);
+}
+
+void keeper_pace_builds(struct keeper *keeper)
+{
+    bool guards = keeper->keyspaces[0].state == KEYSPACE_GUARDING;
+    bool lasts = !keeper->sync || full_keyspace(keeper, ALMOST_FULL) == keeper->generation->count;
+    renewal_hurry(&keeper->renewal, !guards || !lasts);
 }
 
 void keeper_watch_sync(struct keeper *keeper, uint64_t now)
 {
     renew_when_nearly_full(keeper);
     watch_pace(keeper, now);
+    keeper_pace_builds(keeper);
 }
 
 /* ---- what the syncs are served by ---- */

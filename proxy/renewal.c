@@ -29,6 +29,7 @@ int renewal_init(struct renewal *renewal, uv_loop_t *loop, const struct renewal_
     renewal->loop = loop;
     renewal->options = *options;
     renewal->retry_ms = RETRY_MIN_MS;
+    renewal->hurried = true;
     renewal->timer.data = renewal;
     return uv_timer_init(loop, &renewal->timer);
 }
@@ -156,10 +157,11 @@ void renewal_announced(struct renewal *renewal)
     renewal->shared = renewal->options.config(renewal->options.arg);
     renewal->shared->references++;
     renewal->polled = renewal->reported = clock_ms();
-    renewal->builder =
-        builder_start(renewal->loop, renewal->shared->config, renewal->newest, on_built, renewal);
+    renewal->builder = builder_start(renewal->loop, renewal->shared->config, renewal->newest,
+                                     renewal->hurried, on_built, renewal);
     if (renewal->builder) {
-        log_info("generation %llu: building", (unsigned long long)renewal->newest);
+        log_info("generation %llu: building%s", (unsigned long long)renewal->newest,
+                 renewal->hurried ? "" : " without haste, beside the one that guards");
         return;
     }
     shared_config_release(renewal->shared);
@@ -175,6 +177,15 @@ uint64_t renewal_begin(struct renewal *renewal)
     }
     start(renewal);
     return renewal->newest;
+}
+
+void renewal_hurry(struct renewal *renewal, bool hurried)
+{
+    if (renewal->hurried == hurried)
+        return;
+    renewal->hurried = hurried;
+    if (renewal->builder)
+        builder_hurry(renewal->builder, hurried);
 }
 
 void renewal_report(struct renewal *renewal, uint64_t now)

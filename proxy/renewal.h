@@ -29,6 +29,7 @@ struct renewal {
     bool shaky;                   /* the last generation did not last */
     uint64_t in_force;            /* clock_ms() when the last generation took over */
     struct builder *builder;      /* at work, or NULL */
+    bool hurried;                 /* nobody guards meanwhile */
     struct shared_config *shared; /* what it builds for; held */
     uv_timer_t timer;             /* the next poll, or the next try */
     uint64_t newest;              /* number of the newest generation that was begun */
@@ -55,6 +56,9 @@ void renewal_settle(struct renewal *renewal, const char *error);
 
 /* The generation in force must be replaced: begins another, with backoff when it did not last. */
 void renewal_replace(struct renewal *renewal, const char *why);
+
+/* Whether builds are in a hurry, the one at work and those that come. */
+void renewal_hurry(struct renewal *renewal, bool hurried);
 
 /* Once in a while: tells the log how far a long build is. */
 void renewal_report(struct renewal *renewal, uint64_t now);

@@ -23,8 +23,9 @@ struct generation {
     struct filter_seed seed;
     size_t count;
     struct filter **filters;
-    uint64_t rows;        /* of all keyspaces together */
-    double build_seconds; /* from connecting to the last row */
+    uint64_t rows;         /* of all keyspaces together */
+    double build_seconds;  /* from connecting to the last row */
+    double rested_seconds; /* of them; a hurried build takes none */
     time_t built_at;
     unsigned references;
     /* Until when (clock_ms()) the filters are known to be close enough behind the database to

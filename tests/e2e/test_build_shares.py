@@ -142,6 +142,26 @@ def test_without_a_log_the_shares_have_one_snapshot_too(database, build, sync):
     assert len(copies(database)) == 2
 
 
+def test_haste_is_for_builds_that_nothing_guards_beside(database, build):
+    """Beside a generation that guards, the next takes one connection; when that one is lost, as
+    many as there may be."""
+    def next_after(cause):
+        database.execute("SELECT pg_stat_statements_reset()")
+        number = guard.generation()
+        cause()
+        wait_until(lambda: guard.generation() > number, PATIENCE, guard.log)
+        guard.wait_guarding()
+        return len(copies(database))
+
+    guard = build(MANY_BIGINTS, keyspace())
+    assert next_after(guard.rebuild) == 1
+    assert_has_all(database, guard)
+    assert "without haste" in guard.log()
+    assert next_after(lambda: database.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_replication")) == 2
+    assert_has_all(database, guard)
+
+
 def test_a_connection_that_cannot_be_had_is_done_without(database, build):
     # One for the log, which counts as well, one that reads, one that asks, one for loads.
     database.execute(f'ALTER DATABASE "{database.name}" CONNECTION LIMIT 7')

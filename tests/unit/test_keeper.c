@@ -47,11 +47,12 @@ static void on_built(uv_async_t *wake)
 }
 
 struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint64_t number,
-                              builder_done done, void *arg)
+                              bool hurried, builder_done done, void *arg)
 {
     struct builder *builder = xcalloc(1, sizeof *builder);
     builder->keyspaces = config->keyspace_count;
     builder->number = number;
+    (void)hurried;
     builder->done = done;
     builder->arg = arg;
     builder->wake.data = builder;
@@ -64,6 +65,12 @@ void builder_stop(struct builder *builder)
 {
     builder->stopped = true;
     uv_async_send(&builder->wake);
+}
+
+void builder_hurry(struct builder *builder, bool hurried)
+{
+    (void)builder;
+    (void)hurried;
 }
 
 const char *build_phase_text(enum build_phase phase)

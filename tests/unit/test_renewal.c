@@ -28,7 +28,7 @@ static const char polling[] = "cache: redis://127.0.0.1\n"
 /* ---- what the module stands on ---- */
 
 struct builder {
-    bool stopped;
+    bool stopped, hurried;
 };
 
 static struct {
@@ -78,13 +78,14 @@ void uv_close(uv_handle_t *handle, uv_close_cb closed)
 }
 
 struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint64_t number,
-                              builder_done done, void *arg)
+                              bool hurried, builder_done done, void *arg)
 {
     (void)loop;
     assert_int_equal(fake.built_for, 0); /* two would need twice the memory */
     assert_non_null(config);
     if (fake.no_thread)
         return NULL;
+    fake.builder.hurried = hurried;
     fake.built_for = number;
     fake.done = done;
     fake.arg = arg;
@@ -94,6 +95,11 @@ struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint
 void builder_stop(struct builder *builder)
 {
     builder->stopped = true;
+}
+
+void builder_hurry(struct builder *builder, bool hurried)
+{
+    builder->hurried = hurried;
 }
 
 struct build_progress builder_progress(const struct builder *builder)
@@ -283,6 +289,27 @@ static void one_that_cannot_be_followed_has_failed(void **state)
     bench_finish(&bench);
 }
 
+static void haste_is_told_to_the_one_at_work_and_the_next(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, replication);
+    renewal_begin(&bench.renewal);
+    renewal_announced(&bench.renewal);
+    assert_true(fake.builder.hurried); /* the first of all: none guards */
+    builder_ends(NULL);
+    renewal_settle(&bench.renewal, NULL);
+    renewal_hurry(&bench.renewal, false);
+    renewal_begin(&bench.renewal);
+    renewal_announced(&bench.renewal);
+    assert_false(fake.builder.hurried);
+    renewal_hurry(&bench.renewal, true);
+    assert_true(fake.builder.hurried);
+    builder_ends(NULL);
+    renewal_settle(&bench.renewal, NULL);
+    bench_finish(&bench);
+}
+
 static void without_a_thread_it_is_tried_again(void **state)
 {
     struct bench bench;
@@ -434,6 +461,7 @@ int main(void)
         cmocka_unit_test(what_is_wanted_meanwhile_comes_behind_and_once),
         cmocka_unit_test(failures_are_tried_again_later_and_later),
         cmocka_unit_test(one_that_cannot_be_followed_has_failed),
+        cmocka_unit_test(haste_is_told_to_the_one_at_work_and_the_next),
         cmocka_unit_test(without_a_thread_it_is_tried_again),
         cmocka_unit_test(one_that_lasted_is_replaced_at_once),
         cmocka_unit_test(those_that_do_not_last_are_replaced_later_and_later),
