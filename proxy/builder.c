@@ -321,7 +321,8 @@ static int copy_once(struct builder *builder, const struct scan *scan, struct co
     struct copier *copiers[CONNECTIONS_MAX] = {0};
     unsigned shares = scan_shares(scan, 1 + builder->helper_count);
     target->filter = filter_of(builder);
-    target->rows = target->rested_ns = 0;
+    target->rows = 0;
+    target->rested_ns = 0;
     target->overfull = false;
     int status = start_copiers(builder, target, scan, copiers, shares);
     status = join_copiers(builder, copiers, shares, status);

@@ -1,9 +1,9 @@
 /* Nothing is stored that can be derived: whether a client is read from follows from what is under
  * way for it (wants_input), and so does when a leaving one is closed (flush).
  *
- *   read ─▶ consume ─▶ slots, replies ─▶ marked dirty ─▶ flush, at the end of the loop turn
- *             ▲                                            │
- *             └────────────── kept input, when there is room again
+ *   read ─▶ TURN_READ: serve_input() ─▶ TURN_SERVE: slots, replies ─▶ TURN_WRITE: flush()
+ *                          ▲                                              │
+ *                          └────────────── kept input, when there is room again
  *
  * A client that is not read from fills its socket and then has to wait: that is all the flow
  * control there is.
@@ -22,7 +22,8 @@ enum {
     PAUSE_BYTES = 1024 * 1024, /* replies waiting; likewise */
     STALL_BYTES = 1024 * 1024, /* replies waiting; then a shared connection goes on */
     READ_BYTES = 64 * 1024,
-    KEEP_BYTES = 16 * 1024, /* memory that an idle client keeps */
+    SERVE_BYTES = 32 * 1024, /* of input; then it is served before more is read */
+    KEEP_BYTES = 16 * 1024,  /* memory that an idle client keeps */
 };
 
 static const struct replies_owner owner;
@@ -34,6 +35,7 @@ struct client *client_of(struct replies *replies)
 }
 
 static void flush(struct turn_task *task);
+static void serve_input(struct turn_task *task);
 
 static void link_client(struct clients *clients, struct client *client)
 {
@@ -64,7 +66,8 @@ struct client *client_create(struct clients *clients, bool is_unix)
     client->id = ++clients->last_id;
     client->authenticated = !serving_config(serving)->password;
     client->progress = clock_ms();
-    client->task.run = flush;
+    client->input_task = (struct turn_task){.run = serve_input, .phase = TURN_READ};
+    client->output_task = (struct turn_task){.run = flush, .phase = TURN_WRITE};
     client->replies.serving = serving;
     client->replies.owner = &owner;
     client->write.data = client;
@@ -79,7 +82,8 @@ struct client *client_create(struct clients *clients, bool is_unix)
 static void on_closed(uv_handle_t *handle)
 {
     struct client *client = handle->data;
-    turn_cancel(&client->serving->turn, &client->task);
+    turn_cancel(&client->serving->turn, &client->input_task);
+    turn_cancel(&client->serving->turn, &client->output_task);
     unlink_client(client);
     buffer_finish(&client->in);
     buffer_finish(&client->replies.out);
@@ -119,7 +123,7 @@ void client_drop(struct client *client)
 static void mark_dirty(struct replies *replies)
 {
     struct client *client = client_of(replies);
-    turn_add(&client->serving->turn, &client->task);
+    turn_add(&client->serving->turn, &client->output_task);
 }
 
 static void drop_owner(struct replies *replies)
@@ -174,27 +178,78 @@ void client_settle(struct client *client)
 
 /* ---- input ---- */
 
-/* Parses and dispatches what is there; returns how many bytes are done with. */
-static size_t consume(struct client *client, char *input, size_t length)
+static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room);
+static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room);
+
+/* Reading follows from what is under way; nothing else starts or stops it. */
+static void update_reading(struct client *client)
 {
-    size_t taken = 0;
-    while (wants_input(client) && length - taken >= client->need && taken < length) {
-        size_t batch = client->clients->serve(client, input + taken, length - taken);
-        if (!batch)
-            break;
-        taken += batch;
-    }
-    return taken;
+    bool wanted = wants_input(client) && !client->input_ended;
+    if (client->closing || wanted == client->reading)
+        return;
+    client->reading = wanted;
+    if (wanted)
+        stream_read_start(&client->stream, on_room, on_read);
+    else
+        stream_read_stop(&client->stream);
 }
 
-/* Input that came while the client had too much under way, or that began a command. */
-static void consume_kept(struct client *client)
+/* Room for more, and nothing that can be served: the rest of a command will never come. */
+static void leave_at_end(struct client *client)
 {
-    struct span input = buffer_span(&client->in);
-    if (!input.length)
+    if (client->input_ended && wants_input(client) && !client->closing)
+        client_leave(client);
+}
+
+/* Fresh input is where the kernel put it; input that came while the client had too much under way,
+ * or that began a command, is kept. There is never both. */
+static struct span input_of(const struct client *client)
+{
+    return client->fresh.length ? client->fresh : buffer_span(&client->in);
+}
+
+static bool can_serve(const struct client *client)
+{
+    size_t length = input_of(client).length;
+    return wants_input(client) && length > 0 && length >= client->need;
+}
+
+static void keep_fresh(struct client *client)
+{
+    buffer_append(&client->in, client->fresh.at, client->fresh.length);
+    client->fresh.length = 0;
+}
+
+static void drop_input(struct client *client, size_t bytes)
+{
+    if (client->fresh.length) {
+        client->fresh = (struct span){client->fresh.at + bytes, client->fresh.length - bytes};
         return;
-    buffer_take(&client->in, consume(client, client->in.bytes + client->in.start, input.length));
+    }
+    buffer_take(&client->in, bytes);
     buffer_trim(&client->in, KEEP_BYTES);
+}
+
+void client_took(struct client *client, size_t bytes)
+{
+    drop_input(client, bytes);
+    if (bytes && can_serve(client)) {
+        turn_add(&client->serving->turn, &client->input_task);
+        return;
+    }
+    keep_fresh(client);
+    update_reading(client);
+    leave_at_end(client);
+}
+
+static void serve_input(struct turn_task *task)
+{
+    struct client *client = (struct client *)((char *)task - offsetof(struct client, input_task));
+    struct span input = input_of(client);
+    if (can_serve(client))
+        client->clients->serve(client, (char *)input.at, input.length);
+    else
+        client_took(client, 0);
 }
 
 /* With nothing kept, the kernel writes where every client's input is parsed: an idle client needs
@@ -203,20 +258,45 @@ static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
 {
     struct client *client = handle->data;
     (void)wanted;
+    struct serving *serving = client->serving;
+    if (!turn_has(&serving->turn, TURN_SERVE))
+        serving->scratch_used = 0;
     if (buffer_length(&client->in) == 0) {
-        *room = uv_buf_init(client->serving->scratch, sizeof client->serving->scratch);
+        *room = uv_buf_init(serving->scratch + serving->scratch_used,
+                            (unsigned)(sizeof serving->scratch - serving->scratch_used));
         return;
     }
     char *at = buffer_reserve(&client->in, READ_BYTES);
     *room = (uv_buf_t){.base = at, .len = client->in.size - client->in.end};
 }
 
-static void update_reading(struct client *client);
+/* More than once in a turn when there is much of it; then, most of the time, at one piece. */
+static void take_input(struct client *client, char *at, size_t count)
+{
+    struct serving *serving = client->serving;
+    struct span *fresh = &client->fresh;
+    if (at != serving->scratch + serving->scratch_used) {
+        buffer_commit(&client->in, count);
+        return;
+    }
+    serving->scratch_used += count;
+    if (fresh->length && fresh->at + fresh->length == at) {
+        fresh->length += count;
+    } else if (fresh->length) {
+        keep_fresh(client);
+        buffer_append(&client->in, at, count);
+    } else {
+        *fresh = (struct span){at, count};
+    }
+}
 
 /* It may have closed its sending side only, to say that this was all: it gets its replies. If it
  * has gone altogether, writing them will tell. */
 static void on_end(struct client *client)
 {
+    turn_run(&client->serving->turn, TURN_SERVE);
+    if (client->closing)
+        return;
     client->input_ended = true;
     if (session_waits(client)) {
         client_close(client);
@@ -237,27 +317,10 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
         client_close(client);
         return;
     }
-    if (room->base == client->serving->scratch) {
-        size_t taken = consume(client, room->base, (size_t)count);
-        buffer_append(&client->in, room->base + taken, (size_t)count - taken);
-    } else {
-        buffer_commit(&client->in, (size_t)count);
-        consume_kept(client);
-    }
-    update_reading(client);
-}
-
-/* Reading follows from what is under way; nothing else starts or stops it. */
-static void update_reading(struct client *client)
-{
-    bool wanted = wants_input(client) && !client->input_ended;
-    if (client->closing || wanted == client->reading)
-        return;
-    client->reading = wanted;
-    if (wanted)
-        stream_read_start(&client->stream, on_room, on_read);
-    else
-        stream_read_stop(&client->stream);
+    take_input(client, room->base, (size_t)count);
+    turn_add(&client->serving->turn, &client->input_task);
+    if (client->serving->scratch_used > SERVE_BYTES)
+        turn_run(&client->serving->turn, TURN_SERVE);
 }
 
 static void on_secured(void *arg, const char *error)
@@ -350,7 +413,7 @@ static void write_out(struct client *client)
 
 static void flush(struct turn_task *task)
 {
-    struct client *client = (struct client *)((char *)task - offsetof(struct client, task));
+    struct client *client = (struct client *)((char *)task - offsetof(struct client, output_task));
     if (client->closing)
         return;
     session_flush(client);
@@ -361,11 +424,10 @@ static void flush(struct turn_task *task)
         client_close(client);
     if (client->closing)
         return;
-    if (!client->reading && wants_input(client)) /* replies have left: what waited may go on */
-        consume_kept(client);
-    /* Room for more, and still some left: the rest of that command will never come. */
-    if (client->input_ended && wants_input(client))
-        client_leave(client);
+    if (!client->reading && input_of(client).length && wants_input(client))
+        turn_add(&client->serving->turn, &client->input_task); /* what waited may go on */
+    else
+        leave_at_end(client);
     update_reading(client);
 }
 

@@ -2,9 +2,9 @@
  *
  *   socket ─▶ input ─▶ serve() ─▶ replies ─▶ one write a loop turn ─▶ socket
  *
- * Input is parsed where the kernel put it (the worker's scratch buffer); only what is left of an
- * incomplete command is kept in `in`. A client whose replies pile up is not read from, and at last
- * dropped.
+ * Input is parsed where the kernel put it (the worker's scratch buffer) when all clients that have
+ * some are read from; only what is left of an incomplete command is kept in `in`. A client whose
+ * replies pile up is not read from, and at last dropped.
  */
 #ifndef NESTGUARD_CLIENT_H
 #define NESTGUARD_CLIENT_H
@@ -25,10 +25,10 @@ struct clients {
     struct upstream **shared[2]; /* connections to the cache, by protocol; NULL: not needed yet */
     size_t shared_count;         /* of each */
     uint64_t last_id;
-    /* Serves what it can of the input, and returns how many bytes it is done with; 0: not one whole
-     * command is there, and client->need says how many bytes it takes, or the client is to have no
-     * more. */
-    size_t (*serve)(struct client *client, char *input, size_t length);
+    /* Serves what it can of the input before the turn goes on to TURN_WRITE, and calls
+     * client_took(). Until then the input must not move. */
+    void (*serve)(struct client *client, char *input, size_t length);
+    struct batch *batch; /* serve()'s own */
 };
 
 struct client {
@@ -36,10 +36,11 @@ struct client {
     struct clients *clients;
     struct serving *serving;
     struct client *previous, *following;
-    struct turn_task task;
+    struct turn_task input_task, output_task;
     struct replies replies;
     struct upstream *upstream; /* its own, or one of the shared: keeps its commands in order */
     struct session session;
+    struct span fresh;     /* input of this turn, in the worker's scratch buffer */
     struct buffer in;      /* input that could not be served yet */
     struct buffer sending; /* replies that the kernel has not taken yet */
     size_t need;           /* fewer bytes of input than this cannot complete the next command */
@@ -82,6 +83,10 @@ struct upstream *client_shared(struct client *client, bool resp3);
 /* Switches the protocol. No command of the client is under way: what its earlier commands did on
  * one connection is done before the next goes over another. */
 void client_speak(struct client *client, bool resp3);
+
+/* So many bytes of the input that serve() got are done with. 0: not one whole command is there, and
+ * client->need says how many bytes it takes, or the client is to have no more. */
+void client_took(struct client *client, size_t bytes);
 
 /* Serves no more input before the replies to what was dispatched are out. */
 void client_settle(struct client *client);

@@ -106,18 +106,6 @@ const struct command *command_find(struct span text)
     return &forward;
 }
 
-const struct command *command_find_again(struct command_memo *memo, struct span name)
-{
-    if (name.length > sizeof memo->name) {
-        return command_find(name);
-    }
-    uint64_t word = short_word_load(name.at, name.length);
-    if (!memo->command || memo->name != word || memo->length != name.length) {
-        *memo = (struct command_memo){command_find(name), word, name.length};
-    }
-    return memo->command;
-}
-
 static bool is_word(struct span argument, const char *word)
 {
     return argument.length == strlen(word) && strncasecmp(argument.at, word, argument.length) == 0;

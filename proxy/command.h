@@ -60,15 +60,6 @@ struct command {
  * the table does not name. Never NULL. */
 const struct command *command_find(struct span name);
 
-/* The same for commands that come one after the other and mostly have the same name. */
-struct command_memo {
-    const struct command *command; /* NULL: none yet */
-    uint64_t name;                 /* of at most eight bytes, as it was written */
-    size_t length;
-};
-
-const struct command *command_find_again(struct command_memo *memo, struct span name);
-
 /* Whether a command with these arguments (the name first) blocks or changes state although its row
  * says FORWARD or READ (XREAD ... BLOCK, SCRIPT DEBUG): a row's exception, decided in one place. */
 bool command_is_stateful(const struct command *command, const struct span *arguments, size_t count);

@@ -1,6 +1,9 @@
 /* A batch is gone through twice, so that the filters are asked for all of its keys at once:
  *
- *   parse each, match and hash its key ─▶ ask the filters ─▶ dispatch each
+ *   TURN_READ: parse each, match and hash its key ─▶ TURN_SERVE: ask the filters, dispatch each
+ *
+ * So their memory is waited for once for many clients, and the code for each step is in the
+ * processor's cache when it is needed: what the system calls between do away with.
  */
 #include "dispatch.h"
 
@@ -11,21 +14,37 @@
 #include "upload.h"
 #include "write.h"
 
+#include <stdlib.h>
+
 enum {
-    BATCH_COMMANDS = KEY_PROBES_MAX, /* on the stack; each has at most one key to ask for */
+    BATCH_COMMANDS = KEY_PROBES_MAX, /* each has at most one key to ask for */
     GUEST_ARGUMENTS = 10,            /* what may be sent before AUTH, as in Redis */
     GUEST_BULK = 16 * 1024,
     INLINE_BYTES = 64 * 1024
 };
 
-struct batch {
-    struct request requests[BATCH_COMMANDS];
-    size_t first[BATCH_COMMANDS]; /* where its arguments begin in the worker's list */
-    size_t count;
-    size_t length; /* bytes of input */
+/* What one client has in a batch. */
+struct part {
+    struct client *client;
+    char *input;
+    size_t length; /* bytes of it that were parsed, and how many there are */
+    size_t available;
+    size_t first, count; /* of the batch's requests */
+    size_t first_probe;
     enum resp_status status;
     struct resp_command last; /* why it ended */
-    struct command_memo memo;
+};
+
+/* Empty again before the loop handles its next event: no view, client or input changes under it. */
+struct batch {
+    struct turn_task task;
+    struct serving *serving;
+    size_t count, parts;
+    struct request requests[BATCH_COMMANDS];
+    size_t first[BATCH_COMMANDS]; /* where its arguments begin in the worker's list */
+    struct part part[BATCH_COMMANDS];
+    uint64_t head; /* of the commands, see resp.h, that `command` is the row of */
+    const struct command *command;
     struct key_probes probes;
 };
 
@@ -49,11 +68,22 @@ static bool has_one_key(const struct command *command, size_t count)
            (command->kind == COMMAND_GET || command->kind == COMMAND_READ);
 }
 
+/* Commands come one after the other that mostly have the same name. */
+static const struct command *find_command(struct batch *batch, uint64_t head, struct span name)
+{
+    if (!head)
+        return command_find(name);
+    if (batch->head != head) {
+        batch->head = head;
+        batch->command = command_find(name);
+    }
+    return batch->command;
+}
+
 /* MGET and EXISTS have many keys, which they ask for by themselves. */
 static void prepare(struct batch *batch, const struct view *view, struct request *request)
 {
-    const struct command *command = command_find_again(&batch->memo, request->arguments[0]);
-    request->command = command;
+    const struct command *command = request->command;
     request->keyspace = NOT_GUARDED;
     if (!has_one_key(command, request->count) || !command_arity_ok(command, request->count))
         return;
@@ -65,47 +95,49 @@ static void prepare(struct batch *batch, const struct view *view, struct request
 
 /* The command that was just read from `at`. The pointer to its arguments holds until the list
  * moves: dispatch_each() sets it again. */
-static inline void add_request(struct batch *batch, const struct serving *serving, const char *at)
+static inline void add_request(struct batch *batch, const struct resp_command *command,
+                               const char *at)
 {
-    const struct resp_command *command = &batch->last;
+    const struct serving *serving = batch->serving;
     struct request *request = &batch->requests[batch->count];
     request->arguments = serving->arguments.at + command->first;
     request->count = command->count;
     request->raw = (struct span){at, command->length};
     request->is_inline = command->is_inline;
+    request->command = find_command(batch, command->head, request->arguments[0]);
     prepare(batch, serving->view, request);
     batch->first[batch->count++] = command->first;
 }
 
 /* A command may be the last before its client settles, and what follows is then parsed again: an
  * inline one, which parsing writes over, is not to be among that. */
-static bool ends_batch(const struct batch *batch, const char *at)
+static bool ends_part(const struct part *part, const char *at)
 {
-    return batch->count && *at != '*';
+    return part->count && *at != '*';
 }
 
 /* Parses until the input, the batch or good manners end. A client that has not authenticated yet is
  * taken command by command: the next one's limits depend on this one. */
-static void parse_batch(struct client *client, char *input, size_t length, struct batch *batch)
+static void parse_part(struct batch *batch, struct part *part)
 {
-    struct resp_arguments *arguments = &client->serving->arguments;
-    struct resp_limits limits = limits_of(client);
-    size_t most = client->authenticated ? BATCH_COMMANDS : 1;
-    arguments->count = 0;
-    batch->count = batch->length = batch->probes.count = 0;
-    batch->memo.command = NULL;
-    batch->status = RESP_DONE;
-    while (batch->count < most && batch->length < length) {
-        struct resp_command *command = &batch->last;
-        char *at = input + batch->length;
-        if (ends_batch(batch, at))
+    struct resp_arguments *arguments = &batch->serving->arguments;
+    struct resp_limits limits = limits_of(part->client);
+    size_t room = part->client->authenticated ? BATCH_COMMANDS - batch->count : 1;
+    part->status = RESP_DONE;
+    while (part->count < room && part->length < part->available) {
+        struct resp_command *command = &part->last;
+        char *at = part->input + part->length;
+        if (ends_part(part, at))
             break;
-        batch->status = resp_read_command(at, length - batch->length, &limits, arguments, command);
-        if (batch->status != RESP_DONE)
+        part->status =
+            resp_read_command(at, part->available - part->length, &limits, arguments, command);
+        if (part->status != RESP_DONE)
             break;
-        batch->length += command->length;
-        if (command->count)
-            add_request(batch, client->serving, at);
+        part->length += command->length;
+        if (!command->count)
+            continue;
+        add_request(batch, command, at);
+        part->count++;
     }
 }
 
@@ -189,10 +221,10 @@ static bool must_stop(const struct client *client)
 }
 
 /* Returns how many bytes are done with; the rest will be parsed again. */
-static size_t leave_rest(struct client *client, const char *input, const struct request *last)
+static size_t leave_rest(const struct part *part, const struct request *last)
 {
-    client->need = 0;
-    return (size_t)(last->raw.at - input) + last->raw.length;
+    part->client->need = 0;
+    return (size_t)(last->raw.at - part->input) + last->raw.length;
 }
 
 /* Behind a write, a filter that did not have the key is asked once more: the write may have found
@@ -205,17 +237,17 @@ static bool is_held(const struct serving *serving, const struct request *request
 }
 
 /* In order, as long as the client lets them. Returns how many were served. */
-static size_t dispatch_each(struct client *client, struct batch *batch)
+static size_t dispatch_each(struct batch *batch, const struct part *part)
 {
-    struct serving *serving = client->serving;
-    size_t served = 0, probe = 0;
+    struct serving *serving = batch->serving;
+    struct client *client = part->client;
+    size_t served = 0, probe = part->first_probe;
     bool behind_write = false;
-    serving->permission = permission_begin(serving->view);
-    key_probes_end(&batch->probes);
     client->settling = false;
-    while (served < batch->count && !must_stop(client)) {
-        struct request *request = &batch->requests[served];
-        request->arguments = serving->arguments.at + batch->first[served++];
+    while (served < part->count && !must_stop(client)) {
+        size_t at = part->first + served++;
+        struct request *request = &batch->requests[at];
+        request->arguments = serving->arguments.at + batch->first[at];
         if (request->keyspace != NOT_GUARDED)
             request->held = is_held(serving, request, batch->probes.at[probe++].held, behind_write);
         behind_write |= request->command->kind == COMMAND_WRITE;
@@ -234,23 +266,81 @@ static size_t begin_large(struct client *client, const char *input, size_t lengt
     return begun;
 }
 
-size_t dispatch_batch(struct client *client, char *input, size_t length)
+/* Returns how many bytes are done with. */
+static size_t dispatch_part(struct batch *batch, const struct part *part)
 {
-    struct batch batch;
-    if (client->session.states & SESSION_RELAY)
-        return session_relay(client, input, length);
-    if (client->session.states & SESSION_UPLOAD)
-        return upload_go_on(client, input, length);
-    parse_batch(client, input, length, &batch);
-    size_t served = dispatch_each(client, &batch);
+    struct client *client = part->client;
+    size_t served = dispatch_each(batch, part);
     if (client->settling)
-        return leave_rest(client, input, &batch.requests[served - 1]);
-    client->need = batch.status == RESP_MORE ? batch.last.need : 0;
+        return leave_rest(part, &batch->requests[part->first + served - 1]);
+    client->need = part->status == RESP_MORE ? part->last.need : 0;
     if (client->need > UPLOAD_BYTES)
-        return batch.length + begin_large(client, input + batch.length, length - batch.length);
-    if (batch.status == RESP_BAD && !must_stop(client)) {
-        reject_protocol(client, batch.last.error);
-        return length;
+        return part->length +
+               begin_large(client, part->input + part->length, part->available - part->length);
+    if (part->status == RESP_BAD && !must_stop(client)) {
+        reject_protocol(client, part->last.error);
+        return part->available;
     }
-    return batch.length;
+    return part->length;
+}
+
+/* Lookups of one client have nothing to fear from another's write in the batch, as within a part
+ * (is_held): the two are under way at the same time, and either may come first. */
+static void serve(struct turn_task *task)
+{
+    struct batch *batch = (struct batch *)task; /* its first member */
+    struct serving *serving = batch->serving;
+    serving->permission = permission_begin(serving->view);
+    key_probes_end(&batch->probes);
+    for (size_t i = 0; i < batch->parts; i++)
+        client_took(batch->part[i].client, dispatch_part(batch, &batch->part[i]));
+    batch->count = batch->parts = batch->probes.count = 0;
+    serving->arguments.count = 0;
+}
+
+static void serve_now(struct batch *batch)
+{
+    turn_cancel(&batch->serving->turn, &batch->task);
+    serve(&batch->task);
+}
+
+void dispatch_input(struct client *client, char *input, size_t length)
+{
+    struct batch *batch = client->clients->batch;
+    if (client->session.states & SESSION_RELAY) {
+        client_took(client, session_relay(client, input, length));
+        return;
+    }
+    if (client->session.states & SESSION_UPLOAD) {
+        client_took(client, upload_go_on(client, input, length));
+        return;
+    }
+    if (batch->count == BATCH_COMMANDS || batch->parts == BATCH_COMMANDS)
+        serve_now(batch);
+    struct part *part = &batch->part[batch->parts++];
+    part->client = client;
+    part->input = input;
+    part->available = length;
+    part->length = part->count = 0;
+    part->first = batch->count;
+    part->first_probe = batch->probes.count;
+    parse_part(batch, part);
+    turn_add(&batch->serving->turn, &batch->task);
+    if (part->status == RESP_BAD)
+        serve_now(batch); /* the error's text is the reader's until it reads on */
+}
+
+/* ---- its life ---- */
+
+struct batch *batch_create(struct serving *serving)
+{
+    struct batch *batch = xcalloc(1, sizeof *batch);
+    batch->task = (struct turn_task){.run = serve, .phase = TURN_SERVE};
+    batch->serving = serving;
+    return batch;
+}
+
+void batch_destroy(struct batch *batch)
+{
+    free(batch);
 }

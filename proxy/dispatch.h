@@ -1,13 +1,21 @@
 /* From bytes to decisions: what becomes of each command of a client.
  *
  *   input ─▶ parse a batch ─▶ hash and prefetch its keys ─▶ each: local, lookup, hint, or forward
+ *
+ * A batch has commands of as many clients as have sent some in one turn of the loop.
  */
 #ifndef NESTGUARD_DISPATCH_H
 #define NESTGUARD_DISPATCH_H
 
 #include "client.h"
 
-/* A clients.serve: takes one batch of commands. */
-size_t dispatch_batch(struct client *client, char *input, size_t length);
+struct batch;
+
+/* A worker's, as its clients.batch. */
+struct batch *batch_create(struct serving *serving);
+void batch_destroy(struct batch *batch);
+
+/* A clients.serve: adds the commands to the batch. */
+void dispatch_input(struct client *client, char *input, size_t length);
 
 #endif

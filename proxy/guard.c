@@ -40,15 +40,21 @@ void key_probes_end(struct key_probes *probes)
     }
 }
 
-/* Mostly there are no entries at all: then neither the key is hashed nor the clock read. That a
- * batch's time may be somewhat old does no harm: an entry that ends meanwhile was in force when the
- * lookup came. */
-static struct override find_for(struct permission *permission, const struct overrides *overrides,
-                                struct span key)
+/* That a batch's time may be somewhat old does no harm: an entry that ends meanwhile was in force
+ * when the lookup came. */
+__attribute__((noinline)) static struct override
+find_entry(struct permission *permission, const struct overrides *overrides, struct span key)
+{
+    return overrides_find(overrides, key, permission_time(permission));
+}
+
+/* Mostly there are no entries at all: then neither the key is hashed nor the clock read. */
+static inline struct override find_for(struct permission *permission,
+                                       const struct overrides *overrides, struct span key)
 {
     if (!overrides_count(overrides))
         return (struct override){.kind = OVERRIDE_NONE};
-    return overrides_find(overrides, key, permission_time(permission));
+    return find_entry(permission, overrides, key);
 }
 
 /* A block holds whatever the guard knows. A tombstone and the filter reject only with permission:

@@ -48,8 +48,9 @@ static bool is_cache_failure(struct span reply)
 }
 
 /* What a lookup of an absent key gets; `plain` is the command's own answer for a missing key. */
-static void write_absent(struct buffer *out, const struct keyspace *keyspace, const char *plain,
-                         bool takes_value)
+__attribute__((noinline)) static void write_absent(struct buffer *out,
+                                                   const struct keyspace *keyspace,
+                                                   const char *plain, bool takes_value)
 {
     if (keyspace->on_absent == ABSENT_ERROR)
         resp_write_error(out, "NESTGUARD absent: no row of keyspace %s has this key",
@@ -88,7 +89,7 @@ static void write_loaded(const struct lookup *lookup, struct buffer *out, enum l
 
 /* Some of the would-be rejects are looked up in the database, so that whoever switches enforcement
  * on has evidence. */
-static void sample(struct serving *serving, int keyspace, struct span key)
+__attribute__((noinline)) static void sample(struct serving *serving, int keyspace, struct span key)
 {
     uint64_t now = clock_ms();
     if (now - serving->sampled < SAMPLE_MS)
@@ -102,7 +103,7 @@ static void sample(struct serving *serving, int keyspace, struct span key)
 }
 
 /* Takes the ruling on a key and counts it; true: reject. */
-static bool rejects(struct serving *serving, int keyspace, struct span key, bool held)
+static inline bool rejects(struct serving *serving, int keyspace, struct span key, bool held)
 {
     struct ruling ruling =
         guard_decide(&serving->permission, &serving->overrides, keyspace, key, held);
@@ -415,15 +416,22 @@ static void reject(struct client *client, const struct request *request)
         write_absent(client_reply(client), keyspace, request->command->absent[resp3], is_get);
 }
 
+/* Apart from the rejects, which are so compiled without regard to it. */
+__attribute__((noinline)) static void pass(struct client *client, const struct request *request)
+{
+    if (request->command->kind == COMMAND_GET)
+        dispatch_get(client, request);
+    else
+        request_forward(request, client);
+}
+
 void lookup_dispatch(struct client *client, const struct request *request)
 {
     struct span key = request->arguments[request->command->first_key];
     if (rejects(client->serving, request->keyspace, key, request->held))
         reject(client, request);
-    else if (request->command->kind == COMMAND_GET)
-        dispatch_get(client, request);
     else
-        request_forward(request, client);
+        pass(client, request);
 }
 
 bool lookup_dispatch_many(struct client *client, const struct request *request)

@@ -21,11 +21,20 @@ struct resp_limits {
     size_t max_inline;    /* bytes of an inline command (64 KiB in Redis) */
 };
 
+/* How a command began: "*2 $3 GET $", all that is the same in the many commands of one name. */
+struct resp_head {
+    uint64_t first, last; /* its first and its last eight bytes, which overlap */
+    size_t length;
+    size_t count;    /* of arguments */
+    uint64_t number; /* a new one for each; 0: there is none yet */
+};
+
 /* Arguments of many commands one after the other; memory is kept between uses. Zeroed memory is an
  * empty list. */
 struct resp_arguments {
     struct span *at;
     size_t count, size;
+    struct resp_head head; /* the last one of those that are short enough */
 };
 void resp_arguments_finish(struct resp_arguments *arguments);
 
@@ -36,6 +45,8 @@ struct resp_command {
     size_t need; /* with RESP_MORE: fewer bytes than this at the item's start cannot complete it */
     const char *error; /* with RESP_BAD: what Redis says after "-ERR Protocol error: "; valid until
                           this thread reads its next command */
+    uint64_t head;     /* number of the head it has: commands with the same have the same name, and
+                          as many arguments; 0: nothing is known of that */
     bool is_inline;    /* an inline command must be re-encoded before it is forwarded */
 };
 

@@ -11,6 +11,7 @@
  */
 #include "memory.h"
 #include "resp_internal.h"
+#include "short_word.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -20,7 +21,9 @@ enum {
     SMALLEST_BULK = 6,   /* $0 CR LF CR LF */
     PLAIN_HEADER = 4,    /* a marker, one digit, CR LF */
     PLAIN_ARGUMENTS = 9, /* what one digit can count */
-    FIRST_ARGUMENTS = 64
+    FIRST_ARGUMENTS = 64,
+    HEAD_AROUND_NAME = 11, /* "*2 CR LF $3 CR LF", and "CR LF $" behind the name */
+    HEAD_MAX = 16
 };
 
 /* One call of resp_read_command(). */
@@ -238,28 +241,68 @@ static inline const char *read_plain_bulk(const char *at, const char *end, size_
     return at + length + 4;
 }
 
+/* Arguments `from` to `count`, at `at`. Returns the command's length, or 0. */
+static inline size_t read_plain_bulks(const char *input, const char *at, const char *end,
+                                      const struct resp_limits *limits, struct span *argument,
+                                      size_t from, size_t count)
+{
+    for (size_t i = from; i < count; i++) {
+        at = read_plain_bulk(at, end, limits->max_bulk, &argument[i]);
+        if (!at)
+            return 0;
+    }
+    size_t length = (size_t)(at - input);
+    return length > limits->max_command ? 0 : length;
+}
+
 /* Nearly every command has a few arguments, is all there, and nothing is wrong with it: this reads
  * it in a straight line. Returns its length; 0 says nothing about the command: then the reader
  * above has the word. */
 static inline size_t read_plain(const char *input, const char *end,
                                 const struct resp_limits *limits, struct resp_arguments *arguments)
 {
-    const char *at = input + PLAIN_HEADER;
     if (end - input < PLAIN_HEADER || input[0] != '*' || !is_line_end(input + 2))
         return 0;
     size_t count = digit(input[1]);
     if (count > PLAIN_ARGUMENTS || count > limits->max_arguments)
         return 0;
     struct span *argument = reserve(arguments, PLAIN_ARGUMENTS);
-    for (size_t i = 0; i < count; i++) {
-        at = read_plain_bulk(at, end, limits->max_bulk, &argument[i]);
-        if (!at)
-            return 0;
-    }
-    size_t length = (size_t)(at - input);
-    if (length > limits->max_command)
+    size_t length = read_plain_bulks(input, input + PLAIN_HEADER, end, limits, argument, 0, count);
+    arguments->count += length ? count : 0;
+    return length;
+}
+
+/* A head has the name and the marker behind it: two words tell it from others. */
+static inline uint64_t remember_head(struct resp_arguments *arguments, const char *input,
+                                     const struct resp_command *command)
+{
+    struct resp_head *head = &arguments->head;
+    size_t length = arguments->at[command->first].length + HEAD_AROUND_NAME;
+    if (command->count < 2 || length > HEAD_MAX)
         return 0;
-    arguments->count += count;
+    *head = (struct resp_head){.first = word_load(input),
+                               .last = word_load(input + length - sizeof head->last),
+                               .length = length,
+                               .count = command->count,
+                               .number = head->number + 1};
+    return head->number;
+}
+
+/* The same for a command that begins as one before it did, and so has its name. */
+static inline size_t read_alike(const char *input, const char *end,
+                                const struct resp_limits *limits, struct resp_arguments *arguments)
+{
+    const struct resp_head *head = &arguments->head;
+    if (end - input < HEAD_MAX || word_load(input) != head->first || !head->number ||
+        word_load(input + head->length - sizeof head->last) != head->last)
+        return 0;
+    struct span *argument = reserve(arguments, PLAIN_ARGUMENTS);
+    argument[0] = (struct span){input + 2 * PLAIN_HEADER, head->length - HEAD_AROUND_NAME};
+    if (head->count > limits->max_arguments || argument[0].length > limits->max_bulk)
+        return 0;
+    size_t length =
+        read_plain_bulks(input, input + head->length - 1, end, limits, argument, 1, head->count);
+    arguments->count += length ? head->count : 0;
     return length;
 }
 
@@ -312,9 +355,16 @@ enum resp_status resp_read_command(char *input, size_t length, const struct resp
                                    struct resp_arguments *arguments, struct resp_command *command)
 {
     *command = (struct resp_command){.first = arguments->count};
+    command->length = read_alike(input, input + length, limits, arguments);
+    if (command->length) {
+        command->count = arguments->head.count;
+        command->head = arguments->head.number;
+        return RESP_DONE;
+    }
     command->length = read_plain(input, input + length, limits, arguments);
     if (!command->length)
         return read_any(input, length, limits, arguments, command);
     command->count = arguments->count - command->first;
+    command->head = remember_head(arguments, input, command);
     return RESP_DONE;
 }

@@ -37,6 +37,7 @@ struct serving {
     struct resp_arguments arguments; /* of the batch being served */
     struct buffer command;           /* one command on its way to an upstream */
     char scratch[64 * 1024];         /* where clients' input is read and parsed */
+    size_t scratch_used;             /* of it, by input that is not served yet */
     char cache_lost[160];            /* the log's last word about the cache; "": it is there */
     uint64_t sampled; /* clock_ms() of the last would-be reject that was told to the keeper */
     struct worker_counters counters;

@@ -3,16 +3,16 @@
  */
 #include "turn.h"
 
-#include <stddef.h>
+#include <string.h>
 
 static void on_prepare(uv_prepare_t *prepare)
 {
-    turn_run(prepare->data);
+    turn_run(prepare->data, TURN_WRITE);
 }
 
 int turn_init(struct turn *turn, uv_loop_t *loop)
 {
-    turn->first = NULL;
+    memset(turn->first, 0, sizeof turn->first);
     turn->prepare.data = turn;
     int status = uv_prepare_init(loop, &turn->prepare);
     return status ? status : uv_prepare_start(&turn->prepare, on_prepare);
@@ -23,13 +23,13 @@ void turn_add(struct turn *turn, struct turn_task *task)
     if (task->queued)
         return;
     task->queued = true; /* in no order: tasks do not depend on each other */
-    task->next = turn->first;
-    turn->first = task;
+    task->next = turn->first[task->phase];
+    turn->first[task->phase] = task;
 }
 
 void turn_cancel(struct turn *turn, struct turn_task *task)
 {
-    struct turn_task **at = &turn->first;
+    struct turn_task **at = &turn->first[task->phase];
     if (!task->queued)
         return;
     while (*at != task)
@@ -38,14 +38,31 @@ void turn_cancel(struct turn *turn, struct turn_task *task)
     task->queued = false;
 }
 
-void turn_run(struct turn *turn)
+bool turn_has(const struct turn *turn, enum turn_phase last)
 {
-    while (turn->first) {
-        struct turn_task *task = turn->first;
-        turn->first = task->next;
+    for (int phase = 0; phase <= (int)last; phase++)
+        if (turn->first[phase])
+            return true;
+    return false;
+}
+
+static struct turn_task *pop(struct turn *turn, enum turn_phase last)
+{
+    for (int phase = 0; phase <= (int)last; phase++) {
+        struct turn_task *task = turn->first[phase];
+        if (!task)
+            continue;
+        turn->first[phase] = task->next;
         task->queued = false;
-        task->run(task);
+        return task;
     }
+    return NULL;
+}
+
+void turn_run(struct turn *turn, enum turn_phase last)
+{
+    for (struct turn_task *task; (task = pop(turn, last));)
+        task->run(task);
 }
 
 void turn_close(struct turn *turn)

@@ -288,6 +288,7 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
     if (options->name)
         upstream->options.name = upstream->name = xstrdup(options->name);
     upstream->task.run = flush;
+    upstream->task.phase = TURN_WRITE;
     upstream->backoff_ms = UPSTREAM_BACKOFF_MIN_MS;
     uv_timer_init(&serving->loop, &upstream->timer);
     upstream->timer.data = upstream;

@@ -12,6 +12,7 @@
 #include "memory.h"
 #include "upstream.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 enum {
@@ -117,7 +118,7 @@ static void each_shared(struct worker *worker, void (*act)(struct upstream *upst
 static void close_all(struct worker *worker)
 {
     each_shared(worker, upstream_close);
-    turn_run(&worker->serving.turn);
+    turn_run(&worker->serving.turn, TURN_WRITE);
     turn_close(&worker->serving.turn);
     uv_close((uv_handle_t *)&worker->tick, NULL);
     mailbox_close(&worker->serving.mailbox);
@@ -200,6 +201,7 @@ static void free_worker(struct worker *worker)
     overrides_finish(&serving->overrides);
     slot_free_store(serving);
     resp_arguments_finish(&serving->arguments);
+    batch_destroy(worker->clients.batch);
     buffer_finish(&serving->command);
     free(serving->keyspaces);
     free(worker->listeners);
@@ -212,6 +214,8 @@ static void free_worker(struct worker *worker)
 static void run(void *arg)
 {
     struct worker *worker = arg;
+    /* Nobody cancels threads here. So set, libc has nothing to change around each system call. */
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
     for (size_t i = 0; i < worker->clients.shared_count; i++)
         worker->clients.shared[false][i] =
             upstream_create(&worker->serving, &(struct upstream_options){.resp3 = false});
@@ -272,7 +276,8 @@ static void init_clients(struct worker *worker, const struct worker_options *opt
     worker->clients.serving = &worker->serving;
     worker->clients.total = options->client_total;
     worker->clients.last_id = (uint64_t)options->index << 40;
-    worker->clients.serve = dispatch_batch;
+    worker->clients.serve = dispatch_input;
+    worker->clients.batch = batch_create(&worker->serving);
     worker->clients.shared_count = serving_config(&worker->serving)->cache_connections;
     for (int resp3 = 0; resp3 < 2; resp3++)
         worker->clients.shared[resp3] =

@@ -77,6 +77,27 @@ static void check_in_pieces(const char *input, size_t length, const struct resp_
     resp_arguments_finish(&read);
 }
 
+/* What stands before a command must not count: read behind others, whose heads are known, it is the
+ * same. Those with the same head have the same name. */
+static void check_behind_others(const char *input, size_t length, const struct resp_limits *limits,
+                                struct resp_arguments *known, const struct resp_command *alone,
+                                const struct resp_arguments *arguments, enum resp_status wanted)
+{
+    struct resp_command command;
+    char *copy = copy_of(input, length);
+    known->count = 0;
+    CHECK(resp_read_command(copy, length, limits, known, &command) == wanted);
+    CHECK(command.length == alone->length && command.need == alone->need);
+    CHECK(command.is_inline == alone->is_inline && command.count == alone->count);
+    check_inside(copy, length, known);
+    check_same_arguments(arguments, known);
+    if (command.head) {
+        CHECK(command.head == known->head.number && command.count == known->head.count);
+        CHECK(memcmp(input, &known->head.first, sizeof known->head.first) == 0);
+    }
+    free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -87,6 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const struct resp_limits *limits = &limits_of[bytes[0] % 3];
     const char *input = (const char *)bytes + 1;
     size_t length = size - 1;
+    struct resp_arguments known = {0};
     for (int commands = 0; commands < 4; commands++) {
         struct resp_arguments arguments = {0};
         struct resp_command command;
@@ -98,6 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         check_inside(copy, length, &arguments);
         check_written_reads_back(&arguments);
         check_in_pieces(input, length, limits, &arguments, status, command.length);
+        check_behind_others(input, length, limits, &known, &command, &arguments, status);
         resp_arguments_finish(&arguments);
         free(copy);
         if (status != RESP_DONE) {
@@ -106,5 +129,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         input += command.length;
         length -= command.length;
     }
+    resp_arguments_finish(&known);
     return 0;
 }

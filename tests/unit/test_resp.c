@@ -205,6 +205,59 @@ static void many_commands_in_one_read_follow_one_another(void **state)
     resp_arguments_finish(&arguments);
 }
 
+/* Commands that follow each other with the same head are read by it. */
+static void commands_of_one_name_have_one_head(void **state)
+{
+    char input[] = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n"
+                   "*2\r\n$3\r\nGET\r\n$10\r\n0123456789\r\n"
+                   "*2\r\n$3\r\nget\r\n$1\r\nb\r\n"
+                   "*3\r\n$3\r\nget\r\n$0\r\n\r\n$1\r\nx\r\n"
+                   "*3\r\n$3\r\nget\r\n$1\r\nc\r\n$1\r\ny\r\n"
+                   "*2\r\n$6\r\nSTRLEN\r\n$1\r\na\r\n"
+                   "*1\r\n$4\r\nPING\r\n"
+                   "*3\r\n$3\r\nget\r\n$1\r\nd\r\n$1\r\nz\r\n";
+    const uint64_t heads[] = {1, 1, 2, 3, 3, 0, 0, 3};
+    const char *last[] = {"a", "0123456789", "b", "x", "y", "a", "PING", "z"};
+    struct resp_arguments arguments = {0};
+    struct resp_command command;
+    size_t at = 0;
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        assert_int_equal(
+            resp_read_command(input + at, sizeof input - 1 - at, &roomy, &arguments, &command),
+            RESP_DONE);
+        assert_int_equal(command.head, heads[i]);
+        assert_int_equal(command.count, (size_t)(input[at + 1] - '0'));
+        struct span argument = arguments.at[arguments.count - 1];
+        assert_int_equal(argument.length, strlen(last[i]));
+        assert_memory_equal(argument.at, last[i], argument.length);
+        at += command.length;
+    }
+    assert_int_equal(at, sizeof input - 1);
+    resp_arguments_finish(&arguments);
+}
+
+/* What the last command was allowed the next may not be. */
+static void a_known_head_is_held_to_the_limits(void **state)
+{
+    char input[] = "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$1\r\nv\r\n";
+    const struct resp_limits few = {2, 100, 1000, 100}, small = {9, 2, 1000, 100},
+                             brief = {9, 100, sizeof input - 2, 100};
+    const struct resp_limits *strict[] = {&few, &small, &brief};
+    struct resp_arguments arguments = {0};
+    struct resp_command command;
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(resp_read_command(input, sizeof input - 1, &roomy, &arguments, &command),
+                         RESP_DONE);
+        size_t count = arguments.count;
+        assert_int_equal(
+            resp_read_command(input, sizeof input - 1, strict[i], &arguments, &command), RESP_BAD);
+        assert_int_equal(arguments.count, count);
+    }
+    resp_arguments_finish(&arguments);
+}
+
 static void lengths_are_strictly_decimal(void **state)
 {
     (void)state;
@@ -500,6 +553,8 @@ int main(void)
         cmocka_unit_test(only_a_decimal_digit_makes_a_count),
         cmocka_unit_test(no_arguments_make_an_empty_command),
         cmocka_unit_test(many_commands_in_one_read_follow_one_another),
+        cmocka_unit_test(commands_of_one_name_have_one_head),
+        cmocka_unit_test(a_known_head_is_held_to_the_limits),
         cmocka_unit_test(lengths_are_strictly_decimal),
         cmocka_unit_test(a_nil_bulk_is_no_argument),
         cmocka_unit_test(what_is_no_bulk_is_named),

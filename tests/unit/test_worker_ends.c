@@ -191,6 +191,75 @@ static void a_deep_pipeline_is_served_to_its_end(void **state)
     bench_finish(&bench);
 }
 
+/* A command and the reply that it gets from the guard alone. */
+struct rejected {
+    const char *command, *reply;
+};
+
+static const struct rejected rejected[] = {
+    {GET_ABSENT, NIL},
+    {"*2\r\n$3\r\nTTL\r\n$10\r\nitem:nothe\r\n", ":-2\r\n"},
+    {"*2\r\n$4\r\nTYPE\r\n$10\r\nitem:nothe\r\n", "+none\r\n"},
+    {"*2\r\n$6\r\nSTRLEN\r\n$10\r\nitem:nothe\r\n", ":0\r\n"},
+    {"*2\r\n$7\r\nHGETALL\r\n$10\r\nitem:nothe\r\n", "*0\r\n"},
+    {"EXISTS item:nothe item:noth\r\n", ":0\r\n"},
+    {"*3\r\n$4\r\nHGET\r\n$10\r\nitem:nothe\r\n$1\r\nx\r\n", NIL},
+    {"*3\r\n$4\r\nMGET\r\n$6\r\nitem:x\r\n$6\r\nitem:y\r\n", "*2\r\n" NIL NIL}};
+
+enum { AT_ONCE = 100, COMMANDS_MAX = 12, TEXT_MAX = COMMANDS_MAX * 64 };
+
+/* Some commands that no other client is likely to send in this order. */
+static void send_some(int fd, char *replies)
+{
+    char commands[TEXT_MAX] = "";
+    *replies = '\0';
+    for (int i = 1 + rand() % COMMANDS_MAX; i > 0; i--) {
+        const struct rejected *sent = &rejected[rand() % (int)(sizeof rejected / sizeof *rejected)];
+        strcat(commands, sent->command);
+        strcat(replies, sent->reply);
+    }
+    say(fd, commands);
+}
+
+/* While the first one's long pipeline is served, the others' commands come: they are served
+ * together, more than a batch has room for. One in ten ends its input, and one in ten vanishes. */
+static void clients_served_together_get_their_own_replies(void **state)
+{
+    enum { TIMES = 40, DEPTH = 1000 };
+    static char replies[AT_ONCE][TEXT_MAX];
+    struct bench bench;
+    int clients[AT_ONCE];
+    (void)state;
+    bench_init(&bench);
+    for (int i = 0; i < AT_ONCE; i++)
+        clients[i] = connect_client(&bench);
+    int first = connect_client(&bench);
+    for (int time = 0; time < TIMES; time++) {
+        for (int i = 0; i < DEPTH; i++)
+            say(first, GET_ABSENT);
+        for (int i = 0; i < AT_ONCE; i++)
+            send_some(clients[i], replies[i]);
+        for (int i = time % 10; i < AT_ONCE; i += 10)
+            shutdown(clients[i], SHUT_WR);
+        for (int i = (time + 5) % 10; i < AT_ONCE; i += 10)
+            vanish(clients[i]);
+        for (int i = 0; i < DEPTH; i++)
+            must_hear(first, NIL);
+        for (int i = 0; i < AT_ONCE; i++) {
+            if (i % 10 == time % 10)
+                must_end(clients[i], replies[i]);
+            else if (i % 10 != (time + 5) % 10)
+                must_hear(clients[i], replies[i]);
+            if (i % 5 == time % 5)
+                clients[i] = connect_client(&bench);
+        }
+    }
+    for (int i = 0; i < AT_ONCE; i++)
+        close(clients[i]);
+    close(first);
+    bench_finish(&bench);
+}
+
 static void a_large_value_passes_whole(void **state)
 {
     enum { SIZE = 8 * 1024 * 1024 };
@@ -341,6 +410,7 @@ int main(void)
         cmocka_unit_test(quit_closes_after_the_replies_before_it),
         cmocka_unit_test(a_client_too_many_is_refused),
         cmocka_unit_test(a_deep_pipeline_is_served_to_its_end),
+        cmocka_unit_test(clients_served_together_get_their_own_replies),
         cmocka_unit_test(a_large_value_passes_whole),
         cmocka_unit_test(a_client_that_does_not_read_is_dropped),
         cmocka_unit_test(an_idle_worker_ends_and_closes_its_clients),
