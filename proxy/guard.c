@@ -42,42 +42,10 @@ void key_probes_end(struct key_probes *probes)
 
 /* That a batch's time may be somewhat old does no harm: an entry that ends meanwhile was in force
  * when the lookup came. */
-__attribute__((noinline)) static struct override
-find_entry(struct permission *permission, const struct overrides *overrides, struct span key)
+struct override guard_entry(struct permission *permission, const struct overrides *overrides,
+                            struct span key)
 {
     return overrides_find(overrides, key, permission_time(permission));
-}
-
-/* Mostly there are no entries at all: then neither the key is hashed nor the clock read. */
-static inline struct override find_for(struct permission *permission,
-                                       const struct overrides *overrides, struct span key)
-{
-    if (!overrides_count(overrides))
-        return (struct override){.kind = OVERRIDE_NONE};
-    return find_entry(permission, overrides, key);
-}
-
-/* A block holds whatever the guard knows. A tombstone and the filter reject only with permission:
- * without it the row may have come back unseen, and the lease may have run out before the next view
- * says so. A hint outranks the filter. */
-struct ruling guard_decide(struct permission *permission, const struct overrides *overrides,
-                           int keyspace, struct span key, bool held)
-{
-    const struct view *view = permission->view;
-    struct override entry = find_for(permission, overrides, key);
-    if (entry.blocked_until)
-        return (struct ruling){DECISION_REJECT, REASON_BLOCK};
-    if (view->states[keyspace] != KEYSPACE_GUARDING)
-        return (struct ruling){DECISION_PASS, REASON_NO_PERMISSION};
-    if (entry.kind == OVERRIDE_HINT)
-        return (struct ruling){DECISION_PASS, REASON_HINT};
-    if (held && entry.kind != OVERRIDE_TOMBSTONE)
-        return (struct ruling){DECISION_PASS, REASON_POSSIBLE};
-    if (!permission_holds(permission, keyspace))
-        return (struct ruling){DECISION_PASS, REASON_NO_PERMISSION};
-    enum decision decision =
-        view->config->keyspaces[keyspace].enforce ? DECISION_REJECT : DECISION_SHADOW;
-    return (struct ruling){decision, held ? REASON_TOMBSTONE : REASON_ABSENT};
 }
 
 /* Where no log tells of it, a key that is written while a generation is being built must be

@@ -58,10 +58,40 @@ void key_probes_add(struct key_probes *probes, const struct view *view, int keys
 /* All are answered, as of now. */
 void key_probes_end(struct key_probes *probes);
 
+/* The exact entry of a key, if any. */
+struct override guard_entry(struct permission *permission, const struct overrides *overrides,
+                            struct span key);
+
 /* The ruling on a lookup of a guarded key, by the permission's view. `held` is guard_holds(), asked
- * after the permission began. */
-struct ruling guard_decide(struct permission *permission, const struct overrides *overrides,
-                           int keyspace, struct span key, bool held);
+ * after the permission began.
+ *
+ * A block holds whatever the guard knows. A tombstone and the filter reject only with permission:
+ * without it the row may have come back unseen, and the lease may have run out before the next view
+ * says so. A hint outranks the filter.
+ *
+ * Mostly there are no entries at all: then neither the key is hashed nor the clock read. */
+static inline struct ruling guard_decide(struct permission *permission,
+                                         const struct overrides *overrides, int keyspace,
+                                         struct span key, bool held)
+{
+    const struct view *view = permission->view;
+    struct override entry = {.kind = OVERRIDE_NONE};
+    if (overrides_count(overrides))
+        entry = guard_entry(permission, overrides, key);
+    if (entry.blocked_until)
+        return (struct ruling){DECISION_REJECT, REASON_BLOCK};
+    if (view->states[keyspace] != KEYSPACE_GUARDING)
+        return (struct ruling){DECISION_PASS, REASON_NO_PERMISSION};
+    if (entry.kind == OVERRIDE_HINT)
+        return (struct ruling){DECISION_PASS, REASON_HINT};
+    if (held && entry.kind != OVERRIDE_TOMBSTONE)
+        return (struct ruling){DECISION_PASS, REASON_POSSIBLE};
+    if (!permission_holds(permission, keyspace))
+        return (struct ruling){DECISION_PASS, REASON_NO_PERMISSION};
+    enum decision decision =
+        view->config->keyspaces[keyspace].enforce ? DECISION_REJECT : DECISION_SHADOW;
+    return (struct ruling){decision, held ? REASON_TOMBSTONE : REASON_ABSENT};
+}
 
 /* Whether a write of this key is news: neither the filter nor a hint in force covers it. */
 bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct span key,

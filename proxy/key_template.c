@@ -126,7 +126,9 @@ static uint64_t head_of(struct span text)
 
 static void keep_head(struct key_template *key)
 {
-    struct span prefix = key->literal[0];
+    struct span prefix = key->literal[0], suffix = key->literal[key->columns];
+    key->least = prefix.length + suffix.length;
+    key->is_head = key->columns == 1 && suffix.length == 0 && prefix.length <= 8;
     key->head = head_of(prefix);
     key->head_mask = prefix.length < 8 ? (UINT64_C(1) << 8 * prefix.length) - 1 : UINT64_MAX;
 }
@@ -148,28 +150,6 @@ void key_template_finish(struct key_template *key)
     free(key->text);
     free(key->own);
     *key = (struct key_template){0};
-}
-
-/* Nearly always the head decides. */
-static inline bool starts_with(struct span text, const struct key_template *key)
-{
-    struct span prefix = key->literal[0];
-    return ((head_of(text) ^ key->head) & key->head_mask) == 0 &&
-           (prefix.length <= 8 || memcmp(text.at, prefix.at, prefix.length) == 0);
-}
-
-static inline bool ends_with(struct span text, struct span suffix)
-{
-    return !suffix.length ||
-           memcmp(text.at + text.length - suffix.length, suffix.at, suffix.length) == 0;
-}
-
-/* Prefix and suffix must not share bytes of the key, hence the length. */
-static inline bool ends_match(const struct key_template *key, struct span text)
-{
-    struct span prefix = key->literal[0], suffix = key->literal[key->columns];
-    return text.length >= prefix.length + suffix.length && starts_with(text, key) &&
-           ends_with(text, suffix);
 }
 
 /* The first place of `literal` in from..end, or NULL. */
@@ -201,8 +181,26 @@ __attribute__((noinline)) static bool middles_match(const struct key_template *k
     return true;
 }
 
+/* Nearly always this decides. */
+static inline bool starts_alike(const struct key_template *key, struct span text)
+{
+    return text.length >= key->least && ((head_of(text) ^ key->head) & key->head_mask) == 0;
+}
+
+/* Prefix and suffix must not share bytes of the key, hence the length. */
+__attribute__((noinline)) static bool ends_match(const struct key_template *key, struct span text)
+{
+    struct span prefix = key->literal[0], suffix = key->literal[key->columns];
+    return starts_alike(key, text) &&
+           (prefix.length <= 8 || memcmp(text.at, prefix.at, prefix.length) == 0) &&
+           (!suffix.length ||
+            memcmp(text.at + text.length - suffix.length, suffix.at, suffix.length) == 0);
+}
+
 bool key_template_matches(const struct key_template *key, struct span text)
 {
+    if (key->is_head)
+        return starts_alike(key, text);
     return ends_match(key, text) && (key->columns == 1 || middles_match(key, text));
 }
 

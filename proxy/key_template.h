@@ -22,6 +22,8 @@ struct key_template {
     char *column[KEY_COLUMNS_MAX];            /* names as in the catalogue: exact, unquoted */
     size_t columns;
     uint64_t head, head_mask; /* the first bytes of literal[0], at most eight; which they are */
+    size_t least;             /* bytes of the shortest key: of literal[0] and the last literal */
+    bool is_head;             /* the head and a column behind it are all that there is */
     char *text;               /* as written */
     char *own;
 };

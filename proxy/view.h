@@ -73,8 +73,20 @@ struct permission {
 
 /* At the beginning: before any filter is asked, and after what asks for them all has come. */
 struct permission permission_begin(const struct view *view);
-bool permission_holds(struct permission *permission, int keyspace);
-uint64_t permission_time(struct permission *permission); /* clock_ms(), or somewhat earlier */
+uint64_t permission_look_at_clock(struct permission *permission);
+
+/* clock_ms(), or somewhat earlier */
+static inline uint64_t permission_time(struct permission *permission)
+{
+    return permission->now ? permission->now : permission_look_at_clock(permission);
+}
+
+static inline bool permission_holds(struct permission *permission, int keyspace)
+{
+    if (permission->view->states[keyspace] != KEYSPACE_GUARDING)
+        return false;
+    return permission->until == UINT64_MAX || permission_time(permission) < permission->until;
+}
 
 /* Takes a reference of each; `states` has one for each keyspace. */
 struct view *view_create(struct shared_config *shared, struct generation *generation,
