@@ -194,10 +194,15 @@ static void update_reading(struct client *client)
         stream_read_stop(&client->stream);
 }
 
-/* Room for more, and nothing that can be served: the rest of a command will never come. */
+/* Room for more, and nothing that can be served: the rest of a command will never come, and nothing
+ * that ends a wait. */
 static void leave_at_end(struct client *client)
 {
-    if (client->input_ended && wants_input(client) && !client->closing)
+    if (!client->input_ended || !wants_input(client))
+        return;
+    if (session_waits(client))
+        client_close(client);
+    else
         client_leave(client);
 }
 
@@ -298,10 +303,6 @@ static void on_end(struct client *client)
     if (client->closing)
         return;
     client->input_ended = true;
-    if (session_waits(client)) {
-        client_close(client);
-        return;
-    }
     update_reading(client);
     mark_dirty(&client->replies); /* flush() ends it when nothing is left to serve */
 }
@@ -314,12 +315,14 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
         return;
     }
     if (count < 0) {
+        turn_run(&client->serving->turn, TURN_SERVE); /* what came before the error */
         client_close(client);
         return;
     }
+    /* Served early when it gets much: what is then no longer wanted is not read on. */
     take_input(client, room->base, (size_t)count);
     turn_add(&client->serving->turn, &client->input_task);
-    if (client->serving->scratch_used > SERVE_BYTES)
+    if (client->serving->scratch_used > SERVE_BYTES || buffer_length(&client->in) > SERVE_BYTES)
         turn_run(&client->serving->turn, TURN_SERVE);
 }
 

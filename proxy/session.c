@@ -118,7 +118,7 @@ void session_check(struct client *client, uint64_t now)
     if (!session->own || client->closing)
         return;
     upstream_check_progress(session->own);
-    if (client->input_ended && session_waits(client))
+    if (client->input_ended && client->leaving && session_waits(client))
         client_close(client);
     else if (is_idle(client) && now - session->used > KEEP_MS)
         session_end(client);

@@ -140,6 +140,7 @@ static void go_on_ending(struct worker *worker)
 /* The message is kept: sent back, it says that this thread is at its end. */
 static void take_drain(struct worker *worker, struct message *message)
 {
+    turn_run(&worker->serving.turn, TURN_SERVE); /* what was read before */
     worker->drain = message;
     worker->drain_since = clock_ms();
     for (size_t i = 0; i < worker->listener_count; i++)

@@ -1,4 +1,5 @@
 """TLS on both sides of the guard: clients on a tls: address, and a rediss:// cache."""
+import contextlib
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import redis
 
 import servers
 from waiting import wait_until
+from wire import bulk, command
 
 TABLE = "CREATE TABLE items (id bigint PRIMARY KEY, payload text)"
 ITEMS = {"name": "items", "key": "item:{id}", "table": "items", "value": "payload"}
@@ -89,6 +91,79 @@ def test_clients_are_served_encrypted(guard, certificates, database):
         pipeline.get(f"item:{number % 2}")
     assert pipeline.execute() == [None, b"one"] * 500
     assert guard.counter("nestguard_rejected_total") >= 501
+
+
+class Records:
+    """A client that decides what travels in one piece."""
+
+    def __init__(self, guard, certificates):
+        self.socket = socket.create_connection(("127.0.0.1", guard.port), servers.PATIENCE)
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        context = ssl.create_default_context(cafile=certificates.file("ca.crt"))
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname="127.0.0.1")
+        while not self._is_shaken():
+            self.flush()
+            self._receive()
+        self.flush()
+
+    def _is_shaken(self):
+        try:
+            self.tls.do_handshake()
+            return True
+        except ssl.SSLWantReadError:
+            return False
+
+    def _receive(self):
+        some = self.socket.recv(65536)
+        self.incoming.write(some) if some else self.incoming.write_eof()
+
+    def flush(self, behind=b""):
+        self.socket.sendall(self.outgoing.read() + behind)
+
+    def end(self):
+        """Says that nothing comes any more, in the piece that flush() sends."""
+        with contextlib.suppress(ssl.SSLWantReadError):
+            self.tls.unwrap()
+
+    def hear(self, wanted):
+        """So much of what comes as this is."""
+        got = b""
+        while len(got) < len(wanted):
+            try:
+                some = self.tls.read(len(wanted) - len(got))
+            except ssl.SSLWantReadError:
+                self._receive()
+            else:
+                assert some, f"the end after {got}"
+                got += some
+        assert got == wanted
+
+
+SUBSCRIBED = b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"
+UNSUBSCRIBED = b"*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n"
+
+
+@pytest.mark.parametrize("last, replies", [
+    (command("UNSUBSCRIBE", "a") + command("GET", "item:404"), UNSUBSCRIBED + bulk(None)),
+    (command("QUIT"), b"+OK\r\n"),
+    (command("UNSUBSCRIBE", "a") + command("SET", "x", "1") + command("PING"),
+     UNSUBSCRIBED + b"+OK\r\n+PONG\r\n")])
+def test_what_comes_with_the_end_is_served(guard, certificates, last, replies):
+    client = Records(guard(), certificates)
+    client.tls.write(command("SUBSCRIBE", "a"))
+    client.flush()
+    client.hear(SUBSCRIBED)
+    client.tls.write(last)
+    client.end()
+    client.flush()
+    client.hear(replies)
+
+
+def test_what_comes_before_a_broken_record_is_served(guard, certificates, cache):
+    client = Records(guard(), certificates)
+    client.tls.write(command("SET", "before", "1"))
+    client.flush(behind=b"no record at all, by any means")
+    cache.wait_for_key("before")
 
 
 def test_what_is_no_tls_gets_nothing_and_is_counted(guard, certificates):
