@@ -178,21 +178,7 @@ void client_settle(struct client *client)
 
 /* ---- input ---- */
 
-static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room);
-static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room);
-
-/* Reading follows from what is under way; nothing else starts or stops it. */
-static void update_reading(struct client *client)
-{
-    bool wanted = wants_input(client) && !client->input_ended;
-    if (client->closing || wanted == client->reading)
-        return;
-    client->reading = wanted;
-    if (wanted)
-        stream_read_start(&client->stream, on_room, on_read);
-    else
-        stream_read_stop(&client->stream);
-}
+static void update_reading(struct client *client);
 
 /* Room for more, and nothing that can be served: the rest of a command will never come, and nothing
  * that ends a wait. */
@@ -326,6 +312,19 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
         turn_run(&client->serving->turn, TURN_SERVE);
 }
 
+/* Reading follows from what is under way; nothing else starts or stops it. */
+static void update_reading(struct client *client)
+{
+    bool wanted = wants_input(client) && !client->input_ended;
+    if (client->closing || wanted == client->reading)
+        return;
+    client->reading = wanted;
+    if (wanted)
+        stream_read_start(&client->stream, on_room, on_read);
+    else
+        stream_read_stop(&client->stream);
+}
+
 static void on_secured(void *arg, const char *error)
 {
     struct client *client = arg;
@@ -427,7 +426,7 @@ static void flush(struct turn_task *task)
         client_close(client);
     if (client->closing)
         return;
-    if (!client->reading && input_of(client).length && wants_input(client))
+    if (!client->reading && can_serve(client))
         turn_add(&client->serving->turn, &client->input_task); /* what waited may go on */
     else
         leave_at_end(client);

@@ -2,8 +2,8 @@
  *
  *   TURN_READ: parse each, match and hash its key ─▶ TURN_SERVE: ask the filters, dispatch each
  *
- * So their memory is waited for once for many clients, and the code for each step is in the
- * processor's cache when it is needed: what the system calls between do away with.
+ * So their memory is waited for once for many clients, and no system call comes between that would
+ * drive the code for these steps out of the processor's cache.
  */
 #include "dispatch.h"
 
@@ -304,17 +304,9 @@ static void serve_now(struct batch *batch)
     serve(&batch->task);
 }
 
-void dispatch_input(struct client *client, char *input, size_t length)
+static void add_part(struct client *client, char *input, size_t length)
 {
     struct batch *batch = client->clients->batch;
-    if (client->session.states & SESSION_RELAY) {
-        client_took(client, session_relay(client, input, length));
-        return;
-    }
-    if (client->session.states & SESSION_UPLOAD) {
-        client_took(client, upload_go_on(client, input, length));
-        return;
-    }
     if (batch->count == BATCH_COMMANDS || batch->parts == BATCH_COMMANDS)
         serve_now(batch);
     struct part *part = &batch->part[batch->parts++];
@@ -328,6 +320,16 @@ void dispatch_input(struct client *client, char *input, size_t length)
     turn_add(&batch->serving->turn, &batch->task);
     if (part->status == RESP_BAD)
         serve_now(batch); /* the error's text is the reader's until it reads on */
+}
+
+void dispatch_input(struct client *client, char *input, size_t length)
+{
+    if (client->session.states & SESSION_RELAY)
+        client_took(client, session_relay(client, input, length));
+    else if (client->session.states & SESSION_UPLOAD)
+        client_took(client, upload_go_on(client, input, length));
+    else
+        add_part(client, input, length);
 }
 
 /* ---- its life ---- */

@@ -153,6 +153,7 @@ void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while 
 /* While a generation guards, the next is built without haste, so that lookups go on as fast;
  * unless the one that guards may be full before. */
 void keeper_pace_builds(struct keeper *keeper);
+
 struct unseen *keeper_create_unseen(struct keeper *keeper); /* empty where no log is followed */
 int keeper_open_sync(struct keeper *keeper);
 void keeper_close_sync(struct keeper *keeper, void (*closed)(void *arg), void *arg);

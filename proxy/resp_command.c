@@ -241,12 +241,12 @@ static inline const char *read_plain_bulk(const char *at, const char *end, size_
     return at + length + 4;
 }
 
-/* Arguments `from` to `count`, at `at`. Returns the command's length, or 0. */
+/* The command's last `count` arguments, at `at`. Returns its length, or 0. */
 static inline size_t read_plain_bulks(const char *input, const char *at, const char *end,
                                       const struct resp_limits *limits, struct span *argument,
-                                      size_t from, size_t count)
+                                      size_t count)
 {
-    for (size_t i = from; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         at = read_plain_bulk(at, end, limits->max_bulk, &argument[i]);
         if (!at)
             return 0;
@@ -267,7 +267,7 @@ static inline size_t read_plain(const char *input, const char *end,
     if (count > PLAIN_ARGUMENTS || count > limits->max_arguments)
         return 0;
     struct span *argument = reserve(arguments, PLAIN_ARGUMENTS);
-    size_t length = read_plain_bulks(input, input + PLAIN_HEADER, end, limits, argument, 0, count);
+    size_t length = read_plain_bulks(input, input + PLAIN_HEADER, end, limits, argument, count);
     arguments->count += length ? count : 0;
     return length;
 }
@@ -300,8 +300,8 @@ static inline size_t read_alike(const char *input, const char *end,
     argument[0] = (struct span){input + 2 * PLAIN_HEADER, head->length - HEAD_AROUND_NAME};
     if (head->count > limits->max_arguments || argument[0].length > limits->max_bulk)
         return 0;
-    size_t length =
-        read_plain_bulks(input, input + head->length - 1, end, limits, argument, 1, head->count);
+    size_t length = read_plain_bulks(input, input + head->length - 1, end, limits, argument + 1,
+                                     head->count - 1);
     arguments->count += length ? head->count : 0;
     return length;
 }
