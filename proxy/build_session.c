@@ -1,13 +1,29 @@
 #include "build_session.h"
 
 #include "memory.h"
+#include "publication.h"
 
 #include <libpq-fe.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static int execute(struct pg_session *session, const char *sql, struct pg_error *error)
 {
     return pg_session_exec(session, sql, 0, NULL, NULL, error);
+}
+
+int build_session_read_values(struct pg_session *session, const struct config *config,
+                              char **values, struct pg_error *error)
+{
+    PGresult *result;
+    char *sql = publication_values_sql(config);
+    int status = pg_session_exec(session, sql, 0, NULL, &result, error);
+    free(sql);
+    if (status)
+        return status;
+    *values = xstrdup(PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return 0;
 }
 
 /* To compile a scan (jit) takes each connection longer than a share of a table gains by it. */

@@ -3,8 +3,13 @@
 #ifndef NESTGUARD_BUILD_SESSION_H
 #define NESTGUARD_BUILD_SESSION_H
 
+#include "config.h"
 #include "pg_session.h"
 #include "snapshot.h"
+
+/* A new string: what the keyspaces' values depend on now; see values.h. */
+int build_session_read_values(struct pg_session *session, const struct config *config,
+                              char **values, struct pg_error *error);
 
 /* Begins a transaction under an exported snapshot, or with NULL under one of its own. */
 int build_session_begin(struct pg_session *session, const char *exported, struct pg_error *error);

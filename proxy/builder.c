@@ -76,6 +76,7 @@ void built_finish(struct built *built)
         pg_stream_close(built->stream, NULL, NULL);
     free(built->tables);
     free(built->fingerprint);
+    free(built->values);
     snapshot_finish(&built->snapshot);
     *built = (struct built){0};
 }
@@ -403,6 +404,9 @@ static int build(struct builder *builder)
 {
     struct pg_session_options options = session_options(builder);
     int status = pg_session_open(&builder->session, &options, &builder->error);
+    if (!status)
+        status = build_session_read_values(builder->session, builder->config,
+                                           &builder->built.values, &builder->error);
     if (!status && builder->config->sync == SYNC_REPLICATION)
         status = open_stream(builder);
     if (!status)

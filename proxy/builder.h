@@ -18,6 +18,7 @@ struct built {
     uint32_t *tables;              /* each keyspace's table, by its oid in the stream */
     struct snapshot snapshot;      /* that the stream begins behind */
     char *fingerprint;             /* of what the stream was told to report; see publication.h */
+    char *values;                  /* from before the snapshot; see values.h */
 };
 
 void built_finish(struct built *built); /* frees what was not taken out (set to NULL) */

@@ -174,6 +174,7 @@ static void on_tick(uv_timer_t *tick)
     renewal_report(&keeper->renewal, now);
     if (keeper->generation && !keeper->sync)
         doubts_known(keeper->doubts, keeper->generation, UINT64_MAX);
+    values_check_time(keeper->values, now);
     keeper_review(keeper);
     keeper_watch_sync(keeper, now);
 }
@@ -268,6 +269,7 @@ static void free_all(struct keeper *keeper)
     loads_destroy(keeper->loads);
     doubts_destroy(keeper->doubts);
     unseen_destroy(keeper->unseen);
+    keeper_close_values(keeper);
     view_release(keeper->view);
     generation_release(keeper->generation);
     shared_config_release(keeper->shared);
@@ -406,6 +408,7 @@ static bool on_built(void *arg, struct built *built)
         keeper_follow(keeper, built);
         return false;
     }
+    keeper_learn_values(keeper, built->values);
     keeper_publish(keeper, built->generation);
     built->generation = NULL;
     return true;
@@ -454,6 +457,7 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
                                   .unseen = keeper->unseen,
                                   .redis = keeper->redis,
                                   .counters = keeper->counters};
+    keeper_open_values(keeper, &loads);
     keeper->loads = loads_create(&loads, keeper->view);
     status = keeper_open_sync(keeper);
     if (!status)

@@ -18,6 +18,8 @@
 #include "renewal.h"
 #include "sync.h"
 #include "unseen.h"
+#include "unvouched.h"
+#include "values.h"
 #include "view.h"
 #include "worker.h"
 
@@ -69,8 +71,10 @@ struct keeper {
     struct watch *watch;   /* what workers must tell of before they write it */
     struct unseen *unseen; /* what the log has told and queries may not see */
     struct doubts *doubts;
-    struct prober *prober; /* this and the next four: with sync: replication, else NULL */
+    struct unvouched *unvouched;
+    struct values *values;
     struct purger *purger;
+    struct prober *prober;       /* this and the next three: with sync: replication, else NULL */
     struct confirmer *confirmer; /* at work only while there is no `sync` */
     struct sync *sync;           /* of the generation in force; NULL when it was lost */
     struct sync *candidate;      /* of the one that is to replace it */
@@ -153,6 +157,14 @@ void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while 
 /* While a generation guards, the next is built without haste, so that lookups go on as fast;
  * unless the one that guards may be full before. */
 void keeper_pace_builds(struct keeper *keeper);
+
+/* Old values; see keeper_values.c. The first gives `loads` what it must call. */
+void keeper_open_values(struct keeper *keeper, struct loads_options *loads);
+void keeper_close_values(struct keeper *keeper);
+void keeper_purge_all(struct keeper *keeper, int keyspace);
+void keeper_purge_missed(struct keeper *keeper); /* a log is followed again */
+void keeper_vouch(struct keeper *keeper);        /* the candidate's log begins to be followed */
+void keeper_learn_values(struct keeper *keeper, const char *answer); /* see values.h */
 
 struct unseen *keeper_create_unseen(struct keeper *keeper); /* empty where no log is followed */
 int keeper_open_sync(struct keeper *keeper);

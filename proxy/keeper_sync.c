@@ -46,29 +46,12 @@ static void on_changed(void *arg, struct sync *sync, int keyspace, struct span k
         keeper_pause_syncs(keeper, true);
 }
 
-static void purge_all(struct keeper *keeper, int keyspace)
-{
-    loads_all_changed(keeper->loads);
-    purger_keyspace(keeper->purger, keyspace);
-}
-
-/* What the serving stream had not told yet when it was lost lies before the snapshot of the
- * generation that comes after it: no log tells of it. Called when that one's log is followed, so
- * that whatever is loaded from then on is purged by it, but for what was not visible yet:
- * unseen_follow() sees to that. */
-static void purge_missed(struct keeper *keeper)
-{
-    keeper->missed = false;
-    for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++)
-        purge_all(keeper, (int)i);
-}
-
 static void on_changed_unknown(void *arg, struct sync *sync, int keyspace, uint32_t xid)
 {
     struct keeper *keeper = arg;
     (void)sync;
     unseen_all_changed(keeper->unseen, xid);
-    purge_all(keeper, keyspace);
+    keeper_purge_all(keeper, keyspace);
 }
 
 /* A candidate, too, may hold keys of rows that are gone, and be the only one that is told: then the
@@ -77,7 +60,7 @@ static void on_truncated(void *arg, struct sync *sync, int keyspace, uint32_t xi
 {
     struct keeper *keeper = arg;
     unseen_all_changed(keeper->unseen, xid);
-    purge_all(keeper, keyspace);
+    keeper_purge_all(keeper, keyspace);
     log_info("keyspace %s: its table was truncated; its keys go with the generation after %llu",
              keeper_config(keeper)->keyspaces[keyspace].name,
              (unsigned long long)sync_generation(sync)->number);
@@ -181,7 +164,7 @@ static bool on_ready(void *arg, struct sync *sync)
     keeper_publish(keeper, generation);
     sync_close(replaced);
     if (gap)
-        purge_missed(keeper);
+        keeper_purge_missed(keeper);
     log_info("generation %llu: in force", (unsigned long long)generation->number);
     renewal_settle(&keeper->renewal, NULL);
     return true;
@@ -232,7 +215,7 @@ static void lose_serving(struct keeper *keeper, const char *why)
     keeper->taking_over = false;
     keeper->missed = true;
     if (keeper->candidate)
-        purge_missed(keeper);
+        keeper_purge_missed(keeper);
     keeper_publish(keeper, NULL);
     renewal_replace(&keeper->renewal, keeper->lost);
 }
@@ -278,6 +261,8 @@ static void note_server(struct keeper *keeper, const char *fingerprint)
 void keeper_follow(struct keeper *keeper, struct built *built)
 {
     note_server(keeper, built->fingerprint);
+    if (!values_are_known(keeper->values)) /* else a later answer may be known by now */
+        keeper_learn_values(keeper, built->values);
     struct pg_error error = {.text = ""};
     unseen_follow(keeper->unseen, &built->snapshot, !keeper->sync);
     struct sync_options options = {.config = keeper->first->config,
@@ -288,8 +273,8 @@ void keeper_follow(struct keeper *keeper, struct built *built)
     if (sync_start(&keeper->candidate, &keeper->loop, built, &options, &error) < 0) {
         keeper->candidate = NULL;
         renewal_settle(&keeper->renewal, error.text);
-    } else if (keeper->missed) {
-        purge_missed(keeper);
+    } else {
+        keeper_vouch(keeper);
     }
 }
 
@@ -402,6 +387,7 @@ static void on_probe(void *arg, const struct probe *probe)
     struct keeper *keeper = arg;
     note_server(keeper, probe->fingerprint);
     unseen_learn(keeper->unseen, probe->snapshot);
+    keeper_learn_values(keeper, probe->values);
     wake_calls(keeper);
     if (keeper->sync)
         sync_probed(keeper->sync, probe);
@@ -437,8 +423,6 @@ int keeper_open_sync(struct keeper *keeper)
 {
     const struct config *config = keeper->first->config;
     const char *error = NULL;
-    if (config->sync != SYNC_REPLICATION)
-        return 0;
     struct purger_options purger = {.redis = keeper->redis,
                                     .loop = &keeper->loop,
                                     .config = config,
@@ -449,6 +433,8 @@ int keeper_open_sync(struct keeper *keeper)
     struct prober_options prober = {
         .config = config, .probed = on_probe, .failed = on_probe_failed, .arg = keeper};
     keeper->purger = purger_create(&purger);
+    if (config->sync != SYNC_REPLICATION)
+        return 0;
     keeper->missed = config->purge_at_start;
     keeper->confirmer = confirmer_create(&keeper->loop, config);
     int status = prober_create(&keeper->prober, &keeper->loop, &prober, &error);

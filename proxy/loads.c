@@ -223,6 +223,8 @@ static void fill(struct load *load, struct blob *value)
     const struct keyspace *keyspace = &load->loads->view->config->keyspaces[load->keyspace];
     load->value = blob_share(value);
     load->loads->filling++;
+    if (load->loads->options.filling)
+        load->loads->options.filling(load->loads->options.arg, load->keyspace, load->node.key);
     redis_fill(load->loads->options.redis, bytes_of(load->node.key), bytes_of(blob_span(value)),
                draw_ttl(keyspace), on_filled, load);
 }

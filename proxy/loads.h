@@ -36,6 +36,9 @@ struct loads_options {
     struct load_counters *counters; /* one for each keyspace */
     struct watch *watch;            /* where keys that it is at work for are watched; may be NULL */
     struct unseen *unseen;          /* NULL: no log is followed */
+    /* A value is about to be sent to the cache. May be NULL. */
+    void (*filling)(void *arg, int keyspace, struct span key);
+    void *arg;
 };
 
 struct loads *loads_create(const struct loads_options *options, const struct view *view);

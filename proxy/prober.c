@@ -40,6 +40,7 @@ static void take(struct prober *prober, const PGresult *result)
     struct probe probe = {.time = prober->asked,
                           .fingerprint = PQgetvalue(result, 0, 0),
                           .snapshot = PQgetvalue(result, 0, 4),
+                          .values = PQgetvalue(result, 0, 5),
                           .end = lag_end_of_log(insert, flush)};
     prober->complained = false;
     prober->asked = 0;

@@ -14,6 +14,7 @@ struct probe {
     uint64_t time;           /* clock_ms() before the question was sent */
     const char *fingerprint; /* lives until the call returns */
     const char *snapshot;    /* the same; see snapshot.h */
+    const char *values;      /* the same; see values.h */
     uint64_t end; /* of the log: everything that was committed by `time` lies before it */
 };
 

@@ -32,12 +32,19 @@ int publication_ensure(struct pg_session *session, const struct config *config,
  *   the oid of each keyspace's table as relations in the stream have it (text, comma-separated, in
  *   the keyspaces' order; 0 where the table is not there or not in the publication),
  *   pg_current_wal_insert_lsn() and pg_current_wal_flush_lsn() as decimal numbers of bytes,
- *   pg_current_snapshot() (text).
+ *   pg_current_snapshot() (text),
+ *   publication_values_sql()'s answer.
  *
  * It waits for no lock on a table, and is cheap enough for four times a second. The catalogue is
  * read as it was a moment before the positions are: DDL may commit in between. So it takes the
  * fingerprint of the answer to a later question to vouch for the positions of this one. */
 char *publication_probe_sql(const struct config *config);
+
+/* A new string: one SELECT without parameters, of one row: for each keyspace a fingerprint of what
+ * its values depend on beside its rows, that is columns and the types that they are printed by
+ * (text, comma-separated, in the keyspaces' order; see values.h). Needs no publication and no
+ * primary. */
+char *publication_values_sql(const struct config *config);
 
 /* The part of a fingerprint that tells one server from another, and from itself before a restart:
  * their logs have nothing to do with each other. Never NULL; lives as long as the fingerprint. */

@@ -11,6 +11,7 @@
 
 #include "buffer.h"
 #include "memory.h"
+#include "publication_values.h"
 
 #include <string.h>
 
@@ -36,6 +37,12 @@ static void put_key_columns(struct buffer *out, const struct key_template *key)
     buffer_printf(out, "]::name[]");
 }
 
+/* What an application loads by itself may be made of any column. */
+static bool depends_on_all(const struct keyspace *keyspace)
+{
+    return keyspace->value_is_json || !keyspace->value || keyspace->on_miss == MISS_PASS;
+}
+
 static void put_keyspace(struct buffer *out, const struct keyspace *keyspace, size_t place)
 {
     buffer_printf(out, "%s(%zu, ", place ? ", " : "", place);
@@ -47,7 +54,20 @@ static void put_keyspace(struct buffer *out, const struct keyspace *keyspace, si
     put_literal(out, keyspace->table_name);
     buffer_printf(out, "::name, ");
     put_key_columns(out, &keyspace->key);
-    buffer_printf(out, ")");
+    buffer_printf(out, ", ");
+    if (depends_on_all(keyspace))
+        buffer_printf(out, "NULL");
+    else
+        put_literal(out, keyspace->value);
+    buffer_printf(out, "::name)");
+}
+
+static void put_keyspaces(struct buffer *out, const struct config *config)
+{
+    buffer_printf(out, "WITH RECURSIVE guarded (place, schema, name, columns, value) AS (VALUES ");
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        put_keyspace(out, &config->keyspaces[i], i);
+    buffer_printf(out, "), ");
 }
 
 /* Its members are all that depends on it: the entries of tables and of schemas. The owner does not
@@ -61,18 +81,23 @@ static const char published[] =
     "          WHERE d.refclassid = 'pg_publication'::regclass AND d.refobjid = p.oid) AS members"
     "   FROM pg_publication p WHERE p.pubname = ";
 
-static const char found[] =
-    "found AS ("
-    " SELECT g.place, g.columns, c.*, r.entry"
+static const char located[] =
+    "located AS ("
+    " SELECT g.place, g.columns, g.value, c.*"
     "   FROM guarded g"
     "   LEFT JOIN LATERAL (SELECT c.oid, c.relhassubclass, c.relispartition, c.relrowsecurity,"
     "               c.relforcerowsecurity FROM pg_class c WHERE c.relname = g.name"
     "           AND CASE WHEN g.schema IS NULL THEN pg_table_is_visible(c.oid) ELSE"
     "               c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = g.schema)"
-    "               END OFFSET 0) c ON true"
+    "               END OFFSET 0) c ON true), ";
+
+static const char found[] =
+    "found AS ("
+    " SELECT l.*, r.entry"
+    "   FROM located l"
     "   LEFT JOIN LATERAL (SELECT to_jsonb(r)::text AS entry"
     "          FROM published p, pg_publication_rel r"
-    "         WHERE r.prrelid = c.oid AND r.prpubid = p.oid OFFSET 0) r ON true), ";
+    "         WHERE r.prrelid = l.oid AND r.prpubid = p.oid OFFSET 0) r ON true), ";
 
 /* The table, its partitions, and what inherits from it; a partition is none any more from the
  * moment when its detaching is begun. The planner must not believe this to be much, or it would
@@ -142,7 +167,7 @@ static const char conclusion[] =
     "       extract(epoch FROM pg_postmaster_start_time()), s.oids,"
     "       pg_current_wal_insert_lsn() - '0/0'::pg_lsn, pg_current_wal_flush_lsn() - "
     "'0/0'::pg_lsn,"
-    "       pg_current_snapshot()::text"
+    "       pg_current_snapshot()::text, (SELECT list FROM valued)"
     "  FROM (SELECT string_agg(d.oid::text, ',' ORDER BY d.place) AS oids,"
     "               (ROW((SELECT ROW(p.oid, p.flags, p.members)::text FROM published p),"
     "                string_agg(d.text, ';' ORDER BY d.place))::text) COLLATE \"C\" AS text"
@@ -154,19 +179,30 @@ const char *publication_server(const char *fingerprint)
     return at ? at + 1 : "";
 }
 
+static char *string_of(struct buffer *out)
+{
+    struct span bytes = buffer_span(out);
+    char *sql = xstrndup(bytes.at, bytes.length);
+    buffer_finish(out);
+    return sql;
+}
+
 char *publication_probe_sql(const struct config *config)
 {
     struct buffer out = {0};
-    buffer_printf(&out, "WITH RECURSIVE guarded (place, schema, name, columns) AS (VALUES ");
-    for (size_t i = 0; i < config->keyspace_count; i++)
-        put_keyspace(&out, &config->keyspaces[i], i);
-    buffer_printf(&out, "), %s", published);
+    put_keyspaces(&out, config);
+    buffer_printf(&out, "%s", published);
     put_literal(&out, config->publication);
-    buffer_printf(&out, "), %s%s", found, tree);
+    buffer_printf(&out, "), %s%s, %s%s", located, publication_values, found, tree);
     put_description(&out);
     buffer_printf(&out, "%s", conclusion);
-    struct span bytes = buffer_span(&out);
-    char *sql = xstrndup(bytes.at, bytes.length);
-    buffer_finish(&out);
-    return sql;
+    return string_of(&out);
+}
+
+char *publication_values_sql(const struct config *config)
+{
+    struct buffer out = {0};
+    put_keyspaces(&out, config);
+    buffer_printf(&out, "%s%s SELECT list FROM valued", located, publication_values);
+    return string_of(&out);
 }

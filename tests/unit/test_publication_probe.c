@@ -38,7 +38,7 @@ static struct answer probe(struct pg_session *session, const char *sql)
     if (pg_session_exec(session, sql, 0, NULL, &result, &error) < 0)
         fail_msg("%s", error.text);
     assert_int_equal(PQntuples(result), 1);
-    assert_int_equal(PQnfields(result), 5);
+    assert_int_equal(PQnfields(result), 6);
     assert_in_range(strlen(PQgetvalue(result, 0, 0)), 8, 99);
     snprintf(answer.fingerprint, sizeof answer.fingerprint, "%s", PQgetvalue(result, 0, 0));
     snprintf(answer.oids, sizeof answer.oids, "%s", PQgetvalue(result, 0, 1));
@@ -193,6 +193,111 @@ static void fingerprint_follows_what_matters_and_nothing_else(void **state)
         before = after;
     }
     free(sql);
+    config_destroy(config);
+    pg_session_close(session);
+}
+
+/* One keyspace shows a column of each kind; RICH all of them. */
+#define COLUMN(name) "- {name: " #name ", key: '" #name ":{id}', table: rich, value: " #name "}\n"
+#define RICH "- {name: rich, key: 'rich:{id}', table: public.rich, value: json}\n"
+#define OWN "- {name: own, key: 'own:{id}', table: public.rich, value: text, on_miss: pass}\n"
+
+static const char rich[] =
+    "SET search_path = public;"
+    "CREATE TYPE feel AS ENUM ('sad', 'glad'); CREATE TYPE far AS ENUM ('here', 'there');"
+    "CREATE DOMAIN fars AS far[]; CREATE TYPE leg AS (nr int, way fars);"
+    "CREATE DOMAIN trip AS leg; CREATE TYPE range AS RANGE (subtype = far);"
+    "CREATE TABLE rich (id int PRIMARY KEY, text text, feel feel, trips trip[], ranges multirange,"
+    " made text GENERATED ALWAYS AS (upper(text)) STORED, other int); CREATE TABLE poor (id int);"
+    "SET search_path = first, public";
+
+enum { VALUES = 6 };
+
+static const char rich_keyspaces[] =
+    COLUMN(text) COLUMN(feel) COLUMN(trips) COLUMN(ranges) RICH OWN;
+
+/* Which of these keyspaces a step alters: a letter for each, - for those that stay. */
+static const struct value_step {
+    const char *sql, *altered;
+} value_steps[] = {
+    {"ANALYZE; VACUUM FULL rich; CLUSTER rich USING rich_pkey; REINDEX TABLE rich", "------"},
+    {"VACUUM FULL pg_attribute; VACUUM FREEZE pg_attribute; VACUUM FREEZE pg_enum", "------"},
+    {"INSERT INTO rich VALUES (1, 'a'); UPDATE rich SET text = 'b'; TRUNCATE rich", "------"},
+    {"CREATE INDEX ON rich (text); GRANT SELECT ON rich TO public", "------"},
+    {"ALTER TABLE rich ADD CHECK (id > 0); ALTER TABLE rich REPLICA IDENTITY FULL", "------"},
+    {"ALTER TABLE poor ADD x feel; DROP TABLE poor; ALTER TYPE feel OWNER TO postgres", "------"},
+    {"CREATE PUBLICATION values FOR TABLE rich; DROP PUBLICATION values", "------"},
+
+    {"ALTER TABLE rich ALTER other TYPE int USING other + 1", "----ro"},
+    {"BEGIN; ALTER TABLE rich ALTER other TYPE bigint; ALTER TABLE rich ALTER other TYPE int;"
+     " COMMIT",
+     "----ro"},
+    {"ALTER TABLE rich RENAME other TO another", "----ro"},
+    {"ALTER TABLE rich ADD token uuid DEFAULT gen_random_uuid()", "----ro"},
+    {"ALTER TABLE rich DROP token", "----ro"},
+    {"ALTER TABLE rich ALTER feel TYPE feel USING 'sad'", "-f--ro"},
+    {"ALTER TYPE feel RENAME VALUE 'sad' TO 'blue'", "-f--ro"},
+    {"BEGIN; ALTER TYPE feel RENAME VALUE 'blue' TO 'sad';"
+     "ALTER TYPE feel RENAME VALUE 'sad' TO 'blue'; COMMIT",
+     "-f--ro"},
+    {"ALTER TYPE far RENAME VALUE 'here' TO 'near'", "--trro"},
+    {"ALTER TYPE leg RENAME ATTRIBUTE nr TO number", "--t-ro"},
+    {"ALTER TYPE leg ADD ATTRIBUTE late boolean", "--t-ro"},
+    {"ALTER TYPE leg DROP ATTRIBUTE late", "--t-ro"},
+    {"CREATE FUNCTION as_json(feel) RETURNS json LANGUAGE sql AS $$SELECT '1'::json$$;"
+     "CREATE CAST (feel AS json) WITH FUNCTION as_json(feel)",
+     "-f--ro"},
+    {"CREATE OR REPLACE FUNCTION as_json(feel) RETURNS json LANGUAGE sql AS $$SELECT '2'::json$$",
+     "-f--ro"},
+    {"DROP CAST (feel AS json)", "-f--ro"},
+    {"ALTER TABLE rich DROP feel, ADD feel feel DEFAULT 'glad'", "-f--ro"},
+    {"ALTER TABLE rich RENAME TO away", "tftrro"},
+    {"ALTER TABLE away RENAME TO rich", "tftrro"},
+    {"CREATE TABLE fresh (LIKE rich); DROP TABLE rich; ALTER TABLE fresh RENAME TO rich", "tftrro"},
+};
+
+/* Of each keyspace, from an answer of a whole list. */
+static void read_prints(struct pg_session *session, const char *sql, int field,
+                        char prints[VALUES][40])
+{
+    struct pg_error error;
+    PGresult *result = NULL;
+    if (pg_session_exec(session, sql, 0, NULL, &result, &error) < 0)
+        fail_msg("%s", error.text);
+    const char *at = PQgetvalue(result, 0, field);
+    for (size_t i = 0; i < VALUES; i++) {
+        size_t length = strcspn(at, ",");
+        assert_in_range(length, 2, 32);
+        assert_int_equal(at[length], i + 1 < VALUES ? ',' : '\0');
+        snprintf(prints[i], sizeof prints[i], "%.*s", (int)length, at);
+        at += length + 1;
+    }
+    PQclear(result);
+}
+
+static void values_have_a_fingerprint_for_each_keyspace(void **state)
+{
+    struct pg_session *session = session_with_tables();
+    struct config *config = config_of(rich_keyspaces);
+    char *sql = publication_values_sql(config), *probe_sql = publication_probe_sql(config);
+    char before[VALUES][40], after[VALUES][40], probed[VALUES][40];
+    (void)state;
+    run_sql(session, rich);
+    read_prints(session, sql, 0, before);
+    for (size_t i = 0; i < sizeof value_steps / sizeof *value_steps; i++) {
+        const struct value_step *step = &value_steps[i];
+        run_sql(session, step->sql);
+        read_prints(session, sql, 0, after);
+        read_prints(session, probe_sql, 5, probed);
+        for (size_t k = 0; k < VALUES; k++) {
+            assert_string_equal(after[k], probed[k]);
+            if ((strcmp(before[k], after[k]) != 0) != (step->altered[k] != '-'))
+                fail_msg("%s: keyspace %zu", step->sql, k);
+        }
+        memcpy(before, after, sizeof before);
+    }
+    free(sql);
+    free(probe_sql);
     config_destroy(config);
     pg_session_close(session);
 }
@@ -353,6 +458,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fingerprint_follows_what_matters_and_nothing_else),
+        cmocka_unit_test(values_have_a_fingerprint_for_each_keyspace),
         cmocka_unit_test(a_partition_by_itself_depends_on_what_it_is_a_partition_of),
         cmocka_unit_test(what_is_undone_gives_the_old_fingerprint),
         cmocka_unit_test(oids_are_in_the_keyspaces_order_and_0_for_what_is_not_published),

@@ -1,0 +1,12 @@
+/* What the values of a keyspace depend on beside its rows: columns, and the types that they are
+ * printed by. DDL that changes these changes values, and no event of a row tells of it.
+ */
+#ifndef NESTGUARD_PUBLICATION_VALUES_H
+#define NESTGUARD_PUBLICATION_VALUES_H
+
+/* Members of a WITH RECURSIVE list. They ask located (place, oid, value):
+ * each keyspace's number, table (NULL: none) and the column of its value (NULL: all of them). They
+ * give valued (list): a fingerprint for each keyspace (text, comma-separated, in their order). */
+extern const char publication_values[];
+
+#endif
