@@ -39,6 +39,10 @@ class Gate:
         """Whether bytes are kept back that end like this."""
         return any(kept.endswith(ending) for kept in self._kept())
 
+    def count_held(self):
+        """Connections from which bytes are kept."""
+        return len(self._kept())
+
     def wait_held(self, ending=b""):
         wait_until(lambda: self.is_holding(ending), PATIENCE,
                    lambda: f"bytes that end with {ending!r}; held: {self._kept()}")
@@ -51,13 +55,21 @@ class Gate:
         """What was kept back goes on; what comes behind it is held as before."""
         self._let_go(self.hold)
 
+    def release_first(self):
+        """What was kept from the first connection goes on; the others are kept from theirs."""
+        with self.lock:
+            self._pass(next(iter(self.held)))
+
     def _let_go(self, hold):
         with self.lock:
             self.hold = hold
-            for sink, kept in self.held.items():
-                with contextlib.suppress(OSError):
-                    sink.sendall(kept)
-            self.held.clear()
+            for sink in list(self.held):
+                self._pass(sink)
+
+    def _pass(self, sink):
+        kept = self.held.pop(sink)
+        with contextlib.suppress(OSError):
+            sink.sendall(kept)
 
     def close(self):
         """Cuts every connection; the guard should have ended."""
