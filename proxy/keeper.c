@@ -252,6 +252,7 @@ static void close_handles(struct keeper *keeper)
 static void end(struct keeper *keeper)
 {
     renewal_stop(&keeper->renewal);
+    keeper_purge_unvouched(keeper); /* nobody else knows of them */
     close_handles(keeper);
     if (keeper->http)
         http_server_close(keeper->http, http_ended, keeper);

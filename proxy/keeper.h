@@ -163,7 +163,8 @@ void keeper_open_values(struct keeper *keeper, struct loads_options *loads);
 void keeper_close_values(struct keeper *keeper);
 void keeper_purge_all(struct keeper *keeper, int keyspace);
 void keeper_purge_missed(struct keeper *keeper); /* a log is followed again */
-void keeper_vouch(struct keeper *keeper);        /* the candidate's log begins to be followed */
+void keeper_purge_unvouched(struct keeper *keeper);
+void keeper_vouch(struct keeper *keeper); /* the candidate's log begins to be followed */
 void keeper_learn_values(struct keeper *keeper, const char *answer); /* see values.h */
 
 struct unseen *keeper_create_unseen(struct keeper *keeper); /* empty where no log is followed */

@@ -1,6 +1,6 @@
 /* How the keeper keeps old values out of the cache where no row's change tells of them:
  *
- *   filled before a log was followed ─▶ unvouched ─┐  a log is followed
+ *   filled before a log was followed ─▶ unvouched ─┐  a log is followed, or the guard ends
  *   the log was lost for a while ─────▶ missed ────┼──────────────▶ purged
  *   DDL ─▶ another answer ─▶ values ───────────────┴─ at once ────▶
  *
@@ -47,14 +47,18 @@ static void purge_unvouched(void *arg, int keyspace, const struct span *key)
         purger_keyspace(keeper->purger, keyspace);
 }
 
+void keeper_purge_unvouched(struct keeper *keeper)
+{
+    loads_all_changed(keeper->loads);
+    unvouched_give(keeper->unvouched, purge_unvouched, keeper);
+}
+
 void keeper_vouch(struct keeper *keeper)
 {
     if (keeper->missed)
         keeper_purge_missed(keeper);
-    if (keeper->sync)
-        return;
-    loads_all_changed(keeper->loads);
-    unvouched_give(keeper->unvouched, purge_unvouched, keeper);
+    if (!keeper->sync)
+        keeper_purge_unvouched(keeper);
 }
 
 static void on_altered(void *arg, int keyspace)

@@ -75,6 +75,14 @@ class TestFilledWhileLoading:
         assert guard.redis().get("item:9") == b"of the time before"
         assert guard.counter("nestguard_purges_total") == 2 and cache.calls("scan") == 0
 
+    def test_is_purged_when_the_guard_ends_before_that(self, follow, database, cache, items):
+        keyspace = items(ttl=0)
+        with open_transaction(database):
+            guard = follow(keyspace, ready=False)
+            wait_filled(guard, cache, "item:7", b"payload 7")
+            guard.stop()
+        assert not cache.client().exists("item:7")
+
     def test_is_swept_when_there_is_too_much_to_remember(self, follow, database, cache, items):
         keyspace = items(ttl=0)
         with open_transaction(database):

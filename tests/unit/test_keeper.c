@@ -41,7 +41,7 @@ static void on_built(uv_async_t *wake)
                 abort();
     }
     uv_close((uv_handle_t *)wake, on_freed);
-    struct built built = {.generation = generation};
+    struct built built = {.generation = generation, .values = (char[]){"a,b"}};
     builder->done(builder->arg, generation ? &built : NULL, &(struct pg_error){.text = "stopped"});
     generation_release(built.generation);
 }
