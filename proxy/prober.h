@@ -1,6 +1,6 @@
-/* Asks the database, several times a second and over a connection of its own, where its log ends
- * and whether the stream still tells all. See publication.h for the question and lag.h for what the
- * answers are for.
+/* Asks the database, several times a second and over a connection of its own, where its log ends,
+ * whether the stream still tells all, and what values are made of. See publication.h for the
+ * question, lag.h and values.h for what the answers are for.
  */
 #ifndef NESTGUARD_PROBER_H
 #define NESTGUARD_PROBER_H
