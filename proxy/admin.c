@@ -1,8 +1,8 @@
-/* A call about a key waits for everybody who is asked, and is answered by the last of them:
+/* A call that changes something about a key waits for everybody who is asked, and is answered by
+ * the last of them:
  *
- *   GET                    cache: EXISTS ─▶ explain
  *   PUT                    every worker has the hint ─▶ 201, 204
- *   DELETE                 database: is there a row? ─yes─▶ 409
+ *   DELETE                 database: is there a row? ─yes, or in another spelling─▶ 409
  *                                                    └─no─▶ tombstone
  *   DELETE ?row=delete     the same; if there is one: DELETE ─▶ tombstone
  *   DELETE ?block          block, without asking
@@ -12,6 +12,7 @@
 #include "admin.h"
 
 #include "clock.h"
+#include "explain.h"
 #include "guard.h"
 #include "json_bytes.h"
 #include "keeper.h"
@@ -57,19 +58,27 @@ static void key_call_close(struct key_call *key)
     free(key);
 }
 
-/* NULL when no keyspace has such a key; then the call is answered. */
-static struct key_call *key_call_open(struct http_call *call, struct keeper *keeper)
+/* NOT_GUARDED when no keyspace has such a key; then the call is answered. */
+static int keyspace_of(struct http_call *call, const struct keeper *keeper)
 {
     struct span text = http_call_rest(call);
     int keyspace = guard_match(keeper_config(keeper), text);
-    if (keyspace == NOT_GUARDED) {
+    if (keyspace == NOT_GUARDED)
         http_answer_json(call, 404,
                          json_pack("{s:o, s:n, s:s}", "key", json_bytes(text.at, text.length),
                                    "keyspace", "error",
                                    "no keyspace has a key like this: it is not guarded, and passes "
                                    "through untouched"));
+    return keyspace;
+}
+
+/* NULL when no keyspace has such a key; then the call is answered. */
+static struct key_call *key_call_open(struct http_call *call, struct keeper *keeper)
+{
+    struct span text = http_call_rest(call);
+    int keyspace = keyspace_of(call, keeper);
+    if (keyspace == NOT_GUARDED)
         return NULL;
-    }
     struct key_call *key = xcalloc(1, sizeof *key + text.length);
     key->keeper = keeper;
     key->call = call;
@@ -111,62 +120,11 @@ static void answer_busy_table(struct key_call *key, int status)
 
 /* ---- GET /v1/keys/{key} ---- */
 
-/* Asks the filter itself, whatever entries and permission say. */
-static bool filter_says_possible(const struct view *view, const struct key_call *key)
-{
-    if (!view->generation)
-        return true;
-    uint64_t hash = filter_hash(&view->generation->seed, key->key, key->length);
-    return filter_contains(view->generation->filters[key->keyspace], hash);
-}
-
-/* Where the keyspace may not reject, the ruling says nothing of the filter. */
-static bool is_possible(const struct view *view, const struct key_call *key, struct ruling ruling)
-{
-    if (ruling.reason == REASON_NO_PERMISSION)
-        return filter_says_possible(view, key);
-    return ruling.decision == DECISION_PASS;
-}
-
-/* With the functions by which workers decide, on the view and the entries that they have copies
- * of. */
-static void explain(void *arg, const struct redis_answer *cache)
-{
-    static const char *const decisions[] = {
-        [DECISION_PASS] = "pass", [DECISION_REJECT] = "reject", [DECISION_SHADOW] = "shadow"};
-    struct key_call *key = arg;
-    const struct keeper *keeper = key->keeper;
-    const struct view *view = keeper->view;
-    struct permission permission = permission_begin(view);
-    bool held = guard_holds(view, key->keyspace, key_of(key));
-    struct ruling ruling =
-        guard_decide(&permission, &keeper->overrides, key->keyspace, key_of(key), held);
-    struct override entry = overrides_find(&keeper->overrides, key_of(key), clock_ms());
-    json_t *body = json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "key",
-                             json_bytes(key->key, key->length), "keyspace",
-                             keeper_config(keeper)->keyspaces[key->keyspace].name, "verdict",
-                             is_possible(view, key, ruling) ? "possible" : "absent", "decision",
-                             decisions[ruling.decision], "why", reason_text(ruling.reason), "state",
-                             keyspace_state_name(view->states[key->keyspace]), "entry",
-                             entry.blocked_until ? "block" : override_kind_name(entry.kind),
-                             "in_flight", loads_in_flight(keeper->loads, key_of(key)),
-                             "known_absent", loads_knows_absent(keeper->loads, key_of(key)));
-    json_object_set_new(body, "cached",
-                        cache->outcome == REDIS_DONE ? json_boolean(cache->number) : json_null());
-    json_object_set_new(body, "generation",
-                        view->generation ? json_integer((json_int_t)view->generation->number)
-                                         : json_null());
-    json_object_set_new(body, "position", status_position(keeper));
-    http_answer_json(key->call, 200, body);
-    key_call_close(key);
-}
-
 static void get_key(struct http_call *call, void *arg)
 {
-    struct keeper *keeper = arg;
-    struct key_call *key = key_call_open(call, keeper);
-    if (key)
-        redis_exists(keeper->redis, (struct redis_bytes){key->key, key->length}, explain, key);
+    int keyspace = keyspace_of(call, arg);
+    if (keyspace != NOT_GUARDED)
+        explain_key(arg, call, keyspace, http_call_rest(call));
 }
 
 /* ---- PUT /v1/keys/{key} ---- */
@@ -319,14 +277,38 @@ static void row_removed(void *arg, const struct row_result *result)
         answer_database(key, result);
 }
 
+/* The caller is told which key to name: "gone" would be wrong, and to take the one for the other
+ * would leave what the cache has of both. */
+static void answer_other_spelling(struct key_call *key, struct span own)
+{
+    http_answer_json(
+        key->call, 409,
+        json_pack(
+            "{s:o, s:o}", "error",
+            explain_spelling("nothing was changed: no row has this key (?block=10m refuses it "
+                             "all the same)",
+                             own),
+            "other_spelling", json_bytes(own.at, own.length)));
+    key_call_close(key);
+}
+
 static void row_asked(void *arg, const struct row_result *result)
 {
     struct key_call *key = arg;
     blob_release(result->value);
-    if (result->outcome == LOAD_ABSENT) {
+    if (result->other_spelling.at) {
+        answer_other_spelling(key, result->other_spelling);
+    } else if (result->outcome == LOAD_ABSENT) {
         bury_unless_touched(key);
     } else if (result->outcome != LOAD_ROW) {
         answer_database(key, result);
+    } else if (key->deletes_row && result->equals > 1) {
+        http_answer_error(
+            key->call, 409,
+            "nothing was changed: %d rows equal this key to the database, which would "
+            "delete them all: delete the one by SQL",
+            result->equals);
+        key_call_close(key);
     } else if (key->deletes_row) {
         key->touch.touched = unseen_has(key->keeper->unseen, key_of(key));
         rows_remove(&key->keeper->rows, key->keyspace, key_of(key), result->way, row_removed, key);

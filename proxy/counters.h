@@ -33,7 +33,8 @@
     X(purges, "Keys deleted from the cache")                                                       \
     X(purges_refused, "Keys that the cache refused to delete, each time it did")                   \
     X(shadow_checked, "Would-be rejects of shadow mode that were looked up in the database")       \
-    X(false_rejects, "Would-be rejects of shadow mode whose row existed")
+    X(false_rejects, "Would-be rejects of shadow mode whose row existed")                          \
+    X(other_spellings, "Keys looked up that no row has but in another spelling")
 
 /* Of a worker */
 #define WORKER_COUNTERS(X)                                                                         \

@@ -54,6 +54,7 @@ struct doubt {
     bool changed;      /* since the question of this round was sent */
     unsigned rounds, strikes, unseen;
     enum doubt_outcome outcome; /* of those FORETOLD and ENDED */
+    struct span other;          /* with DOUBT_OTHER_SPELLING, which is told at once */
     doubt_cb done;
     void *arg;
     struct span key; /* lies behind */
@@ -115,7 +116,7 @@ static void drop(struct doubt *doubt)
 static void tell(struct doubt *doubt)
 {
     abandon(doubt);
-    doubt->done(doubt->arg, doubt->keyspace, doubt->key, doubt->outcome);
+    doubt->done(doubt->arg, doubt->keyspace, doubt->key, doubt->outcome, doubt->other);
     if (!doubt->querying)
         free(doubt);
 }
@@ -144,6 +145,13 @@ static void end(struct doubt *doubt, enum doubt_outcome outcome)
 
 /* ---- a round ---- */
 
+static enum doubt_outcome outcome_without_row(const struct row_result *result)
+{
+    if (result->outcome != LOAD_ABSENT)
+        return DOUBT_UNDECIDED;
+    return result->other_spelling.at ? DOUBT_OTHER_SPELLING : DOUBT_CLEARED;
+}
+
 /* Nobody waits for it any more. */
 static void drop_answer(struct doubt *doubt)
 {
@@ -166,7 +174,8 @@ static void on_row(void *arg, const struct row_result *result)
         doubt->answered = clock_ms();
         return;
     }
-    end(doubt, result->outcome == LOAD_ABSENT ? DOUBT_CLEARED : DOUBT_UNDECIDED);
+    doubt->other = result->other_spelling;
+    end(doubt, outcome_without_row(result));
     tell(doubt);
 }
 

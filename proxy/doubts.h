@@ -1,6 +1,7 @@
 /* Keys that the filter calls absent and that might have a row all the same: each is looked into.
  *
  *   doubt ─▶ ask the database ─┬─ no row ─▶ cleared
+ *             ▲                ├─ none of this key, but of another spelling of it ─▶ told as that
  *             ▲                └─ row ─▶ wait until the filter knows what was committed by then
  *             │                           ├─ possible now ─▶ cleared
  *             └──── not for the third ────┴─ absent ─▶ for the third time: confirmed
@@ -30,12 +31,17 @@ enum doubt_outcome {
     /* The database could not be asked, the row changes all the time, or the generation was given
      * up. */
     DOUBT_UNDECIDED,
-    DOUBT_UNSEEN /* the row may be gone already, by a commit that queries do not see yet */
+    DOUBT_UNSEEN, /* the row may be gone already, by a commit that queries do not see yet */
+    /* No row has this key, as the filter says; but one has it in another spelling (rows.h): the
+     * filter is right, and whoever asks is likely to mean that row. */
+    DOUBT_OTHER_SPELLING
 };
 
 /* Called once for each doubt that was taken, never before doubts_add() has returned. The key lives
- * until the call returns. May use every function below but doubts_destroy(). */
-typedef void (*doubt_cb)(void *arg, int keyspace, struct span key, enum doubt_outcome outcome);
+ * until the call returns, and so does `other`, the row's own key with DOUBT_OTHER_SPELLING. May use
+ * every function below but doubts_destroy(). */
+typedef void (*doubt_cb)(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
+                         struct span other);
 
 struct doubts *doubts_create(const struct doubts_options *options);
 

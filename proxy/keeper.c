@@ -269,6 +269,7 @@ static void free_all(struct keeper *keeper)
     }
     loads_destroy(keeper->loads);
     doubts_destroy(keeper->doubts);
+    spellings_destroy(keeper->spellings);
     unseen_destroy(keeper->unseen);
     keeper_close_values(keeper);
     view_release(keeper->view);
@@ -453,11 +454,13 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
     keeper->unseen = keeper_create_unseen(keeper);
     keeper->doubts = doubts_create(&(struct doubts_options){
         .rows = &keeper->rows, .max_at_once = DOUBTS_MAX, .unseen = keeper->unseen});
+    keeper->spellings = spellings_create(keeper_config(keeper), keeper->counters);
     struct loads_options loads = {.rows = &keeper->rows,
                                   .watch = keeper->watch,
                                   .unseen = keeper->unseen,
                                   .redis = keeper->redis,
-                                  .counters = keeper->counters};
+                                  .counters = keeper->counters,
+                                  .spellings = keeper->spellings};
     keeper_open_values(keeper, &loads);
     keeper->loads = loads_create(&loads, keeper->view);
     status = keeper_open_sync(keeper);

@@ -16,6 +16,7 @@
 #include "overrides.h"
 #include "purger.h"
 #include "renewal.h"
+#include "spellings.h"
 #include "sync.h"
 #include "unseen.h"
 #include "unvouched.h"
@@ -73,6 +74,7 @@ struct keeper {
     struct doubts *doubts;
     struct unvouched *unvouched;
     struct values *values;
+    struct spellings *spellings;
     struct purger *purger;
     struct prober *prober;       /* this and the next three: with sync: replication, else NULL */
     struct confirmer *confirmer; /* at work only while there is no `sync` */

@@ -178,12 +178,16 @@ static void log_false_reject(struct keeper *keeper, int keyspace, struct span ke
     free(text);
 }
 
-static void on_doubt(void *arg, int keyspace, struct span key, enum doubt_outcome outcome)
+static void on_doubt(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
+                     struct span other)
 {
     struct keeper *keeper = arg;
     struct load_counters *counters = &keeper->counters[keyspace];
-    if (outcome == DOUBT_CLEARED || outcome == DOUBT_CONFIRMED)
-        counter_add(&counters->shadow_checked, 1);
+    if (outcome == DOUBT_UNDECIDED || outcome == DOUBT_UNSEEN)
+        return;
+    counter_add(&counters->shadow_checked, 1);
+    if (outcome == DOUBT_OTHER_SPELLING)
+        spellings_add(keeper->spellings, keyspace, key, other);
     if (outcome != DOUBT_CONFIRMED)
         return;
     counter_add(&counters->false_rejects, 1);

@@ -259,6 +259,9 @@ static void on_row(void *arg, const struct row_result *result)
         count(load->loads, load->keyspace, result->outcome);
     if (result->outcome == LOAD_REFUSED)
         complain(load->loads, load->keyspace, result->error);
+    if (result->other_spelling.at)
+        spellings_add(load->loads->options.spellings, load->keyspace, load->node.key,
+                      result->other_spelling);
     if (result->outcome == LOAD_ABSENT)
         remember_absent(load);
     else if (result->outcome == LOAD_ROW)

@@ -23,6 +23,7 @@
 #include "redis.h"
 #include "requests.h"
 #include "rows.h"
+#include "spellings.h"
 #include "unseen.h"
 #include "view.h"
 #include "watch.h"
@@ -39,6 +40,7 @@ struct loads_options {
     /* A value is about to be sent to the cache. May be NULL. */
     void (*filling)(void *arg, int keyspace, struct span key);
     void *arg;
+    struct spellings *spellings;    /* is told of keys in another spelling; may be NULL */
 };
 
 struct loads *loads_create(const struct loads_options *options, const struct view *view);

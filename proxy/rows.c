@@ -1,7 +1,8 @@
 /* From a cache key to one row, and back to the keeper:
  *
  *   key ─split─▶ way 0 ─▶ query ─┬─ a row whose printed columns are the key's ─▶ done
- *                 ▲              └─ none: the next way; absent when there is no other
+ *                 ▲              └─ none: the next way; absent when there is no other, with the
+ *                 └────────────────────┘ key of a row that came all the same, equal to this one
  *
  * A statement's number in the pool is keyspace * STATEMENTS + what it does.
  */
@@ -21,6 +22,7 @@ struct query {
     bool removes;
     size_t way, ways; /* the one being tried, and the one before which to stop */
     struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX]; /* of `key`, below */
+    struct buffer other;                               /* the key of a row that equals it */
     row_cb done;
     void *arg;
     size_t key_length;
@@ -50,25 +52,59 @@ static const struct keyspace *keyspace_of(const struct query *query)
 
 /* ---- answers ---- */
 
-/* The server compares values, the guard texts. */
-static bool is_key_of_row(const struct query *query, const PGresult *result)
+/* The key's columns as the server prints them; false when one is NULL. */
+static bool read_columns(const struct query *query, const PGresult *result, int row,
+                         struct span *columns)
 {
-    const struct span *columns = query->splits[query->way];
     for (size_t c = 0; c < keyspace_of(query)->key.columns; c++) {
         int column = (int)c + 1; /* behind the value */
-        size_t length = (size_t)PQgetlength(result, 0, column);
-        if (PQgetisnull(result, 0, column) || length != columns[c].length ||
-            memcmp(PQgetvalue(result, 0, column), columns[c].at, length) != 0)
+        if (PQgetisnull(result, row, column))
             return false;
+        columns[c] = (struct span){PQgetvalue(result, row, column),
+                                   (size_t)PQgetlength(result, row, column)};
     }
     return true;
 }
 
-static struct blob *value_of(const PGresult *result)
+/* The server compares values, the guard texts. */
+static bool is_key_of_row(const struct query *query, const PGresult *result, int row)
+{
+    const struct span *asked = query->splits[query->way];
+    struct span columns[KEY_COLUMNS_MAX];
+    if (!read_columns(query, result, row, columns))
+        return false;
+    for (size_t c = 0; c < keyspace_of(query)->key.columns; c++)
+        if (columns[c].length != asked[c].length ||
+            memcmp(columns[c].at, asked[c].at, asked[c].length) != 0)
+            return false;
+    return true;
+}
+
+/* Or -1. Several rows may equal what was asked, where the unique index tells apart what the column
+ * does not (it has another collation): any of them may be the key's. */
+static int row_of_key(const struct query *query, const PGresult *result)
+{
+    for (int row = 0; row < PQntuples(result); row++)
+        if (is_key_of_row(query, result, row))
+            return row;
+    return -1;
+}
+
+/* Of a result without the key's row. */
+static void note_other_spelling(struct query *query, const PGresult *result)
+{
+    struct span columns[KEY_COLUMNS_MAX];
+    if (query->other.bytes || !PQntuples(result) || !read_columns(query, result, 0, columns))
+        return;
+    buffer_reserve(&query->other, 1); /* the empty text may be a key, too */
+    key_template_render(&keyspace_of(query)->key, columns, &query->other);
+}
+
+static struct blob *value_of(const PGresult *result, int row)
 {
     char *bytes;
-    const char *text = PQgetvalue(result, 0, 0);
-    size_t length = (size_t)PQgetlength(result, 0, 0);
+    const char *text = PQgetvalue(result, row, 0);
+    size_t length = (size_t)PQgetlength(result, row, 0);
     if (PQftype(result, 0) != BYTEA_OID) {
         struct blob *blob = blob_create(length, &bytes);
         memcpy(bytes, text, length);
@@ -109,8 +145,7 @@ static enum load_outcome outcome_of(const struct query *query, const struct pg_a
     case PG_DONE:
         if (query->removes)
             return LOAD_ROW;
-        return PQntuples(answer->result) > 0 && is_key_of_row(query, answer->result) ? LOAD_ROW
-                                                                                     : LOAD_ABSENT;
+        return row_of_key(query, answer->result) >= 0 ? LOAD_ROW : LOAD_ABSENT;
     case PG_REFUSED:
         return says_impossible(answer->error.sqlstate) ? LOAD_ABSENT : LOAD_REFUSED;
     case PG_TIMEOUT:
@@ -126,6 +161,7 @@ static void try_way(struct query *query);
 static void finish(struct query *query, const struct row_result *result)
 {
     query->done(query->arg, result);
+    buffer_finish(&query->other);
     free(query);
 }
 
@@ -134,14 +170,21 @@ static void on_answer(void *arg, const struct pg_answer *answer)
     struct query *query = arg;
     struct row_result result = {
         .outcome = outcome_of(query, answer), .way = query->way, .error = answer->error.text};
-    if (result.outcome == LOAD_ABSENT && ++query->way < query->ways) {
-        try_way(query);
-        return;
+    if (result.outcome == LOAD_ABSENT) {
+        note_other_spelling(query, answer->result);
+        if (++query->way < query->ways) {
+            try_way(query);
+            return;
+        }
+        if (query->other.bytes)
+            result.other_spelling = buffer_span(&query->other);
     }
     if (result.outcome == LOAD_ROW && query->removes)
         result.removed = atoll(PQcmdTuples((PGresult *)answer->result));
-    else if (result.outcome == LOAD_ROW)
-        result.value = value_of(answer->result);
+    else if (result.outcome == LOAD_ROW) {
+        result.value = value_of(answer->result, row_of_key(query, answer->result));
+        result.equals = PQntuples(answer->result);
+    }
     finish(query, &result);
 }
 
@@ -169,6 +212,7 @@ static struct query *query_create(const struct rows *rows, int keyspace, struct 
     query->keyspace = keyspace;
     query->removes = false;
     query->way = 0;
+    query->other = (struct buffer){0};
     query->done = done;
     query->arg = arg;
     query->key_length = key.length;

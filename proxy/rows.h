@@ -3,7 +3,9 @@
  * A key may split into columns in several ways; they are tried one after the other. A row counts
  * only when the database prints its key columns exactly as the key has them: `item:042` is not the
  * key of row 42, though 042 = 42 for a bigint. So each row has one key, and a purge of that key
- * reaches everything that was cached of the row.
+ * reaches everything that was cached of the row; the filter, too, knows rows by that key alone.
+ * Hence such a key is absent. But "no row has this key" is not "there is no such row": the row's
+ * own key comes with the answer, for those who tell people.
  */
 #ifndef NESTGUARD_ROWS_H
 #define NESTGUARD_ROWS_H
@@ -28,8 +30,14 @@ struct row_result {
     struct blob *value; /* with LOAD_ROW: one reference, the callback's. Empty for SQL NULL; a bytea
                            as its raw bytes. */
     size_t way;         /* with LOAD_ROW: which split of the key it was, for rows_remove() */
+    int equals;         /* with LOAD_ROW: how many rows equal the key's, itself included, and would
+                           go with it */
     long long removed;  /* with rows_remove(): how many rows went */
     const char *error;  /* of the server, lives until the callback returns; "" when there is none */
+    /* With LOAD_ABSENT: the key of a row whose columns equal those asked for and are printed
+     * otherwise, `item:42` for item:042. `at` is NULL where there is none. Lives until the callback
+     * returns. */
+    struct span other_spelling;
 };
 
 /* What is known of a key without asking: LOAD_ABSENT (no column's text can be in it),

@@ -5,6 +5,7 @@
 #include "status.h"
 
 #include "clock.h"
+#include "json_bytes.h"
 #include "keeper.h"
 #include "pg_pool.h"
 #include "redis.h"
@@ -124,6 +125,16 @@ static void add_counters(const struct keeper *keeper, size_t i, json_t *to)
                                   LOADS(loads_down) + LOADS(loads_refused))));
 }
 
+/* Of keys in another spelling than their row's; null while there was none. */
+static json_t *example_json(const struct keeper *keeper, size_t i)
+{
+    const struct spelling *latest = spellings_latest(keeper->spellings, i);
+    if (!LOADS(other_spellings))
+        return json_null();
+    return json_pack("{s:o, s:o}", "asked", json_bytes(latest->asked, strlen(latest->asked)), "row",
+                     json_bytes(latest->own, strlen(latest->own)));
+}
+
 static json_t *keyspace_json(const struct keeper *keeper, size_t i)
 {
     const struct keyspace *keyspace = &keeper_config(keeper)->keyspaces[i];
@@ -139,6 +150,7 @@ static json_t *keyspace_json(const struct keeper *keeper, size_t i)
             ? json_integer((json_int_t)filter_stats(keeper->generation->filters[i]).keys)
             : json_null());
     add_counters(keeper, i, json);
+    json_object_set_new(json, "other_spelling_example", example_json(keeper, i));
     return json;
 }
 

@@ -82,8 +82,11 @@ class TestExplain:
 
     def test_a_key_without_is_absent(self, start_guard, database, items):
         guard = start_guard(items())
-        assert guard.explain(MISSING)["verdict"] == "absent"
-        assert database.count_loads() == 0
+        told = guard.explain(MISSING)
+        assert told["verdict"] == "absent" and told["row"] is False
+        assert database.count_loads() == 1, "the filter's word is compared with the database's"
+        assert guard.explain("item:1")["row"] is None
+        assert database.count_loads() == 1
 
     def test_a_load_in_flight_shows(self, start_guard, database, items):
         guard = start_guard(items(), load_timeout="60s")

@@ -21,6 +21,7 @@ struct end {
     int keyspace;
     char key[100];
     enum doubt_outcome outcome;
+    char other[100];
 };
 
 static inline void bench_init(struct bench *bench, unsigned max_at_once)
@@ -46,10 +47,13 @@ static inline void bench_finish(struct bench *bench)
     config_destroy(bench->config);
 }
 
-static inline void on_end(void *arg, int keyspace, struct span key, enum doubt_outcome outcome)
+static inline void on_end(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
+                          struct span other)
 {
     struct end *end = arg;
     end->calls++;
+    assert_int_equal(outcome == DOUBT_OTHER_SPELLING, other.at != NULL);
+    snprintf(end->other, sizeof end->other, "%.*s", (int)other.length, other.at ? other.at : "");
     end->keyspace = keyspace;
     end->outcome = outcome;
     assert_true(key.length < sizeof end->key);

@@ -68,8 +68,9 @@ static inline void fake_refusal(const char *sqlstate)
     fake_answer(&answer);
 }
 
-/* A row: the value, then the key columns as the database prints them; NULL for SQL NULL. */
-static inline void fake_row(Oid type, const char *const *columns, int count)
+/* Rows, one behind the other: each the value, then the key columns as the database prints them;
+ * NULL for SQL NULL. */
+static inline void fake_rows(Oid type, const char *const *cells, int rows, int count)
 {
     PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
     PGresAttDesc attributes[FAKE_VALUES + 1] = {{0}};
@@ -77,16 +78,21 @@ static inline void fake_row(Oid type, const char *const *columns, int count)
     for (int i = 0; i < count; i++)
         attributes[i] = (PGresAttDesc){.name = name, .typid = i ? FAKE_TEXT : type};
     assert_true(PQsetResultAttrs(result, count, attributes));
-    for (int i = 0; columns && i < count; i++)
-        assert_true(PQsetvalue(result, 0, i, (char *)(size_t)columns[i],
-                               columns[i] ? (int)strlen(columns[i]) : -1));
+    for (int i = 0; i < rows * count; i++)
+        assert_true(PQsetvalue(result, i / count, i % count, (char *)(size_t)cells[i],
+                               cells[i] ? (int)strlen(cells[i]) : -1));
     fake_answer(&(struct pg_answer){.outcome = PG_DONE, .result = result});
     PQclear(result);
 }
 
+static inline void fake_row(Oid type, const char *const *columns, int count)
+{
+    fake_rows(type, columns, 1, count);
+}
+
 static inline void fake_no_row(void)
 {
-    fake_row(FAKE_TEXT, NULL, 2);
+    fake_rows(FAKE_TEXT, NULL, 0, 2);
 }
 
 #endif

@@ -74,6 +74,7 @@ struct bench {
     struct rows rows;
     struct load_counters counters[KEYSPACES];
     struct unseen *unseen;
+    struct spellings *spellings;
     struct loads *loads;
     uint64_t generations;
 };
@@ -185,8 +186,11 @@ static inline void bench_init(struct bench *bench, const char *settings)
     use_view(bench, KEYSPACE_GUARDING, false);
     bench->rows.config = bench->shared->config;
     bench->unseen = unseen_create(&(struct unseen_options){.max_remembered = 100});
-    struct loads_options options = {
-        .rows = &bench->rows, .counters = bench->counters, .unseen = bench->unseen};
+    bench->spellings = spellings_create(bench->rows.config, bench->counters);
+    struct loads_options options = {.rows = &bench->rows,
+                                    .counters = bench->counters,
+                                    .unseen = bench->unseen,
+                                    .spellings = bench->spellings};
     bench->loads = loads_create(&options, bench->view);
     fake_pool.params = 1;
     fake_pool.count = fake_cache.count = 0; /* what a failed test left */
@@ -199,6 +203,7 @@ static inline void bench_finish(struct bench *bench)
     assert_int_equal(fake_cache.count, 0);
     assert_int_equal(loads_count(bench->loads), 0);
     loads_destroy(bench->loads);
+    spellings_destroy(bench->spellings);
     unseen_destroy(bench->unseen);
     view_release(bench->view);
     shared_config_release(bench->shared);

@@ -107,9 +107,10 @@ static void destruction_calls_nobody_whatever_is_under_way(void **state)
 static struct bench *again_bench;
 static struct end *again_end;
 
-static void cancel_the_other(void *arg, int keyspace, struct span key, enum doubt_outcome outcome)
+static void cancel_the_other(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
+                             struct span other)
 {
-    on_end(arg, keyspace, key, outcome);
+    on_end(arg, keyspace, key, outcome, other);
     doubts_cancel(again_bench->doubts, again_end);
 }
 
@@ -142,9 +143,10 @@ static void a_callback_may_cancel_what_ends_in_the_same_moment(void **state)
     bench_finish(&bench);
 }
 
-static void doubt_again(void *arg, int keyspace, struct span key, enum doubt_outcome outcome)
+static void doubt_again(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
+                        struct span other)
 {
-    on_end(arg, keyspace, key, outcome);
+    on_end(arg, keyspace, key, outcome, other);
     assert_true(
         doubts_add(again_bench->doubts, again_bench->generation, keyspace, key, on_end, again_end));
     assert_int_equal(again_end->calls, 0);

@@ -30,7 +30,7 @@ struct world {
     uint64_t probe_time; /* 0: none */
     size_t probe_end;
     int missed; /* the key whose row the filter never heard of; -1: none */
-    unsigned ends[DOUBT_UNDECIDED + 1], missed_confirmed;
+    unsigned ends[DOUBT_OTHER_SPELLING + 1], missed_confirmed;
 };
 
 static uint32_t random_state;
@@ -49,9 +49,11 @@ static const char *key_of(int key)
     return keys[key];
 }
 
-static void on_end(void *arg, int keyspace, struct span key, enum doubt_outcome outcome)
+static void on_end(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
+                   struct span other)
 {
     struct world *world = arg;
+    (void)other;
     int number = key.at[key.length - 1] - '0';
     assert_int_equal(keyspace, ITEMS);
     world->ends[outcome]++;

@@ -48,6 +48,23 @@ static void a_load_that_finds_no_row_fills_nothing(void **state)
     bench_finish(&bench);
 }
 
+static void a_row_of_another_spelling_is_absent_and_counted(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &one, "item:01");
+    row_is("payload");
+    must_get(&bench, &one, LOAD_ABSENT);
+    assert_int_equal(fake_cache.count, 0);
+    assert_int_equal(COUNTED(&bench, loads_absent), 1);
+    assert_int_equal(COUNTED(&bench, other_spellings), 1);
+    assert_string_equal(spellings_latest(bench.spellings, ITEMS)->asked, "item:01");
+    assert_string_equal(spellings_latest(bench.spellings, ITEMS)->own, "item:1");
+    bench_finish(&bench);
+}
+
 static void failures_are_told_and_forgotten(void **state)
 {
     struct bench bench;
@@ -397,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_answers_and_fills_the_cache),
         cmocka_unit_test(a_load_that_finds_no_row_fills_nothing),
+        cmocka_unit_test(a_row_of_another_spelling_is_absent_and_counted),
         cmocka_unit_test(failures_are_told_and_forgotten),
         cmocka_unit_test(keys_that_no_row_can_have_are_answered_without_a_query),
         cmocka_unit_test(all_who_wait_for_a_key_share_one_query),

@@ -29,6 +29,7 @@ struct bench {
     char value[100];
     size_t length;
     char error[100];
+    char other[100]; /* spelling; "(none)" */
 };
 
 static void bench_init(struct bench *bench, int params)
@@ -50,6 +51,11 @@ static void on_row(void *arg, const struct row_result *result)
     bench->calls++;
     bench->result = *result;
     snprintf(bench->error, sizeof bench->error, "%s", result->error);
+    struct span other = result->other_spelling;
+    if (other.at)
+        snprintf(bench->other, sizeof bench->other, "%.*s", (int)other.length, other.at);
+    else
+        snprintf(bench->other, sizeof bench->other, "(none)");
     assert_int_equal(result->outcome == LOAD_ROW && !result->removed, result->value != NULL);
     if (!result->value)
         return;
@@ -148,6 +154,7 @@ static void a_row_is_asked_for_by_its_columns(void **state)
     must_end(&bench, LOAD_ROW);
     assert_string_equal(bench.value, "payload");
     assert_string_equal(bench.error, "");
+    assert_string_equal(bench.other, "(none)");
     bench_finish(&bench);
 }
 
@@ -159,6 +166,7 @@ static void no_row_is_absent(void **state)
     load(&bench, ITEMS, "item:42");
     fake_no_row();
     must_end(&bench, LOAD_ABSENT);
+    assert_string_equal(bench.other, "(none)");
     bench_finish(&bench);
 }
 
@@ -176,6 +184,7 @@ static void another_way_to_write_the_key_is_not_the_rows_key(void **state)
         assert_string_equal(fake_pool.queries[0].values[0], keys[i]);
         ROW("payload", "42");
         must_end(&bench, LOAD_ABSENT);
+        assert_string_equal(bench.other, "item:42");
     }
     bench_finish(&bench);
 }
@@ -188,6 +197,7 @@ static void a_row_whose_key_is_null_is_not_that_of_the_empty_text(void **state)
     load(&bench, ITEMS, "item:");
     ROW("payload", NULL);
     must_end(&bench, LOAD_ABSENT);
+    assert_string_equal(bench.other, "(none)");
     load(&bench, ITEMS, "item:");
     ROW("payload", "");
     must_end(&bench, LOAD_ROW);
@@ -205,6 +215,39 @@ static void every_key_column_must_be_the_rows(void **state)
     assert_string_equal(fake_pool.queries[0].values[1], "07");
     ROW("payload", "ann", "7");
     must_end(&bench, LOAD_ABSENT);
+    assert_string_equal(bench.other, "order:ann:7");
+    bench_finish(&bench);
+}
+
+/* Equal to the column, as its collation has it, and kept apart by the index: `name = $1` finds
+ * both.
+ */
+static void of_rows_that_equal_the_key_the_one_that_has_it_counts(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:Ann");
+    fake_rows(FAKE_TEXT, (const char *[]){"small", "ann", "right", "Ann", "large", "ANN"}, 3, 2);
+    must_end(&bench, LOAD_ROW);
+    assert_string_equal(bench.value, "right");
+    assert_int_equal(bench.result.equals, 3);
+    load(&bench, ITEMS, "item:aNN");
+    fake_rows(FAKE_TEXT, (const char *[]){"small", "ann", "large", "ANN"}, 2, 2);
+    must_end(&bench, LOAD_ABSENT);
+    assert_string_equal(bench.other, "item:ann");
+    bench_finish(&bench);
+}
+
+static void the_empty_text_may_be_the_other_spelling(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:-");
+    ROW("payload", "");
+    must_end(&bench, LOAD_ABSENT);
+    assert_string_equal(bench.other, "item:");
     bench_finish(&bench);
 }
 
@@ -332,6 +375,30 @@ static void all_ways_are_tried_one_after_the_other(void **state)
     bench_finish(&bench);
 }
 
+static void another_spelling_found_on_one_way_is_told_if_no_way_has_the_key(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:a:b:c");
+    ROW("payload", "A", "b:c");
+    assert_int_equal(bench.calls, 0);
+    fake_refusal("22P02");
+    must_end(&bench, LOAD_ABSENT);
+    assert_string_equal(bench.other, "order:A:b:c");
+    load(&bench, ORDERS, "order:a:b:c");
+    ROW("payload", "A", "b:c");
+    ROW("payload", "a:b", "c");
+    must_end(&bench, LOAD_ROW);
+    assert_string_equal(bench.other, "(none)");
+    load(&bench, ORDERS, "order:a:b:c");
+    ROW("payload", "A", "b:c");
+    fake_outcome(PG_DOWN);
+    must_end(&bench, LOAD_DOWN);
+    assert_string_equal(bench.other, "(none)");
+    bench_finish(&bench);
+}
+
 static void the_first_way_that_finds_a_row_ends_it(void **state)
 {
     struct bench bench;
@@ -456,6 +523,8 @@ int main(void)
         cmocka_unit_test(another_way_to_write_the_key_is_not_the_rows_key),
         cmocka_unit_test(a_row_whose_key_is_null_is_not_that_of_the_empty_text),
         cmocka_unit_test(every_key_column_must_be_the_rows),
+        cmocka_unit_test(of_rows_that_equal_the_key_the_one_that_has_it_counts),
+        cmocka_unit_test(the_empty_text_may_be_the_other_spelling),
         cmocka_unit_test(null_and_the_empty_text_are_empty_values),
         cmocka_unit_test(a_bytea_is_its_raw_bytes),
         cmocka_unit_test(a_text_that_looks_like_a_bytea_stays_as_it_is),
@@ -463,6 +532,7 @@ int main(void)
         cmocka_unit_test(any_other_error_is_a_refusal),
         cmocka_unit_test(no_answer_is_not_absent),
         cmocka_unit_test(all_ways_are_tried_one_after_the_other),
+        cmocka_unit_test(another_spelling_found_on_one_way_is_told_if_no_way_has_the_key),
         cmocka_unit_test(the_first_way_that_finds_a_row_ends_it),
         cmocka_unit_test(a_way_that_is_impossible_leaves_the_others),
         cmocka_unit_test(a_failure_on_the_way_is_the_answer),

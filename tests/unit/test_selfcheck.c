@@ -330,8 +330,10 @@ static void a_generation_given_up_leaves_it_undecided(void **state)
     bench_finish(&bench);
 }
 
-static void count_end(void *arg, int keyspace, struct span key, enum doubt_outcome outcome)
+static void count_end(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
+                      struct span other)
 {
+    (void)other;
     (void)keyspace;
     (void)key;
     (void)outcome;
