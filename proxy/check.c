@@ -42,7 +42,7 @@ static void print_order(const struct config *config, const struct versions *vers
 static void print_counts(const struct problems *problems)
 {
     print_count(problems->errors, "error", ", ");
-    print_count(problems->count - problems->errors, "warning", "\n");
+    print_count(problems->count - problems->errors - problems->notes, "warning", "\n");
 }
 
 int check_main(const char *file)
@@ -56,9 +56,10 @@ int check_main(const char *file)
         ask_backends(config, PROBLEM_ERROR, &problems, &versions);
     }
     problems_print(&problems, stdout);
+    problems_print_notes(&problems, stdout);
     if (status != 0)
         printf("cache and database were not asked: the file's errors come first\n");
-    if (problems.count == 0 && status == 0)
+    if (problems.count == problems.notes && status == 0)
         print_order(config, &versions);
     else
         print_counts(&problems);

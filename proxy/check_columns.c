@@ -1,5 +1,5 @@
-/* The columns of key and value: that they are there, that the role may read them, and what their
- * types mean for keys, which are texts. */
+/* The columns of key and value: that they are there, that the role may read them, and that
+ * keys can be made of them. */
 #include "buffer.h"
 #include "check_subject.h"
 #include "memory.h"
@@ -72,46 +72,17 @@ static void report_missing_column(const struct subject *subject, const char *set
     free(names);
 }
 
-/* Types whose text is not the only one that equals a value: the guard compares texts, the database
- * values. */
-static const struct {
-    const char *base, *why;
-} loose_types[] = {
-    {"float4", "a floating-point number has many texts; only the one that PostgreSQL prints is a "
-               "key, and it depends on settings"},
-    {"float8", "a floating-point number has many texts; only the one that PostgreSQL prints is a "
-               "key, and it depends on settings"},
-    {"citext", "it compares without regard to case, but a key is found only by its text exactly as "
-               "it is stored"},
-    {"bpchar", "PostgreSQL pads it with blanks, which belong to the key's text; varchar or text "
-               "has none"},
-};
-
-static const char *looseness(const struct subject *subject, int row)
-{
-    const char *base = answer_text(subject->columns, row, COLUMN_BASE);
-    for (size_t i = 0; i < sizeof loose_types / sizeof *loose_types; i++)
-        if (strcmp(base, loose_types[i].base) == 0)
-            return loose_types[i].why;
-    if (!answer_true(subject->columns, row, COLUMN_DETERMINISTIC))
-        return "its collation is not deterministic, so that different texts are equal to the "
-               "database, but a key is found only by its text exactly as it is stored";
-    return NULL;
-}
-
 static void check_key_type(const struct subject *subject, int row)
 {
     const char *name = answer_text(subject->columns, row, COLUMN_NAME);
     const char *type = answer_text(subject->columns, row, COLUMN_TYPE);
-    const char *loose = looseness(subject, row);
     if (!answer_true(subject->columns, row, COLUMN_HAS_EQUALITY))
         problems_add(subject->problems, PROBLEM_ERROR, subject->place, NULL,
                      "key: column %s is of type %s, which cannot be compared for equality; a key "
                      "needs a column that a unique index can hold, such as bigint, uuid or text",
                      name, type);
-    else if (loose)
-        problems_add(subject->problems, PROBLEM_WARNING, subject->place, NULL,
-                     "key: column %s is of type %s: %s", name, type, loose);
+    else
+        check_spelling(subject, row);
 }
 
 /* A warning: NULL may be allowed and never be there. */

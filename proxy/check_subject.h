@@ -1,6 +1,7 @@
 /* What `check` has learned of one keyspace's table so far; shared by the files that look at it.
  *
- *   check_database.c ──▶ check_table.c ──▶ check_columns.c, check_index.c, check_where.c
+ *   check_database.c ──▶ check_table.c ──▶ check_columns.c ──▶ check_spelling.c
+ *                                     ──▶ check_index.c, check_where.c
  */
 #ifndef NESTGUARD_CHECK_SUBJECT_H
 #define NESTGUARD_CHECK_SUBJECT_H
@@ -36,12 +37,11 @@ enum table_cell {
 enum column_cell {
     COLUMN_NAME,
     COLUMN_QUOTED,
-    COLUMN_TYPE, /* as declared */
-    COLUMN_BASE, /* pg_type.typname below all domains */
+    COLUMN_TYPE,     /* as declared */
+    COLUMN_SPELLING, /* how its values are spelled: see check_spelling.c */
     COLUMN_NOT_NULL,
     COLUMN_READABLE,
-    COLUMN_HAS_EQUALITY,
-    COLUMN_DETERMINISTIC /* its collation */
+    COLUMN_HAS_EQUALITY
 };
 
 /* The table's quoted name. */
@@ -58,6 +58,10 @@ PGresult *subject_ask(const struct subject *subject, const char *topic, const ch
 /* Columns that the keyspace's key and value name exist, and have types that a key can be made of.
  */
 void check_columns(const struct subject *subject);
+
+/* What a key column's type, which is that of this row of `columns`, means for keys: they are texts,
+ * and only the text that the server prints is a row's. */
+void check_spelling(const struct subject *subject, int row);
 
 /* Whether every key column exists. */
 bool check_key_is_known(const struct subject *subject);

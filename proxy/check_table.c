@@ -30,24 +30,40 @@ static const char list_tables[] =
     " ORDER BY 3 DESC NULLS LAST, 1 LIMIT 10000";
 
 /* Columns: enum column_cell. A type has equality when it, or a type it is silently taken for, has
- * a default class of operators for a btree or hash index. */
+ * a default class of operators for a btree or hash index.
+ *
+ * A value has one spelling only where the type's input function takes every text as it is (also an
+ * extension's type may use that of text), and its equality is that of the bytes: that is what the
+ * support function 4 of a btree class, "equalimage", promises, and with it a deterministic
+ * collation. The labels of an enum are such texts, too. */
 static const char list_columns[] =
     "WITH RECURSIVE base AS ("
     "    SELECT attnum, atttypid AS type, attnotnull AS not_null FROM pg_attribute"
     "     WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped"
     "    UNION ALL SELECT b.attnum, t.typbasetype, b.not_null OR t.typnotnull"
     "      FROM base b JOIN pg_type t ON t.oid = b.type WHERE t.typtype = 'd')"
-    "SELECT a.attname, quote_ident(a.attname), format_type(a.atttypid, a.atttypmod), t.typname,"
+    "SELECT a.attname, quote_ident(a.attname), format_type(a.atttypid, a.atttypmod),"
+    "       CASE WHEN NOT coalesce(l.collisdeterministic, true) THEN 'collation'"
+    "            WHEN t.typtype = 'e' OR i.prosrc IN ('textin', 'varcharin') AND NOT EXISTS ("
+    "               SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod"
+    "                WHERE m.amname = 'btree' AND o.opcdefault AND o.opcintype = t.oid"
+    "                  AND NOT EXISTS (SELECT FROM pg_amproc p WHERE p.amprocfamily = o.opcfamily"
+    "                       AND p.amproclefttype = t.oid AND p.amprocrighttype = t.oid"
+    "                       AND p.amprocnum = 4)) THEN 'one'"
+    "            WHEN t.typcategory = 'A' THEN 'array'"
+    "            WHEN t.typtype IN ('r', 'm') THEN 'range'"
+    "            WHEN t.typnamespace = 'pg_catalog'::regnamespace OR t.typname = 'citext'"
+    "            THEN t.typname ELSE 'unknown' END,"
     "       b.not_null, has_column_privilege(a.attrelid, a.attnum, 'SELECT'),"
     "       t.typcategory IN ('A', 'E', 'R') OR EXISTS ("
     "           SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod"
     "            WHERE o.opcdefault AND m.amname IN ('btree', 'hash')"
     "              AND (o.opcintype = t.oid OR EXISTS (SELECT FROM pg_cast k"
     "                   WHERE k.castsource = t.oid AND k.casttarget = o.opcintype"
-    "                     AND k.castmethod = 'b' AND k.castcontext = 'i'))),"
-    "       coalesce(l.collisdeterministic, true)"
+    "                     AND k.castmethod = 'b' AND k.castcontext = 'i')))"
     "  FROM base b JOIN pg_type t ON t.oid = b.type AND t.typtype <> 'd'"
     "  JOIN pg_attribute a ON a.attrelid = $1::oid AND a.attnum = b.attnum"
+    "  JOIN pg_proc i ON i.oid = t.typinput"
     "  LEFT JOIN pg_collation l ON l.oid = a.attcollation"
     " ORDER BY a.attnum";
 

@@ -4,6 +4,7 @@
 #include "memory.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 static char *text_of(const char *format, va_list list)
@@ -31,8 +32,8 @@ void problems_add(struct problems *problems, enum problem_level level, const cha
         .remedy = remedy ? xstrdup(remedy) : NULL,
     };
     va_end(list);
-    if (level == PROBLEM_ERROR)
-        problems->errors++;
+    problems->errors += level == PROBLEM_ERROR;
+    problems->notes += level == PROBLEM_NOTE;
 }
 
 void problems_finish(struct problems *problems)
@@ -58,13 +59,26 @@ static void print_indented(const char *text, FILE *out)
     fputc('\n', out);
 }
 
-void problems_print(const struct problems *problems, FILE *out)
+static void print(const struct problems *problems, bool notes, FILE *out)
 {
+    static const char *const levels[] = {
+        [PROBLEM_NOTE] = "note", [PROBLEM_WARNING] = "warning", [PROBLEM_ERROR] = "error"};
     for (size_t i = 0; i < problems->count; i++) {
         const struct problem *problem = &problems->at[i];
-        const char *level = problem->level == PROBLEM_ERROR ? "error" : "warning";
-        fprintf(out, "%s: %s: %s\n", problem->place, level, problem->text);
+        if ((problem->level == PROBLEM_NOTE) != notes)
+            continue;
+        fprintf(out, "%s: %s: %s\n", problem->place, levels[problem->level], problem->text);
         if (problem->remedy)
             print_indented(problem->remedy, out);
     }
+}
+
+void problems_print(const struct problems *problems, FILE *out)
+{
+    print(problems, false, out);
+}
+
+void problems_print_notes(const struct problems *problems, FILE *out)
+{
+    print(problems, true, out);
 }

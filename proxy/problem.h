@@ -6,7 +6,11 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum problem_level { PROBLEM_WARNING, PROBLEM_ERROR };
+enum problem_level {
+    PROBLEM_NOTE, /* nothing is wrong: what is good to know */
+    PROBLEM_WARNING,
+    PROBLEM_ERROR
+};
 
 struct problem {
     enum problem_level level;
@@ -17,7 +21,7 @@ struct problem {
 
 struct problems {
     struct problem *at;
-    size_t count, errors;
+    size_t count, errors, notes;
 };
 
 void problems_finish(struct problems *problems);
@@ -27,7 +31,9 @@ void problems_add(struct problems *problems, enum problem_level level, const cha
                   const char *remedy, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* One finding a paragraph: "PLACE: error: TEXT" and, indented, the remedy. */
+/* One finding a paragraph: "PLACE: error: TEXT" and, indented, the remedy. Without notes: those are
+ * for who has asked what there is to say. */
 void problems_print(const struct problems *problems, FILE *out);
+void problems_print_notes(const struct problems *problems, FILE *out);
 
 #endif

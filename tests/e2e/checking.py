@@ -23,12 +23,15 @@ class Report:
         self.lines = process.stdout.splitlines()
         self.last = self.lines[-1] if self.lines else ""
         self.findings = []
+        self.notes = []
         for line in self.lines[:-1]:
             found = re.match(r"(.+?): (error|warning): (.*)", line)
             if line.startswith("    "):
                 place, level, text, remedy = self.findings[-1]
                 remedy = line.strip() if remedy is None else f"{remedy}\n{line.strip()}"
                 self.findings[-1] = (place, level, text, remedy)
+            elif " note: " in line:
+                self.notes.append(line.split(" note: ", 1)[1])
             elif found:
                 self.findings.append((*found.groups(), None))
 

@@ -340,13 +340,14 @@ class Database:
         self.server.execute(f'DROP DATABASE IF EXISTS "{self.name}" WITH (FORCE)')
 
     def count_loads(self, table=""):
-        """Row loads that PostgreSQL itself counted: the guard's SELECTs with parameters."""
+        """Row loads that PostgreSQL itself counted: the guard's SELECTs from tables, with
+        parameters."""
         return int(self.value("""
             SELECT coalesce(sum(calls), 0) FROM pg_stat_statements
             WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
               AND userid = 'guard'::regrole AND query ILIKE 'select%%' AND query LIKE '%%$1%%'
               AND query NOT LIKE '%%pg\\_%%' AND query NOT LIKE '%%count(*)%%'
-              AND query NOT LIKE '%%LIMIT $1'
+              AND query NOT LIKE '%%LIMIT $1' AND query LIKE '%% FROM %%'
               AND query LIKE %s""", (f"%{table}%",)))
 
 

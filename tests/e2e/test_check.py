@@ -119,32 +119,6 @@ class TestColumns:
         database.execute(GOOD + "ALTER TABLE items DROP COLUMN payload")
         refuse(check, "no column payload")
 
-    @pytest.mark.parametrize("kind, word", [
-        ("double precision", "floating-point"), ("real", "floating-point"),
-        ("char(8)", "blanks"), ("citext", "case"), ("ci_text", "not deterministic"),
-        ("short", "blanks"),
-    ])
-    def test_type_whose_text_is_not_unique_is_a_warning(self, check, database, kind, word):
-        database.execute("""
-            CREATE EXTENSION citext;
-            CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2',
-                                 deterministic = false);
-            CREATE DOMAIN ci_text AS text COLLATE ci;
-            CREATE DOMAIN shorter AS char(3); CREATE DOMAIN short AS shorter""")
-        database.execute(
-            f"CREATE TABLE items (id {kind} PRIMARY KEY, payload text NOT NULL)")
-        refuse(check, "column id", word, level="warning")
-
-    @pytest.mark.parametrize("kind", [
-        "bigint", "uuid", "text", "varchar(9)", "bytea", "timestamptz", "date", "numeric(9)",
-        "inet", "cidr", "boolean", "name", "bigint[]", "int4range", "mood", "regclass",
-    ])
-    def test_usual_types_are_accepted(self, check, database, kind):
-        database.execute("CREATE TYPE mood AS ENUM ('sad', 'happy')")
-        database.execute(
-            f"CREATE TABLE items (id {kind} PRIMARY KEY, payload text NOT NULL)")
-        assert_in_order(check(keyspace()))
-
     @pytest.mark.parametrize("kind", ["json", "xml", "point"])
     def test_type_without_equality_is_refused(self, check, database, kind):
         database.execute(f"CREATE TABLE items (id {kind} NOT NULL, nr int UNIQUE NOT NULL, "
