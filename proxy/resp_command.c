@@ -11,6 +11,7 @@
  */
 #include "memory.h"
 #include "resp_internal.h"
+#include "resp_number.h"
 #include "short_word.h"
 
 #include <limits.h>

@@ -13,7 +13,7 @@
  *
  *   *2 *? :1 :2 . :3     levels: the inner array's, with 1 to follow; open is 0 between its values
  */
-#include "resp_internal.h"
+#include "resp_number.h"
 
 enum { LARGE_BLOB = 64 * 1024 }; /* counted down, not waited for */
 

@@ -8,7 +8,7 @@
 #include "command.h"
 #include "memory.h"
 #include "request.h"
-#include "resp_internal.h"
+#include "resp_number.h"
 #include "upstream.h"
 #include "write.h"
 
