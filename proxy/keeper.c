@@ -136,7 +136,7 @@ static void end(struct keeper *keeper);
 static void on_message(void *arg, struct message *message)
 {
     struct keeper *keeper = arg;
-    switch (message->kind) {
+    switch ((enum message_kind)message->kind) {
     case MESSAGE_LOAD:
         loads_submit(keeper->loads, (struct load_request *)message);
         break;

@@ -13,20 +13,8 @@
 
 struct mailbox;
 
-enum message_kind {
-    MESSAGE_VIEW,     /* keeper -> worker: decide by this view; comes back with the view that it
-                         replaced */
-    MESSAGE_OVERRIDE, /* keeper -> worker: set or drop an exact entry */
-    MESSAGE_DRAIN, /* keeper -> worker: finish what is under way and end; comes back when the loop
-                      is empty */
-    MESSAGE_LOAD,  /* worker -> keeper: read this key's row */
-    MESSAGE_DOUBT, /* worker -> keeper: shadow mode would have rejected this key */
-    MESSAGE_WRITE  /* worker -> keeper: this key is written or deleted; comes back when that is safe
-                    */
-};
-
 struct message {
-    enum message_kind kind;
+    int kind;               /* which of the messages it is that the loops have agreed on */
     struct mailbox *sender; /* where it goes back to */
     struct message *next;
 };

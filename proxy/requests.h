@@ -1,4 +1,4 @@
-/* What a worker asks the keeper for. Each is a message that comes back with its answer. */
+/* What workers and keeper say to each other. Each is a message that comes back with its answer. */
 #ifndef NESTGUARD_REQUESTS_H
 #define NESTGUARD_REQUESTS_H
 
@@ -6,6 +6,18 @@
 #include "mailbox.h"
 #include "overrides.h"
 #include <stdbool.h>
+
+enum message_kind {
+    MESSAGE_VIEW,     /* keeper -> worker: decide by this view; comes back with the view that it
+                         replaced */
+    MESSAGE_OVERRIDE, /* keeper -> worker: set or drop an exact entry */
+    MESSAGE_DRAIN, /* keeper -> worker: finish what is under way and end; comes back when the loop
+                      is empty */
+    MESSAGE_LOAD,  /* worker -> keeper: read this key's row */
+    MESSAGE_DOUBT, /* worker -> keeper: shadow mode would have rejected this key */
+    MESSAGE_WRITE  /* worker -> keeper: this key is written or deleted; comes back when that is safe
+                    */
+};
 
 enum load_outcome {
     LOAD_ROW,

@@ -154,7 +154,7 @@ static void take_drain(struct worker *worker, struct message *message)
 static void on_message(void *arg, struct message *message)
 {
     struct worker *worker = arg;
-    switch (message->kind) {
+    switch ((enum message_kind)message->kind) {
     case MESSAGE_VIEW:
         take_view(worker, (struct view_message *)message);
         break;

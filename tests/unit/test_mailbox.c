@@ -75,7 +75,7 @@ struct sender {
 static void post_note(struct sender *sender)
 {
     struct note *note = calloc(1, sizeof *note);
-    note->message = (struct message){.kind = MESSAGE_LOAD, .sender = &sender->mailbox};
+    note->message = (struct message){.sender = &sender->mailbox};
     note->sender = sender->index;
     note->number = sender->posted++;
     mailbox_post(sender->to, &note->message);
