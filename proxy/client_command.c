@@ -9,11 +9,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-static bool word_is(struct span word, const char *text)
-{
-    return word.length == strlen(text) && strncasecmp(word.at, text, word.length) == 0;
-}
-
 static void reply(struct client *client, const char *error)
 {
     struct buffer *out = client_reply(client);
@@ -94,12 +89,12 @@ static void set_info(struct client *client, const struct request *request)
 static void set_replies(struct client *client, const struct request *request)
 {
     struct span mode = request->arguments[2];
-    if (word_is(mode, "ON")) {
+    if (span_is_word(mode, "ON")) {
         client->replies.muted = false;
         reply(client, NULL);
-    } else if (word_is(mode, "OFF")) {
+    } else if (span_is_word(mode, "OFF")) {
         client->replies.muted = true;
-    } else if (!word_is(mode, "SKIP")) {
+    } else if (!span_is_word(mode, "SKIP")) {
         reply(client, "ERR syntax error");
     } else if (!client->replies.muted) {
         client->session.states |= SESSION_SKIP;
@@ -131,7 +126,7 @@ static const struct slot_kind untracking_kind = {.on_cache = untracking_reply,
 static void track(struct client *client, const struct request *request)
 {
     for (size_t i = 3; i < request->count; i++) {
-        if (word_is(request->arguments[i], "REDIRECT")) {
+        if (span_is_word(request->arguments[i], "REDIRECT")) {
             reply(client, "NESTGUARD tracking: REDIRECT is not supported; with HELLO 3 the client "
                           "hears of changes itself");
             return;
@@ -139,7 +134,7 @@ static void track(struct client *client, const struct request *request)
     }
     if (session_begin(client) < 0)
         return;
-    bool on = word_is(request->arguments[2], "ON");
+    bool on = span_is_word(request->arguments[2], "ON");
     request_forward_as(request, client, on ? &tracking_kind : &untracking_kind);
     client_settle(client);
 }
@@ -184,7 +179,7 @@ void client_command(struct client *client, const struct request *request)
     const struct span *words = request->arguments;
     bool known = request->count < 2;
     for (size_t i = 0; request->count > 1 && i < sizeof rows / sizeof *rows; i++) {
-        if (!word_is(words[1], rows[i].name))
+        if (!span_is_word(words[1], rows[i].name))
             continue;
         known = true;
         if (request->count >= rows[i].least && request->count <= rows[i].most) {

@@ -106,22 +106,17 @@ const struct command *command_find(struct span text)
     return &forward;
 }
 
-static bool is_word(struct span argument, const char *word)
-{
-    return argument.length == strlen(word) && strncasecmp(argument.at, word, argument.length) == 0;
-}
-
 /* XREAD and XREADGROUP: options, among them perhaps BLOCK, then STREAMS and names that may read
  * like options. */
 static bool has_block_option(const struct span *arguments, size_t count)
 {
-    for (size_t i = 1; i < count && !is_word(arguments[i], "STREAMS"); i++) {
-        if (is_word(arguments[i], "BLOCK")) {
+    for (size_t i = 1; i < count && !span_is_word(arguments[i], "STREAMS"); i++) {
+        if (span_is_word(arguments[i], "BLOCK")) {
             return true;
         }
-        if (is_word(arguments[i], "COUNT")) {
+        if (span_is_word(arguments[i], "COUNT")) {
             i += 1;
-        } else if (is_word(arguments[i], "GROUP")) {
+        } else if (span_is_word(arguments[i], "GROUP")) {
             i += 2;
         }
     }
@@ -135,7 +130,7 @@ bool command_is_stateful(const struct command *command, const struct span *argum
         return command->kind == COMMAND_STATEFUL;
     }
     if (strcmp(command->name, "SCRIPT") == 0) {
-        return count > 1 && is_word(arguments[1], "DEBUG");
+        return count > 1 && span_is_word(arguments[1], "DEBUG");
     }
     return has_block_option(arguments, count);
 }

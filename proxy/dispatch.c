@@ -148,8 +148,7 @@ static void parse_part(struct batch *batch, struct part *part)
 static bool is_http(const struct request *request)
 {
     struct span name = request->arguments[0];
-    return request->is_inline && ((name.length == 4 && !strncasecmp(name.at, "post", 4)) ||
-                                  (name.length == 5 && !strncasecmp(name.at, "host:", 5)));
+    return request->is_inline && (span_is_word(name, "post") || span_is_word(name, "host:"));
 }
 
 static void dispatch_any(struct client *client, const struct request *request);

@@ -10,11 +10,6 @@
 
 #include <stdlib.h>
 
-static bool word_is(struct span word, const char *text)
-{
-    return word.length == strlen(text) && strncasecmp(word.at, text, word.length) == 0;
-}
-
 static void reply(struct client *client, const char *error)
 {
     struct buffer *out = client_reply(client);
@@ -39,7 +34,7 @@ static bool same_secret(struct span given, const char *secret)
 /* The guard's own user is Redis' "default"; all others are the cache's to know. */
 static bool is_own_user(struct span user)
 {
-    return word_is(user, "default");
+    return span_is_word(user, "default");
 }
 
 /* NULL: welcome; else the error. */
@@ -131,8 +126,8 @@ static void auth(struct client *client, const struct request *request)
 
 static const char *hello_version(struct span version, bool *resp3)
 {
-    *resp3 = word_is(version, "3");
-    if (*resp3 || word_is(version, "2"))
+    *resp3 = span_is_word(version, "3");
+    if (*resp3 || span_is_word(version, "2"))
         return NULL;
     for (size_t i = 0; i < version.length; i++)
         if (version.at[i] < '0' || version.at[i] > '9')
@@ -158,11 +153,11 @@ static const char *hello_options(const struct request *request, struct greeting 
 {
     const struct span *words = request->arguments;
     for (size_t i = 2; i < request->count;) {
-        if (word_is(words[i], "AUTH") && i + 2 < request->count) {
+        if (span_is_word(words[i], "AUTH") && i + 2 < request->count) {
             greeting->user = &words[i + 1];
             greeting->password = &words[i + 2];
             i += 3;
-        } else if (word_is(words[i], "SETNAME") && i + 1 < request->count) {
+        } else if (span_is_word(words[i], "SETNAME") && i + 1 < request->count) {
             greeting->name = &words[i + 1];
             i += 2;
         } else {
@@ -292,7 +287,7 @@ static void select_db(struct client *client, const struct request *request)
 {
     char db[16];
     snprintf(db, sizeof db, "%d", serving_config(client->serving)->cache.db);
-    bool same = request->count == 2 && word_is(request->arguments[1], db);
+    bool same = request->count == 2 && span_is_word(request->arguments[1], db);
     if (request->count != 2) {
         reply(client, "ERR wrong number of arguments for 'select' command");
     } else if (same && !(client->session.states & SESSION_OTHER_DB)) {

@@ -22,11 +22,6 @@ static const struct keyspace *keyspace_of(const struct serving *serving, int key
     return &serving_config(serving)->keyspaces[keyspace];
 }
 
-static bool span_is(struct span span, const char *text)
-{
-    return span.length == strlen(text) && memcmp(span.at, text, span.length) == 0;
-}
-
 /* In the protocol of whoever asked. */
 static const char *nil_of(const struct slot *slot)
 {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <strings.h>
 
 struct span {
     const char *at;
@@ -20,6 +21,18 @@ static inline bool span_starts(struct span span, const char *text)
 {
     size_t length = strlen(text);
     return span.length >= length && memcmp(span.at, text, length) == 0;
+}
+
+/* The same bytes. */
+static inline bool span_is(struct span span, const char *text)
+{
+    return span.length == strlen(text) && memcmp(span.at, text, span.length) == 0;
+}
+
+/* The same word, as commands and their options are compared: ASCII letters in any case. */
+static inline bool span_is_word(struct span span, const char *word)
+{
+    return span.length == strlen(word) && strncasecmp(span.at, word, span.length) == 0;
 }
 
 #endif

@@ -102,11 +102,6 @@ static void refuse_in_multi(struct client *client)
     slot_answered(slot);
 }
 
-static bool is_word(struct span argument, const char *word)
-{
-    return argument.length == strlen(word) && strncasecmp(argument.at, word, argument.length) == 0;
-}
-
 /* What would change by EXEC what is assumed of the connection: it could not be followed. */
 static bool alters_by_exec(const struct request *request)
 {
@@ -118,7 +113,7 @@ static bool alters_by_exec(const struct request *request)
     static const char *const harmless[] = {"ID", "INFO", "LIST", "GETNAME", "KILL", "NO-EVICT"};
     bool is_client = strcmp(command->name, "CLIENT") == 0 && request->count > 1;
     for (size_t i = 0; is_client && i < sizeof harmless / sizeof *harmless; i++)
-        if (is_word(request->arguments[1], harmless[i]))
+        if (span_is_word(request->arguments[1], harmless[i]))
             return false;
     return true;
 }

@@ -100,8 +100,7 @@ static struct keys counted_keys(const struct request *request)
 
 static bool is_store(struct span word)
 {
-    return (word.length == 5 && !strncasecmp(word.at, "STORE", 5)) ||
-           (word.length == 9 && !strncasecmp(word.at, "STOREDIST", 9));
+    return span_is_word(word, "STORE") || span_is_word(word, "STOREDIST");
 }
 
 /* The last one counts. */
