@@ -59,10 +59,9 @@ static void tell_id(struct client *client, const struct request *request)
 static void tell_info(struct client *client, const struct request *request)
 {
     const struct session *session = &client->session;
-    struct buffer *line = &client->serving->command;
+    struct buffer line = {0};
     (void)request;
-    buffer_clear(line);
-    buffer_printf(line,
+    buffer_printf(&line,
                   "%sid=%llu name=%s flags=%s db=%d sub=%u psub=%u ssub=%u cmd=client|info "
                   "resp=%d\n",
                   client->replies.resp3 ? "txt:" : "", (unsigned long long)client->id,
@@ -70,11 +69,12 @@ static void tell_info(struct client *client, const struct request *request)
                   serving_config(client->serving)->cache.db, session->channels, session->patterns,
                   session->shards, client->replies.resp3 ? 3 : 2);
     struct buffer *out = client_reply(client);
-    struct span text = buffer_span(line);
+    struct span text = buffer_span(&line);
     if (client->replies.resp3)
         buffer_printf(out, "=%zu\r\n%.*s\r\n", text.length, (int)text.length, text.at);
     else
         resp_write_bulk(out, text.at, text.length);
+    buffer_finish(&line);
 }
 
 /* What libraries say of themselves; Redis before 7.2 does not want to hear it. */

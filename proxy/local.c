@@ -89,11 +89,9 @@ static const struct slot_kind default_kind = {.on_cache = default_reply,
 /* A user who logs in as the default one again: so does the connection. */
 static void leave_user(struct client *client)
 {
-    struct buffer *command = &client->serving->command;
     struct slot *slot = slot_open(&client->replies, &default_kind);
-    buffer_clear(command);
-    greeting_write_auth(command, &serving_config(client->serving)->cache);
-    upstream_send(client->upstream, slot, 0, buffer_span(command));
+    greeting_write_auth(upstream_command(client->upstream, slot, 0),
+                        &serving_config(client->serving)->cache);
     slot_answered(slot);
     client_settle(client);
 }

@@ -256,16 +256,14 @@ static const struct slot_kind mget_kind = {.on_cache = mget_reply,
 /* Nothing is asked when all keys are rejected. */
 static void mget_ask(struct client *client, struct slot *slot, size_t passing)
 {
-    struct buffer *command = &client->serving->command;
     if (!passing)
         return;
-    buffer_clear(command);
+    struct buffer *command = upstream_command(client->upstream, slot, 0);
     resp_write_array(command, passing + 1);
     resp_write_bulk(command, "MGET", 4);
     for (size_t i = 0; i < slot->lookup_count; i++)
         if (!slot->lookups[i].rejected)
             resp_write_bulk(command, slot->lookups[i].key.at, slot->lookups[i].key.length);
-    upstream_send(client->upstream, slot, 0, buffer_span(command));
 }
 
 /* ---- EXISTS: asked key by key, because the cache gives only a sum ---- */
@@ -317,15 +315,12 @@ static const struct slot_kind exists_kind = {.on_cache = exists_reply,
 
 static void exists_ask(struct client *client, struct slot *slot)
 {
-    struct buffer *command = &client->serving->command;
     struct span arguments[2] = {span_of("EXISTS")};
     for (size_t i = 0; i < slot->lookup_count; i++) {
         if (slot->lookups[i].rejected)
             continue;
         arguments[1] = slot->lookups[i].key;
-        buffer_clear(command);
-        resp_write_command(command, arguments, 2);
-        upstream_send(client->upstream, slot, (unsigned)i, buffer_span(command));
+        resp_write_command(upstream_command(client->upstream, slot, (unsigned)i), arguments, 2);
     }
 }
 

@@ -24,20 +24,18 @@ static const struct slot_kind forward_kind = {
     .on_cache = request_take_reply, .on_part = take_part, .on_cache_failure = request_take_failure};
 
 /* The cache takes inline commands, too; but this one's bytes are parsed already, in place. */
-struct span request_bytes(const struct request *request, struct client *client)
+void request_write(const struct request *request, struct buffer *out)
 {
-    if (!request->is_inline)
-        return request->raw;
-    struct buffer *command = &client->serving->command;
-    buffer_clear(command);
-    resp_write_command(command, request->arguments, request->count);
-    return buffer_span(command);
+    if (request->is_inline)
+        resp_write_command(out, request->arguments, request->count);
+    else
+        buffer_append(out, request->raw.at, request->raw.length);
 }
 
 void request_to_cache(const struct request *request, struct client *client, struct slot *slot,
                       unsigned index)
 {
-    upstream_send(client->upstream, slot, index, request_bytes(request, client));
+    request_write(request, upstream_command(client->upstream, slot, index));
 }
 
 struct slot *request_forward_as(const struct request *request, struct client *client,

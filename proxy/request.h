@@ -36,7 +36,7 @@ struct slot *request_forward_as(const struct request *request, struct client *cl
 void request_take_reply(struct slot *slot, unsigned index, struct span reply);
 void request_take_failure(struct slot *slot, unsigned index, const char *why);
 
-/* The command as it goes to the cache; valid until the worker makes up its next. */
-struct span request_bytes(const struct request *request, struct client *client);
+/* Appends the command as it goes to the cache. */
+void request_write(const struct request *request, struct buffer *out);
 
 #endif

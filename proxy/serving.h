@@ -20,7 +20,6 @@ struct slot;
 /* Lives in its worker; belongs to the worker's thread, but for the mailbox, to which any thread may
  * post, and the counters, which any thread may read. */
 struct serving {
-    void (*on_relief)(struct serving *serving); /* clients may send to the cache again */
     uv_loop_t loop;
     unsigned index;                             /* the worker's */
     alignas(CACHE_LINE) struct mailbox mailbox; /* what the keeper sends, and what it returns */
@@ -32,10 +31,10 @@ struct serving {
     struct permission permission;               /* to reject, of the batch being served */
     struct overrides overrides;                 /* the copy of the keeper's exact entries */
     struct turn turn;                           /* what is left for the end of a loop turn */
-    struct slot *free_slots;                    /* slot.c's store */
+    struct turn_task relief; /* the worker's: clients may send to the cache again */
+    struct slot *free_slots; /* slot.c's store */
     size_t free_slot_count;
     struct resp_arguments arguments; /* of the batch being served */
-    struct buffer command;           /* one command on its way to an upstream */
     char scratch[64 * 1024];         /* where clients' input is read and parsed */
     size_t scratch_used;             /* of it, by input that is not served yet */
     char cache_lost[160];            /* the log's last word about the cache; "": it is there */

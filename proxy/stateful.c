@@ -202,10 +202,13 @@ static void alter(struct client *client, const struct request *request)
 
 static void relay(struct client *client, const struct request *request)
 {
+    struct buffer bytes = {0};
     if (session_begin(client) < 0)
         return;
     client->session.states |= SESSION_RELAY;
-    upstream_relay(client->upstream, request_bytes(request, client));
+    request_write(request, &bytes);
+    upstream_relay(client->upstream, buffer_span(&bytes));
+    buffer_finish(&bytes);
     client_settle(client);
 }
 

@@ -79,6 +79,12 @@ static void fail_pending(struct upstream *upstream)
     }
 }
 
+/* Clients that were not read from because of this connection may be again. */
+static void tell_relief(struct upstream *upstream)
+{
+    turn_add(&upstream->serving->turn, &upstream->serving->relief);
+}
+
 /* ---- losing the connection ---- */
 
 static void on_retry(uv_timer_t *timer);
@@ -91,6 +97,7 @@ static void free_if_done(uv_handle_t *timer)
     buffer_finish(&upstream->in);
     buffer_finish(&upstream->out);
     buffer_finish(&upstream->sending);
+    buffer_finish(&upstream->unsent);
     pending_finish(&upstream->pending);
     pending_finish(&upstream->failed);
     free(upstream->name);
@@ -162,7 +169,7 @@ void upstream_lose(struct upstream *upstream, const char *why)
     upstream->passing = upstream->unread = upstream->impatient = false;
     upstream->stalled = 0;
     if (congested)
-        upstream->serving->on_relief(upstream->serving);
+        tell_relief(upstream);
     upstream_close_stream(upstream);
 }
 
@@ -175,19 +182,25 @@ static void start_anew(struct upstream *upstream)
     upstream_start(upstream);
 }
 
-void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index, struct span bytes)
+struct buffer *upstream_command(struct upstream *upstream, struct slot *slot, unsigned index)
 {
     slot->waiting++;
     if (upstream->too_old && upstream->state == CLOSED)
         start_anew(upstream);
     if (upstream->finishing || (upstream->state != UP && upstream->tried)) {
         fail_later(upstream, (struct pending){slot, index, 0});
-        return;
+        buffer_clear(&upstream->unsent);
+        return &upstream->unsent;
     }
     upstream_push(upstream, slot, index);
-    buffer_append(&upstream->out, bytes.at, bytes.length);
     counter_add(&upstream->serving->counters.forwarded, 1);
     upstream_mark_dirty(upstream);
+    return &upstream->out;
+}
+
+void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index, struct span bytes)
+{
+    buffer_append(upstream_command(upstream, slot, index), bytes.at, bytes.length);
 }
 
 bool upstream_is_congested(const struct upstream *upstream)
@@ -204,7 +217,7 @@ static void on_written(uv_write_t *write, int status)
     buffer_clear(&upstream->sending);
     buffer_trim(&upstream->sending, UPSTREAM_KEEP_BYTES);
     if (congested)
-        upstream->serving->on_relief(upstream->serving);
+        tell_relief(upstream);
     if (status < 0)
         upstream_lose(upstream, uv_strerror(status));
     else
@@ -245,7 +258,7 @@ static void write_out(struct upstream *upstream)
     if (count > 0)
         buffer_take(from, (size_t)count);
     if (congested && !upstream_is_congested(upstream))
-        upstream->serving->on_relief(upstream->serving);
+        tell_relief(upstream);
     if (buffer_length(from))
         write_rest(upstream, from);
     else

@@ -37,6 +37,8 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
  * for one answer more. While the first attempt to connect is under way the request waits for it;
  * later, without a connection, it fails: the slot hears of that at the end of the loop turn. */
 void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index, struct span bytes);
+/* The same for a command that the caller writes to the end of the buffer, at once. */
+struct buffer *upstream_command(struct upstream *upstream, struct slot *slot, unsigned index);
 
 /* More bytes of the last request. */
 void upstream_append(struct upstream *upstream, struct span bytes);
@@ -64,8 +66,8 @@ void upstream_relay(struct upstream *upstream, struct span bytes);
  */
 void upstream_check_progress(struct upstream *upstream);
 
-/* So much is on its way to the cache that nobody should add to it; serving->on_relief() is called
- * when that has passed. */
+/* So much is on its way to the cache that nobody should add to it; serving->relief is run when that
+ * has passed. */
 bool upstream_is_congested(const struct upstream *upstream);
 
 /* Fails what is pending and closes for good; the memory goes with the last close callback. Nobody

@@ -43,6 +43,7 @@ struct upstream {
     struct dial dial;
     uv_write_t write;
     struct buffer greeting, in, out, sending;
+    struct buffer unsent; /* where a command is written that no connection takes */
     struct resp_frame frame;
     struct pending_queue pending;
     struct pending_queue failed; /* to be told at the end of this turn */

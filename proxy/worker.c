@@ -203,7 +203,6 @@ static void free_worker(struct worker *worker)
     slot_free_store(serving);
     resp_arguments_finish(&serving->arguments);
     batch_destroy(worker->clients.batch);
-    buffer_finish(&serving->command);
     free(serving->keyspaces);
     free(worker->listeners);
     free(worker->clients.shared[0]);
@@ -248,9 +247,9 @@ static int listen_on(struct worker *worker, const struct worker_options *options
 }
 
 /* The upstream does not know who waits for it. */
-static void on_relief(struct serving *serving)
+static void resume_clients(struct turn_task *task)
 {
-    struct worker *worker = keymap_entry(serving, struct worker, serving);
+    struct worker *worker = keymap_entry(task, struct worker, serving.relief);
     for (struct client *client = worker->clients.first; client; client = client->following)
         client_resume(client);
 }
@@ -259,7 +258,7 @@ static void init_serving(struct worker *worker, const struct worker_options *opt
 {
     struct serving *serving = &worker->serving;
     serving->index = options->index;
-    serving->on_relief = on_relief;
+    serving->relief = (struct turn_task){.run = resume_clients, .phase = TURN_WRITE};
     serving->keeper = options->keeper;
     serving->watch = options->watch;
     serving->view = options->view;
