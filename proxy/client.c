@@ -1,9 +1,5 @@
 /* Nothing is stored that can be derived: whether a client is read from follows from what is under
- * way for it (wants_input), and so does when a leaving one is closed (flush).
- *
- *   read ─▶ TURN_READ: serve_input() ─▶ TURN_SERVE: slots, replies ─▶ TURN_WRITE: flush()
- *                          ▲                                              │
- *                          └────────────── kept input, when there is room again
+ * way for it (client_wants_input), and so does when a leaving one is closed (connection.c).
  *
  * A client that is not read from fills its socket and then has to wait: that is all the flow
  * control there is.
@@ -11,146 +7,81 @@
 #include "client.h"
 
 #include "clock.h"
-#include "memory.h"
+#include "container_of.h"
 #include "upstream.h"
 
-#include <stddef.h>
-#include <stdlib.h>
+#include <assert.h>
 
 enum {
     MAX_COMMANDS = 1024,       /* of one client under way; then it is not read from */
     PAUSE_BYTES = 1024 * 1024, /* replies waiting; likewise */
-    STALL_BYTES = 1024 * 1024, /* replies waiting; then a shared connection goes on */
-    READ_BYTES = 64 * 1024,
-    SERVE_BYTES = 32 * 1024, /* of input; then it is served before more is read */
-    KEEP_BYTES = 16 * 1024,  /* memory that an idle client keeps */
+    KEEP_BYTES = 16 * 1024,    /* memory that an idle client keeps */
 };
-
-static const struct replies_owner owner;
 
 /* The replies live inside their client. */
 struct client *client_of(struct replies *replies)
 {
-    return (struct client *)((char *)replies - offsetof(struct client, replies));
+    return container_of(replies, struct client, replies);
 }
 
-static void flush(struct turn_task *task);
-static void serve_input(struct turn_task *task);
+/* ---- its life ---- */
 
-static void link_client(struct clients *clients, struct client *client)
+/* For each state, the states that may follow it, a bit each. */
+void client_set_state(struct client *client, enum client_state state)
 {
-    client->following = clients->first;
-    if (clients->first)
-        clients->first->previous = client;
-    clients->first = client;
-    atomic_fetch_add_explicit(clients->total, 1, memory_order_relaxed);
-    counter_add(&clients->serving->counters.clients, 1);
+    static const unsigned allowed[] = {
+        [CLIENT_SECURING] = 1u << CLIENT_OPEN | 1u << CLIENT_LEAVING | 1u << CLIENT_CLOSING,
+        [CLIENT_OPEN] = 1u << CLIENT_LEAVING | 1u << CLIENT_CLOSING,
+        [CLIENT_LEAVING] = 1u << CLIENT_CLOSING,
+        [CLIENT_CLOSING] = 1u << CLIENT_CLOSED,
+        [CLIENT_CLOSED] = 0};
+    assert(allowed[client->state] & 1u << state);
+    (void)allowed;
+    client->state = state;
 }
 
-static void unlink_client(struct client *client)
+static void mark_dirty(struct client *client)
 {
-    struct clients *clients = client->clients;
-    *(client->previous ? &client->previous->following : &clients->first) = client->following;
-    if (client->following)
-        client->following->previous = client->previous;
-    atomic_fetch_sub_explicit(clients->total, 1, memory_order_relaxed);
-    counter_add(&clients->serving->counters.clients, (uint64_t)-1); /* one less */
-}
-
-struct client *client_create(struct clients *clients, bool is_unix)
-{
-    struct client *client = xcalloc(1, sizeof *client);
-    struct serving *serving = clients->serving;
-    client->clients = clients;
-    client->serving = serving;
-    client->id = ++clients->last_id;
-    client->authenticated = !serving_config(serving)->password;
-    client->progress = clock_ms();
-    client->input_task = (struct turn_task){.run = serve_input, .phase = TURN_READ};
-    client->output_task = (struct turn_task){.run = flush, .phase = TURN_WRITE};
-    client->replies.serving = serving;
-    client->replies.owner = &owner;
-    client->write.data = client;
-    stream_init(&client->stream, &serving->loop, is_unix);
-    client->stream.handle.data = client;
-    link_client(clients, client);
-    return client;
-}
-
-/* Slots that are still owed an answer were abandoned before: they do not know the client any more.
- */
-static void on_closed(uv_handle_t *handle)
-{
-    struct client *client = handle->data;
-    turn_cancel(&client->serving->turn, &client->input_task);
-    turn_cancel(&client->serving->turn, &client->output_task);
-    unlink_client(client);
-    buffer_finish(&client->in);
-    buffer_finish(&client->replies.out);
-    buffer_finish(&client->replies.unheard);
-    buffer_finish(&client->sending);
-    free(client->name);
-    free(client);
-}
-
-/* Fewer than `bytes` wait: a shared connection that waited for the client is read from again. */
-static void end_stall(struct client *client, size_t bytes)
-{
-    struct upstream *upstream = client->replies.stalls;
-    if (!upstream || replies_waiting(&client->replies) >= bytes)
-        return;
-    client->replies.stalls = NULL;
-    upstream_read(upstream, true);
+    turn_add(&client->serving->turn, &client->output_task);
 }
 
 void client_close(struct client *client)
 {
-    if (client->closing)
+    if (client->state >= CLIENT_CLOSING)
         return;
-    client->closing = true;
+    client_set_state(client, CLIENT_CLOSING);
     replies_abandon(&client->replies);
-    end_stall(client, SIZE_MAX);
-    session_finish(client);
-    stream_close(&client->stream, on_closed);
+    mark_dirty(client);
 }
 
 void client_drop(struct client *client)
 {
-    counter_add(&client->serving->counters.clients_dropped, 1);
+    counter_add(&client->serving->counters.clients_dropped, client->state < CLIENT_CLOSING);
     client_close(client);
 }
 
-static void mark_dirty(struct replies *replies)
+void client_leave(struct client *client)
 {
-    struct client *client = client_of(replies);
-    turn_add(&client->serving->turn, &client->output_task);
+    if (client->state >= CLIENT_LEAVING)
+        return;
+    client_set_state(client, CLIENT_LEAVING);
+    mark_dirty(client);
 }
 
-static void drop_owner(struct replies *replies)
+void client_resume(struct client *client)
 {
-    client_drop(client_of(replies));
+    if (!client->reading)
+        mark_dirty(client);
 }
 
-static void close_owner(struct replies *replies)
+void client_settle(struct client *client)
 {
-    client_close(client_of(replies));
+    client->settling = true;
 }
-
-static const struct replies_owner owner = {
-    .ready = mark_dirty, .overflow = drop_owner, .broken = close_owner};
 
 struct buffer *client_reply(struct client *client)
 {
     return replies_ready(&client->replies);
-}
-
-static bool wants_input(const struct client *client)
-{
-    bool held_back = client->settling && client->replies.first;
-    return !client->closing && !client->leaving && !client->securing && !held_back &&
-           client->replies.commands < MAX_COMMANDS &&
-           replies_waiting(&client->replies) < PAUSE_BYTES &&
-           !upstream_is_congested(client->upstream);
 }
 
 /* ---- connections to the cache ---- */
@@ -171,41 +102,28 @@ void client_speak(struct client *client, bool resp3)
         client->upstream = client_shared(client, resp3);
 }
 
-void client_settle(struct client *client)
-{
-    client->settling = true;
-}
-
 /* ---- input ---- */
 
-static void update_reading(struct client *client);
-
-/* Room for more, and nothing that can be served: the rest of a command will never come, and nothing
- * that ends a wait. */
-static void leave_at_end(struct client *client)
+bool client_wants_input(const struct client *client)
 {
-    if (!client->input_ended || !wants_input(client))
-        return;
-    if (session_waits(client))
-        client_close(client);
-    else
-        client_leave(client);
+    bool held_back = client->settling && client->replies.first;
+    return client->state == CLIENT_OPEN && client->replies.end == REPLIES_OPEN && !held_back &&
+           client->replies.commands < MAX_COMMANDS &&
+           replies_waiting(&client->replies) < PAUSE_BYTES &&
+           !upstream_is_congested(client->upstream);
 }
 
 /* Fresh input is where the kernel put it; input that came while the client had too much under way,
  * or that began a command, is kept. There is never both. */
-static struct span input_of(const struct client *client)
+struct span client_input(const struct client *client)
 {
-    return client->fresh.length ? client->fresh : buffer_span(&client->in);
+    struct span input = client->fresh.length ? client->fresh : buffer_span(&client->in);
+    if (!input.length || input.length < client->need || !client_wants_input(client))
+        input.length = 0;
+    return input;
 }
 
-static bool can_serve(const struct client *client)
-{
-    size_t length = input_of(client).length;
-    return wants_input(client) && length > 0 && length >= client->need;
-}
-
-static void keep_fresh(struct client *client)
+void client_keep_input(struct client *client)
 {
     buffer_append(&client->in, client->fresh.at, client->fresh.length);
     client->fresh.length = 0;
@@ -221,233 +139,15 @@ static void drop_input(struct client *client, size_t bytes)
     buffer_trim(&client->in, KEEP_BYTES);
 }
 
+/* Reading or not, and whether this was the end, is seen to where replies are written. */
 void client_took(struct client *client, size_t bytes)
 {
     drop_input(client, bytes);
-    if (bytes && can_serve(client)) {
+    if (bytes && client_input(client).length) {
         turn_add(&client->serving->turn, &client->input_task);
         return;
     }
-    keep_fresh(client);
-    update_reading(client);
-    leave_at_end(client);
-}
-
-static void serve_input(struct turn_task *task)
-{
-    struct client *client = (struct client *)((char *)task - offsetof(struct client, input_task));
-    struct span input = input_of(client);
-    if (can_serve(client))
-        client->clients->serve(client, (char *)input.at, input.length);
-    else
-        client_took(client, 0);
-}
-
-/* With nothing kept, the kernel writes where every client's input is parsed: an idle client needs
- * no memory for input. */
-static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
-{
-    struct client *client = handle->data;
-    (void)wanted;
-    struct serving *serving = client->serving;
-    if (!turn_has(&serving->turn, TURN_SERVE))
-        serving->scratch_used = 0;
-    if (buffer_length(&client->in) == 0) {
-        *room = uv_buf_init(serving->scratch + serving->scratch_used,
-                            (unsigned)(sizeof serving->scratch - serving->scratch_used));
-        return;
-    }
-    char *at = buffer_reserve(&client->in, READ_BYTES);
-    *room = (uv_buf_t){.base = at, .len = client->in.size - client->in.end};
-}
-
-/* More than once in a turn when there is much of it; then, most of the time, at one piece. */
-static void take_input(struct client *client, char *at, size_t count)
-{
-    struct serving *serving = client->serving;
-    struct span *fresh = &client->fresh;
-    if (at != serving->scratch + serving->scratch_used) {
-        buffer_commit(&client->in, count);
-        return;
-    }
-    serving->scratch_used += count;
-    if (fresh->length && fresh->at + fresh->length == at) {
-        fresh->length += count;
-    } else if (fresh->length) {
-        keep_fresh(client);
-        buffer_append(&client->in, at, count);
-    } else {
-        *fresh = (struct span){at, count};
-    }
-}
-
-/* It may have closed its sending side only, to say that this was all: it gets its replies. If it
- * has gone altogether, writing them will tell. */
-static void on_end(struct client *client)
-{
-    turn_run(&client->serving->turn, TURN_SERVE);
-    if (client->closing)
-        return;
-    client->input_ended = true;
-    update_reading(client);
-    mark_dirty(&client->replies); /* flush() ends it when nothing is left to serve */
-}
-
-static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
-{
-    struct client *client = stream->data;
-    if (count == UV_EOF) {
-        on_end(client);
-        return;
-    }
-    if (count < 0) {
-        turn_run(&client->serving->turn, TURN_SERVE); /* what came before the error */
-        client_close(client);
-        return;
-    }
-    /* Served early when it gets much: what is then no longer wanted is not read on. */
-    take_input(client, room->base, (size_t)count);
-    turn_add(&client->serving->turn, &client->input_task);
-    if (client->serving->scratch_used > SERVE_BYTES || buffer_length(&client->in) > SERVE_BYTES)
-        turn_run(&client->serving->turn, TURN_SERVE);
-}
-
-/* Reading follows from what is under way; nothing else starts or stops it. */
-static void update_reading(struct client *client)
-{
-    bool wanted = wants_input(client) && !client->input_ended;
-    if (client->closing || wanted == client->reading)
-        return;
-    client->reading = wanted;
-    if (wanted)
-        stream_read_start(&client->stream, on_room, on_read);
-    else
-        stream_read_stop(&client->stream);
-}
-
-static void on_secured(void *arg, const char *error)
-{
-    struct client *client = arg;
-    client->securing = false;
-    if (error) {
-        counter_add(&client->serving->counters.tls_failures, 1);
-        client_close(client);
-        return;
-    }
-    update_reading(client);
-}
-
-/* The certificate is that of the configuration in force: a reload takes effect here. */
-void client_start(struct client *client, bool tls)
-{
-    stream_tune(&client->stream);
-    client->securing = tls;
-    if (!tls)
-        update_reading(client);
-    else if (stream_secure(&client->stream, serving_config(client->serving)->clients_tls, NULL,
-                           on_secured, client) < 0)
-        client_close(client);
-}
-
-void client_resume(struct client *client)
-{
-    if (!client->reading && !client->closing)
-        mark_dirty(&client->replies);
-}
-
-void client_leave(struct client *client)
-{
-    client->leaving = true;
-    update_reading(client);
-    mark_dirty(&client->replies);
-}
-
-/* ---- output ---- */
-
-static void on_written(uv_write_t *write, int status)
-{
-    struct client *client = write->data;
-    client->writing = false;
-    client->replies.sending = 0;
-    buffer_clear(&client->sending);
-    buffer_trim(&client->sending, KEEP_BYTES);
-    if (status < 0)
-        client_close(client);
-    else
-        mark_dirty(&client->replies);
-}
-
-/* What libuv has been given must not move until it is written: the buffers change places, and new
- * replies gather in the empty one. */
-static void write_rest(struct client *client)
-{
-    struct buffer empty = client->sending;
-    client->sending = client->replies.out;
-    client->replies.out = empty;
-    struct span rest = buffer_span(&client->sending);
-    client->replies.sending = rest.length;
-    client->writing = true;
-    if (stream_write(&client->stream, &client->write, rest.at, rest.length, on_written) < 0) {
-        client->writing = false;
-        client_close(client);
-    }
-}
-
-/* Most replies go out here, without a trip through libuv's queue. */
-static void write_out(struct client *client)
-{
-    struct buffer *out = &client->replies.out;
-    struct span ready = buffer_span(out);
-    if (client->writing || !ready.length)
-        return;
-    int count = stream_try_write(&client->stream, ready.at, ready.length);
-    if (count < 0 && count != UV_EAGAIN) {
-        client_close(client);
-        return;
-    }
-    if (count > 0)
-        buffer_take(out, (size_t)count);
-    if (buffer_length(out))
-        write_rest(client);
-    else
-        buffer_trim(out, KEEP_BYTES);
-}
-
-static void flush(struct turn_task *task)
-{
-    struct client *client = (struct client *)((char *)task - offsetof(struct client, output_task));
-    if (client->closing)
-        return;
-    session_flush(client);
-    write_out(client);
-    session_pace(client);
-    end_stall(client, STALL_BYTES);
-    if (client->leaving && !client->replies.first && !replies_waiting(&client->replies))
-        client_close(client);
-    if (client->closing)
-        return;
-    if (!client->reading && can_serve(client))
-        turn_add(&client->serving->turn, &client->input_task); /* what waited may go on */
-    else
-        leave_at_end(client);
-    update_reading(client);
-}
-
-void client_check_progress(struct client *client, uint64_t now)
-{
-    uint64_t patience = serving_config(client->serving)->output_timeout_ms;
-    if (client->closing)
-        return;
-    if (client->securing) {
-        if (now - client->progress > patience)
-            client_close(client);
-        return;
-    }
-    size_t queued = stream_queued(&client->stream);
-    if (!queued || queued != client->queued) {
-        client->queued = queued;
-        client->progress = now;
-    } else if (now - client->progress > patience) {
-        client_drop(client);
-    }
+    client_keep_input(client);
+    if (client->input_ended || client->reading != client_wants_input(client))
+        mark_dirty(client);
 }

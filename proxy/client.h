@@ -1,6 +1,7 @@
-/* One client connection of a worker.
+/* One client of a worker: what it has sent, what waits for it, and how its life goes. Its socket is
+ * connection.h's.
  *
- *   socket ─▶ input ─▶ serve() ─▶ replies ─▶ one write a loop turn ─▶ socket
+ *   SECURING ─▶ OPEN ─▶ LEAVING ─▶ CLOSING ─▶ CLOSED       any of the first three ─▶ CLOSING
  *
  * Input is parsed where the kernel put it (the worker's scratch buffer) when all clients that have
  * some are read from; only what is left of an incomplete command is kept in `in`. A client whose
@@ -14,8 +15,17 @@
 #include "stream.h"
 #include <stdbool.h>
 
+struct batch;
 struct client;
 struct upstream;
+
+enum client_state {
+    CLIENT_SECURING, /* accepted; until the handshake of TLS is done, where there is one */
+    CLIENT_OPEN,
+    CLIENT_LEAVING, /* no more input; closed when its replies are out */
+    CLIENT_CLOSING, /* nothing is done for it any more; the end of this turn closes its socket */
+    CLIENT_CLOSED   /* here until libuv has let go of the socket */
+};
 
 /* The clients of a worker. */
 struct clients {
@@ -25,10 +35,7 @@ struct clients {
     struct upstream **shared[2]; /* connections to the cache, by protocol; NULL: not needed yet */
     size_t shared_count;         /* of each */
     uint64_t last_id;
-    /* Serves what it can of the input before the turn goes on to TURN_WRITE, and calls
-     * client_took(). Until then the input must not move. */
-    void (*serve)(struct client *client, char *input, size_t length);
-    struct batch *batch; /* serve()'s own */
+    struct batch *batch; /* dispatch.c's */
 };
 
 struct client {
@@ -49,27 +56,37 @@ struct client {
     uv_write_t write;
     uint64_t id;
     char *name; /* CLIENT SETNAME */
-    bool authenticated, reading, writing;
+    enum client_state state;
+    bool authenticated;
+    bool reading;     /* from the socket */
     bool input_ended; /* it will send no more; what it has sent is still served */
     bool settling; /* no more input before its replies are out: what it asks next depends on them */
-    bool leaving;  /* no more input; closed when its replies are out */
-    bool securing; /* until the handshake of TLS is done */
-    bool closing;  /* uv_close was called */
 };
 
-/* A client with an initialised stream, to be accepted or opened; client_start() begins to read from
- * it, with `tls` when both sides have shaken hands. */
-struct client *client_create(struct clients *clients, bool is_unix);
-void client_start(struct client *client, bool tls);
-
-/* The one way to end a client. Its slots are left to those who still owe them an answer. */
+/* Nothing is done for it any more, and the end of the turn closes it. The one way to end a client;
+ * its slots are left to those who still owe them an answer. */
 void client_close(struct client *client);
+
+/* Closes a client that does not read its replies. */
+void client_drop(struct client *client);
+
+/* Reads no more; closes once every reply is out. */
+void client_leave(struct client *client);
+
+/* The only place where a life goes on; asserts that the move is legal. */
+void client_set_state(struct client *client, enum client_state state);
+
+/* It is to have nothing more served. */
+static inline bool client_is_ending(const struct client *client)
+{
+    return client->state >= CLIENT_LEAVING || client->replies.end != REPLIES_OPEN;
+}
 
 /* The cache takes commands again: looks whether there is something to do. */
 void client_resume(struct client *client);
 
-/* Reads no more; closes once every reply is out. */
-void client_leave(struct client *client);
+/* Serves no more input before the replies to what was dispatched are out. */
+void client_settle(struct client *client);
 
 /* Where a reply that is ready now is to be appended. */
 struct buffer *client_reply(struct client *client);
@@ -84,17 +101,18 @@ struct upstream *client_shared(struct client *client, bool resp3);
  * one connection is done before the next goes over another. */
 void client_speak(struct client *client, bool resp3);
 
-/* So many bytes of the input that serve() got are done with. 0: not one whole command is there, and
- * client->need says how many bytes it takes, or the client is to have no more. */
+/* Whether more input may be served: there is room for its replies, and for what it would send. */
+bool client_wants_input(const struct client *client);
+
+/* The input that is to be served next; empty when there is none, or not enough of a command. It
+ * must not move before client_took(). */
+struct span client_input(const struct client *client);
+
+/* So many bytes of that are done with. 0: not one whole command is there, and client->need says how
+ * many bytes it takes, or the client is to have no more. */
 void client_took(struct client *client, size_t bytes);
 
-/* Serves no more input before the replies to what was dispatched are out. */
-void client_settle(struct client *client);
-
-/* Closes a client that does not read its replies. */
-void client_drop(struct client *client);
-
-/* Once in a while: drops a client that has taken none of its replies for output_timeout. */
-void client_check_progress(struct client *client, uint64_t now);
+/* Input of this turn moves to where it may stay. */
+void client_keep_input(struct client *client);
 
 #endif

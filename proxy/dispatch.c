@@ -216,7 +216,7 @@ static void reject_protocol(struct client *client, const char *error)
 /* What stands behind a QUIT is not served; what waits for replies is served later. */
 static bool must_stop(const struct client *client)
 {
-    return client->closing || client->leaving || client->settling;
+    return client_is_ending(client) || client->settling;
 }
 
 /* Returns how many bytes are done with; the rest will be parsed again. */

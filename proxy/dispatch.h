@@ -15,7 +15,8 @@ struct batch;
 struct batch *batch_create(struct serving *serving);
 void batch_destroy(struct batch *batch);
 
-/* A clients.serve: adds the commands to the batch. */
+/* Serves what it can of the client's input before the turn goes on to TURN_WRITE, and calls
+ * client_took(). Until then the input must not move. */
 void dispatch_input(struct client *client, char *input, size_t length);
 
 #endif

@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "guard.h"
 #include "memory.h"
+#include "row_loads.h"
 #include "upstream.h"
 
 enum { SAMPLE_MS = 100 };
@@ -122,7 +123,7 @@ static bool loads_after(struct lookup *lookup, bool hit)
     counter_add(hit ? &counters->cache_hits : &counters->cache_misses, 1);
     if (hit || keyspace_of(serving, lookup->keyspace)->on_miss != MISS_LOAD)
         return false;
-    slot_load(lookup);
+    row_load(lookup);
     return true;
 }
 
@@ -135,7 +136,7 @@ static void answer_without_cache(struct lookup *lookup, struct buffer *out, cons
     const struct replies *replies = lookup->slot->replies;
     bool falls_back = !(replies && replies->no_fallback);
     if (falls_back && keyspace_of(serving, lookup->keyspace)->on_miss == MISS_LOAD)
-        slot_load(lookup);
+        row_load(lookup);
     else
         resp_write_error(out, "%s", why);
 }

@@ -115,25 +115,18 @@ void session_pace(struct client *client)
 void session_check(struct client *client, uint64_t now)
 {
     struct session *session = &client->session;
-    if (!session->own || client->closing)
+    if (!session->own || client->state >= CLIENT_CLOSING)
         return;
     upstream_check_progress(session->own);
-    if (client->input_ended && client->leaving && session_waits(client))
+    if (client->input_ended && client->state == CLIENT_LEAVING && session_waits(client))
         client_close(client);
     else if (is_idle(client) && now - session->used > KEEP_MS)
         session_end(client);
 }
 
-static void abort_upload(struct client *client)
-{
-    if (client->session.upload)
-        client->session.abort_upload(client);
-}
-
 void session_finish(struct client *client)
 {
     struct session *session = &client->session;
-    abort_upload(client);
     if (session->fence)
         slot_answered(session->fence);
     session->fence = NULL;
@@ -159,7 +152,6 @@ static void lost(struct client *client)
     struct session *session = &client->session;
     if (session->states & ~(unsigned)SESSION_SKIP) {
         client_leave(client);
-        abort_upload(client);
         return;
     }
     if (session->fence)
@@ -170,8 +162,11 @@ static void lost(struct client *client)
 
 /* ---- what comes unasked ---- */
 
+/* The queue of a client that is about to be closed knows its slots no more. */
 static void push(struct client *client, struct span bytes)
 {
+    if (client->state >= CLIENT_CLOSING || client->replies.end)
+        return;
     replies_push(&client->replies, upstream_next_slot(client->session.own), bytes);
     if (replies_waiting(&client->replies) > serving_config(client->serving)->max_output)
         client_drop(client);

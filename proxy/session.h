@@ -35,10 +35,8 @@ struct session {
     struct upstream *own; /* NULL: the client shares */
     struct slot
         *fence; /* stands before the first command for `own`, which is held until it leads */
-    struct slot *multi;    /* of the last MULTI, until its reply */
-    struct upload *upload; /* with SESSION_UPLOAD; else NULL */
-    /* Ends that: the rest will not come, or has nowhere to go. */
-    void (*abort_upload)(struct client *client);
+    struct slot *multi;                  /* of the last MULTI, until its reply */
+    struct upload *upload;               /* with SESSION_UPLOAD; else NULL */
     uint64_t used;                       /* clock_ms() when a command last needed `own` */
     unsigned channels, patterns, shards; /* subscribed to */
     struct slot *subscribing;            /* of the last (UN)SUBSCRIBE */

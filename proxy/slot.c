@@ -17,10 +17,7 @@
 enum {
     /* What a worker keeps for reuse: slots, and the memory of each of a slot's two buffers. */
     KEEP_BYTES = 4096,
-    KEEP_SLOTS = 4096,
-    /* Of one slot at the keeper: enough to keep the database busy, and a share of the budget that
-     * leaves some to others. */
-    LOADS_AT_ONCE = 32
+    KEEP_SLOTS = 4096
 };
 
 /* A slot of replies that were ready at once, behind others that were not. Nothing is owed to it. */
@@ -128,6 +125,11 @@ static void dequeue(struct replies *replies)
     recycle(slot);
 }
 
+static void tell_client(struct replies *replies)
+{
+    turn_add(&replies->serving->turn, replies->task);
+}
+
 /* Moves finished replies from the head of the queue out. */
 static void advance(struct replies *replies)
 {
@@ -139,7 +141,7 @@ static void advance(struct replies *replies)
             buffer_append(&replies->out, reply.at, reply.length);
         dequeue(replies);
     }
-    replies->owner->ready(replies);
+    tell_client(replies);
 }
 
 struct slot *slot_open(struct replies *replies, const struct slot_kind *kind)
@@ -168,7 +170,7 @@ static struct buffer *unheard(struct replies *replies)
 /* A run of ready replies shares one slot: rejections behind a slow lookup cost bytes, not slots. */
 struct buffer *replies_ready(struct replies *replies)
 {
-    replies->owner->ready(replies);
+    tell_client(replies);
     if (replies->muted)
         return unheard(replies);
     if (!replies->first)
@@ -212,7 +214,7 @@ void replies_push(struct replies *replies, const struct slot *next, struct span 
         replies->muted = muted;
         return;
     }
-    replies->owner->ready(replies);
+    tell_client(replies);
     if (previous == next) {
         buffer_append(&replies->out, bytes.at, bytes.length);
         return;
@@ -288,13 +290,21 @@ void slot_set_lookup(struct slot *slot, struct span key, int keyspace)
     slot->lookup_count = 1;
 }
 
+/* Its client goes, at the end of the turn. */
+static void end_replies(struct replies *replies, enum replies_end end)
+{
+    replies->end = end;
+    replies_abandon(replies);
+    tell_client(replies);
+}
+
 /* Replies that nobody takes must not pile up; but the first to pass the bound may be as large as it
  * is. */
-static bool is_wanted(const struct slot *slot)
+bool slot_is_wanted(const struct slot *slot)
 {
     struct replies *replies = slot->replies;
     if (replies && replies_waiting(replies) > serving_config(slot->serving)->max_output)
-        replies->owner->overflow(replies);
+        end_replies(replies, REPLIES_OVERFLOWN);
     return slot->replies;
 }
 
@@ -314,19 +324,19 @@ static void catch_up(struct slot *slot)
 
 void slot_cache_part(struct slot *slot, struct span bytes)
 {
-    if (!slot->replies || (!slot->begun && !is_wanted(slot)))
+    if (!slot->replies || (!slot->begun && !slot_is_wanted(slot)))
         return;
     catch_up(slot);
     slot->kind->on_part(slot, bytes);
     slot->begun = true;
-    slot->replies->owner->ready(slot->replies);
+    tell_client(slot->replies);
 }
 
 void slot_cache_reply(struct slot *slot, unsigned index, struct span reply)
 {
     if (slot->begun && slot->replies)
         catch_up(slot);
-    if (slot->begun ? slot->replies != NULL : is_wanted(slot))
+    if (slot->begun ? slot->replies != NULL : slot_is_wanted(slot))
         slot->kind->on_cache(slot, index, reply);
     slot_answered(slot);
 }
@@ -334,83 +344,9 @@ void slot_cache_reply(struct slot *slot, unsigned index, struct span reply)
 void slot_cache_failure(struct slot *slot, unsigned index, const char *why)
 {
     if (slot->begun && slot->replies)
-        slot->replies->owner->broken(slot->replies);
+        end_replies(slot->replies, REPLIES_BROKEN);
     if (slot->replies)
         slot->kind->on_cache_failure(slot, index, why);
-    slot_answered(slot);
-}
-
-/* ---- loads ---- */
-
-static void ask_keeper(struct lookup *lookup)
-{
-    struct load_request *request = xmalloc(sizeof *request + lookup->key.length);
-    *request = (struct load_request){.message = {.kind = MESSAGE_LOAD},
-                                     .lookup = lookup,
-                                     .keyspace = lookup->keyspace,
-                                     .key_length = lookup->key.length};
-    memcpy(request->key, lookup->key.at, lookup->key.length);
-    lookup->slot->loading++;
-    serving_ask_keeper(lookup->slot->serving, &request->message);
-}
-
-static bool has_turn(const struct slot *slot)
-{
-    unsigned budget = serving_config(slot->serving)->load_budget;
-    return slot->loading < (budget < LOADS_AT_ONCE ? budget : LOADS_AT_ONCE);
-}
-
-void slot_load(struct lookup *lookup)
-{
-    struct slot *slot = lookup->slot;
-    slot->waiting++; /* whatever becomes of its client */
-    if (has_turn(slot)) {
-        ask_keeper(lookup);
-        return;
-    }
-    lookup->next = NULL;
-    *(slot->to_load ? &slot->last_to_load->next : &slot->to_load) = lookup;
-    slot->last_to_load = lookup;
-}
-
-static struct lookup *next_to_load(struct slot *slot)
-{
-    struct lookup *lookup = slot->to_load;
-    slot->to_load = lookup->next;
-    return lookup;
-}
-
-/* An answer that would be the same for those that still wait for their turn: each would take as
- * long again. */
-static bool holds_for_all(enum load_outcome outcome)
-{
-    return outcome == LOAD_TIMEOUT || outcome == LOAD_DOWN;
-}
-
-/* One answer has come, and the slot still waits for it: makes room for others, or ends them. They
- * wait only while loads are with the keeper, so the last of these sees to them. */
-static void go_on_loading(struct slot *slot, enum load_outcome outcome)
-{
-    bool ended = !slot->replies || holds_for_all(outcome);
-    while (slot->to_load && (ended || has_turn(slot))) {
-        struct lookup *lookup = next_to_load(slot);
-        if (!ended) {
-            ask_keeper(lookup);
-            continue;
-        }
-        if (slot->replies)
-            slot->kind->on_loaded(lookup, outcome, NULL);
-        slot_answered(slot);
-    }
-}
-
-void slot_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
-{
-    struct slot *slot = lookup->slot;
-    if (is_wanted(slot))
-        slot->kind->on_loaded(lookup, outcome, value);
-    slot->loading--;
-    go_on_loading(slot, outcome);
     slot_answered(slot);
 }
 

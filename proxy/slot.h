@@ -52,7 +52,7 @@ struct slot {
     const struct slot_kind *kind;
     unsigned waiting;
     unsigned commands; /* 1, or the number of ready replies gathered here */
-    unsigned loading;  /* loads that the keeper was asked for and has not answered */
+    unsigned loading;  /* this, to_load and last_to_load are row_loads.c's */
     bool resp3;        /* the protocol of its reply, though the client may have switched since */
     bool muted;        /* its reply is dropped */
     bool begun;        /* a part of the cache's reply has gone to the client */
@@ -60,26 +60,26 @@ struct slot {
     size_t lookup_count;
     char short_key[SHORT_KEY]; /* of the one lookup, when it fits */
     struct lookup one;
-    struct buffer reply;         /* what is ready while earlier slots are not */
-    struct buffer keys;          /* the bytes of the lookups' keys */
-    struct lookup *to_load;      /* those that wait for their turn, first come first */
-    struct lookup *last_to_load; /* valid while there are any */
+    struct buffer reply; /* what is ready while earlier slots are not */
+    struct buffer keys;  /* the bytes of the lookups' keys */
+    struct lookup *to_load, *last_to_load;
 };
 
-/* The client's side of the queue. */
-struct replies_owner {
-    void (*ready)(struct replies *replies);    /* there is more in `out` */
-    void (*overflow)(struct replies *replies); /* more than max_output waits: ends the client */
-    void (*broken)(struct replies *replies);   /* a reply will never be whole: ends the client */
+/* Why a client can have no more replies. */
+enum replies_end {
+    REPLIES_OPEN,
+    REPLIES_OVERFLOWN, /* more than max_output waits */
+    REPLIES_BROKEN     /* a reply will never be whole */
 };
 
 struct replies {
     struct serving *serving;
-    const struct replies_owner *owner;
+    struct turn_task *task; /* the client's, queued when there is more in `out`, or at the end */
+    enum replies_end end;
     struct slot *first, *last;
     size_t commands;   /* under way: in all slots */
     size_t held;       /* bytes of finished replies behind an unfinished one */
-    size_t sending;    /* bytes that the owner has taken from `out` and not got rid of */
+    size_t sending;    /* bytes that the client has taken from `out` and not got rid of */
     struct buffer out; /* replies that may leave */
     bool resp3;        /* the protocol of what the client asks from now on */
     bool muted;        /* CLIENT REPLY OFF: commands from now on get no reply */
@@ -113,18 +113,16 @@ void slot_set_lookups(struct slot *slot, const struct span *keys, size_t count);
 /* The same for a slot that looks up one key and nothing else. */
 void slot_set_lookup(struct slot *slot, struct span key, int keyspace);
 
-/* Asks the keeper for the row: the slot waits for one answer more. Only so many loads of one slot
- * are with the keeper at a time; the others follow as answers come, so that one command can have
- * more keys than the load budget. */
-void slot_load(struct lookup *lookup);
-
 /* A piece of a reply that the cache is still sending; slot_cache_reply() will bring the rest. */
 void slot_cache_part(struct slot *slot, struct span bytes);
 
-/* The three kinds of answers; each ends with slot_answered(). */
+/* The cache's two kinds of answers; each ends with slot_answered(). (The keeper's: row_loads.h.) */
 void slot_cache_reply(struct slot *slot, unsigned index, struct span reply);
 void slot_cache_failure(struct slot *slot, unsigned index, const char *why);
-void slot_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value);
+
+/* Whether somebody still waits for the slot's reply. Asked before an answer is added to it: it ends
+ * a client whose replies pile up. */
+bool slot_is_wanted(const struct slot *slot);
 
 /* One answer less to wait for. At zero the slot is finished, and the client's queue moves on; the
  * slot may be gone then. */

@@ -84,9 +84,10 @@ static void finish(struct client *client, bool whole)
     free(upload);
 }
 
-static void abort_upload(struct client *client)
+void upload_abort(struct client *client)
 {
-    finish(client, false);
+    if (client->session.upload)
+        finish(client, false);
 }
 
 size_t upload_begin(struct client *client, const char *input, size_t length)
@@ -101,7 +102,6 @@ size_t upload_begin(struct client *client, const char *input, size_t length)
     struct upload *upload = create(client, key, count);
     upload->slot = key.length ? write_open(client) : request_open(client);
     client->session.upload = upload;
-    client->session.abort_upload = abort_upload;
     client->session.states |= SESSION_UPLOAD;
     upstream_send(client->upstream, upload->slot, 0, (struct span){input, (size_t)(at - input)});
     upstream_be_patient(client->upstream, true);

@@ -16,4 +16,7 @@ size_t upload_begin(struct client *client, const char *input, size_t length);
 /* Goes on while SESSION_UPLOAD is set. */
 size_t upload_go_on(struct client *client, const char *input, size_t length);
 
+/* The rest will not come, or has nowhere to go. Nothing happens when none is under way. */
+void upload_abort(struct client *client);
+
 #endif

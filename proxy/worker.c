@@ -7,9 +7,12 @@
 #include "worker.h"
 
 #include "clock.h"
+#include "connection.h"
+#include "container_of.h"
 #include "dispatch.h"
 #include "log.h"
 #include "memory.h"
+#include "row_loads.h"
 #include "upstream.h"
 
 #include <pthread.h>
@@ -51,7 +54,7 @@ static void on_connection(uv_stream_t *stream, int status)
         return;
     }
     struct client *client =
-        client_create(&worker->clients, listener->stream.handle.type == UV_NAMED_PIPE);
+        connection_create(&worker->clients, listener->stream.handle.type == UV_NAMED_PIPE);
     client->upstream = client_shared(client, false);
     if (uv_accept(stream, &client->stream.stream) < 0) {
         client_close(client);
@@ -62,7 +65,7 @@ static void on_connection(uv_stream_t *stream, int status)
         worker->serving.view->config->max_clients)
         refuse_client(client, listener->tls);
     else
-        client_start(client, listener->tls);
+        connection_start(client, listener->tls);
 }
 
 /* ---- the keeper's messages ---- */
@@ -91,7 +94,7 @@ static void take_override(struct worker *worker, struct override_message *messag
 static void take_loaded(struct worker *worker, struct load_request *request)
 {
     worker->serving.asked--;
-    slot_loaded(request->lookup, request->outcome, request->value);
+    row_loaded(request->lookup, request->outcome, request->value);
     blob_release(request->value);
     free(request);
 }
@@ -185,7 +188,7 @@ static void on_tick(uv_timer_t *tick)
     uint64_t now = clock_ms();
     const struct generation *generation = worker->serving.view->generation;
     for (struct client *client = worker->clients.first; client; client = client->following)
-        client_check_progress(client, now);
+        connection_check_progress(client, now);
     for (struct client *client = worker->clients.first; client; client = client->following)
         session_check(client, now);
     each_shared(worker, upstream_check_progress);
@@ -249,7 +252,7 @@ static int listen_on(struct worker *worker, const struct worker_options *options
 /* The upstream does not know who waits for it. */
 static void resume_clients(struct turn_task *task)
 {
-    struct worker *worker = keymap_entry(task, struct worker, serving.relief);
+    struct worker *worker = container_of(task, struct worker, serving.relief);
     for (struct client *client = worker->clients.first; client; client = client->following)
         client_resume(client);
 }
@@ -276,7 +279,6 @@ static void init_clients(struct worker *worker, const struct worker_options *opt
     worker->clients.serving = &worker->serving;
     worker->clients.total = options->client_total;
     worker->clients.last_id = (uint64_t)options->index << 40;
-    worker->clients.serve = dispatch_input;
     worker->clients.batch = batch_create(&worker->serving);
     worker->clients.shared_count = serving_config(&worker->serving)->cache_connections;
     for (int resp3 = 0; resp3 < 2; resp3++)

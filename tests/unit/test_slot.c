@@ -11,33 +11,15 @@
 
 #include "config_text.h"
 #include "memory.h"
+#include "row_loads.h"
 
 /* A client that is nothing but its replies. */
 struct bench {
     struct serving *serving;
     struct shared_config *shared;
     struct replies replies;
-    int ready, overflows;
+    struct turn_task task; /* queued: there is something to do for the client */
 };
-
-static struct bench *bench_of(struct replies *replies)
-{
-    return (struct bench *)((char *)replies - offsetof(struct bench, replies));
-}
-
-static void on_ready(struct replies *replies)
-{
-    bench_of(replies)->ready++;
-}
-
-static void on_overflow(struct replies *replies)
-{
-    bench_of(replies)->overflows++;
-    replies_abandon(replies);
-}
-
-static const struct replies_owner owner = {
-    .ready = on_ready, .overflow = on_overflow, .broken = replies_abandon};
 
 static void bench_init(struct bench *bench)
 {
@@ -49,7 +31,7 @@ static void bench_init(struct bench *bench)
                          "keyspaces: [{name: a, key: \"a:{b}\", table: c, value: d}]\n"));
     bench->serving->view = view_create(bench->shared, NULL, states, 1);
     bench->replies.serving = bench->serving;
-    bench->replies.owner = &owner;
+    bench->replies.task = &bench->task;
 }
 
 static void bench_finish(struct bench *bench)
@@ -70,9 +52,9 @@ static void must_leave(struct bench *bench, const char *wanted)
     struct span out = buffer_span(&bench->replies.out);
     assert_int_equal(out.length, strlen(wanted));
     assert_memory_equal(out.at, wanted, out.length);
-    assert_true(bench->ready > 0 || !out.length);
+    assert_true(bench->task.queued || !out.length);
     buffer_clear(&bench->replies.out);
-    bench->ready = 0;
+    turn_cancel(&bench->serving->turn, &bench->task);
 }
 
 static void take_reply(struct slot *slot, unsigned index, struct span reply)
@@ -213,9 +195,9 @@ static void past_the_bound_the_client_goes(void **state)
     bench_init(&bench);
     struct slot *a = ask(&bench), *b = ask(&bench);
     slot_cache_reply(a, 0, (struct span){kilobyte, sizeof kilobyte});
-    assert_int_equal(bench.overflows, 0);
+    assert_int_equal(bench.replies.end, REPLIES_OPEN);
     reply(b, "b");
-    assert_int_equal(bench.overflows, 1);
+    assert_int_equal(bench.replies.end, REPLIES_OVERFLOWN);
     buffer_clear(&bench.replies.out);
     bench_finish(&bench);
 }
@@ -360,7 +342,7 @@ static size_t asked(struct keeper *keeper)
 static void answer_next(struct keeper *keeper, enum load_outcome outcome)
 {
     struct load_request *request = keeper->asked[keeper->answered++];
-    slot_loaded(request->lookup, outcome, NULL);
+    row_loaded(request->lookup, outcome, NULL);
     free(request);
 }
 
@@ -405,7 +387,7 @@ static void load_all(struct bench *bench)
     slot_set_lookups(slot, keys, KEYS);
     for (size_t i = 0; i < KEYS; i++) {
         slot->lookups[i].keyspace = 0;
-        slot_load(&slot->lookups[i]);
+        row_load(&slot->lookups[i]);
     }
     slot_answered(slot);
 }
