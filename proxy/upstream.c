@@ -30,7 +30,8 @@ static const char too_old_text[] = "NOPROTO unsupported protocol version"; /* Re
 static void count_connection(const struct upstream *upstream, int change)
 {
     struct worker_counters *counters = &upstream->serving->counters;
-    counter_add(upstream->is_own ? &counters->own_connections : &counters->shared_connections,
+    counter_add(upstream_is_own(upstream) ? &counters->own_connections
+                                          : &counters->shared_connections,
                 (uint64_t)change);
 }
 
@@ -111,12 +112,12 @@ void upstream_closed(struct upstream *upstream)
         uv_close((uv_handle_t *)&upstream->timer, free_if_done);
         return;
     }
-    if (upstream->again) {
-        upstream->again = false;
+    if (upstream->attempt == ATTEMPT_AGAIN) {
+        upstream->attempt = ATTEMPT_FIRST;
         upstream_start(upstream);
         return;
     }
-    if (upstream->too_old || upstream->is_own)
+    if (upstream->attempt == ATTEMPT_TOO_OLD || upstream_is_own(upstream))
         return;
     uv_timer_start(&upstream->timer, on_retry, upstream->backoff_ms, 0);
     upstream->backoff_ms *= 2;
@@ -153,20 +154,23 @@ void upstream_lose(struct upstream *upstream, const char *why)
 {
     if (upstream->state == CLOSING || upstream->state == CLOSED)
         return;
-    if (!upstream->finishing && !upstream->is_own && (upstream->state == UP || !upstream->tried))
+    if (!upstream->finishing && !upstream_is_own(upstream) &&
+        (upstream->state == UP || !upstream_was_tried(upstream)))
         counter_add(&upstream->serving->counters.upstream_failures, 1);
-    if (!upstream->finishing && (!upstream->is_own || upstream->state != UP))
+    if (!upstream->finishing && (!upstream_is_own(upstream) || upstream->state != UP))
         serving_log_cache(upstream->serving, why);
     bool congested = upstream_is_congested(upstream);
-    upstream->tried = true;
-    upstream->is_lost = upstream->is_own && !upstream->finishing;
+    if (upstream->attempt != ATTEMPT_TOO_OLD)
+        upstream->attempt = ATTEMPT_OVER;
+    upstream->is_lost = upstream_is_own(upstream) && !upstream->finishing;
     fail_pending(upstream);
     upstream_mark_dirty(upstream);
     buffer_clear(&upstream->in);
     buffer_clear(&upstream->greeting);
     buffer_clear(&upstream->out);
     upstream->frame = (struct resp_frame){0};
-    upstream->passing = upstream->unread = upstream->impatient = false;
+    upstream->reply = REPLY_GATHERED;
+    upstream->unread = false;
     upstream->stalled = 0;
     if (congested)
         tell_relief(upstream);
@@ -178,16 +182,16 @@ void upstream_lose(struct upstream *upstream, const char *why)
 /* The cache may have been replaced by a newer one. */
 static void start_anew(struct upstream *upstream)
 {
-    upstream->too_old = upstream->tried = false;
+    upstream->attempt = ATTEMPT_FIRST;
     upstream_start(upstream);
 }
 
 struct buffer *upstream_command(struct upstream *upstream, struct slot *slot, unsigned index)
 {
     slot->waiting++;
-    if (upstream->too_old && upstream->state == CLOSED)
+    if (upstream->attempt == ATTEMPT_TOO_OLD && upstream->state == CLOSED)
         start_anew(upstream);
-    if (upstream->finishing || (upstream->state != UP && upstream->tried)) {
+    if (upstream->finishing || (upstream->state != UP && upstream_was_tried(upstream))) {
         fail_later(upstream, (struct pending){slot, index, 0});
         buffer_clear(&upstream->unsent);
         return &upstream->unsent;
@@ -205,7 +209,7 @@ void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index,
 
 bool upstream_is_congested(const struct upstream *upstream)
 {
-    size_t most = upstream->is_own ? OWN_CONGESTED_BYTES : CONGESTED_BYTES;
+    size_t most = upstream_is_own(upstream) ? OWN_CONGESTED_BYTES : CONGESTED_BYTES;
     return buffer_length(&upstream->out) + buffer_length(&upstream->sending) > most;
 }
 
@@ -213,7 +217,6 @@ static void on_written(uv_write_t *write, int status)
 {
     struct upstream *upstream = write->data;
     bool congested = upstream_is_congested(upstream);
-    upstream->writing = false;
     buffer_clear(&upstream->sending);
     buffer_trim(&upstream->sending, UPSTREAM_KEEP_BYTES);
     if (congested)
@@ -233,7 +236,6 @@ static void write_rest(struct upstream *upstream, struct buffer *from)
     struct span rest = buffer_span(&upstream->sending);
     int status =
         stream_write(&upstream->stream, &upstream->write, rest.at, rest.length, on_written);
-    upstream->writing = status == 0;
     if (status < 0) {
         buffer_clear(&upstream->sending); /* none of it may go out on the next connection */
         upstream_lose(upstream, uv_strerror(status));
@@ -246,7 +248,8 @@ static void write_out(struct upstream *upstream)
 {
     struct buffer *from = upstream->state == UP ? &upstream->out : &upstream->greeting;
     struct span ready = buffer_span(from);
-    if (upstream->writing || !ready.length || (upstream->held && upstream->state == UP) ||
+    if (buffer_length(&upstream->sending) || !ready.length ||
+        (upstream->held && upstream->state == UP) ||
         (upstream->state != UP && upstream->state != GREETING))
         return;
     int count = stream_try_write(&upstream->stream, ready.at, ready.length);
@@ -275,10 +278,10 @@ static void flush(struct turn_task *task)
     while (failed.count) {
         struct pending request = pending_pop(&failed);
         slot_cache_failure(request.slot, request.index,
-                           upstream->too_old ? too_old_text : down_text);
+                           upstream->attempt == ATTEMPT_TOO_OLD ? too_old_text : down_text);
     }
     pending_finish(&failed);
-    if (upstream->is_lost && upstream->options.owner) {
+    if (upstream->is_lost && !upstream->finishing) {
         upstream->is_lost = false;
         upstream->options.owner->lost(upstream->options.client);
     }
@@ -296,8 +299,6 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
     struct upstream *upstream = xcalloc(1, sizeof *upstream);
     upstream->serving = serving;
     upstream->options = *options;
-    upstream->is_own = options->owner;
-    upstream->listens = options->owner || options->resp3;
     if (options->name)
         upstream->options.name = upstream->name = xstrdup(options->name);
     upstream->task.run = flush;
@@ -313,8 +314,8 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
 /* A look-up of the name goes on; but nobody waits for it any longer. */
 static void stop_waiting(struct upstream *upstream)
 {
-    upstream->tried = true;
-    upstream->is_lost = upstream->is_own;
+    upstream->attempt = ATTEMPT_OVER;
+    upstream->is_lost = upstream_is_own(upstream);
     fail_pending(upstream);
     buffer_clear(&upstream->out);
 }
@@ -331,7 +332,7 @@ static bool is_silent(const struct upstream *upstream, uint64_t asked, uint64_t 
 void upstream_check_progress(struct upstream *upstream)
 {
     if (upstream->stalled && clock_ms() - upstream->stalled > STALL_MS) {
-        upstream->impatient = true;
+        upstream->reply = REPLY_HURRIED;
         upstream_read(upstream, true);
     }
     static const char no_connection[] = "no connection within cache_timeout";
@@ -353,7 +354,6 @@ void upstream_close(struct upstream *upstream)
 {
     upstream->finishing = true;
     fail_pending(upstream);
-    upstream->options.owner = NULL; /* who may go before the connection has */
     if (upstream->state == CLOSED) {
         uv_timer_stop(&upstream->timer);
         upstream_closed(upstream);

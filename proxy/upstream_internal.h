@@ -16,28 +16,38 @@ enum { UPSTREAM_BACKOFF_MIN_MS = 100, UPSTREAM_KEEP_BYTES = 256 * 1024 };
 
 enum state { CLOSED, DIALING, GREETING, UP, CLOSING };
 
+/* What becomes of requests while there is no connection. */
+enum attempt {
+    ATTEMPT_FIRST,  /* they wait for the attempt under way */
+    ATTEMPT_OVER,   /* it has come to its end: they fail, until there is a connection again */
+    ATTEMPT_AGAIN,  /* closed while idle: connects without delay, and they wait for it */
+    ATTEMPT_TOO_OLD /* the cache does not know RESP3: asked again when somebody wants it again */
+};
+
+/* The reply that is coming in. */
+enum reply_state {
+    REPLY_GATHERED, /* until it is whole */
+    REPLY_PASSING,  /* a part of it has gone to its slot */
+    REPLY_HURRIED   /* likewise, and its client has held up the others for long enough */
+};
+
 struct upstream {
     struct stream stream;
     struct serving *serving;
     struct turn_task task;
     enum state state;
-    bool tried; /* an attempt has come to its end: from now on requests do not wait for the next */
-    bool again; /* closed while idle: connects without delay, and requests wait for it */
-    bool writing;
-    bool finishing;
+    enum attempt attempt;
+    enum reply_state reply;
+    bool finishing; /* for good: the owner may be gone already */
     struct upstream_options options;
     char *name;       /* what options.name points to */
-    bool is_own;      /* not shared; its owner may have gone already */
-    bool listens;     /* not all that comes is a reply */
     bool held;        /* nothing but the greeting is written */
-    bool passing;     /* a part of the present reply has gone to its slot */
-    bool impatient;   /* it was stalled for long enough: not again during the present reply */
-    uint64_t stalled; /* clock_ms() since when it is not read from; 0: it is, or its owner waits */
     bool relays;      /* no frames any more: all bytes are the owner's */
     bool is_lost;     /* the owner is to be told */
-    bool reading, unread; /* reading from the stream; the owner wants that to stop */
-    uint64_t heard;       /* the loop's time of the last bytes */
-    bool too_old; /* the cache does not know RESP3: asked again when somebody wants it again */
+    bool reading;     /* from the stream */
+    bool unread;      /* whoever gets the replies wants no more for now */
+    uint64_t stalled; /* clock_ms() since when it is not read from; 0: it is, or its owner waits */
+    uint64_t heard;   /* the loop's time of the last bytes */
     uint64_t backoff_ms, since;
     uv_timer_t timer;
     struct dial dial;
@@ -48,6 +58,17 @@ struct upstream {
     struct pending_queue pending;
     struct pending_queue failed; /* to be told at the end of this turn */
 };
+
+static inline bool upstream_is_own(const struct upstream *upstream)
+{
+    return upstream->options.owner != NULL;
+}
+
+/* Whether requests fail that find no connection. */
+static inline bool upstream_was_tried(const struct upstream *upstream)
+{
+    return upstream->attempt == ATTEMPT_OVER || upstream->attempt == ATTEMPT_TOO_OLD;
+}
 
 /* Asserts that the move is legal. */
 void upstream_set_state(struct upstream *upstream, enum state state);

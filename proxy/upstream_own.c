@@ -10,7 +10,7 @@ void upstream_be_patient(struct upstream *upstream, bool patient)
 /* After a loss there is nothing that they could belong to. */
 void upstream_append(struct upstream *upstream, struct span bytes)
 {
-    if (upstream->state != UP && upstream->tried)
+    if (upstream->state != UP && upstream_was_tried(upstream))
         return;
     buffer_append(&upstream->out, bytes.at, bytes.length);
     upstream_mark_dirty(upstream);

@@ -20,20 +20,27 @@ static const char no_reply_text[] = "the cache sent something that is no reply";
 static bool is_idle(const struct upstream *upstream)
 {
     return upstream->state == UP && !upstream->pending.count && !upstream->finishing &&
-           !upstream->is_own && clock_ms() - upstream->since > IDLE_MS;
+           !upstream_is_own(upstream) && clock_ms() - upstream->since > IDLE_MS;
 }
 
 /* As at the first attempt, requests wait for this one. */
 static void connect_again(struct upstream *upstream)
 {
-    upstream->again = true;
-    upstream->tried = false;
+    upstream->attempt = ATTEMPT_AGAIN;
     buffer_clear(&upstream->in);
     upstream->frame = (struct resp_frame){0};
     upstream_close_stream(upstream);
 }
 
 /* ---- replies ---- */
+
+static void update_reading(struct upstream *upstream);
+
+/* Not all that comes is a reply. */
+static bool listens(const struct upstream *upstream)
+{
+    return upstream_is_own(upstream) || upstream->options.resp3;
+}
 
 static bool is_too_old(const struct upstream *upstream, struct span reply)
 {
@@ -47,7 +54,7 @@ static void greeted(struct upstream *upstream, unsigned left, struct span reply)
 {
     char why[160];
     if (is_too_old(upstream, reply)) {
-        upstream->too_old = true;
+        upstream->attempt = ATTEMPT_TOO_OLD;
         upstream_lose(upstream, "the cache does not know RESP3");
     } else if (reply.at[0] == '-') {
         snprintf(why, sizeof why, "the cache refused the greeting: %.*s", (int)reply.length - 3,
@@ -55,10 +62,11 @@ static void greeted(struct upstream *upstream, unsigned left, struct span reply)
         upstream_lose(upstream, why);
     } else if (!left) {
         upstream_set_state(upstream, UP);
-        upstream->tried = true;
+        upstream->attempt = ATTEMPT_OVER;
         upstream->backoff_ms = UPSTREAM_BACKOFF_MIN_MS;
         serving_log_cache(upstream->serving, NULL);
         upstream_mark_dirty(upstream);
+        update_reading(upstream);
     }
 }
 
@@ -66,14 +74,15 @@ static void greeted(struct upstream *upstream, unsigned left, struct span reply)
 static bool owner_takes(struct upstream *upstream, struct span frame)
 {
     const struct upstream_options *options = &upstream->options;
-    return upstream->state == UP && options->owner && options->owner->takes(options->client, frame);
+    return upstream->state == UP && upstream_is_own(upstream) && !upstream->finishing &&
+           options->owner->takes(options->client, frame);
 }
 
 /* A push on a shared connection is part of what its oldest command does. */
 static bool goes_beside(struct upstream *upstream, struct span frame)
 {
     struct slot *slot = upstream_next_slot(upstream);
-    if (upstream->is_own)
+    if (upstream_is_own(upstream))
         return owner_takes(upstream, frame);
     if (frame.at[0] != '>')
         return false;
@@ -85,9 +94,9 @@ static bool goes_beside(struct upstream *upstream, struct span frame)
 /* The slot may be gone, and its client with it, when this returns; and so may the owner. */
 static void deliver(struct upstream *upstream, struct span reply)
 {
-    bool passing = upstream->passing;
-    upstream->passing = upstream->impatient = false;
-    if (upstream->listens && !passing && goes_beside(upstream, reply))
+    bool whole = upstream->reply == REPLY_GATHERED;
+    upstream->reply = REPLY_GATHERED;
+    if (whole && listens(upstream) && goes_beside(upstream, reply))
         return;
     if (!upstream->pending.count) {
         upstream_lose(upstream, no_reply_text);
@@ -105,7 +114,7 @@ static void deliver(struct upstream *upstream, struct span reply)
  * rest of the reply is taken in. */
 static void stall(struct upstream *upstream, struct replies *replies)
 {
-    if (upstream->is_own || upstream->stalled || upstream->impatient ||
+    if (upstream_is_own(upstream) || upstream->stalled || upstream->reply == REPLY_HURRIED ||
         replies_waiting(replies) < STALL_BYTES)
         return;
     upstream->stalled = clock_ms();
@@ -119,10 +128,11 @@ static void pass_on(struct upstream *upstream)
     struct slot *slot = upstream_next_slot(upstream);
     struct span ready = buffer_span(&upstream->in);
     if (ready.length < LARGE_BYTES || !slot || !slot->kind->on_part ||
-        (!upstream->passing && upstream->listens && ready.at[0] != '$'))
+        (upstream->reply == REPLY_GATHERED && listens(upstream) && ready.at[0] != '$'))
         return;
     size_t passed = resp_frame_pass(&upstream->frame);
-    upstream->passing = true;
+    if (upstream->reply == REPLY_GATHERED)
+        upstream->reply = REPLY_PASSING;
     slot_cache_part(slot, (struct span){ready.at, passed});
     if (upstream->state == CLOSING)
         return;
@@ -185,12 +195,14 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
     buffer_trim(&upstream->in, UPSTREAM_KEEP_BYTES);
 }
 
+/* The greeting is always read, whoever wants no replies for now. */
 static void update_reading(struct upstream *upstream)
 {
-    if (upstream->reading == !upstream->unread)
+    bool wanted = upstream->state == GREETING || (upstream->state == UP && !upstream->unread);
+    if (upstream->reading == wanted)
         return;
-    upstream->reading = !upstream->unread;
-    if (upstream->reading)
+    upstream->reading = wanted;
+    if (wanted)
         stream_read_start(&upstream->stream, on_room, on_read);
     else
         stream_read_stop(&upstream->stream);
