@@ -10,7 +10,7 @@
 #ifndef NESTGUARD_CLIENT_H
 #define NESTGUARD_CLIENT_H
 
-#include "session.h"
+#include "session_state.h"
 #include "slot.h"
 #include "stream.h"
 #include <stdbool.h>

@@ -5,6 +5,7 @@
 #include "client_command.h"
 
 #include "memory.h"
+#include "session.h"
 
 #include <stdint.h>
 #include <stdlib.h>

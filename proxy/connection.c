@@ -13,6 +13,7 @@
 #include "container_of.h"
 #include "dispatch.h"
 #include "memory.h"
+#include "session.h"
 #include "upload.h"
 #include "upstream.h"
 

@@ -10,6 +10,7 @@
 #include "guard.h"
 #include "local.h"
 #include "lookup.h"
+#include "session.h"
 #include "stateful.h"
 #include "upload.h"
 #include "write.h"

@@ -6,6 +6,7 @@
 #include "client_command.h"
 #include "greeting.h"
 #include "memory.h"
+#include "session.h"
 #include "upstream.h"
 
 #include <stdlib.h>

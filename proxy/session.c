@@ -11,7 +11,6 @@
  */
 #include "session.h"
 
-#include "client.h"
 #include "clock.h"
 #include "memory.h"
 #include "pubsub.h"

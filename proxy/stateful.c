@@ -9,6 +9,7 @@
 #include "stateful.h"
 
 #include "lookup.h"
+#include "session.h"
 #include "upstream.h"
 #include "write.h"
 

@@ -9,6 +9,7 @@
 #include "memory.h"
 #include "request.h"
 #include "resp_number.h"
+#include "session.h"
 #include "upstream.h"
 #include "write.h"
 

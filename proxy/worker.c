@@ -13,6 +13,7 @@
 #include "log.h"
 #include "memory.h"
 #include "row_loads.h"
+#include "session.h"
 #include "upstream.h"
 
 #include <pthread.h>
