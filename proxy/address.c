@@ -105,14 +105,34 @@ void address_finish(struct address *address)
     *address = (struct address){0};
 }
 
+/* Everything is copied, and then the texts are made its own: so no member can be forgotten. */
+void address_copy(struct address *to, const struct address *from)
+{
+    *to = *from;
+    to->text = from->text ? xstrdup(from->text) : NULL;
+    to->host = from->host ? xstrdup(from->host) : NULL;
+    to->path = from->path ? xstrdup(from->path) : NULL;
+}
+
+static bool same_path(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 /* Host names are compared in any case; that two of them are the same machine is not found out. */
+static bool same_host(const char *a, const char *b)
+{
+    return a && b ? strcasecmp(a, b) == 0 : a == b;
+}
+
+bool address_same_place(const struct address *a, const struct address *b)
+{
+    return same_path(a->path, b->path) && same_host(a->host, b->host) && a->port == b->port;
+}
+
 bool address_equal(const struct address *a, const struct address *b)
 {
-    if (a->path || b->path)
-        return a->path && b->path && strcmp(a->path, b->path) == 0;
-    if (!a->host || !b->host)
-        return a->host == b->host;
-    return a->port == b->port && strcasecmp(a->host, b->host) == 0;
+    return address_same_place(a, b) && a->tls == b->tls;
 }
 
 /* Other spellings of loopback that a resolver may know (127.1) do not count: to take a local

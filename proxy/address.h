@@ -17,7 +17,13 @@ struct address {
 /* 0, or -EINVAL and *error (static text: what is wrong and what is allowed). */
 int address_parse(struct address *out, const char *text, const char **error);
 void address_finish(struct address *address);
+
+/* In every member but `text`: what is written differently may mean the same. */
 bool address_equal(const struct address *a, const struct address *b);
+void address_copy(struct address *to, const struct address *from); /* ended by address_finish() */
+
+/* One port or socket, whatever is spoken there. */
+bool address_same_place(const struct address *a, const struct address *b);
 
 /* True for 127.0.0.0/8, ::1, localhost and unix sockets. */
 bool address_is_local(const struct address *address);
@@ -43,5 +49,7 @@ struct cache_url {
 };
 int cache_url_parse(struct cache_url *out, const char *text, const char **error);
 void cache_url_finish(struct cache_url *url);
+bool cache_url_equal(const struct cache_url *a, const struct cache_url *b);
+void cache_url_copy(struct cache_url *to, const struct cache_url *from);
 
 #endif

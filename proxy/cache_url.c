@@ -147,3 +147,22 @@ void cache_url_finish(struct cache_url *url)
     free(url->password);
     *url = (struct cache_url){0};
 }
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool cache_url_equal(const struct cache_url *a, const struct cache_url *b)
+{
+    return address_equal(&a->address, &b->address) && same_text(a->user, b->user) &&
+           same_text(a->password, b->password) && a->db == b->db;
+}
+
+void cache_url_copy(struct cache_url *to, const struct cache_url *from)
+{
+    *to = *from;
+    address_copy(&to->address, &from->address);
+    to->user = from->user ? xstrdup(from->user) : NULL;
+    to->password = from->password ? xstrdup(from->password) : NULL;
+}

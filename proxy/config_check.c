@@ -29,7 +29,7 @@ static void check_listen(const struct config *config, const struct config_source
     int line = top(source, "listen")->line;
     for (size_t i = 0; i < config->listens; i++)
         for (size_t j = 0; j < i; j++)
-            if (address_equal(&config->listen[i], &config->listen[j]))
+            if (address_same_place(&config->listen[i], &config->listen[j]))
                 config_report(source, line, "listen names %s twice", config->listen[i].text);
 }
 
@@ -37,7 +37,7 @@ static void check_listen(const struct config *config, const struct config_source
 static bool listens_on(const struct config *config, const struct address *address)
 {
     for (size_t i = 0; i < config->listens; i++)
-        if (address_equal(&config->listen[i], address))
+        if (address_same_place(&config->listen[i], address))
             return true;
     return false;
 }

@@ -15,12 +15,6 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool same_cache(const struct cache_url *a, const struct cache_url *b)
-{
-    return address_equal(&a->address, &b->address) && same_text(a->user, b->user) &&
-           same_text(a->password, b->password) && a->db == b->db;
-}
-
 static bool same_listen(const struct config *a, const struct config *b)
 {
     if (a->listens != b->listens)
@@ -68,7 +62,7 @@ bool setting_equal(const struct setting *setting, const void *a, const void *b)
         return memcmp(x, y, plain_size(setting->type)) == 0;
     switch (setting->type) {
     case SETTING_CACHE:
-        return same_cache(x, y);
+        return cache_url_equal(x, y);
     case SETTING_CONTROL:
         return same_control(a, b);
     case SETTING_LISTEN:
@@ -92,28 +86,12 @@ static char *copy_text(const char *text)
     return text ? xstrdup(text) : NULL;
 }
 
-static void copy_address(struct address *to, const struct address *from)
-{
-    *to = (struct address){.text = copy_text(from->text),
-                           .host = copy_text(from->host),
-                           .path = copy_text(from->path),
-                           .port = from->port};
-}
-
 static void copy_listen(struct config *to, const struct config *from)
 {
     to->listens = from->listens;
     to->listen = xcalloc(from->listens, sizeof *to->listen);
     for (size_t i = 0; i < from->listens; i++)
-        copy_address(&to->listen[i], &from->listen[i]);
-}
-
-static void copy_cache(struct cache_url *to, const struct cache_url *from)
-{
-    copy_address(&to->address, &from->address);
-    to->user = copy_text(from->user);
-    to->password = copy_text(from->password);
-    to->db = from->db;
+        address_copy(&to->listen[i], &from->listen[i]);
 }
 
 static void copy_key(struct key_template *to, const struct key_template *from)
@@ -163,11 +141,11 @@ void setting_copy(const struct setting *setting, void *to, const void *from)
         *(char **)x = copy_text(*(char *const *)y);
         break;
     case SETTING_CACHE:
-        copy_cache(x, y);
+        cache_url_copy(x, y);
         break;
     case SETTING_CONTROL:
         ((struct config *)to)->has_control = ((const struct config *)from)->has_control;
-        copy_address(x, y);
+        address_copy(x, y);
         break;
     case SETTING_LISTEN:
         copy_listen(to, from);

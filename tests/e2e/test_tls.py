@@ -218,6 +218,20 @@ def test_a_new_certificate_is_taken_by_sighup(guard, certificates):
     assert shown(guard, certificates) == "after"
 
 
+def test_an_address_that_begins_or_ends_to_be_encrypted_is_named_by_sighup(
+        start_guard, database, cache, certificates):
+    database.execute(TABLE)
+    settings = {"cache": cache.url, "database": database.url, "keyspaces": [ITEMS],
+                "tls_cert_file": certificates.file("guard.crt"),
+                "tls_key_file": certificates.file("guard.key")}
+    guard = start_guard(ITEMS, **settings)
+    for count in (1, 2):  # also when nothing but this has changed since the last time
+        guard.configure({**settings, "listen": [f"tls:127.0.0.1:{guard.port}"]})
+        guard.signal(signal.SIGHUP)
+        wait_until(lambda: guard.log().count("read again") == count, servers.PATIENCE, guard.log)
+        assert guard.log().count("listen cannot change while the guard runs") == count
+
+
 @pytest.fixture
 def tls_cache(certificates):
     """A Redis that speaks TLS alone, and demands a certificate."""

@@ -1,4 +1,5 @@
 #include "address.h"
+#include "members.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -162,7 +163,86 @@ static void addresses_are_equal_by_meaning(void **state)
     assert_false(equal("unix:/a", "a:1"));
     assert_false(equal("127.0.0.1:1", "127.0.0.1:2"));
     assert_false(equal("127.0.0.1:1", "127.0.0.2:1"));
+    assert_false(equal("127.0.0.1:1", "tls:127.0.0.1:1"));
+    assert_true(equal("tls:127.0.0.1:1", "tls:127.0.0.1:1"));
     assert_true(address_equal(&(struct address){0}, &(struct address){0}));
+}
+
+static void what_is_spoken_there_makes_no_other_place(void **state)
+{
+    struct address plain = parsed("127.0.0.1:1"), encrypted = parsed("tls:127.0.0.1:1");
+    struct address elsewhere = parsed("tls:127.0.0.1:2");
+    (void)state;
+    assert_true(address_same_place(&plain, &encrypted));
+    assert_false(address_same_place(&elsewhere, &encrypted));
+    address_finish(&plain);
+    address_finish(&encrypted);
+    address_finish(&elsewhere);
+}
+
+/* A URL beside another that differs from it in one member alone. */
+struct pair {
+    struct member member;
+    const char *one, *other;
+};
+
+static const struct pair address_pairs[] = {
+    {MEMBER(struct address, host), "redis://a:1", "redis://b:1"},
+    {MEMBER(struct address, path), "unix:/a", "unix:/b"},
+    {MEMBER(struct address, port), "redis://a:1", "redis://a:2"},
+    {MEMBER(struct address, tls), "redis://a:1", "rediss://a:1"},
+    {MEMBER(struct address, text), NULL, NULL}, /* as written: not compared */
+};
+
+static const struct pair url_pairs[] = {
+    {MEMBER(struct cache_url, address), "redis://a:1", "redis://b:1"},
+    {MEMBER(struct cache_url, user), "redis://u:p@a:1", "redis://v:p@a:1"},
+    {MEMBER(struct cache_url, password), "redis://u:p@a:1", "redis://u:q@a:1"},
+    {MEMBER(struct cache_url, db), "redis://a:1/0", "redis://a:1/1"},
+};
+
+static struct cache_url parsed_url(const char *text)
+{
+    struct cache_url url;
+    const char *error = "";
+    if (cache_url_parse(&url, text, &error) != 0)
+        fail_msg("\"%s\" was refused: %s", text, error);
+    return url;
+}
+
+static void must_differ(const struct pair *pair)
+{
+    struct cache_url one = parsed_url(pair->one), other = parsed_url(pair->other), copy;
+    if (cache_url_equal(&one, &other) || cache_url_equal(&other, &one))
+        fail_msg("%s is taken for %s", pair->one, pair->other);
+    cache_url_copy(&copy, &other);
+    if (!cache_url_equal(&copy, &other) || strcmp(copy.address.text, other.address.text) != 0)
+        fail_msg("%s is not copied whole", pair->other);
+    cache_url_finish(&one);
+    cache_url_finish(&other); /* the copy stands by itself */
+    cache_url_finish(&copy);
+}
+
+static void check_pairs(void *marked, size_t size, const struct pair *pairs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        unmark(marked, &pairs[i].member, 1);
+        if (pairs[i].one)
+            must_differ(&pairs[i]);
+    }
+    if (first_marked(marked, size) < size)
+        fail_msg("nothing is known of the member at %zu", first_marked(marked, size));
+}
+
+static void every_member_is_compared_and_copied(void **state)
+{
+    struct address address;
+    struct cache_url url;
+    (void)state;
+    MARK_MEMBERS(&address);
+    check_pairs(&address, sizeof address, address_pairs, COUNT_OF(address_pairs));
+    MARK_MEMBERS(&url);
+    check_pairs(&url, sizeof url, url_pairs, COUNT_OF(url_pairs));
 }
 
 /* What a URL means, as "ADDRESS user=U password=P db=N". */
@@ -448,6 +528,8 @@ int main(void)
         cmocka_unit_test(overlong_paths_and_names_are_refused),
         cmocka_unit_test(only_loopback_and_unix_sockets_are_local),
         cmocka_unit_test(addresses_are_equal_by_meaning),
+        cmocka_unit_test(what_is_spoken_there_makes_no_other_place),
+        cmocka_unit_test(every_member_is_compared_and_copied),
         cmocka_unit_test(a_cache_url_gives_address_user_password_and_database),
         cmocka_unit_test(mistakes_in_cache_urls_are_explained),
         cmocka_unit_test(workers_share_a_port),

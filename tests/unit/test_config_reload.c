@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "config_text.h"
+#include "members.h"
 #include "setting_value.h"
 
 #define HEAD                                                                                       \
@@ -247,6 +248,143 @@ static void a_keyspace_with_a_value_may_stop_and_begin_to_load(void **state)
     config_destroy(config);
 }
 
+/* ---- every member ---- */
+
+/* What a row keeps in its struct; those that it keeps beside its own member are `derived`. */
+static size_t member_size(enum setting_type type)
+{
+    static const size_t sizes[] = {
+        [SETTING_COUNT] = sizeof(unsigned),
+        [SETTING_DURATION] = sizeof(uint64_t),
+        [SETTING_SIZE] = sizeof(size_t),
+        [SETTING_SHARE] = sizeof(double),
+        [SETTING_FLAG] = sizeof(bool),
+        [SETTING_CHOICE] = sizeof(unsigned),
+        [SETTING_TEXT] = sizeof(char *),
+        [SETTING_NAME] = sizeof(char *),
+        [SETTING_SECRET] = sizeof(char *),
+        [SETTING_DATABASE] = sizeof(char *),
+        [SETTING_CACHE] = sizeof(struct cache_url),
+        [SETTING_CONTROL] = sizeof(struct address),
+        [SETTING_LISTEN] = sizeof(struct address *),
+        [SETTING_KEYSPACES] = sizeof(struct keyspace *),
+        [SETTING_KEY] = sizeof(struct key_template),
+        [SETTING_TABLE] = sizeof(char *),
+        [SETTING_VALUE] = sizeof(char *),
+    };
+    return sizes[type];
+}
+
+static void unmark_rows(void *marked, const struct setting *table)
+{
+    for (const struct setting *row = table; row->name; row++) {
+        struct member member = {row->offset, member_size(row->type)};
+        unmark(marked, &member, 1);
+    }
+}
+
+/* A member that no row stands for is neither compared nor copied by one, so it must be known here
+ * who sees to it. */
+static void every_member_has_a_row_or_is_made_of_what_has(void **state)
+{
+    static const struct member config_derived[] = {
+        MEMBER(struct config, file),           /* where it was read */
+        MEMBER(struct config, listens),        /* with listen */
+        MEMBER(struct config, has_control),    /* with control */
+        MEMBER(struct config, keyspace_count), /* with keyspaces */
+        MEMBER(struct config, clients_tls),    /* read again; kept where it is wanted no more */
+        MEMBER(struct config, cache_tls),      /* kept */
+    };
+    struct config config;
+    (void)state;
+    MARK_MEMBERS(&config);
+    unmark_rows(&config, config_settings);
+    unmark(&config, config_derived, COUNT_OF(config_derived));
+    assert_int_equal(first_marked(&config, sizeof config), sizeof config);
+}
+
+/* A list of values by position: that one is missing is a mistake to the compiler. (What it says of
+ * the padding in a struct with arrays of structs cannot be relied on.) */
+static void every_member_of_a_keyspace_is_known(void **state)
+{
+    static const struct member derived[] = {
+        MEMBER(struct keyspace, table_schema),  /* with table */
+        MEMBER(struct keyspace, table_name),    /* with table */
+        MEMBER(struct keyspace, value_is_json), /* with value */
+        MEMBER(struct keyspace, sql),           /* made anew */
+        MEMBER(struct keyspace, line),          /* where it was read */
+    };
+    struct keyspace every = {NULL,       {.columns = 1}, NULL,      NULL, NULL, NULL,
+                             NULL,       true,           1,         1,    1,    FILTER_CUCKOO,
+                             ABSENT_NIL, NULL,           MISS_LOAD, true, {0},  1};
+    size_t rows = 0;
+    (void)state;
+    while (keyspace_settings[rows].name)
+        rows++;
+    assert_int_equal(rows + COUNT_OF(derived), 18);
+    memset(&every, 0xff, sizeof every);
+    unmark_rows(&every, keyspace_settings);
+    unmark(&every, derived, COUNT_OF(derived));
+    assert_int_equal(first_marked(&every, offsetof(struct keyspace, value_is_json)),
+                     offsetof(struct keyspace, value_is_json));
+}
+
+/* The two differ in one thing that a row of this type stands for. */
+static void must_see(const struct setting *row, const void *a, const void *b)
+{
+    if (setting_equal(row, a, b) || setting_equal(row, b, a))
+        fail_msg("a change of %s is not seen", row->name);
+}
+
+static const struct setting *row_of(const struct setting *table, const char *name)
+{
+    return &table[setting_index(table, name)];
+}
+
+static void every_difference_in_a_plain_member_or_a_text_is_seen(const struct setting *table,
+                                                                 void *one, void *other)
+{
+    static char texts[] = "another";
+    for (const struct setting *row = table; row->name; row++) {
+        char *member = (char *)other + row->offset;
+        bool is_text = row->type == SETTING_TEXT || row->type == SETTING_NAME ||
+                       row->type == SETTING_SECRET || row->type == SETTING_DATABASE;
+        if (row->type <= SETTING_CHOICE)
+            member[0] ^= 1;
+        else if (is_text)
+            *(char **)member = texts;
+        else
+            continue;
+        must_see(row, one, other);
+        memcpy(member, (char *)one + row->offset, member_size(row->type));
+    }
+}
+
+static void every_difference_is_seen(void **state)
+{
+    struct config one = {0}, other = {0};
+    struct keyspace a = {.table_name = (char *)"a"}, b = {.table_name = (char *)"b"};
+    struct address plain = {.host = (char *)"a", .port = 1}, encrypted = plain;
+    (void)state;
+    encrypted.tls = true;
+    every_difference_in_a_plain_member_or_a_text_is_seen(config_settings, &one, &other);
+    one = (struct config){.listen = &plain, .listens = 1, .control = plain, .cache = {plain}};
+    other = one;
+    other.listen = &encrypted;
+    must_see(row_of(config_settings, "listen"), &one, &other);
+    other.control = encrypted;
+    must_see(row_of(config_settings, "control"), &one, &other);
+    other.cache.address = encrypted;
+    must_see(row_of(config_settings, "cache"), &one, &other);
+    must_see(row_of(keyspace_settings, "table"), &a, &b);
+    b = (struct keyspace){.table_name = a.table_name, .table_schema = (char *)"s"};
+    must_see(row_of(keyspace_settings, "table"), &a, &b);
+    b.value_is_json = true;
+    must_see(row_of(keyspace_settings, "value"), &a, &b);
+    b = a;
+    every_difference_in_a_plain_member_or_a_text_is_seen(keyspace_settings, &a, &b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +397,9 @@ int main(void)
         cmocka_unit_test(another_list_of_keyspaces_is_not_taken),
         cmocka_unit_test(a_keyspace_without_a_value_does_not_begin_to_load),
         cmocka_unit_test(a_keyspace_with_a_value_may_stop_and_begin_to_load),
+        cmocka_unit_test(every_member_has_a_row_or_is_made_of_what_has),
+        cmocka_unit_test(every_member_of_a_keyspace_is_known),
+        cmocka_unit_test(every_difference_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
