@@ -256,12 +256,6 @@ void follower_ask(struct follower *follower)
     pg_stream_ask(follower->stream);
 }
 
-void follower_pause(struct follower *follower, bool paused)
-{
-    follower->paused = paused;
-    follower_settle(follower);
-}
-
 struct follower_counts follower_counts(const struct follower *follower)
 {
     return follower->counts;

@@ -69,7 +69,6 @@ int follower_start(struct follower **out, uv_loop_t *loop, const struct follower
 
 void follower_confirm(struct follower *follower, uint64_t lsn); /* to the server: applied */
 void follower_ask(struct follower *follower); /* the server answers with reached() */
-void follower_pause(struct follower *follower, bool paused);
 struct follower_counts follower_counts(const struct follower *follower);
 
 /* No event comes any more; the memory goes by itself. NULL is allowed. */

@@ -137,7 +137,7 @@ static int work_on_ending(struct follower *follower)
 {
     uint64_t until = 0;
     int status = 1;
-    for (unsigned i = 1; status > 0 && !follower->paused && !follower->closed; i++) {
+    for (unsigned i = 1; status > 0 && !follower->closed; i++) {
         status = end_next_change(follower);
         if (i % CLOCK_EVERY == 0) {
             uint64_t now = uv_hrtime();
@@ -160,11 +160,11 @@ void follower_settle(struct follower *follower)
 {
     if (follower->closed || follower->ended)
         return;
-    bool hold = follower->paused || follower->ending.transaction;
+    bool hold = follower->ending.transaction != NULL;
     if (hold != follower->held)
         pg_stream_pause(follower->stream, hold);
     follower->held = hold;
-    if (follower->ending.transaction && !follower->paused)
+    if (hold)
         uv_idle_start(&follower->idle, on_idle);
     else
         uv_idle_stop(&follower->idle);

@@ -39,8 +39,7 @@ struct follower {
     uint64_t descriptions; /* how many have come */
     struct follower_counts counts;
     struct buffer new_key, old_key;
-    bool paused; /* by the owner */
-    bool held;   /* the stream, by us: for the owner, or until an ending is carried out */
+    bool held; /* the stream, until an ending is carried out */
     bool ended, closed;
     char why[256]; /* the fault */
 };

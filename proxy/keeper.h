@@ -152,8 +152,7 @@ void keeper_touch(struct keeper *keeper, struct span key);
 /* Following the database; all but the first two do nothing without sync: replication. */
 void keeper_follow(struct keeper *keeper, struct built *built); /* as the candidate */
 void keeper_extend_lease(struct keeper *keeper, uint64_t known);
-void keeper_views_are_in(struct keeper *keeper); /* every worker has the newest view */
-void keeper_pause_syncs(struct keeper *keeper, bool paused);
+void keeper_views_are_in(struct keeper *keeper);             /* every worker has the newest view */
 void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while */
 
 /* While a generation guards, the next is built without haste, so that lookups go on as fast;

@@ -42,8 +42,6 @@ static void on_changed(void *arg, struct sync *sync, int keyspace, struct span k
     unseen_changed(keeper->unseen, key, xid);
     loads_changed(keeper->loads, key);
     purger_key(keeper->purger, keyspace, key);
-    if (purger_is_congested(keeper->purger))
-        keeper_pause_syncs(keeper, true);
 }
 
 static void on_changed_unknown(void *arg, struct sync *sync, int keyspace, uint32_t xid)
@@ -278,14 +276,6 @@ void keeper_follow(struct keeper *keeper, struct built *built)
     }
 }
 
-void keeper_pause_syncs(struct keeper *keeper, bool paused)
-{
-    if (keeper->sync)
-        sync_pause(keeper->sync, paused);
-    if (keeper->candidate)
-        sync_pause(keeper->candidate, paused);
-}
-
 /* ---- catching up, or a new generation ---- */
 
 static double seconds_to_catch_up(const struct keeper *keeper)
@@ -401,11 +391,6 @@ static void on_probe_failed(void *arg, const char *why)
     wake_calls(arg);
 }
 
-static void on_relief(void *arg)
-{
-    keeper_pause_syncs(arg, false);
-}
-
 static void on_snapshot_wanted(void *arg)
 {
     struct keeper *keeper = arg;
@@ -427,9 +412,7 @@ int keeper_open_sync(struct keeper *keeper)
                                     .loop = &keeper->loop,
                                     .config = config,
                                     .counters = keeper->counters,
-                                    .max_owed = config->max_hints,
-                                    .on_relief = on_relief,
-                                    .arg = keeper};
+                                    .max_owed = config->max_hints};
     struct prober_options prober = {
         .config = config, .probed = on_probe, .failed = on_probe_failed, .arg = keeper};
     keeper->purger = purger_create(&purger);

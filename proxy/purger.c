@@ -12,23 +12,16 @@
 #include "keymap.h"
 #include "log.h"
 #include "memory.h"
+#include "retry.h"
 #include "sweep.h"
 
 #include <stdlib.h>
 
 enum {
     BATCH_KEYS = 64,
-    WINDOW = 8192,       /* keys that may be without an answer */
-    RELIEF = WINDOW / 2, /* few enough for more to come */
-    RETRY_MIN_MS = 100,  /* after a refusal; doubles ... */
-    RETRY_MAX_MS = 5000, /* ... to this */
-    COMPLAINT_MS = 1000  /* from one line of the log about refusals to the next, at least */
-};
-
-/* Patience after a refusal. */
-struct retry {
-    uint64_t at;      /* on the loop's clock; 0: nothing has to wait */
-    uint64_t wait_ms; /* the last one; 0: the server has not refused lately */
+    WINDOW = 8192,      /* keys that may be without an answer */
+    FEW = WINDOW / 2,   /* so few that a sweep may add to them */
+    COMPLAINT_MS = 1000 /* from one line of the log about refusals to the next, at least */
 };
 
 struct owed_key {
@@ -56,7 +49,6 @@ struct purger {
     struct lane *lanes;
     size_t turn;         /* the lane that may send next */
     size_t queued, sent; /* keys, of all lanes */
-    bool congested;
     struct sweep sweep;
     struct lane *swept; /* while a sweep is under way */
     size_t swept_keys;
@@ -100,15 +92,21 @@ static void take_from_queue(struct lane *lane, struct owed_key *key)
     lane->purger->queued--;
 }
 
-static void empty_queue(struct lane *lane)
+static void forget(struct lane *lane, struct keymap_node *node)
 {
-    while (lane->queue.oldest) {
-        struct owed_key *key = keymap_entry(lane->queue.oldest, struct owed_key, node);
-        take_from_queue(lane, key);
-        free(key);
-    }
+    struct owed_key *key = keymap_entry(node, struct owed_key, node);
+    take_from_queue(lane, key);
+    free(key);
 }
 
+static void empty_queue(struct lane *lane)
+{
+    while (lane->queue.oldest)
+        forget(lane, lane->queue.oldest);
+}
+
+/* While the cache is up only the newest key is left to the sweep: the others are on their way, and
+ * the sweep, which may be refused, waits for them. */
 static void owe_whole(struct lane *lane)
 {
     if (!lane->whole)
@@ -116,18 +114,25 @@ static void owe_whole(struct lane *lane)
                     "keys of it will be",
                     name_of(lane), lane->purger->options.max_owed);
     lane->whole = true;
-    empty_queue(lane);
+    if (cache_is_up(lane->purger))
+        forget(lane, lane->queue.newest);
+    else
+        empty_queue(lane);
+}
+
+static struct lane *fullest_lane(struct purger *purger)
+{
+    struct lane *fullest = &purger->lanes[0];
+    for (size_t i = 1; i < lane_count(purger); i++)
+        if (purger->lanes[i].queue.count > fullest->queue.count)
+            fullest = &purger->lanes[i];
+    return fullest;
 }
 
 static void keep_limit(struct purger *purger)
 {
-    struct lane *fullest = &purger->lanes[0];
-    if (purger->queued <= purger->options.max_owed)
-        return;
-    for (size_t i = 1; i < lane_count(purger); i++)
-        if (purger->lanes[i].queue.count > fullest->queue.count)
-            fullest = &purger->lanes[i];
-    owe_whole(fullest);
+    while (purger->queued > purger->options.max_owed)
+        owe_whole(fullest_lane(purger));
 }
 
 /* Nothing has to be remembered of a key that is in the queue, or that the sweep of a cache which is
@@ -155,25 +160,14 @@ static void enqueue_copy(struct lane *lane, struct span bytes)
 
 static void on_timer(uv_timer_t *timer);
 
-static uint64_t earlier(uint64_t one, const struct retry *retry)
-{
-    return retry->at && (!one || retry->at < one) ? retry->at : one;
-}
-
 static void arm_timer(struct purger *purger)
 {
     uint64_t now = uv_now(purger->options.loop);
-    uint64_t due = earlier(0, &purger->sweep_retry);
+    uint64_t due = retry_earlier(0, &purger->sweep_retry);
     for (size_t i = 0; i < lane_count(purger); i++)
-        due = earlier(due, &purger->lanes[i].retry);
+        due = retry_earlier(due, &purger->lanes[i].retry);
     if (due)
         uv_timer_start(&purger->timer, on_timer, due > now ? due - now : 0, 0);
-}
-
-static void retry_if_due(struct retry *retry, uint64_t now)
-{
-    if (retry->at <= now)
-        retry->at = 0;
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -192,10 +186,7 @@ static void retry_later(struct purger *purger, struct retry *retry)
 {
     if (retry->at)
         return;
-    retry->wait_ms = retry->wait_ms ? 2 * retry->wait_ms : RETRY_MIN_MS;
-    if (retry->wait_ms > RETRY_MAX_MS)
-        retry->wait_ms = RETRY_MAX_MS;
-    retry->at = uv_now(purger->options.loop) + retry->wait_ms;
+    retry_set(retry, uv_now(purger->options.loop));
     arm_timer(purger);
 }
 
@@ -286,8 +277,6 @@ static void send_batches(struct purger *purger, size_t least)
     struct lane *lane;
     while (cache_is_up(purger) && purger->sent < WINDOW && (lane = next_lane(purger, least)))
         send_batch(lane);
-    if (purger->sent >= WINDOW)
-        purger->congested = true;
 }
 
 /* ---- sweeps ---- */
@@ -327,11 +316,19 @@ static void on_stepped(void *arg, enum redis_outcome outcome, const char *error)
     schedule(purger);
 }
 
+/* One sweep suffices if it begins later than the last change. So it waits until every key is on its
+ * way that found room: while rows change faster than the cache deletes keys, another would be owed
+ * before the first has ended, again and again. */
+static bool may_be_swept(const struct lane *lane)
+{
+    return lane->whole && !lane->queue.count;
+}
+
 static void begin_sweep(struct purger *purger)
 {
     for (size_t i = 0; i < lane_count(purger) && !purger->swept; i++) {
         purger->sweep_turn = (purger->sweep_turn + 1) % lane_count(purger);
-        if (purger->lanes[purger->sweep_turn].whole)
+        if (may_be_swept(&purger->lanes[purger->sweep_turn]))
             purger->swept = &purger->lanes[purger->sweep_turn];
     }
     if (!purger->swept)
@@ -345,24 +342,16 @@ static void begin_sweep(struct purger *purger)
  * most of it. */
 static void go_on_sweeping(struct purger *purger)
 {
-    if (!cache_is_up(purger) || purger->sweep.asking || purger->sweep_retry.at)
+    if (!cache_is_up(purger) || purger->sweep.asking || purger->sweep_retry.at ||
+        purger->sent > FEW)
         return;
     if (!purger->swept)
         begin_sweep(purger);
-    if (purger->swept && !purger->swept->queue.count && purger->sent <= RELIEF)
+    if (purger->swept && !purger->swept->queue.count)
         sweep_step(&purger->sweep);
 }
 
 /* ---- the course of things ---- */
-
-static void relieve(struct purger *purger)
-{
-    if (!purger->congested || purger->sent > RELIEF)
-        return;
-    purger->congested = false;
-    if (purger->options.on_relief)
-        purger->options.on_relief(purger->options.arg);
-}
 
 static void on_idle(uv_idle_t *idle)
 {
@@ -370,7 +359,6 @@ static void on_idle(uv_idle_t *idle)
     uv_idle_stop(idle);
     send_batches(purger, 1);
     go_on_sweeping(purger);
-    relieve(purger);
 }
 
 void purger_key(struct purger *purger, int keyspace, struct span key)
@@ -402,11 +390,6 @@ void purger_cache_is(struct purger *purger, bool up)
         send_batches(purger, 1);
     }
     schedule(purger);
-}
-
-bool purger_is_congested(const struct purger *purger)
-{
-    return purger->congested && cache_is_up(purger);
 }
 
 size_t purger_owed(const struct purger *purger)

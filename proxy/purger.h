@@ -9,6 +9,10 @@
  * While the cache is up that takes no longer than a turn of the loop. While it is down, or refuses,
  * keys are owed, each once; what is owed goes out as soon as the cache is back.
  *
+ * Nobody ever waits for the cache: whoever tells of changed keys goes on, and what they are more
+ * than may be remembered is left to one sweep, which begins when the keys that are remembered are
+ * on their way: after the flood.
+ *
  * On the keeper's thread. A fill that was sent before purger_key() runs before that key's DEL, for
  * both go over one struct redis. A fill that is sent later must not hold what the row was before:
  * loads_changed() sees to that.
@@ -29,8 +33,6 @@ struct purger_options {
     const struct config *config;    /* keyspaces and their templates; outlives the purger */
     struct load_counters *counters; /* one for each keyspace: purges, purges_refused */
     size_t max_owed;                /* keys remembered one by one, of all keyspaces */
-    void (*on_relief)(void *arg);   /* purger_is_congested() has become false */
-    void *arg;
 };
 
 struct purger *purger_create(const struct purger_options *options);
@@ -41,10 +43,6 @@ void purger_keyspace(struct purger *purger, int keyspace);
 
 /* To be told when the cache connection has come up and gone down (struct redis' state callback). */
 void purger_cache_is(struct purger *purger, bool up);
-
-/* More purges are on their way than the cache takes: whoever causes them should wait for
- * on_relief(), or the keyspace will soon be owed whole. Never while the cache is down. */
-bool purger_is_congested(const struct purger *purger);
 
 /* Keys whose deletion the cache has not confirmed; SIZE_MAX when a keyspace is owed whole. */
 size_t purger_owed(const struct purger *purger);

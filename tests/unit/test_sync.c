@@ -72,12 +72,6 @@ void follower_ask(struct follower *follower)
     fake.asked++;
 }
 
-void follower_pause(struct follower *follower, bool paused)
-{
-    (void)follower;
-    (void)paused;
-}
-
 struct follower_counts follower_counts(const struct follower *follower)
 {
     (void)follower;

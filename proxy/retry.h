@@ -1,0 +1,19 @@
+/* Patience after a refusal: when to try again, ever later. */
+#ifndef NESTGUARD_RETRY_H
+#define NESTGUARD_RETRY_H
+
+#include <stdint.h>
+
+/* Zeroed: nothing was refused. */
+struct retry {
+    uint64_t at;      /* on the caller's clock, in ms; 0: nothing has to wait */
+    uint64_t wait_ms; /* the last one; 0: nothing was refused lately */
+};
+
+void retry_set(struct retry *retry, uint64_t now); /* 100 ms from now; doubles to 5 s */
+void retry_if_due(struct retry *retry, uint64_t now);
+
+/* This time or the retry's, whichever is earlier; 0 is none. */
+uint64_t retry_earlier(uint64_t one, const struct retry *retry);
+
+#endif
