@@ -354,6 +354,11 @@ bool redis_is_up(const struct redis *redis)
     return redis->state == LINK_UP;
 }
 
+const char *redis_doubt(const struct redis *redis)
+{
+    return redis->greeting.doubt;
+}
+
 /* Life. */
 
 static void free_redis(struct redis *redis)

@@ -52,6 +52,12 @@ void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb d
 
 bool redis_is_up(const struct redis *redis);
 
+/* Of the connection that is up: why what was confirmed over those before it may be lost (static
+ * text): another server, or another history of its data, or it does not say. NULL: nothing speaks
+ * for that, or this is the first connection. Of what a server loses while the connection stays
+ * nobody knows. */
+const char *redis_doubt(const struct redis *redis);
+
 /* Ends every command with REDIS_DOWN; `closed` is called when the memory has been freed. */
 void redis_close(struct redis *redis, void (*closed)(void *arg), void *arg);
 

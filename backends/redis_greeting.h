@@ -1,6 +1,6 @@
 /* The first commands of a connection to the cache, before any other may go. Private to backends/.
  *
- *   AUTH ─▶ SELECT ─▶ CLIENT ID, INFO ─▶ PING ─▶ CLIENT KILL of the connection before ─▶ done
+ *   AUTH ─▶ SELECT ─▶ CLIENT ID, INFO twice ─▶ PING ─▶ CLIENT KILL of the connection before ─▶ done
  *
  * A connection that is given up may have left commands behind that the server has not read yet: it
  * was paused, or the network was. Were such a SET to run after a purge that came over the next
@@ -21,6 +21,10 @@
 struct redis_identity {
     long long client; /* 0: unknown */
     char run_id[41];  /* of the server, drawn when it starts; "": unknown */
+    /* Of its data, master_replid: a replica has its primary's, and draws another when it is made a
+     * primary. (So does a primary when its first replica comes: then there is doubt without need,
+     * which costs a sweep.) "": unknown */
+    char history[41];
 };
 
 /* Zeroed, then the first four set. Is used for one connection after the other. */
@@ -31,6 +35,8 @@ struct redis_greeting {
     void *arg;
     struct redis_identity last; /* the last connection whose greeting went well */
     struct redis_identity own;
+    bool is_second;    /* or a later one: `last` says of which server */
+    const char *doubt; /* see redis_doubt() */
 };
 
 /* Over a connection that has just come up. done() is called at most once, from the callback of a

@@ -222,6 +222,27 @@ static void owe_again(struct batch *batch)
     keep_limit(batch->lane->purger);
 }
 
+/* What the cache confirmed it may have forgotten. */
+static void owe_everything(struct purger *purger, const char *why)
+{
+    bool news = false;
+    for (size_t i = 0; i < lane_count(purger); i++) {
+        news |= !purger->lanes[i].whole;
+        purger->lanes[i].whole = true;
+    }
+    if (news)
+        log_warning("cache: %s: it may have forgotten what was deleted from it, so all keys of the "
+                    "keyspaces will be",
+                    why);
+}
+
+/* A replica takes over what its primary has, whatever it confirmed before: without the connection
+ * being lost, and whether or not it is made a primary afterwards. */
+static bool is_replicas(const char *error)
+{
+    return strncmp(error, "READONLY", 8) == 0;
+}
+
 static void on_deleted(void *arg, const struct redis_answer *answer)
 {
     struct batch *batch = arg;
@@ -236,6 +257,8 @@ static void on_deleted(void *arg, const struct redis_answer *answer)
         counter_add(&purger->options.counters[lane->keyspace].purges_refused, batch->count);
         complain(lane, "DEL", answer->error);
         retry_later(purger, &lane->retry);
+        if (is_replicas(answer->error))
+            owe_everything(purger, "it is a replica");
     }
     free(batch);
     schedule(purger);
@@ -379,16 +402,24 @@ void purger_keyspace(struct purger *purger, int keyspace)
     schedule(purger);
 }
 
-/* It may be another server that is up now: what the last one refused is tried at once. */
+/* It may be another server that is up now: what the last one refused is tried at once, and what it
+ * confirmed counts for nothing. */
+static void begin_anew(struct purger *purger)
+{
+    const char *doubt = redis_doubt(purger->options.redis);
+    purger->sweep_retry = (struct retry){0};
+    for (size_t i = 0; i < lane_count(purger); i++)
+        purger->lanes[i].retry = (struct retry){0};
+    if (doubt)
+        owe_everything(purger, doubt);
+    send_batches(purger, 1);
+}
+
 void purger_cache_is(struct purger *purger, bool up)
 {
     abandon_sweep(purger);
-    if (up) {
-        purger->sweep_retry = (struct retry){0};
-        for (size_t i = 0; i < lane_count(purger); i++)
-            purger->lanes[i].retry = (struct retry){0};
-        send_batches(purger, 1);
-    }
+    if (up)
+        begin_anew(purger);
     schedule(purger);
 }
 

@@ -7,7 +7,9 @@
  *                                     matches its template
  *
  * While the cache is up that takes no longer than a turn of the loop. While it is down, or refuses,
- * keys are owed, each once; what is owed goes out as soon as the cache is back.
+ * keys are owed, each once; what is owed goes out as soon as the cache is back. A cache that is
+ * another server then, or not surely the same with the same data, may have forgotten what the last
+ * one confirmed, so that every keyspace is owed whole.
  *
  * Nobody ever waits for the cache: whoever tells of changed keys goes on, and what they are more
  * than may be remembered is left to one sweep, which begins when the keys that are remembered are

@@ -1,17 +1,150 @@
-"""More deletions than the cache takes: the old value goes, and the database waits for nobody."""
+"""Deletions that the cache has forgotten, and those that are more than it
+takes: the old value goes, and the database waits for nobody."""
 import concurrent.futures
+import contextlib
 
 import pytest
 
-from following import follow, query_alone, synchronous, wait_followed
+from beside import redis_beside
+from following import (fill, follow, paused, query_alone, synchronous, wait_followed,
+                       wait_purged)
+from gate import Gate
 from servers import PATIENCE
 from waiting import wait_until
 
 MANY = 20_000
 
 
+@pytest.fixture
+def other():
+    with redis_beside() as server:
+        yield server
+
+
+@pytest.fixture
+def gate(other):
+    """Between the guard and `other`, until it leads elsewhere."""
+    opened = Gate(other.port)
+    yield opened
+    with contextlib.suppress(OSError):
+        opened.close()
+
+
+def change(database, *numbers):
+    database.execute("UPDATE items SET payload = 'changed' WHERE id = ANY (%s)", (list(numbers),))
+
+
 def purges_owed(guard):
     return guard.status()["stream"]["purges_owed"]
+
+
+def wait_settled(guard, database):
+    """All that was committed before is purged, and the cache has confirmed it."""
+    wait_followed(database)
+    wait_until(lambda: purges_owed(guard) == 0, PATIENCE, guard.status)
+
+
+def ups(guard):
+    return guard.log(lines=1000).count("connection for fills and purges is up")
+
+
+def wait_reconnected(guard, before):
+    wait_until(lambda: ups(guard) > before, PATIENCE, lambda: f"the cache\n{guard.log()}")
+
+
+def cut(server):
+    """The guard's connections to it, as an idle timeout or a failover does."""
+    server.client().client_kill_filter(_type="normal", skipme=True)
+
+
+def must_be_forgotten_by_the_guard(guard, server, key, plain):
+    wait_purged(server, key)
+    assert server.client().get(plain) == b"stays"
+    assert guard.redis().get(key) == b"changed"
+
+
+class TestForgotten:
+    """The cache confirmed the deletion, and then does not know of it any more."""
+
+    @pytest.fixture
+    def guard(self, follow, items, other, gate):
+        started = follow(items(), cache=f"redis://127.0.0.1:{gate.port}/0")
+        fill(started, other, "item:7", "item:8")
+        other.client().set("plain", "stays")
+        return started
+
+    def test_by_a_server_that_starts_again_from_an_older_snapshot(self, guard, database, other):
+        other.client().save()
+        change(database, 7)
+        wait_purged(other, "item:7")
+        wait_settled(guard, database)
+        with paused(guard.process.pid):
+            other.kill()
+            other.start()
+            assert other.client().get("item:7") == b"payload 7"
+        must_be_forgotten_by_the_guard(guard, other, "item:7", "plain")
+
+    def test_by_a_replica_that_missed_it_and_takes_the_place(self, guard, database, other, gate):
+        with redis_beside() as replica:
+            replica.client().replicaof("127.0.0.1", other.port)
+            wait_until(lambda: replica.client().exists("item:7"), PATIENCE, "the replica")
+            replica.client().replicaof("NO", "ONE")
+            change(database, 7)
+            wait_purged(other, "item:7")
+            wait_settled(guard, database)
+            assert replica.client().get("item:7") == b"payload 7"
+            gate.server_port = replica.port
+            other.kill()
+            must_be_forgotten_by_the_guard(guard, replica, "item:7", "plain")
+
+    def take_over_older_data(self, database, other, guard, meanwhile=lambda: None):
+        """`other` becomes the replica of one that missed a deletion, and a primary again."""
+        with redis_beside() as older:
+            older.client().mset({"item:7": "payload 7", "plain": "stays"})
+            change(database, 7)
+            wait_purged(other, "item:7")
+            wait_settled(guard, database)
+            other.client().replicaof("127.0.0.1", older.port)
+            wait_until(lambda: other.client().exists("item:7"), PATIENCE, "the older data")
+            meanwhile()
+            other.client().replicaof("NO", "ONE")
+
+    def test_by_one_that_was_a_replica_before_the_connection_was_lost(self, guard, database, other):
+        self.take_over_older_data(database, other, guard)
+        cut(other)
+        must_be_forgotten_by_the_guard(guard, other, "item:7", "plain")
+
+    def test_by_one_that_refused_a_deletion_as_a_replica(self, guard, database, other):
+        def refuse():
+            change(database, 9)
+            wait_until(lambda: "READONLY" in guard.log(), PATIENCE, guard.log)
+
+        self.take_over_older_data(database, other, guard, meanwhile=refuse)
+        must_be_forgotten_by_the_guard(guard, other, "item:7", "plain")
+
+    def test_is_nothing_when_the_same_server_was_out_of_reach(self, guard, database, other):
+        before = ups(guard)
+        cut(other)
+        wait_reconnected(guard, before)
+        change(database, 7)
+        wait_purged(other, "item:7")
+        wait_settled(guard, database)
+        assert other.client().get("item:8") == b"payload 8"
+        assert "went through the cache" not in guard.log()
+
+
+def test_a_server_that_does_not_say_who_it_is_is_swept_at_each_new_connection(
+        follow, items, database, other):
+    other.client().execute_command(*"ACL SETUSER guard on >pass ~* &* +@all".split())
+    guard = follow(items(), cache=f"redis://guard:pass@127.0.0.1:{other.port}/0")
+    fill(guard, other, "item:7")
+    other.client().execute_command("ACL", "SETUSER", "guard", "-info")
+    other.client().set("item:7", "payload 7")  # as a server would have it that forgot its deletion
+    cut(other)
+    wait_purged(other, "item:7")
+    fill(guard, other, "item:7")
+    cut(other)
+    wait_purged(other, "item:7")
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ struct call {
 
 static struct {
     bool up;
+    const char *doubt;
     struct call calls[CALLS]; /* oldest first */
     size_t count;
 } fake;
@@ -33,6 +34,13 @@ bool redis_is_up(const struct redis *redis)
 {
     assert_null(redis);
     return fake.up;
+}
+
+const char *redis_doubt(const struct redis *redis)
+{
+    assert_null(redis);
+    assert_true(fake.up);
+    return fake.doubt;
 }
 
 static inline struct call *add_call(redis_answer_cb done, void *arg)
@@ -135,6 +143,7 @@ static inline void bench_init(struct bench *bench, size_t max_owed)
     }
     uv_loop_init(&bench->loop);
     fake.up = true;
+    fake.doubt = NULL;
     fake.count = 0; /* what a failed test left */
     struct purger_options options = {.loop = &bench->loop,
                                      .config = &bench->config,

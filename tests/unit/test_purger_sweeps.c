@@ -1,4 +1,4 @@
-/* Keyspaces that are owed whole. */
+/* Keyspaces that are owed whole, and caches that may have forgotten. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -221,6 +221,84 @@ static void a_sweep_ends_however_few_keys_may_be_owed(void **state)
     bench_finish(&bench);
 }
 
+/* ---- a cache that may have forgotten ---- */
+
+static void must_sweep_all(struct bench *bench)
+{
+    static const char *const patterns[] = {"item:*", "order:*:*",
+                                           "\\*\\[a\\-b\\]\\^\\?\\\\{*}\\-*"};
+    bool seen[KEYSPACES] = {false};
+    for (int i = 0; i < KEYSPACES; i++) {
+        turn(bench);
+        assert_int_equal(fake.count, 1);
+        for (int k = 0; k < KEYSPACES; k++)
+            seen[k] |= strcmp(fake.calls[0].pattern, patterns[k]) == 0;
+        find("0", "0", "");
+    }
+    for (int k = 0; k < KEYSPACES; k++)
+        assert_true(seen[k]);
+    must_owe_nothing(bench);
+}
+
+static void a_server_in_doubt_is_swept_and_one_that_is_known_is_not(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1000);
+    cache_is(&bench, false);
+    cache_is(&bench, true);
+    must_owe_nothing(&bench);
+    cache_is(&bench, false);
+    fake.doubt = "it is another one";
+    cache_is(&bench, true);
+    must_owe(&bench, SIZE_MAX);
+    must_sweep_all(&bench);
+    bench_finish(&bench);
+}
+
+static void a_doubt_outlasts_the_connection_on_which_it_came_up(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1000);
+    fake.doubt = "it is another one";
+    cache_is(&bench, true);
+    turn(&bench);
+    find("0", "7", "");
+    cache_is(&bench, false);
+    fake.doubt = NULL;
+    cache_is(&bench, true);
+    must_sweep_all(&bench);
+    bench_finish(&bench);
+}
+
+/* It may be a primary again before anybody asks. */
+static void who_refuses_as_a_replica_is_swept(void **state)
+{
+    static const struct redis_answer readonly = {
+        .outcome = REDIS_REFUSED, .error = "READONLY You can't write against a read only replica."};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1000);
+    purge(&bench, "item:1");
+    turn(&bench);
+    answer(&readonly);
+    must_owe(&bench, SIZE_MAX);
+    turn(&bench);
+    for (int i = 0; i < 2; i++) { /* the other keyspaces need not wait for this one's refusal */
+        find("0", "0", "");
+        turn(&bench);
+    }
+    wait_for_call(&bench);
+    must_delete(0, "item:1");
+    end(REDIS_DONE);
+    turn(&bench);
+    assert_string_equal(fake.calls[0].pattern, "item:*");
+    find("0", "0", "");
+    must_owe_nothing(&bench);
+    bench_finish(&bench);
+}
+
 /* ---- storms ---- */
 
 enum { MODEL_KEYS = 300, PAGE = 10 };
@@ -295,6 +373,16 @@ static void model_truncate(struct bench *bench)
     purger_keyspace(bench->purger, ITEMS);
 }
 
+/* Now and then another server is, which has old values of every key. */
+static void model_return(struct bench *bench)
+{
+    bool is_another = rand() % 4 == 0;
+    for (int i = 0; is_another && i < MODEL_KEYS; i++)
+        stale[i] = true;
+    fake.doubt = is_another ? "it is another one" : NULL;
+    cache_is(bench, true);
+}
+
 static void model_step(struct bench *bench)
 {
     int dice = rand() % 1000;
@@ -305,7 +393,7 @@ static void model_step(struct bench *bench)
     else if (dice < 620 && fake.up)
         model_lose(bench);
     else if (dice < 660 && !fake.up)
-        cache_is(bench, true);
+        model_return(bench);
     else if (dice < 800)
         turn(bench);
     else if (fake.count)
@@ -357,6 +445,9 @@ int main(void)
         cmocka_unit_test(a_keyspace_owed_during_its_sweep_is_swept_again),
         cmocka_unit_test(a_refused_sweep_is_repeated_and_holds_up_no_key),
         cmocka_unit_test(a_sweep_ends_however_few_keys_may_be_owed),
+        cmocka_unit_test(a_server_in_doubt_is_swept_and_one_that_is_known_is_not),
+        cmocka_unit_test(a_doubt_outlasts_the_connection_on_which_it_came_up),
+        cmocka_unit_test(who_refuses_as_a_replica_is_swept),
         cmocka_unit_test(no_stale_value_outlives_any_storm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,21 @@ static void lose_by_silence(struct bench *bench)
     kill(server.pid, SIGCONT);
 }
 
+/* Loses the connection, not by any fault of the server's, and waits for the next. */
+static void lose_and_return(struct bench *bench)
+{
+    unsigned ups = bench->ups;
+    execute("CLIENT KILL TYPE normal SKIPME yes");
+    RUN_UNTIL(bench, bench->ups == ups + 1);
+}
+
+static void must_be_doubted(const struct bench *bench, const char *why)
+{
+    const char *doubt = redis_doubt(bench->redis);
+    if (!doubt || !strstr(doubt, why))
+        fail_msg("\"%s\" does not say \"%s\"", doubt ? doubt : "", why);
+}
+
 static void open_impatient(struct bench *bench, const struct redis_options *wanted)
 {
     struct redis_options options = *wanted;
@@ -187,6 +202,74 @@ static void a_server_that_says_no_to_all_of_it_is_used_without(void **state)
     execute("ACL DELUSER guard");
 }
 
+/* ---- what may be forgotten ---- */
+
+static void the_same_server_is_not_doubted(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench);
+    RUN_UNTIL(&bench, bench.ups);
+    assert_null(redis_doubt(bench.redis));
+    for (int i = 0; i < 3; i++) {
+        lose_and_return(&bench);
+        assert_null(redis_doubt(bench.redis));
+    }
+    bench_close(&bench);
+}
+
+static void a_server_that_was_started_anew_is_doubted_once(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench);
+    RUN_UNTIL(&bench, bench.ups);
+    server_kill(&server, SIGKILL);
+    RUN_UNTIL(&bench, bench.downs);
+    redis_server_start(&server);
+    RUN_UNTIL(&bench, bench.ups == 2);
+    must_be_doubted(&bench, "started anew");
+    lose_and_return(&bench);
+    assert_null(redis_doubt(bench.redis));
+    bench_close(&bench);
+}
+
+static void a_server_that_was_a_replica_is_doubted(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench);
+    RUN_UNTIL(&bench, bench.ups);
+    execute("REPLICAOF 127.0.0.1 1"); /* of nobody, but it does not know */
+    execute("REPLICAOF NO ONE");
+    lose_and_return(&bench);
+    must_be_doubted(&bench, "another history");
+    bench_close(&bench);
+}
+
+static void a_server_that_does_not_say_who_it_is_is_doubted_always(void **state)
+{
+    struct bench bench;
+    struct redis_options options = options_at(server.port);
+    (void)state;
+    options.user = "guard";
+    options.password = "pass";
+    execute("ACL SETUSER guard on >pass ~* +ping");
+    open_impatient(&bench, &options);
+    assert_null(redis_doubt(bench.redis)); /* the first */
+    for (int i = 0; i < 2; i++) {
+        lose_and_return(&bench);
+        must_be_doubted(&bench, "run_id");
+    }
+    execute("ACL SETUSER guard +info");
+    lose_and_return(&bench);
+    must_be_doubted(&bench, "run_id"); /* of the one before nobody knows */
+    lose_and_return(&bench);
+    assert_null(redis_doubt(bench.redis));
+    bench_close(&bench);
+    execute("ACL DELUSER guard");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +278,10 @@ int main(void)
         cmocka_unit_test(an_attempt_that_fails_forgets_nothing),
         cmocka_unit_test(nobody_else_is_killed_after_a_restart),
         cmocka_unit_test(a_server_that_says_no_to_all_of_it_is_used_without),
+        cmocka_unit_test(the_same_server_is_not_doubted),
+        cmocka_unit_test(a_server_that_was_started_anew_is_doubted_once),
+        cmocka_unit_test(a_server_that_was_a_replica_is_doubted),
+        cmocka_unit_test(a_server_that_does_not_say_who_it_is_is_doubted_always),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, start_server, end_server);
