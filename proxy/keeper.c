@@ -4,9 +4,7 @@
  *
  * The message brings a worker's reference back, so that all counting happens on this thread.
  *
- * The end goes from the outside in, each step begun by the one before it:
- *
- *   signal ─▶ workers drain ─▶ control port ─▶ database ─▶ cache ─▶ the loop has nothing left
+ * A signal has the workers drain; when the last of them has, keeper_end.c does the rest.
  */
 #include "keeper.h"
 
@@ -130,8 +128,6 @@ static void take_view_back(struct keeper *keeper, struct view_message *message)
 
 /* ---- the workers' messages ---- */
 
-static void end(struct keeper *keeper);
-
 /* Loads and hints are the workers' requests; the other kinds are our own messages, coming back. */
 static void on_message(void *arg, struct message *message)
 {
@@ -155,7 +151,7 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_DRAIN:
         free(message);
         if (--keeper->workers_left == 0)
-            end(keeper);
+            keeper_end(keeper);
         break;
     }
 }
@@ -213,52 +209,7 @@ static void on_reload_signal(uv_signal_t *signal, int number)
     log_info("configuration read again");
 }
 
-/* ---- the end: workers have ended; what they were served by goes in the order of use ---- */
-
-static void redis_ended(void *arg)
-{
-    struct keeper *keeper = arg;
-    if (keeper->purger)
-        purger_destroy(keeper->purger);
-    keeper->purger = NULL;
-}
-
-static void pool_ended(void *arg)
-{
-    struct keeper *keeper = arg;
-    redis_close(keeper->redis, redis_ended, keeper);
-}
-
-static void sync_ended(void *arg)
-{
-    struct keeper *keeper = arg;
-    pg_pool_close(keeper->pool, pool_ended, keeper);
-}
-
-static void http_ended(void *arg)
-{
-    keeper_close_sync(arg, sync_ended, arg);
-}
-
-static void close_handles(struct keeper *keeper)
-{
-    uv_close((uv_handle_t *)&keeper->tick, NULL);
-    uv_close((uv_handle_t *)&keeper->on_term, NULL);
-    uv_close((uv_handle_t *)&keeper->on_int, NULL);
-    uv_close((uv_handle_t *)&keeper->on_hup, NULL);
-    mailbox_close(&keeper->mailbox);
-}
-
-static void end(struct keeper *keeper)
-{
-    renewal_stop(&keeper->renewal);
-    keeper_purge_unvouched(keeper); /* nobody else knows of them */
-    close_handles(keeper);
-    if (keeper->http)
-        http_server_close(keeper->http, http_ended, keeper);
-    else
-        http_ended(keeper);
-}
+/* ---- what is left when the loop has ended ---- */
 
 /* A worker that has ended leaves behind the view that it held. */
 static void free_all(struct keeper *keeper)

@@ -101,6 +101,7 @@ struct keeper {
     struct http_server *http; /* the control port; NULL without one */
     bool draining;            /* told to end: nothing new is begun */
     uint64_t drain_since;     /* clock_ms() */
+    uint64_t step_since;      /* clock_ms(): what the end waits for now */
 };
 
 struct keeper_options {
@@ -114,6 +115,9 @@ struct keeper_options {
 
 /* Serves until SIGTERM or SIGINT has been obeyed. Returns the process' exit status. */
 int keeper_run(const struct keeper_options *options);
+
+/* The workers have ended: so does the rest, in order. */
+void keeper_end(struct keeper *keeper);
 
 static inline const struct config *keeper_config(const struct keeper *keeper)
 {
@@ -170,6 +174,11 @@ void keeper_learn_values(struct keeper *keeper, const char *answer); /* see valu
 
 struct unseen *keeper_create_unseen(struct keeper *keeper); /* empty where no log is followed */
 int keeper_open_sync(struct keeper *keeper);
+
+/* Whether all is told that was committed by this time (clock_ms()), as far as there is a log. */
+bool keeper_has_followed(const struct keeper *keeper, uint64_t time);
+
+/* What no log has told of by now none will: then every key is purged. */
 void keeper_close_sync(struct keeper *keeper, void (*closed)(void *arg), void *arg);
 
 #endif

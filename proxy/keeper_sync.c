@@ -426,8 +426,21 @@ int keeper_open_sync(struct keeper *keeper)
     return status;
 }
 
+static const struct sync *sync_that_tells(const struct keeper *keeper)
+{
+    return keeper->sync ? keeper->sync : keeper->candidate;
+}
+
+bool keeper_has_followed(const struct keeper *keeper, uint64_t time)
+{
+    const struct sync *sync = sync_that_tells(keeper);
+    return !sync || sync_lag(sync)->known >= time;
+}
+
 void keeper_close_sync(struct keeper *keeper, void (*closed)(void *arg), void *arg)
 {
+    if (keeper->missed || !keeper_has_followed(keeper, keeper->drain_since))
+        keeper_purge_missed(keeper);
     sync_close(keeper->candidate);
     sync_close(keeper->sync);
     keeper->candidate = keeper->sync = NULL;

@@ -431,6 +431,29 @@ size_t purger_owed(const struct purger *purger)
     return whole ? SIZE_MAX : purger->queued + purger->sent;
 }
 
+static void give_up_whole(const struct lane *lane)
+{
+    log_warning("keyspace %s: not all of its keys were deleted from the cache, which may hold "
+                "stale values of it; with purge_at_start: true the next start deletes them",
+                name_of(lane));
+}
+
+static void give_up_keys(const struct purger *purger)
+{
+    log_warning("%zu keys were not deleted from the cache, which may hold stale values of them; "
+                "with purge_at_start: true the next start deletes them",
+                purger->queued + purger->sent);
+}
+
+void purger_give_up(const struct purger *purger)
+{
+    for (size_t i = 0; i < lane_count(purger); i++)
+        if (purger->lanes[i].whole || purger->swept == &purger->lanes[i])
+            give_up_whole(&purger->lanes[i]);
+    if (purger->queued + purger->sent)
+        give_up_keys(purger);
+}
+
 /* ---- life ---- */
 
 struct purger *purger_create(const struct purger_options *options)

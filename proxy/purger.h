@@ -49,6 +49,9 @@ void purger_cache_is(struct purger *purger, bool up);
 /* Keys whose deletion the cache has not confirmed; SIZE_MAX when a keyspace is owed whole. */
 size_t purger_owed(const struct purger *purger);
 
+/* Nothing more will be sent: the log is told what is owed and may be stale. */
+void purger_give_up(const struct purger *purger);
+
 /* When redis has ended, so that nothing is in flight. The loop still has to run: handles close. */
 void purger_destroy(struct purger *purger);
 

@@ -119,7 +119,9 @@ const struct setting config_settings[] = {
      .help = "bytes that the filters may take, while they are renewed twice as "
              "much; 0: no bound"},
     {"drain_timeout", SETTING_DURATION, AT(drain_timeout_ms), .standard = "10s", .least = "0",
-     .most = "1h", .help = "after SIGTERM, how long clients may finish what they have begun"},
+     .most = "1h",
+     .help = "after SIGTERM, how long clients may finish what they have begun, and keys whose rows "
+             "have changed are still deleted from the cache"},
     {"keyspaces", SETTING_KEYSPACES, AT(keyspaces), .required = true,
      .help = "the guarded keys, a list; each has the settings below"},
     {0},

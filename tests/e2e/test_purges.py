@@ -1,4 +1,4 @@
-"""Deletions that the cache has forgotten, and those that are more than it
+"""Deletions that the cache has forgotten, that are owed when the guard ends, and that are more than it
 takes: the old value goes, and the database waits for nobody."""
 import concurrent.futures
 import contextlib
@@ -6,7 +6,7 @@ import contextlib
 import pytest
 
 from beside import redis_beside
-from following import (fill, follow, paused, query_alone, synchronous, wait_followed,
+from following import (fill, follow, paused, query_alone, senders, synchronous, wait_followed,
                        wait_purged)
 from gate import Gate
 from servers import PATIENCE
@@ -161,6 +161,60 @@ def cache_many(server):
 
 def change_many(database):
     query_alone(database, "UPDATE items SET payload = 'changed' RETURNING 1")
+
+
+class TestAtTheEnd:
+    def end(self, guard):
+        """SIGTERM, and clients and control port are served no more."""
+        guard.signal(guard.stop_signal)
+        wait_until(lambda: not guard.is_alive(), PATIENCE, guard.log)
+
+    def test_what_is_owed_is_still_delivered(self, follow, database, cache, many):
+        guard = follow(many, cache_timeout="60s", drain_timeout="60s", max_lag="60s")
+        cache_many(cache)
+        cache.pause()
+        change_many(database)
+        wait_followed(database)
+        assert purges_owed(guard) == MANY
+        self.end(guard)
+        cache.resume()
+        assert guard.wait() == 0
+        assert cache.client().dbsize() == 0
+
+    def test_what_was_committed_before_it_is_still_followed(self, follow, database, cache, items):
+        guard = follow(items(), drain_timeout="60s", max_lag="60s")
+        fill(guard, cache, "item:7")
+        [sender] = senders(database)
+        with paused(sender):
+            change(database, 7)
+            self.end(guard)
+        assert guard.wait() == 0
+        assert not cache.client().exists("item:7")
+
+    def test_what_a_lost_stream_did_not_tell_goes_with_all_keys(
+            self, follow, database, cache, items, postgres_server):
+        guard = follow(items(), drain_timeout="60s")
+        fill(guard, cache, "item:7")
+        cache.client().set("plain", "stays")
+        [sender] = senders(database)
+        with paused(sender):
+            change(database, 7)
+            postgres_server.kill()
+        wait_until(lambda: guard.keyspace()["state"] == "passing", PATIENCE, guard.status)
+        assert cache.client().exists("item:7")
+        guard.signal(guard.stop_signal)
+        assert guard.wait() == 0
+        assert not cache.client().exists("item:7")
+        assert cache.client().get("plain") == b"stays"
+
+    def test_what_cannot_be_delivered_is_named(self, follow, database, other, items):
+        guard = follow(items(), cache=other.url, drain_timeout="200ms")
+        other.kill()
+        change(database, 7, 8, 9)
+        wait_until(lambda: purges_owed(guard) == 3, PATIENCE, guard.status)
+        assert guard.stop() == 0
+        assert "3 keys were not deleted from the cache" in guard.log()
+        assert "purge_at_start" in guard.log()
 
 
 class TestMoreThanTheCacheTakes:
