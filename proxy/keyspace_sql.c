@@ -7,25 +7,10 @@
 #include "keyspace_sql.h"
 
 #include "buffer.h"
+#include "identifier.h"
 #include "memory.h"
 
-#include <errno.h>
 #include <stdlib.h>
-
-static int refuse(const char **error, const char *text)
-{
-    *error = text;
-    return -EINVAL;
-}
-
-/* Appends a name in double quotes. */
-static void put_name(struct buffer *out, const char *name)
-{
-    buffer_append(out, "\"", 1);
-    for (; *name; name++)
-        buffer_append(out, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1);
-    buffer_append(out, "\"", 1);
-}
 
 static void put(struct buffer *out, const char *text)
 {
@@ -40,20 +25,13 @@ static char *string_of(struct buffer *buffer)
     return text;
 }
 
-char *identifier_quote(const char *name)
-{
-    struct buffer out = {0};
-    put_name(&out, name);
-    return string_of(&out);
-}
-
 static void put_table(struct buffer *out, const struct keyspace *keyspace)
 {
     if (keyspace->table_schema) {
-        put_name(out, keyspace->table_schema);
+        identifier_put(out, keyspace->table_schema);
         put(out, ".");
     }
-    put_name(out, keyspace->table_name);
+    identifier_put(out, keyspace->table_name);
 }
 
 char *keyspace_sql_table(const struct keyspace *keyspace)
@@ -67,7 +45,7 @@ static void put_columns(struct buffer *out, const struct key_template *key)
 {
     for (size_t i = 0; i < key->columns; i++) {
         put(out, i ? ", " : "");
-        put_name(out, key->column[i]);
+        identifier_put(out, key->column[i]);
     }
 }
 
@@ -75,10 +53,10 @@ static void put_value(struct buffer *out, const struct keyspace *keyspace)
 {
     if (keyspace->value_is_json) {
         put(out, "row_to_json(");
-        put_name(out, keyspace->table_name);
+        identifier_put(out, keyspace->table_name);
         put(out, ".*)"); /* with .* it is the row, also where a column has the table's name */
     } else if (keyspace->value) {
-        put_name(out, keyspace->value);
+        identifier_put(out, keyspace->value);
     } else {
         put(out, "NULL");
     }
@@ -96,7 +74,7 @@ static void put_row_condition(struct buffer *out, const struct keyspace *keyspac
 {
     for (size_t i = 0; i < keyspace->key.columns; i++) {
         put(out, i ? " AND " : " WHERE ");
-        put_name(out, keyspace->key.column[i]);
+        identifier_put(out, keyspace->key.column[i]);
         buffer_printf(out, " = $%zu", i + 1);
     }
     put_where(out, keyspace);
@@ -107,7 +85,7 @@ static void put_rows_condition(struct buffer *out, const struct keyspace *keyspa
 {
     for (size_t i = 0; i < keyspace->key.columns; i++) {
         put(out, i ? " AND " : " WHERE ");
-        put_name(out, keyspace->key.column[i]);
+        identifier_put(out, keyspace->key.column[i]);
         put(out, " IS NOT NULL");
     }
     put_where(out, keyspace);
@@ -202,7 +180,7 @@ static void put_packed_columns(struct buffer *out, const struct key_template *ke
     for (size_t i = 0; i < key->columns; i++) {
         put(out, i ? " || " : "string_agg(");
         put(out, packing[i] == PACKS_UUID ? "pg_catalog.uuid_send(" : "pg_catalog.int8send(");
-        put_name(out, key->column[i]);
+        identifier_put(out, key->column[i]);
         put(out, ")");
     }
     put(out, ", '')");
@@ -254,104 +232,4 @@ void keyspace_sql_finish(struct keyspace_sql *sql)
     free(sql->copy);
     free(sql->columns);
     *sql = (struct keyspace_sql){0};
-}
-
-/* Reads the quoted name at *text and moves on behind it. */
-static int read_quoted(const char **text, char **name, const char **error)
-{
-    char *to = *name = xmalloc(strlen(*text) + 1);
-    const char *at = *text + 1;
-    for (; *at && !(at[0] == '"' && at[1] != '"'); at++) {
-        *to++ = *at;
-        at += *at == '"';
-    }
-    *to = '\0';
-    if (!*at)
-        return refuse(error, "a quoted name without its closing quote");
-    if (to == *name)
-        return refuse(error, "a name between the quotes is missing");
-    *text = at + 1;
-    return 0;
-}
-
-/* Letters as SQL has them: every byte of a character beyond ASCII is one. */
-static bool starts_name(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c & 0x80);
-}
-
-static bool continues_name(char c)
-{
-    return starts_name(c) || (c >= '0' && c <= '9') || c == '$';
-}
-
-/* PostgreSQL folds ASCII letters only, in every multi-byte encoding. */
-static int read_plain(const char **text, char **name, const char **error)
-{
-    const char *at = *text;
-    if (!starts_name(*at))
-        return refuse(error, "must be table or schema.table; a name with other characters than "
-                             "letters, digits and _ stands in double quotes");
-    while (continues_name(*at))
-        at++;
-    *name = xstrndup(*text, (size_t)(at - *text));
-    for (char *c = *name; *c; c++)
-        if (*c >= 'A' && *c <= 'Z')
-            *c = (char)(*c | 0x20);
-    *text = at;
-    return 0;
-}
-
-static int read_name(const char **text, char **name, const char **error)
-{
-    return **text == '"' ? read_quoted(text, name, error) : read_plain(text, name, error);
-}
-
-/* On failure what was read so far is the caller's to free. */
-static int read_table(const char *text, char **schema, char **name, const char **error)
-{
-    int status = read_name(&text, name, error);
-    if (!status && *text == '.') {
-        *schema = *name;
-        *name = NULL;
-        text++;
-        status = read_name(&text, name, error);
-    }
-    if (!status && *text == '.')
-        return refuse(error, "must be table or schema.table; a database's name cannot stand here");
-    if (!status && *text)
-        return refuse(error, "must be table or schema.table; a name with other characters than "
-                             "letters, digits and _ stands in double quotes");
-    return status;
-}
-
-int table_name_parse(const char *text, char **schema, char **name, const char **error)
-{
-    *schema = *name = NULL;
-    int status = read_table(text, schema, name, error);
-    if (status) {
-        free(*schema);
-        free(*name);
-        *schema = *name = NULL;
-    }
-    return status;
-}
-
-int column_name_parse(const char *text, char **name, const char **error)
-{
-    *name = NULL;
-    if (!*text)
-        return refuse(error, "the column's name is missing");
-    if (*text != '"') {
-        *name = xstrdup(text);
-        return 0;
-    }
-    int status = read_quoted(&text, name, error);
-    if (!status && *text)
-        status = refuse(error, "something follows the quoted name");
-    if (status) {
-        free(*name);
-        *name = NULL;
-    }
-    return status;
 }

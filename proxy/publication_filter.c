@@ -4,7 +4,7 @@
 #include "publication_survey.h"
 
 #include "buffer.h"
-#include "keyspace_sql.h"
+#include "identifier.h"
 #include "memory.h"
 
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "selfcheck.h"
 
 #include "buffer.h"
-#include "keyspace_sql.h"
+#include "identifier.h"
 #include "memory.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "setting_value.h"
 
 #include "config.h"
-#include "keyspace_sql.h"
+#include "identifier.h"
 #include "memory.h"
 #include "units.h"
 
