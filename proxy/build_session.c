@@ -26,15 +26,21 @@ int build_session_read_values(struct pg_session *session, const struct config *c
     return 0;
 }
 
-/* To compile a scan (jit) takes each connection longer than a share of a table gains by it. */
-int build_session_begin(struct pg_session *session, const char *exported, struct pg_error *error)
+/* To compile a scan (jit) takes each connection longer than a share of a table gains by it. Why no
+ * lock is waited for long: see build_locks.h. */
+int build_session_begin(struct pg_session *session, struct pg_error *error)
 {
-    char sql[128];
     int status = execute(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", error);
     if (!status)
         status = execute(session, "SET LOCAL jit = off", error);
-    if (status || !exported)
-        return status;
+    if (!status)
+        status = execute(session, "SET LOCAL lock_timeout = '200ms'", error);
+    return status;
+}
+
+int build_session_import(struct pg_session *session, const char *exported, struct pg_error *error)
+{
+    char sql[128];
     snprintf(sql, sizeof sql, "SET TRANSACTION SNAPSHOT '%s'", exported);
     return execute(session, sql, error);
 }

@@ -11,8 +11,12 @@
 int build_session_read_values(struct pg_session *session, const struct config *config,
                               char **values, struct pg_error *error);
 
-/* Begins a transaction under an exported snapshot, or with NULL under one of its own. */
-int build_session_begin(struct pg_session *session, const char *exported, struct pg_error *error);
+/* Begins a transaction whose snapshot, one for all of it, is taken by its first query; LOCK TABLE
+ * is none. It waits for no lock longer than a moment (sqlstate 55P03). */
+int build_session_begin(struct pg_session *session, struct pg_error *error);
+
+/* Before the first query: the snapshot is this one, that another transaction has exported. */
+int build_session_import(struct pg_session *session, const char *exported, struct pg_error *error);
 
 /* The snapshot that the transaction has. */
 int build_session_read_snapshot(struct pg_session *session, struct snapshot *snapshot,

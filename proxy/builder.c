@@ -1,22 +1,26 @@
 /* On a thread of libuv's pool, so that the keeper's loop goes on meanwhile:
  *
  *   connect ─▶ with a log to follow: publication ─▶ slot, which exports a snapshot
- *           ─▶ BEGIN, repeatable read: one snapshot for all that follows
+ *           ─▶ BEGIN, repeatable read ─▶ locks ─▶ one snapshot for all that follows
  *           ─▶ for each keyspace: estimate, else count(*) ─▶ an empty filter of that size
  *           ─▶ for each keyspace: COPY into its filter, a large table's over several connections,
  *              which share the snapshot (once more, into another, where the estimate was wrong)
+ *           ─▶ from the beginning, if a table was rewritten between snapshot and lock
  *           ─▶ on_done(), on the loop: the generation is handed over
  *
  * Until then the loop reads only what is atomic here.
  */
 #include "builder.h"
 
+#include "build_helpers.h"
+#include "build_locks.h"
 #include "build_session.h"
+#include "build_stream.h"
 #include "clock.h"
 #include "copier.h"
 #include "keyspace_sql.h"
+#include "log.h"
 #include "memory.h"
-#include "publication.h"
 #include "row_count.h"
 #include "scan.h"
 
@@ -31,7 +35,10 @@ enum {
        tables. */
     SPARE_SHARE = 32,
     SPARE_ROWS = 1000,
-    CONNECTIONS_MAX = 16 /* as many as build_connections may be */
+    CONNECTIONS_MAX = 1 + BUILD_HELPERS_MAX,
+    /* A build starts over at once, then after a pause that doubles each time; so often in all. */
+    STARTS_MAX = 8,
+    PAUSE_MS = 20
 };
 
 struct builder {
@@ -39,13 +46,12 @@ struct builder {
     const struct config *config;
     struct built built;
     struct pg_session *session;
-    struct pg_session *helpers[CONNECTIONS_MAX - 1]; /* with the same snapshot */
-    unsigned helper_count;
-    bool no_more_helpers; /* the last one that was wanted could not be had */
+    struct build_helpers helpers; /* with the same snapshot */
     struct pg_error error;
     atomic_bool stop, hurried;
     _Atomic uint64_t rows, rows_total, began; /* for the keeper to look at */
     _Atomic enum build_phase phase;
+    struct build_wait wait;
     builder_done done;
     void *arg;
     bool failed;
@@ -63,7 +69,9 @@ const char *build_phase_text(enum build_phase phase)
 {
     static const char *const texts[] = {
         [BUILD_CONNECTING] = "connecting",
+        [BUILD_SURVEYING] = "looking at publication and tables",
         [BUILD_WAITING] = "waiting for the slot: transactions that are under way must end first",
+        [BUILD_LOCKING] = "locking the tables",
         [BUILD_COUNTING] = "counting the rows",
         [BUILD_COPYING] = "copying"};
     return texts[phase];
@@ -79,11 +87,6 @@ void built_finish(struct built *built)
     free(built->values);
     snapshot_finish(&built->snapshot);
     *built = (struct built){0};
-}
-
-static int execute(struct builder *builder, const char *sql, PGresult **result)
-{
-    return pg_session_exec(builder->session, sql, 0, NULL, result, &builder->error);
 }
 
 static size_t capacity_for(const struct builder *builder, uint64_t rows)
@@ -152,57 +155,6 @@ static bool has_right_size(const struct builder *builder, uint64_t rows)
 
 /* ---- where to follow the log from ---- */
 
-/* "123,456": each keyspace's table. */
-static int read_tables(struct builder *builder, const char *list)
-{
-    size_t count = builder->config->keyspace_count;
-    builder->built.tables = xcalloc(count, sizeof *builder->built.tables);
-    for (size_t i = 0; i < count; i++) {
-        char *end;
-        builder->built.tables[i] = (uint32_t)strtoul(list, &end, 10);
-        list = *end ? end + 1 : end;
-        if (builder->built.tables[i])
-            continue;
-        snprintf(builder->error.text, sizeof builder->error.text,
-                 "the table of keyspace %s is not there or not published",
-                 builder->config->keyspaces[i].name);
-        return -EPROTO;
-    }
-    return 0;
-}
-
-/* Before the slot is made: whatever changes from here on, the first probe after the build shows it.
- */
-static int take_fingerprint(struct builder *builder)
-{
-    PGresult *result;
-    char *sql = publication_probe_sql(builder->config);
-    int status = execute(builder, sql, &result);
-    free(sql);
-    if (status)
-        return status;
-    builder->built.fingerprint = xstrdup(PQgetvalue(result, 0, 0));
-    status = read_tables(builder, PQgetvalue(result, 0, 1));
-    PQclear(result);
-    return status;
-}
-
-static int open_stream(struct builder *builder)
-{
-    struct pg_stream_options options = {.conninfo = builder->config->database,
-                                        .application = application,
-                                        .connect_timeout = CONNECT_SECONDS,
-                                        .stop = &builder->stop,
-                                        .publication = builder->config->publication};
-    int status = publication_ensure(builder->session, builder->config, &builder->error);
-    if (!status)
-        status = take_fingerprint(builder);
-    enter(builder, BUILD_WAITING);
-    if (!status)
-        status = pg_stream_open(&builder->built.stream, &options, &builder->error);
-    return status;
-}
-
 static struct pg_session_options session_options(struct builder *builder)
 {
     return (struct pg_session_options){.conninfo = builder->config->database,
@@ -211,15 +163,59 @@ static struct pg_session_options session_options(struct builder *builder)
                                        .stop = &builder->stop};
 }
 
+static int watch_waits(struct builder *builder, const struct pg_session_options *options)
+{
+    PGresult *result;
+    int status = pg_session_exec(builder->session, "SELECT pg_backend_pid()", 0, NULL, &result,
+                                 &builder->error);
+    if (status)
+        return status;
+    build_wait_watch(&builder->wait, options, PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return 0;
+}
+
+static int open_stream(struct builder *builder)
+{
+    struct pg_session_options log = session_options(builder);
+    struct build_stream_options options = {builder->config, builder->session, &log};
+    int status = watch_waits(builder, &log);
+    enter(builder, BUILD_SURVEYING);
+    if (!status)
+        status = build_stream_survey(&builder->built, &options, &builder->error);
+    enter(builder, BUILD_WAITING);
+    if (!status)
+        status = build_stream_open(&builder->built, &options, &builder->error);
+    build_wait_end_watch(&builder->wait);
+    return status;
+}
+
 /* ---- connections of one snapshot ---- */
+
+static struct build_locks locks_of(struct builder *builder)
+{
+    const struct pg_stream *stream = builder->built.stream;
+    return (struct build_locks){.config = builder->config,
+                                .exported = stream ? pg_stream_snapshot(stream) : NULL,
+                                .stop = &builder->stop,
+                                .wait = &builder->wait};
+}
+
+static int compare(struct builder *builder)
+{
+    struct build_locks locks = locks_of(builder);
+    return build_locks_compare(&locks, builder->session, &builder->error);
+}
 
 /* What was over in the slot's snapshot the stream does not tell. */
 static int begin_snapshot(struct builder *builder)
 {
-    const struct pg_stream *stream = builder->built.stream;
-    int status = build_session_begin(builder->session, stream ? pg_stream_snapshot(stream) : NULL,
-                                     &builder->error);
-    if (status || !stream)
+    struct build_locks locks = locks_of(builder);
+    enter(builder, BUILD_LOCKING);
+    int status = build_locks_begin(&locks, builder->session, &builder->error);
+    if (!status)
+        status = compare(builder);
+    if (status || !builder->built.stream)
         return status;
     return build_session_read_snapshot(builder->session, &builder->built.snapshot, &builder->error);
 }
@@ -233,56 +229,19 @@ static int export_snapshot(struct builder *builder, char **snapshot)
     return 0;
 }
 
-static int add_helper(struct builder *builder, const char *snapshot)
-{
-    struct pg_session_options options = session_options(builder);
-    struct pg_session *session = NULL;
-    struct pg_error error;
-    int status = pg_session_open(&session, &options, &error);
-    if (!status)
-        status = build_session_begin(session, snapshot, &error);
-    if (status)
-        pg_session_close(session);
-    else
-        builder->helpers[builder->helper_count++] = session;
-    return status;
-}
-
-/* Not before a large table comes. A connection that cannot be had is done without. */
+/* Not before a large table comes. */
 static int get_helpers(struct builder *builder, unsigned wanted)
 {
+    struct pg_session_options options = session_options(builder);
     char *snapshot;
-    if (builder->no_more_helpers || builder->helper_count >= wanted)
+    if (builder->helpers.no_more || builder->helpers.count >= wanted)
         return 0;
     int status = export_snapshot(builder, &snapshot);
     if (status)
         return status;
-    while (builder->helper_count < wanted && !builder->no_more_helpers)
-        builder->no_more_helpers = add_helper(builder, snapshot) != 0;
+    build_helpers_get(&builder->helpers, wanted, &options, snapshot);
     free(snapshot);
     return 0;
-}
-
-/* A helper must not wait for the table: whoever wants it for himself alone waits for our first
- * session, which waits for the helper's rows, and the helper, in the queue for the table, would
- * wait for him; the server sees no circle in that. So a helper that cannot have its lock at once is
- * done without. With it, its COPY waits for nobody. */
-static void lock_for_helpers(struct builder *builder)
-{
-    char *table = keyspace_sql_table(keyspace_of(builder));
-    char *sql = xasprintf("LOCK TABLE ONLY %s IN ACCESS SHARE MODE NOWAIT", table);
-    unsigned kept = 0;
-    for (unsigned i = 0; i < builder->helper_count; i++) {
-        struct pg_error error;
-        if (pg_session_exec(builder->helpers[i], sql, 0, NULL, NULL, &error) == 0)
-            builder->helpers[kept++] = builder->helpers[i];
-        else
-            pg_session_close(builder->helpers[i]);
-    }
-    builder->no_more_helpers |= kept < builder->helper_count;
-    builder->helper_count = kept;
-    free(sql);
-    free(table);
 }
 
 /* ---- the build ---- */
@@ -291,7 +250,7 @@ static int start_copiers(struct builder *builder, struct copy_target *target,
                          const struct scan *scan, struct copier **copiers, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        struct pg_session *session = i ? builder->helpers[i - 1] : builder->session;
+        struct pg_session *session = i ? builder->helpers.at[i - 1] : builder->session;
         copiers[i] = copier_start(target, session, scan_sql(scan, target->keyspace, i, count));
         if (copiers[i])
             continue;
@@ -320,7 +279,7 @@ static int join_copiers(struct builder *builder, struct copier **copiers, unsign
 static int copy_once(struct builder *builder, const struct scan *scan, struct copy_target *target)
 {
     struct copier *copiers[CONNECTIONS_MAX] = {0};
-    unsigned shares = scan_shares(scan, 1 + builder->helper_count);
+    unsigned shares = scan_shares(scan, 1 + builder->helpers.count);
     target->filter = filter_of(builder);
     target->rows = 0;
     target->rested_ns = 0;
@@ -369,8 +328,8 @@ static int copy_keyspace(struct builder *builder)
         status = get_helpers(builder, scan_shares(&scan, connections_now(builder)) - 1);
     if (status)
         return status;
-    if (scan_shares(&scan, 1 + builder->helper_count) > 1)
-        lock_for_helpers(builder);
+    if (scan_shares(&scan, 1 + builder->helpers.count) > 1)
+        build_helpers_lock(&builder->helpers, keyspace_of(builder));
     struct copy_target target = {.seed = builder->built.generation->seed,
                                  .keyspace = keyspace_of(builder),
                                  .keeps_copies = builder->built.stream != NULL,
@@ -400,12 +359,9 @@ static int copy_rows(struct builder *builder)
     return status;
 }
 
-static int build(struct builder *builder)
+static int build_once(struct builder *builder)
 {
-    struct pg_session_options options = session_options(builder);
-    int status = pg_session_open(&builder->session, &options, &builder->error);
-    if (!status)
-        status = build_session_read_values(builder->session, builder->config,
+    int status = build_session_read_values(builder->session, builder->config,
                                            &builder->built.values, &builder->error);
     if (!status && builder->config->sync == SYNC_REPLICATION)
         status = open_stream(builder);
@@ -413,6 +369,57 @@ static int build(struct builder *builder)
         status = begin_snapshot(builder);
     if (!status)
         status = copy_rows(builder);
+    return status ? status : compare(builder);
+}
+
+/* ---- starting over ---- */
+
+/* Nothing of what was read under this snapshot is kept. */
+static void forget(struct builder *builder)
+{
+    struct generation *generation = builder->built.generation;
+    builder->built.generation = NULL;
+    built_finish(&builder->built);
+    builder->built.generation = generation_create(generation->number, generation->count);
+    generation_release(generation);
+    atomic_store_explicit(&builder->rows, 0, memory_order_relaxed);
+    atomic_store_explicit(&builder->rows_total, 0, memory_order_relaxed);
+    atomic_store_explicit(&builder->began, 0, memory_order_relaxed);
+    build_helpers_close(&builder->helpers);
+}
+
+/* Somebody rewrote a table, or had a lock that the build may not wait for. */
+static bool may_start_over(const struct builder *builder, int status, unsigned starts)
+{
+    bool stopped = atomic_load_explicit(&builder->stop, memory_order_relaxed);
+    bool disturbed =
+        status == -ESTALE || (status == -EPROTO && strcmp(builder->error.sqlstate, "55P03") == 0);
+    return disturbed && !stopped && starts < STARTS_MAX;
+}
+
+static int start_over(struct builder *builder, unsigned starts)
+{
+    struct timespec pause = {.tv_nsec = (PAUSE_MS / 2L << (starts - 1)) * 1000000L};
+    log_info("generation %llu: %s; starting over",
+             (unsigned long long)builder->built.generation->number, builder->error.text);
+    enter(builder, BUILD_CONNECTING);
+    forget(builder);
+    if (starts > 1)
+        nanosleep(&pause, NULL);
+    return pg_session_exec(builder->session, "ROLLBACK", 0, NULL, NULL, &builder->error);
+}
+
+static int build(struct builder *builder)
+{
+    struct pg_session_options options = session_options(builder);
+    int status = pg_session_open(&builder->session, &options, &builder->error);
+    if (!status)
+        status = build_once(builder);
+    for (unsigned starts = 1; may_start_over(builder, status, starts); starts++) {
+        status = start_over(builder, starts);
+        if (!status)
+            status = build_once(builder);
+    }
     if (!status && builder->built.stream)
         status = build_session_end(builder->session, &builder->error);
     return status;
@@ -425,9 +432,15 @@ static void on_thread(uv_work_t *work)
     builder->failed = build(builder) != 0;
     builder->built.generation->build_seconds = (double)(clock_ms() - began) / 1000;
     builder->built.generation->built_at = time(NULL);
-    for (unsigned i = 0; i < builder->helper_count; i++)
-        pg_session_close(builder->helpers[i]);
+    build_helpers_close(&builder->helpers);
     pg_session_close(builder->session);
+}
+
+static void builder_free(struct builder *builder)
+{
+    built_finish(&builder->built);
+    build_wait_finish(&builder->wait);
+    free(builder);
 }
 
 /* `status` is an error when the work was cancelled before it began. */
@@ -438,8 +451,7 @@ static void on_done(uv_work_t *work, int status)
         builder->done(builder->arg, NULL, &builder->error);
     else
         builder->done(builder->arg, &builder->built, NULL);
-    built_finish(&builder->built);
-    free(builder);
+    builder_free(builder);
 }
 
 struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint64_t number,
@@ -447,6 +459,7 @@ struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint
 {
     struct builder *builder = xcalloc(1, sizeof *builder);
     builder->work.data = builder;
+    build_wait_init(&builder->wait);
     builder->config = config;
     builder->hurried = hurried;
     builder->built.generation = generation_create(number, config->keyspace_count);
@@ -454,8 +467,7 @@ struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint
     builder->arg = arg;
     if (uv_queue_work(loop, &builder->work, on_thread, on_done) == 0)
         return builder;
-    built_finish(&builder->built);
-    free(builder);
+    builder_free(builder);
     return NULL;
 }
 
@@ -470,14 +482,16 @@ void builder_hurry(struct builder *builder, bool hurried)
 }
 
 /* The total may be an estimate. */
-struct build_progress builder_progress(const struct builder *builder)
+struct build_progress builder_progress(struct builder *builder)
 {
     uint64_t began = atomic_load_explicit(&builder->began, memory_order_relaxed);
     uint64_t rows = atomic_load_explicit(&builder->rows, memory_order_relaxed);
     uint64_t total = atomic_load_explicit(&builder->rows_total, memory_order_relaxed);
-    return (struct build_progress){.phase =
-                                       atomic_load_explicit(&builder->phase, memory_order_relaxed),
-                                   .rows = rows,
-                                   .rows_total = rows > total ? rows : total,
-                                   .seconds = began ? (double)(clock_ms() - began) / 1000 : 0};
+    struct build_progress progress = {
+        .phase = atomic_load_explicit(&builder->phase, memory_order_relaxed),
+        .rows = rows,
+        .rows_total = rows > total ? rows : total,
+        .seconds = began ? (double)(clock_ms() - began) / 1000 : 0};
+    build_wait_read(&builder->wait, progress.waits);
+    return progress;
 }

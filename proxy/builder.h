@@ -5,6 +5,7 @@
 #ifndef NESTGUARD_BUILDER_H
 #define NESTGUARD_BUILDER_H
 
+#include "build_wait.h"
 #include "pg_stream.h"
 #include "snapshot.h"
 #include "view.h"
@@ -24,12 +25,20 @@ struct built {
 void built_finish(struct built *built); /* frees what was not taken out (set to NULL) */
 
 /* What a build is at. */
-enum build_phase { BUILD_CONNECTING, BUILD_WAITING, BUILD_COUNTING, BUILD_COPYING };
+enum build_phase {
+    BUILD_CONNECTING,
+    BUILD_SURVEYING,
+    BUILD_WAITING,
+    BUILD_LOCKING,
+    BUILD_COUNTING,
+    BUILD_COPYING
+};
 
 struct build_progress {
     enum build_phase phase;
-    uint64_t rows, rows_total; /* total: 0 until they are counted */
-    double seconds;            /* since the copying began */
+    uint64_t rows, rows_total;   /* total: 0 until they are counted */
+    double seconds;              /* since the copying began */
+    char waits[BUILD_WAIT_TEXT]; /* "for ...": whom it has been waiting for, for some time; or "" */
 };
 
 const char *build_phase_text(enum build_phase phase);
@@ -47,6 +56,6 @@ struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint
 void builder_hurry(struct builder *builder, bool hurried); /* or not, from here on */
 
 void builder_stop(struct builder *builder); /* it ends soon, with an error */
-struct build_progress builder_progress(const struct builder *builder);
+struct build_progress builder_progress(struct builder *builder);
 
 #endif

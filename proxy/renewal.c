@@ -195,8 +195,9 @@ void renewal_report(struct renewal *renewal, uint64_t now)
     renewal->reported = now;
     struct build_progress progress = builder_progress(renewal->builder);
     if (!progress.rows || progress.seconds <= 0) {
-        log_info("generation %llu: building, %s", (unsigned long long)renewal->newest,
-                 build_phase_text(progress.phase));
+        log_info("generation %llu: building, %s%s%s", (unsigned long long)renewal->newest,
+                 build_phase_text(progress.phase), progress.waits[0] ? "; it waits " : "",
+                 progress.waits);
         return;
     }
     double rate = (double)progress.rows / progress.seconds;

@@ -211,6 +211,12 @@ static bool confirms_everything(const struct keeper *keeper)
     return keeper->confirmer && confirmer_is_at_work(keeper->confirmer);
 }
 
+/* For a transaction or a lock, for some time. */
+static bool build_waits(const struct keeper *keeper)
+{
+    return keeper->renewal.builder && builder_progress(keeper->renewal.builder).waits[0];
+}
+
 static json_t *building_json(const struct keeper *keeper)
 {
     const struct renewal *renewal = &keeper->renewal;
@@ -219,10 +225,11 @@ static json_t *building_json(const struct keeper *keeper)
     struct build_progress progress = builder_progress(renewal->builder);
     double rate = progress.seconds > 0 ? (double)progress.rows / progress.seconds : 0;
     uint64_t left = progress.rows_total > progress.rows ? progress.rows_total - progress.rows : 0;
-    return json_pack("{s:I, s:I, s:I, s:f, s:f, s:o}", "number", (json_int_t)renewal->newest,
-                     "rows", (json_int_t)progress.rows, "rows_total",
-                     (json_int_t)progress.rows_total, "seconds", progress.seconds,
-                     "rows_per_second", rate, "remaining_seconds",
+    return json_pack("{s:I, s:s, s:s?, s:I, s:I, s:f, s:f, s:o}", "number",
+                     (json_int_t)renewal->newest, "phase", build_phase_text(progress.phase),
+                     "waits", progress.waits[0] ? progress.waits : NULL, "rows",
+                     (json_int_t)progress.rows, "rows_total", (json_int_t)progress.rows_total,
+                     "seconds", progress.seconds, "rows_per_second", rate, "remaining_seconds",
                      rate > 0 ? json_real((double)left / rate) : json_null());
 }
 
@@ -396,6 +403,8 @@ static void process_metrics(const struct keeper *keeper, struct buffer *out)
     gauge(out, "generation_age_seconds", "Time since the generation in force was built",
           generation ? (double)(time(NULL) - generation->built_at) : 0);
     gauge(out, "building", "1 while a generation is being built", keeper->renewal.builder != NULL);
+    gauge(out, "building_waits", "1 while that waits for others; status and log say for whom",
+          build_waits(keeper));
     gauge(out, "confirms_everything",
           "1 while commits that wait for the guard return at once, for nothing is rejected",
           confirms_everything(keeper));

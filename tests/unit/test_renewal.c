@@ -102,7 +102,7 @@ void builder_hurry(struct builder *builder, bool hurried)
     builder->hurried = hurried;
 }
 
-struct build_progress builder_progress(const struct builder *builder)
+struct build_progress builder_progress(struct builder *builder)
 {
     (void)builder;
     return (struct build_progress){.phase = BUILD_CONNECTING};

@@ -1,0 +1,309 @@
+"""Whatever rewrites a table gives it rows that no earlier snapshot sees: a build that began before
+must not take the table for empty, nor take anything from an application that locks tables itself."""
+import concurrent.futures
+import contextlib
+
+import pytest
+
+from following import (follow, publish, query_alone, wait_followed,
+                       wait_generation, wait_state)
+from gate import Gate
+from servers import PATIENCE
+from waiting import wait_until
+
+ROWS = 20_000
+KEPT = 200  # of the notes, by the keyspace's condition
+NOTES = {"name": "notes", "key": "note:{id}", "table": "notes", "value": "payload",
+         "where": "gone_at IS NULL"}
+REWRITES = {
+    "column": "ALTER TABLE {0} ADD token uuid NOT NULL DEFAULT gen_random_uuid()",
+    "reload": "CREATE TEMP TABLE kept ON COMMIT DROP AS SELECT * FROM {0}; TRUNCATE {0};"
+              " INSERT INTO {0} SELECT * FROM kept"}
+
+
+@pytest.fixture
+def notes(database):
+    database.execute(f"""
+        CREATE TABLE notes (id bigint PRIMARY KEY, payload text, gone_at timestamptz);
+        ALTER TABLE notes REPLICA IDENTITY FULL;
+        INSERT INTO notes SELECT n, 'note ' || n, CASE WHEN n % 100 > 0 THEN now() END
+        FROM generate_series(1, {ROWS}) n""")
+    return NOTES
+
+
+@pytest.fixture
+def gate(database):
+    made = Gate(database.server.port)
+    yield made
+    made.release()
+    made.close()
+
+
+@contextlib.contextmanager
+def transaction(database):
+    """A migration; commits at its end, unless it has been broken."""
+    connection = database.connect()
+    try:
+        yield connection.cursor()
+        connection.commit()
+    finally:
+        connection.close()
+
+
+def wait_in_the_way(database):
+    """Until a build waits for a lock, or sees that it would have to."""
+    wait_until(lambda: query_alone(database, """
+        SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND usename = 'guard' AND pid <> pg_backend_pid()
+          AND (wait_event_type = 'Lock' OR query LIKE '%%AccessExclusiveLock%%')"""),
+               PATIENCE, "a build that cannot have a lock")
+
+
+def through(gate, database):
+    return database.url.replace(str(database.server.port), str(gate.port))
+
+
+def assert_knows_items(guard):
+    assert guard.keyspace()["filter"]["keys"] == 100
+    assert guard.redis().mget("item:1", "item:100", "item:101") == [b"payload 1", b"payload 100",
+                                                                    None]
+
+
+def assert_knows_notes(guard):
+    assert guard.keyspace("notes")["filter"]["keys"] == KEPT
+    assert guard.redis().mget("note:100", f"note:{ROWS}", "note:1") == [
+        b"note 100", b"note %d" % ROWS, None]
+
+
+@pytest.mark.parametrize("sync", ["poll", "none"])
+@pytest.mark.parametrize("rewrite", REWRITES)
+def test_a_table_that_is_rewritten_when_a_build_begins(start_guard, database, items, sync, rewrite):
+    with transaction(database) as migration:
+        migration.execute(REWRITES[rewrite].format("items"))
+        guard = start_guard(items(), sync=sync, ready=False)
+        wait_in_the_way(database)
+    guard.wait_guarding()
+    assert_knows_items(guard)
+
+
+@pytest.mark.parametrize("rewrite", REWRITES)
+def test_a_table_that_is_rewritten_while_another_is_waited_for(start_guard, database, items, notes,
+                                                               rewrite):
+    with database.locked("items"):
+        guard = start_guard(items(), notes, sync="poll", ready=False)
+        wait_in_the_way(database)
+        with transaction(database) as migration:
+            migration.execute(REWRITES[rewrite].format("notes"))
+    guard.wait_guarding()
+    assert_knows_items(guard)
+    assert_knows_notes(guard)
+
+
+@pytest.mark.parametrize("rewrite", [REWRITES["column"].format("allowed"),
+                                     REWRITES["reload"].format("allowed"),
+                                     "REFRESH MATERIALIZED VIEW chosen"],
+                         ids=["column", "reload", "refresh"])
+def test_what_the_condition_asks_is_not_rewritten_behind_the_snapshot(start_guard, database, items,
+                                                                      gate, rewrite):
+    """Nobody knows of it before the first question that reads it: so it is looked at afterwards."""
+    database.execute("""
+        CREATE TABLE allowed AS SELECT id FROM items;
+        CREATE MATERIALIZED VIEW chosen AS SELECT id FROM items""")
+    keyspace = items(where="id IN (SELECT id FROM allowed) AND id IN (SELECT id FROM chosen)")
+    guard = start_guard(keyspace, sync="poll", database=through(gate, database), poll_interval="1h")
+    gate.hold_requests(b"SELECT count(*) FROM")
+    guard.control("POST", "/v1/rebuild")
+    gate.wait_held()
+    with transaction(database) as migration:
+        migration.execute(rewrite)
+    gate.release()
+    wait_generation(guard, 2)
+    assert_knows_items(guard)
+    assert "was rewritten" in guard.log()
+    guard.stop()
+
+
+def test_a_table_of_which_some_columns_may_be_read(start_guard, database, items):
+    """LOCK TABLE would need all of them."""
+    database.execute("REVOKE ALL ON items FROM guard;"
+                     "GRANT SELECT (id, payload) ON items TO guard")
+    with transaction(database) as migration:
+        migration.execute(REWRITES["column"].format("items"))
+        guard = start_guard(items(), sync="poll", ready=False)
+        wait_in_the_way(database)
+    guard.wait_guarding()
+    assert_knows_items(guard)
+
+
+# ---- with a log to follow ----
+
+@pytest.mark.parametrize("rewrite", [
+    *REWRITES.values(),
+    "CREATE TABLE fresh (LIKE {0} INCLUDING ALL); INSERT INTO fresh SELECT * FROM {0};"
+    "ALTER TABLE fresh REPLICA IDENTITY FULL; DROP TABLE {0}; ALTER TABLE fresh RENAME TO {0};"
+    "GRANT SELECT ON {0} TO guard;"
+    "ALTER PUBLICATION nestguard ADD TABLE {0} WHERE (gone_at IS NULL)"],
+    ids=["column", "reload", "replaced"])
+@pytest.mark.parametrize("renews", [False, True], ids=["start", "renewal"])
+def test_a_rewrite_between_the_slot_and_the_locks(start_guard, database, items, notes, gate, renews,
+                                                  rewrite):
+    def begin():
+        gate.hold_requests(b"BEGIN ISOLATION LEVEL")
+
+    keyspaces = [items(where="deleted_at IS NULL"), notes]
+    database.execute("ALTER TABLE items REPLICA IDENTITY FULL")
+    publish(database, *keyspaces)
+    if not renews:
+        begin()
+    guard = start_guard(*keyspaces, sync="replication", database=through(gate, database),
+                        ready=renews, max_lag="5s")
+    if renews:
+        begin()
+        guard.control("POST", "/v1/rebuild")
+    gate.wait_held()
+    with transaction(database) as migration:
+        migration.execute(rewrite.format("notes"))
+    gate.release()
+    wait_generation(guard, 2 if renews else 1)
+    database.execute("INSERT INTO notes VALUES (0, 'new')")
+    wait_followed(database)
+    assert_knows_items(guard)
+    assert guard.redis().mget("note:100", f"note:{ROWS}", "note:1", "note:0") == [
+        b"note 100", b"note %d" % ROWS, None, b"new"]
+    assert guard.keyspace("notes")["filter"]["keys"] == KEPT + 1
+    guard.stop()
+
+
+def test_a_partition_that_is_attached_between_the_slot_and_the_locks(start_guard, database, items,
+                                                                     gate):
+    database.execute("""
+        CREATE TABLE parts (id bigint PRIMARY KEY, payload text) PARTITION BY RANGE (id);
+        CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (100);
+        CREATE TABLE high (LIKE parts INCLUDING ALL);
+        INSERT INTO parts VALUES (1, 'low')""")
+    keyspace = items(table="parts")
+    publish(database, keyspace)
+    gate.hold_requests(b"BEGIN ISOLATION LEVEL")
+    guard = start_guard(keyspace, sync="replication", database=through(gate, database), ready=False)
+    gate.wait_held()
+    database.execute("INSERT INTO high VALUES (200, 'high');"
+                     "ALTER TABLE parts ATTACH PARTITION high FOR VALUES FROM (100) TO (1000)")
+    gate.release()
+    guard.wait_guarding()
+    assert "public.high was added" in guard.log()
+    assert guard.generation() == 1
+    assert guard.redis().mget("item:1", "item:200", "item:2") == [b"low", b"high", None]
+    guard.stop()
+
+
+@pytest.mark.parametrize("change, before", [
+    ("SET (publish = 'update, delete, truncate')",
+     "SET (publish = 'insert, update, delete, truncate')"),
+    ("SET TABLE items WHERE (id < 50)", "SET TABLE items WHERE (id < 500)")],
+                         ids=["operations", "condition"])
+def test_a_publication_that_is_altered_while_it_is_looked_at(follow, database, items, change,
+                                                             before):
+    """The last question of the survey, about the condition, waits for the table; what was found out
+    before it is not true any more then."""
+    guard = follow(items(where="id < 500"))
+    with database.locked():
+        guard.control("POST", "/v1/rebuild")
+        wait_in_the_way(database)
+        database.execute(f"ALTER PUBLICATION nestguard {change}")
+        wait_state(guard, "passing")
+    wait_until(lambda: "publication" in (guard.status()["last_build_error"] or "").split(":")[0] or
+               guard.is_ready(), PATIENCE, guard.log)
+    database.execute("INSERT INTO items VALUES (300, 'new')")
+    assert guard.redis().get("item:300") == b"new"
+    assert not guard.is_ready()
+    database.execute(f"ALTER PUBLICATION nestguard {before}")
+    guard.wait_guarding()
+    assert guard.redis().mget("item:300", "item:301") == [b"new", None]
+
+
+# ---- the application's locks come first ----
+
+@pytest.mark.parametrize("sync", ["poll", "replication"])
+def test_a_migration_that_locks_in_another_order_is_no_deadlocks_victim(start_guard, database,
+                                                                        items, notes, sync):
+    publish(database, items(), notes)
+    guard = start_guard(items(), notes, sync=sync, poll_interval="1h", max_lag="5s")
+    with transaction(database) as migration:
+        migration.execute("SET deadlock_timeout = '10ms'; LOCK TABLE notes")
+        guard.control("POST", "/v1/rebuild")
+        wait_in_the_way(database)
+        migration.execute("LOCK TABLE items; " + REWRITES["column"].format("items"))
+    wait_generation(guard, 2)
+    assert_knows_items(guard)
+    assert_knows_notes(guard)
+
+
+def test_a_migration_that_builds_an_index_anew_is_no_deadlocks_victim(start_guard, database, items):
+    with transaction(database) as migration:
+        migration.execute("SET deadlock_timeout = '10ms'; REINDEX INDEX items_pkey")
+        guard = start_guard(items(), sync="poll", ready=False)
+        wait_in_the_way(database)
+        migration.execute(REWRITES["column"].format("items"))
+    guard.wait_guarding()
+    assert_knows_items(guard)
+
+
+def test_a_table_that_is_locked_again_and_again_is_read_at_last(start_guard, database, items):
+    def churn():
+        for _ in range(30):
+            query_alone(database, "TRUNCATE items; INSERT INTO items SELECT n, 'payload ' || n"
+                                  " FROM generate_series(1, 100) n; SELECT pg_sleep(0.02)")
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        churning = pool.submit(churn)
+        guard = start_guard(items(), sync="poll")
+        assert guard.keyspace()["filter"]["keys"] == 100
+        churning.result()
+
+
+# ---- whom it waits for ----
+
+def wait_named(guard, *words):
+    def is_named():
+        waits = (guard.status()["building"] or {}).get("waits") or ""
+        return all(word in waits for word in words)
+
+    wait_until(is_named, PATIENCE, lambda: f"{words}: {guard.status()['building']}\n{guard.log()}")
+
+
+def test_an_orphaned_prepared_transaction_that_the_slot_waits_for_is_named(follow, database, items):
+    name = f"left behind {database.name}"
+    database.execute(f"BEGIN; DELETE FROM items WHERE id = 1; PREPARE TRANSACTION '{name}'")
+    try:
+        guard = follow(items(), ready=False)
+        wait_named(guard, f"ROLLBACK PREPARED '{name}'", database.name)
+        assert guard.metrics()["nestguard_building_waits"] == 1
+        wait_until(lambda: f"ROLLBACK PREPARED '{name}'" in guard.log(), PATIENCE, guard.log)
+    finally:
+        database.execute(f"ROLLBACK PREPARED '{name}'")
+    guard.wait_guarding()
+    assert guard.metrics()["nestguard_building_waits"] == 0
+
+
+@pytest.mark.parametrize("sync", ["poll", "replication"])
+def test_a_transaction_that_a_build_waits_for_is_named(start_guard, database, items, sync):
+    publish(database, items())
+    connection = database.connect()
+    try:
+        connection.cursor().execute("SET application_name = 'sleeper'; LOCK TABLE items")
+        guard = start_guard(items(), sync=sync, ready=False)
+        wait_named(guard, "sleeper", f"pg_terminate_backend({connection.info.backend_pid})")
+    finally:
+        connection.close()
+    guard.wait_guarding()
+
+
+def test_a_prepared_transaction_that_holds_a_lock_is_named(start_guard, database, items):
+    name = f"locked {database.name}"
+    database.execute(f"BEGIN; LOCK TABLE items; PREPARE TRANSACTION '{name}'")
+    try:
+        guard = start_guard(items(), sync="poll", ready=False)
+        wait_named(guard, "a lock on items", f"ROLLBACK PREPARED '{name}'")
+    finally:
+        database.execute(f"ROLLBACK PREPARED '{name}'")
+    guard.wait_guarding()
