@@ -44,8 +44,9 @@ void build_wait_end_watch(struct build_wait *wait);
 #define SQL_DESCRIBE_HOLDER                                                                        \
     "coalesce((SELECT format('prepared transaction %L of database %I, since %s; this ends it, run" \
     " there: ROLLBACK PREPARED %L', p.gid, p.database, date_trunc('second', p.prepared), p.gid)"   \
-    "    FROM pg_prepared_xacts p WHERE holder.pid IS NULL"                                        \
-    "     AND p.transaction::text = split_part(holder.virtualtransaction, '/', 2)),"               \
+    "    FROM pg_prepared_xacts p JOIN pg_locks own ON own.transactionid = p.transaction"          \
+    "   WHERE holder.pid IS NULL AND own.pid IS NULL AND own.granted"                              \
+    "     AND own.virtualtransaction = holder.virtualtransaction LIMIT 1),"                        \
     " (SELECT format('process %s (%s)%s; this ends it: SELECT pg_terminate_backend(%s)', a.pid,"   \
     "         concat_ws(', ', nullif(a.application_name, ''), 'role ' || quote_ident(a.usename),"  \
     "                   'database ' || quote_ident(a.datname)),"                                   \

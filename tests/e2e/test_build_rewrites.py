@@ -206,11 +206,12 @@ def test_a_publication_that_is_altered_while_it_is_looked_at(follow, database, i
     """The last question of the survey, about the condition, waits for the table; what was found out
     before it is not true any more then."""
     guard = follow(items(where="id < 500"))
-    with database.locked():
+    with transaction(database) as migration:
+        migration.execute("LOCK TABLE items")
         guard.control("POST", "/v1/rebuild")
         wait_in_the_way(database)
-        database.execute(f"ALTER PUBLICATION nestguard {change}")
-        wait_state(guard, "passing")
+        migration.execute(f"ALTER PUBLICATION nestguard {change}")
+    wait_state(guard, "passing")
     wait_until(lambda: "publication" in (guard.status()["last_build_error"] or "").split(":")[0] or
                guard.is_ready(), PATIENCE, guard.log)
     database.execute("INSERT INTO items VALUES (300, 'new')")
