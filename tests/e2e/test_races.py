@@ -1,6 +1,6 @@
 """Races: what the guard was told while it waited for an answer that was true when it was given.
 
-The database's answers are held at a gate, or a build by a lock, while rows and keys change.
+The database's answers are held at a gate, or what a build asks, while rows and keys change.
 """
 import concurrent.futures
 import contextlib
@@ -65,84 +65,83 @@ class TestRebuild:
     """A row that comes when the next generation's snapshot has been taken, and its key's SET."""
 
     @pytest.fixture
-    def two_tables(self, start_guard, database, items):
-        """A guard whose builds can be held by locking `later`: the rows of items are counted
-        before it, which takes the snapshot, and copied after."""
-        database.execute("CREATE TABLE later (id int PRIMARY KEY, v text)")
-        return start_guard(items(), {"name": "later", "key": "later:{id}", "table": "later",
-                                     "value": "v"}, hint_ttl=f"{HINT_TTL * 1000:.0f}ms")
+    def renewing(self, gates, start_guard, database, items):
+        """A guard, and a gate between it and the database."""
+        gate = gates(database.server.port)
+        url = database.url.replace(f":{database.server.port}/", f":{gate.port}/")
+        guard = start_guard(items(), database=url, hint_ttl=f"{HINT_TTL * 1000:.0f}ms")
+        guard.gate = gate
+        return guard
 
     @contextlib.contextmanager
-    def building(self, guard, database):
+    def building(self, guard):
         """While it lasts a generation is being built, whose snapshot has been taken."""
-        with database.locked("later"):
+        guard.gate.hold_requests(b"COPY (")
+        try:
             number = guard.control("POST", "/v1/rebuild").json()["generation"]
-            wait_until(lambda: self.is_counting(database), PATIENCE, "the snapshot")
+            guard.gate.wait_held()
             yield
+        finally:
+            guard.gate.release()
         wait_until(lambda: guard.generation() >= number, PATIENCE, f"generation {number}")
 
-    def is_counting(self, database):
-        return database.query("""
-            SELECT 1 FROM pg_locks JOIN pg_class ON pg_class.oid = relation
-            WHERE relname = 'later' AND NOT granted""")
-
-    def test_of_a_row_that_the_filter_still_holds(self, two_tables, database, cache):
+    def test_of_a_row_that_the_filter_still_holds(self, renewing, database, cache):
         delete(database, 10)
-        with self.building(two_tables, database):
+        with self.building(renewing):
             insert(database, 10)
-            assert two_tables.redis().set("item:10", "new")
+            assert renewing.redis().set("item:10", "new")
         outlive(HINT_TTL)
-        assert_found(two_tables, cache, "item:10", b"new")
+        assert_found(renewing, cache, "item:10", b"new")
 
-    def test_of_a_key_with_an_older_hint(self, two_tables, database, cache):
-        assert two_tables.redis().set("item:500", "early")
-        with self.building(two_tables, database):
+    def test_of_a_key_with_an_older_hint(self, renewing, database, cache):
+        assert renewing.redis().set("item:500", "early")
+        with self.building(renewing):
             insert(database, 500)
-            assert two_tables.redis().set("item:500", "new")
+            assert renewing.redis().set("item:500", "new")
         outlive(HINT_TTL)
-        assert_found(two_tables, cache, "item:500", b"new")
+        assert_found(renewing, cache, "item:500", b"new")
 
     @pytest.mark.parametrize("number", [10, 500])
-    def test_of_a_key_that_was_admitted_for_a_second(self, two_tables, database, cache, number):
+    def test_of_a_key_that_was_admitted_for_a_second(self, renewing, database, cache, number):
         delete(database, number)
-        assert call(two_tables, "PUT", f"item:{number}", "?for=1s") == 201
-        with self.building(two_tables, database):
+        assert call(renewing, "PUT", f"item:{number}", "?for=1s") == 201
+        with self.building(renewing):
             insert(database, number)
-            assert two_tables.redis().set(f"item:{number}", "new")
+            assert renewing.redis().set(f"item:{number}", "new")
         outlive(1)
-        assert_found(two_tables, cache, f"item:{number}", b"new")
+        assert_found(renewing, cache, f"item:{number}", b"new")
 
-    def test_of_a_key_with_a_tombstone(self, two_tables, database, cache):
+    def test_of_a_key_with_a_tombstone(self, renewing, database, cache):
         delete(database, 10)
-        assert call(two_tables, "DELETE", "item:10") == 204
-        with self.building(two_tables, database):
+        assert call(renewing, "DELETE", "item:10") == 204
+        with self.building(renewing):
             insert(database, 10)
-            assert two_tables.redis().set("item:10", "new")
+            assert renewing.redis().set("item:10", "new")
         outlive(HINT_TTL)
-        assert_found(two_tables, cache, "item:10", b"new")
+        assert_found(renewing, cache, "item:10", b"new")
 
-    def test_of_keys_of_an_mset_through_many_clients(self, two_tables, database, cache):
+    def test_of_keys_of_an_mset_through_many_clients(self, renewing, database, cache):
         numbers = range(11, 11 + CLIENTS)
         database.execute("DELETE FROM items WHERE id >= 11")
-        with self.building(two_tables, database):
+        with self.building(renewing):
             for number in numbers:
                 insert(database, number)
                 insert(database, 1000 + number)
-                assert two_tables.redis().mset({f"item:{number}": "new",
+                assert renewing.redis().mset({f"item:{number}": "new",
                                                 f"item:{1000 + number}": "new"})
         outlive(HINT_TTL)
         for number in numbers:
-            assert_found(two_tables, cache, f"item:{number}", b"new")
-            assert_found(two_tables, cache, f"item:{1000 + number}", b"new")
+            assert_found(renewing, cache, f"item:{number}", b"new")
+            assert_found(renewing, cache, f"item:{1000 + number}", b"new")
 
-    def test_ends_what_was_written_without_a_row(self, two_tables, database):
+    def test_ends_what_was_written_without_a_row(self, renewing, database):
         """Admitted through the build, and one more: that one knows better."""
-        with self.building(two_tables, database):
-            assert two_tables.redis().set("item:500", "never")
-        assert two_tables.explain("item:500")["verdict"] == "possible"
+        with self.building(renewing):
+            assert renewing.redis().set("item:500", "never")
+        assert renewing.explain("item:500")["verdict"] == "possible"
         outlive(HINT_TTL)
-        two_tables.rebuild()
-        wait_until(lambda: two_tables.explain("item:500")["verdict"] == "absent", PATIENCE,
+        renewing.rebuild()
+        wait_until(lambda: renewing.explain("item:500")["verdict"] == "absent", PATIENCE,
                    "the end of the hint")
 
 
