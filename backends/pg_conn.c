@@ -2,7 +2,7 @@
  *
  *   state        the socket is ready     the timer has run out
  *   WAITING      (there is none)         the backoff is over: connects
- *   CONNECTING   PQconnectPoll()         too slow: lost
+ *   CONNECTING   pg_connect_poll()       too slow: lost
  *   SETTING      reads the answer        too slow: lost
  *   UP           reads answers           the oldest query is overdue, or sending failed: lost
  *
@@ -37,6 +37,7 @@ struct pg_conn {
     struct pg_conn_options options;
     enum conn_state state;
     PGconn *pq;
+    struct pg_connecting connecting; /* while it does */
     struct pg_pipeline *pipeline;
     struct watcher *watcher;
     uv_timer_t timer; /* backoff, the limit for connecting, or the oldest query's deadline */
@@ -332,33 +333,23 @@ static void begin_use(struct pg_conn *conn)
         lose(conn, PG_DOWN);
 }
 
-static void act_on(struct pg_conn *conn, PostgresPollingStatusType next);
-
-static void start_connecting(struct pg_conn *conn)
-{
-    conn->pq =
-        pg_connect_start(conn->options.conninfo, conn->options.application, conn->first_host);
-    act_on(conn, PGRES_POLLING_WRITING);
-}
-
-/* The time to connect holds for both. */
-static void connect_anew(struct pg_conn *conn)
-{
-    drop_watcher(conn);
-    PQfinish(conn->pq);
-    start_connecting(conn);
-}
-
-/* Does what PQconnectPoll() asks for. */
+/* Does what pg_connect_poll() asks for. */
 static void act_on(struct pg_conn *conn, PostgresPollingStatusType next)
 {
-    if (next == PGRES_POLLING_OK && pg_connect_done(conn->pq, conn->options.conninfo))
+    if (next == PGRES_POLLING_OK)
         begin_use(conn);
-    else if (next == PGRES_POLLING_OK)
-        connect_anew(conn);
     else if (next == PGRES_POLLING_FAILED || PQstatus(conn->pq) == CONNECTION_BAD ||
              watch(conn, next == PGRES_POLLING_READING ? UV_READABLE : UV_WRITABLE) < 0)
         give_up(conn);
+}
+
+static void start_connecting(struct pg_conn *conn)
+{
+    const struct pg_connect_options how = {conn->options.conninfo, conn->options.application,
+                                           false};
+    pg_connect_start(&conn->connecting, &how, conn->first_host);
+    conn->pq = conn->connecting.pq;
+    act_on(conn, PGRES_POLLING_WRITING);
 }
 
 static void open_connection(struct pg_conn *conn)
@@ -382,7 +373,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
         watcher->events = 0; /* libuv stopped it; libpq finds out what is wrong */
     if (conn->state == CONN_CONNECTING) {
         unwatch(conn);
-        act_on(conn, PQconnectPoll(conn->pq));
+        act_on(conn, pg_connect_poll(&conn->connecting));
     } else if (!conn->broken) {
         receive(conn);
     }

@@ -71,7 +71,8 @@ static int unexpected(struct pg_session *session, struct pg_error *error, const 
 }
 
 /* The deadline holds for all addresses that libpq tries, together. -ETIMEDOUT when it is over. */
-static int connect_within(struct pg_session *session, unsigned seconds, struct pg_error *error)
+static int connect_within(struct pg_session *session, struct pg_connecting *connecting,
+                          unsigned seconds, struct pg_error *error)
 {
     uint64_t deadline = seconds ? now_ms() + (uint64_t)seconds * 1000 : 0;
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
@@ -85,43 +86,27 @@ static int connect_within(struct pg_session *session, unsigned seconds, struct p
             pg_error_say(error, "no connection to the server within %u s", seconds);
             return -ETIMEDOUT;
         }
-        next = PQconnectPoll(session->pq);
+        next = pg_connect_poll(connecting);
     }
-    return PQsetnonblocking(session->pq, 1) == 0 ? 0 : lost(session, error);
-}
-
-typedef PGconn *(*start_fn)(const char *conninfo, const char *application, unsigned first_host);
-
-struct connecting {
-    start_fn start;
-    const struct pg_session_options *options;
-    unsigned first_host, seconds;
-};
-
-static int connect_from(const struct connecting *how, struct pg_session *session,
-                        struct pg_error *error)
-{
-    const char *conninfo = how->options->conninfo;
-    int rc;
-    do {
-        PQfinish(session->pq);
-        session->pq = how->start(conninfo, how->options->application, how->first_host);
-        rc = connect_within(session, how->seconds, error);
-    } while (rc == 0 && !pg_connect_done(session->pq, conninfo));
-    return rc;
+    return 0;
 }
 
 /* A host that says nothing must not keep us from those behind it. */
-static int connect_by(start_fn start, struct pg_session *session,
-                      const struct pg_session_options *options, struct pg_error *error)
+static int connect_to(struct pg_session *session, const struct pg_session_options *options,
+                      bool replication, struct pg_error *error)
 {
-    unsigned hosts = pg_hosts_count(options->conninfo);
-    struct connecting how = {start, options, 0, options->connect_timeout};
+    const struct pg_connect_options how = {options->conninfo, options->application, replication};
+    unsigned hosts = pg_hosts_count(options->conninfo), seconds = options->connect_timeout;
     int rc = -ETIMEDOUT;
-    if (hosts > 1 && how.seconds)
-        how.seconds = how.seconds / hosts > HOST_SECONDS ? how.seconds / hosts : HOST_SECONDS;
-    for (; how.first_host < hosts && rc == -ETIMEDOUT; how.first_host++)
-        rc = connect_from(&how, session, error);
+    if (hosts > 1 && seconds)
+        seconds = seconds / hosts > HOST_SECONDS ? seconds / hosts : HOST_SECONDS;
+    for (unsigned host = 0; host < hosts && rc == -ETIMEDOUT; host++) {
+        struct pg_connecting connecting;
+        PQfinish(session->pq);
+        pg_connect_start(&connecting, &how, host);
+        session->pq = connecting.pq;
+        rc = connect_within(session, &connecting, seconds, error);
+    }
     return rc == -ETIMEDOUT ? -ECONNREFUSED : rc;
 }
 
@@ -245,29 +230,14 @@ int pg_session_command(struct pg_session *session, const char *command, PGresult
     return rc < 0 ? rc : collect(session, out, error);
 }
 
-/* A role's or database's time limits are meant for queries. Here a statement copies a table, or
- * waits for the longest transaction on the server, and the exported snapshot is a transaction that
- * idles while others read all rows. Not every version knows every one of them. */
-static int lift_limits(struct pg_session *session, struct pg_error *error)
-{
-    return pg_session_command(session,
-                              "SELECT set_config(name, '0', false) FROM pg_settings "
-                              "WHERE name IN ('statement_timeout', 'lock_timeout', "
-                              "'idle_in_transaction_session_timeout', "
-                              "'idle_session_timeout', 'transaction_timeout')",
-                              NULL, error);
-}
-
-static int open_by(start_fn start, struct pg_session **out,
-                   const struct pg_session_options *options, struct pg_error *error)
+static int open_to(struct pg_session **out, const struct pg_session_options *options,
+                   bool replication, struct pg_error *error)
 {
     if (pg_conninfo_check(options->conninfo, error) < 0)
         return -ECONNREFUSED;
     struct pg_session *session = allocate(1, sizeof *session);
     session->stop = options->stop;
-    int rc = connect_by(start, session, options, error);
-    if (rc == 0)
-        rc = lift_limits(session, error);
+    int rc = connect_to(session, options, replication, error);
     if (rc < 0) {
         pg_session_close(session);
         return rc;
@@ -279,13 +249,13 @@ static int open_by(start_fn start, struct pg_session **out,
 int pg_session_open(struct pg_session **out, const struct pg_session_options *options,
                     struct pg_error *error)
 {
-    return open_by(pg_connect_start, out, options, error);
+    return open_to(out, options, false, error);
 }
 
 int pg_session_open_walsender(struct pg_session **out, const struct pg_session_options *options,
                               struct pg_error *error)
 {
-    return open_by(pg_connect_start_replication, out, options, error);
+    return open_to(out, options, true, error);
 }
 
 struct row_reader {

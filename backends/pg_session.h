@@ -21,7 +21,9 @@ struct pg_session_options {
 
 /* Errors of all calls below: -ECONNREFUSED no connection or the connection was lost, -ECANCELED
  * stop was set, -EPROTO the server refused the statement; *error says what and why. client_encoding
- * is UTF8; no time limit holds that role, database or conninfo set for queries. */
+ * is UTF8, but SQL_ASCII where the database has no encoding: then text is any bytes. Every session
+ * has the same settings, and no limit of time, whatever role, database and server set for theirs.
+ */
 
 int pg_session_open(struct pg_session **out, const struct pg_session_options *options,
                     struct pg_error *error);

@@ -1,0 +1,48 @@
+/* The settings of every session that the guard opens, in one table. What its role, its database or
+ * the server's file set changes nothing of what the guard's connections do, and when those are
+ * altered while it runs, connections that are opened later do as the earlier ones.
+ *
+ *   SETTING_DEFAULT   ours, unless the conninfo's `options` have another  ┐ in the start-up
+ * packet's SETTING_FIXED     ours, whatever they have                            ┘ `options`
+ *   SETTING_LATER     ours, once the server is known                      ┐ by a statement
+ *   SETTING_FOUND     as the first connection of this process found it    ┘
+ *
+ * In the conninfo's `options` a person may choose how values are printed and read, and what is to
+ * be found first: that is the same for all connections, and no lookup is wrong for it. Whether rows
+ * are hidden, what kind of transaction it is and how long a statement may take are not his to
+ * choose.
+ *
+ * Private to backends/.
+ */
+#ifndef NESTGUARD_PG_SETTINGS_H
+#define NESTGUARD_PG_SETTINGS_H
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum setting_kind { SETTING_DEFAULT, SETTING_FIXED, SETTING_LATER, SETTING_FOUND };
+
+struct pg_setting {
+    const char *name;
+    enum setting_kind kind;
+    const char *value; /* SETTING_FOUND: SQL that finds it; NULL: current_setting() does */
+    int since;         /* SETTING_LATER: of servers from this version on, as PQserverVersion() */
+};
+
+extern const struct pg_setting pg_settings[];
+extern const size_t pg_settings_count;
+
+/* The `options` of a connection to be opened. Freed by the caller. */
+char *pg_settings_options(const char *conninfo, bool replication);
+
+/* What a session needs once it is up, by the simple protocol, in this order. */
+enum pg_settings_step { SETTINGS_ENCODING, SETTINGS_FIND, SETTINGS_SET, SETTINGS_DONE };
+
+/* The statement of that step, freed by the caller; NULL: this session does not need it. */
+char *pg_settings_statement(PGconn *pq, const char *conninfo, enum pg_settings_step step);
+
+/* The answer to SETTINGS_FIND: one row. The first that comes for a conninfo counts. */
+void pg_settings_found(const char *conninfo, const PGresult *row);
+
+#endif
