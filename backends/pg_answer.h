@@ -3,11 +3,14 @@
 #define NESTGUARD_PG_ANSWER_H
 
 #include "pg_error.h"
+#include <stdbool.h>
 
-/* A statement is prepared on a connection at its first use there. */
+/* A statement is prepared on a connection at its first use there. Its parameters' types are then
+ * those of that moment; of one that is always new, those of now. */
 struct pg_statement {
     const char *sql;
     int params;
+    bool always_new;
 };
 
 enum pg_outcome {

@@ -92,13 +92,23 @@ void pg_error_from_connection(struct pg_error *error, const PGconn *pq)
     free(text);
 }
 
+/* What a person can do about it, where the server does not say so. (Its function has the same name
+ * in every language.) */
+static const char *remedy_of(const PGresult *result)
+{
+    const char *function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+    return function && !strcmp(function, "check_enable_rls")
+               ? ": the guard needs a role that sees all rows (ALTER ROLE ... BYPASSRLS)"
+               : "";
+}
+
 void pg_error_from_result(struct pg_error *error, const PGresult *result)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
-    pg_error_say(error, "%s%s%s", message ? message : PQresultErrorMessage(result),
-                 detail ? ": " : "", detail ? detail : "");
+    pg_error_say(error, "%s%s%s%s", message ? message : PQresultErrorMessage(result),
+                 detail ? ": " : "", detail ? detail : "", remedy_of(result));
     if (state && strlen(state) == 5)
         set_sqlstate(error, state);
 }

@@ -145,8 +145,20 @@ static int send_prepare(struct pg_pipeline *pipeline, size_t statement, uint64_t
                                              pipeline->statements[statement].sql, 0, NULL));
 }
 
+static int send_new(struct pg_pipeline *pipeline, struct pg_query *query)
+{
+    struct trip *trip = append_trip(pipeline, TRIP_QUERY, query->deadline);
+    trip->statement = query->statement;
+    trip->query = query;
+    return sync_trip(pipeline,
+                     PQsendQueryParams(pipeline->pq, pipeline->statements[query->statement].sql,
+                                       query->count, NULL, query->values, NULL, NULL, 0));
+}
+
 int pg_pipeline_query(struct pg_pipeline *pipeline, struct pg_query *query)
 {
+    if (pipeline->statements[query->statement].always_new)
+        return send_new(pipeline, query);
     struct prepared *prepared = &pipeline->prepared[query->statement];
     int rc = prepared->sent ? 0 : send_prepare(pipeline, query->statement, query->deadline);
     struct trip *trip = append_trip(pipeline, TRIP_QUERY, query->deadline);
@@ -188,11 +200,13 @@ static void abandon_version(struct pg_pipeline *pipeline, const struct trip *tri
         prepared->sent = false;
 }
 
-/* The plan no longer fits the table (0A000, "cached plan must not change result type"), or somebody
- * discarded it (26000). Neither has run anything, so that the query may simply be sent again. */
+/* The plan no longer fits the table (0A000, "cached plan must not change result type"), its
+ * parameters have the types that columns had when it was prepared (42883, no such operator), or
+ * somebody discarded it (26000). None has run anything, so that the query may simply be sent again.
+ */
 static bool is_stale(const struct pg_error *error)
 {
-    return has_state(error, "0A000") || has_state(error, "26000");
+    return has_state(error, "0A000") || has_state(error, "42883") || has_state(error, "26000");
 }
 
 /* 57014: canceled, which is what statement_timeout does. */

@@ -271,8 +271,11 @@ static void row_removed(void *arg, const struct row_result *result)
 {
     struct key_call *key = arg;
     key->deletes_row = false;
-    if (result->outcome == LOAD_ABSENT || result->outcome == LOAD_ROW)
-        bury_unless_touched(key); /* no row, or several, which a unique index forbids: gone */
+    if (result->outcome == LOAD_ROW && result->removed == 1)
+        bury_unless_touched(key);
+    else if (result->outcome == LOAD_ABSENT || result->outcome == LOAD_ROW)
+        ask_row(
+            key); /* gone meanwhile, or a trigger or rule has kept it: the DELETE does not say */
     else
         answer_database(key, result);
 }

@@ -31,7 +31,7 @@ enum table_cell {
     TABLE_SCHEMA_USAGE,
     TABLE_SELECT,
     TABLE_DELETE,
-    TABLE_HIDES_ROWS /* row-level security applies to the role, and no policy shows all rows */
+    TABLE_HIDES_ROWS /* row-level security applies to the role */
 };
 
 enum column_cell {

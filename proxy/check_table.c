@@ -4,7 +4,6 @@
 
 #include "check_subject.h"
 #include "memory.h"
-#include "row_security.h"
 #include "similar.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,8 @@ static const char find_table[] =
     "       c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid),"
     "       has_schema_privilege(n.oid, 'USAGE'), has_table_privilege(c.oid, 'SELECT'),"
     "       has_table_privilege(c.oid, 'DELETE'),"
-    "       " SQL_HIDES_ROWS "  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+    "       row_security_active(c.oid)  FROM pg_class c JOIN pg_namespace n ON n.oid = "
+    "c.relnamespace"
     " WHERE c.relname = $2"
     "   AND CASE WHEN $1::text IS NULL THEN pg_table_is_visible(c.oid) ELSE n.nspname = $1 END";
 

@@ -23,6 +23,8 @@ struct keyspace_sql {
     char *load;    /* SELECT value, key columns... WHERE key = $1.. [AND (where)]: columns in this
                       order */
     char *remove;  /* DELETE ... WHERE key = $1.. [AND (where)] */
+    char *accepts; /* SELECT that fails where a column's type has no such text as $1..; it reads no
+                      row */
     char *count;   /* SELECT count(*) of rows with a whole key: no column NULL */
     char *copy;    /* COPY (SELECT key columns ...) TO STDOUT of the same rows */
     char *columns; /* SELECT of the key columns that gives no row */

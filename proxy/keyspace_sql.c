@@ -121,6 +121,25 @@ static char *remove_sql(const struct keyspace *keyspace)
     return string_of(&out);
 }
 
+/*   SELECT (NULL::"public"."items")."id" = $1
+ *
+ * The comparison of load_sql(), so that the parameters get the same types, with no row: the table
+ * is named as the type that its rows have. There is no FROM, and so nothing of the table, of a view
+ * or of `where` that could fail, only the texts' way to their types.
+ */
+static char *accepts_sql(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    for (size_t i = 0; i < keyspace->key.columns; i++) {
+        put(&out, i ? " AND (NULL::" : "SELECT (NULL::");
+        put_table(&out, keyspace);
+        put(&out, ").");
+        identifier_put(&out, keyspace->key.column[i]);
+        buffer_printf(&out, " = $%zu", i + 1);
+    }
+    return string_of(&out);
+}
+
 /*   SELECT count(*) FROM "public"."items" WHERE "id" IS NOT NULL AND (where)
  *
  * The same rows as copy_sql(), so that a filter made for that count has room for all of them.
@@ -218,6 +237,7 @@ void keyspace_sql_init(struct keyspace *keyspace)
     keyspace->sql = (struct keyspace_sql){
         .load = load_sql(keyspace),
         .remove = remove_sql(keyspace),
+        .accepts = accepts_sql(keyspace),
         .count = count_sql(keyspace),
         .copy = copy_sql(keyspace),
         .columns = columns_sql(keyspace),
@@ -228,6 +248,7 @@ void keyspace_sql_finish(struct keyspace_sql *sql)
 {
     free(sql->load);
     free(sql->remove);
+    free(sql->accepts);
     free(sql->count);
     free(sql->copy);
     free(sql->columns);

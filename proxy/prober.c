@@ -102,7 +102,7 @@ static void make_statements(struct prober *prober)
     for (size_t i = 0; i < config->keyspace_count; i++)
         prober->texts[FIRST_SAMPLE + i] = selfcheck_sql(&config->keyspaces[i]);
     for (size_t i = 0; i < prober->text_count; i++)
-        prober->statements[i] = (struct pg_statement){prober->texts[i], 0};
+        prober->statements[i] = (struct pg_statement){prober->texts[i], 0, false};
 }
 
 static void prober_free(struct prober *prober)

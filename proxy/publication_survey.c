@@ -7,7 +7,6 @@
 
 #include "buffer.h"
 #include "memory.h"
-#include "row_security.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -52,7 +51,7 @@ static const char describe_table[] =
     " entries AS (SELECT r.prrelid FROM pg_publication_rel r JOIN pg_publication p"
     "    ON p.oid = r.prpubid WHERE p.pubname = $3::text)"
     "SELECT c.oid, format('%I.%I', n.nspname, c.relname), c.relkind, c.relpersistence = 't',"
-    "       pg_has_role(c.relowner, 'USAGE'), " SQL_HIDES_ROWS ","
+    "       pg_has_role(c.relowner, 'USAGE'), row_security_active(c.oid),"
     "       (SELECT string_agg(quote_ident(b), ', ') FROM unnest(key.columns) b"
     "         WHERE NOT EXISTS (SELECT FROM pg_attribute a"
     "               WHERE a.attrelid = c.oid AND a.attnum > 0 AND a.attname = b)),"
@@ -137,7 +136,9 @@ static char *unfitness(const struct surveyor *surveyor, size_t i)
     if (missing)
         return xasprintf("table %s has no column %s", name, missing);
     if (surveyor_true(surveyor, i, GUARDED_HIDES_ROWS))
-        return xasprintf("row-level security hides rows of table %s from the guard's role", name);
+        return xasprintf("row-level security of table %s applies to the guard's role: it needs "
+                         "BYPASSRLS",
+                         name);
     return NULL;
 }
 

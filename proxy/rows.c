@@ -1,8 +1,15 @@
 /* From a cache key to one row, and back to the keeper:
  *
  *   key ─split─▶ way 0 ─▶ query ─┬─ a row whose printed columns are the key's ─▶ done
- *                 ▲              └─ none: the next way; absent when there is no other, with the
- *                 └────────────────────┘ key of a row that came all the same, equal to this one
+ *                 ▲              ├─ none: the next way; absent when there is no other, with the
+ *                 │              │  key of a row that came all the same, equal to this one
+ *                 │              └─ an error about a value ─▶ do the columns accept the texts?
+ *                 │                      no: the next way ◀───┴───▶ yes: once more, parsed anew
+ *                 └──────────────────────┘
+ *
+ * An error about a value (SQLSTATE class 22) does not say whose value. That of the key's texts
+ * means that no row has the key; that of a row that is there, or of what `where` makes of it, means
+ * that nobody knows. So the server is asked about the texts alone.
  *
  * A statement's number in the pool is keyspace * STATEMENTS + what it does.
  */
@@ -14,13 +21,15 @@
 
 enum { BYTEA_OID = 17 };
 
-enum { STATEMENT_LOAD, STATEMENT_REMOVE, STATEMENTS };
+enum { STATEMENT_LOAD, STATEMENT_LOAD_ANEW, STATEMENT_REMOVE, STATEMENT_ACCEPTS, STATEMENTS };
 
 struct query {
     const struct rows *rows;
     int keyspace;
     bool removes;
-    size_t way, ways; /* the one being tried, and the one before which to stop */
+    unsigned statement;      /* under way */
+    struct pg_error refusal; /* with STATEMENT_ACCEPTS: what it is asked for */
+    size_t way, ways;        /* the one being tried, and the one before which to stop */
     struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX]; /* of `key`, below */
     struct buffer other;                               /* the key of a row that equals it */
     row_cb done;
@@ -36,10 +45,11 @@ struct pg_statement *rows_statements(const struct config *config, size_t *count)
     for (size_t i = 0; i < config->keyspace_count; i++) {
         const struct keyspace *keyspace = &config->keyspaces[i];
         int params = (int)keyspace->key.columns;
-        statements[i * STATEMENTS + STATEMENT_LOAD] =
-            (struct pg_statement){keyspace->sql.load, params};
-        statements[i * STATEMENTS + STATEMENT_REMOVE] =
-            (struct pg_statement){keyspace->sql.remove, params};
+        struct pg_statement *own = &statements[i * STATEMENTS];
+        own[STATEMENT_LOAD] = (struct pg_statement){keyspace->sql.load, params, false};
+        own[STATEMENT_LOAD_ANEW] = (struct pg_statement){keyspace->sql.load, params, true};
+        own[STATEMENT_REMOVE] = (struct pg_statement){keyspace->sql.remove, params, true};
+        own[STATEMENT_ACCEPTS] = (struct pg_statement){keyspace->sql.accepts, params, true};
     }
     *count = config->keyspace_count * STATEMENTS;
     return statements;
@@ -119,24 +129,10 @@ static struct blob *value_of(const PGresult *result, int row)
     return blob;
 }
 
-/* The server's way to say that a column of this type can hold no such text: then no row has it. */
-static bool says_impossible(const char *sqlstate)
+/* SQLSTATE class 22, "data exception". */
+static bool is_about_a_value(const struct pg_answer *answer)
 {
-    static const char *const states[] = {"22P02",  /* invalid text representation */
-                                         "22P03",  /* invalid binary representation */
-                                         "22003",  /* numeric value out of range */
-                                         "22007",  /* invalid datetime format */
-                                         "22008",  /* datetime field overflow */
-                                         "22009",  /* invalid time zone displacement */
-                                         "22015",  /* interval field overflow */
-                                         "22021",  /* character not in repertoire */
-                                         "22P05",  /* untranslatable character */
-                                         "22023",  /* invalid parameter value: odd bytea digits */
-                                         "22001"}; /* string too long for its type */
-    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
-        if (!strcmp(sqlstate, states[i]))
-            return true;
-    return false;
+    return answer->outcome == PG_REFUSED && !strncmp(answer->error.sqlstate, "22", 2);
 }
 
 static enum load_outcome outcome_of(const struct query *query, const struct pg_answer *answer)
@@ -147,7 +143,7 @@ static enum load_outcome outcome_of(const struct query *query, const struct pg_a
             return LOAD_ROW;
         return row_of_key(query, answer->result) >= 0 ? LOAD_ROW : LOAD_ABSENT;
     case PG_REFUSED:
-        return says_impossible(answer->error.sqlstate) ? LOAD_ABSENT : LOAD_REFUSED;
+        return LOAD_REFUSED;
     case PG_TIMEOUT:
         return LOAD_TIMEOUT;
     case PG_DOWN:
@@ -156,8 +152,6 @@ static enum load_outcome outcome_of(const struct query *query, const struct pg_a
     return LOAD_DOWN;
 }
 
-static void try_way(struct query *query);
-
 static void finish(struct query *query, const struct row_result *result)
 {
     query->done(query->arg, result);
@@ -165,20 +159,41 @@ static void finish(struct query *query, const struct row_result *result)
     free(query);
 }
 
-static void on_answer(void *arg, const struct pg_answer *answer)
+static void ask(struct query *query, unsigned statement);
+
+static void next_way(struct query *query)
 {
-    struct query *query = arg;
+    struct row_result result = {.outcome = LOAD_ABSENT, .error = ""};
+    if (++query->way < query->ways) {
+        ask(query, query->removes ? STATEMENT_REMOVE : STATEMENT_LOAD);
+        return;
+    }
+    if (query->other.bytes)
+        result.other_spelling = buffer_span(&query->other);
+    finish(query, &result);
+}
+
+/* Whether the columns accept the texts. If they do, the error was a row's, or the statement's types
+ * were those that the columns had when it was prepared: then it goes well when it is new. */
+static void on_accepts(struct query *query, const struct pg_answer *answer)
+{
+    struct row_result result = {.outcome = LOAD_REFUSED, .error = query->refusal.text};
+    if (is_about_a_value(answer)) {
+        next_way(query);
+    } else if (answer->outcome == PG_DONE && !query->removes) {
+        ask(query, STATEMENT_LOAD_ANEW);
+    } else {
+        if (answer->outcome != PG_DONE)
+            result = (struct row_result){.outcome = outcome_of(query, answer),
+                                         .error = answer->error.text};
+        finish(query, &result);
+    }
+}
+
+static void on_found(struct query *query, const struct pg_answer *answer)
+{
     struct row_result result = {
         .outcome = outcome_of(query, answer), .way = query->way, .error = answer->error.text};
-    if (result.outcome == LOAD_ABSENT) {
-        note_other_spelling(query, answer->result);
-        if (++query->way < query->ways) {
-            try_way(query);
-            return;
-        }
-        if (query->other.bytes)
-            result.other_spelling = buffer_span(&query->other);
-    }
     if (result.outcome == LOAD_ROW && query->removes)
         result.removed = atoll(PQcmdTuples((PGresult *)answer->result));
     else if (result.outcome == LOAD_ROW) {
@@ -188,18 +203,34 @@ static void on_answer(void *arg, const struct pg_answer *answer)
     finish(query, &result);
 }
 
+static void on_answer(void *arg, const struct pg_answer *answer)
+{
+    struct query *query = arg;
+    if (query->statement == STATEMENT_ACCEPTS) {
+        on_accepts(query, answer);
+    } else if (is_about_a_value(answer) && query->statement != STATEMENT_LOAD_ANEW) {
+        query->refusal = answer->error;
+        ask(query, STATEMENT_ACCEPTS);
+    } else if (outcome_of(query, answer) == LOAD_ABSENT) {
+        note_other_spelling(query, answer->result);
+        next_way(query);
+    } else {
+        on_found(query, answer);
+    }
+}
+
 /* ---- asking ---- */
 
-/* Parameters go as C strings, which the pool copies. */
-static void try_way(struct query *query)
+/* About the way that is being tried. Parameters go as C strings, which the pool copies. */
+static void ask(struct query *query, unsigned statement)
 {
     const struct key_template *key = &keyspace_of(query)->key;
     char *texts[KEY_COLUMNS_MAX];
     for (size_t c = 0; c < key->columns; c++)
         texts[c] = xstrndup(query->splits[query->way][c].at, query->splits[query->way][c].length);
-    size_t statement =
-        (size_t)query->keyspace * STATEMENTS + (query->removes ? STATEMENT_REMOVE : STATEMENT_LOAD);
-    pg_pool_submit(query->rows->pool, statement, (const char *const *)texts, on_answer, query);
+    query->statement = statement;
+    pg_pool_submit(query->rows->pool, (size_t)query->keyspace * STATEMENTS + statement,
+                   (const char *const *)texts, on_answer, query);
     for (size_t c = 0; c < key->columns; c++)
         free(texts[c]);
 }
@@ -236,7 +267,7 @@ enum load_outcome rows_foretell(const struct rows *rows, int keyspace, struct sp
 
 void rows_load(const struct rows *rows, int keyspace, struct span key, row_cb done, void *arg)
 {
-    try_way(query_create(rows, keyspace, key, done, arg));
+    ask(query_create(rows, keyspace, key, done, arg), STATEMENT_LOAD);
 }
 
 void rows_remove(const struct rows *rows, int keyspace, struct span key, size_t way, row_cb done,
@@ -246,5 +277,5 @@ void rows_remove(const struct rows *rows, int keyspace, struct span key, size_t 
     query->removes = true;
     query->way = way;
     query->ways = way + 1;
-    try_way(query);
+    ask(query, STATEMENT_REMOVE);
 }

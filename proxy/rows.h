@@ -6,6 +6,9 @@
  * reaches everything that was cached of the row; the filter, too, knows rows by that key alone.
  * Hence such a key is absent. But "no row has this key" is not "there is no such row": the row's
  * own key comes with the answer, for those who tell people.
+ *
+ * LOAD_ABSENT is the database's word: either it has no such row, or the texts of the key are none
+ * that its columns can hold. An error in reading a row that may be there is LOAD_REFUSED.
  */
 #ifndef NESTGUARD_ROWS_H
 #define NESTGUARD_ROWS_H
@@ -21,7 +24,7 @@ struct rows {
     const struct config *config; /* the one in force */
 };
 
-/* The pool's statements for a configuration: 2 for each keyspace, in its order. Freed by free();
+/* The pool's statements for a configuration, as many for each keyspace. Freed by free();
  * points into the configuration. */
 struct pg_statement *rows_statements(const struct config *config, size_t *count);
 

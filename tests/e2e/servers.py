@@ -214,12 +214,12 @@ class Postgres(Server):
     stop_signal = signal.SIGINT
     # `guard` is the role that nestguard uses: it may do no more than it needs to, and its queries
     # can be told from the tests' own.
-    GUARD_ROLE = """
+    GUARD_RIGHTS = """
         CREATE EXTENSION pg_stat_statements;
-        CREATE ROLE guard LOGIN REPLICATION;
         ALTER DEFAULT PRIVILEGES GRANT SELECT, DELETE ON TABLES TO guard;
         ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO guard;
     """
+    GUARD_ROLE = "CREATE ROLE guard LOGIN REPLICATION;" + GUARD_RIGHTS
     SETTINGS = {
         "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off",
         "wal_level": "logical", "shared_preload_libraries": "pg_stat_statements",
@@ -280,10 +280,13 @@ class Postgres(Server):
 class Database:
     """One database of a Postgres, made for one test."""
 
-    def __init__(self, server, name):
+    def __init__(self, server, name, encoding=None):
         self.server = server
         self.name = name
-        server.execute(f'CREATE DATABASE "{name}" TEMPLATE template1')
+        server.execute(f'CREATE DATABASE "{name}" TEMPLATE ' +
+                       (f"template0 ENCODING '{encoding}'" if encoding else "template1"))
+        if encoding:
+            server.execute(server.GUARD_RIGHTS, name)
         self.connection = None
 
     @property

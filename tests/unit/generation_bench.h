@@ -9,7 +9,7 @@
 #include "view.h"
 
 enum { ITEMS, ORDERS, KEYSPACES };
-enum { LOAD_ITEM = 0, LOAD_ORDER = 2 };
+enum { LOAD_ITEM = 0, LOAD_ORDER = 4 };
 
 static const char bench_text[] =
     "cache: redis://127.0.0.1\n"

@@ -46,6 +46,7 @@ static void a_plain_keyspace_gives_plain_statements(void **state)
     assert_string_equal(k.sql.load,
                         "SELECT \"payload\", \"id\" FROM \"public\".\"items\" WHERE \"id\" = $1");
     assert_string_equal(k.sql.remove, "DELETE FROM \"public\".\"items\" WHERE \"id\" = $1");
+    assert_string_equal(k.sql.accepts, "SELECT (NULL::\"public\".\"items\").\"id\" = $1");
     assert_string_equal(k.sql.count,
                         "SELECT count(*) FROM \"public\".\"items\" WHERE \"id\" IS NOT NULL");
     assert_string_equal(k.sql.copy, "COPY (SELECT \"id\" FROM \"public\".\"items\" WHERE \"id\" "
@@ -62,6 +63,8 @@ static void composite_keys_and_where_stand_in_every_statement(void **state)
                         "SELECT row_to_json(\"orders\".*), \"customer\", \"number\" FROM "
                         "\"orders\" WHERE \"customer\" = $1 AND \"number\" = $2 AND (a = 1 OR b = "
                         "2 -- both\n)");
+    assert_string_equal(k.sql.accepts, "SELECT (NULL::\"orders\").\"customer\" = $1 AND "
+                                       "(NULL::\"orders\").\"number\" = $2");
     assert_string_equal(k.sql.remove, "DELETE FROM \"orders\" WHERE \"customer\" = $1 AND "
                                       "\"number\" = $2 AND (a = 1 OR b = 2 -- both\n)");
     assert_string_equal(k.sql.count,

@@ -19,16 +19,16 @@
 enum statement { SAY, DIVIDE, SLEEP, BROKEN, ITEM, ADD_CHILD, PID, DIE, TIMEOUT, DISCARD };
 
 static const struct pg_statement statements[] = {
-    [SAY] = {"SELECT $1::text, $2::text IS NULL", 2},
-    [DIVIDE] = {"SELECT 100 / $1::int", 1},
-    [SLEEP] = {"SELECT pg_sleep($1::float8)", 1},
-    [BROKEN] = {"SELECT * FROM not_yet WHERE id = $1::int", 1},
-    [ITEM] = {"SELECT payload FROM item WHERE id = $1::int", 1},
-    [ADD_CHILD] = {"INSERT INTO child VALUES ($1::int)", 1},
-    [PID] = {"SELECT pg_backend_pid()", 0},
-    [DIE] = {"SELECT pg_terminate_backend(pg_backend_pid())", 0},
-    [TIMEOUT] = {"SHOW statement_timeout", 0},
-    [DISCARD] = {"DEALLOCATE ALL", 0},
+    [SAY] = {"SELECT $1::text, $2::text IS NULL", 2, false},
+    [DIVIDE] = {"SELECT 100 / $1::int", 1, false},
+    [SLEEP] = {"SELECT pg_sleep($1::float8)", 1, false},
+    [BROKEN] = {"SELECT * FROM not_yet WHERE id = $1::int", 1, false},
+    [ITEM] = {"SELECT payload FROM item WHERE id = $1::int", 1, false},
+    [ADD_CHILD] = {"INSERT INTO child VALUES ($1::int)", 1, false},
+    [PID] = {"SELECT pg_backend_pid()", 0, false},
+    [DIE] = {"SELECT pg_terminate_backend(pg_backend_pid())", 0, false},
+    [TIMEOUT] = {"SHOW statement_timeout", 0, false},
+    [DISCARD] = {"DEALLOCATE ALL", 0, false},
 };
 
 static struct server server;
