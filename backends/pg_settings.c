@@ -27,8 +27,9 @@ const struct pg_setting pg_settings[] = {
     {"xmloption", SETTING_DEFAULT, "content", 0},
     {"array_nulls", SETTING_DEFAULT, "on", 0},
     {"transform_null_equals", SETTING_DEFAULT, "off", 0},
-    /* The guard's statements are short; to compile one takes longer than it gains. */
-    {"jit", SETTING_DEFAULT, "off", 0},
+    /* The guard's statements are short, or scan a share of a table: to compile one takes longer than
+     * it gains. */
+    {"jit", SETTING_FIXED, "off", 0},
     /* The guard's own SQL, and the names in what it asks of the catalogue. */
     {"standard_conforming_strings", SETTING_FIXED, "on", 0},
     {"quote_all_identifiers", SETTING_FIXED, "off", 0},

@@ -26,13 +26,10 @@ int build_session_read_values(struct pg_session *session, const struct config *c
     return 0;
 }
 
-/* To compile a scan (jit) takes each connection longer than a share of a table gains by it. Why no
- * lock is waited for long: see build_locks.h. */
+/* Why no lock is waited for long: see build_locks.h. */
 int build_session_begin(struct pg_session *session, struct pg_error *error)
 {
     int status = execute(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", error);
-    if (!status)
-        status = execute(session, "SET LOCAL jit = off", error);
     if (!status)
         status = execute(session, "SET LOCAL lock_timeout = '200ms'", error);
     return status;
