@@ -70,16 +70,18 @@ static PostgresPollingStatusType settle(struct pg_connecting *connecting)
     }
     int sent = PQsendQuery(pq, sql);
     free(sql);
+    connecting->answered = false;
     return sent ? flush(connecting) : PGRES_POLLING_FAILED;
 }
 
-static bool take(const struct pg_connecting *connecting, PGresult *result)
+static bool take(struct pg_connecting *connecting, PGresult *result)
 {
     bool good =
         PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK;
     if (good && connecting->step == SETTINGS_FIND)
-        pg_settings_found(connecting->conninfo, result);
+        good = pg_settings_found(connecting->conninfo, result);
     PQclear(result);
+    connecting->answered = true;
     return good;
 }
 
@@ -91,11 +93,11 @@ static PostgresPollingStatusType read_answer(struct pg_connecting *connecting)
         return PGRES_POLLING_FAILED;
     while (!PQisBusy(pq)) {
         PGresult *result = PQgetResult(pq);
-        if (!result) {
+        if (!result && connecting->answered) {
             connecting->step++;
             return settle(connecting);
         }
-        if (!take(connecting, result))
+        if (!result || !take(connecting, result))
             return PGRES_POLLING_FAILED;
     }
     return flush(connecting);

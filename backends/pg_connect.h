@@ -20,6 +20,7 @@ struct pg_connecting {
     const char *conninfo;
     bool accepted; /* by the server: what follows are statements */
     enum pg_settings_step step;
+    bool answered; /* the statement of this step */
 };
 
 /* Begins to connect without waiting; it may have failed already. Notices are dropped. Only the name

@@ -27,8 +27,8 @@ const struct pg_setting pg_settings[] = {
     {"xmloption", SETTING_DEFAULT, "content", 0},
     {"array_nulls", SETTING_DEFAULT, "on", 0},
     {"transform_null_equals", SETTING_DEFAULT, "off", 0},
-    /* The guard's statements are short, or scan a share of a table: to compile one takes longer than
-     * it gains. */
+    /* The guard's statements are short, or scan a share of a table: to compile one takes longer
+     * than it gains. */
     {"jit", SETTING_FIXED, "off", 0},
     /* The guard's own SQL, and the names in what it asks of the catalogue. */
     {"standard_conforming_strings", SETTING_FIXED, "on", 0},
@@ -110,9 +110,19 @@ static struct found *read_row(const char *conninfo, const PGresult *row)
     return found;
 }
 
-/* Several that connect at the same time may all be the first. */
-void pg_settings_found(const char *conninfo, const PGresult *row)
+static bool makes_sense(const PGresult *row)
 {
+    int columns = 0;
+    for (size_t i = 0; i < COUNT; i++)
+        columns += pg_settings[i].kind == SETTING_FOUND;
+    return PQntuples(row) == 1 && PQnfields(row) == columns;
+}
+
+/* Several that connect at the same time may all be the first. */
+bool pg_settings_found(const char *conninfo, const PGresult *row)
+{
+    if (!makes_sense(row))
+        return false;
     pthread_mutex_lock(&found_lock);
     if (!find(conninfo)) {
         struct found *found = read_row(conninfo, row);
@@ -120,6 +130,7 @@ void pg_settings_found(const char *conninfo, const PGresult *row)
         all_found = found;
     }
     pthread_mutex_unlock(&found_lock);
+    return true;
 }
 
 /* ---- texts ---- */

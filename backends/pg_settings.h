@@ -42,7 +42,8 @@ enum pg_settings_step { SETTINGS_ENCODING, SETTINGS_FIND, SETTINGS_SET, SETTINGS
 /* The statement of that step, freed by the caller; NULL: this session does not need it. */
 char *pg_settings_statement(PGconn *pq, const char *conninfo, enum pg_settings_step step);
 
-/* The answer to SETTINGS_FIND: one row. The first that comes for a conninfo counts. */
-void pg_settings_found(const char *conninfo, const PGresult *row);
+/* The answer to SETTINGS_FIND, one row, of which the first that comes for a conninfo counts. False:
+ * it makes no sense. */
+bool pg_settings_found(const char *conninfo, const PGresult *row);
 
 #endif

@@ -24,7 +24,10 @@ struct script {
     const char *point, *snapshot; /* of the slot */
     const char *answer;           /* to START_REPLICATION: bytes, and so many */
     size_t length;
+    size_t settings; /* how many are found */
 };
+
+enum { SETTINGS = 7 };
 
 static int listener, port;
 
@@ -37,7 +40,7 @@ static void say(int fd, char type, const void *body, size_t length)
     assert_int_equal(write(fd, body, length), length);
 }
 
-/* Skips a message: of the client's first one there is no type. */
+/* Skips a message: of the client's first one there is no type. False when it was its last. */
 static bool hear(int fd, bool typed)
 {
     char head[5], body[4096];
@@ -47,6 +50,8 @@ static bool hear(int fd, bool typed)
         return false;
     memcpy(&size, head + start - 4, 4);
     size = ntohl(size) - 4;
+    if (typed && head[0] == 'X')
+        return false;
     return size <= sizeof body && recv(fd, body, size, MSG_WAITALL) == (ssize_t)size;
 }
 
@@ -56,23 +61,35 @@ static void say_ready(int fd)
     say(fd, 'Z', "I", 1);
 }
 
-/* One row of four columns. */
-static void say_slot(int fd, const struct script *script)
+enum { COLUMNS_MAX = 8 };
+
+/* One row. */
+static void say_row(int fd, const char *const *values, size_t count)
 {
-    const char *const values[] = {"slot", script->point, script->snapshot, "pgoutput"};
     static const char field[] = "x\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0";
-    char row[512] = {0, 4}, described[2 + 4 * 20] = {0, 4};
+    char row[512] = {0, (char)count}, described[2 + COLUMNS_MAX * 20] = {0, (char)count};
     size_t length = 2;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < count; i++) {
         uint32_t size = htonl((uint32_t)strlen(values[i]));
         memcpy(described + 2 + 20 * i, field, 20);
         memcpy(row + length, &size, 4);
         memcpy(row + length + 4, values[i], strlen(values[i]));
         length += 4 + strlen(values[i]);
     }
-    say(fd, 'T', described, sizeof described);
+    say(fd, 'T', described, 2 + 20 * count);
     say(fd, 'D', row, length);
     say_ready(fd);
+}
+
+static void say_slot(int fd, const struct script *script)
+{
+    say_row(fd, (const char *[]){"slot", script->point, script->snapshot, "pgoutput"}, 4);
+}
+
+/* What the first session of a conninfo asks for. */
+static void say_settings(int fd, size_t count)
+{
+    say_row(fd, (const char *[COLUMNS_MAX]){"a", "b", "c", "d", "e", "f", "g", "h"}, count);
 }
 
 static void *play(void *arg)
@@ -88,7 +105,9 @@ static void *play(void *arg)
         say(fd, 'Z', "I", 1);
     }
     if (hear(fd, true))
-        say_ready(fd);
+        say_settings(fd, script->settings);
+    if (hear(fd, true))
+        say_settings(fd, 1);
     if (hear(fd, true))
         say_slot(fd, script);
     if (hear(fd, true) && script->length > 0)
@@ -103,9 +122,12 @@ static void *play(void *arg)
 static int open_against(struct pg_stream **out, struct script *script, pthread_t *thread,
                         struct pg_error *error)
 {
-    char text[128];
+    static unsigned number;
+    char text[160];
     snprintf(text, sizeof text,
-             "host=127.0.0.1 port=%d user=u dbname=d sslmode=disable gssencmode=disable", port);
+             "host=127.0.0.1 port=%d user=u dbname=d sslmode=disable gssencmode=disable"
+             " application_name=%u",
+             port, number++);
     const struct pg_stream_options options = {
         .conninfo = text, .connect_timeout = 10, .publication = "pub"};
     assert_int_equal(pthread_create(thread, NULL, play, script), 0);
@@ -123,7 +145,8 @@ static void a_slot_that_makes_no_sense_is_refused(void **state)
     (void)state;
     for (size_t i = 0; i < 10; i++) {
         struct script script = {.point = i < 8 ? points[i] : "0/1",
-                                .snapshot = i < 8 ? "s" : snapshots[i - 8]};
+                                .snapshot = i < 8 ? "s" : snapshots[i - 8],
+                                .settings = SETTINGS};
         struct pg_stream *stream = NULL;
         struct pg_error error;
         pthread_t thread;
@@ -174,8 +197,11 @@ static void stay_awake(uv_timer_t *timer)
 static struct seen follow(const char *answer, size_t length)
 {
     static const struct pg_stream_events events = {see_message, see_position, see_lost};
-    struct script script = {
-        .point = "16/B374D848", .snapshot = "s", .answer = answer, .length = length};
+    struct script script = {.point = "16/B374D848",
+                            .snapshot = "s",
+                            .answer = answer,
+                            .length = length,
+                            .settings = SETTINGS};
     struct seen seen = {0};
     struct pg_stream *stream = NULL;
     struct pg_error error;
@@ -206,6 +232,21 @@ static struct seen follow(const char *answer, size_t length)
 #define WORD "\0\0\0\0\0\0\0\x2a"
 #define KEEPALIVE "d\0\0\0\x16k" WORD WORD "\0"
 #define MESSAGE "d\0\0\0\x1ew" WORD WORD WORD "B"
+
+static void settings_that_make_no_sense_end_the_session(void **state)
+{
+    static const size_t counts[] = {0, SETTINGS - 1, SETTINGS + 1};
+    (void)state;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        struct script script = {.point = "0/1", .snapshot = "s", .settings = counts[i]};
+        struct pg_stream *stream = NULL;
+        struct pg_error error;
+        pthread_t thread;
+        assert_int_equal(open_against(&stream, &script, &thread, &error), -ECONNREFUSED);
+        assert_string_equal(error.text, "the connection failed");
+        pthread_join(thread, NULL);
+    }
+}
 
 static void good_messages_before_a_bad_one_count(void **state)
 {
@@ -278,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slot_that_makes_no_sense_is_refused),
+        cmocka_unit_test(settings_that_make_no_sense_end_the_session),
         cmocka_unit_test(good_messages_before_a_bad_one_count),
         cmocka_unit_test(messages_that_are_too_short_end_the_stream),
         cmocka_unit_test(the_end_of_the_copy_ends_the_stream),
