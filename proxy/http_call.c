@@ -123,17 +123,16 @@ static void make_harmless(char *text)
             *text = '?';
 }
 
-/* A new string: "uid 1000" of a unix socket's peer, or its address and port. */
-static char *peer_of(struct MHD_Connection *connection)
+/* What libmicrohttpd tells of a connection it lends until it is asked the next question: each of
+ * these is done with one answer before the other asks. */
+
+/* A new string, or NULL when the peer has no such address. */
+static char *address_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *peer =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    const union MHD_ConnectionInfo *fd =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     const struct sockaddr *address = peer ? peer->client_addr : NULL;
     char text[INET6_ADDRSTRLEN] = "?";
-    struct ucred user;
-    socklen_t size = sizeof(user);
 
     if (address && address->sa_family == AF_INET) {
         const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
@@ -147,9 +146,30 @@ static char *peer_of(struct MHD_Connection *connection)
         inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text));
         return xasprintf("[%s]:%u", text, (unsigned)ntohs(in->sin6_port));
     }
+    return NULL;
+}
+
+/* A new string, or NULL when it is not known. */
+static char *user_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *fd =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct ucred user;
+    socklen_t size = sizeof(user);
+
     if (fd && getsockopt(fd->connect_fd, SOL_SOCKET, SO_PEERCRED, &user, &size) == 0)
         return xasprintf("uid %u", (unsigned)user.uid);
-    return xstrdup("somebody");
+    return NULL;
+}
+
+/* A new string: the peer's address and port, or "uid 1000" of a unix socket's. */
+static char *peer_of(struct MHD_Connection *connection)
+{
+    char *peer = address_of(connection);
+
+    if (!peer)
+        peer = user_of(connection);
+    return peer ? peer : xstrdup("somebody");
 }
 
 /* Reported when answered, not when sent: what was done was done, also when the client has left. */

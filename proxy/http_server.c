@@ -265,11 +265,10 @@ static struct MHD_Daemon *start(struct http_server *server)
 
 static void watch(struct http_server *server, uv_loop_t *loop)
 {
-    const union MHD_DaemonInfo *epoll =
-        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    int epoll = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 
     uv_timer_init(loop, &server->timer);
-    uv_poll_init(loop, &server->poll, epoll->epoll_fd);
+    uv_poll_init(loop, &server->poll, epoll);
     server->timer.data = server->poll.data = server;
     server->handles = 2;
     uv_poll_start(&server->poll, UV_READABLE, on_event);
