@@ -4,13 +4,14 @@
  *
  *   lookups --port N --ids FIRST:LAST [--uncached FIRST:LAST --every N] [--rate N]
  *           [--outstanding N] [--seconds SECONDS] [--connections N]
- *           [--database CONNINFO [--pool N] [--null-ttl SECONDS]]
+ *           [--database CONNINFO [--pool N] [--null-ttl SECONDS]] [--announce]
  *
  *   --ids          random ids of this range
  *   --uncached     in each N-th lookup the next id of this range instead, in no order
  *   --rate         lookups a second; without it, as many as go
  *   --outstanding  lookups under way at once, at most
  *   --seconds      then it waits for the answers that are outstanding; SIGTERM ends it at once
+ *   --announce     prints a line of its own, "answered", once a lookup has been
  *
  * Latencies count from the moment at which a lookup was to be sent by its rate, whether or not it
  * could be: otherwise a stalled system would be asked less while it stalls, and look better than
@@ -41,6 +42,7 @@ struct application {
     double rate, seconds;
     struct id_range ids, uncached;
     const char *conninfo; /* NULL: who answers the GET loads by itself */
+    bool announces;       /* until it has */
 
     int epoll;
     struct cache_link *links[LINKS_MOST];
@@ -87,13 +89,23 @@ static void lookup_end(struct lookup *lookup, uint64_t *outcome)
     lookup_free(lookup);
 }
 
+static void lookup_answered(struct lookup *lookup, uint64_t *outcome)
+{
+    lookup_end(lookup, outcome);
+    if (!app.announces)
+        return;
+    app.announces = false;
+    puts("answered");
+    fflush(stdout);
+}
+
 static void on_row(struct lookup *lookup, const char *value)
 {
     if (value)
         cache_link_set(link_of(lookup), lookup->id, value, ROW_TTL_S);
     else if (app.null_ttl)
         cache_link_set(link_of(lookup), lookup->id, "", app.null_ttl);
-    lookup_end(lookup, value ? &app.rows : &app.nils);
+    lookup_answered(lookup, value ? &app.rows : &app.nils);
 }
 
 /* An error. The first one is told. */
@@ -107,11 +119,11 @@ static void lookup_fail(struct lookup *lookup, const char *line)
 static void on_reply(struct lookup *lookup, enum reply reply, const char *line)
 {
     if (reply == REPLY_VALUE) {
-        lookup_end(lookup, &app.hits);
+        lookup_answered(lookup, &app.hits);
     } else if (reply == REPLY_NIL && app.pool) {
         row_pool_ask(app.pool, lookup);
     } else if (reply == REPLY_NIL || reply == REPLY_EMPTY) {
-        lookup_end(lookup, &app.nils);
+        lookup_answered(lookup, &app.nils);
     } else {
         lookup_fail(lookup, line);
     }
@@ -273,7 +285,7 @@ static void usage(void)
 {
     fputs("usage: lookups --port N --ids FIRST:LAST [--uncached FIRST:LAST --every N] [--rate N]\n"
           "               [--outstanding N] [--seconds SECONDS] [--connections N]\n"
-          "               [--database CONNINFO [--pool N] [--null-ttl SECONDS]]\n",
+          "               [--database CONNINFO [--pool N] [--null-ttl SECONDS]] [--announce]\n",
           stderr);
     exit(2);
 }
@@ -316,6 +328,8 @@ static void take_option(int name, const char *value)
         usage();
     else if (name == 'd')
         app.conninfo = value;
+    else if (name == 'a')
+        app.announces = true;
     else if (name != 'i' && name != 'u')
         take_number((char)name, value);
     else if (!id_range_parse(value, name == 'i' ? &app.ids : &app.uncached))
@@ -324,13 +338,19 @@ static void take_option(int name, const char *value)
 
 static void parse(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"port", required_argument, NULL, 'p'},     {"ids", required_argument, NULL, 'i'},
-        {"uncached", required_argument, NULL, 'u'}, {"every", required_argument, NULL, 'e'},
-        {"rate", required_argument, NULL, 'r'},     {"outstanding", required_argument, NULL, 'o'},
-        {"seconds", required_argument, NULL, 's'},  {"connections", required_argument, NULL, 'c'},
-        {"database", required_argument, NULL, 'd'}, {"pool", required_argument, NULL, 'n'},
-        {"null-ttl", required_argument, NULL, 't'}, {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"port", required_argument, NULL, 'p'},
+                                          {"ids", required_argument, NULL, 'i'},
+                                          {"uncached", required_argument, NULL, 'u'},
+                                          {"every", required_argument, NULL, 'e'},
+                                          {"rate", required_argument, NULL, 'r'},
+                                          {"outstanding", required_argument, NULL, 'o'},
+                                          {"seconds", required_argument, NULL, 's'},
+                                          {"connections", required_argument, NULL, 'c'},
+                                          {"database", required_argument, NULL, 'd'},
+                                          {"pool", required_argument, NULL, 'n'},
+                                          {"null-ttl", required_argument, NULL, 't'},
+                                          {"announce", no_argument, NULL, 'a'},
+                                          {NULL, 0, NULL, 0}};
     int name;
     while ((name = getopt_long(argc, argv, "", names, NULL)) != -1)
         take_option(name, optarg);

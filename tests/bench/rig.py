@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 
@@ -181,8 +182,20 @@ def parse_json(command, status, text):
 
 # ---- figures ----
 
+# What was not measured is None: `null` in JSON, nothing in a table. A figure is never made up of it.
+
+def ratio(value, beside):
+    return None if value is None or not beside else value / beside
+
+
+def median(values):
+    """Of those that were measured."""
+    measured = [value for value in values if value is not None]
+    return statistics.median(measured) if measured else None
+
+
 def percentile(values, share):
-    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))] if values else None
 
 
 def figure(value):
