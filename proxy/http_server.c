@@ -251,6 +251,14 @@ static bool is_loopback_tcp(int fd)
            IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&address)->sin6_addr);
 }
 
+/* Since 1.0 libmicrohttpd repairs malformed requests, and redirects their senders, unless it is
+ * told not to; what it was told before that was another thing. */
+#if MHD_VERSION >= 0x01000000
+#define OPTION_STRICT MHD_OPTION_STRICT_FOR_CLIENT, 1
+#else
+#define OPTION_STRICT MHD_OPTION_STRICT_FOR_CLIENT, 0
+#endif
+
 static struct MHD_Daemon *start(struct http_server *server)
 {
     return MHD_start_daemon(
@@ -260,7 +268,7 @@ static struct MHD_Daemon *start(struct http_server *server)
         on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-        MHD_OPTION_END);
+        OPTION_STRICT, MHD_OPTION_END);
 }
 
 static void watch(struct http_server *server, uv_loop_t *loop)

@@ -90,6 +90,8 @@ static inline void read_until(int fd, const char *mark)
     for (;;) {
         ssize_t got = recv(fd, reply.text + reply.length, ANSWER_MAX - 1 - reply.length, 0);
 
+        if (got < 0 && errno == EINTR) /* with a timeout, recv() is not taken up again by itself */
+            continue;
         reply.text[reply.length + (got > 0 ? (size_t)got : 0)] = '\0';
         if (got <= 0)
             break;

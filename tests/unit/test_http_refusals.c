@@ -57,7 +57,7 @@ static void a_refused_body_does_not_break_the_connection(void **state)
     assert_int_equal(status_of(reply.text), 413);
     put(fd, "PUT /now HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
     for (int i = 0; i < 3; i++) {
-        put(fd, "1f4;ignored\r\n");
+        put(fd, "1f4\r\n");
         put_bytes(fd, text, 500);
         put(fd, "\r\n");
     }
@@ -208,6 +208,15 @@ static void malformed_requests_are_400(void **state)
     assert_int_equal(ask("PUT /now", "Transfer-Encoding: chunked\r\n\r\nzz\r\n"), 400);
 }
 
+/* Refused, or, since libmicrohttpd 1.0, hung up on. */
+static void assert_not_understood(const char *request, size_t length)
+{
+    unsigned status = ask_bytes(request, length);
+
+    if (status != 400 && reply.length > 0)
+        fail_msg("got %u", status);
+}
+
 static void a_zero_byte_never_cuts_a_key(void **state)
 {
     static const char request[] =
@@ -216,8 +225,8 @@ static void a_zero_byte_never_cuts_a_key(void **state)
         "DELETE /v1/keys/a?row=delete\0d HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
     (void)state;
-    assert_int_equal(ask_bytes(request, sizeof(request) - 1), 400);
-    assert_int_equal(ask_bytes(query, sizeof(query) - 1), 400);
+    assert_not_understood(request, sizeof(request) - 1);
+    assert_not_understood(query, sizeof(query) - 1);
 }
 
 static void noise_harms_nobody(void **state)

@@ -14,6 +14,7 @@
 #include "worker.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -93,7 +94,12 @@ static inline void must_be_readable(int fd, const char *for_what)
 
 static inline void say_bytes(int fd, const char *bytes, size_t length)
 {
-    assert_int_equal(send(fd, bytes, length, MSG_NOSIGNAL), length);
+    while (length > 0) { /* the kernel may cut a long one in two */
+        ssize_t sent = send(fd, bytes, length, MSG_NOSIGNAL);
+        assert_true(sent > 0 || errno == EINTR);
+        bytes += sent > 0 ? sent : 0;
+        length -= sent > 0 ? (size_t)sent : 0;
+    }
 }
 
 static inline void say(int fd, const char *text)
