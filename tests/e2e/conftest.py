@@ -1,9 +1,11 @@
 """Fixtures: one PostgreSQL and one Redis for a file of tests, a database and an empty cache for
 each test, and as many guards as it starts."""
 import itertools
+import json
 import os
 import re
 import signal
+import subprocess
 
 import pytest
 
@@ -52,6 +54,17 @@ def cache(redis_server):
     client.flushall()
     client.config_resetstat()
     yield redis_server
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """The guard's own table of commands: {name: row}."""
+    program = str(tmp_path_factory.mktemp("commands") / "print_commands")
+    subprocess.run([os.environ.get("CC", "cc"), "-std=c11", f"-I{servers.ROOT}/proxy", "-o", program,
+                    f"{servers.ROOT}/tests/unit/print_commands.c", f"{servers.ROOT}/proxy/command_table.c"],
+                   check=True)
+    printed = subprocess.run([program], check=True, capture_output=True).stdout
+    return {row["name"]: row for row in json.loads(printed)}
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Real servers for the tests: each on a free port, in a directory of its own, gone afterwards.
 
     Server ── Postgres    started through deploy/as-postgres, since it refuses to run as root
-           ├─ Redis
+           ├─ Redis       the program that NESTGUARD_CACHE_SERVER names: redis-server, or its kin
            └─ Nestguard   the executable that NESTGUARD names
 
 A server dies with the test program in every case: stop() in the ordinary one, atexit when a test
@@ -30,6 +30,7 @@ from wire import Wire
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 AS_POSTGRES = str(ROOT / "deploy" / "as-postgres")
 NESTGUARD = str(pathlib.Path(os.environ.get("NESTGUARD", ROOT / "build" / "nestguard")).resolve())
+CACHE_SERVER = os.environ.get("NESTGUARD_CACHE_SERVER", "redis-server")
 # Without a small quarantine, memory that ASan keeps for its reports looks like a leak of the guard.
 SANITIZERS = {
     "ASAN_OPTIONS": "abort_on_error=0:exitcode=99:quarantine_size_mb=8:detect_leaks=1",
@@ -358,7 +359,7 @@ class Redis(Server):
     name = "redis"
 
     def command(self):
-        return ["setpriv", "--pdeathsig", self.death_signal, "redis-server", "--port",
+        return ["setpriv", "--pdeathsig", self.death_signal, CACHE_SERVER, "--port",
                 str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
                 "--dir", str(self.directory), "--loglevel", "warning"]
 

@@ -1,11 +1,6 @@
 """The guard's table of commands against what a real Redis says and does."""
-import json
-import os
-import subprocess
-
 import pytest
 
-from servers import ROOT
 from wire import Wire
 
 # Arguments behind the key, where a row's arity filled up with "1" would be wrong.
@@ -62,16 +57,6 @@ WRITES = {
     "GEORADIUS": ("GEOADD old 1 1 v", "GEORADIUS old 1 1 1 km STORE new"),
     "GEORADIUSBYMEMBER": ("GEOADD old 1 1 v", "GEORADIUSBYMEMBER old v 1 km STOREDIST new"),
 }
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    program = str(tmp_path_factory.mktemp("commands") / "print_commands")
-    subprocess.run([os.environ.get("CC", "cc"), "-std=c11", f"-I{ROOT}/proxy", "-o", program,
-                    f"{ROOT}/tests/unit/print_commands.c", f"{ROOT}/proxy/command_table.c"],
-                   check=True)
-    printed = subprocess.run([program], check=True, capture_output=True).stdout
-    return {row["name"]: row for row in json.loads(printed)}
 
 
 @pytest.fixture

@@ -24,7 +24,8 @@ class Certificates:
     def __init__(self, directory):
         self.directory = directory
         self._openssl("req", "-x509", *self._key("ca"), "-out", self.file("ca.crt"),
-                      "-subj", "/CN=authority", "-days", "2")
+                      "-subj", "/CN=authority", "-days", "2",
+                      "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
     def file(self, name):
         return str(self.directory / name)
@@ -37,9 +38,11 @@ class Certificates:
                 "-keyout", self.file(name + ".key")]
 
     def make(self, name, subject="127.0.0.1"):
-        """NAME.crt and NAME.key, for this machine."""
+        """NAME.crt and NAME.key, for this machine. Python checks them as RFC 5280 has it."""
         extensions = self.directory / "extensions"
-        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n"
+                              "keyUsage=critical,digitalSignature\n"
+                              "subjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n")
         self._openssl("req", *self._key(name), "-out", self.file("request"), "-subj",
                       f"/CN={subject}")
         self._openssl("x509", "-req", "-in", self.file("request"), "-CA", self.file("ca.crt"),
@@ -239,7 +242,7 @@ def tls_cache(certificates):
 
     class TlsRedis(servers.Redis):
         def command(self):
-            return ["setpriv", "--pdeathsig", self.death_signal, "redis-server", "--port", "0",
+            return ["setpriv", "--pdeathsig", self.death_signal, servers.CACHE_SERVER, "--port", "0",
                     "--tls-port", str(self.port), "--tls-cert-file", certificate,
                     "--tls-key-file", key, "--tls-ca-cert-file", certificates.file("ca.crt"),
                     "--bind", "127.0.0.1", "--save", "", "--dir", str(self.directory)]
