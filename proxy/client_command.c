@@ -21,11 +21,18 @@ static void reply(struct client *client, const char *error)
 
 /* ---- who ---- */
 
+static bool is_plain(struct span text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (text.at[i] < '!' || text.at[i] > '~')
+            return false;
+    return true;
+}
+
 const char *client_set_name(struct client *client, struct span name)
 {
-    for (size_t i = 0; i < name.length; i++)
-        if (name.at[i] < '!' || name.at[i] > '~')
-            return "ERR Client names cannot contain spaces, newlines or special characters.";
+    if (!is_plain(name))
+        return "ERR Client names cannot contain spaces, newlines or special characters.";
     free(client->name);
     client->name = name.length ? xstrndup(name.at, name.length) : NULL;
     return NULL;
@@ -78,11 +85,19 @@ static void tell_info(struct client *client, const struct request *request)
     buffer_finish(&line);
 }
 
-/* What libraries say of themselves; Redis before 7.2 does not want to hear it. */
+/* What libraries say of themselves; Redis before 7.2 does not want to hear it. A field that there
+ * is not, the cache refuses. */
 static void set_info(struct client *client, const struct request *request)
 {
-    (void)request;
-    reply(client, NULL);
+    struct span field = request->arguments[2];
+    if (!word_is(field, "LIB-NAME") && !word_is(field, "LIB-VER"))
+        request_forward(request, client);
+    else if (!is_plain(request->arguments[3]))
+        resp_write_error(client_reply(client),
+                         "ERR %.*s cannot contain spaces, newlines or special characters.",
+                         (int)field.length, field.at);
+    else
+        reply(client, NULL);
 }
 
 /* ---- whether it gets replies ---- */

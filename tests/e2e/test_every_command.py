@@ -39,7 +39,7 @@ LEFT_OUT = {
     "CLIENT ID": "the guard's own numbers", "CLIENT TRACKINGINFO": "see CLIENT TRACKING",
     "CLIENT GETREDIR": "see CLIENT TRACKING", "CLIENT UNBLOCK": "the guard's own numbers",
     "CLUSTER": "not a cluster", "SCRIPT DEBUG": "turns the connection into a debugger's",
-    "WAIT": "needs replicas", "INFO": "counts", "SLOWLOG": "times", "LATENCY": "times",
+    "WAIT": "needs replicas", "INFO": "counts", "SLOWLOG": "times", "LATENCY": "times", "ROLE": "counts",
     "MEMORY": "depends on the allocator", "HELLO": "has tests of its own",
     "AUTH": "has tests of its own", "SWAPDB": "exchanges data that the guard has seen",
     "LOLWUT": "a drawing at random", "QUIT": "has tests of its own",
@@ -112,7 +112,7 @@ class Maker:
         if kind == "integer":
             if name == "timeout" or argument.get("token") == b"BLOCK":
                 return ["1"]
-            if name == "milliseconds":
+            if name in ("seconds", "milliseconds"):
                 return ["100000"]  # what expires must not do so in between
             return [pick(["0", "1", "2", "-1", "7", "x"])]
         if kind == "double":

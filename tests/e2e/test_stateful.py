@@ -379,6 +379,15 @@ def test_names_and_ids(guard, other):
         pair.ask("CLIENT GETNAME")
 
 
+def test_libraries_say_who_they_are_to_any_redis(guard):
+    with guard.wire() as wire:
+        assert wire.ask("CLIENT", "SETINFO", "LIB-NAME", "lib(1.0)") == b"+OK\r\n"
+        assert wire.ask("CLIENT", "SETINFO", "lib-ver", "") == b"+OK\r\n"
+        assert wire.ask("CLIENT", "SETINFO", "LIB-VER", "1 0") == (
+            b"-ERR LIB-VER cannot contain spaces, newlines or special characters.\r\n")
+        assert wire.ask("CLIENT", "SETINFO", "LIB-AGE", "1").startswith(b"-ERR ")
+
+
 def test_an_own_connection_has_the_name_of_its_client(guard, cache):
     with guard.wire() as wire:
         wire.ask("CLIENT", "SETNAME", "somebody")
