@@ -1,5 +1,4 @@
-/* Where a port is: `HOST:PORT`, `[IPV6]:PORT`, `tls:` before either, or `unix:/path`; and the
- * cache's URL, which adds user, password and database. */
+/* Where a port is: `HOST:PORT`, `[IPV6]:PORT`, `tls:` before either, or `unix:/path`. */
 #ifndef NESTGUARD_ADDRESS_H
 #define NESTGUARD_ADDRESS_H
 
@@ -39,17 +38,5 @@ int address_listen(const struct address *address, int *fds, unsigned count);
 
 /* Whether address_listen() would find the place free, without taking it: 0 or its error. */
 int address_probe(const struct address *address);
-
-/* redis://[[user]:password@]host[:port][/db], rediss:// for TLS, or unix:/path[?db=N]; percent
- * escapes are decoded. */
-struct cache_url {
-    struct address address;
-    char *user, *password; /* NULL: none */
-    int db;
-};
-int cache_url_parse(struct cache_url *out, const char *text, const char **error);
-void cache_url_finish(struct cache_url *url);
-bool cache_url_equal(const struct cache_url *a, const struct cache_url *b);
-void cache_url_copy(struct cache_url *to, const struct cache_url *from);
 
 #endif

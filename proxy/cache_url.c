@@ -5,7 +5,7 @@
  *
  * No error quotes any of it, for there is a password in it.
  */
-#include "address.h"
+#include "cache_url.h"
 
 #include "memory.h"
 

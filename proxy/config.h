@@ -5,6 +5,7 @@
 #define NESTGUARD_CONFIG_H
 
 #include "address.h"
+#include "cache_url.h"
 #include "filter.h"
 #include "key_template.h"
 #include "problem.h"
