@@ -90,7 +90,7 @@ static void tell_info(struct client *client, const struct request *request)
 static void set_info(struct client *client, const struct request *request)
 {
     struct span field = request->arguments[2];
-    if (!word_is(field, "LIB-NAME") && !word_is(field, "LIB-VER"))
+    if (!span_is_word(field, "LIB-NAME") && !span_is_word(field, "LIB-VER"))
         request_forward(request, client);
     else if (!is_plain(request->arguments[3]))
         resp_write_error(client_reply(client),
