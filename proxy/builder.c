@@ -5,7 +5,8 @@
  *           ─▶ for each keyspace: estimate, else count(*) ─▶ an empty filter of that size
  *           ─▶ for each keyspace: COPY into its filter, a large table's over several connections,
  *              which share the snapshot (once more, into another, where the estimate was wrong)
- *           ─▶ from the beginning, if a table was rewritten between snapshot and lock
+ *           ─▶ from the beginning, if a table was rewritten between snapshot and lock,
+ *              or if a second look finds more rows than were read
  *           ─▶ on_done(), on the loop: the generation is handed over
  *
  * Until then the loop reads only what is atomic here.
@@ -23,11 +24,13 @@
 #include "memory.h"
 #include "row_count.h"
 #include "scan.h"
+#include "second_look.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     CONNECT_SECONDS = 10,
@@ -44,6 +47,7 @@ enum {
 struct builder {
     uv_work_t work;
     const struct config *config;
+    uint64_t *replaced; /* rows of each keyspace */
     struct built built;
     struct pg_session *session;
     struct build_helpers helpers; /* with the same snapshot */
@@ -207,7 +211,7 @@ static int compare(struct builder *builder)
     return build_locks_compare(&locks, builder->session, &builder->error);
 }
 
-/* What was over in the slot's snapshot the stream does not tell. */
+/* Of what was over in the snapshot no stream tells, and every row of it must be known. */
 static int begin_snapshot(struct builder *builder)
 {
     struct build_locks locks = locks_of(builder);
@@ -215,7 +219,7 @@ static int begin_snapshot(struct builder *builder)
     int status = build_locks_begin(&locks, builder->session, &builder->error);
     if (!status)
         status = compare(builder);
-    if (status || !builder->built.stream)
+    if (status)
         return status;
     return build_session_read_snapshot(builder->session, &builder->built.snapshot, &builder->error);
 }
@@ -306,6 +310,8 @@ static int fill_filter(struct builder *builder, const struct scan *scan, struct 
     if (!status && !has_right_size(builder, target->rows))
         status = copy_again(builder, scan, target);
     builder->built.generation->rows += target->rows;
+    builder->built.generation->shared[builder->keyspace] =
+        target->rows - filter_stats(filter_of(builder)).keys;
     if (status || !target->overfull)
         return status;
     snprintf(builder->error.text, sizeof builder->error.text,
@@ -359,6 +365,16 @@ static int copy_rows(struct builder *builder)
     return status;
 }
 
+/* The second look needs a snapshot of its own. */
+static int end_snapshot(struct builder *builder)
+{
+    int status = builder->built.stream ? build_session_end(builder->session, &builder->error)
+                                       : execute(builder, "COMMIT", NULL);
+    return status ? status
+                  : second_look(builder->session, builder->config, builder->built.generation,
+                                builder->replaced, &builder->error);
+}
+
 static int build_once(struct builder *builder)
 {
     int status = build_session_read_values(builder->session, builder->config,
@@ -369,7 +385,9 @@ static int build_once(struct builder *builder)
         status = begin_snapshot(builder);
     if (!status)
         status = copy_rows(builder);
-    return status ? status : compare(builder);
+    if (!status)
+        status = compare(builder);
+    return status ? status : end_snapshot(builder);
 }
 
 /* ---- starting over ---- */
@@ -420,8 +438,6 @@ static int build(struct builder *builder)
         if (!status)
             status = build_once(builder);
     }
-    if (!status && builder->built.stream)
-        status = build_session_end(builder->session, &builder->error);
     return status;
 }
 
@@ -440,6 +456,7 @@ static void builder_free(struct builder *builder)
 {
     built_finish(&builder->built);
     build_wait_finish(&builder->wait);
+    free(builder->replaced);
     free(builder);
 }
 
@@ -454,17 +471,19 @@ static void on_done(uv_work_t *work, int status)
     builder_free(builder);
 }
 
-struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint64_t number,
-                              bool hurried, builder_done done, void *arg)
+struct builder *builder_start(uv_loop_t *loop, const struct builder_options *options)
 {
     struct builder *builder = xcalloc(1, sizeof *builder);
+    size_t count = options->config->keyspace_count;
     builder->work.data = builder;
     build_wait_init(&builder->wait);
-    builder->config = config;
-    builder->hurried = hurried;
-    builder->built.generation = generation_create(number, config->keyspace_count);
-    builder->done = done;
-    builder->arg = arg;
+    builder->config = options->config;
+    builder->hurried = options->hurried;
+    builder->replaced = xcalloc(count, sizeof *builder->replaced);
+    memcpy(builder->replaced, options->replaced, count * sizeof *builder->replaced);
+    builder->built.generation = generation_create(options->number, count);
+    builder->done = options->done;
+    builder->arg = options->arg;
     if (uv_queue_work(loop, &builder->work, on_thread, on_done) == 0)
         return builder;
     builder_free(builder);

@@ -17,7 +17,7 @@ struct built {
     struct generation *generation; /* one reference */
     struct pg_stream *stream;      /* not started; NULL where no log is followed */
     uint32_t *tables;              /* each keyspace's table, by its oid in the stream */
-    struct snapshot snapshot;      /* that the stream begins behind */
+    struct snapshot snapshot;      /* that it was read under, and that the stream begins behind */
     char *fingerprint;             /* of what the stream was told to report; see publication.h */
     char *values;                  /* from before the snapshot; see values.h */
 };
@@ -47,11 +47,20 @@ const char *build_phase_text(enum build_phase phase);
  * is NULL and *error says why. The builder is freed afterwards. */
 typedef void (*builder_done)(void *arg, struct built *built, const struct pg_error *error);
 
-/* `config` must be held by the caller until done is called. NULL: no thread could be had.
- * Unless hurried it takes one connection, and rests so often that lookups notice nothing of it, for
- * about two to three times as long. */
-struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint64_t number,
-                              bool hurried, builder_done done, void *arg);
+struct builder_options {
+    const struct config *config; /* held by the caller until done is called */
+    uint64_t number;
+    /* Unless hurried it takes one connection, and rests so often that lookups notice nothing of it,
+     * for about two to three times as long. */
+    bool hurried;
+    /* The rows of each keyspace, in the generation that this one is to replace; copied. */
+    const uint64_t *replaced;
+    builder_done done;
+    void *arg;
+};
+
+/* NULL: no thread could be had. */
+struct builder *builder_start(uv_loop_t *loop, const struct builder_options *options);
 
 void builder_hurry(struct builder *builder, bool hurried); /* or not, from here on */
 

@@ -340,6 +340,13 @@ static struct shared_config *config_to_build_for(void *arg)
     return ((struct keeper *)arg)->shared;
 }
 
+static void rows_in_force(void *arg, uint64_t *rows)
+{
+    const struct generation *generation = ((struct keeper *)arg)->generation;
+    for (size_t i = 0; generation && i < generation->count; i++)
+        rows[i] = generation_rows(generation, i);
+}
+
 /* Nobody is left to use it once the workers have been told to end. */
 static void on_build_begins(void *arg)
 {
@@ -389,6 +396,7 @@ static void init(struct keeper *keeper, struct config *config)
     init_signal(keeper, &keeper->on_hup, on_reload_signal, SIGHUP);
     renewal_init(&keeper->renewal, &keeper->loop,
                  &(struct renewal_options){.config = config_to_build_for,
+                                           .in_force = rows_in_force,
                                            .announce = on_build_begins,
                                            .complete = on_built,
                                            .idle = on_build_ended,

@@ -153,6 +153,17 @@ static char *count_sql(const struct keyspace *keyspace)
     return string_of(&out);
 }
 
+/*   SELECT count(*) FROM (SELECT FROM "public"."items" WHERE ... LIMIT 50) AS counted */
+char *keyspace_sql_count_to(const struct keyspace *keyspace, uint64_t most)
+{
+    struct buffer out = {0};
+    put(&out, "SELECT count(*) FROM (SELECT FROM ");
+    put_table(&out, keyspace);
+    put_rows_condition(&out, keyspace);
+    buffer_printf(&out, " LIMIT %llu) AS counted", (unsigned long long)most);
+    return string_of(&out);
+}
+
 /*   COPY (SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where)) TO STDOUT */
 static char *copy_sql(const struct keyspace *keyspace)
 {

@@ -20,6 +20,9 @@ enum { PACKED_PAGES = 16 }; /* whose keys come in one row */
  * on. Only of what has pages: tables, partitioned or not. (For all pages of anything: `copy`.) */
 char *keyspace_sql_copy_pages(const struct keyspace *keyspace, uint64_t first, uint64_t end);
 
+/* How many rows `count` would count, but no more than `most` of them are looked for. */
+char *keyspace_sql_count_to(const struct keyspace *keyspace, uint64_t most);
+
 /* How a column of a key is sent where many keys come in a row. */
 enum column_packing {
     PACKS_NOT,

@@ -13,6 +13,9 @@
 
 #include "clock.h"
 #include "log.h"
+#include "memory.h"
+
+#include <stdlib.h>
 
 enum { RETRY_MIN_MS = 500, RETRY_MAX_MS = 10000, REPORT_MS = 5000, LASTING_MS = 30000 };
 
@@ -148,6 +151,22 @@ static void start(struct renewal *renewal)
     renewal->options.announce(renewal->options.arg);
 }
 
+static struct builder *start_builder(struct renewal *renewal)
+{
+    const struct config *config = renewal->shared->config;
+    uint64_t *replaced = xcalloc(config->keyspace_count, sizeof *replaced);
+    renewal->options.in_force(renewal->options.arg, replaced);
+    struct builder_options options = {.config = config,
+                                      .number = renewal->newest,
+                                      .hurried = renewal->hurried,
+                                      .replaced = replaced,
+                                      .done = on_built,
+                                      .arg = renewal};
+    struct builder *builder = builder_start(renewal->loop, &options);
+    free(replaced);
+    return builder;
+}
+
 /* The builder reads the configuration from its own thread: it is held until that has ended. */
 void renewal_announced(struct renewal *renewal)
 {
@@ -157,8 +176,7 @@ void renewal_announced(struct renewal *renewal)
     renewal->shared = renewal->options.config(renewal->options.arg);
     renewal->shared->references++;
     renewal->polled = renewal->reported = clock_ms();
-    renewal->builder = builder_start(renewal->loop, renewal->shared->config, renewal->newest,
-                                     renewal->hurried, on_built, renewal);
+    renewal->builder = start_builder(renewal);
     if (renewal->builder) {
         log_info("generation %llu: building%s", (unsigned long long)renewal->newest,
                  renewal->hurried ? "" : " without haste, beside the one that guards");

@@ -23,6 +23,7 @@ struct generation *generation_create(uint64_t number, size_t keyspaces)
     generation->number = number;
     generation->count = keyspaces;
     generation->filters = xcalloc(keyspaces, sizeof *generation->filters);
+    generation->shared = xcalloc(keyspaces, sizeof *generation->shared);
     generation->references = 1;
     atomic_init(&generation->lease, UINT64_MAX);
     if (filter_seed_random(&generation->seed) < 0) {
@@ -39,6 +40,7 @@ void generation_release(struct generation *generation)
     for (size_t i = 0; i < generation->count; i++)
         filter_destroy(generation->filters[i]);
     free(generation->filters);
+    free(generation->shared);
     free(generation);
 }
 
@@ -48,6 +50,11 @@ size_t generation_bytes(const struct generation *generation)
     for (size_t i = 0; i < generation->count; i++)
         bytes += filter_stats(generation->filters[i]).bytes;
     return bytes;
+}
+
+uint64_t generation_rows(const struct generation *generation, size_t keyspace)
+{
+    return filter_stats(generation->filters[keyspace]).keys + generation->shared[keyspace];
 }
 
 struct shared_config *shared_config_create(struct config *config)

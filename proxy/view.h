@@ -23,6 +23,7 @@ struct generation {
     struct filter_seed seed;
     size_t count;
     struct filter **filters;
+    uint64_t *shared;      /* of each keyspace: rows whose key another row has, in one entry */
     uint64_t rows;         /* of all keyspaces together */
     double build_seconds;  /* from connecting to the last row */
     double rested_seconds; /* of them; a hurried build takes none */
@@ -39,6 +40,9 @@ struct generation {
 struct generation *generation_create(uint64_t number, size_t keyspaces);
 void generation_release(struct generation *generation); /* NULL is allowed */
 size_t generation_bytes(const struct generation *generation);
+
+/* How many rows of the database the keyspace's filter stands for. */
+uint64_t generation_rows(const struct generation *generation, size_t keyspace);
 
 /* A configuration with its count of views. */
 struct shared_config {

@@ -46,15 +46,13 @@ static void on_built(uv_async_t *wake)
     generation_release(built.generation);
 }
 
-struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint64_t number,
-                              bool hurried, builder_done done, void *arg)
+struct builder *builder_start(uv_loop_t *loop, const struct builder_options *options)
 {
     struct builder *builder = xcalloc(1, sizeof *builder);
-    builder->keyspaces = config->keyspace_count;
-    builder->number = number;
-    (void)hurried;
-    builder->done = done;
-    builder->arg = arg;
+    builder->keyspaces = options->config->keyspace_count;
+    builder->number = options->number;
+    builder->done = options->done;
+    builder->arg = options->arg;
     builder->wake.data = builder;
     uv_async_init(loop, &builder->wake, on_built);
     atomic_store(&building, builder);

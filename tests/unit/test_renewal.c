@@ -36,6 +36,7 @@ static struct {
     uv_timer_cb timer; /* NULL: it does not run */
     uint64_t due_ms;
     bool no_thread;
+    uint64_t in_force; /* rows */
     struct builder builder;
     uint64_t built_for; /* number of the generation that the builder is at; 0: at none */
     builder_done done;
@@ -77,18 +78,18 @@ void uv_close(uv_handle_t *handle, uv_close_cb closed)
     fake.timer = NULL;
 }
 
-struct builder *builder_start(uv_loop_t *loop, const struct config *config, uint64_t number,
-                              bool hurried, builder_done done, void *arg)
+struct builder *builder_start(uv_loop_t *loop, const struct builder_options *options)
 {
     (void)loop;
     assert_int_equal(fake.built_for, 0); /* two would need twice the memory */
-    assert_non_null(config);
+    assert_non_null(options->config);
+    assert_int_equal(options->replaced[0], fake.in_force);
     if (fake.no_thread)
         return NULL;
-    fake.builder.hurried = hurried;
-    fake.built_for = number;
-    fake.done = done;
-    fake.arg = arg;
+    fake.builder.hurried = options->hurried;
+    fake.built_for = options->number;
+    fake.done = options->done;
+    fake.arg = options->arg;
     return &fake.builder;
 }
 
@@ -134,6 +135,13 @@ static struct shared_config *config_of_bench(void *arg)
     return ((struct bench *)arg)->shared;
 }
 
+static void rows_in_force(void *arg, uint64_t *rows)
+{
+    (void)arg;
+    assert_int_equal(rows[0], 0);
+    rows[0] = fake.in_force = 1000 + fake.now_ms;
+}
+
 static void on_announce(void *arg)
 {
     ((struct bench *)arg)->announced++;
@@ -162,6 +170,7 @@ static void bench_init(struct bench *bench, const char *text)
                             .follows = text == replication};
     renewal_init(&bench->renewal, NULL,
                  &(struct renewal_options){.config = config_of_bench,
+                                           .in_force = rows_in_force,
                                            .announce = on_announce,
                                            .complete = on_complete,
                                            .idle = on_idle,
