@@ -2,25 +2,13 @@
  * says is passed on. */
 #include "buffer.h"
 #include "check_subject.h"
+#include "condition_changes.h"
 #include "memory.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* What a condition is made of that may give another answer tomorrow for a row that stays the same:
- * functions all of whose variants are stable or volatile, the words that stand for such, and
- * subqueries. Read off its text, without the string constants. */
 static const char list_changing[] =
-    "WITH bare AS (SELECT regexp_replace(lower($2), '''[^'']*''', '', 'g') AS text)"
-    "SELECT string_agg(DISTINCT word, ', ') FROM ("
-    "    SELECT p.proname || '()' FROM bare,"
-    "           regexp_matches(bare.text, '([a-z_][a-z0-9_]*)\\s*\\(', 'g') AS m (name)"
-    "      JOIN pg_proc p ON p.proname = m.name[1]"
-    "     GROUP BY p.proname HAVING bool_and(p.provolatile <> 'i')"
-    "    UNION ALL"
-    "    SELECT CASE m.name[1] WHEN 'select' THEN 'a subquery' ELSE m.name[1] END FROM bare,"
-    "           regexp_matches(bare.text, '\\m(select|current_(?:date|time|timestamp|user|role)|"
-    "local(?:time|timestamp)|session_user)\\M', 'g') AS m (name)) AS found (word)"
-    " WHERE $1::oid IS NOT NULL";
+    CONDITION_CHANGES_OF "$2" CONDITION_CHANGES_IS " WHERE $1::oid IS NOT NULL";
 
 /* The server's plan of the rows that meet the condition, as one text; NULL when it refuses, with
  * *error. */

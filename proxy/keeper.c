@@ -24,13 +24,12 @@ enum { TICK_MS = 100, EXPIRE_PER_TICK = 1000, MAX_BODY = 64 * 1024, DOUBTS_MAX =
 /* One state for all keyspaces: they share a generation. */
 static struct keyspace_status status_now(const struct keeper *keeper)
 {
-    bool follows = keeper_config(keeper)->sync == SYNC_REPLICATION;
     if (!keeper->generation)
         return (struct keyspace_status){KEYSPACE_LOADING, "no generation is complete yet", 0};
     if (keeper->hints_overflowed)
         return (struct keyspace_status){
             KEYSPACE_PASSING, "more keys were admitted than max_hints allows; renewing", 0};
-    if (follows && !keeper->sync)
+    if (!keeper->sync && !keeper->standing)
         return (struct keyspace_status){KEYSPACE_PASSING, keeper->lost, 0};
     if (clock_ms() >= atomic_load_explicit(&keeper->generation->lease, memory_order_relaxed))
         return (struct keyspace_status){KEYSPACE_PASSING,
@@ -171,6 +170,7 @@ static void on_tick(uv_timer_t *tick)
     if (keeper->generation && !keeper->sync)
         doubts_known(keeper->doubts, keeper->generation, UINT64_MAX);
     values_check_time(keeper->values, now);
+    keeper_watch_standing(keeper);
     keeper_review(keeper);
     keeper_watch_sync(keeper, now);
 }
@@ -361,17 +361,12 @@ static void on_build_ended(void *arg)
     keeper_publish(arg, NULL);
 }
 
-static bool on_built(void *arg, struct built *built)
+static void on_built(void *arg, struct built *built)
 {
-    struct keeper *keeper = arg;
-    if (built->stream) {
-        keeper_follow(keeper, built);
-        return false;
-    }
-    keeper_learn_values(keeper, built->values);
-    keeper_publish(keeper, built->generation);
-    built->generation = NULL;
-    return true;
+    if (built->stream)
+        keeper_follow(arg, built);
+    else
+        keeper_stand(arg, built);
 }
 
 static void init(struct keeper *keeper, struct config *config)
@@ -422,7 +417,9 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
                                   .spellings = keeper->spellings};
     keeper_open_values(keeper, &loads);
     keeper->loads = loads_create(&loads, keeper->view);
-    status = keeper_open_sync(keeper);
+    status = keeper_open_checker(keeper);
+    if (!status)
+        status = keeper_open_sync(keeper);
     if (!status)
         status = open_control(keeper, options);
     for (unsigned i = 0; i < keeper_config(keeper)->workers && !status; i++) {

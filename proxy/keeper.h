@@ -17,6 +17,7 @@
 #include "purger.h"
 #include "renewal.h"
 #include "spellings.h"
+#include "standing.h"
 #include "sync.h"
 #include "unseen.h"
 #include "unvouched.h"
@@ -75,14 +76,17 @@ struct keeper {
     struct unvouched *unvouched;
     struct values *values;
     struct spellings *spellings;
+    struct checker *checker;
     struct purger *purger;
     struct prober *prober;       /* this and the next three: with sync: replication, else NULL */
     struct confirmer *confirmer; /* at work only while there is no `sync` */
     struct sync *sync;           /* of the generation in force; NULL when it was lost */
     struct sync *candidate;      /* of the one that is to replace it */
-    bool taking_over;            /* workers may still look keys up in the generation before */
-    char lost[256];              /* why there is none */
-    char server[40];             /* publication_server() as it was last heard of */
+    /* Without a log to follow, in the place of these two. */
+    struct standing *standing, *standing_candidate;
+    bool taking_over; /* workers may still look keys up in the generation before */
+    char lost[256];   /* why there is none */
+    char server[40];  /* publication_server() as it was last heard of */
     /* Commits up to this position of the log may have returned because they were confirmed in the
      * guard's name, until this time (clock_ms()), by what is no more: a lost stream, the confirmer.
      */
@@ -156,8 +160,16 @@ void keeper_touch(struct keeper *keeper, struct span key);
 /* Following the database; all but the first two do nothing without sync: replication. */
 void keeper_follow(struct keeper *keeper, struct built *built); /* as the candidate */
 void keeper_extend_lease(struct keeper *keeper, uint64_t known);
+void keeper_end_lease(struct keeper *keeper);                /* from here on nothing is rejected */
 void keeper_views_are_in(struct keeper *keeper);             /* every worker has the newest view */
 void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while */
+
+int keeper_open_checker(struct keeper *keeper);
+
+/* Generations that follow no log; the last two do nothing with sync: replication. */
+void keeper_stand(struct keeper *keeper, struct built *built); /* as the candidate */
+void keeper_watch_standing(struct keeper *keeper);             /* once in a while */
+void keeper_close_standing(struct keeper *keeper);
 
 /* While a generation guards, the next is built without haste, so that lookups go on as fast;
  * unless the one that guards may be full before. */

@@ -81,10 +81,17 @@ static void pool_ended(void *arg)
 
 /* ---- the log ---- */
 
-static void sync_ended(void *arg)
+static void checker_ended(void *arg)
 {
     struct keeper *keeper = arg;
     pg_pool_close(keeper->pool, pool_ended, keeper);
+}
+
+static void sync_ended(void *arg)
+{
+    struct keeper *keeper = arg;
+    keeper_close_standing(keeper);
+    checker_close(keeper->checker, checker_ended, keeper);
 }
 
 static void wait_for_log(uv_timer_t *tick)

@@ -27,7 +27,7 @@ enum {
     ALMOST_FULL = 256
 };
 
-static void end_lease(struct keeper *keeper)
+void keeper_end_lease(struct keeper *keeper)
 {
     if (keeper->generation)
         atomic_store_explicit(&keeper->generation->lease, 0, memory_order_release);
@@ -205,7 +205,7 @@ static void on_known(void *arg, struct sync *sync, uint64_t known)
 /* The lease ends before anything else: from here on nothing is rejected. */
 static void lose_serving(struct keeper *keeper, const char *why)
 {
-    end_lease(keeper);
+    keeper_end_lease(keeper);
     snprintf(keeper->lost, sizeof keeper->lost, "%s", why);
     remember_confirmed(keeper, sync_lag(keeper->sync)->position);
     sync_close(keeper->sync);
@@ -253,7 +253,8 @@ static void note_server(struct keeper *keeper, const char *fingerprint)
         return;
     log_info("database: another server than before, or restarted; connections are opened anew");
     pg_pool_renew(keeper->pool);
-    pg_pool_renew(prober_pool(keeper->prober));
+    pg_pool_renew(checker_pool(keeper->checker));
+    prober_renew(keeper->prober);
 }
 
 void keeper_follow(struct keeper *keeper, struct built *built)
@@ -265,6 +266,7 @@ void keeper_follow(struct keeper *keeper, struct built *built)
     unseen_follow(keeper->unseen, &built->snapshot, !keeper->sync);
     struct sync_options options = {.config = keeper->first->config,
                                    .prober = keeper->prober,
+                                   .checker = keeper->checker,
                                    .doubts = keeper->doubts,
                                    .events = &events,
                                    .arg = keeper};

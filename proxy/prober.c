@@ -4,7 +4,6 @@
 #include "lag.h"
 #include "memory.h"
 #include "publication.h"
-#include "selfcheck.h"
 
 #include <stdlib.h>
 
@@ -13,16 +12,14 @@ enum {
     FASTEST_MS = 5,
     PROBES_PER_LAG = 4, /* so many in the time of max_lag */
     TIMEOUT_MS = 5000,
-    PROBE = 0, /* the pool's statements: this, then the self-check of each keyspace */
-    FIRST_SAMPLE
+    PROBE = 0 /* the pool's one statement */
 };
 
 struct prober {
     struct prober_options options;
     struct pg_pool *pool;
-    struct pg_statement *statements;
-    char **texts;
-    size_t text_count;
+    struct pg_statement statement;
+    char *sql;
     uv_timer_t timer;
     uint64_t asked; /* when the question on its way was sent; 0: none is */
     bool again;     /* prober_now() while one was on its way */
@@ -92,25 +89,9 @@ void prober_now(struct prober *prober)
         ask(prober);
 }
 
-static void make_statements(struct prober *prober)
-{
-    const struct config *config = prober->options.config;
-    prober->text_count = FIRST_SAMPLE + config->keyspace_count;
-    prober->texts = xcalloc(prober->text_count, sizeof *prober->texts);
-    prober->statements = xcalloc(prober->text_count, sizeof *prober->statements);
-    prober->texts[PROBE] = publication_probe_sql(config);
-    for (size_t i = 0; i < config->keyspace_count; i++)
-        prober->texts[FIRST_SAMPLE + i] = selfcheck_sql(&config->keyspaces[i]);
-    for (size_t i = 0; i < prober->text_count; i++)
-        prober->statements[i] = (struct pg_statement){prober->texts[i], 0, false};
-}
-
 static void prober_free(struct prober *prober)
 {
-    for (size_t i = 0; i < prober->text_count; i++)
-        free(prober->texts[i]);
-    free(prober->texts);
-    free(prober->statements);
+    free(prober->sql);
     free(prober);
 }
 
@@ -127,13 +108,14 @@ int prober_create(struct prober **out, uv_loop_t *loop, const struct prober_opti
 {
     struct prober *prober = xcalloc(1, sizeof *prober);
     prober->options = *options;
-    make_statements(prober);
+    prober->sql = publication_probe_sql(options->config);
+    prober->statement.sql = prober->sql;
     struct pg_pool_options pool = {.conninfo = options->config->database,
                                    .application = "nestguard",
                                    .connections = 1,
                                    .timeout_ms = TIMEOUT_MS,
-                                   .statements = prober->statements,
-                                   .statement_count = prober->text_count};
+                                   .statements = &prober->statement,
+                                   .statement_count = 1};
     int status = pg_pool_create(&prober->pool, loop, &pool, error);
     if (status) {
         prober_free(prober);
@@ -147,14 +129,9 @@ int prober_create(struct prober **out, uv_loop_t *loop, const struct prober_opti
     return 0;
 }
 
-struct pg_pool *prober_pool(struct prober *prober)
+void prober_renew(struct prober *prober)
 {
-    return prober->pool;
-}
-
-size_t prober_statement(int keyspace)
-{
-    return FIRST_SAMPLE + (size_t)keyspace;
+    pg_pool_renew(prober->pool);
 }
 
 static void on_timer_closed(uv_handle_t *timer)

@@ -30,10 +30,8 @@ struct prober_options {
 int prober_create(struct prober **out, uv_loop_t *loop, const struct prober_options *options,
                   const char **error);
 
-/* Its connection is also good for other rare questions: statement prober_statement(i) is
- * selfcheck_sql() of keyspace i. */
-struct pg_pool *prober_pool(struct prober *prober);
-size_t prober_statement(int keyspace);
+/* New connections may lead to another server: it asks over one. */
+void prober_renew(struct prober *prober);
 
 void prober_now(struct prober *prober); /* asks at once, beside the rhythm */
 void prober_close(struct prober *prober, void (*closed)(void *arg),

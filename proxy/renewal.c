@@ -122,8 +122,7 @@ static void hand_over(struct renewal *renewal, struct built *built)
              (unsigned long long)generation->number, (unsigned long long)generation->rows,
              generation->build_seconds, (double)generation_bytes(generation) / (1024 * 1024));
     renewal->phase = RENEWAL_SETTLING;
-    if (renewal->options.complete(renewal->options.arg, built))
-        succeed(renewal);
+    renewal->options.complete(renewal->options.arg, built);
 }
 
 static void on_built(void *arg, struct built *built, const struct pg_error *error)

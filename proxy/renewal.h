@@ -13,9 +13,9 @@ struct renewal_options {
     /* Tells the workers that a generation is about to be built, before its snapshot is taken;
      * renewal_announced() says that all of them know. */
     void (*announce)(void *arg);
-    /* A generation is built. What the callee takes out of `built` is its own. True: the generation
-     * is in force; false: renewal_settle() will say what became of it. */
-    bool (*complete)(void *arg, struct built *built);
+    /* A generation is built. What the callee takes out of `built` is its own; renewal_settle() will
+     * say what became of it. */
+    void (*complete)(void *arg, struct built *built);
     /* No build is under way any more, whatever came of it. */
     void (*idle)(void *arg);
     void *arg;

@@ -3,15 +3,12 @@
  */
 #include "sync.h"
 
+#include "checks.h"
 #include "clock.h"
-#include "log.h"
 #include "memory.h"
 #include "publication.h"
-#include "selfcheck.h"
 
 #include <stdlib.h>
-
-enum { CHECK_EVERY_MS = 60000 };
 
 enum phase { CATCHING_UP, CHECKING, CHECKED, READY };
 
@@ -23,8 +20,7 @@ struct sync {
     struct sync_events events;
     struct lag lag;
     enum phase phase;
-    struct selfcheck *check; /* under way, or NULL */
-    uint64_t checked;        /* clock_ms() of the last check's end */
+    struct checks *checks;
     uint64_t begin;
     unsigned holds;
     bool ended; /* fault() was called */
@@ -47,39 +43,18 @@ static void offer(struct sync *sync)
         sync->phase = READY;
 }
 
-static void on_checked(void *arg, bool passed, const char *why, uint64_t rows)
+static void on_passed(void *arg)
 {
     struct sync *sync = arg;
-    sync->check = NULL;
-    sync->checked = clock_ms();
-    if (why) {
-        log_error("generation %llu: the self-check failed: %s",
-                  (unsigned long long)sync->generation->number, why);
-        end(sync, why);
-    } else if (passed && sync->phase == CHECKING) {
-        log_info("generation %llu: the self-check of %llu rows passed",
-                 (unsigned long long)sync->generation->number, (unsigned long long)rows);
-        sync->phase = CHECKED;
-        offer(sync);
-    }
+    sync->phase = CHECKED;
+    offer(sync);
 }
 
-/* Once before the generation may serve, and again now and then. One that could not be done is tried
- * again. */
+/* Once before the generation may serve, and again now and then. */
 static void check_when_due(struct sync *sync)
 {
-    uint64_t wait = sync->phase == READY ? CHECK_EVERY_MS : 0;
-    if (sync->check || sync->phase == CATCHING_UP || sync->phase == CHECKED ||
-        clock_ms() - sync->checked < wait)
-        return;
-    struct selfcheck_options options = {.pool = prober_pool(sync->options.prober),
-                                        .first_statement = prober_statement(0),
-                                        .config = sync->options.config,
-                                        .doubts = sync->options.doubts,
-                                        .generation = sync->generation,
-                                        .done = on_checked,
-                                        .arg = sync};
-    sync->check = selfcheck_begin(&options);
+    if (sync->phase == CHECKING || sync->phase == READY)
+        checks_when_due(sync->checks);
 }
 
 /* ---- positions ---- */
@@ -170,6 +145,17 @@ static void on_fault(void *arg, const char *why)
     end(arg, why);
 }
 
+static struct checks *create_checks(struct sync *sync)
+{
+    return checks_create(&(struct checks_options){.checker = sync->options.checker,
+                                                  .config = sync->options.config,
+                                                  .doubts = sync->options.doubts,
+                                                  .generation = sync->generation,
+                                                  .passed = on_passed,
+                                                  .failed = on_fault,
+                                                  .arg = sync});
+}
+
 /* ---- life ---- */
 
 int sync_start(struct sync **out, uv_loop_t *loop, struct built *built,
@@ -188,6 +174,7 @@ int sync_start(struct sync **out, uv_loop_t *loop, struct built *built,
     sync->options = *options;
     sync->events = *options->events;
     sync->holds = 1;
+    sync->checks = create_checks(sync);
     atomic_store_explicit(&sync->generation->lease, 0, memory_order_release);
     struct follower_options follow = {.config = options->config,
                                       .generation = built->generation,
@@ -243,8 +230,7 @@ void sync_close(struct sync *sync)
 {
     if (!sync)
         return;
-    if (sync->check)
-        selfcheck_cancel(sync->check);
+    checks_close(sync->checks);
     follower_close(sync->follower);
     doubts_forget(sync->options.doubts, sync->generation);
     generation_release(sync->generation);

@@ -15,6 +15,7 @@
 #define NESTGUARD_SYNC_H
 
 #include "builder.h"
+#include "checker.h"
 #include "doubts.h"
 #include "follower.h"
 #include "lag.h"
@@ -42,6 +43,7 @@ struct sync_events {
 struct sync_options {
     const struct config *config; /* what the generation was built for; outlives the sync */
     struct prober *prober;
+    struct checker *checker;
     struct doubts *doubts;
     const struct sync_events *events;
     void *arg;

@@ -225,8 +225,8 @@ class TestRenewal:
         wait_until(lambda: guard.generation() > 5, PATIENCE, "some generations")
 
 
-# A row of one column, as the self-check gets it: the key of item:57. Loads get the payload.
-CHECKED_ROW = b"\0\1\0\0\0\x0257"
+# A row as the self-check gets it: the key of item:57, and its xmin. Loads get the payload first.
+CHECKED_ROW = b"\0\2\0\0\0\x0257"
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ static long number(const char *sql)
 }
 
 /* Of a keyspace with these settings. */
-static char *sql_of(const char *settings)
+static char *sql_of(const char *settings, enum selfcheck_question question)
 {
     char *text = xasprintf("cache: redis://127.0.0.1\n"
                            "database: postgresql://app@db/shop\n"
@@ -50,18 +50,31 @@ static char *sql_of(const char *settings)
                            "  - {name: items, on_miss: pass, %s}\n",
                            settings);
     struct config *config = config_from_text(text);
-    char *sql = selfcheck_sql(&config->keyspaces[0]);
+    char *sql = selfcheck_sql(&config->keyspaces[0], question);
     config_destroy(config);
     free(text);
     return sql;
 }
 
-static PGresult *sample(const char *settings)
+static PGresult *asked(const char *settings, enum selfcheck_question question)
 {
-    char *sql = sql_of(settings);
+    char *sql = sql_of(settings, question);
     PGresult *result = query(sql);
     free(sql);
     return result;
+}
+
+static PGresult *sample(const char *settings)
+{
+    return asked(settings, SELFCHECK_SAMPLE);
+}
+
+static int sought(const char *settings)
+{
+    PGresult *result = asked(settings, SELFCHECK_SEEK);
+    int rows = PQntuples(result);
+    PQclear(result);
+    return rows;
 }
 
 static int sampled(const char *settings)
@@ -73,9 +86,9 @@ static int sampled(const char *settings)
 }
 
 /* How many pages the server looked at, by its own account. */
-static long pages_read(const char *settings)
+static long pages_read_by(const char *settings, enum selfcheck_question question)
 {
-    char *sql = sql_of(settings);
+    char *sql = sql_of(settings, question);
     char *explain = xasprintf("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) %s", sql);
     PGresult *result = query(explain);
     long pages = 0;
@@ -89,6 +102,11 @@ static long pages_read(const char *settings)
     free(explain);
     free(sql);
     return pages;
+}
+
+static long pages_read(const char *settings)
+{
+    return pages_read_by(settings, SELFCHECK_SAMPLE);
 }
 
 static int start(void **state)
@@ -135,7 +153,7 @@ static void composite_keys_come_in_the_templates_order(void **state)
     run("INSERT INTO orders VALUES (7, 'ann', 1)");
     PGresult *result = sample("key: \"order:{customer}:{number}\", table: public.orders");
     assert_int_equal(PQntuples(result), 2);
-    assert_int_equal(PQnfields(result), 2);
+    assert_int_equal(PQnfields(result), 3); /* and the row's xmin */
     assert_string_equal(PQgetvalue(result, 0, 0), "ann");
     assert_string_equal(PQgetvalue(result, 0, 1), "7");
     PQclear(result);
@@ -244,6 +262,89 @@ static void a_large_partitioned_tables_sample_is_small_too(void **state)
     assert_in_range(pages_read("key: \"item:{id}\", table: wide, where: NOT gone"), 10, PAGES_MAX);
 }
 
+/* ---- rows by their condition ---- */
+
+static void a_row_that_no_page_of_the_sample_holds_is_found(void **state)
+{
+    (void)state;
+    assert_int_equal(sought("key: \"item:{id}\", table: nothing"), 0);
+    assert_int_equal(sought("key: \"item:{id}\", table: small"), 50);
+    assert_int_equal(sought("key: \"item:{id}\", table: large, where: id = 500000"), 1);
+    assert_int_equal(sought("key: \"item:{id}\", table: large, where: id > 999990"), 10);
+    assert_int_equal(sought("key: \"item:{id}\", table: large, where: NOT gone"), 0);
+    assert_int_equal(sought("key: \"item:{id}\", table: wide, where: id = 500000"), 1);
+    assert_int_equal(sought("key: \"item:{id}\", table: large"), 100);
+}
+
+static void not_always_the_same_rows_are_sought(void **state)
+{
+    (void)state;
+    unsigned seen = 0;
+    for (int i = 0; i < 1000 && seen != 0xf; i++) {
+        PGresult *result = asked("key: \"item:{id}\", table: large", SELFCHECK_SEEK);
+        seen |= quarters(result);
+        PQclear(result);
+    }
+    assert_int_equal(seen, 0xf);
+}
+
+static void an_index_on_the_condition_is_used(void **state)
+{
+    const char *settings = "key: \"item:{id}\", table: large, where: id % 100000 = 7";
+    (void)state;
+    run("CREATE INDEX rare ON large (id) WHERE id % 100000 = 7");
+    run("ANALYZE large");
+    assert_int_equal(sought(settings), 10);
+    assert_in_range(pages_read_by(settings, SELFCHECK_SEEK), 5, 200);
+}
+
+static void what_a_row_proves_goes_by_the_condition(void **state)
+{
+    static const struct {
+        const char *where;
+        bool proves;
+    } cases[] = {{"id > 0 AND id IN (1, 2) OR lower('a') = 'a'", true},
+                 {"now() > timestamptz '2020-01-01'", false},
+                 {"CURRENT_DATE > date '2020-01-01'", false},
+                 {"EXISTS (SELECT FROM nothing) OR true", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *settings =
+            xasprintf("key: \"item:{id}\", table: small, where: \"%s\"", cases[i].where);
+        for (enum selfcheck_question question = 0; question <= SELFCHECK_SEEK; question++) {
+            PGresult *result = asked(settings, question);
+            assert_true(PQntuples(result) > 0);
+            assert_int_equal(!PQgetisnull(result, 0, 1), cases[i].proves);
+            PQclear(result);
+        }
+        free(settings);
+    }
+    assert_int_equal(number("SELECT count(DISTINCT xmin::text) FROM small"), 1);
+    PGresult *result = sample("key: \"item:{id}\", table: small");
+    assert_int_equal(strtol(PQgetvalue(result, 0, 1), NULL, 10), number("SELECT xmin FROM small"));
+    PQclear(result);
+}
+
+static char kind(const char *settings)
+{
+    PGresult *result = asked(settings, SELFCHECK_KIND);
+    char answer = PQgetvalue(result, 0, 0)[0];
+    PQclear(result);
+    return answer;
+}
+
+static void what_is_no_table_is_told_apart(void **state)
+{
+    (void)state;
+    run("CREATE VIEW seen AS SELECT * FROM small");
+    run("CREATE MATERIALIZED VIEW kept AS SELECT * FROM small");
+    assert_int_equal(kind("key: \"item:{id}\", table: small"), 't');
+    assert_int_equal(kind("key: \"item:{id}\", table: parts"), 't');
+    assert_int_equal(kind("key: \"item:{id}\", table: kept"), 't');
+    assert_int_equal(kind("key: \"item:{id}\", table: seen"), 'f');
+    assert_int_equal(sampled("key: \"item:{id}\", table: kept"), 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +357,11 @@ int main(void)
         cmocka_unit_test(a_large_tables_sample_is_small_and_from_all_over_it),
         cmocka_unit_test(a_table_of_which_nothing_is_wanted_is_not_read_through),
         cmocka_unit_test(a_large_partitioned_tables_sample_is_small_too),
+        cmocka_unit_test(a_row_that_no_page_of_the_sample_holds_is_found),
+        cmocka_unit_test(not_always_the_same_rows_are_sought),
+        cmocka_unit_test(an_index_on_the_condition_is_used),
+        cmocka_unit_test(what_a_row_proves_goes_by_the_condition),
+        cmocka_unit_test(what_is_no_table_is_told_apart),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

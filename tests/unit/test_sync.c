@@ -7,10 +7,10 @@
 
 #include <cmocka.h>
 
+#include "checks.h"
 #include "clock.h"
 #include "log.h"
 #include "memory.h"
-#include "selfcheck.h"
 #include "sync.h"
 
 #include <errno.h>
@@ -40,6 +40,7 @@ static struct {
     int asked;
     struct selfcheck check;
     struct selfcheck_options checking; /* done is NULL: none is under way */
+    enum selfcheck_outcome outcome;    /* of the last check */
     int checks, cancelled, forgotten;
 } fake;
 
@@ -89,15 +90,18 @@ uint64_t pg_stream_consistent_point(const struct pg_stream *stream)
     return BEGIN;
 }
 
-struct pg_pool *prober_pool(struct prober *prober)
+struct pg_pool *checker_pool(struct checker *checker)
 {
-    (void)prober;
+    (void)checker;
     return NULL;
 }
 
-size_t prober_statement(int keyspace)
+void checker_note(struct checker *checker, uint64_t generation,
+                  const struct selfcheck_result *result)
 {
-    return (size_t)keyspace;
+    (void)checker;
+    assert_int_equal(generation, 1);
+    assert_int_equal(result->outcome, fake.outcome);
 }
 
 void prober_now(struct prober *prober)
@@ -115,6 +119,8 @@ struct selfcheck *selfcheck_begin(const struct selfcheck_options *options)
 
 void selfcheck_cancel(struct selfcheck *check)
 {
+    if (!check)
+        return;
     assert_ptr_equal(check, &fake.check);
     fake.checking.done = NULL;
     fake.cancelled++;
@@ -235,12 +241,13 @@ static void reached(uint64_t lsn)
     fake.events.reached(fake.follower_arg, lsn);
 }
 
-static void check_ends(bool passed, const char *why)
+static void check_ends(enum selfcheck_outcome outcome, const char *why)
 {
-    void (*done)(void *, bool, const char *, uint64_t) = fake.checking.done;
+    void (*done)(void *, const struct selfcheck_result *) = fake.checking.done;
     assert_non_null(done);
     fake.checking.done = NULL;
-    done(fake.checking.arg, passed, why, 100);
+    fake.outcome = outcome;
+    done(fake.checking.arg, &(struct selfcheck_result){.outcome = outcome, .why = why});
 }
 
 /* Until it is in force. */
@@ -248,7 +255,7 @@ static void come_into_force(struct bench *bench)
 {
     probe(bench, "abc@1", 600);
     reached(600);
-    check_ends(true, NULL);
+    check_ends(SELFCHECK_PASSED, "");
     assert_int_equal(bench->ready, 1);
     sync_release(bench->sync);
 }
@@ -270,7 +277,7 @@ static void it_is_checked_when_it_has_caught_up_and_then_offered(void **state)
     assert_int_equal(bench.known, asked);
     assert_int_equal(fake.checks, 1);
     assert_int_equal(bench.ready, 0);
-    check_ends(true, NULL);
+    check_ends(SELFCHECK_PASSED, "");
     assert_int_equal(bench.ready, 1);
     bench_finish(&bench);
 }
@@ -297,7 +304,7 @@ static void one_that_is_not_taken_yet_is_offered_again(void **state)
     bench.takes = false;
     probe(&bench, "abc@1", 600);
     reached(600);
-    check_ends(true, NULL);
+    check_ends(SELFCHECK_PASSED, "");
     reached(700);
     assert_int_equal(bench.ready, 2);
     bench.takes = true;
@@ -363,7 +370,7 @@ static void one_whose_check_fails_is_not_offered(void **state)
     bench_init(&bench);
     probe(&bench, "abc@1", 600);
     reached(600);
-    check_ends(false, "a row is missing");
+    check_ends(SELFCHECK_FAILED, "a row is missing");
     assert_int_equal(bench.ready, 0);
     assert_int_equal(bench.faults, 1);
     assert_string_equal(bench.fault, "a row is missing");
@@ -377,11 +384,11 @@ static void a_check_that_could_not_be_done_is_tried_again(void **state)
     bench_init(&bench);
     probe(&bench, "abc@1", 600);
     reached(600);
-    check_ends(false, NULL);
+    check_ends(SELFCHECK_NO_ROW, "no row");
     assert_int_equal(bench.ready, 0);
     probe(&bench, "abc@1", 600);
     assert_int_equal(fake.checks, 2);
-    check_ends(true, NULL);
+    check_ends(SELFCHECK_PASSED, "");
     assert_int_equal(bench.ready, 1);
     bench_finish(&bench);
 }
@@ -398,11 +405,11 @@ static void one_in_force_is_checked_every_minute_and_ends_when_that_fails(void *
     fake.now_ms += 1000;
     probe(&bench, "abc@1", 600);
     assert_int_equal(fake.checks, 2);
-    check_ends(true, NULL);
+    check_ends(SELFCHECK_PASSED, "");
     assert_int_equal(bench.ready, 1);
     fake.now_ms += 60000;
     probe(&bench, "abc@1", 600);
-    check_ends(false, "a row is missing");
+    check_ends(SELFCHECK_FAILED, "a row is missing");
     assert_int_equal(bench.faults, 1);
     assert_string_equal(bench.fault, "a row is missing");
     bench_finish(&bench);
