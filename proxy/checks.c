@@ -23,10 +23,10 @@ struct checks {
 const char *checks_outcome_text(enum selfcheck_outcome outcome)
 {
     static const char *const texts[] = {
-        [SELFCHECK_NONE] = "not done yet",        [SELFCHECK_EMPTY] = "the database has no row",
-        [SELFCHECK_NO_TABLE] = "not a table",     [SELFCHECK_PASSED] = "passed",
-        [SELFCHECK_UNPROVEN] = "only newer rows", [SELFCHECK_NO_ROW] = "no row seen",
-        [SELFCHECK_UNDECIDED] = "undecided",      [SELFCHECK_FAILED] = "failed"};
+        [SELFCHECK_NONE] = "not done yet",  [SELFCHECK_EMPTY] = "the database has no row",
+        [SELFCHECK_PASSED] = "passed",      [SELFCHECK_UNPROVEN] = "only newer rows",
+        [SELFCHECK_NO_ROW] = "no row seen", [SELFCHECK_UNDECIDED] = "undecided",
+        [SELFCHECK_FAILED] = "failed"};
     return texts[outcome];
 }
 

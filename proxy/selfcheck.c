@@ -1,10 +1,10 @@
 /* First every table is sampled, then whatever the filter lacked is looked into, as many keys at
  * once as doubts.h takes:
  *
- *   begin ─▶ SAMPLE ─▶ few rows: SEEK ─▶ refused: KIND ─┬─ another keyspace ─▶ SAMPLE
- *                                                       └─ examine ─▶ on_doubt ─┬─ confirmed ─▶ end
- *                                                             ▲                 ├─ the last ─▶ end
- *                                                             └─────────────────┘
+ *   begin ─▶ SAMPLE ─▶ few rows: SEEK ─┬─ another keyspace ─▶ SAMPLE
+ *                                      └─ examine ─▶ on_doubt ─┬─ confirmed ─▶ finish: failed
+ *                                            ▲                 ├─ the last one ─▶ finish
+ *                                            └─────────────────┘
  *
  * A sampled key that the filter lacks is nothing unusual: its row may have been inserted a moment
  * ago, or deleted by a commit that is not visible yet (DOUBT_UNSEEN). The latter may last until the
@@ -38,7 +38,6 @@ struct selfcheck {
     bool asking; /* it is under way */
     bool cancelled;
     bool timed_out;
-    bool refused;          /* a question about this keyspace was */
     bool unproven;         /* a row of this keyspace was missing, and proved nothing */
     struct pg_error error; /* of the last question that was not answered */
     struct buffer key;
@@ -222,7 +221,7 @@ static bool must_be_known(const struct selfcheck *check, const PGresult *result,
     if (PQgetisnull(result, row, column))
         return false;
     uint32_t xmin = (uint32_t)strtoul(PQgetvalue(result, row, column), NULL, 10);
-    return xmin < FIRST_NORMAL_XID || xid_precedes(xmin, snapshot->xmin);
+    return xmin && (xmin < FIRST_NORMAL_XID || xid_precedes(xmin, snapshot->xmin));
 }
 
 /* The parts of a sample overlap. */
@@ -264,7 +263,7 @@ static void ask(struct selfcheck *check, enum selfcheck_question question);
 static void sample_next(struct selfcheck *check)
 {
     check->keyspace++;
-    check->refused = check->unproven = false;
+    check->unproven = false;
     check->error.text[0] = '\0';
     buffer_clear(&check->hashes);
     if (check->keyspace < check->options.config->keyspace_count)
@@ -297,8 +296,6 @@ static void conclude(struct selfcheck *check, bool answered)
         settle(check, SELFCHECK_UNPROVEN);
     else if (answered)
         settle(check, SELFCHECK_EMPTY);
-    else if (check->refused)
-        ask(check, SELFCHECK_KIND);
     else
         settle(check, SELFCHECK_NO_ROW);
 }
@@ -312,7 +309,6 @@ static void take_rows(struct selfcheck *check, const struct pg_answer *answer)
     }
     check->error = answer->error;
     check->timed_out |= answer->outcome == PG_TIMEOUT;
-    check->refused |= answer->outcome == PG_REFUSED;
 }
 
 /* A table that cannot be read does not keep the others from being looked at. */
@@ -323,16 +319,13 @@ static void on_answer(void *arg, const struct pg_answer *answer)
     check->asking = false;
     if (check->cancelled) {
         selfcheck_free(check);
-    } else if (check->question == SELFCHECK_KIND) {
-        bool table = !answered || PQgetvalue(answer->result, 0, 0)[0] != 'f';
-        settle(check, table ? SELFCHECK_NO_ROW : SELFCHECK_NO_TABLE);
-    } else {
-        take_rows(check, answer);
-        if (check->question == SELFCHECK_SAMPLE && check->accounts[check->keyspace].rows < FEW_ROWS)
-            ask(check, SELFCHECK_SEEK);
-        else
-            conclude(check, answered);
+        return;
     }
+    take_rows(check, answer);
+    if (check->question == SELFCHECK_SAMPLE && check->accounts[check->keyspace].rows < FEW_ROWS)
+        ask(check, SELFCHECK_SEEK);
+    else
+        conclude(check, answered);
 }
 
 static void ask(struct selfcheck *check, enum selfcheck_question question)

@@ -19,11 +19,12 @@
  *                                      transaction from before the snapshot was still running
  *
  * Not the snapshot's list of running ones: it names no parts of transactions (savepoints), whose
- * ids stand in rows. Ids 1 and 2 are older than all. Ids are compared modulo 2^32 (snapshot.h). A
- * frozen row may bear one that was given out more than 2^31 ago, and then looks new: it proves
- * nothing. A generation that is itself so old may take a new row for an old one: it is then built
- * anew without need, once in 2^31 transactions. Nor does xmin prove anything where the condition
- * may change its mind about a row that stays as it was: there no row gives it.
+ * ids stand in rows. Ids 1 and 2 are older than all; 0 is no id, but what rows of another server
+ * bear. Ids are compared modulo 2^32 (snapshot.h). A frozen row may bear one that was given out
+ * more than 2^31 ago, and then looks new: it proves nothing. A generation that is itself so old may
+ * take a new row for an old one: it is then built anew without need, once in 2^31 transactions. Nor
+ * does xmin prove anything where the condition may change its mind about a row that stays as it
+ * was: there no row gives it.
  */
 #ifndef NESTGUARD_SELFCHECK_H
 #define NESTGUARD_SELFCHECK_H
@@ -38,7 +39,6 @@ struct selfcheck;
 enum selfcheck_outcome {
     SELFCHECK_NONE,      /* not done yet */
     SELFCHECK_EMPTY,     /* asked by the condition itself, the database has no row */
-    SELFCHECK_NO_TABLE,  /* a view, a foreign table: nothing to sample, or no xmin */
     SELFCHECK_PASSED,    /* rows were seen, and all of them are possible or were doubted in vain */
     SELFCHECK_UNPROVEN,  /* rows were seen, and all of them are missing and prove nothing */
     SELFCHECK_NO_ROW,    /* no row was seen, though there may be some: the database did not say */
@@ -86,8 +86,8 @@ struct selfcheck_options {
  * in the key). SAMPLE draws from all over the table and from its beginning; it reads a bounded
  * number of pages, however large the table is and however few of its rows are wanted. SEEK finds
  * rows if there are any, however few, from a random page on; how long that takes is for indexes and
- * a time limit to say. KIND: whether it is a table, whose rows can be sampled. */
-enum selfcheck_question { SELFCHECK_SAMPLE, SELFCHECK_SEEK, SELFCHECK_KIND, SELFCHECK_QUESTIONS };
+ * a time limit to say. */
+enum selfcheck_question { SELFCHECK_SAMPLE, SELFCHECK_SEEK, SELFCHECK_QUESTIONS };
 
 /* A new string. */
 char *selfcheck_sql(const struct keyspace *keyspace, enum selfcheck_question question);

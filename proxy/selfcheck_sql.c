@@ -146,23 +146,14 @@ static void put_seek(struct buffer *out, const struct keyspace *keyspace, const 
     buffer_printf(out, " LIMIT %d", SOUGHT_ROWS);
 }
 
-static void put_kind(struct buffer *out, const char *table)
-{
-    put_parts(out, table);
-    buffer_printf(out, "SELECT bool_and(relkind IN ('r', 'p', 'm')) FROM pg_catalog.pg_class"
-                       " JOIN part ON oid = part.id");
-}
-
 char *selfcheck_sql(const struct keyspace *keyspace, enum selfcheck_question question)
 {
     struct buffer out = {0};
     char *table = quote_table(keyspace);
     if (question == SELFCHECK_SAMPLE)
         put_sample(&out, keyspace, table);
-    else if (question == SELFCHECK_SEEK)
-        put_seek(&out, keyspace, table);
     else
-        put_kind(&out, table);
+        put_seek(&out, keyspace, table);
     char *sql = xstrndup(buffer_span(&out).at, buffer_length(&out));
     buffer_finish(&out);
     free(table);

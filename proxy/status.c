@@ -135,6 +135,18 @@ static json_t *example_json(const struct keeper *keeper, size_t i)
                      json_bytes(latest->own, strlen(latest->own)));
 }
 
+/* The last self-check, of whichever generation; null before the first. */
+static json_t *check_json(const struct keeper *keeper, size_t i)
+{
+    const struct checker_account *account = checker_account(keeper->checker);
+    if (!account->generation)
+        return json_null();
+    const struct selfcheck_account *found = &account->keyspaces[i];
+    return json_pack("{s:s, s:I, s:I, s:f}", "outcome", checks_outcome_text(found->outcome),
+                     "rows_seen", (json_int_t)found->rows, "generation",
+                     (json_int_t)account->generation, "age_seconds", seconds_since(account->time));
+}
+
 static json_t *keyspace_json(const struct keeper *keeper, size_t i)
 {
     const struct keyspace *keyspace = &keeper_config(keeper)->keyspaces[i];
@@ -149,6 +161,7 @@ static json_t *keyspace_json(const struct keeper *keeper, size_t i)
         keeper->generation
             ? json_integer((json_int_t)filter_stats(keeper->generation->filters[i]).keys)
             : json_null());
+    json_object_set_new(json, "self_check", check_json(keeper, i));
     add_counters(keeper, i, json);
     json_object_set_new(json, "other_spelling_example", example_json(keeper, i));
     return json;
@@ -358,6 +371,24 @@ static void filter_metrics(const struct keeper *keeper, struct buffer *out)
                       keyspace_name(keeper, i), measured_rate(keeper, i));
 }
 
+static void check_metrics(const struct keeper *keeper, struct buffer *out)
+{
+    const struct checker_account *account = checker_account(keeper->checker);
+    size_t count = account->generation ? keeper_config(keeper)->keyspace_count : 0;
+    family(out, "self_check_rows", "gauge", "Rows that the last self-check saw");
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(out, "nestguard_self_check_rows{keyspace=\"%s\"} %llu\n",
+                      keyspace_name(keeper, i), (unsigned long long)account->keyspaces[i].rows);
+    family(out, "self_check_good", "gauge",
+           "0 if the last self-check failed or could not tell, 1 if nothing speaks against it");
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(out, "nestguard_self_check_good{keyspace=\"%s\"} %d\n",
+                      keyspace_name(keeper, i), selfcheck_is_good(account->keyspaces[i].outcome));
+    family(out, "self_check_age_seconds", "gauge", "Time since the last self-check ended");
+    if (count)
+        buffer_printf(out, "nestguard_self_check_age_seconds %.3f\n", seconds_since(account->time));
+}
+
 static void gauge(struct buffer *out, const char *name, const char *help, double value)
 {
     family(out, name, "gauge", help);
@@ -427,6 +458,7 @@ void status_metrics(const struct keeper *keeper, struct buffer *out)
     keyspace_metrics(keeper, out);
     load_metrics(keeper, out);
     filter_metrics(keeper, out);
+    check_metrics(keeper, out);
     stream_metrics(keeper, out);
     process_metrics(keeper, out);
 }

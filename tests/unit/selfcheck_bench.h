@@ -129,18 +129,6 @@ static inline void items_are_not_answered(enum pg_outcome outcome)
     fake_outcome(outcome);
 }
 
-/* An answer to the question whether it is a table. */
-static inline void items_table_is(const char *answer)
-{
-    PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
-    char name[] = "c";
-    assert_true(PQsetResultAttrs(result, 1, &(PGresAttDesc){.name = name, .typid = FAKE_TEXT}));
-    assert_true(PQsetvalue(result, 0, 0, (char *)(size_t)answer, 1));
-    must_be_asked(ITEMS, SELFCHECK_KIND, false);
-    fake_answer(&(struct pg_answer){.outcome = PG_DONE, .result = result});
-    PQclear(result);
-}
-
 static inline void all_is_known(struct bench *bench)
 {
     now_ms++;

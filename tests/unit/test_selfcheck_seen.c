@@ -53,8 +53,6 @@ static void no_row_seen_is_not_passed(void **state)
         bench_init(&bench, 4);
         begin(&bench);
         items_are_not_answered(outcome);
-        if (outcome == PG_REFUSED)
-            items_table_is("t");
         no_orders();
         must_end(&bench, SELFCHECK_NO_ROW);
         assert_int_equal(bench.items.outcome, SELFCHECK_NO_ROW);
@@ -95,21 +93,6 @@ static void few_rows_will_do_when_more_are_not_found_in_time(void **state)
     bench_finish(&bench);
 }
 
-static void what_is_no_table_is_let_go(void **state)
-{
-    struct bench bench;
-    (void)state;
-    bench_init(&bench, 4);
-    begin(&bench);
-    items_are_not_answered(PG_REFUSED);
-    items_table_is("f");
-    no_orders();
-    assert_int_equal(bench.calls, 1);
-    assert_int_equal(bench.outcome, SELFCHECK_NO_TABLE);
-    assert_true(selfcheck_is_good(bench.outcome));
-    bench_finish(&bench);
-}
-
 /* ---- without a log ---- */
 
 /* The snapshot's xmin is 500, its xmax 900. */
@@ -146,7 +129,7 @@ static void a_row_from_before_the_snapshot_must_be_known(void **state)
 /* 501 may be a part of 500, which was still running. */
 static void a_newer_row_that_is_missing_proves_nothing(void **state)
 {
-    static const char *const xmins[] = {"500", "501", "899", "900", "2147483000", NULL};
+    static const char *const xmins[] = {"0", "500", "501", "899", "900", "2147483000", NULL};
     struct bench bench;
     (void)state;
     for (size_t i = 0; i < sizeof xmins / sizeof *xmins; i++) {
@@ -183,7 +166,6 @@ int main(void)
         cmocka_unit_test(no_row_seen_is_not_passed),
         cmocka_unit_test(pages_without_a_row_do_not_say_that_there_is_none),
         cmocka_unit_test(few_rows_will_do_when_more_are_not_found_in_time),
-        cmocka_unit_test(what_is_no_table_is_let_go),
         cmocka_unit_test(a_row_from_before_the_snapshot_must_be_known),
         cmocka_unit_test(a_newer_row_that_is_missing_proves_nothing),
         cmocka_unit_test(a_newer_row_beside_one_that_is_known_does_no_harm),

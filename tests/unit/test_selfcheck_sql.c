@@ -325,26 +325,6 @@ static void what_a_row_proves_goes_by_the_condition(void **state)
     PQclear(result);
 }
 
-static char kind(const char *settings)
-{
-    PGresult *result = asked(settings, SELFCHECK_KIND);
-    char answer = PQgetvalue(result, 0, 0)[0];
-    PQclear(result);
-    return answer;
-}
-
-static void what_is_no_table_is_told_apart(void **state)
-{
-    (void)state;
-    run("CREATE VIEW seen AS SELECT * FROM small");
-    run("CREATE MATERIALIZED VIEW kept AS SELECT * FROM small");
-    assert_int_equal(kind("key: \"item:{id}\", table: small"), 't');
-    assert_int_equal(kind("key: \"item:{id}\", table: parts"), 't');
-    assert_int_equal(kind("key: \"item:{id}\", table: kept"), 't');
-    assert_int_equal(kind("key: \"item:{id}\", table: seen"), 'f');
-    assert_int_equal(sampled("key: \"item:{id}\", table: kept"), 100);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,7 +341,6 @@ int main(void)
         cmocka_unit_test(not_always_the_same_rows_are_sought),
         cmocka_unit_test(an_index_on_the_condition_is_used),
         cmocka_unit_test(what_a_row_proves_goes_by_the_condition),
-        cmocka_unit_test(what_is_no_table_is_told_apart),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -1,0 +1,168 @@
+"""The self-check sees rows of the keyspace, says how many, and finds a key that the filter lacks, in
+every sync mode; rows that came after the filter was built do not fool it."""
+import re
+
+import pytest
+
+from following import follow, is_possible, publish, wait_generation, wait_state  # noqa: F401
+from gate import Gate
+from servers import PATIENCE
+from waiting import wait_until
+
+# Three rows of 60,000, in the middle of the table: none is in a page that a sample reads.
+SPARSE = {"name": "items", "key": "item:{id}", "table": "items", "value": "payload", "ttl": "10m",
+          "where": "live"}
+ROWS = 60_000
+LIVE = (30_000, 30_001, 30_002)
+
+# A key of this type prints the name of a table, which is no part of the row: a renamed table
+# changes the key, and the row stays as it was.
+NAMED = {"name": "named", "key": "named:{what}", "table": "public.named", "value": "payload",
+         "ttl": "10m"}
+FIRST, RENAMED, NO_ROW = "named:{thing_1}", "named:{thing_3}", "named:{thing_4}"
+
+
+@pytest.fixture
+def named(database):
+    database.execute("""
+        CREATE TABLE thing_1 (); CREATE TABLE thing_2 (); CREATE TABLE thing_4 ();
+        CREATE TABLE named (what regclass[] PRIMARY KEY, payload text);
+        INSERT INTO named VALUES ('{thing_1}', 'first'), ('{thing_2}', 'second')""")
+    return NAMED
+
+
+@pytest.fixture
+def sparse(database):
+    # About 10 rows a page: 6,000 pages, of which a sample takes some 64.
+    database.execute(f"""
+        CREATE TABLE items (id bigint PRIMARY KEY, payload text, live bool);
+        ALTER TABLE items REPLICA IDENTITY FULL;
+        INSERT INTO items SELECT n, rpad('payload ' || n, 700), n IN {LIVE}
+            FROM generate_series(1, {ROWS}) n""")
+    return SPARSE
+
+
+@pytest.fixture
+def gate(database):
+    """Between guard and database; opened before the guard, and closed after it."""
+    opened = Gate(database.server.port)
+    yield opened
+    opened.release()
+    opened.close()
+
+
+def self_check(guard, name="items"):
+    return guard.keyspace(name)["self_check"]
+
+
+def checks_passed(guard):
+    """The rows of each keyspace, as each generation's first check logged them."""
+    return re.findall(r"generation (\d+): the self-check of (\d+) rows passed: (.*)", guard.log(500))
+
+
+@pytest.mark.parametrize("sync", ["replication", "poll", "none"])
+class TestSeen:
+    def test_rows_of_a_sparse_condition_are_seen(self, start_guard, database, sparse, sync):
+        publish(database, sparse)
+        guard = start_guard(sparse, sync=sync)
+        found = self_check(guard)
+        assert found["outcome"] == "passed" and found["rows_seen"] == 3, guard.log()
+        assert found["generation"] == 1 and found["age_seconds"] < PATIENCE
+        assert checks_passed(guard) == [("1", "3", "items 3")]
+        assert guard.counter("nestguard_self_check_rows") == 3
+        assert guard.counter("nestguard_self_check_good") == 1
+
+    def test_an_empty_keyspace_is_said_to_be_empty(self, start_guard, database, sparse, sync):
+        database.execute("UPDATE items SET live = false WHERE live")
+        publish(database, sparse)
+        guard = start_guard(sparse, sync=sync)
+        found = self_check(guard)
+        assert (found["outcome"], found["rows_seen"]) == ("the database has no row", 0)
+        assert checks_passed(guard) == [("1", "0", "items 0 (the database has no row)")]
+        assert not is_possible(guard, "item:7")
+
+    def test_rows_that_lie_in_no_sampled_page_cannot_be_lacked(self, start_guard, database, sync):
+        """The check's connection prints keys as nobody else does."""
+        database.execute(f"""
+            CREATE SCHEMA other; CREATE TABLE thing_1 ();
+            CREATE TABLE named (what regclass[] NOT NULL, n int, payload text, live bool,
+                                PRIMARY KEY (what, n));
+            ALTER TABLE named REPLICA IDENTITY FULL;
+            INSERT INTO named SELECT '{{thing_1}}', n, rpad('payload ' || n, 700), n IN {LIVE}
+                FROM generate_series(1, {ROWS}) n""")
+        keyspace = {**NAMED, "key": "named:{what}:{n}", "where": "live"}
+        publish(database, keyspace)
+        guard = start_guard(keyspace, sync=sync)
+        assert self_check(guard, "named")["rows_seen"] == 3
+        database.execute("ALTER ROLE guard IN DATABASE \"%s\" SET search_path = other"
+                         % database.name)
+        guard.control("POST", "/v1/rebuild")
+        wait_until(lambda: "the filter has not" in (guard.status()["last_build_error"] or ""),
+                   PATIENCE, lambda: f"{guard.status()}\n{guard.log()}")
+        assert guard.generation() == 1 and guard.is_ready()
+
+
+@pytest.mark.parametrize("sync", ["poll", "none"])
+class TestWithoutLog:
+    def test_a_generation_that_lacks_a_row_does_not_come_into_force(self, start_guard, database,
+                                                                    named, sync):
+        guard = start_guard(named, sync=sync)
+        database.execute(f'ALTER ROLE guard IN DATABASE "{database.name}"'
+                         " SET search_path = pg_catalog")
+        number = guard.control("POST", "/v1/rebuild").json()["generation"]
+        wait_until(lambda: "the filter has not" in (guard.status()["last_build_error"] or ""),
+                   PATIENCE, lambda: f"{guard.status()}\n{guard.log()}")
+        assert guard.generation() == 1 and guard.is_ready()
+        assert guard.redis().mget(FIRST, NO_ROW) == [b"first", None]
+        database.execute(f'ALTER ROLE guard IN DATABASE "{database.name}" RESET search_path')
+        wait_generation(guard, number + 1)
+        assert guard.redis().mget(FIRST, NO_ROW) == [b"first", None]
+
+    def test_rows_that_came_later_do_not_fool_it(self, gate, start_guard, database, items, sync):
+        """They are written between the filter's snapshot and the check, in savepoints, too, beside
+        a transaction from before the snapshot; the first check is held until they are there."""
+        url = database.url.replace(f":{database.server.port}/", f":{gate.port}/")
+        older = database.server.connect(database.name)
+        older.autocommit = False
+        cursor = older.cursor()
+        cursor.execute("SAVEPOINT part; INSERT INTO items VALUES (1001, 'older')")
+        gate.hold_requests(b"TABLESAMPLE")
+        guard = start_guard(items(), sync=sync, database=url, ready=False)
+        gate.wait_held()
+        older.commit()
+        older.close()
+        database.execute("INSERT INTO items SELECT n, 'new' FROM generate_series(1002, 1100) n;"
+                         "UPDATE items SET payload = payload || '.' WHERE id <= 50")
+        gate.release()
+        guard.wait_guarding()
+        assert guard.generation() == 1 and self_check(guard)["rows_seen"] == 100
+        assert not is_possible(guard, "item:1002")
+        assert "the self-check failed" not in guard.log(500)
+
+    def test_a_filter_of_whose_rows_none_is_left_is_built_anew(self, gate, start_guard, database,
+                                                               items, sync):
+        """What was reloaded since is newer than the snapshot, all of it: nothing vouches for it."""
+        url = database.url.replace(f":{database.server.port}/", f":{gate.port}/")
+        gate.hold_requests(b"TABLESAMPLE")
+        guard = start_guard(items(), sync=sync, database=url, ready=False)
+        gate.wait_held()
+        database.execute("TRUNCATE items;"
+                         "INSERT INTO items SELECT n, 'new' FROM generate_series(501, 600) n")
+        gate.release()
+        guard.wait_guarding()
+        assert guard.generation() == 2 and is_possible(guard, "item:501"), guard.log()
+        assert "saw no row that was there" in guard.log(500)
+        assert guard.redis().mget("item:501", "item:7") == [b"new", None]
+
+    def test_a_row_that_it_lacks_ends_its_guarding(self, start_guard, database, named, sync):
+        """At the check that comes after a minute: the row is as it was, and has another key."""
+        guard = start_guard(named, sync=sync)
+        assert guard.redis().mget(RENAMED, NO_ROW) == [None, None]
+        database.execute("ALTER TABLE thing_1 RENAME TO thing_3")
+        wait_until(lambda: guard.generation() == 2, 60 + PATIENCE,
+                   lambda: f"{guard.status()}\n{guard.log()}")
+        assert "error" in [line.split()[1] for line in guard.log(500).splitlines()
+                           if "the self-check failed" in line]
+        assert "passing, was guarding: keyspace named: the database has a row" in guard.log(500)
+        guard.wait_guarding()
+        assert guard.redis().mget(RENAMED, NO_ROW) == [b"first", None]
