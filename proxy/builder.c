@@ -30,7 +30,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     CONNECT_SECONDS = 10,
@@ -474,14 +473,12 @@ static void on_done(uv_work_t *work, int status)
 struct builder *builder_start(uv_loop_t *loop, const struct builder_options *options)
 {
     struct builder *builder = xcalloc(1, sizeof *builder);
-    size_t count = options->config->keyspace_count;
     builder->work.data = builder;
     build_wait_init(&builder->wait);
     builder->config = options->config;
     builder->hurried = options->hurried;
-    builder->replaced = xcalloc(count, sizeof *builder->replaced);
-    memcpy(builder->replaced, options->replaced, count * sizeof *builder->replaced);
-    builder->built.generation = generation_create(options->number, count);
+    builder->replaced = options->replaced;
+    builder->built.generation = generation_create(options->number, options->config->keyspace_count);
     builder->done = options->done;
     builder->arg = options->arg;
     if (uv_queue_work(loop, &builder->work, on_thread, on_done) == 0)

@@ -53,8 +53,8 @@ struct builder_options {
     /* Unless hurried it takes one connection, and rests so often that lookups notice nothing of it,
      * for about two to three times as long. */
     bool hurried;
-    /* The rows of each keyspace, in the generation that this one is to replace; copied. */
-    const uint64_t *replaced;
+    /* The rows of each keyspace, in the generation that this one is to replace; freed. */
+    uint64_t *replaced;
     builder_done done;
     void *arg;
 };

@@ -340,11 +340,9 @@ static struct shared_config *config_to_build_for(void *arg)
     return ((struct keeper *)arg)->shared;
 }
 
-static void rows_in_force(void *arg, uint64_t *rows)
+static const struct generation *generation_in_force(void *arg)
 {
-    const struct generation *generation = ((struct keeper *)arg)->generation;
-    for (size_t i = 0; generation && i < generation->count; i++)
-        rows[i] = generation_rows(generation, i);
+    return ((struct keeper *)arg)->generation;
 }
 
 /* Nobody is left to use it once the workers have been told to end. */
@@ -391,7 +389,7 @@ static void init(struct keeper *keeper, struct config *config)
     init_signal(keeper, &keeper->on_hup, on_reload_signal, SIGHUP);
     renewal_init(&keeper->renewal, &keeper->loop,
                  &(struct renewal_options){.config = config_to_build_for,
-                                           .in_force = rows_in_force,
+                                           .in_force = generation_in_force,
                                            .announce = on_build_begins,
                                            .complete = on_built,
                                            .idle = on_build_ended,
@@ -417,9 +415,7 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
                                   .spellings = keeper->spellings};
     keeper_open_values(keeper, &loads);
     keeper->loads = loads_create(&loads, keeper->view);
-    status = keeper_open_checker(keeper);
-    if (!status)
-        status = keeper_open_sync(keeper);
+    status = keeper_open_sync(keeper);
     if (!status)
         status = open_control(keeper, options);
     for (unsigned i = 0; i < keeper_config(keeper)->workers && !status; i++) {

@@ -418,11 +418,12 @@ int keeper_open_sync(struct keeper *keeper)
     struct prober_options prober = {
         .config = config, .probed = on_probe, .failed = on_probe_failed, .arg = keeper};
     keeper->purger = purger_create(&purger);
-    if (config->sync != SYNC_REPLICATION)
-        return 0;
+    int status = keeper_open_checker(keeper);
+    if (status || config->sync != SYNC_REPLICATION)
+        return status;
     keeper->missed = config->purge_at_start;
     keeper->confirmer = confirmer_create(&keeper->loop, config);
-    int status = prober_create(&keeper->prober, &keeper->loop, &prober, &error);
+    status = prober_create(&keeper->prober, &keeper->loop, &prober, &error);
     if (status)
         log_error("database: %s", error);
     return status;

@@ -15,8 +15,6 @@
 #include "log.h"
 #include "memory.h"
 
-#include <stdlib.h>
-
 enum { RETRY_MIN_MS = 500, RETRY_MAX_MS = 10000, REPORT_MS = 5000, LASTING_MS = 30000 };
 
 /* A build that was asked for meanwhile does as well. */
@@ -154,16 +152,16 @@ static struct builder *start_builder(struct renewal *renewal)
 {
     const struct config *config = renewal->shared->config;
     uint64_t *replaced = xcalloc(config->keyspace_count, sizeof *replaced);
-    renewal->options.in_force(renewal->options.arg, replaced);
+    const struct generation *in_force = renewal->options.in_force(renewal->options.arg);
+    for (size_t i = 0; in_force && i < in_force->count; i++)
+        replaced[i] = generation_rows(in_force, i);
     struct builder_options options = {.config = config,
                                       .number = renewal->newest,
                                       .hurried = renewal->hurried,
                                       .replaced = replaced,
                                       .done = on_built,
                                       .arg = renewal};
-    struct builder *builder = builder_start(renewal->loop, &options);
-    free(replaced);
-    return builder;
+    return builder_start(renewal->loop, &options);
 }
 
 /* The builder reads the configuration from its own thread: it is held until that has ended. */

@@ -8,8 +8,7 @@
 struct renewal_options {
     /* The configuration to build for; asked at each beginning. */
     struct shared_config *(*config)(void *arg);
-    /* How many rows each keyspace has in the generation in force; none: zeros. */
-    void (*in_force)(void *arg, uint64_t *rows);
+    const struct generation *(*in_force)(void *arg); /* or NULL */
     /* Tells the workers that a generation is about to be built, before its snapshot is taken;
      * renewal_announced() says that all of them know. */
     void (*announce)(void *arg);

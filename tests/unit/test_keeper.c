@@ -50,6 +50,7 @@ struct builder *builder_start(uv_loop_t *loop, const struct builder_options *opt
 {
     struct builder *builder = xcalloc(1, sizeof *builder);
     builder->keyspaces = options->config->keyspace_count;
+    free(options->replaced);
     builder->number = options->number;
     builder->done = options->done;
     builder->arg = options->arg;
