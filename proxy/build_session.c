@@ -70,10 +70,10 @@ int build_session_export(struct pg_session *session, char **exported, struct pg_
 /* Reading has the server tidy up pages, and the log of that is flushed by nobody for up to 15 s on
  * an idle server: so long the stream would not be known to be at the log's end. The commit of a
  * transaction that wrote something flushes it, and waits for no standby where it is to be local. */
-int build_session_end(struct pg_session *session, struct pg_error *error)
+int build_session_end(struct pg_session *session, bool follows, struct pg_error *error)
 {
     int status = execute(session, "COMMIT", error);
-    if (status)
+    if (status || !follows)
         return status;
     return execute(session,
                    "SELECT set_config('synchronous_commit', 'local', true),"

@@ -25,7 +25,7 @@ int build_session_read_snapshot(struct pg_session *session, struct snapshot *sna
 /* A new string: its name for others to begin with, as long as this transaction lasts. */
 int build_session_export(struct pg_session *session, char **exported, struct pg_error *error);
 
-/* Ends the transaction, and has the server flush its log up to here. */
-int build_session_end(struct pg_session *session, struct pg_error *error);
+/* Ends the transaction and, where a log is followed, has the server flush it up to here. */
+int build_session_end(struct pg_session *session, bool follows, struct pg_error *error);
 
 #endif

@@ -68,30 +68,6 @@ static void enter(struct builder *builder, enum build_phase phase)
     atomic_store_explicit(&builder->phase, phase, memory_order_relaxed);
 }
 
-const char *build_phase_text(enum build_phase phase)
-{
-    static const char *const texts[] = {
-        [BUILD_CONNECTING] = "connecting",
-        [BUILD_SURVEYING] = "looking at publication and tables",
-        [BUILD_WAITING] = "waiting for the slot: transactions that are under way must end first",
-        [BUILD_LOCKING] = "locking the tables",
-        [BUILD_COUNTING] = "counting the rows",
-        [BUILD_COPYING] = "copying"};
-    return texts[phase];
-}
-
-void built_finish(struct built *built)
-{
-    generation_release(built->generation);
-    if (built->stream)
-        pg_stream_close(built->stream, NULL, NULL);
-    free(built->tables);
-    free(built->fingerprint);
-    free(built->values);
-    snapshot_finish(&built->snapshot);
-    *built = (struct built){0};
-}
-
 static size_t capacity_for(const struct builder *builder, uint64_t rows)
 {
     uint64_t spare = rows / SPARE_SHARE;
@@ -367,8 +343,8 @@ static int copy_rows(struct builder *builder)
 /* The second look needs a snapshot of its own. */
 static int end_snapshot(struct builder *builder)
 {
-    int status = builder->built.stream ? build_session_end(builder->session, &builder->error)
-                                       : execute(builder, "COMMIT", NULL);
+    bool follows = builder->built.stream != NULL;
+    int status = build_session_end(builder->session, follows, &builder->error);
     return status ? status
                   : second_look(builder->session, builder->config, builder->built.generation,
                                 builder->replaced, &builder->error);
