@@ -311,6 +311,12 @@ static void take_rows(struct selfcheck *check, const struct pg_answer *answer)
     check->timed_out |= answer->outcome == PG_TIMEOUT;
 }
 
+/* 42501: insufficient privilege. */
+static bool is_denied(const struct pg_answer *answer)
+{
+    return answer->outcome == PG_REFUSED && strcmp(answer->error.sqlstate, "42501") == 0;
+}
+
 /* A table that cannot be read does not keep the others from being looked at. */
 static void on_answer(void *arg, const struct pg_answer *answer)
 {
@@ -322,7 +328,10 @@ static void on_answer(void *arg, const struct pg_answer *answer)
         return;
     }
     take_rows(check, answer);
-    if (check->question == SELFCHECK_SAMPLE && check->accounts[check->keyspace].rows < FEW_ROWS)
+    if (check->question == SELFCHECK_SAMPLE && is_denied(answer))
+        ask(check, SELFCHECK_PLAIN);
+    else if (check->question == SELFCHECK_SAMPLE &&
+             check->accounts[check->keyspace].rows < FEW_ROWS)
         ask(check, SELFCHECK_SEEK);
     else
         conclude(check, answered);

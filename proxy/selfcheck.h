@@ -86,8 +86,10 @@ struct selfcheck_options {
  * in the key). SAMPLE draws from all over the table and from its beginning; it reads a bounded
  * number of pages, however large the table is and however few of its rows are wanted. SEEK finds
  * rows if there are any, however few, from a random page on; how long that takes is for indexes and
- * a time limit to say. */
-enum selfcheck_question { SELFCHECK_SAMPLE, SELFCHECK_SEEK, SELFCHECK_QUESTIONS };
+ * a time limit to say. PLAIN is for a role that may read some columns only: it does without those
+ * that the system has, among them xmin, and its rows prove nothing; first as SAMPLE, then as SEEK,
+ * from the beginning. */
+enum selfcheck_question { SELFCHECK_SAMPLE, SELFCHECK_SEEK, SELFCHECK_PLAIN, SELFCHECK_QUESTIONS };
 
 /* A new string. */
 char *selfcheck_sql(const struct keyspace *keyspace, enum selfcheck_question question);

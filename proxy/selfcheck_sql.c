@@ -104,7 +104,8 @@ static void put_xmin(struct buffer *out, const struct keyspace *keyspace)
     buffer_printf(out, CONDITION_CHANGES_IS ") IS NULL THEN xmin::text END");
 }
 
-static void put_select(struct buffer *out, const struct keyspace *keyspace, const char *table)
+static void put_select(struct buffer *out, const struct keyspace *keyspace, const char *table,
+                       bool plain)
 {
     buffer_printf(out, "(SELECT ");
     for (size_t i = 0; i < keyspace->key.columns; i++) {
@@ -112,20 +113,26 @@ static void put_select(struct buffer *out, const struct keyspace *keyspace, cons
         buffer_printf(out, "%s%s", i ? ", " : "", column);
         free(column);
     }
-    put_xmin(out, keyspace);
+    if (plain)
+        buffer_printf(out, ", NULL::text");
+    else
+        put_xmin(out, keyspace);
     buffer_printf(out, " FROM %s", table);
 }
 
-static void put_sample(struct buffer *out, const struct keyspace *keyspace, const char *table)
+static void put_sample(struct buffer *out, const struct keyspace *keyspace, const char *table,
+                       bool plain)
 {
-    put_select(out, keyspace, table);
+    put_select(out, keyspace, table, plain);
     buffer_printf(out, " TABLESAMPLE SYSTEM (");
     put_share(out, table);
     buffer_printf(out, ") WHERE ");
     put_condition(out, keyspace);
     buffer_printf(out, " ORDER BY random() LIMIT %d) UNION ALL ", SAMPLE_ROWS);
-    put_select(out, keyspace, table);
-    buffer_printf(out, " WHERE ctid < '(%d,0)' AND ", FIRST_PAGES);
+    put_select(out, keyspace, table, plain);
+    buffer_printf(out, " WHERE ");
+    if (!plain)
+        buffer_printf(out, "ctid < '(%d,0)' AND ", FIRST_PAGES);
     put_condition(out, keyspace);
     buffer_printf(out, " LIMIT %d)", FIRST_ROWS);
 }
@@ -137,7 +144,7 @@ static void put_seek(struct buffer *out, const struct keyspace *keyspace, const 
     put_start(out, table);
     buffer_printf(out, ") ");
     for (int part = 0; part < 2; part++) {
-        put_select(out, keyspace, table);
+        put_select(out, keyspace, table, false);
         buffer_printf(out, " WHERE ctid %s (SELECT at FROM \"nestguard's start\") AND ",
                       part ? "<" : ">=");
         put_condition(out, keyspace);
@@ -150,10 +157,10 @@ char *selfcheck_sql(const struct keyspace *keyspace, enum selfcheck_question que
 {
     struct buffer out = {0};
     char *table = quote_table(keyspace);
-    if (question == SELFCHECK_SAMPLE)
-        put_sample(&out, keyspace, table);
-    else
+    if (question == SELFCHECK_SEEK)
         put_seek(&out, keyspace, table);
+    else
+        put_sample(&out, keyspace, table, question == SELFCHECK_PLAIN);
     char *sql = xstrndup(buffer_span(&out).at, buffer_length(&out));
     buffer_finish(&out);
     free(table);

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from following import follow, is_possible, wait_generation  # noqa: F401
+from following import is_possible, query_alone
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -28,8 +28,11 @@ def migrating(database, sql):
 
 
 def waits_for_table(database):
-    return database.value("""
-        SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'items'::regclass""")
+    """Whether a build waits for a lock, or sees that it would have to."""
+    return query_alone(database, """
+        SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND usename = 'guard' AND pid <> pg_backend_pid()
+          AND (wait_event_type = 'Lock' OR query LIKE '%%AccessExclusiveLock%%')""")
 
 
 def rebuild_across(guard, database, sql):

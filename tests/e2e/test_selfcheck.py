@@ -104,6 +104,13 @@ class TestSeen:
 
 @pytest.mark.parametrize("sync", ["poll", "none"])
 class TestWithoutLog:
+    def test_a_role_that_may_read_some_columns_only_has_them_checked(self, start_guard, database,
+                                                                     sparse, sync):
+        database.execute("REVOKE ALL ON items FROM guard;"
+                         "GRANT SELECT (id, payload, live) ON items TO guard")
+        guard = start_guard(sparse, sync=sync)
+        assert self_check(guard)["outcome"] == "passed" and self_check(guard)["rows_seen"] == 3
+
     def test_a_generation_that_lacks_a_row_does_not_come_into_force(self, start_guard, database,
                                                                     named, sync):
         guard = start_guard(named, sync=sync)

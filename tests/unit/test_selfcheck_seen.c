@@ -93,6 +93,20 @@ static void few_rows_will_do_when_more_are_not_found_in_time(void **state)
     bench_finish(&bench);
 }
 
+static void a_role_that_is_denied_the_systems_columns_is_asked_without_them(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 4);
+    learn(bench.generation, ITEMS, "item:1");
+    begin(&bench);
+    fake_refusal("42501");
+    rows_are(ITEMS, SELFCHECK_PLAIN, 2, 1, (const char *[]){"1", NULL});
+    no_orders();
+    must_pass(&bench, 1);
+    bench_finish(&bench);
+}
+
 /* ---- without a log ---- */
 
 /* The snapshot's xmin is 500, its xmax 900. */
@@ -166,6 +180,7 @@ int main(void)
         cmocka_unit_test(no_row_seen_is_not_passed),
         cmocka_unit_test(pages_without_a_row_do_not_say_that_there_is_none),
         cmocka_unit_test(few_rows_will_do_when_more_are_not_found_in_time),
+        cmocka_unit_test(a_role_that_is_denied_the_systems_columns_is_asked_without_them),
         cmocka_unit_test(a_row_from_before_the_snapshot_must_be_known),
         cmocka_unit_test(a_newer_row_that_is_missing_proves_nothing),
         cmocka_unit_test(a_newer_row_beside_one_that_is_known_does_no_harm),

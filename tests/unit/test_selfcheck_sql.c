@@ -325,6 +325,23 @@ static void what_a_row_proves_goes_by_the_condition(void **state)
     PQclear(result);
 }
 
+static void a_role_that_may_read_some_columns_only_has_its_question(void **state)
+{
+    const char *settings = "key: \"item:{id}\", table: soft, where: NOT gone";
+    (void)state;
+    run("CREATE ROLE partly; GRANT SELECT (id, gone) ON soft TO partly; SET ROLE partly");
+    char *sql = sql_of(settings, SELFCHECK_SAMPLE);
+    PGresult *result = PQexec(pq, sql);
+    assert_string_equal(PQresultErrorField(result, PG_DIAG_SQLSTATE), "42501");
+    PQclear(result);
+    free(sql);
+    result = asked(settings, SELFCHECK_PLAIN);
+    assert_int_equal(PQntuples(result), 200);
+    assert_true(PQgetisnull(result, 0, 1));
+    PQclear(result);
+    run("RESET ROLE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +358,7 @@ int main(void)
         cmocka_unit_test(not_always_the_same_rows_are_sought),
         cmocka_unit_test(an_index_on_the_condition_is_used),
         cmocka_unit_test(what_a_row_proves_goes_by_the_condition),
+        cmocka_unit_test(a_role_that_may_read_some_columns_only_has_its_question),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
