@@ -1,9 +1,12 @@
 /* Conditions and statements are not understood here: the server is asked to plan them, and what it
  * says is passed on. */
-#include "buffer.h"
 #include "check_subject.h"
+
+#include "buffer.h"
 #include "condition_changes.h"
+#include "keyspace_sql.h"
 #include "memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,11 +109,13 @@ void check_load(const struct subject *subject)
 {
     const char *values[KEY_COLUMNS_MAX] = {NULL};
     struct pg_error error;
-    char *sql = xasprintf("EXPLAIN %s", subject->keyspace->sql.load);
+    char *load = keyspace_sql_load(subject->keyspace);
+    char *sql = xasprintf("EXPLAIN %s", load);
     PGresult *result =
         questions_ask(subject->questions, sql, (int)subject->keyspace->key.columns, values, &error);
     if (!result)
         report_refusal(subject, "the statement that loads a row", &error);
     PQclear(result);
     free(sql);
+    free(load);
 }

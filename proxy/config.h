@@ -17,20 +17,6 @@ enum sync_mode { SYNC_REPLICATION, SYNC_POLL, SYNC_NONE };
 enum on_absent { ABSENT_NIL, ABSENT_ERROR, ABSENT_VALUE };
 enum on_miss { MISS_LOAD, MISS_PASS };
 
-/* SQL of a keyspace, made once from its settings. Column and table names are quoted; the parameters
- * $1.. are the key columns in the template's order, untyped, so that the server takes the columns'
- * own types. */
-struct keyspace_sql {
-    char *load;    /* SELECT value, key columns... WHERE key = $1.. [AND (where)]: columns in this
-                      order */
-    char *remove;  /* DELETE ... WHERE key = $1.. [AND (where)] */
-    char *accepts; /* SELECT that fails where a column's type has no such text as $1..; it reads no
-                      row */
-    char *count;   /* SELECT count(*) of rows with a whole key: no column NULL */
-    char *copy;    /* COPY (SELECT key columns ...) TO STDOUT of the same rows */
-    char *columns; /* SELECT of the key columns that gives no row */
-};
-
 struct keyspace {
     char *name;
     struct key_template key;
@@ -48,8 +34,7 @@ struct keyspace {
     char *absent_value;       /* with ABSENT_VALUE; NULL: none */
     enum on_miss on_miss;     /* what follows when the cache does not have a key */
     bool enforce;             /* false: rejections are only counted */
-    struct keyspace_sql sql;
-    int line; /* of the file, where the keyspace begins */
+    int line;                 /* of the file, where the keyspace begins */
 };
 
 struct config {

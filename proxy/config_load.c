@@ -10,7 +10,6 @@
 #include "config_file.h"
 #include "config_source.h"
 #include "environment.h"
-#include "keyspace_sql.h"
 #include "memory.h"
 #include "setting_value.h"
 #include "tls.h"
@@ -322,8 +321,6 @@ int config_load(struct config **out, const char *path, struct problems *problems
         config_destroy(loader.config);
         return -EINVAL;
     }
-    for (size_t i = 0; i < loader.config->keyspace_count; i++)
-        keyspace_sql_init(&loader.config->keyspaces[i]);
     *out = loader.config;
     return 0;
 }
@@ -339,10 +336,8 @@ void config_destroy(struct config *config)
 {
     if (!config)
         return;
-    for (size_t i = 0; i < config->keyspace_count; i++) {
+    for (size_t i = 0; i < config->keyspace_count; i++)
         finish_all(keyspace_settings, &config->keyspaces[i]);
-        keyspace_sql_finish(&config->keyspaces[i].sql);
-    }
     free(config->keyspaces);
     finish_all(config_settings, config);
     tls_context_release(config->clients_tls);

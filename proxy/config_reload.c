@@ -1,7 +1,6 @@
 /* What a running guard cannot take over from a changed file. */
 #include "config.h"
 
-#include "keyspace_sql.h"
 #include "memory.h"
 #include "setting_value.h"
 #include "tls.h"
@@ -82,18 +81,14 @@ static void keep_keyspace(struct keyspace *wanted, const struct keyspace *runnin
             keep(row, wanted, running);
     if (!wanted->value && !wanted->value_is_json)
         wanted->on_miss = MISS_PASS; /* there is nothing to load, and empty values must not be */
-    keyspace_sql_finish(&wanted->sql);
-    keyspace_sql_init(wanted);
 }
 
 /* The list of the running configuration, with all that its keyspaces are. */
 static void keep_keyspaces(struct config *wanted, const struct config *running)
 {
-    for (size_t i = 0; i < wanted->keyspace_count; i++) {
-        keyspace_sql_finish(&wanted->keyspaces[i].sql);
+    for (size_t i = 0; i < wanted->keyspace_count; i++)
         for (const struct setting *row = keyspace_settings; row->name; row++)
             setting_finish(row, &wanted->keyspaces[i]);
-    }
     free(wanted->keyspaces);
     wanted->keyspace_count = running->keyspace_count;
     wanted->keyspaces = xcalloc(running->keyspace_count, sizeof *wanted->keyspaces);
@@ -101,7 +96,6 @@ static void keep_keyspaces(struct config *wanted, const struct config *running)
         for (const struct setting *row = keyspace_settings; row->name; row++)
             setting_copy(row, &wanted->keyspaces[i], &running->keyspaces[i]);
         wanted->keyspaces[i].line = running->keyspaces[i].line;
-        keyspace_sql_init(&wanted->keyspaces[i]);
     }
 }
 

@@ -232,7 +232,7 @@ static void free_all(struct keeper *keeper)
     free(keeper->workers);
     free(keeper->keyspaces);
     free(keeper->counters);
-    free(keeper->statements);
+    rows_statements_finish(&keeper->statements);
     free(keeper);
 }
 
@@ -275,8 +275,9 @@ static int open_backends(struct keeper *keeper)
                                    .timeout_ms = config->load_timeout_ms,
                                    .on_state = on_pool_state,
                                    .arg = keeper};
-    keeper->statements = rows_statements(config, &pool.statement_count);
-    pool.statements = keeper->statements;
+    rows_statements_init(&keeper->statements, config);
+    pool.statements = keeper->statements.at;
+    pool.statement_count = keeper->statements.count;
     int status = pg_pool_create(&keeper->pool, &keeper->loop, &pool, &error);
     if (status) {
         log_error("database: %s", error);

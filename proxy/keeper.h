@@ -66,7 +66,7 @@ struct keeper {
     _Atomic unsigned client_total;
 
     struct rows rows;
-    struct pg_statement *statements; /* the pool's; they point into `first` */
+    struct rows_statements statements; /* the pool's */
     struct pg_pool *pool;
     struct redis *redis;
     struct loads *loads;

@@ -95,7 +95,7 @@ static void put_rows_condition(struct buffer *out, const struct keyspace *keyspa
  *
  * The key columns come back so that their printed form can be compared with the key (rows.c).
  */
-static char *load_sql(const struct keyspace *keyspace)
+char *keyspace_sql_load(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
     put(&out, "SELECT ");
@@ -112,7 +112,7 @@ static char *load_sql(const struct keyspace *keyspace)
  *
  * With the condition: a row that the keyspace does not count is not its to delete.
  */
-static char *remove_sql(const struct keyspace *keyspace)
+char *keyspace_sql_remove(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
     put(&out, "DELETE FROM ");
@@ -123,11 +123,11 @@ static char *remove_sql(const struct keyspace *keyspace)
 
 /*   SELECT (NULL::"public"."items")."id" = $1
  *
- * The comparison of load_sql(), so that the parameters get the same types, with no row: the table
- * is named as the type that its rows have. There is no FROM, and so nothing of the table, of a view
- * or of `where` that could fail, only the texts' way to their types.
+ * The comparison of keyspace_sql_load(), so that the parameters get the same types, with no row:
+ * the table is named as the type that its rows have. There is no FROM, and so nothing of the table,
+ * of a view or of `where` that could fail, only the texts' way to their types.
  */
-static char *accepts_sql(const struct keyspace *keyspace)
+char *keyspace_sql_accepts(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
     for (size_t i = 0; i < keyspace->key.columns; i++) {
@@ -142,9 +142,10 @@ static char *accepts_sql(const struct keyspace *keyspace)
 
 /*   SELECT count(*) FROM "public"."items" WHERE "id" IS NOT NULL AND (where)
  *
- * The same rows as copy_sql(), so that a filter made for that count has room for all of them.
+ * The same rows as keyspace_sql_copy(), so that a filter made for that count has room for all of
+ * them.
  */
-static char *count_sql(const struct keyspace *keyspace)
+char *keyspace_sql_count(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
     put(&out, "SELECT count(*) FROM ");
@@ -165,13 +166,13 @@ char *keyspace_sql_count_to(const struct keyspace *keyspace, uint64_t most)
 }
 
 /*   COPY (SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where)) TO STDOUT */
-static char *copy_sql(const struct keyspace *keyspace)
+char *keyspace_sql_copy(const struct keyspace *keyspace)
 {
     return keyspace_sql_copy_pages(keyspace, 0, PAGES_END);
 }
 
 /*   SELECT "id" FROM "public"."items" LIMIT 0 */
-static char *columns_sql(const struct keyspace *keyspace)
+char *keyspace_sql_columns(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
     put(&out, "SELECT ");
@@ -241,27 +242,4 @@ char *keyspace_sql_pack_pages(const struct keyspace *keyspace, const enum column
                   outer, outer, PACKED_PAGES, end, outer, PACKED_PAGES, limit,
                   (unsigned long long)first, end - 1, PACKED_PAGES, outer);
     return string_of(&out);
-}
-
-void keyspace_sql_init(struct keyspace *keyspace)
-{
-    keyspace->sql = (struct keyspace_sql){
-        .load = load_sql(keyspace),
-        .remove = remove_sql(keyspace),
-        .accepts = accepts_sql(keyspace),
-        .count = count_sql(keyspace),
-        .copy = copy_sql(keyspace),
-        .columns = columns_sql(keyspace),
-    };
-}
-
-void keyspace_sql_finish(struct keyspace_sql *sql)
-{
-    free(sql->load);
-    free(sql->remove);
-    free(sql->accepts);
-    free(sql->count);
-    free(sql->copy);
-    free(sql->columns);
-    *sql = (struct keyspace_sql){0};
 }

@@ -1,20 +1,38 @@
-/* The SQL that a keyspace needs, made from its settings; see struct keyspace_sql in config.h. */
+/* The SQL that a keyspace needs, made from its settings; asked for by whoever runs it. */
 #ifndef NESTGUARD_KEYSPACE_SQL_H
 #define NESTGUARD_KEYSPACE_SQL_H
 
 #include "config.h"
 
-/* Fills keyspace->sql from table, key, value and where. Without a value (on_miss: pass needs none)
- * `load` gives NULL in its place, so that it still tells which rows there are. */
-void keyspace_sql_init(struct keyspace *keyspace);
-void keyspace_sql_finish(struct keyspace_sql *sql);
+/* All functions below give new strings. Column and table names are quoted; the parameters $1.. are
+ * the key columns in the template's order, untyped, so that the server takes the columns' own
+ * types.
+ */
+
+/* SELECT value, key columns... WHERE key = $1.. [AND (where)]: columns in this order. Without a
+ * value (on_miss: pass needs none) it gives NULL in its place, so that it still tells which rows
+ * there are. */
+char *keyspace_sql_load(const struct keyspace *keyspace);
+
+/* DELETE ... WHERE key = $1.. [AND (where)] */
+char *keyspace_sql_remove(const struct keyspace *keyspace);
+
+/* SELECT that fails where a column's type has no such text as $1..; it reads no row. */
+char *keyspace_sql_accepts(const struct keyspace *keyspace);
+
+/* SELECT count(*) of rows with a whole key: no column NULL. */
+char *keyspace_sql_count(const struct keyspace *keyspace);
+
+/* COPY (SELECT key columns ...) TO STDOUT of the same rows. */
+char *keyspace_sql_copy(const struct keyspace *keyspace);
+
+/* SELECT of the key columns that gives no row. */
+char *keyspace_sql_columns(const struct keyspace *keyspace);
 
 /* A table's pages are numbered from 0; no table has this one. */
 #define PAGES_END ((uint64_t)UINT32_MAX)
 
 enum { PACKED_PAGES = 16 }; /* whose keys come in one row */
-
-/* The following give new strings. */
 
 /* The rows of `copy` that lie in pages from `first` to below `end`; PAGES_END: in all from there
  * on. Only of what has pages: tables, partitioned or not. (For all pages of anything: `copy`.) */

@@ -1,5 +1,7 @@
 #include "row_count.h"
 
+#include "keyspace_sql.h"
+
 #include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +36,9 @@ int row_count(uint64_t *rows, struct pg_session *session, const struct keyspace 
               struct pg_error *error)
 {
     PGresult *result;
-    int status = pg_session_exec(session, keyspace->sql.count, 0, NULL, &result, error);
+    char *sql = keyspace_sql_count(keyspace);
+    int status = pg_session_exec(session, sql, 0, NULL, &result, error);
+    free(sql);
     if (status)
         return status;
     *rows = strtoull(PQgetvalue(result, 0, 0), NULL, 10);

@@ -15,6 +15,7 @@
  */
 #include "rows.h"
 
+#include "keyspace_sql.h"
 #include "memory.h"
 
 #include <stdlib.h>
@@ -38,21 +39,30 @@ struct query {
     char key[];
 };
 
-struct pg_statement *rows_statements(const struct config *config, size_t *count)
+void rows_statements_init(struct rows_statements *statements, const struct config *config)
 {
-    struct pg_statement *statements =
-        xcalloc(config->keyspace_count * STATEMENTS, sizeof *statements);
+    statements->count = config->keyspace_count * STATEMENTS;
+    statements->at = xcalloc(statements->count, sizeof *statements->at);
     for (size_t i = 0; i < config->keyspace_count; i++) {
         const struct keyspace *keyspace = &config->keyspaces[i];
         int params = (int)keyspace->key.columns;
-        struct pg_statement *own = &statements[i * STATEMENTS];
-        own[STATEMENT_LOAD] = (struct pg_statement){keyspace->sql.load, params, false};
-        own[STATEMENT_LOAD_ANEW] = (struct pg_statement){keyspace->sql.load, params, true};
-        own[STATEMENT_REMOVE] = (struct pg_statement){keyspace->sql.remove, params, true};
-        own[STATEMENT_ACCEPTS] = (struct pg_statement){keyspace->sql.accepts, params, true};
+        struct pg_statement *own = &statements->at[i * STATEMENTS];
+        char *load = keyspace_sql_load(keyspace);
+        own[STATEMENT_LOAD] = (struct pg_statement){load, params, false};
+        own[STATEMENT_LOAD_ANEW] = (struct pg_statement){load, params, true};
+        own[STATEMENT_REMOVE] = (struct pg_statement){keyspace_sql_remove(keyspace), params, true};
+        own[STATEMENT_ACCEPTS] =
+            (struct pg_statement){keyspace_sql_accepts(keyspace), params, true};
     }
-    *count = config->keyspace_count * STATEMENTS;
-    return statements;
+}
+
+void rows_statements_finish(struct rows_statements *statements)
+{
+    for (size_t i = 0; i < statements->count; i++)
+        if (i % STATEMENTS != STATEMENT_LOAD_ANEW) /* which is that of STATEMENT_LOAD */
+            free((char *)statements->at[i].sql);
+    free(statements->at);
+    *statements = (struct rows_statements){0};
 }
 
 static const struct keyspace *keyspace_of(const struct query *query)

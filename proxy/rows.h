@@ -24,9 +24,14 @@ struct rows {
     const struct config *config; /* the one in force */
 };
 
-/* The pool's statements for a configuration, as many for each keyspace. Freed by free();
- * points into the configuration. */
-struct pg_statement *rows_statements(const struct config *config, size_t *count);
+/* The pool's statements for a configuration, as many for each keyspace. */
+struct rows_statements {
+    struct pg_statement *at;
+    size_t count;
+};
+
+void rows_statements_init(struct rows_statements *statements, const struct config *config);
+void rows_statements_finish(struct rows_statements *statements); /* zeroed ones, too */
 
 struct row_result {
     enum load_outcome outcome;

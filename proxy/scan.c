@@ -57,7 +57,9 @@ int scan_plan(struct scan *scan, struct pg_session *session, const struct keyspa
 {
     PGresult *result;
     *scan = (struct scan){0};
-    int status = pg_session_exec(session, keyspace->sql.columns, 0, NULL, &result, error);
+    char *sql = keyspace_sql_columns(keyspace);
+    int status = pg_session_exec(session, sql, 0, NULL, &result, error);
+    free(sql);
     if (status)
         return status;
     scan->packed = !keyspace->where;
@@ -87,6 +89,6 @@ char *scan_sql(const struct scan *scan, const struct keyspace *keyspace, unsigne
         return keyspace_sql_pack_pages(keyspace, scan->packing, first,
                                        last ? scan->pages - first : width, last);
     if (shares == 1)
-        return xstrdup(keyspace->sql.copy);
+        return keyspace_sql_copy(keyspace);
     return keyspace_sql_copy_pages(keyspace, first, last ? PAGES_END : first + width);
 }

@@ -177,10 +177,10 @@ static void a_keyspaces_sql_is_that_of_what_was_kept(void **state)
     (void)state;
     assert_int_equal(reported, 4);
     assert_string_equal(config->keyspaces[0].key.text, "item:{id}");
-    assert_string_equal(config->keyspaces[0].sql.load, running->keyspaces[0].sql.load);
-    assert_string_equal(config->keyspaces[0].sql.remove, running->keyspaces[0].sql.remove);
-    assert_string_equal(config->keyspaces[0].sql.count, running->keyspaces[0].sql.count);
-    assert_string_equal(config->keyspaces[0].sql.copy, running->keyspaces[0].sql.copy);
+    assert_string_equal(config->keyspaces[0].table_text, running->keyspaces[0].table_text);
+    assert_string_equal(config->keyspaces[0].table_name, running->keyspaces[0].table_name);
+    assert_string_equal(config->keyspaces[0].value, running->keyspaces[0].value);
+    assert_null(config->keyspaces[0].where);
     assert_int_equal(config->keyspaces[0].ttl_ms, 5000);
     config_destroy(config);
     config_destroy(running);
@@ -199,7 +199,7 @@ static void must_keep_both(const char *keyspaces)
     assert_string_equal(config->keyspaces[1].name, "others");
     assert_int_equal(config->keyspaces[0].ttl_ms, 600000);
     assert_true(config->keyspaces[1].enforce);
-    assert_non_null(strstr(config->keyspaces[0].sql.load, "payload"));
+    assert_string_equal(config->keyspaces[0].value, "payload");
     assert_int_equal(config->load_budget, 9);
     config_destroy(config);
 }
@@ -311,17 +311,16 @@ static void every_member_of_a_keyspace_is_known(void **state)
         MEMBER(struct keyspace, table_schema),  /* with table */
         MEMBER(struct keyspace, table_name),    /* with table */
         MEMBER(struct keyspace, value_is_json), /* with value */
-        MEMBER(struct keyspace, sql),           /* made anew */
         MEMBER(struct keyspace, line),          /* where it was read */
     };
     struct keyspace every = {NULL,       {.columns = 1}, NULL,      NULL, NULL, NULL,
                              NULL,       true,           1,         1,    1,    FILTER_CUCKOO,
-                             ABSENT_NIL, NULL,           MISS_LOAD, true, {0},  1};
+                             ABSENT_NIL, NULL,           MISS_LOAD, true, 1};
     size_t rows = 0;
     (void)state;
     while (keyspace_settings[rows].name)
         rows++;
-    assert_int_equal(rows + COUNT_OF(derived), 18);
+    assert_int_equal(rows + COUNT_OF(derived), 17);
     memset(&every, 0xff, sizeof every);
     unmark_rows(&every, keyspace_settings);
     unmark(&every, derived, COUNT_OF(derived));

@@ -15,7 +15,15 @@ struct names {
     const char *key, *table, *value, *where;
 };
 
-static struct keyspace made(const struct names *names)
+/* A keyspace, and all that is asked about it. */
+struct made {
+    struct keyspace keyspace;
+    struct {
+        char *load, *remove, *accepts, *count, *copy;
+    } sql;
+};
+
+static struct made made(const struct names *names)
 {
     struct keyspace keyspace = {.where = (char *)names->where};
     const char *error = NULL;
@@ -25,14 +33,22 @@ static struct keyspace made(const struct names *names)
     keyspace.value_is_json = names->value && strcmp(names->value, "json") == 0;
     if (names->value && !keyspace.value_is_json)
         assert_int_equal(column_name_parse(names->value, &keyspace.value, &error), 0);
-    keyspace_sql_init(&keyspace);
-    return keyspace;
+    return (struct made){.keyspace = keyspace,
+                         .sql = {.load = keyspace_sql_load(&keyspace),
+                                 .remove = keyspace_sql_remove(&keyspace),
+                                 .accepts = keyspace_sql_accepts(&keyspace),
+                                 .count = keyspace_sql_count(&keyspace),
+                                 .copy = keyspace_sql_copy(&keyspace)}};
 }
 
-static void finish(struct keyspace *keyspace)
+static void finish(struct made *made)
 {
-    keyspace_sql_finish(&keyspace->sql);
-    keyspace_sql_finish(&keyspace->sql);
+    struct keyspace *keyspace = &made->keyspace;
+    free(made->sql.load);
+    free(made->sql.remove);
+    free(made->sql.accepts);
+    free(made->sql.count);
+    free(made->sql.copy);
     key_template_finish(&keyspace->key);
     free(keyspace->table_schema);
     free(keyspace->table_name);
@@ -42,7 +58,7 @@ static void finish(struct keyspace *keyspace)
 static void a_plain_keyspace_gives_plain_statements(void **state)
 {
     (void)state;
-    struct keyspace k = made(&(struct names){"item:{id}", "public.items", "payload", NULL});
+    struct made k = made(&(struct names){"item:{id}", "public.items", "payload", NULL});
     assert_string_equal(k.sql.load,
                         "SELECT \"payload\", \"id\" FROM \"public\".\"items\" WHERE \"id\" = $1");
     assert_string_equal(k.sql.remove, "DELETE FROM \"public\".\"items\" WHERE \"id\" = $1");
@@ -57,7 +73,7 @@ static void a_plain_keyspace_gives_plain_statements(void **state)
 static void composite_keys_and_where_stand_in_every_statement(void **state)
 {
     (void)state;
-    struct keyspace k =
+    struct made k =
         made(&(struct names){"o:{customer}:{number}", "Orders", "json", "a = 1 OR b = 2 -- both"});
     assert_string_equal(k.sql.load,
                         "SELECT row_to_json(\"orders\".*), \"customer\", \"number\" FROM "
@@ -79,7 +95,7 @@ static void composite_keys_and_where_stand_in_every_statement(void **state)
 static void names_cannot_break_out_of_their_quotes(void **state)
 {
     (void)state;
-    struct keyspace k =
+    struct made k =
         made(&(struct names){"x:{\"a\"\"; DROP\"}", "\"S p\".\"t\"\"x\"", "\"v\"\" FROM\"", NULL});
     assert_string_equal(k.sql.load, "SELECT \"v\"\" FROM\", \"a\"\"; DROP\" FROM "
                                     "\"S p\".\"t\"\"x\" WHERE \"a\"\"; DROP\" = $1");
@@ -89,7 +105,7 @@ static void names_cannot_break_out_of_their_quotes(void **state)
 static void column_names_keep_their_case(void **state)
 {
     (void)state;
-    struct keyspace k = made(&(struct names){"x:{Größe}", "t", "Wert", NULL});
+    struct made k = made(&(struct names){"x:{Größe}", "t", "Wert", NULL});
     assert_string_equal(k.sql.load, "SELECT \"Wert\", \"Größe\" FROM \"t\" WHERE \"Größe\" = $1");
     finish(&k);
 }
@@ -97,7 +113,7 @@ static void column_names_keep_their_case(void **state)
 static void without_a_value_load_still_tells_of_the_row(void **state)
 {
     (void)state;
-    struct keyspace k = made(&(struct names){"x:{id}", "t", NULL, NULL});
+    struct made k = made(&(struct names){"x:{id}", "t", NULL, NULL});
     assert_string_equal(k.sql.load, "SELECT NULL, \"id\" FROM \"t\" WHERE \"id\" = $1");
     finish(&k);
 }
@@ -105,7 +121,7 @@ static void without_a_value_load_still_tells_of_the_row(void **state)
 static void a_percent_in_where_is_left_alone(void **state)
 {
     (void)state;
-    struct keyspace k = made(&(struct names){"x:{id}", "t", "v", "id LIKE '%s%n'"});
+    struct made k = made(&(struct names){"x:{id}", "t", "v", "id LIKE '%s%n'"});
     assert_string_equal(k.sql.remove, "DELETE FROM \"t\" WHERE \"id\" = $1 AND (id LIKE '%s%n'\n)");
     finish(&k);
 }
@@ -119,33 +135,33 @@ static void must_be(char *sql, const char *wanted)
 static void shares_of_pages_meet_and_the_last_has_no_end(void **state)
 {
     (void)state;
-    struct keyspace k = made(&(struct names){"item:{id}", "items", "payload", "a OR b -- c"});
-    must_be(keyspace_sql_copy_pages(&k, 0, 64),
+    struct made k = made(&(struct names){"item:{id}", "items", "payload", "a OR b -- c"});
+    must_be(keyspace_sql_copy_pages(&k.keyspace, 0, 64),
             "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
             " AND ctid < '(64,0)') TO STDOUT");
-    must_be(keyspace_sql_copy_pages(&k, 64, 128),
+    must_be(keyspace_sql_copy_pages(&k.keyspace, 64, 128),
             "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
             " AND ctid >= '(64,0)' AND ctid < '(128,0)') TO STDOUT");
-    must_be(keyspace_sql_copy_pages(&k, 128, PAGES_END),
+    must_be(keyspace_sql_copy_pages(&k.keyspace, 128, PAGES_END),
             "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
             " AND ctid >= '(128,0)') TO STDOUT");
-    must_be(keyspace_sql_copy_pages(&k, 0, PAGES_END), k.sql.copy);
+    must_be(keyspace_sql_copy_pages(&k.keyspace, 0, PAGES_END), k.sql.copy);
     finish(&k);
 }
 
 static void packed_shares_meet_and_the_last_has_no_end(void **state)
 {
     (void)state;
-    struct keyspace k = made(&(struct names){"o:{x}:{y}", "s.items", "payload", NULL});
+    struct made k = made(&(struct names){"o:{x}:{y}", "s.items", "payload", NULL});
     const enum column_packing packing[] = {PACKS_INTEGER, PACKS_UUID};
     must_be(
-        keyspace_sql_pack_pages(&k, packing, 40, 60, false),
+        keyspace_sql_pack_pages(&k.keyspace, packing, 40, 60, false),
         "COPY (SELECT (SELECT string_agg(pg_catalog.int8send(\"x\") ||"
         " pg_catalog.uuid_send(\"y\"), '') FROM "
         "\"s\".\"items\" WHERE ctid >= format('(%s,0)', a.page)::tid AND ctid < "
         "format('(%s,0)', CASE WHEN a.page + 16 < 100 THEN a.page + 16 ELSE 100 END)::tid) FROM "
         "generate_series(40, 99, 16) AS a (page)) TO STDOUT (FORMAT binary)");
-    must_be(keyspace_sql_pack_pages(&k, packing, 100, 1, true),
+    must_be(keyspace_sql_pack_pages(&k.keyspace, packing, 100, 1, true),
             "COPY (SELECT (SELECT string_agg(pg_catalog.int8send(\"x\") ||"
             " pg_catalog.uuid_send(\"y\"), '') FROM "
             "\"s\".\"items\" WHERE ctid >= format('(%s,0)', a.page)::tid AND ctid < "
@@ -158,8 +174,9 @@ static void packed_shares_meet_and_the_last_has_no_end(void **state)
 static void what_counts_the_pages_is_not_called_as_the_table_is(void **state)
 {
     (void)state;
-    struct keyspace k = made(&(struct names){"item:{id}", "a", "payload", NULL});
-    char *sql = keyspace_sql_pack_pages(&k, &(enum column_packing){PACKS_INTEGER}, 0, 16, false);
+    struct made k = made(&(struct names){"item:{id}", "a", "payload", NULL});
+    char *sql =
+        keyspace_sql_pack_pages(&k.keyspace, &(enum column_packing){PACKS_INTEGER}, 0, 16, false);
     assert_non_null(strstr(sql, "FROM \"a\" WHERE ctid >= format('(%s,0)', b.page)"));
     assert_non_null(strstr(sql, "AS b (page)"));
     free(sql);

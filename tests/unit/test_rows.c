@@ -1,4 +1,5 @@
 /* Rows by cache key, against a database that answers when the test says so. */
+#include "keyspace_sql.h"
 #include "rows.h"
 
 #include <setjmp.h>
@@ -97,28 +98,33 @@ static void must_end(const struct bench *bench, enum load_outcome outcome)
 
 /* ---- statements ---- */
 
+static void must_be_sql(const struct pg_statement *statement, char *wanted)
+{
+    assert_string_equal(statement->sql, wanted);
+    free(wanted);
+}
+
 /* Only a load is worth preparing. */
 static void each_keyspace_has_its_statements(void **state)
 {
     struct bench bench;
-    size_t count;
     (void)state;
     bench_init(&bench, 1);
-    const struct keyspace_sql *item = &bench.config->keyspaces[ITEMS].sql;
-    const struct keyspace_sql *order = &bench.config->keyspaces[ORDERS].sql;
-    struct pg_statement *statements = rows_statements(bench.config, &count);
-    assert_int_equal(count, 8);
-    assert_ptr_equal(statements[LOAD_ITEM].sql, item->load);
-    assert_ptr_equal(statements[LOAD_ITEM_ANEW].sql, item->load);
-    assert_ptr_equal(statements[REMOVE_ITEM].sql, item->remove);
-    assert_ptr_equal(statements[ACCEPTS_ITEM].sql, item->accepts);
-    assert_ptr_equal(statements[LOAD_ORDER].sql, order->load);
-    assert_ptr_equal(statements[REMOVE_ORDER].sql, order->remove);
-    assert_int_equal(statements[REMOVE_ITEM].params, 1);
-    assert_int_equal(statements[ACCEPTS_ORDER].params, 2);
-    for (size_t i = 0; i < count; i++)
-        assert_int_equal(statements[i].always_new, i != LOAD_ITEM && i != LOAD_ORDER);
-    free(statements);
+    struct rows_statements statements;
+    rows_statements_init(&statements, bench.config);
+    const struct pg_statement *at = statements.at;
+    assert_int_equal(statements.count, 8);
+    must_be_sql(&at[LOAD_ITEM], keyspace_sql_load(&bench.config->keyspaces[ITEMS]));
+    assert_ptr_equal(at[LOAD_ITEM_ANEW].sql, at[LOAD_ITEM].sql);
+    must_be_sql(&at[REMOVE_ITEM], keyspace_sql_remove(&bench.config->keyspaces[ITEMS]));
+    must_be_sql(&at[ACCEPTS_ITEM], keyspace_sql_accepts(&bench.config->keyspaces[ITEMS]));
+    must_be_sql(&at[LOAD_ORDER], keyspace_sql_load(&bench.config->keyspaces[ORDERS]));
+    must_be_sql(&at[REMOVE_ORDER], keyspace_sql_remove(&bench.config->keyspaces[ORDERS]));
+    assert_int_equal(at[REMOVE_ITEM].params, 1);
+    assert_int_equal(at[ACCEPTS_ORDER].params, 2);
+    for (size_t i = 0; i < statements.count; i++)
+        assert_int_equal(at[i].always_new, i != LOAD_ITEM && i != LOAD_ORDER);
+    rows_statements_finish(&statements);
     bench_finish(&bench);
 }
 
