@@ -89,11 +89,16 @@ def test_every_row_names_a_command(table, known):
     assert unknown <= {"POST", "HOST:", "WAITAOF"}
 
 
+# Since 7.2 they take WITHSCORE, behind which a missing key is another kind of nil: that is forwarded.
+MAY_HAVE_MORE = {"ZRANK", "ZREVRANK"}
+
+
 def test_arity_is_what_redis_says(table, known):
     rows = of_kind(table, "get", "mget", "exists", "read", "write", "local")
     assert len(rows) > 90
-    assert {row["name"]: row["arity"] for row in rows} == \
-        {row["name"]: known[row["name"]]["arity"] for row in rows}
+    differing = {row["name"] for row in rows if row["arity"] != known[row["name"]]["arity"]}
+    assert differing <= MAY_HAVE_MORE
+    assert all(table[name]["arity"] == -known[name]["arity"] for name in differing)
 
 
 def test_key_positions_are_what_redis_says(table, known):

@@ -125,7 +125,8 @@ class TestConnections:
             wait_followed(database)
             wait_until(lambda n=n: answer(guard, n).endswith(b"new %d\r\n" % n), PATIENCE, "a load")
         connections(database, condition, count)
-        assert guard.generation() == 1 and guard.is_ready()
+        guard.wait_guarding()  # on a busy machine it may have fallen behind meanwhile
+        assert guard.generation() == 1
 
 
 def test_time_limits_for_queries_are_none_for_building(follow, database, items):
