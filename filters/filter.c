@@ -1,8 +1,8 @@
 /* The part of filter.h that is the same for every kind of filter: seeds and hashes. The rest is in
  * filter_dispatch.c. */
-#include "filter.h"
+#include "filters/filter.h"
 
-#include "siphash.h"
+#include "filters/siphash.h"
 
 #include <errno.h>
 #include <sys/random.h>

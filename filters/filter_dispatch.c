@@ -1,10 +1,10 @@
 /* The part of filter.h that every kind of filter does its own way: checks what was asked for and
  * passes each call on to the kind. */
-#include "filter.h"
+#include "filters/filter.h"
 
-#include "bloom.h"
-#include "cuckoo.h"
-#include "filter_kind.h"
+#include "filters/bloom/bloom.h"
+#include "filters/cuckoo/cuckoo.h"
+#include "filters/filter_kind.h"
 
 #include <errno.h>
 

@@ -1,8 +1,8 @@
 /* Streams a filter's parts to a sink and back, with a checksum; see filter_image.h. */
-#include "filter_image.h"
+#include "filters/filter_image.h"
 
-#include "filter_kind.h"
-#include "siphash.h"
+#include "filters/filter_kind.h"
+#include "filters/siphash.h"
 
 #include <errno.h>
 #include <string.h>

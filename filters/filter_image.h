@@ -11,7 +11,7 @@
 #ifndef NESTGUARD_FILTER_IMAGE_H
 #define NESTGUARD_FILTER_IMAGE_H
 
-#include "filter.h"
+#include "filters/filter.h"
 
 /* Takes the next bytes of an image; 0 or a negative errno, which ends the writing. */
 struct filter_image_sink {

@@ -2,7 +2,7 @@
 #ifndef NESTGUARD_FILTER_KIND_H
 #define NESTGUARD_FILTER_KIND_H
 
-#include "filter.h"
+#include "filters/filter.h"
 
 /* A piece of memory that belongs to what a filter holds. */
 struct filter_part {

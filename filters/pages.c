@@ -1,6 +1,6 @@
 /* Memory for tables: mmap rather than malloc, so that a table is zeroed lazily, aligned for huge
  * pages, and given back to the system whole when its generation ends. */
-#include "pages.h"
+#include "filters/pages.h"
 
 #include <stdint.h>
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
 /* SipHash as in section 2 of the paper. Both variants are one inlined body with constant round
  * counts, so that the vectors published for 2-4 also vouch for 1-3. */
-#include "siphash.h"
+#include "filters/siphash.h"
 
-#include "short_word.h"
+#include "filters/short_word.h"
 
 struct state {
     uint64_t v0, v1, v2, v3;

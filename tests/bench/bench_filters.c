@@ -8,9 +8,9 @@
  * "floor" is the least that a lookup in two places of a table of this size can cost: two
  * independent cache lines a key, asked for well ahead, one word of each looked at. It is measured
  * in turn with the batched lookup of absent keys. */
-#include "filter.h"
+#include "filters/filter.h"
+#include "filters/pages.h"
 #include "kbest.h"
-#include "pages.h"
 
 #include <getopt.h>
 #include <math.h>

@@ -60,9 +60,10 @@ def cache(redis_server):
 def table(tmp_path_factory):
     """The guard's own table of commands: {name: row}."""
     program = str(tmp_path_factory.mktemp("commands") / "print_commands")
+    sources = [f"{servers.ROOT}/tests/unit/resp/print_commands.c",
+               f"{servers.ROOT}/proxy/resp/command_table.c"]
     subprocess.run([os.environ.get("CC", "cc"), "-std=c11", f"-I{servers.ROOT}/proxy", "-o", program,
-                    f"{servers.ROOT}/tests/unit/print_commands.c", f"{servers.ROOT}/proxy/command_table.c"],
-                   check=True)
+                    *sources], check=True)
     printed = subprocess.run([program], check=True, capture_output=True).stdout
     return {row["name"]: row for row in json.loads(printed)}
 

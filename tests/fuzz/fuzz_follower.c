@@ -1,8 +1,8 @@
 /* A log of any messages, followed: pieces of the input, each behind a byte that is its length. A
  * piece of length 0 lets the loop run. Build with -DFUZZ=ON and clang. */
-#include "follower.h"
+#include "follow/follower.h"
 
-#include "config.h"
+#include "config/config.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Messages of the log of any bytes. The first byte of the input says whether they lie within a
  * streamed block. Build with -DFUZZ=ON and clang. */
-#include "pgoutput.h"
+#include "postgres/log/pgoutput.h"
 
 #include <errno.h>
 #include <stdlib.h>

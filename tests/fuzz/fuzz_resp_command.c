@@ -1,6 +1,6 @@
 /* Commands of any bytes, read in one go and in pieces. The first byte of the input chooses the
  * limits, the rest is what a client sends. Build with -DFUZZ=ON and clang. */
-#include "resp.h"
+#include "resp/resp.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Replies of any bytes, framed in one go, byte by byte, and against a plain recursive reading.
  * Build with -DFUZZ=ON and clang. */
-#include "resp.h"
+#include "resp/resp.h"
 
 #include <stdint.h>
 #include <stdlib.h>

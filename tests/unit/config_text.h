@@ -2,7 +2,7 @@
 #ifndef NESTGUARD_TEST_CONFIG_TEXT_H
 #define NESTGUARD_TEST_CONFIG_TEXT_H
 
-#include "config.h"
+#include "config/config.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef NESTGUARD_TEST_CONTROL_STUB_H
 #define NESTGUARD_TEST_CONTROL_STUB_H
 
-#include "http.h"
+#include "http/http.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

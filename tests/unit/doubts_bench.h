@@ -3,7 +3,7 @@
 #ifndef NESTGUARD_TEST_DOUBTS_BENCH_H
 #define NESTGUARD_TEST_DOUBTS_BENCH_H
 
-#include "doubts.h"
+#include "follow/doubts.h"
 
 #include "generation_bench.h"
 

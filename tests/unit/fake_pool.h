@@ -3,8 +3,8 @@
 #ifndef NESTGUARD_TEST_FAKE_POOL_H
 #define NESTGUARD_TEST_FAKE_POOL_H
 
-#include "memory.h"
-#include "pg_pool.h"
+#include "base/memory.h"
+#include "postgres/pg_pool.h"
 
 #include <stdlib.h>
 #include <string.h>

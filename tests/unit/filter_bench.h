@@ -6,7 +6,7 @@
 #ifndef NESTGUARD_TEST_FILTER_BENCH_H
 #define NESTGUARD_TEST_FILTER_BENCH_H
 
-#include "filter.h"
+#include "filters/filter.h"
 
 #include <inttypes.h>
 #include <math.h>

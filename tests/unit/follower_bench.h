@@ -2,7 +2,7 @@
 #ifndef NESTGUARD_TEST_FOLLOWER_BENCH_H
 #define NESTGUARD_TEST_FOLLOWER_BENCH_H
 
-#include "follower.h"
+#include "follow/follower.h"
 
 #include "config_text.h"
 #include "pgoutput_messages.h"

@@ -3,10 +3,10 @@
 #ifndef NESTGUARD_TEST_GENERATION_BENCH_H
 #define NESTGUARD_TEST_GENERATION_BENCH_H
 
-#include "clock.h"
+#include "base/clock.h"
 #include "config_text.h"
 #include "fake_pool.h"
-#include "view.h"
+#include "guard/view.h"
 
 enum { ITEMS, ORDERS, KEYSPACES };
 enum { LOAD_ITEM = 0, LOAD_ORDER = 4 };

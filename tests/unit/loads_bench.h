@@ -3,10 +3,10 @@
 #ifndef NESTGUARD_TEST_LOADS_BENCH_H
 #define NESTGUARD_TEST_LOADS_BENCH_H
 
-#include "clock.h"
+#include "base/clock.h"
+#include "cache/loads.h"
 #include "config_text.h"
 #include "fake_pool.h"
-#include "loads.h"
 
 enum { ITEMS, ORDERS, KEYSPACES };
 enum { FILLS = 16 };

@@ -2,7 +2,7 @@
 #ifndef NESTGUARD_TEST_PGOUTPUT_MESSAGES_H
 #define NESTGUARD_TEST_PGOUTPUT_MESSAGES_H
 
-#include "pgoutput.h"
+#include "postgres/log/pgoutput.h"
 
 #include <stdlib.h>
 #include <string.h>

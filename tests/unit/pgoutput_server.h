@@ -5,7 +5,7 @@
 #ifndef NESTGUARD_TEST_PGOUTPUT_SERVER_H
 #define NESTGUARD_TEST_PGOUTPUT_SERVER_H
 
-#include "pgoutput.h"
+#include "postgres/log/pgoutput.h"
 #include "servers.h"
 
 #include <libpq-fe.h>

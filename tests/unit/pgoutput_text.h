@@ -9,7 +9,7 @@
 #ifndef NESTGUARD_TEST_PGOUTPUT_TEXT_H
 #define NESTGUARD_TEST_PGOUTPUT_TEXT_H
 
-#include "pgoutput.h"
+#include "postgres/log/pgoutput.h"
 
 #include <stdio.h>
 #include <string.h>

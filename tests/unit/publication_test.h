@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "config_text.h"
-#include "pg_session.h"
+#include "postgres/pg_session.h"
 #include "servers.h"
 
 #include <stdio.h>

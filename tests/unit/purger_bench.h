@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "memory.h"
-#include "purger.h"
+#include "base/memory.h"
+#include "cache/purger.h"
 
 enum { ITEMS, ORDERS, ODD, KEYSPACES };
 enum { CALLS = 1024, KEYS = 64, WINDOW = 8192 };

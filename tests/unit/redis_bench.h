@@ -10,7 +10,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "redis.h"
+#include "redis/redis.h"
 #include "servers.h"
 
 static struct server server;

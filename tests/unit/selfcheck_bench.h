@@ -2,8 +2,8 @@
 #ifndef NESTGUARD_TEST_SELFCHECK_BENCH_H
 #define NESTGUARD_TEST_SELFCHECK_BENCH_H
 
+#include "follow/selfcheck.h"
 #include "generation_bench.h"
-#include "selfcheck.h"
 
 struct bench {
     struct config *config;

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pg_stream.h"
+#include "postgres/log/pg_stream.h"
 #include "servers.h"
 
 enum { PATIENCE_MS = 20000, STEP_MS = 5 };

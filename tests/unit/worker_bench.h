@@ -6,12 +6,12 @@
 #ifndef NESTGUARD_TEST_WORKER_BENCH_H
 #define NESTGUARD_TEST_WORKER_BENCH_H
 
-#include "client.h"
-#include "clock.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
 #include "config_text.h"
-#include "log.h"
-#include "memory.h"
-#include "worker.h"
+#include "worker/client/client.h"
+#include "worker/worker.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,0 +1,136 @@
+#include "net/dial.h"
+
+#include <stdio.h>
+
+static void end(struct dial *dial, const char *error)
+{
+    uv_freeaddrinfo(dial->found);
+    dial->found = dial->next = NULL;
+    dial->state = DIAL_OVER;
+    dial->done(dial->arg, error);
+}
+
+/* ---- one address ---- */
+
+static void try_next(struct dial *dial);
+
+/* A handle of libuv's is not to be used again once closed: every address has a fresh one. */
+static void on_attempt_closed(uv_handle_t *handle)
+{
+    struct dial *dial = handle->data;
+    if (dial->next && !dial->stopped)
+        try_next(dial);
+    else
+        end(dial, dial->error);
+}
+
+static void give_up(struct dial *dial, const char *why)
+{
+    snprintf(dial->error, sizeof dial->error, "%s", why);
+    dial->state = DIAL_CLOSING;
+    stream_close(dial->stream, on_attempt_closed);
+}
+
+static void on_secured(void *arg, const char *error)
+{
+    struct dial *dial = arg;
+    if (error)
+        give_up(dial, error);
+    else
+        end(dial, NULL);
+}
+
+static void on_connected(uv_connect_t *connect, int status)
+{
+    struct dial *dial = connect->data;
+    if (dial->state != DIAL_CONNECTING) /* given up: this is the end of its handle */
+        return;
+    if (status == 0)
+        stream_tune(dial->stream);
+    if (status == 0 && dial->options.tls)
+        status =
+            stream_secure(dial->stream, dial->options.tls, dial->options.host, on_secured, dial);
+    if (status < 0)
+        give_up(dial, uv_strerror(status));
+    else if (!dial->options.tls)
+        end(dial, NULL);
+}
+
+static void open_handle(struct dial *dial, bool is_unix)
+{
+    dial->state = DIAL_CONNECTING;
+    dial->since = uv_now(dial->loop);
+    stream_init(dial->stream, dial->loop, is_unix);
+    dial->stream->handle.data = dial;
+}
+
+static void try_next(struct dial *dial)
+{
+    const struct addrinfo *address = dial->next;
+    dial->next = address->ai_next;
+    open_handle(dial, false);
+    int status = uv_tcp_connect(&dial->connect, &dial->stream->tcp, address->ai_addr, on_connected);
+    if (status < 0)
+        give_up(dial, uv_strerror(status));
+}
+
+/* ---- the name ---- */
+
+static void on_resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *found)
+{
+    struct dial *dial = resolve->data;
+    dial->found = dial->next = found;
+    if (status < 0 || dial->stopped)
+        end(dial, uv_strerror(status < 0 ? status : UV_ECANCELED));
+    else
+        try_next(dial);
+}
+
+static int resolve(struct dial *dial)
+{
+    char port[8];
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    snprintf(port, sizeof port, "%u", (unsigned)dial->options.port);
+    dial->state = DIAL_RESOLVING;
+    dial->since = uv_now(dial->loop);
+    int status =
+        uv_getaddrinfo(dial->loop, &dial->resolve, on_resolved, dial->options.host, port, &hints);
+    if (status < 0)
+        dial->state = DIAL_OVER;
+    return status;
+}
+
+/* ---- life ---- */
+
+int dial_start(struct dial *dial, uv_loop_t *loop, struct stream *stream,
+               const struct dial_options *options, dial_done_cb done, void *arg)
+{
+    *dial = (struct dial){
+        .options = *options, .loop = loop, .stream = stream, .done = done, .arg = arg};
+    dial->resolve.data = dial->connect.data = dial;
+    if (!options->path)
+        return resolve(dial);
+    open_handle(dial, true);
+    uv_pipe_connect(&dial->connect, &stream->pipe, options->path, on_connected);
+    return 0;
+}
+
+bool dial_is_over(const struct dial *dial)
+{
+    return dial->state == DIAL_OVER;
+}
+
+void dial_skip(struct dial *dial, const char *why)
+{
+    if (dial->state == DIAL_CONNECTING)
+        give_up(dial, why);
+}
+
+void dial_stop(struct dial *dial)
+{
+    dial->stopped = true;
+    if (dial->state == DIAL_RESOLVING)
+        uv_cancel((uv_req_t *)&dial->resolve);
+    else
+        dial_skip(dial, uv_strerror(UV_ECANCELED));
+}

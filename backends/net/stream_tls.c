@@ -1,0 +1,397 @@
+/* OpenSSL works on memory here, and libuv moves the bytes:
+ *
+ *   kernel ─▶ on_cipher ─▶ in ─▶ SSL_read ─▶ the owner's read()
+ *   kernel ◀─ send ◀────── out ◀─ SSL_write ◀─ try_write(), write()
+ *
+ * At most one piece of ciphertext is on its way; while it is, nothing more is encrypted. So a value
+ * of any size passes through in pieces, and a slow reader holds its writer up as without TLS.
+ *
+ * The owner's callbacks never run inside its own calls, as with libuv: what is due at once is done
+ * by the idle handle.
+ */
+#include "net/stream_tls.h"
+#include "net/allocate.h"
+#include "net/tls.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+enum { PIECE = 64 * 1024, READ_BYTES = 64 * 1024 };
+
+struct tls_stream {
+    struct stream *stream;
+    SSL *ssl;
+    BIO *in, *out; /* ciphertext; the SSL owns them */
+    uv_idle_t idle;
+    /* the handshake; NULL when it is over */
+    stream_secured_cb secured;
+    void *secured_arg;
+    /* reading, as the owner wants it; NULL: it does not */
+    uv_alloc_cb room;
+    uv_read_cb read;
+    ssize_t end; /* what the socket said last: a negative error, told after all that came before */
+    /* ciphertext that the kernel has not taken */
+    uv_write_t sending;
+    char *piece;
+    int failed; /* a negative error of sending; nothing more can be written */
+    /* the owner's write */
+    uv_write_t *write;
+    uv_write_cb written;
+    const char *rest;
+    size_t rest_length;
+    bool closing;
+    uv_close_cb closed;
+};
+
+/* ---- sending ---- */
+
+static void go_on(struct tls_stream *tls);
+
+static void on_sent(uv_write_t *sending, int status)
+{
+    struct tls_stream *tls = sending->data;
+    free(tls->piece);
+    tls->piece = NULL;
+    if (status < 0)
+        tls->failed = status;
+    if (!tls->closing)
+        go_on(tls);
+}
+
+/* libuv keeps the bytes, so they leave OpenSSL's buffer, which moves. */
+static void send_later(struct tls_stream *tls, const char *bytes, size_t length)
+{
+    tls->piece = allocate(1, length);
+    memcpy(tls->piece, bytes, length);
+    tls->sending.data = tls;
+    uv_buf_t piece = uv_buf_init(tls->piece, (unsigned)length);
+    int status = uv_write(&tls->sending, &tls->stream->stream, &piece, 1, on_sent);
+    if (status == 0)
+        return;
+    free(tls->piece);
+    tls->piece = NULL;
+    tls->failed = status;
+}
+
+/* What OpenSSL has to say: data, an answer of the handshake, an alert. */
+static void send_out(struct tls_stream *tls)
+{
+    char *bytes;
+    long length = BIO_get_mem_data(tls->out, &bytes);
+    if (tls->piece || tls->failed || length <= 0)
+        return;
+    uv_buf_t piece = uv_buf_init(bytes, (unsigned)length);
+    int taken = uv_try_write(&tls->stream->stream, &piece, 1);
+    if (taken < 0 && taken != UV_EAGAIN)
+        tls->failed = taken;
+    size_t done = taken > 0 ? (size_t)taken : 0;
+    if (!tls->failed && done < (size_t)length)
+        send_later(tls, bytes + done, (size_t)length - done);
+    (void)BIO_reset(tls->out);
+}
+
+/* Encrypts a piece of it; the number of bytes, or a negative errno. */
+static int encrypt(struct tls_stream *tls, const char *bytes, size_t length)
+{
+    ERR_clear_error();
+    int count = SSL_write(tls->ssl, bytes, length < PIECE ? (int)length : PIECE);
+    send_out(tls);
+    if (count <= 0)
+        return UV_EPROTO;
+    return tls->failed ? tls->failed : count;
+}
+
+/* The owner's write, as far as the kernel takes it. */
+static void pump(struct tls_stream *tls)
+{
+    while (tls->write && !tls->failed && !tls->piece && tls->rest_length) {
+        int count = encrypt(tls, tls->rest, tls->rest_length);
+        if (count < 0) {
+            tls->failed = count;
+            return;
+        }
+        tls->rest += count;
+        tls->rest_length -= (size_t)count;
+    }
+}
+
+static bool is_written(const struct tls_stream *tls)
+{
+    return tls->write && (tls->failed || (!tls->rest_length && !tls->piece));
+}
+
+static void tell_written(struct tls_stream *tls, int status)
+{
+    uv_write_t *write = tls->write;
+    tls->write = NULL;
+    tls->written(write, status);
+}
+
+static void go_on(struct tls_stream *tls)
+{
+    send_out(tls); /* what the other direction had to say meanwhile */
+    pump(tls);
+    if (is_written(tls))
+        tell_written(tls, tls->failed);
+}
+
+int stream_tls_try_write(struct tls_stream *tls, const char *bytes, size_t length)
+{
+    if (tls->failed)
+        return tls->failed;
+    if (tls->piece || tls->write || tls->secured)
+        return UV_EAGAIN;
+    return length ? encrypt(tls, bytes, length) : 0;
+}
+
+static void on_idle(uv_idle_t *idle);
+
+int stream_tls_write(struct tls_stream *tls, uv_write_t *write, const char *bytes, size_t length,
+                     uv_write_cb written)
+{
+    if (tls->failed)
+        return tls->failed;
+    tls->write = write;
+    tls->written = written;
+    tls->rest = bytes;
+    tls->rest_length = length;
+    write->handle = &tls->stream->stream;
+    pump(tls);
+    if (is_written(tls))
+        uv_idle_start(&tls->idle, on_idle);
+    return 0;
+}
+
+size_t stream_tls_queued(const struct tls_stream *tls)
+{
+    return (tls->write ? tls->rest_length : 0) +
+           uv_stream_get_write_queue_size(&tls->stream->stream);
+}
+
+/* ---- reading ---- */
+
+static void tell_end(struct tls_stream *tls, ssize_t end)
+{
+    uv_buf_t none = {0};
+    uv_read_cb read = tls->read;
+    stream_tls_read_stop(tls);
+    read(&tls->stream->stream, end, &none);
+}
+
+/* After SSL_read() gave nothing: the end that this is, or 0 when there may be more. A peer that
+ * leaves without its farewell is taken like one that closed: replies and commands say themselves
+ * where they end. */
+static ssize_t end_of_reading(struct tls_stream *tls, int count)
+{
+    switch (SSL_get_error(tls->ssl, count)) {
+    case SSL_ERROR_WANT_READ:
+        return tls->end;
+    case SSL_ERROR_ZERO_RETURN:
+        return UV_EOF;
+    default:
+        return UV_EPROTO;
+    }
+}
+
+/* The owner may stop reading, or close, whenever it is called. */
+static void deliver(struct tls_stream *tls)
+{
+    uv_buf_t room;
+    while (tls->read && !tls->closing) {
+        tls->room(&tls->stream->handle, READ_BYTES, &room);
+        ERR_clear_error();
+        int count = SSL_read(tls->ssl, room.base, room.len < INT_MAX ? (int)room.len : INT_MAX);
+        if (count > 0) {
+            tls->read(&tls->stream->stream, count, &room);
+            continue;
+        }
+        ssize_t end = end_of_reading(tls, count);
+        send_out(tls);
+        if (end)
+            tell_end(tls, end);
+        return;
+    }
+}
+
+static bool has_input(const struct tls_stream *tls)
+{
+    return tls->end || SSL_pending(tls->ssl) || BIO_pending(tls->in);
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+    struct tls_stream *tls = idle->data;
+    uv_idle_stop(idle);
+    if (is_written(tls))
+        tell_written(tls, tls->failed);
+    deliver(tls);
+}
+
+/* ---- the handshake ---- */
+
+static void describe(const SSL *ssl, char *out, size_t size)
+{
+    long verdict = SSL_get_verify_result(ssl);
+    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+    if (verdict != X509_V_OK)
+        snprintf(out, size, "TLS: the peer's certificate: %s",
+                 X509_verify_cert_error_string(verdict));
+    else
+        snprintf(out, size, "TLS: %s", reason ? reason : "the handshake failed");
+}
+
+static void end_handshake(struct tls_stream *tls, const char *error)
+{
+    stream_secured_cb secured = tls->secured;
+    tls->secured = NULL;
+    uv_read_stop(&tls->stream->stream); /* until the owner reads */
+    secured(tls->secured_arg, error);
+}
+
+static void shake_hands(struct tls_stream *tls)
+{
+    char error[TLS_ERROR_SIZE];
+    ERR_clear_error();
+    int count = SSL_do_handshake(tls->ssl);
+    bool more = count <= 0 && SSL_get_error(tls->ssl, count) == SSL_ERROR_WANT_READ;
+    if (count <= 0 && !more)
+        describe(tls->ssl, error, sizeof error);
+    send_out(tls); /* after a failure the alert that tells the peer why */
+    if (tls->failed)
+        end_handshake(tls, uv_strerror(tls->failed));
+    else if (more && tls->end)
+        end_handshake(tls, "TLS: the connection was closed during the handshake");
+    else if (!more)
+        end_handshake(tls, count == 1 ? NULL : error);
+}
+
+/* ---- the socket ---- */
+
+/* Read by the callback that follows at once, so all streams of a thread share it. */
+static void cipher_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
+{
+    static _Thread_local char scratch[READ_BYTES];
+    (void)handle;
+    (void)wanted;
+    *room = uv_buf_init(scratch, sizeof scratch);
+}
+
+static void on_cipher(uv_stream_t *handle, ssize_t count, const uv_buf_t *room)
+{
+    struct tls_stream *tls = ((struct stream *)handle)->tls;
+    if (count > 0)
+        BIO_write(tls->in, room->base, (int)count);
+    else if (count < 0)
+        tls->end = count;
+    if (count == 0 || tls->closing)
+        return;
+    if (tls->secured)
+        shake_hands(tls);
+    else
+        deliver(tls);
+}
+
+void stream_tls_read_start(struct tls_stream *tls, uv_alloc_cb room, uv_read_cb read)
+{
+    tls->room = room;
+    tls->read = read;
+    if (has_input(tls))
+        uv_idle_start(&tls->idle, on_idle);
+    if (!tls->end)
+        uv_read_start(&tls->stream->stream, cipher_room, on_cipher);
+}
+
+void stream_tls_read_stop(struct tls_stream *tls)
+{
+    tls->room = NULL;
+    tls->read = NULL;
+    uv_read_stop(&tls->stream->stream);
+}
+
+/* ---- life ---- */
+
+/* A name, or a number, that the peer's certificate must be for. */
+static int expect(SSL *ssl, const char *host)
+{
+    X509_VERIFY_PARAM *wanted = SSL_get0_param(ssl);
+    if (X509_VERIFY_PARAM_set1_ip_asc(wanted, host) == 1)
+        return 0;
+    ERR_clear_error();
+    if (SSL_set1_host(ssl, host) != 1 || SSL_set_tlsext_host_name(ssl, host) != 1)
+        return UV_EINVAL;
+    return 0;
+}
+
+static struct tls_stream *create(struct stream *stream, SSL *ssl)
+{
+    struct tls_stream *tls = allocate(1, sizeof *tls);
+    tls->stream = stream;
+    tls->ssl = ssl;
+    tls->in = allocated(BIO_new(BIO_s_mem()));
+    tls->out = allocated(BIO_new(BIO_s_mem()));
+    BIO_set_mem_eof_return(tls->in, -1); /* empty means: not yet */
+    SSL_set_bio(ssl, tls->in, tls->out);
+    uv_idle_init(stream->handle.loop, &tls->idle);
+    tls->idle.data = tls;
+    return tls;
+}
+
+int stream_secure(struct stream *stream, struct ssl_ctx_st *context, const char *host,
+                  stream_secured_cb done, void *arg)
+{
+    SSL *ssl = allocated(SSL_new(context));
+    if (host && expect(ssl, host) < 0) {
+        SSL_free(ssl);
+        return UV_EINVAL;
+    }
+    if (host)
+        SSL_set_connect_state(ssl);
+    else
+        SSL_set_accept_state(ssl);
+    stream->tls = create(stream, ssl);
+    stream->tls->secured = done;
+    stream->tls->secured_arg = arg;
+    ERR_clear_error();
+    if (host)
+        SSL_do_handshake(ssl); /* the client speaks first; an error comes up in the next step */
+    send_out(stream->tls);
+    return uv_read_start(&stream->stream, cipher_room, on_cipher);
+}
+
+static void on_stream_closed(uv_handle_t *handle)
+{
+    struct stream *stream = (struct stream *)handle;
+    struct tls_stream *tls = stream->tls;
+    uv_close_cb closed = tls->closed;
+    stream->tls = NULL;
+    if (tls->write)
+        tell_written(tls, UV_ECANCELED);
+    SSL_free(tls->ssl);
+    free(tls->piece);
+    free(tls);
+    if (closed)
+        closed(handle);
+}
+
+static void on_idle_closed(uv_handle_t *idle)
+{
+    struct tls_stream *tls = idle->data;
+    uv_close(&tls->stream->handle, on_stream_closed);
+}
+
+/* The farewell goes out if there is room for it. */
+void stream_tls_close(struct tls_stream *tls, uv_close_cb closed)
+{
+    tls->closing = true;
+    tls->closed = closed;
+    uv_read_stop(&tls->stream->stream);
+    if (!tls->secured && !tls->failed && SSL_is_init_finished(tls->ssl)) {
+        ERR_clear_error();
+        SSL_shutdown(tls->ssl);
+        send_out(tls);
+    }
+    uv_close((uv_handle_t *)&tls->idle, on_idle_closed);
+}

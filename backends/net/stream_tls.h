@@ -1,0 +1,15 @@
+/* The encrypted half of stream.h. Private to backends/. */
+#ifndef NESTGUARD_STREAM_TLS_H
+#define NESTGUARD_STREAM_TLS_H
+
+#include "net/stream.h"
+
+void stream_tls_read_start(struct tls_stream *tls, uv_alloc_cb room, uv_read_cb read);
+void stream_tls_read_stop(struct tls_stream *tls);
+int stream_tls_try_write(struct tls_stream *tls, const char *bytes, size_t length);
+int stream_tls_write(struct tls_stream *tls, uv_write_t *write, const char *bytes, size_t length,
+                     uv_write_cb written);
+size_t stream_tls_queued(const struct tls_stream *tls);
+void stream_tls_close(struct tls_stream *tls, uv_close_cb closed);
+
+#endif

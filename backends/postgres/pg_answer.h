@@ -1,0 +1,31 @@
+/* What is asked of a pool of connections, and what comes back. */
+#ifndef NESTGUARD_PG_ANSWER_H
+#define NESTGUARD_PG_ANSWER_H
+
+#include "postgres/pg_error.h"
+#include <stdbool.h>
+
+/* A statement is prepared on a connection at its first use there. Its parameters' types are then
+ * those of that moment; of one that is always new, those of now. */
+struct pg_statement {
+    const char *sql;
+    int params;
+    bool always_new;
+};
+
+enum pg_outcome {
+    PG_DONE,    /* `result` holds rows or a command's status; it lives until the callback returns */
+    PG_REFUSED, /* the server answered with an error; see `error` */
+    PG_TIMEOUT, /* no answer within the time */
+    PG_DOWN     /* no connection, or it was lost */
+};
+
+struct pg_answer {
+    enum pg_outcome outcome;
+    const PGresult *result;
+    struct pg_error error;
+};
+
+typedef void (*pg_answer_cb)(void *arg, const struct pg_answer *answer);
+
+#endif

@@ -1,0 +1,475 @@
+/* What an event means follows from the state; one timer serves every kind of waiting:
+ *
+ *   state        the socket is ready     the timer has run out
+ *   WAITING      (there is none)         the backoff is over: connects
+ *   CONNECTING   pg_connect_poll()       too slow: lost
+ *   SETTING      reads the answer        too slow: lost
+ *   UP           reads answers           the oldest query is overdue, or sending failed: lost
+ *
+ * A connection that is lost ends its queries at once and goes back to WAITING by itself.
+ */
+#include "postgres/pg_conn.h"
+#include "net/allocate.h"
+#include "postgres/pg_connect.h"
+#include "postgres/pg_pipeline.h"
+
+#include <assert.h>
+
+enum {
+    BACKOFF_MIN_MS = 100,
+    BACKOFF_MAX_MS = 5000,
+    CONNECT_MIN_MS = 5000, /* a short timeout for queries must not make connecting impossible */
+    GRACE_MS = 1000        /* for the server's own timeout to arrive before ours */
+};
+
+enum conn_state { CONN_WAITING, CONN_CONNECTING, CONN_SETTING, CONN_UP, CONN_CLOSED };
+
+/* libpq may go from one socket to the next while it tries addresses, and a uv_poll_t is bound to
+ * one socket: so it lives apart and is replaced. */
+struct watcher {
+    uv_poll_t poll;
+    int fd, events;
+    bool current; /* false: being closed */
+    struct pg_conn *conn;
+};
+
+struct pg_conn {
+    struct pg_conn_options options;
+    enum conn_state state;
+    PGconn *pq;
+    struct pg_connecting connecting; /* while it does */
+    struct pg_pipeline *pipeline;
+    struct watcher *watcher;
+    uv_timer_t timer; /* backoff, the limit for connecting, or the oldest query's deadline */
+    uint64_t backoff_ms;
+    unsigned first_host;   /* to try; the one after it when that says nothing */
+    unsigned handles;      /* not yet closed: the timer and the watchers */
+    bool is_new;           /* no attempt has ended yet */
+    bool told_down;        /* on_change need not say it again */
+    bool broken;           /* sending failed; the timer is about to deal with it */
+    bool dying;            /* `error` holds the server's last words */
+    bool retiring;         /* takes no more queries; opened anew behind the last */
+    struct pg_error error; /* why it is, or was last, down */
+};
+
+/* For each state, the states that it may follow, a bit each. */
+static void set_state(struct pg_conn *conn, enum conn_state state)
+{
+    static const unsigned from[] = {
+        [CONN_WAITING] = 1U << CONN_CONNECTING | 1U << CONN_SETTING | 1U << CONN_UP,
+        [CONN_CONNECTING] = 1U << CONN_WAITING,
+        [CONN_SETTING] = 1U << CONN_CONNECTING,
+        [CONN_UP] = 1U << CONN_SETTING,
+        [CONN_CLOSED] =
+            1U << CONN_WAITING | 1U << CONN_CONNECTING | 1U << CONN_SETTING | 1U << CONN_UP,
+    };
+    assert(from[state] & 1U << conn->state);
+    (void)from; /* without assertions */
+    conn->state = state;
+}
+
+/* Watchers that were dropped may outlive the timer: the memory goes with the last of them. */
+static void release(struct pg_conn *conn)
+{
+    if (--conn->handles > 0 || conn->state != CONN_CLOSED)
+        return;
+    void (*on_closed)(void *arg) = conn->options.on_closed;
+    void *arg = conn->options.arg;
+    pg_pipeline_destroy(conn->pipeline);
+    free(conn);
+    on_closed(arg);
+}
+
+/* The watcher. */
+
+static void watcher_closed(uv_handle_t *handle)
+{
+    struct watcher *watcher = handle->data;
+    struct pg_conn *conn = watcher->conn;
+    free(watcher);
+    release(conn);
+}
+
+/* It is libuv's until its close callback; an event that is already on its way finds it no longer
+ * current. */
+static void drop_watcher(struct pg_conn *conn)
+{
+    if (!conn->watcher)
+        return;
+    conn->watcher->current = false;
+    uv_close((uv_handle_t *)&conn->watcher->poll, watcher_closed);
+    conn->watcher = NULL;
+}
+
+static int make_watcher(struct pg_conn *conn, int fd)
+{
+    struct watcher *watcher = allocate(1, sizeof *watcher);
+    int rc = uv_poll_init(conn->options.loop, &watcher->poll, fd);
+    if (rc < 0) {
+        free(watcher);
+        return rc;
+    }
+    watcher->poll.data = watcher;
+    watcher->conn = conn;
+    watcher->fd = fd;
+    watcher->current = true;
+    conn->watcher = watcher;
+    conn->handles++;
+    return 0;
+}
+
+/* Before libpq may close its socket: the next one can have the same number, and would not be in the
+ * kernel's poll set. */
+static void unwatch(struct pg_conn *conn)
+{
+    if (conn->watcher) {
+        uv_poll_stop(&conn->watcher->poll);
+        conn->watcher->events = 0;
+    }
+}
+
+static void on_socket(uv_poll_t *poll, int status, int events);
+
+static int watch(struct pg_conn *conn, int events)
+{
+    int fd = PQsocket(conn->pq), rc = 0;
+    if (conn->watcher && conn->watcher->fd != fd)
+        drop_watcher(conn);
+    if (!conn->watcher)
+        rc = make_watcher(conn, fd);
+    if (rc < 0 || conn->watcher->events == events)
+        return rc;
+    conn->watcher->events = events;
+    return uv_poll_start(&conn->watcher->poll, events, on_socket);
+}
+
+/* Going down. */
+
+static void on_timer(uv_timer_t *timer);
+
+/* The loop's clock stands still while a callback runs (a name look-up may take seconds): without
+ * the update a deadline could lie in the past before anything was sent. */
+static void start_timer(struct pg_conn *conn, uint64_t after_ms)
+{
+    uv_update_time(conn->options.loop);
+    uv_timer_start(&conn->timer, on_timer, after_ms, 0);
+}
+
+/* Lets go of the server; the queries under way end with `outcome`. */
+static void disconnect(struct pg_conn *conn, enum pg_outcome outcome)
+{
+    pg_pipeline_fail(conn->pipeline, outcome, &conn->error);
+    drop_watcher(conn);
+    PQfinish(conn->pq);
+    conn->pq = NULL;
+    conn->broken = conn->dying = conn->retiring = conn->is_new = false;
+}
+
+/* The reason is in conn->error. */
+static void lose(struct pg_conn *conn, enum pg_outcome outcome)
+{
+    disconnect(conn, outcome);
+    set_state(conn, CONN_WAITING);
+    start_timer(conn, conn->backoff_ms);
+    /* It begins anew only when a connection has come up: a server that accepts and then fails is
+     * not tried faster than one that is not there. */
+    conn->backoff_ms *= 2;
+    if (conn->backoff_ms > BACKOFF_MAX_MS)
+        conn->backoff_ms = BACKOFF_MAX_MS;
+    bool told = conn->told_down;
+    conn->told_down = true;
+    if (!told)
+        conn->options.on_change(conn->options.arg, &conn->error);
+}
+
+/* Nobody asked it anything that is still open, and nobody need be told. */
+static void reopen(struct pg_conn *conn)
+{
+    disconnect(conn, PG_DOWN);
+    set_state(conn, CONN_WAITING);
+    conn->is_new = true;
+    start_timer(conn, 0);
+}
+
+/* Keeps libpq's reason, unless the server itself gave one. */
+static void keep_reason(struct pg_conn *conn)
+{
+    if (!conn->dying)
+        pg_error_from_connection(&conn->error, conn->pq);
+}
+
+/* Connecting failed. */
+static void give_up(struct pg_conn *conn)
+{
+    keep_reason(conn);
+    lose(conn, PG_DOWN);
+}
+
+/* The server says why it ends a connection in a notice when no query is under way. */
+static void on_notice(void *arg, const PGresult *result)
+{
+    struct pg_conn *conn = arg;
+    if (!pg_result_is_fatal(result))
+        return;
+    pg_error_from_result(&conn->error, result);
+    conn->dying = true;
+}
+
+/* In use. */
+
+/* Looks again when the oldest query is due. New queries need not touch the timer: it only wakes up
+ * early, and finds that there is time left. */
+static void arm_deadline(struct pg_conn *conn)
+{
+    if (pg_pipeline_depth(conn->pipeline) == 0)
+        return;
+    uint64_t now = uv_now(conn->options.loop);
+    uint64_t due = pg_pipeline_deadline(conn->pipeline);
+    uint64_t most = conn->options.timeout_ms + GRACE_MS;
+    uint64_t left = due > now ? due - now : 0;
+    start_timer(conn, left < most ? left : most);
+}
+
+/* Sending failed: the reason is kept now, while libpq has it, and the loss is dealt with later. */
+static void mark_broken(struct pg_conn *conn)
+{
+    keep_reason(conn);
+    conn->broken = true;
+}
+
+/* Interest in writing follows from what libpq could not hand to the kernel. */
+static void rewatch(struct pg_conn *conn)
+{
+    int left = PQflush(conn->pq);
+    if (left < 0 || watch(conn, left ? UV_READABLE | UV_WRITABLE : UV_READABLE) < 0)
+        mark_broken(conn);
+}
+
+/* In the middle of a caller's function the loss cannot be dealt with: its time comes on the loop.
+ */
+static void after_send(struct pg_conn *conn, int sent)
+{
+    if (sent < 0)
+        mark_broken(conn);
+    else
+        rewatch(conn);
+    if (conn->broken)
+        start_timer(conn, 0);
+    else if (!uv_is_active((uv_handle_t *)&conn->timer))
+        arm_deadline(conn);
+}
+
+static uint64_t deadline(const struct pg_conn *conn)
+{
+    uv_update_time(conn->options.loop);
+    return uv_now(conn->options.loop) + conn->options.timeout_ms + GRACE_MS;
+}
+
+void pg_conn_send(struct pg_conn *conn, struct pg_query *query)
+{
+    assert(pg_conn_is_up(conn));
+    query->deadline = deadline(conn);
+    after_send(conn, pg_pipeline_query(conn->pipeline, query));
+}
+
+/* The server's own limit comes first, GRACE_MS before ours: then it says which query it ended, and
+ * the connection lives on. */
+static int send_timeout(struct pg_conn *conn)
+{
+    return pg_pipeline_set_timeout(conn->pipeline, conn->options.timeout_ms, deadline(conn));
+}
+
+void pg_conn_set_timeout(struct pg_conn *conn, uint64_t timeout_ms)
+{
+    conn->options.timeout_ms = timeout_ms;
+    if (!pg_conn_is_up(conn))
+        return;
+    after_send(conn, send_timeout(conn));
+    if (!conn->broken)
+        arm_deadline(conn);
+}
+
+/* The server has accepted statement_timeout: queries may follow. */
+static void come_up(struct pg_conn *conn)
+{
+    set_state(conn, CONN_UP);
+    uv_timer_stop(&conn->timer);
+    conn->backoff_ms = BACKOFF_MIN_MS;
+    conn->is_new = conn->told_down = false;
+    conn->first_host = 0;
+    conn->options.on_change(conn->options.arg, NULL);
+}
+
+/* Takes what the socket has. What came before the end of a lost connection still counts. */
+static void receive(struct pg_conn *conn)
+{
+    bool gone = !PQconsumeInput(conn->pq);
+    if (gone)
+        keep_reason(conn);
+    if (pg_pipeline_read(conn->pipeline, &conn->error) < 0)
+        gone = true;
+    if (!gone)
+        rewatch(conn);
+    if (gone || conn->broken)
+        lose(conn, PG_DOWN);
+    else if (conn->retiring && pg_pipeline_depth(conn->pipeline) == 0)
+        reopen(conn);
+    else if (conn->state == CONN_SETTING && pg_pipeline_depth(conn->pipeline) == 0)
+        come_up(conn);
+}
+
+/* Connecting. */
+
+/* Connected. No query is sent before the server has accepted the first setting. */
+static void begin_use(struct pg_conn *conn)
+{
+    set_state(conn, CONN_SETTING);
+    PQsetNoticeReceiver(conn->pq, on_notice, conn);
+    if (pg_pipeline_attach(conn->pipeline, conn->pq) < 0 || send_timeout(conn) < 0)
+        mark_broken(conn);
+    else
+        rewatch(conn);
+    if (conn->broken)
+        lose(conn, PG_DOWN);
+}
+
+/* Does what pg_connect_poll() asks for. */
+static void act_on(struct pg_conn *conn, PostgresPollingStatusType next)
+{
+    if (next == PGRES_POLLING_OK)
+        begin_use(conn);
+    else if (next == PGRES_POLLING_FAILED || PQstatus(conn->pq) == CONNECTION_BAD ||
+             watch(conn, next == PGRES_POLLING_READING ? UV_READABLE : UV_WRITABLE) < 0)
+        give_up(conn);
+}
+
+static void start_connecting(struct pg_conn *conn)
+{
+    const struct pg_connect_options how = {conn->options.conninfo, conn->options.application,
+                                           false};
+    pg_connect_start(&conn->connecting, &how, conn->first_host);
+    conn->pq = conn->connecting.pq;
+    act_on(conn, PGRES_POLLING_WRITING);
+}
+
+static void open_connection(struct pg_conn *conn)
+{
+    uint64_t limit = conn->options.timeout_ms;
+    set_state(conn, CONN_CONNECTING);
+    start_timer(conn, limit > CONNECT_MIN_MS ? limit : CONNECT_MIN_MS);
+    start_connecting(conn);
+}
+
+/* Events. */
+
+static void on_socket(uv_poll_t *poll, int status, int events)
+{
+    struct watcher *watcher = poll->data;
+    struct pg_conn *conn = watcher->conn;
+    (void)events;
+    if (!watcher->current)
+        return;
+    if (status < 0)
+        watcher->events = 0; /* libuv stopped it; libpq finds out what is wrong */
+    if (conn->state == CONN_CONNECTING) {
+        unwatch(conn);
+        act_on(conn, pg_connect_poll(&conn->connecting));
+    } else if (!conn->broken) {
+        receive(conn);
+    }
+    conn->options.on_event(conn->options.arg);
+}
+
+/* After a pause of the whole process the answer may lie in the socket: it is looked at first. */
+static void check_deadline(struct pg_conn *conn)
+{
+    if (conn->broken) {
+        lose(conn, PG_DOWN);
+        return;
+    }
+    receive(conn);
+    if (conn->state != CONN_UP || pg_pipeline_depth(conn->pipeline) == 0)
+        return;
+    if (pg_pipeline_deadline(conn->pipeline) > uv_now(conn->options.loop)) {
+        arm_deadline(conn);
+        return;
+    }
+    pg_error_say(&conn->error, "the server did not answer within %llu ms",
+                 (unsigned long long)conn->options.timeout_ms + GRACE_MS);
+    lose(conn, PG_TIMEOUT);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct pg_conn *conn = timer->data;
+    if (conn->state == CONN_WAITING) {
+        open_connection(conn);
+    } else if (conn->state == CONN_UP) {
+        check_deadline(conn);
+    } else {
+        conn->first_host++;
+        pg_error_say(&conn->error, "the server did not answer while connecting");
+        lose(conn, PG_DOWN);
+    }
+    conn->options.on_event(conn->options.arg);
+}
+
+/* Life. */
+
+struct pg_conn *pg_conn_create(const struct pg_conn_options *options)
+{
+    struct pg_conn *conn = allocate(1, sizeof *conn);
+    conn->options = *options;
+    conn->pipeline =
+        pg_pipeline_create(options->statements, options->statement_count, options->ended);
+    conn->backoff_ms = BACKOFF_MIN_MS;
+    conn->is_new = true;
+    uv_timer_init(options->loop, &conn->timer);
+    conn->timer.data = conn;
+    conn->handles = 1;
+    start_timer(conn, 0);
+    return conn;
+}
+
+/* One that is still connecting is let go when it has connected. */
+void pg_conn_renew(struct pg_conn *conn)
+{
+    if (conn->state == CONN_WAITING || conn->state == CONN_CLOSED)
+        return;
+    conn->retiring = true;
+    if (conn->state == CONN_UP && pg_pipeline_depth(conn->pipeline) == 0)
+        start_timer(conn, 0);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    release(handle->data);
+}
+
+void pg_conn_close(struct pg_conn *conn)
+{
+    pg_error_say(&conn->error, "closed");
+    disconnect(conn, PG_DOWN);
+    set_state(conn, CONN_CLOSED);
+    uv_close((uv_handle_t *)&conn->timer, timer_closed);
+}
+
+bool pg_conn_is_up(const struct pg_conn *conn)
+{
+    return conn->state == CONN_UP && !conn->broken && !conn->retiring;
+}
+
+bool pg_conn_is_new(const struct pg_conn *conn)
+{
+    return conn->is_new || conn->retiring;
+}
+
+size_t pg_conn_depth(const struct pg_conn *conn)
+{
+    return pg_pipeline_depth(conn->pipeline);
+}
+
+const struct pg_error *pg_conn_error(const struct pg_conn *conn)
+{
+    return &conn->error;
+}

@@ -1,0 +1,53 @@
+/* One connection of the pool: opens itself, watches its socket and its deadlines, and opens itself
+ * anew with backoff when it is lost. Private to backends/.
+ *
+ *            ┌──────────── timer ────────────┐
+ *            ▼                               │
+ *   (new) WAITING ──▶ CONNECTING ──▶ SETTING ──▶ UP      (any of them) ──▶ CLOSED
+ *            ▲            │             │         │
+ *            └── backoff ─┴─────────────┴─────────┘
+ */
+#ifndef NESTGUARD_PG_CONN_H
+#define NESTGUARD_PG_CONN_H
+
+#include "postgres/pg_query.h"
+#include <uv.h>
+
+struct pg_conn;
+
+struct pg_conn_options {
+    uv_loop_t *loop;
+    const char *conninfo, *application; /* must outlive the connection */
+    uint64_t timeout_ms;
+    const struct pg_statement *statements;
+    size_t statement_count;
+    struct pg_queries *ended; /* where queries go when they have ended */
+    /* It came up (`error` is NULL), or it is down, which is said once until it comes up. */
+    void (*on_change)(void *arg, const struct pg_error *error);
+    /* At the end of everything that the loop made it do: queries may have ended. */
+    void (*on_event)(void *arg);
+    void (*on_closed)(void *arg); /* the memory is gone */
+    void *arg;
+};
+
+struct pg_conn *pg_conn_create(const struct pg_conn_options *options);
+
+bool pg_conn_is_up(const struct pg_conn *conn);
+/* The first attempt to connect is under way, or another is about to be made. */
+bool pg_conn_is_new(const struct pg_conn *conn);
+size_t pg_conn_depth(const struct pg_conn *conn);
+
+/* Why the last attempt failed or the connection was lost. */
+const struct pg_error *pg_conn_error(const struct pg_conn *conn);
+
+/* Only while it is up. Sets the query's deadline. */
+void pg_conn_send(struct pg_conn *conn, struct pg_query *query);
+void pg_conn_set_timeout(struct pg_conn *conn, uint64_t timeout_ms);
+
+/* Opens it anew when the queries under way have been answered; until then it is not up. */
+void pg_conn_renew(struct pg_conn *conn);
+
+/* Ends its queries with PG_DOWN. No event but on_closed follows. */
+void pg_conn_close(struct pg_conn *conn);
+
+#endif

@@ -1,0 +1,298 @@
+/* Who holds a query, from its submission to its callback:
+ *
+ *   submitted ─┬─ a connection is up ───────────────▶ its pipeline ─┐
+ *              ├─ first attempts are under way ─▶ `waiting` ────────┤
+ *              └─ none is to be expected ───────────────────────────┴─▶ `ended` ─▶ callback
+ *
+ * `ended` is emptied at the end of a connection's event or, when a query ended elsewhere, by the
+ * idle handle: never within pg_pool_submit().
+ */
+#include "postgres/pg_pool.h"
+#include "net/allocate.h"
+#include "postgres/pg_conn.h"
+#include "postgres/pg_connect.h"
+
+#include <assert.h>
+#include <errno.h>
+
+struct pg_pool {
+    uv_loop_t *loop;
+    struct pg_pool_options options; /* with texts of its own */
+    struct pg_conn **conns;
+    struct pg_queries waiting; /* for the first connection */
+    struct pg_queries ended;   /* their callbacks are still to be called */
+    size_t in_flight;
+    uv_idle_t idle;        /* runs while something has ended outside of an event */
+    uv_timer_t patience;   /* of the first that waits */
+    unsigned handles;      /* not yet closed: idle, patience and the connections */
+    struct pg_error error; /* of the connection that went down last */
+    bool closing;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+/* Ending and delivering. */
+
+/* Calls back all that had ended by now. A callback may submit: what ends at once waits for the next
+ * round, so that a caller who tries again and again cannot hold up the loop. */
+static void deliver(struct pg_pool *pool)
+{
+    struct pg_queries ended = pool->ended;
+    struct pg_query *query;
+    pool->ended = (struct pg_queries){0};
+    while ((query = pg_queries_take(&ended))) {
+        pool->in_flight--;
+        pg_query_deliver(query);
+    }
+}
+
+static void settle(struct pg_pool *pool);
+
+static void on_idle(uv_idle_t *idle)
+{
+    settle(idle->data);
+}
+
+static void deliver_later(struct pg_pool *pool)
+{
+    if (pool->ended.first && !pool->closing)
+        uv_idle_start(&pool->idle, on_idle);
+}
+
+/* Ends a query that was not sent. */
+static void end_waiting(struct pg_pool *pool, struct pg_query *query, enum pg_outcome outcome,
+                        const struct pg_error *error)
+{
+    pg_query_end(query, outcome, NULL, error);
+    pg_queries_append(&pool->ended, query);
+}
+
+/* Connections. */
+
+static struct pg_conn *least_busy(const struct pg_pool *pool)
+{
+    struct pg_conn *best = NULL;
+    for (unsigned i = 0; i < pool->options.connections; i++) {
+        struct pg_conn *conn = pool->conns[i];
+        if (pg_conn_is_up(conn) && (!best || pg_conn_depth(conn) < pg_conn_depth(best)))
+            best = conn;
+    }
+    return best;
+}
+
+/* Only first attempts are waited for; later an outage is answered at
+ * once, so that clients do not pile up behind it. */
+static bool may_come_up(const struct pg_pool *pool)
+{
+    for (unsigned i = 0; i < pool->options.connections; i++)
+        if (pg_conn_is_new(pool->conns[i]))
+            return true;
+    return false;
+}
+
+/* Sends what waited when a connection has come up, and gives it up when none will. */
+static void settle_waiting(struct pg_pool *pool)
+{
+    struct pg_conn *conn;
+    while (pool->waiting.first && (conn = least_busy(pool)))
+        pg_conn_send(conn, pg_queries_take(&pool->waiting));
+    if (!may_come_up(pool))
+        while (pool->waiting.first)
+            end_waiting(pool, pg_queries_take(&pool->waiting), PG_DOWN, &pool->error);
+    if (!pool->waiting.first)
+        uv_timer_stop(&pool->patience);
+}
+
+/* At the end of everything that may have changed a connection or ended a query. */
+static void settle(struct pg_pool *pool)
+{
+    if (!pool->closing) {
+        settle_waiting(pool);
+        uv_idle_stop(&pool->idle);
+    }
+    deliver(pool);
+    deliver_later(pool);
+}
+
+static void on_event(void *arg)
+{
+    settle(arg);
+}
+
+static void on_change(void *arg, const struct pg_error *error)
+{
+    struct pg_pool *pool = arg;
+    if (error)
+        pool->error = *error;
+    if (pool->options.on_state)
+        pool->options.on_state(pool->options.arg, pg_pool_live(pool), error);
+}
+
+/* Submitting. */
+
+/* In order of deadlines, for all wait equally long, but for a change of the timeout. */
+static void on_patience(uv_timer_t *timer)
+{
+    struct pg_pool *pool = timer->data;
+    uint64_t now = uv_now(pool->loop);
+    struct pg_error error;
+    pg_error_say(&error, "no connection to the database yet");
+    while (pool->waiting.first && pool->waiting.first->deadline <= now)
+        end_waiting(pool, pg_queries_take(&pool->waiting), PG_TIMEOUT, &error);
+    if (pool->waiting.first)
+        uv_timer_start(timer, on_patience, pool->waiting.first->deadline - now, 0);
+    settle(pool);
+}
+
+static void wait_for_connection(struct pg_pool *pool, struct pg_query *query)
+{
+    uv_update_time(pool->loop); /* it may be stale by the length of the caller's callback */
+    query->deadline = uv_now(pool->loop) + pool->options.timeout_ms;
+    pg_queries_append(&pool->waiting, query);
+    if (!uv_is_active((uv_handle_t *)&pool->patience))
+        uv_timer_start(&pool->patience, on_patience, pool->options.timeout_ms, 0);
+}
+
+void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *values,
+                    pg_answer_cb done, void *arg)
+{
+    assert(statement < pool->options.statement_count);
+    int params = pool->options.statements[statement].params;
+    struct pg_query *query = pg_query_create(statement, params, values, done, arg);
+    struct pg_conn *conn = pool->closing ? NULL : least_busy(pool);
+    pool->in_flight++;
+    if (conn) {
+        pg_conn_send(conn, query);
+    } else if (!pool->closing && may_come_up(pool)) {
+        wait_for_connection(pool, query);
+    } else {
+        end_waiting(pool, query, PG_DOWN, &pool->error);
+        deliver_later(pool);
+    }
+}
+
+void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms)
+{
+    assert(timeout_ms > 0);
+    pool->options.timeout_ms = timeout_ms;
+    for (unsigned i = 0; i < pool->options.connections && !pool->closing; i++)
+        pg_conn_set_timeout(pool->conns[i], timeout_ms);
+}
+
+void pg_pool_renew(struct pg_pool *pool)
+{
+    for (unsigned i = 0; i < pool->options.connections && !pool->closing; i++)
+        pg_conn_renew(pool->conns[i]);
+}
+
+unsigned pg_pool_live(const struct pg_pool *pool)
+{
+    unsigned live = 0;
+    for (unsigned i = 0; i < pool->options.connections && !pool->closing; i++)
+        live += pg_conn_is_up(pool->conns[i]);
+    return live;
+}
+
+size_t pg_pool_in_flight(const struct pg_pool *pool)
+{
+    return pool->in_flight;
+}
+
+/* Life. */
+
+/* Closing ended every query; their callbacks run now, and may submit more, which end at once. */
+static void release(struct pg_pool *pool)
+{
+    if (--pool->handles > 0)
+        return;
+    while (pool->ended.first)
+        deliver(pool);
+    void (*closed)(void *arg) = pool->closed;
+    void *arg = pool->closed_arg;
+    free((char *)pool->options.conninfo);
+    free((char *)pool->options.application);
+    free(pool->conns);
+    free(pool);
+    if (closed)
+        closed(arg);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    release(handle->data);
+}
+
+static void on_conn_closed(void *arg)
+{
+    release(arg);
+}
+
+static void create_conns(struct pg_pool *pool)
+{
+    struct pg_conn_options options = {
+        .loop = pool->loop,
+        .conninfo = pool->options.conninfo,
+        .application = pool->options.application,
+        .timeout_ms = pool->options.timeout_ms,
+        .statements = pool->options.statements,
+        .statement_count = pool->options.statement_count,
+        .ended = &pool->ended,
+        .on_change = on_change,
+        .on_event = on_event,
+        .on_closed = on_conn_closed,
+        .arg = pool,
+    };
+    pool->conns = allocate(pool->options.connections, sizeof *pool->conns);
+    for (unsigned i = 0; i < pool->options.connections; i++)
+        pool->conns[i] = pg_conn_create(&options);
+    pool->handles += pool->options.connections;
+}
+
+static int check_options(const struct pg_pool_options *options, const char **error)
+{
+    static _Thread_local struct pg_error why; /* libpq's reason must outlive the call */
+    if (options->connections == 0 || options->timeout_ms == 0) {
+        *error = "a pool needs at least one connection and a timeout";
+        return -EINVAL;
+    }
+    if (pg_conninfo_check(options->conninfo, &why) < 0) {
+        *error = why.text;
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int pg_pool_create(struct pg_pool **out, uv_loop_t *loop, const struct pg_pool_options *options,
+                   const char **error)
+{
+    int rc = check_options(options, error);
+    if (rc < 0)
+        return rc;
+    struct pg_pool *pool = allocate(1, sizeof *pool);
+    pool->loop = loop;
+    pool->options = *options;
+    pool->options.conninfo = allocate_text(options->conninfo);
+    pool->options.application = allocate_text(options->application);
+    uv_idle_init(loop, &pool->idle);
+    uv_timer_init(loop, &pool->patience);
+    pool->idle.data = pool->patience.data = pool;
+    pool->handles = 2;
+    create_conns(pool);
+    *out = pool;
+    return 0;
+}
+
+void pg_pool_close(struct pg_pool *pool, void (*closed)(void *arg), void *arg)
+{
+    assert(!pool->closing);
+    pool->closing = true;
+    pool->closed = closed;
+    pool->closed_arg = arg;
+    pg_error_say(&pool->error, "closed");
+    while (pool->waiting.first)
+        end_waiting(pool, pg_queries_take(&pool->waiting), PG_DOWN, &pool->error);
+    for (unsigned i = 0; i < pool->options.connections; i++)
+        pg_conn_close(pool->conns[i]);
+    uv_close((uv_handle_t *)&pool->idle, on_handle_closed);
+    uv_close((uv_handle_t *)&pool->patience, on_handle_closed);
+}

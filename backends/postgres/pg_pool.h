@@ -1,0 +1,59 @@
+/* A few PostgreSQL connections on an event loop, each in pipeline mode with the same prepared
+ * statements.
+ *
+ *   submit ──▶ least busy live connection ──▶ PQsendQueryPrepared + PQpipelineSync ──▶ answer
+ *
+ * Every query has a Sync of its own, so that one that fails takes no other with it. A connection
+ * that is lost fails its queries, and comes back by itself with backoff (100 ms doubling to 5 s).
+ */
+#ifndef NESTGUARD_PG_POOL_H
+#define NESTGUARD_PG_POOL_H
+
+#include "postgres/pg_answer.h"
+#include <stdint.h>
+#include <uv.h>
+
+struct pg_pool;
+
+/* Connection events, for the log: `error` is NULL when a connection came up. Called on the loop,
+ * once for each change, not for every failed attempt. */
+typedef void (*pg_pool_state_cb)(void *arg, unsigned live, const struct pg_error *error);
+
+struct pg_pool_options {
+    const char *conninfo;
+    const char *application; /* fallback_application_name */
+    unsigned connections;    /* 1 or more; all are opened at once */
+    uint64_t timeout_ms;     /* statement_timeout of the connections, and how long to wait for a
+                                connection */
+    const struct pg_statement *statements; /* must outlive the pool */
+    size_t statement_count;
+    pg_pool_state_cb on_state; /* may be NULL */
+    void *arg;
+};
+
+int pg_pool_create(struct pg_pool **out, uv_loop_t *loop, const struct pg_pool_options *options,
+                   const char **error);
+
+/* Sends statement number `statement` with text parameters, which are copied. `done` is called
+ * exactly once, on the loop, never before this function has returned: also with PG_DOWN when every
+ * connection is in backoff. While the first attempts to connect are still under way the query waits
+ * for them, timeout_ms at most. A connection whose oldest query has had no answer for timeout_ms +
+ * 1 s is given up: its queries end with PG_TIMEOUT, and it is opened anew. */
+void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *values,
+                    pg_answer_cb done, void *arg);
+
+/* For connections opened, and queries sent, from now on. */
+void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms);
+
+/* New connections may lead to another server: every connection is opened anew, once the queries
+ * that it has are answered. */
+void pg_pool_renew(struct pg_pool *pool);
+
+unsigned pg_pool_live(const struct pg_pool *pool);    /* connections that are up */
+size_t pg_pool_in_flight(const struct pg_pool *pool); /* queries without an answer */
+
+/* Ends every query with PG_DOWN and closes all; `closed` is called when the last handle is gone and
+ * the pool's memory has been freed. */
+void pg_pool_close(struct pg_pool *pool, void (*closed)(void *arg), void *arg);
+
+#endif

@@ -1,0 +1,273 @@
+/* A key is the text that PostgreSQL prints, a table is what its name leads to, and a row is there
+ * when a statement sees it. What the builder read, what a load asks and what the log sends must
+ * agree in all of that, whenever their connections were opened.
+ */
+#include "postgres/pg_settings.h"
+
+#include "net/allocate.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* The schemas that there are and that the role may look into, "$user" among them by its name: a
+ * schema that comes later must not put its tables before those that were checked. */
+static const char schemas[] =
+    "coalesce((SELECT pg_catalog.string_agg(pg_catalog.quote_ident(s), ', ' ORDER BY n)"
+    " FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY AS x (s, n)), '')";
+
+const struct pg_setting pg_settings[] = {
+    /* How values are printed, and texts read: PostgreSQL's own defaults. */
+    {"DateStyle", SETTING_DEFAULT, "ISO,MDY", 0},
+    {"IntervalStyle", SETTING_DEFAULT, "postgres", 0},
+    {"extra_float_digits", SETTING_DEFAULT, "1", 0},
+    {"bytea_output", SETTING_DEFAULT, "hex", 0},
+    {"xmlbinary", SETTING_DEFAULT, "base64", 0},
+    {"xmloption", SETTING_DEFAULT, "content", 0},
+    {"array_nulls", SETTING_DEFAULT, "on", 0},
+    {"transform_null_equals", SETTING_DEFAULT, "off", 0},
+    /* The guard's statements are short, or scan a share of a table: to compile one takes longer
+     * than it gains. */
+    {"jit", SETTING_FIXED, "off", 0},
+    /* The guard's own SQL, and the names in what it asks of the catalogue. */
+    {"standard_conforming_strings", SETTING_FIXED, "on", 0},
+    {"quote_all_identifiers", SETTING_FIXED, "off", 0},
+    /* Where a policy would hide rows, a statement fails: none takes a part for the whole. */
+    {"row_security", SETTING_FIXED, "off", 0},
+    /* A limit leaves out rows that an index has. */
+    {"gin_fuzzy_search_limit", SETTING_FIXED, "0", 0},
+    /* A serializable transaction may fail for what others do, a deferrable one waits for them. */
+    {"default_transaction_isolation", SETTING_FIXED, "read committed", 0},
+    {"default_transaction_deferrable", SETTING_FIXED, "off", 0},
+    /* Limits are meant for queries. A statement of the guard may copy a table or wait for the
+     * longest transaction on the server, and the exported snapshot is a transaction that idles
+     * while others read all rows. Loads have a limit of their own. */
+    {"statement_timeout", SETTING_FIXED, "0", 0},
+    {"lock_timeout", SETTING_FIXED, "0", 0},
+    {"idle_in_transaction_session_timeout", SETTING_FIXED, "0", 0},
+    {"idle_session_timeout", SETTING_LATER, "0", 140000},
+    {"transaction_timeout", SETTING_LATER, "0", 170000},
+    /* Not in `options`: by what the server reports of it, libpq tells a server that takes writes
+     * (target_session_attrs) from one that was set not to. */
+    {"default_transaction_read_only", SETTING_LATER, "off", 0},
+    /* What keys, conditions and names that lack a schema mean. */
+    {"search_path", SETTING_FOUND, schemas, 0},
+    {"TimeZone", SETTING_FOUND, NULL, 0},
+    {"timezone_abbreviations", SETTING_FOUND, NULL, 0},
+    {"lc_monetary", SETTING_FOUND, NULL, 0},
+    {"lc_numeric", SETTING_FOUND, NULL, 0},
+    {"lc_time", SETTING_FOUND, NULL, 0},
+    {"default_text_search_config", SETTING_FOUND, NULL, 0},
+};
+
+const size_t pg_settings_count = sizeof pg_settings / sizeof *pg_settings;
+
+enum { COUNT = sizeof pg_settings / sizeof *pg_settings };
+
+/* Past this much, a walsender sends the changes of transactions in progress instead of keeping them
+ * until they end: the less it keeps, the sooner all of a large transaction is known after its
+ * commit. Small transactions, most of all, still come whole. */
+static const char decoding[] = " -c logical_decoding_work_mem=4MB";
+
+/* ---- what was found first ---- */
+
+/* By the number of the setting, for as long as the process runs: keys that applications have got
+ * used to do not change under them. Sessions are opened by threads of their own. */
+struct found {
+    char *conninfo, *values[COUNT];
+    struct found *next;
+};
+
+static struct found *all_found;
+static pthread_mutex_t found_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const struct found *find(const char *conninfo)
+{
+    const struct found *found = all_found;
+    while (found && strcmp(found->conninfo, conninfo) != 0)
+        found = found->next;
+    return found;
+}
+
+/* NULL: not known yet. What is known is never removed, nor changed. */
+static const struct found *found_for(const char *conninfo)
+{
+    pthread_mutex_lock(&found_lock);
+    const struct found *found = find(conninfo);
+    pthread_mutex_unlock(&found_lock);
+    return found;
+}
+
+static struct found *read_row(const char *conninfo, const PGresult *row)
+{
+    struct found *found = allocate(1, sizeof *found);
+    int column = 0;
+    found->conninfo = allocate_text(conninfo);
+    for (size_t i = 0; i < COUNT; i++)
+        if (pg_settings[i].kind == SETTING_FOUND)
+            found->values[i] = allocate_text(PQgetvalue(row, 0, column++));
+    return found;
+}
+
+static bool makes_sense(const PGresult *row)
+{
+    int columns = 0;
+    for (size_t i = 0; i < COUNT; i++)
+        columns += pg_settings[i].kind == SETTING_FOUND;
+    return PQntuples(row) == 1 && PQnfields(row) == columns;
+}
+
+/* Several that connect at the same time may all be the first. */
+bool pg_settings_found(const char *conninfo, const PGresult *row)
+{
+    if (!makes_sense(row))
+        return false;
+    pthread_mutex_lock(&found_lock);
+    if (!find(conninfo)) {
+        struct found *found = read_row(conninfo, row);
+        found->next = all_found;
+        all_found = found;
+    }
+    pthread_mutex_unlock(&found_lock);
+    return true;
+}
+
+/* ---- texts ---- */
+
+struct text {
+    char *at;
+    size_t length;
+};
+
+static void put(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void put(struct text *text, const char *format, ...)
+{
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    size_t more = (size_t)vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    text->at = allocated(realloc(text->at, text->length + more + 1));
+    vsnprintf(text->at + text->length, more + 1, format, arguments);
+    va_end(arguments);
+    text->length += more;
+}
+
+/* ---- before the session is up ---- */
+
+/* The `options` that the connection would have had without ours; to be freed, or NULL. */
+static char *own_options(const char *conninfo)
+{
+    PQconninfoOption *parsed = PQconninfoParse(conninfo, NULL);
+    const char *own = getenv("PGOPTIONS");
+    for (const PQconninfoOption *option = parsed; option && option->keyword; option++)
+        if (!strcmp(option->keyword, "options") && option->val)
+            own = option->val;
+    char *copy = own ? allocate_text(own) : NULL;
+    PQconninfoFree(parsed);
+    return copy;
+}
+
+/* Blanks and backslashes end or begin something in `options`. */
+static void put_option(struct text *text, const struct pg_setting *setting)
+{
+    put(text, " -c %s=", setting->name);
+    for (const char *at = setting->value; *at; at++)
+        put(text, *at == ' ' || *at == '\\' ? "\\%c" : "%c", *at);
+}
+
+static void put_options(struct text *text, enum setting_kind kind)
+{
+    for (size_t i = 0; i < COUNT; i++)
+        if (pg_settings[i].kind == kind)
+            put_option(text, &pg_settings[i]);
+}
+
+/* A backslash at their end would join what follows to them. */
+static void put_own(struct text *text, char *own)
+{
+    size_t length = strlen(own), kept = length;
+    while (kept > 0 && own[kept - 1] == '\\')
+        kept--;
+    own[length - (length - kept) % 2] = '\0';
+    put(text, " %s", own);
+}
+
+/* Of two that set the same, the later one counts. */
+char *pg_settings_options(const char *conninfo, bool replication)
+{
+    struct text text = {0};
+    char *own = own_options(conninfo);
+    put_options(&text, SETTING_DEFAULT);
+    put(&text, "%s", replication ? decoding : "");
+    if (own)
+        put_own(&text, own);
+    put_options(&text, SETTING_FIXED);
+    free(own);
+    return text.at;
+}
+
+/* ---- once it is up ---- */
+
+/* A database without an encoding takes and gives any bytes, if its client has none, either. */
+static bool wants_bytes(const PGconn *pq)
+{
+    const char *server = PQparameterStatus(pq, "server_encoding");
+    const char *client = PQparameterStatus(pq, "client_encoding");
+    return server && !strcmp(server, "SQL_ASCII") && client && strcmp(client, "SQL_ASCII") != 0;
+}
+
+static char *find_statement(void)
+{
+    struct text text = {0};
+    for (size_t i = 0; i < COUNT; i++) {
+        const struct pg_setting *setting = &pg_settings[i];
+        if (setting->kind != SETTING_FOUND)
+            continue;
+        put(&text, text.at ? ", " : "SELECT ");
+        if (setting->value)
+            put(&text, "%s", setting->value);
+        else
+            put(&text, "pg_catalog.current_setting('%s')", setting->name);
+    }
+    return text.at;
+}
+
+static void put_set(struct text *text, PGconn *pq, const char *name, const char *value)
+{
+    char *literal = PQescapeLiteral(pq, value, strlen(value));
+    put(text, "%spg_catalog.set_config('%s', %s, false)", text->at ? ", " : "SELECT ", name,
+        literal ? literal : "NULL"); /* NULL: its bytes are no text of this connection's encoding */
+    PQfreemem(literal);
+}
+
+static char *set_statement(PGconn *pq, const struct found *found)
+{
+    struct text text = {0};
+    for (size_t i = 0; i < COUNT; i++) {
+        const struct pg_setting *setting = &pg_settings[i];
+        if (setting->kind == SETTING_LATER && PQserverVersion(pq) >= setting->since)
+            put_set(&text, pq, setting->name, setting->value);
+        else if (setting->kind == SETTING_FOUND)
+            put_set(&text, pq, setting->name, found->values[i]);
+    }
+    return text.at;
+}
+
+char *pg_settings_statement(PGconn *pq, const char *conninfo, enum pg_settings_step step)
+{
+    const struct found *found = found_for(conninfo);
+    switch (step) {
+    case SETTINGS_ENCODING:
+        return wants_bytes(pq) ? allocate_text("SET client_encoding TO 'SQL_ASCII'") : NULL;
+    case SETTINGS_FIND:
+        return found ? NULL : find_statement();
+    case SETTINGS_SET:
+        return set_statement(pq, found);
+    case SETTINGS_DONE:
+        break;
+    }
+    return NULL;
+}

@@ -1,0 +1,441 @@
+/* WAITING ──timer──▶ DIALING ──▶ GREETING (redis_greeting.h) ──▶ UP      (any) ──▶ CLOSED
+ *    ▲                  │              │                           │
+ *    └──── CLOSING ◀────┴──────────────┴───────────────────────────┘
+ *   backoff
+ *
+ * Replies are handed on as they are read. A command that ends without a reply goes to a list whose
+ * callbacks are called from the top of the loop: whoever submits or closes is not called back from
+ * there.
+ */
+#include "redis/redis.h"
+#include "net/allocate.h"
+#include "net/dial.h"
+#include "redis/redis_greeting.h"
+#include "redis/redis_wire.h"
+
+#include <assert.h>
+#include <errno.h>
+
+enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 2000 };
+
+enum link_state { LINK_WAITING, LINK_DIALING, LINK_GREETING, LINK_UP, LINK_CLOSING, LINK_CLOSED };
+
+struct redis {
+    uv_loop_t *loop;
+    struct redis_options options; /* with texts of its own */
+    redis_state_cb state_cb;
+    void *state_arg;
+    enum link_state state;
+    struct dial dial;
+    struct redis_wire wire;
+    struct redis_greeting greeting;
+    struct redis_commands waiting; /* for the first connection */
+    struct redis_commands sent;    /* in the order of their replies */
+    struct redis_commands ended;   /* without a reply; to be told */
+    uv_timer_t timer;              /* backoff, the limit for connecting, or the oldest deadline */
+    uv_idle_t idle;                /* runs while something is to be told or written */
+    unsigned handles;              /* not yet closed: timer, idle, and what dial or wire has open */
+    uint64_t backoff_ms;
+    bool is_new;      /* no attempt to connect has ended yet */
+    bool told_down;   /* state_cb need not say it again */
+    bool late;        /* the oldest deadline has passed; its reply may be in the socket */
+    char reason[256]; /* why it is, or was last, down */
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+/* For each state, the states that it may follow, a bit each. */
+static void set_state(struct redis *redis, enum link_state state)
+{
+    static const unsigned from[] = {
+        [LINK_WAITING] = 1U << LINK_CLOSING | 1U << LINK_DIALING,
+        [LINK_DIALING] = 1U << LINK_WAITING,
+        [LINK_GREETING] = 1U << LINK_DIALING,
+        [LINK_UP] = 1U << LINK_GREETING,
+        [LINK_CLOSING] = 1U << LINK_DIALING | 1U << LINK_GREETING | 1U << LINK_UP,
+        [LINK_CLOSED] = 1U << LINK_WAITING | 1U << LINK_DIALING | 1U << LINK_GREETING |
+                        1U << LINK_UP | 1U << LINK_CLOSING,
+    };
+    assert(from[state] & 1U << redis->state);
+    (void)from; /* without assertions */
+    redis->state = state;
+}
+
+static void set_reason(struct redis *redis, const char *what, const char *why)
+{
+    snprintf(redis->reason, sizeof redis->reason, "%s%s", what, why);
+}
+
+/* Commands. */
+
+/* What ends while this runs waits for the next round: see pg_pool.c. */
+static void deliver_ended(struct redis *redis)
+{
+    struct redis_commands ended = redis->ended;
+    struct redis_command *command;
+    redis->ended = (struct redis_commands){0};
+    while ((command = redis_commands_take(&ended)))
+        redis_command_deliver(command, NULL, redis->reason);
+}
+
+/* Everything that was submitted in one turn of the loop is written at once. */
+static void on_idle(uv_idle_t *idle)
+{
+    struct redis *redis = idle->data;
+    uv_idle_stop(idle);
+    deliver_ended(redis);
+    wire_flush(&redis->wire);
+    if (redis->ended.first && redis->state != LINK_CLOSED)
+        uv_idle_start(idle, on_idle);
+}
+
+static void wake(struct redis *redis)
+{
+    if (redis->state != LINK_CLOSED)
+        uv_idle_start(&redis->idle, on_idle);
+}
+
+/* Ended without a reply. */
+static void end(struct redis *redis, struct redis_command *command)
+{
+    redis_commands_append(&redis->ended, command);
+    wake(redis);
+}
+
+static void end_all(struct redis *redis, struct redis_commands *commands)
+{
+    while (commands->first)
+        end(redis, redis_commands_take(commands));
+}
+
+/* Going down. */
+
+static void on_timer(uv_timer_t *timer);
+static void release(struct redis *redis);
+
+/* The loop's clock stands still while a callback runs: without the update a deadline could lie in
+ * the past before anything was sent. */
+static void start_timer(struct redis *redis, uint64_t after_ms)
+{
+    uv_update_time(redis->loop);
+    uv_timer_start(&redis->timer, on_timer, after_ms, 0);
+}
+
+/* Nothing is open any more. */
+static void wait_for_next(struct redis *redis)
+{
+    if (redis->state != LINK_CLOSED) {
+        set_state(redis, LINK_WAITING);
+        start_timer(redis, redis->backoff_ms);
+        redis->backoff_ms *= 2;
+        if (redis->backoff_ms > BACKOFF_MAX_MS)
+            redis->backoff_ms = BACKOFF_MAX_MS;
+    }
+    release(redis);
+}
+
+/* The reason is set. What was sent may have run or not. */
+static void tell_down(struct redis *redis)
+{
+    bool told = redis->told_down;
+    redis->is_new = redis->late = false;
+    uv_timer_stop(&redis->timer);
+    end_all(redis, &redis->sent);
+    end_all(redis, &redis->waiting);
+    redis->told_down = true;
+    if (!told && redis->state_cb)
+        redis->state_cb(redis->state_arg, false, redis->reason);
+}
+
+static void close_link(struct redis *redis, enum link_state before)
+{
+    if (before == LINK_DIALING)
+        dial_stop(&redis->dial);
+    else
+        wire_close(&redis->wire);
+}
+
+static void lose(struct redis *redis)
+{
+    enum link_state before = redis->state;
+    set_state(redis, LINK_CLOSING);
+    close_link(redis, before);
+    tell_down(redis);
+}
+
+static void on_broken(void *arg, const char *why, bool is_protocol)
+{
+    struct redis *redis = arg;
+    (void)is_protocol;
+    set_reason(redis, "", why);
+    lose(redis);
+}
+
+static void on_wire_closed(void *arg)
+{
+    wait_for_next(arg);
+}
+
+/* Replies. */
+
+static void arm_deadline(struct redis *redis)
+{
+    if (!redis->sent.first)
+        return;
+    uint64_t now = uv_now(redis->loop), due = redis->sent.first->deadline;
+    start_timer(redis, due > now ? due - now : 0);
+}
+
+/* One that nobody asked for is a server that closes us: "-ERR max number of clients reached". */
+static void on_reply(void *arg, const struct redisReply *reply)
+{
+    struct redis *redis = arg;
+    struct redis_command *command = redis_commands_take(&redis->sent);
+    redis->late = false;
+    if (command) {
+        redis_command_deliver(command, reply, "");
+        return;
+    }
+    set_reason(redis, "", "a reply that nothing was asked for");
+    lose(redis);
+}
+
+/* Coming up. */
+
+static void transmit(struct redis *redis, struct redis_command *command)
+{
+    uv_update_time(redis->loop);
+    command->deadline = uv_now(redis->loop) + redis->options.timeout_ms;
+    redis_commands_append(&redis->sent, command);
+    if (redis->state == LINK_UP && !uv_is_active((uv_handle_t *)&redis->timer))
+        arm_deadline(redis);
+    wire_append(&redis->wire, command->wire, command->wire_length);
+    redis_command_sent(command);
+    wake(redis);
+}
+
+static void greet_with(void *arg, struct redis_command *command)
+{
+    transmit(arg, command);
+}
+
+/* What waited goes first, so that order is kept. */
+static void on_greeted(void *arg, const char *error)
+{
+    struct redis *redis = arg;
+    if (redis->state != LINK_GREETING) /* the callback of a command before has closed it */
+        return;
+    if (error) {
+        set_reason(redis, "", error);
+        lose(redis);
+        return;
+    }
+    set_state(redis, LINK_UP);
+    uv_timer_stop(&redis->timer);
+    redis->backoff_ms = BACKOFF_MIN_MS;
+    redis->is_new = redis->told_down = false;
+    while (redis->waiting.first)
+        transmit(redis, redis_commands_take(&redis->waiting));
+    if (redis->state_cb)
+        redis->state_cb(redis->state_arg, true, NULL);
+}
+
+static void on_dialed(void *arg, const char *error)
+{
+    struct redis *redis = arg;
+    if (!error) {
+        set_state(redis, LINK_GREETING);
+        wire_open(&redis->wire);
+        redis_greet(&redis->greeting);
+        return;
+    }
+    if (redis->state == LINK_DIALING) {
+        set_reason(redis, "cannot connect: ", error);
+        tell_down(redis);
+    }
+    wait_for_next(redis);
+}
+
+static void open_link(struct redis *redis)
+{
+    const struct redis_options *options = &redis->options;
+    struct dial_options dial = {options->host, options->port, options->path, options->tls};
+    set_state(redis, LINK_DIALING);
+    redis->handles++;
+    start_timer(redis, options->timeout_ms);
+    int status =
+        dial_start(&redis->dial, redis->loop, &redis->wire.stream, &dial, on_dialed, redis);
+    if (status < 0)
+        on_dialed(redis, uv_strerror(status));
+}
+
+/* The timer. */
+
+static void give_up(struct redis *redis, const char *what)
+{
+    snprintf(redis->reason, sizeof redis->reason, "%s within %llu ms", what,
+             (unsigned long long)redis->options.timeout_ms);
+    lose(redis);
+}
+
+/* After a pause of the whole process the reply may lie in the socket, which the loop looks at
+ * before the timer comes again. (A timer of 0 ms would come again in the same round of timers.) */
+static void check_deadline(struct redis *redis)
+{
+    if (!redis->sent.first)
+        return;
+    if (redis->sent.first->deadline > uv_now(redis->loop)) {
+        arm_deadline(redis);
+    } else if (!redis->late) {
+        redis->late = true;
+        start_timer(redis, 1);
+    } else {
+        give_up(redis, "no answer");
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct redis *redis = timer->data;
+    if (redis->state == LINK_WAITING)
+        open_link(redis);
+    else if (redis->state == LINK_UP)
+        check_deadline(redis);
+    else
+        give_up(redis, "cannot connect");
+}
+
+/* Submitting. */
+
+/* Sends it, lets it wait, or ends it. */
+static void submit(struct redis *redis, struct redis_command *command, redis_answer_cb done,
+                   void *arg)
+{
+    command->done = done;
+    command->arg = arg;
+    if (redis->state == LINK_UP)
+        transmit(redis, command);
+    else if (redis->is_new && redis->state != LINK_CLOSED)
+        redis_commands_append(&redis->waiting, command);
+    else
+        end(redis, command);
+}
+
+void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes value,
+                uint64_t ttl_ms, redis_answer_cb done, void *arg)
+{
+    submit(redis, redis_command_fill(key, value, ttl_ms), done, arg);
+}
+
+void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
+{
+    submit(redis, redis_command_purge(key), done, arg);
+}
+
+void redis_purge_many(struct redis *redis, const struct redis_bytes *keys, size_t count,
+                      redis_answer_cb done, void *arg)
+{
+    submit(redis, redis_command_purge_many(keys, count), done, arg);
+}
+
+void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes pattern, unsigned count,
+                redis_answer_cb done, void *arg)
+{
+    submit(redis, redis_command_scan(cursor, pattern, count), done, arg);
+}
+
+void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
+{
+    submit(redis, redis_command_exists(key), done, arg);
+}
+
+bool redis_is_up(const struct redis *redis)
+{
+    return redis->state == LINK_UP;
+}
+
+const char *redis_doubt(const struct redis *redis)
+{
+    return redis->greeting.doubt;
+}
+
+/* Life. */
+
+static void free_redis(struct redis *redis)
+{
+    free((char *)redis->options.host);
+    free((char *)redis->options.path);
+    free((char *)redis->options.user);
+    free((char *)redis->options.password);
+    tls_context_release(redis->options.tls);
+    free(redis);
+}
+
+static void release(struct redis *redis)
+{
+    if (--redis->handles > 0 || redis->state != LINK_CLOSED)
+        return;
+    while (redis->ended.first)
+        deliver_ended(redis);
+    void (*closed)(void *arg) = redis->closed;
+    void *closed_arg = redis->closed_arg;
+    free_redis(redis);
+    if (closed)
+        closed(closed_arg);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    release(handle->data);
+}
+
+static void copy_options(struct redis_options *out, const struct redis_options *options)
+{
+    *out = *options;
+    out->host = allocate_text(options->host);
+    out->path = allocate_text(options->path);
+    out->user = allocate_text(options->user);
+    out->password = allocate_text(options->password);
+    if (options->tls)
+        tls_context_hold(options->tls);
+}
+
+int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options *options,
+                 redis_state_cb state, void *arg)
+{
+    if ((!options->host && !options->path) || options->timeout_ms == 0)
+        return -EINVAL;
+    struct redis *redis = allocate(1, sizeof *redis);
+    redis->loop = loop;
+    copy_options(&redis->options, options);
+    redis->greeting = (struct redis_greeting){
+        .options = &redis->options, .send = greet_with, .done = on_greeted, .arg = redis};
+    redis->wire = (struct redis_wire){
+        .reply = on_reply, .broken = on_broken, .closed = on_wire_closed, .arg = redis};
+    redis->state_cb = state;
+    redis->state_arg = arg;
+    redis->backoff_ms = BACKOFF_MIN_MS;
+    redis->is_new = true;
+    uv_timer_init(loop, &redis->timer);
+    uv_idle_init(loop, &redis->idle);
+    redis->timer.data = redis->idle.data = redis;
+    redis->handles = 2;
+    start_timer(redis, 0);
+    *out = redis;
+    return 0;
+}
+
+void redis_close(struct redis *redis, void (*closed)(void *arg), void *arg)
+{
+    enum link_state before = redis->state;
+    set_state(redis, LINK_CLOSED);
+    redis->closed = closed;
+    redis->closed_arg = arg;
+    set_reason(redis, "", "closed");
+    end_all(redis, &redis->sent);
+    end_all(redis, &redis->waiting);
+    if (before == LINK_DIALING || before == LINK_GREETING || before == LINK_UP)
+        close_link(redis, before);
+    uv_close((uv_handle_t *)&redis->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&redis->idle, on_handle_closed);
+}

@@ -1,0 +1,64 @@
+/* The guard's own commands to the cache: fills, purges and questions, over one connection on an
+ * event loop, with hiredis for the protocol. Their order on the wire is the order of the calls. The
+ * connection is opened at once and comes back by itself with backoff (100 ms doubling to 2 s).
+ */
+#ifndef NESTGUARD_REDIS_H
+#define NESTGUARD_REDIS_H
+
+#include "net/tls.h"
+#include "redis/redis_answer.h"
+
+#include <stdint.h>
+#include <uv.h>
+
+struct redis;
+
+struct redis_options {
+    const char *host; /* NULL with a path */
+    uint16_t port;
+    const char *path;            /* unix socket, or NULL */
+    const char *user, *password; /* NULL: none */
+    int db;
+    struct ssl_ctx_st *tls; /* NULL: not encrypted; a reference of its own is taken */
+    uint64_t timeout_ms; /* for connecting, and for the oldest command without an answer: then the
+                            connection is given up */
+};
+
+/* For the log: `error` is NULL when the connection came up (AUTH and SELECT accepted). Called on
+ * each change. */
+typedef void (*redis_state_cb)(void *arg, bool up, const char *error);
+
+int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options *options,
+                 redis_state_cb state, void *arg);
+
+/* `done` (may be NULL) is called exactly once, on the loop, never before the function has returned.
+ * Keys and values are copied. */
+
+/* SET key value PX ttl_ms NX (no PX when ttl_ms is 0): a value that the application wrote meanwhile
+ * stays. */
+void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes value,
+                uint64_t ttl_ms, redis_answer_cb done, void *arg);
+/* DEL key */
+void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg);
+/* DEL key key...: `number` is how many were there; at least one key */
+void redis_purge_many(struct redis *redis, const struct redis_bytes *keys, size_t count,
+                      redis_answer_cb done, void *arg);
+/* SCAN cursor MATCH pattern COUNT count: a step through all keys, from cursor "0" until that comes
+ * back; `page` is what it gave */
+void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes pattern, unsigned count,
+                redis_answer_cb done, void *arg);
+/* EXISTS key: `number` is 1 or 0 */
+void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg);
+
+bool redis_is_up(const struct redis *redis);
+
+/* Of the connection that is up: why what was confirmed over those before it may be lost (static
+ * text): another server, or another history of its data, or it does not say. NULL: nothing speaks
+ * for that, or this is the first connection. Of what a server loses while the connection stays
+ * nobody knows. */
+const char *redis_doubt(const struct redis *redis);
+
+/* Ends every command with REDIS_DOWN; `closed` is called when the memory has been freed. */
+void redis_close(struct redis *redis, void (*closed)(void *arg), void *arg);
+
+#endif

@@ -1,0 +1,46 @@
+/* The first commands of a connection to the cache, before any other may go. Private to backends/.
+ *
+ *   AUTH ─▶ SELECT ─▶ CLIENT ID, INFO twice ─▶ PING ─▶ CLIENT KILL of the connection before ─▶ done
+ *
+ * A connection that is given up may have left commands behind that the server has not read yet: it
+ * was paused, or the network was. Were such a SET to run after a purge that came over the next
+ * connection, a stale value would stay. So the server is told to forget the old connection, with
+ * whatever is still to be read from it, before the new one carries anything.
+ *
+ * Only the server that the old connection led to is told so, for another one, or the same started
+ * anew, may have given its number to somebody else. A server that is too old for these commands,
+ * or does not allow them to this user, is greeted without.
+ */
+#ifndef NESTGUARD_REDIS_GREETING_H
+#define NESTGUARD_REDIS_GREETING_H
+
+#include "redis/redis.h"
+#include "redis/redis_command.h"
+
+/* A connection as its server knows it. */
+struct redis_identity {
+    long long client; /* 0: unknown */
+    char run_id[41];  /* of the server, drawn when it starts; "": unknown */
+    /* Of its data, master_replid: a replica has its primary's, and draws another when it is made a
+     * primary. (So does a primary when its first replica comes: then there is doubt without need,
+     * which costs a sweep.) "": unknown */
+    char history[41];
+};
+
+/* Zeroed, then the first four set. Is used for one connection after the other. */
+struct redis_greeting {
+    const struct redis_options *options;
+    void (*send)(void *arg, struct redis_command *command); /* its done and arg are set */
+    void (*done)(void *arg, const char *error);             /* NULL: other commands may go */
+    void *arg;
+    struct redis_identity last; /* the last connection whose greeting went well */
+    struct redis_identity own;
+    bool is_second;    /* or a later one: `last` says of which server */
+    const char *doubt; /* see redis_doubt() */
+};
+
+/* Over a connection that has just come up. done() is called at most once, from the callback of a
+ * command: not at all when the connection is lost before. */
+void redis_greet(struct redis_greeting *greeting);
+
+#endif

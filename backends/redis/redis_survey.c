@@ -1,0 +1,198 @@
+/* One conversation, AUTH, SELECT, INFO, on a loop of its own. All of it shares one deadline, so
+ * that `check` takes no longer however many steps are slow.
+ */
+#include "redis/redis_survey.h"
+#include "net/allocate.h"
+#include "net/dial.h"
+#include "redis/redis_command.h"
+#include "redis/redis_wire.h"
+
+#include <errno.h>
+
+/* The value of a "name:value" line, which ends at CR or LF; NULL when there is none. */
+static const char *field(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    while (text && *text) {
+        if (strncmp(text, name, length) == 0 && text[length] == ':')
+            return text + length + 1;
+        text = strchr(text, '\n');
+        text = text ? text + 1 : NULL;
+    }
+    return NULL;
+}
+
+static void copy_field(const char *text, const char *name, char *out, size_t size)
+{
+    const char *found = field(text, name);
+    snprintf(out, size, "%.*s", found ? (int)strcspn(found, "\r\n") : 0, found ? found : "");
+}
+
+static bool field_is(const char *text, const char *name, const char *value)
+{
+    const char *found = field(text, name);
+    size_t length = strlen(value);
+    return found && strncmp(found, value, length) == 0 && strchr("\r\n", found[length]);
+}
+
+void redis_survey_read(struct redis_survey *out, const char *text)
+{
+    const char *memory = field(text, "maxmemory");
+    *out = (struct redis_survey){
+        .max_memory = memory ? strtoull(memory, NULL, 10) : 0,
+        .is_replica = field_is(text, "role", "slave") || field_is(text, "role", "replica"),
+        .is_cluster_node = field_is(text, "cluster_enabled", "1"),
+    };
+    copy_field(text, "redis_version", out->version, sizeof out->version);
+    copy_field(text, "maxmemory_policy", out->memory_policy, sizeof out->memory_policy);
+}
+
+struct talk {
+    uv_loop_t loop;
+    uv_timer_t timer;
+    struct dial dial;
+    struct redis_wire wire;
+    struct redis_commands asked; /* their replies come in this order */
+    const char *step;
+    const struct redis_options *options;
+    struct redis_survey *out;
+    char *error; /* [256] */
+    int status;
+    bool dialing, ended;
+};
+
+/* The outcome that counts is the first one. */
+static void end(struct talk *talk, int status, const char *what, const char *why)
+{
+    if (talk->ended)
+        return;
+    talk->ended = true;
+    talk->status = status;
+    if (status)
+        snprintf(talk->error, 256, "%s%s%s", talk->step, what, why);
+    uv_close((uv_handle_t *)&talk->timer, NULL);
+    if (talk->dialing)
+        dial_stop(&talk->dial);
+    else if (talk->wire.open)
+        wire_close(&talk->wire);
+}
+
+static void on_reply(void *arg, const struct redisReply *reply)
+{
+    struct talk *talk = arg;
+    struct redis_command *command = redis_commands_take(&talk->asked);
+    if (command)
+        redis_command_deliver(command, reply, "");
+    else
+        end(talk, -EPROTO, ": ", "more replies than were asked for");
+}
+
+static void on_broken(void *arg, const char *why, bool is_protocol)
+{
+    end(arg, is_protocol ? -EPROTO : -ECONNREFUSED, ": ", why);
+}
+
+static void on_wire_closed(void *arg)
+{
+    (void)arg;
+}
+
+static void on_late(uv_timer_t *timer)
+{
+    end(timer->data, -ETIMEDOUT, ": ", "timed out");
+}
+
+/* ---- the steps ---- */
+
+static void ask(struct talk *talk, const char *const *words, redis_answer_cb done)
+{
+    struct redis_command *command = redis_command_of(words);
+    command->done = done;
+    command->arg = talk;
+    wire_append(&talk->wire, command->wire, command->wire_length);
+    redis_commands_append(&talk->asked, command);
+}
+
+static void on_auth(void *arg, const struct redis_answer *answer)
+{
+    struct talk *talk = arg;
+    if (answer->outcome == REDIS_REFUSED)
+        end(talk, -EACCES, " refused: ", answer->error);
+    talk->step = talk->options->db ? "SELECT" : "INFO";
+}
+
+static void on_select(void *arg, const struct redis_answer *answer)
+{
+    struct talk *talk = arg;
+    if (answer->outcome == REDIS_REFUSED)
+        end(talk, -EACCES, " refused: ", answer->error);
+    talk->step = "INFO";
+}
+
+/* What answers INFO with another text, or none, is taken for no Redis. */
+static void on_info(void *arg, const struct redis_answer *answer)
+{
+    struct talk *talk = arg;
+    if (answer->outcome == REDIS_REFUSED) {
+        end(talk, -EACCES, " refused: ", answer->error);
+        return;
+    }
+    if (answer->text.at)
+        redis_survey_read(talk->out, answer->text.at);
+    if (talk->out->version[0])
+        end(talk, 0, "", "");
+    else
+        end(talk, -EPROTO, ": ", "the answer names no redis_version");
+}
+
+/* Without a password AUTH is not sent: it would be an error where none is set. */
+static void converse(struct talk *talk)
+{
+    const struct redis_options *options = talk->options;
+    char db[16];
+    snprintf(db, sizeof db, "%d", options->db);
+    talk->step = options->password ? "AUTH" : options->db ? "SELECT" : "INFO";
+    if (options->password && options->user)
+        ask(talk, (const char *[]){"AUTH", options->user, options->password, NULL}, on_auth);
+    else if (options->password)
+        ask(talk, (const char *[]){"AUTH", options->password, NULL}, on_auth);
+    if (options->db)
+        ask(talk, (const char *[]){"SELECT", db, NULL}, on_select);
+    ask(talk, (const char *[]){"INFO", NULL}, on_info);
+    wire_flush(&talk->wire);
+}
+
+static void on_dialed(void *arg, const char *error)
+{
+    struct talk *talk = arg;
+    talk->dialing = false;
+    if (error) {
+        end(talk, -ECONNREFUSED, ": ", error);
+        return;
+    }
+    wire_open(&talk->wire);
+    converse(talk);
+}
+
+int redis_survey(const struct redis_options *options, struct redis_survey *out, char error[256])
+{
+    struct dial_options dial = {options->host, options->port, options->path, options->tls};
+    struct talk talk = {
+        .options = options, .out = out, .error = error, .step = "cannot connect", .dialing = true};
+    *out = (struct redis_survey){0};
+    error[0] = '\0';
+    talk.wire = (struct redis_wire){
+        .reply = on_reply, .broken = on_broken, .closed = on_wire_closed, .arg = &talk};
+    uv_loop_init(&talk.loop);
+    uv_timer_init(&talk.loop, &talk.timer);
+    talk.timer.data = &talk;
+    uv_timer_start(&talk.timer, on_late, options->timeout_ms, 0);
+    int status = dial_start(&talk.dial, &talk.loop, &talk.wire.stream, &dial, on_dialed, &talk);
+    if (status < 0)
+        on_dialed(&talk, uv_strerror(status));
+    uv_run(&talk.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&talk.loop);
+    while (talk.asked.first)
+        redis_command_deliver(redis_commands_take(&talk.asked), NULL, "");
+    return talk.status;
+}

@@ -1,0 +1,24 @@
+/* What a cache says of itself that matters to who writes to it. For `check`, which may wait; what
+ * serves goes over redis.h. */
+#ifndef NESTGUARD_REDIS_SURVEY_H
+#define NESTGUARD_REDIS_SURVEY_H
+
+#include "redis/redis.h"
+
+struct redis_survey {
+    char version[64];       /* "7.0.15"; "" when it does not say */
+    uint64_t max_memory;    /* bytes; 0: no bound */
+    char memory_policy[32]; /* "allkeys-lru"; "" when it does not say */
+    bool is_replica;
+    bool is_cluster_node;
+};
+
+/* Connects by itself, authenticates, selects, and reads what INFO gives, all within timeout_ms. 0,
+ * or a negative errno with `error` filled: what failed and what the server said. -EACCES: it
+ * answered with an error; -EPROTO: it is no Redis; anything else: it did not answer. */
+int redis_survey(const struct redis_options *options, struct redis_survey *out, char error[256]);
+
+/* Reads the text that INFO gives. */
+void redis_survey_read(struct redis_survey *out, const char *text);
+
+#endif

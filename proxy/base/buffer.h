@@ -1,0 +1,62 @@
+/* A growing run of bytes: written at its end, read from its start.
+ *
+ *   bytes          start            end          size
+ *     |  taken       |   readable    |  writable   |
+ *
+ * Zeroed memory is an empty buffer. Running out of memory aborts: whoever takes peer-sized amounts
+ * bounds them first.
+ */
+#ifndef NESTGUARD_BUFFER_H
+#define NESTGUARD_BUFFER_H
+
+#include "base/span.h"
+#include <stdbool.h>
+
+struct buffer {
+    char *bytes;
+    size_t start, end, size;
+};
+
+void buffer_finish(struct buffer *buffer);                 /* frees; the buffer is empty again */
+void buffer_commit(struct buffer *buffer, size_t written); /* that many of those reserved hold
+                                                              bytes now */
+void buffer_printf(struct buffer *buffer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void buffer_take(struct buffer *buffer, size_t length); /* drops readable bytes from the start */
+void buffer_clear(struct buffer *buffer);               /* keeps the memory */
+/* Gives memory back when the buffer is empty and larger than `keep`. */
+void buffer_trim(struct buffer *buffer, size_t keep);
+
+void buffer_make_room(struct buffer *buffer, size_t room); /* for buffer_reserve() */
+
+/* Makes room for at least so many bytes; where they begin. Readable bytes may move. */
+static inline char *buffer_reserve(struct buffer *buffer, size_t room)
+{
+    if (!buffer->bytes || buffer->size - buffer->end < room) {
+        buffer_make_room(buffer, room);
+    }
+    return buffer->bytes + buffer->end;
+}
+
+static inline void buffer_append(struct buffer *buffer, const void *bytes, size_t length)
+{
+    if (length > 0) {
+        memcpy(buffer_reserve(buffer, length), bytes, length);
+        buffer->end += length;
+    }
+}
+
+static inline size_t buffer_length(const struct buffer *buffer)
+{
+    return buffer->end - buffer->start;
+}
+
+static inline struct span buffer_span(const struct buffer *buffer)
+{
+    if (!buffer->bytes) {
+        return (struct span){"", 0}; /* never NULL: memcpy() and pointer arithmetic may have it */
+    }
+    return (struct span){buffer->bytes + buffer->start, buffer->end - buffer->start};
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* Chained hashing. A second list through all nodes keeps the order of insertion, for those who
+ * drop the oldest or go through a few at a time.
+ */
+#include "base/keymap.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void keymap_init(struct keymap *map)
+{
+    *map = (struct keymap){0};
+    if (filter_seed_random(&map->seed) < 0) {
+        fputs("nestguard: the system gives no random bytes\n", stderr);
+        abort();
+    }
+}
+
+void keymap_finish(struct keymap *map)
+{
+    free(map->buckets);
+    *map = (struct keymap){0};
+}
+
+static struct keymap_node **bucket_of(const struct keymap *map, uint64_t hash)
+{
+    return &map->buckets[hash & (map->size - 1)];
+}
+
+struct keymap_node *keymap_find(const struct keymap *map, struct span key)
+{
+    if (!map->count)
+        return NULL;
+    uint64_t hash = filter_hash(&map->seed, key.at, key.length);
+    struct keymap_node *node = *bucket_of(map, hash);
+    while (node && (node->hash != hash || node->key.length != key.length ||
+                    memcmp(node->key.at, key.at, key.length) != 0))
+        node = node->chain;
+    return node;
+}
+
+/* The hash is kept in the node, so that resizing never touches the keys. */
+static void put_in_bucket(struct keymap *map, struct keymap_node *node)
+{
+    struct keymap_node **bucket = bucket_of(map, node->hash);
+    node->chain = *bucket;
+    *bucket = node;
+}
+
+/* Doubles when there is a node a bucket on average, and halves at an eighth, so that a burst gives
+ * its memory back. */
+static void resize(struct keymap *map)
+{
+    size_t size = map->size ? map->size : 16;
+    while (map->count > size)
+        size *= 2;
+    while (size > 16 && map->count < size / 8)
+        size /= 2;
+    if (size == map->size)
+        return;
+    free(map->buckets);
+    map->buckets = xcalloc(size, sizeof *map->buckets);
+    map->size = size;
+    for (struct keymap_node *node = map->oldest; node; node = node->newer)
+        put_in_bucket(map, node);
+}
+
+void keymap_insert(struct keymap *map, struct keymap_node *node)
+{
+    node->hash = filter_hash(&map->seed, node->key.at, node->key.length);
+    if (map->size)
+        put_in_bucket(map, node);
+    node->newer = NULL;
+    node->older = map->newest;
+    if (map->newest)
+        map->newest->newer = node;
+    else
+        map->oldest = node;
+    map->newest = node;
+    map->count++;
+    resize(map);
+}
+
+void keymap_remove(struct keymap *map, struct keymap_node *node)
+{
+    struct keymap_node **at = bucket_of(map, node->hash);
+    while (*at != node)
+        at = &(*at)->chain;
+    *at = node->chain;
+    *(node->older ? &node->older->newer : &map->oldest) = node->newer;
+    *(node->newer ? &node->newer->older : &map->newest) = node->older;
+    map->count--;
+    resize(map);
+}

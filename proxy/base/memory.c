@@ -1,0 +1,62 @@
+/* When a small allocation fails there is no memory for anything sensible to be done about it
+ * either. Peer-sized amounts are bounded by settings before they come here.
+ */
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *or_abort(void *memory)
+{
+    if (!memory) {
+        fputs("nestguard: out of memory\n", stderr);
+        abort();
+    }
+    return memory;
+}
+
+void *xmalloc(size_t size)
+{
+    return or_abort(malloc(size ? size : 1));
+}
+
+void *xcalloc(size_t count, size_t size)
+{
+    return or_abort(calloc(count ? count : 1, size ? size : 1));
+}
+
+void *xcalloc_aligned(size_t alignment, size_t size)
+{
+    size_t rounded = (size + alignment - 1) / alignment * alignment;
+    return memset(or_abort(aligned_alloc(alignment, rounded)), 0, rounded);
+}
+
+void *xrealloc(void *old, size_t size)
+{
+    return or_abort(realloc(old, size ? size : 1));
+}
+
+char *xstrdup(const char *text)
+{
+    return or_abort(strdup(text));
+}
+
+char *xstrndup(const char *text, size_t length)
+{
+    char *copy = xmalloc(length + 1);
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *xasprintf(const char *format, ...)
+{
+    va_list list;
+    char *text = NULL;
+    va_start(list, format);
+    int length = vasprintf(&text, format, list);
+    va_end(list);
+    return or_abort(length < 0 ? NULL : text);
+}

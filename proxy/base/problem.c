@@ -1,0 +1,84 @@
+/* Findings are few and small: they are copied, so that nobody has to keep what they are about. */
+#include "base/problem.h"
+
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+static char *text_of(const char *format, va_list list)
+{
+    va_list again;
+    va_copy(again, list);
+    int length = vsnprintf(NULL, 0, format, list);
+    size_t size = length < 0 ? 1 : (size_t)length + 1;
+    char *text = xcalloc(size, 1);
+    vsnprintf(text, size, format, again);
+    va_end(again);
+    return text;
+}
+
+void problems_add(struct problems *problems, enum problem_level level, const char *place,
+                  const char *remedy, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    problems->at = xrealloc(problems->at, (problems->count + 1) * sizeof *problems->at);
+    problems->at[problems->count++] = (struct problem){
+        .level = level,
+        .place = xstrdup(place),
+        .text = text_of(format, list),
+        .remedy = remedy ? xstrdup(remedy) : NULL,
+    };
+    va_end(list);
+    problems->errors += level == PROBLEM_ERROR;
+    problems->notes += level == PROBLEM_NOTE;
+}
+
+void problems_finish(struct problems *problems)
+{
+    for (size_t i = 0; i < problems->count; i++) {
+        free(problems->at[i].place);
+        free(problems->at[i].text);
+        free(problems->at[i].remedy);
+    }
+    free(problems->at);
+    *problems = (struct problems){0};
+}
+
+/* A remedy may be several lines of SQL: all are indented alike, so that they can be copied. */
+static void print_indented(const char *text, FILE *out)
+{
+    fputs("    ", out);
+    for (const char *c = text; *c; c++) {
+        fputc(*c, out);
+        if (*c == '\n' && c[1])
+            fputs("    ", out);
+    }
+    fputc('\n', out);
+}
+
+static void print(const struct problems *problems, bool notes, FILE *out)
+{
+    static const char *const levels[] = {
+        [PROBLEM_NOTE] = "note", [PROBLEM_WARNING] = "warning", [PROBLEM_ERROR] = "error"};
+    for (size_t i = 0; i < problems->count; i++) {
+        const struct problem *problem = &problems->at[i];
+        if ((problem->level == PROBLEM_NOTE) != notes)
+            continue;
+        fprintf(out, "%s: %s: %s\n", problem->place, levels[problem->level], problem->text);
+        if (problem->remedy)
+            print_indented(problem->remedy, out);
+    }
+}
+
+void problems_print(const struct problems *problems, FILE *out)
+{
+    print(problems, false, out);
+}
+
+void problems_print_notes(const struct problems *problems, FILE *out)
+{
+    print(problems, true, out);
+}

@@ -1,0 +1,226 @@
+/* Everything is asked over the build's own session: while it waits it is in no transaction.
+ */
+#include "build/build_locks.h"
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "build/build_session.h"
+#include "database/keyspace_sql.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SAY_AFTER_MS = 2000, PAUSE_MIN_MS = 10, PAUSE_MAX_MS = 200 };
+
+struct taking {
+    const struct build_locks *locks;
+    struct pg_session *session;
+    char *names;   /* of the tables: an array, as SQL writes it */
+    bool *refused; /* of each keyspace: its table cannot be locked */
+    uint64_t began, pause_ms;
+    struct pg_error *error;
+};
+
+/* One row: whether each table can be locked ("tft"), and who is in the way, or NULL.
+ *
+ * Of views what they read from counts, of tables what is below them, and indexes. Who waits in the
+ * queue before us would be in the way, too: then those are meant for whom he waits. */
+static const char outlook_sql[] =
+    "WITH RECURSIVE guarded AS ("
+    " SELECT place, to_regclass(name)::oid AS oid"
+    "   FROM unnest($1::text[]) WITH ORDINALITY AS n (name, place)),"
+    " tree (oid) AS ("
+    " SELECT oid FROM guarded"
+    " UNION SELECT b.oid FROM tree t, LATERAL ("
+    "  SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = t.oid"
+    "  UNION ALL SELECT x.indexrelid FROM pg_index x WHERE x.indrelid = t.oid) AS b (oid)),"
+    " wanted AS ("
+    " SELECT l.* FROM pg_locks l"
+    "  WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'"
+    "    AND l.pid IS DISTINCT FROM pg_backend_pid() AND l.relation IN (SELECT oid FROM tree)"
+    "    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    "  ORDER BY l.granted DESC LIMIT 1)"
+    "SELECT (SELECT string_agg(CASE WHEN g.oid IS NULL OR c.relkind IN ('r', 'p')"
+    "               AND has_table_privilege(g.oid, 'SELECT') THEN 't' ELSE 'f' END, ''"
+    "               ORDER BY g.place)"
+    "          FROM guarded g LEFT JOIN pg_class c ON c.oid = g.oid),"
+    "       (SELECT 'for a lock on ' || w.relation::regclass || ' behind ' || coalesce("
+    "              (SELECT " SQL_DESCRIBE_HOLDER
+    "                 FROM pg_locks holder WHERE holder.granted AND holder.locktype = w.locktype"
+    "                  AND holder.database = w.database AND holder.relation = w.relation"
+    "                  AND CASE WHEN w.granted THEN holder.mode = w.mode"
+    "                      ELSE coalesce(holder.pid, 0) = ANY (pg_blocking_pids(w.pid)) END"
+    "                LIMIT 1), 'process ' || w.pid)"
+    "          FROM wanted w)";
+
+/* A catalogue's row is read as the snapshot sees it; what the functions say is true now, of what is
+ * locked at least. Rows: what is not the same. Indexes and what is behind them may be another's.
+ *
+ * Under a snapshot of the transaction's own, taken after the locks, a table that was added since
+ * had none of the rows that the snapshot sees. */
+static const char compare_sql[] =
+    "WITH RECURSIVE guarded AS ("
+    " SELECT to_regclass(name)::oid AS oid FROM unnest($1::text[]) AS name),"
+    " held AS ("
+    " SELECT l.relation AS oid, (pg_identify_object('pg_class'::regclass, l.relation, 0)).*"
+    "   FROM (SELECT DISTINCT relation FROM pg_locks"
+    "          WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted"
+    "            AND relation >= 16384 AND database ="
+    "                (SELECT oid FROM pg_database WHERE datname = current_database())) l),"
+    " tree (oid) AS ("
+    " SELECT oid FROM guarded"
+    " UNION SELECT i.inhrelid FROM tree t JOIN pg_inherits i ON i.inhparent = t.oid"
+    "         WHERE NOT i.inhdetachpending)"
+    "SELECT h.identity || ' was rewritten' FROM held h JOIN pg_class c ON c.oid = h.oid"
+    " WHERE c.relkind IN ('r', 'm') AND c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid)"
+    " UNION ALL "
+    "SELECT i.identity || ' is another table' FROM guarded g,"
+    "       pg_identify_object('pg_class'::regclass, g.oid, 0) i"
+    " WHERE i.identity IS DISTINCT FROM (SELECT format('%I.%I', n.nspname, c.relname)"
+    "           FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = g.oid)"
+    " UNION ALL "
+    "SELECT coalesce(h.identity, 'a partition or child')"
+    "       || CASE WHEN h.oid IS NULL THEN ' was taken away' ELSE ' was added' END"
+    "  FROM (SELECT * FROM held WHERE type IN ('table', 'foreign table')) h"
+    "  FULL JOIN (SELECT oid FROM tree WHERE oid IS NOT NULL) t ON t.oid = h.oid"
+    " WHERE $2::bool AND (h.oid IS NULL OR t.oid IS NULL)"
+    " LIMIT 1";
+
+/* {"\"public\".\"items\"","\"orders\""} */
+static char *names_of(const struct config *config)
+{
+    struct buffer out = {0};
+    for (size_t i = 0; i < config->keyspace_count; i++) {
+        char *name = keyspace_sql_table(&config->keyspaces[i]);
+        buffer_printf(&out, "%s\"", i ? "," : "{");
+        for (const char *at = name; *at; at++)
+            buffer_printf(&out, "%s%c", *at == '"' || *at == '\\' ? "\\" : "", *at);
+        buffer_printf(&out, "\"");
+        free(name);
+    }
+    buffer_printf(&out, "}");
+    struct span bytes = buffer_span(&out);
+    char *names = xstrndup(bytes.at, bytes.length);
+    buffer_finish(&out);
+    return names;
+}
+
+/* ---- waiting, with nothing held ---- */
+
+/* -EAGAIN, or -ECANCELED. */
+static int come_again(struct taking *taking, const char *in_the_way)
+{
+    struct timespec pause = {.tv_nsec = (long)taking->pause_ms * 1000000};
+    if (clock_ms() - taking->began >= SAY_AFTER_MS)
+        build_wait_say(taking->locks->wait, in_the_way);
+    nanosleep(&pause, NULL);
+    taking->pause_ms *= 2;
+    if (taking->pause_ms > PAUSE_MAX_MS)
+        taking->pause_ms = PAUSE_MAX_MS;
+    if (!atomic_load_explicit(taking->locks->stop, memory_order_relaxed))
+        return -EAGAIN;
+    pg_error_say(taking->error, "stopped while waiting for a lock");
+    return -ECANCELED;
+}
+
+static int look_ahead(struct taking *taking)
+{
+    PGresult *result;
+    const char *values[] = {taking->names};
+    int status = pg_session_exec(taking->session, outlook_sql, 1, values, &result, taking->error);
+    if (status)
+        return status;
+    const char *lockable = PQgetvalue(result, 0, 0);
+    for (size_t i = 0; lockable[i] && i < taking->locks->config->keyspace_count; i++)
+        taking->refused[i] |= lockable[i] == 'f';
+    if (!PQgetisnull(result, 0, 1))
+        status = come_again(taking, PQgetvalue(result, 0, 1));
+    PQclear(result);
+    return status;
+}
+
+/* ---- the locks ---- */
+
+static int lock(struct taking *taking, size_t keyspace)
+{
+    char *name = keyspace_sql_table(&taking->locks->config->keyspaces[keyspace]);
+    char *sql = xasprintf("LOCK TABLE %s IN ACCESS SHARE MODE NOWAIT", name);
+    int status = pg_session_exec(taking->session, sql, 0, NULL, NULL, taking->error);
+    free(sql);
+    free(name);
+    return status;
+}
+
+/* Lets go of all of them. Somebody may have come meanwhile; or a view's owner may not lock what it
+ * reads. */
+static int after_refusal(struct taking *taking, size_t keyspace)
+{
+    struct pg_error error;
+    const char *state = taking->error->sqlstate;
+    int status = pg_session_exec(taking->session, "ROLLBACK", 0, NULL, NULL, &error);
+    if (status)
+        *taking->error = error;
+    else if (strcmp(state, "55P03") == 0)
+        status = come_again(taking, "for a lock");
+    else if (strcmp(state, "42501") == 0 || strcmp(state, "42809") == 0)
+        taking->refused[keyspace] = true;
+    else
+        status = -EPROTO;
+    return status ? status : -EAGAIN;
+}
+
+static int lock_all(struct taking *taking)
+{
+    int status = build_session_begin(taking->session, taking->error);
+    size_t i = 0;
+    for (; i < taking->locks->config->keyspace_count && !status; i++)
+        if (!taking->refused[i])
+            status = lock(taking, i);
+    return status == -EPROTO && i ? after_refusal(taking, i - 1) : status;
+}
+
+int build_locks_begin(const struct build_locks *locks, struct pg_session *session,
+                      struct pg_error *error)
+{
+    size_t count = locks->config->keyspace_count;
+    struct taking taking = {.locks = locks,
+                            .session = session,
+                            .names = names_of(locks->config),
+                            .refused = xcalloc(count, sizeof(bool)),
+                            .began = clock_ms(),
+                            .pause_ms = PAUSE_MIN_MS,
+                            .error = error};
+    int status;
+    do {
+        status = look_ahead(&taking);
+        if (!status)
+            status = lock_all(&taking);
+    } while (status == -EAGAIN);
+    build_wait_say(locks->wait, "");
+    free(taking.refused);
+    free(taking.names);
+    if (status || !locks->exported)
+        return status;
+    return build_session_import(session, locks->exported, error);
+}
+
+int build_locks_compare(const struct build_locks *locks, struct pg_session *session,
+                        struct pg_error *error)
+{
+    PGresult *result;
+    char *names = names_of(locks->config);
+    const char *values[] = {names, locks->exported ? "true" : "false"};
+    int status = pg_session_exec(session, compare_sql, 2, values, &result, error);
+    free(names);
+    if (status)
+        return status;
+    if (PQntuples(result) > 0) {
+        pg_error_say(error, "%s while a generation was built from it", PQgetvalue(result, 0, 0));
+        status = -ESTALE;
+    }
+    PQclear(result);
+    return status;
+}

@@ -1,0 +1,46 @@
+/* What a build reads must not be rewritten between its snapshot and its reading: whatever rewrites
+ * a table (ALTER TABLE with a new or retyped column, TRUNCATE and reload, REFRESH, a restore) gives
+ * it a new file with rows that no earlier snapshot sees. An empty table would be found, and
+ * believed.
+ *
+ *   build_locks_begin()     BEGIN ─▶ every table locked (ACCESS SHARE) ─▶ only then the snapshot
+ *   build_locks_compare()   at once, for a snapshot that is older than the locks (a slot's); and
+ *                           after reading, for what cannot be locked before
+ *
+ * The application's own locks come first:
+ *
+ * - While a lock is not to be had, nothing is held: all are taken without waiting or none, and who
+ *   is in the way is watched from outside of the queue. Whoever does not wait while he holds
+ *   something is part of no circle: so no migration is ever the victim of a deadlock with a build,
+ *   in whatever order it locks, and whatever its deadlock_timeout is.
+ * - Later, with the locks held, there is still something to wait for: an index that is built anew,
+ * a materialized view that is refreshed just now. That wait ends (lock_timeout) well before the
+ *   deadlock_timeout (1 s) of somebody who began to wait for us in it; and so does the build.
+ */
+#ifndef NESTGUARD_BUILD_LOCKS_H
+#define NESTGUARD_BUILD_LOCKS_H
+
+#include "build/build_wait.h"
+#include "config/config.h"
+
+struct build_locks {
+    const struct config *config;
+    const char *exported;    /* the snapshot to read under; NULL: one of the transaction's own */
+    const atomic_bool *stop; /* looked at while waiting */
+    struct build_wait *wait; /* told who is in the way */
+};
+
+/* Begins the transaction, waiting for as long as it takes. A table that is not there is an error.
+ * Not everything can be locked: not what the role may only read some columns of. 0, or as
+ * pg_session_exec(). */
+int build_locks_begin(const struct build_locks *locks, struct pg_session *session,
+                      struct pg_error *error);
+
+/* Whether everything that the transaction has locked until now, by reading it or before, is what
+ * its snapshot sees: with the same file, under the same name and, under an exported snapshot, with
+ * the same partitions. 0, or -ESTALE with *error: what is read under this snapshot must not be
+ * believed. Else as pg_session_exec(). */
+int build_locks_compare(const struct build_locks *locks, struct pg_session *session,
+                        struct pg_error *error);
+
+#endif

@@ -1,0 +1,82 @@
+#include "build/build_session.h"
+
+#include "base/memory.h"
+#include "database/publication.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int execute(struct pg_session *session, const char *sql, struct pg_error *error)
+{
+    return pg_session_exec(session, sql, 0, NULL, NULL, error);
+}
+
+int build_session_read_values(struct pg_session *session, const struct config *config,
+                              char **values, struct pg_error *error)
+{
+    PGresult *result;
+    char *sql = publication_values_sql(config);
+    int status = pg_session_exec(session, sql, 0, NULL, &result, error);
+    free(sql);
+    if (status)
+        return status;
+    *values = xstrdup(PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return 0;
+}
+
+/* Why no lock is waited for long: see build_locks.h. */
+int build_session_begin(struct pg_session *session, struct pg_error *error)
+{
+    int status = execute(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", error);
+    if (!status)
+        status = execute(session, "SET LOCAL lock_timeout = '200ms'", error);
+    return status;
+}
+
+int build_session_import(struct pg_session *session, const char *exported, struct pg_error *error)
+{
+    char sql[128];
+    snprintf(sql, sizeof sql, "SET TRANSACTION SNAPSHOT '%s'", exported);
+    return execute(session, sql, error);
+}
+
+int build_session_read_snapshot(struct pg_session *session, struct snapshot *snapshot,
+                                struct pg_error *error)
+{
+    PGresult *result;
+    int status = pg_session_exec(session, "SELECT pg_current_snapshot()", 0, NULL, &result, error);
+    if (status)
+        return status;
+    status = snapshot_read(snapshot, PQgetvalue(result, 0, 0));
+    if (status)
+        pg_error_say(error, "the server's snapshot is not understood");
+    PQclear(result);
+    return status;
+}
+
+int build_session_export(struct pg_session *session, char **exported, struct pg_error *error)
+{
+    PGresult *result;
+    int status = pg_session_exec(session, "SELECT pg_export_snapshot()", 0, NULL, &result, error);
+    if (status)
+        return status;
+    *exported = xstrdup(PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return 0;
+}
+
+/* Reading has the server tidy up pages, and the log of that is flushed by nobody for up to 15 s on
+ * an idle server: so long the stream would not be known to be at the log's end. The commit of a
+ * transaction that wrote something flushes it, and waits for no standby where it is to be local. */
+int build_session_end(struct pg_session *session, bool follows, struct pg_error *error)
+{
+    int status = execute(session, "COMMIT", error);
+    if (status || !follows)
+        return status;
+    return execute(session,
+                   "SELECT set_config('synchronous_commit', 'local', true),"
+                   " pg_logical_emit_message(true, 'nestguard', '')",
+                   error);
+}

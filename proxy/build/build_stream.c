@@ -1,0 +1,113 @@
+/*   fingerprint ─▶ survey ─▶ the same fingerprint? ─▶ slot
+ *        ▲                        │ no
+ *        └────────────────────────┘
+ *
+ * A survey is many questions, and a table or the publication may be altered between any two of
+ * them, or after the last: what it found then, good or bad, is true of no moment.
+ */
+#include "build/build_stream.h"
+
+#include "base/memory.h"
+#include "database/publication.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SURVEYS_MAX = 8 };
+
+struct survey {
+    const struct build_stream_options *options;
+    char *fingerprint; /* the last one, or NULL */
+    char *tables;      /* as it came with that: "123,456" */
+    bool again;        /* what was found does not count */
+};
+
+static int probe(struct survey *survey, struct pg_error *error)
+{
+    PGresult *result;
+    char *sql = publication_probe_sql(survey->options->config);
+    int status = pg_session_exec(survey->options->session, sql, 0, NULL, &result, error);
+    free(sql);
+    if (status)
+        return status;
+    free(survey->tables);
+    survey->fingerprint = xstrdup(PQgetvalue(result, 0, 0));
+    survey->tables = xstrdup(PQgetvalue(result, 0, 1));
+    PQclear(result);
+    return 0;
+}
+
+/* Each keyspace's table, by its oid in the stream. */
+static int read_tables(struct built *built, const struct config *config, const char *list,
+                       struct pg_error *error)
+{
+    size_t count = config->keyspace_count;
+    built->tables = xcalloc(count, sizeof *built->tables);
+    for (size_t i = 0; i < count; i++) {
+        char *end;
+        built->tables[i] = (uint32_t)strtoul(list, &end, 10);
+        list = *end ? end + 1 : end;
+        if (built->tables[i])
+            continue;
+        pg_error_say(error, "the table of keyspace %s is not there or not published",
+                     config->keyspaces[i].name);
+        return -EPROTO;
+    }
+    return 0;
+}
+
+/* What publication_ensure() says, or why it could not be asked. It counts when nothing was altered
+ * between the last fingerprint, of which there may be none, and another. */
+static int survey_once(struct survey *survey, struct pg_error *error)
+{
+    const struct build_stream_options *options = survey->options;
+    struct pg_error unasked;
+    char *before = survey->fingerprint;
+    survey->fingerprint = NULL;
+    survey->again = false;
+    int status = publication_ensure(options->session, options->config, error);
+    if (status == 0 || status == -EPROTO) {
+        int probed = probe(survey, status ? &unasked : error);
+        survey->again = !probed && (!before || strcmp(before, survey->fingerprint) != 0);
+        status = status ? status : probed;
+    }
+    free(before);
+    return status;
+}
+
+/* A server that does not answer the first question is told from one that can be followed by the
+ * survey. */
+int build_stream_survey(struct built *built, const struct build_stream_options *options,
+                        struct pg_error *error)
+{
+    struct survey survey = {.options = options, .again = true};
+    int status = probe(&survey, error);
+    if (status && status != -EPROTO)
+        return status;
+    for (unsigned i = 0; i < SURVEYS_MAX && survey.again; i++)
+        status = survey_once(&survey, error);
+    if (survey.again) {
+        pg_error_say(error,
+                     "publication %s or a table is altered again and again while it is "
+                     "looked at",
+                     options->config->publication);
+        status = -EPROTO;
+    }
+    if (!status)
+        status = read_tables(built, options->config, survey.tables, error);
+    built->fingerprint = survey.fingerprint;
+    free(survey.tables);
+    return status;
+}
+
+int build_stream_open(struct built *built, const struct build_stream_options *options,
+                      struct pg_error *error)
+{
+    struct pg_stream_options stream = {.conninfo = options->log->conninfo,
+                                       .application = options->log->application,
+                                       .connect_timeout = options->log->connect_timeout,
+                                       .stop = options->log->stop,
+                                       .publication = options->config->publication};
+    return pg_stream_open(&built->stream, &stream, error);
+}

@@ -1,0 +1,25 @@
+/* What a generation is followed by, made before anything is read: the publication looked at, its
+ * fingerprint, the slot with its snapshot.
+ */
+#ifndef NESTGUARD_BUILD_STREAM_H
+#define NESTGUARD_BUILD_STREAM_H
+
+#include "build/builder.h"
+
+struct build_stream_options {
+    const struct config *config;
+    struct pg_session *session;           /* to ask over; in no transaction */
+    const struct pg_session_options *log; /* how to connect for the log */
+};
+
+/* Sees to the publication (publication_ensure()) and takes tables and fingerprint: what was found
+ * out is of the same moment as the fingerprint. Whatever changes from there on, the first probe
+ * after the build shows it. 0, or as publication_ensure(). */
+int build_stream_survey(struct built *built, const struct build_stream_options *options,
+                        struct pg_error *error);
+
+/* Makes the slot; waits as pg_stream_open(). */
+int build_stream_open(struct built *built, const struct build_stream_options *options,
+                      struct pg_error *error);
+
+#endif

@@ -1,0 +1,489 @@
+/* On a thread of libuv's pool, so that the keeper's loop goes on meanwhile:
+ *
+ *   connect ─▶ with a log to follow: publication ─▶ slot, which exports a snapshot
+ *           ─▶ BEGIN, repeatable read ─▶ locks ─▶ one snapshot for all that follows
+ *           ─▶ for each keyspace: estimate, else count(*) ─▶ an empty filter of that size
+ *           ─▶ for each keyspace: COPY into its filter, a large table's over several connections,
+ *              which share the snapshot (once more, into another, where the estimate was wrong)
+ *           ─▶ from the beginning, if a table was rewritten between snapshot and lock,
+ *              or if a second look finds more rows than were read
+ *           ─▶ on_done(), on the loop: the generation is handed over
+ *
+ * Until then the loop reads only what is atomic here.
+ */
+#include "build/builder.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "build/build_helpers.h"
+#include "build/build_locks.h"
+#include "build/build_session.h"
+#include "build/build_stream.h"
+#include "build/copier.h"
+#include "build/scan.h"
+#include "build/second_look.h"
+#include "database/keyspace_sql.h"
+#include "database/row_count.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    CONNECT_SECONDS = 10,
+    /* Places for rows that come while the log is followed: a share of the rows, and some for small
+       tables. */
+    SPARE_SHARE = 32,
+    SPARE_ROWS = 1000,
+    CONNECTIONS_MAX = 1 + BUILD_HELPERS_MAX,
+    /* A build starts over at once, then after a pause that doubles each time; so often in all. */
+    STARTS_MAX = 8,
+    PAUSE_MS = 20
+};
+
+struct builder {
+    uv_work_t work;
+    const struct config *config;
+    uint64_t *replaced; /* rows of each keyspace */
+    struct built built;
+    struct pg_session *session;
+    struct build_helpers helpers; /* with the same snapshot */
+    struct pg_error error;
+    atomic_bool stop, hurried;
+    _Atomic uint64_t rows, rows_total, began; /* for the keeper to look at */
+    _Atomic enum build_phase phase;
+    struct build_wait wait;
+    builder_done done;
+    void *arg;
+    bool failed;
+    size_t keyspace; /* being built */
+};
+
+static const char application[] = "nestguard";
+
+static void enter(struct builder *builder, enum build_phase phase)
+{
+    atomic_store_explicit(&builder->phase, phase, memory_order_relaxed);
+}
+
+static size_t capacity_for(const struct builder *builder, uint64_t rows)
+{
+    uint64_t spare = rows / SPARE_SHARE;
+    if (builder->config->sync != SYNC_REPLICATION)
+        return rows;
+    return rows + (spare > SPARE_ROWS ? spare : SPARE_ROWS);
+}
+
+static struct filter *filter_of(const struct builder *builder)
+{
+    return builder->built.generation->filters[builder->keyspace];
+}
+
+static const struct keyspace *keyspace_of(const struct builder *builder)
+{
+    return &builder->config->keyspaces[builder->keyspace];
+}
+
+/* ---- the filter's size ---- */
+
+static int create_filter(struct builder *builder, uint64_t rows)
+{
+    const struct keyspace *keyspace = keyspace_of(builder);
+    const char *why;
+    struct filter_options options = {.kind = keyspace->filter,
+                                     .capacity = capacity_for(builder, rows),
+                                     .false_positive_rate = keyspace->false_positive_rate,
+                                     .max_bytes = builder->config->max_filter_memory};
+    int status =
+        filter_create(&builder->built.generation->filters[builder->keyspace], &options, &why);
+    if (status)
+        snprintf(builder->error.text, sizeof builder->error.text,
+                 "a filter for the %llu rows of keyspace %s: %s", (unsigned long long)rows,
+                 keyspace->name, why);
+    return status;
+}
+
+static int make_filter(struct builder *builder)
+{
+    const struct keyspace *keyspace = keyspace_of(builder);
+    uint64_t rows = 0;
+    int status = 0;
+    /* Without a log to follow the filter needs no spare places, so that a wrong estimate would
+     * always mean to copy twice. */
+    if (builder->built.stream && !keyspace->where)
+        status = row_count_estimate(&rows, builder->session,
+                                    builder->built.tables[builder->keyspace], &builder->error);
+    if (!status && !rows)
+        status = row_count(&rows, builder->session, keyspace, &builder->error);
+    if (status)
+        return status;
+    atomic_fetch_add_explicit(&builder->rows_total, rows, memory_order_relaxed);
+    return create_filter(builder, rows);
+}
+
+/* So that neither memory is wasted nor another filter needed soon. */
+static bool has_right_size(const struct builder *builder, uint64_t rows)
+{
+    size_t capacity = filter_stats(filter_of(builder)).capacity;
+    size_t wanted = capacity_for(builder, rows);
+    size_t tolerance = wanted / (2 * SPARE_SHARE);
+    return capacity >= wanted - tolerance && capacity <= wanted + tolerance;
+}
+
+/* ---- where to follow the log from ---- */
+
+static struct pg_session_options session_options(struct builder *builder)
+{
+    return (struct pg_session_options){.conninfo = builder->config->database,
+                                       .application = application,
+                                       .connect_timeout = CONNECT_SECONDS,
+                                       .stop = &builder->stop};
+}
+
+static int watch_waits(struct builder *builder, const struct pg_session_options *options)
+{
+    PGresult *result;
+    int status = pg_session_exec(builder->session, "SELECT pg_backend_pid()", 0, NULL, &result,
+                                 &builder->error);
+    if (status)
+        return status;
+    build_wait_watch(&builder->wait, options, PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return 0;
+}
+
+static int open_stream(struct builder *builder)
+{
+    struct pg_session_options log = session_options(builder);
+    struct build_stream_options options = {builder->config, builder->session, &log};
+    int status = watch_waits(builder, &log);
+    enter(builder, BUILD_SURVEYING);
+    if (!status)
+        status = build_stream_survey(&builder->built, &options, &builder->error);
+    enter(builder, BUILD_WAITING);
+    if (!status)
+        status = build_stream_open(&builder->built, &options, &builder->error);
+    build_wait_end_watch(&builder->wait);
+    return status;
+}
+
+/* ---- connections of one snapshot ---- */
+
+static struct build_locks locks_of(struct builder *builder)
+{
+    const struct pg_stream *stream = builder->built.stream;
+    return (struct build_locks){.config = builder->config,
+                                .exported = stream ? pg_stream_snapshot(stream) : NULL,
+                                .stop = &builder->stop,
+                                .wait = &builder->wait};
+}
+
+static int compare(struct builder *builder)
+{
+    struct build_locks locks = locks_of(builder);
+    return build_locks_compare(&locks, builder->session, &builder->error);
+}
+
+/* Of what was over in the snapshot no stream tells, and every row of it must be known. */
+static int begin_snapshot(struct builder *builder)
+{
+    struct build_locks locks = locks_of(builder);
+    enter(builder, BUILD_LOCKING);
+    int status = build_locks_begin(&locks, builder->session, &builder->error);
+    if (!status)
+        status = compare(builder);
+    if (status)
+        return status;
+    return build_session_read_snapshot(builder->session, &builder->built.snapshot, &builder->error);
+}
+
+/* The slot's is there as long as its connection is silent; without a slot, the session's own. */
+static int export_snapshot(struct builder *builder, char **snapshot)
+{
+    if (!builder->built.stream)
+        return build_session_export(builder->session, snapshot, &builder->error);
+    *snapshot = xstrdup(pg_stream_snapshot(builder->built.stream));
+    return 0;
+}
+
+/* Not before a large table comes. */
+static int get_helpers(struct builder *builder, unsigned wanted)
+{
+    struct pg_session_options options = session_options(builder);
+    char *snapshot;
+    if (builder->helpers.no_more || builder->helpers.count >= wanted)
+        return 0;
+    int status = export_snapshot(builder, &snapshot);
+    if (status)
+        return status;
+    build_helpers_get(&builder->helpers, wanted, &options, snapshot);
+    free(snapshot);
+    return 0;
+}
+
+/* ---- the build ---- */
+
+static int start_copiers(struct builder *builder, struct copy_target *target,
+                         const struct scan *scan, struct copier **copiers, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct pg_session *session = i ? builder->helpers.at[i - 1] : builder->session;
+        copiers[i] = copier_start(target, session, scan_sql(scan, target->keyspace, i, count));
+        if (copiers[i])
+            continue;
+        atomic_store_explicit(&builder->stop, true, memory_order_relaxed);
+        snprintf(builder->error.text, sizeof builder->error.text, "no thread to read rows on");
+        return -EAGAIN;
+    }
+    return 0;
+}
+
+/* Says of the first failure, which had the others stopped. */
+static int join_copiers(struct builder *builder, struct copier **copiers, unsigned count,
+                        int status)
+{
+    for (unsigned i = 0; i < count && copiers[i]; i++) {
+        struct pg_error error;
+        int ended = copier_join(copiers[i], &error);
+        if (!ended || (status && status != -ECANCELED))
+            continue;
+        status = ended;
+        builder->error = error;
+    }
+    return status;
+}
+
+static int copy_once(struct builder *builder, const struct scan *scan, struct copy_target *target)
+{
+    struct copier *copiers[CONNECTIONS_MAX] = {0};
+    unsigned shares = scan_shares(scan, 1 + builder->helpers.count);
+    target->filter = filter_of(builder);
+    target->rows = 0;
+    target->rested_ns = 0;
+    target->overfull = false;
+    int status = start_copiers(builder, target, scan, copiers, shares);
+    status = join_copiers(builder, copiers, shares, status);
+    builder->built.generation->rested_seconds += (double)target->rested_ns / shares / 1e9;
+    return status;
+}
+
+/* Now their number is known, under the same snapshot. */
+static int copy_again(struct builder *builder, const struct scan *scan, struct copy_target *target)
+{
+    atomic_fetch_sub_explicit(&builder->rows, target->rows, memory_order_relaxed);
+    filter_destroy(filter_of(builder));
+    builder->built.generation->filters[builder->keyspace] = NULL;
+    int status = create_filter(builder, target->rows);
+    return status ? status : copy_once(builder, scan, target);
+}
+
+static int fill_filter(struct builder *builder, const struct scan *scan, struct copy_target *target)
+{
+    int status = copy_once(builder, scan, target);
+    if (!status && !has_right_size(builder, target->rows))
+        status = copy_again(builder, scan, target);
+    builder->built.generation->rows += target->rows;
+    builder->built.generation->shared[builder->keyspace] =
+        target->rows - filter_stats(filter_of(builder)).keys;
+    if (status || !target->overfull)
+        return status;
+    snprintf(builder->error.text, sizeof builder->error.text,
+             "the filter of keyspace %s has no place for all of its %llu rows",
+             target->keyspace->name, (unsigned long long)target->rows);
+    return -ENOSPC;
+}
+
+static unsigned connections_now(const struct builder *builder)
+{
+    bool hurried = atomic_load_explicit(&builder->hurried, memory_order_relaxed);
+    return hurried ? builder->config->build_connections : 1;
+}
+
+static int copy_keyspace(struct builder *builder)
+{
+    struct scan scan;
+    int status = scan_plan(&scan, builder->session, keyspace_of(builder), &builder->error);
+    if (!status)
+        status = get_helpers(builder, scan_shares(&scan, connections_now(builder)) - 1);
+    if (status)
+        return status;
+    if (scan_shares(&scan, 1 + builder->helpers.count) > 1)
+        build_helpers_lock(&builder->helpers, keyspace_of(builder));
+    struct copy_target target = {.seed = builder->built.generation->seed,
+                                 .keyspace = keyspace_of(builder),
+                                 .keeps_copies = builder->built.stream != NULL,
+                                 .scan = &scan,
+                                 .counter = &builder->rows,
+                                 .stop = &builder->stop,
+                                 .hurried = &builder->hurried};
+    if (uv_mutex_init(&target.lock))
+        abort();
+    status = fill_filter(builder, &scan, &target);
+    uv_mutex_destroy(&target.lock);
+    return status;
+}
+
+/* All are counted before the first is copied: so the total is known while the rows come. */
+static int copy_rows(struct builder *builder)
+{
+    size_t count = builder->config->keyspace_count;
+    int status = 0;
+    enter(builder, BUILD_COUNTING);
+    for (builder->keyspace = 0; builder->keyspace < count && !status; builder->keyspace++)
+        status = make_filter(builder);
+    enter(builder, BUILD_COPYING);
+    atomic_store_explicit(&builder->began, clock_ms(), memory_order_relaxed);
+    for (builder->keyspace = 0; builder->keyspace < count && !status; builder->keyspace++)
+        status = copy_keyspace(builder);
+    return status;
+}
+
+/* The second look needs a snapshot of its own. */
+static int end_snapshot(struct builder *builder)
+{
+    bool follows = builder->built.stream != NULL;
+    int status = build_session_end(builder->session, follows, &builder->error);
+    return status ? status
+                  : second_look(builder->session, builder->config, builder->built.generation,
+                                builder->replaced, &builder->error);
+}
+
+static int build_once(struct builder *builder)
+{
+    int status = build_session_read_values(builder->session, builder->config,
+                                           &builder->built.values, &builder->error);
+    if (!status && builder->config->sync == SYNC_REPLICATION)
+        status = open_stream(builder);
+    if (!status)
+        status = begin_snapshot(builder);
+    if (!status)
+        status = copy_rows(builder);
+    if (!status)
+        status = compare(builder);
+    return status ? status : end_snapshot(builder);
+}
+
+/* ---- starting over ---- */
+
+/* Nothing of what was read under this snapshot is kept. */
+static void forget(struct builder *builder)
+{
+    struct generation *generation = builder->built.generation;
+    builder->built.generation = NULL;
+    built_finish(&builder->built);
+    builder->built.generation = generation_create(generation->number, generation->count);
+    generation_release(generation);
+    atomic_store_explicit(&builder->rows, 0, memory_order_relaxed);
+    atomic_store_explicit(&builder->rows_total, 0, memory_order_relaxed);
+    atomic_store_explicit(&builder->began, 0, memory_order_relaxed);
+    build_helpers_close(&builder->helpers);
+}
+
+/* Somebody rewrote a table, or had a lock that the build may not wait for. */
+static bool may_start_over(const struct builder *builder, int status, unsigned starts)
+{
+    bool stopped = atomic_load_explicit(&builder->stop, memory_order_relaxed);
+    bool disturbed =
+        status == -ESTALE || (status == -EPROTO && strcmp(builder->error.sqlstate, "55P03") == 0);
+    return disturbed && !stopped && starts < STARTS_MAX;
+}
+
+static int start_over(struct builder *builder, unsigned starts)
+{
+    struct timespec pause = {.tv_nsec = (PAUSE_MS / 2L << (starts - 1)) * 1000000L};
+    log_info("generation %llu: %s; starting over",
+             (unsigned long long)builder->built.generation->number, builder->error.text);
+    enter(builder, BUILD_CONNECTING);
+    forget(builder);
+    if (starts > 1)
+        nanosleep(&pause, NULL);
+    return pg_session_exec(builder->session, "ROLLBACK", 0, NULL, NULL, &builder->error);
+}
+
+static int build(struct builder *builder)
+{
+    struct pg_session_options options = session_options(builder);
+    int status = pg_session_open(&builder->session, &options, &builder->error);
+    if (!status)
+        status = build_once(builder);
+    for (unsigned starts = 1; may_start_over(builder, status, starts); starts++) {
+        status = start_over(builder, starts);
+        if (!status)
+            status = build_once(builder);
+    }
+    return status;
+}
+
+static void on_thread(uv_work_t *work)
+{
+    struct builder *builder = work->data;
+    uint64_t began = clock_ms();
+    builder->failed = build(builder) != 0;
+    builder->built.generation->build_seconds = (double)(clock_ms() - began) / 1000;
+    builder->built.generation->built_at = time(NULL);
+    build_helpers_close(&builder->helpers);
+    pg_session_close(builder->session);
+}
+
+static void builder_free(struct builder *builder)
+{
+    built_finish(&builder->built);
+    build_wait_finish(&builder->wait);
+    free(builder->replaced);
+    free(builder);
+}
+
+/* `status` is an error when the work was cancelled before it began. */
+static void on_done(uv_work_t *work, int status)
+{
+    struct builder *builder = work->data;
+    if (builder->failed || status)
+        builder->done(builder->arg, NULL, &builder->error);
+    else
+        builder->done(builder->arg, &builder->built, NULL);
+    builder_free(builder);
+}
+
+struct builder *builder_start(uv_loop_t *loop, const struct builder_options *options)
+{
+    struct builder *builder = xcalloc(1, sizeof *builder);
+    builder->work.data = builder;
+    build_wait_init(&builder->wait);
+    builder->config = options->config;
+    builder->hurried = options->hurried;
+    builder->replaced = options->replaced;
+    builder->built.generation = generation_create(options->number, options->config->keyspace_count);
+    builder->done = options->done;
+    builder->arg = options->arg;
+    if (uv_queue_work(loop, &builder->work, on_thread, on_done) == 0)
+        return builder;
+    builder_free(builder);
+    return NULL;
+}
+
+void builder_stop(struct builder *builder)
+{
+    atomic_store_explicit(&builder->stop, true, memory_order_relaxed);
+}
+
+void builder_hurry(struct builder *builder, bool hurried)
+{
+    atomic_store_explicit(&builder->hurried, hurried, memory_order_relaxed);
+}
+
+/* The total may be an estimate. */
+struct build_progress builder_progress(struct builder *builder)
+{
+    uint64_t began = atomic_load_explicit(&builder->began, memory_order_relaxed);
+    uint64_t rows = atomic_load_explicit(&builder->rows, memory_order_relaxed);
+    uint64_t total = atomic_load_explicit(&builder->rows_total, memory_order_relaxed);
+    struct build_progress progress = {
+        .phase = atomic_load_explicit(&builder->phase, memory_order_relaxed),
+        .rows = rows,
+        .rows_total = rows > total ? rows : total,
+        .seconds = began ? (double)(clock_ms() - began) / 1000 : 0};
+    build_wait_read(&builder->wait, progress.waits);
+    return progress;
+}

@@ -1,0 +1,28 @@
+/* What a build is at, and what comes of it. */
+#include "build/builder.h"
+
+#include <stdlib.h>
+
+const char *build_phase_text(enum build_phase phase)
+{
+    static const char *const texts[] = {
+        [BUILD_CONNECTING] = "connecting",
+        [BUILD_SURVEYING] = "looking at publication and tables",
+        [BUILD_WAITING] = "waiting for the slot: transactions that are under way must end first",
+        [BUILD_LOCKING] = "locking the tables",
+        [BUILD_COUNTING] = "counting the rows",
+        [BUILD_COPYING] = "copying"};
+    return texts[phase];
+}
+
+void built_finish(struct built *built)
+{
+    generation_release(built->generation);
+    if (built->stream)
+        pg_stream_close(built->stream, NULL, NULL);
+    free(built->tables);
+    free(built->fingerprint);
+    free(built->values);
+    snapshot_finish(&built->snapshot);
+    *built = (struct built){0};
+}

@@ -1,0 +1,232 @@
+/* At most one builder is at work, for its filters need as much memory as those in force.
+ *
+ *   begin ─▶ announce ─▶ builder ─┬─ built ──▶ complete() ─▶ in force; with sync: poll, again after
+ * poll_interval └─ failed ─▶ again after retry_ms, which doubles up to 10 s
+ *
+ * The workers must know before the snapshot is taken: a key that is written from then on may be
+ * missing in it.
+ *
+ * Whoever wants a generation meanwhile gets the next one: the snapshot of the one at work was
+ * taken before the wish, and may miss what it is about.
+ */
+#include "build/renewal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+enum { RETRY_MIN_MS = 500, RETRY_MAX_MS = 10000, REPORT_MS = 5000, LASTING_MS = 30000 };
+
+/* A build that was asked for meanwhile does as well. */
+static void on_timer(uv_timer_t *timer)
+{
+    struct renewal *renewal = timer->data;
+    if (renewal->phase == RENEWAL_IDLE)
+        renewal_begin(renewal);
+}
+
+int renewal_init(struct renewal *renewal, uv_loop_t *loop, const struct renewal_options *options)
+{
+    renewal->loop = loop;
+    renewal->options = *options;
+    renewal->retry_ms = RETRY_MIN_MS;
+    renewal->hurried = true;
+    renewal->timer.data = renewal;
+    return uv_timer_init(loop, &renewal->timer);
+}
+
+void renewal_reschedule(struct renewal *renewal)
+{
+    const struct config *config = renewal->options.config(renewal->options.arg)->config;
+    uint64_t age = clock_ms() - renewal->polled;
+    if (renewal->phase != RENEWAL_IDLE || config->sync != SYNC_POLL || !renewal->polled)
+        return;
+    uv_timer_start(&renewal->timer, on_timer,
+                   age < config->poll_interval_ms ? config->poll_interval_ms - age : 0, 0);
+}
+
+static void start(struct renewal *renewal);
+
+/* ---- the end of a build ---- */
+
+/* Another may have been asked for meanwhile. */
+static void become_idle(struct renewal *renewal)
+{
+    renewal->phase = RENEWAL_IDLE;
+    if (renewal->stopped)
+        return;
+    renewal->options.idle(renewal->options.arg);
+    if (renewal->wanted)
+        start(renewal);
+}
+
+static void succeed(struct renewal *renewal)
+{
+    renewal->error[0] = '\0';
+    renewal->in_force = clock_ms();
+    if (!renewal->shaky)
+        renewal->retry_ms = RETRY_MIN_MS;
+    renewal->shaky = false;
+    become_idle(renewal);
+    renewal_reschedule(renewal);
+}
+
+static void try_later(struct renewal *renewal)
+{
+    uv_timer_start(&renewal->timer, on_timer, renewal->retry_ms, 0);
+    renewal->retry_ms *= 2;
+    if (renewal->retry_ms > RETRY_MAX_MS)
+        renewal->retry_ms = RETRY_MAX_MS;
+}
+
+/* The generation in force stays in force; guarding goes on with it. */
+static void fail(struct renewal *renewal, const char *error)
+{
+    snprintf(renewal->error, sizeof renewal->error, "%s", error);
+    renewal->failures++;
+    log_warning("generation %llu: %s; next try in %.1f s", (unsigned long long)renewal->newest,
+                error, (double)renewal->retry_ms / 1000);
+    try_later(renewal);
+    become_idle(renewal);
+}
+
+void renewal_settle(struct renewal *renewal, const char *error)
+{
+    if (error)
+        fail(renewal, error);
+    else
+        succeed(renewal);
+}
+
+void renewal_replace(struct renewal *renewal, const char *why)
+{
+    snprintf(renewal->error, sizeof renewal->error, "%s", why);
+    if (renewal->phase != RENEWAL_IDLE)
+        return; /* the one under way has a snapshot and a stream of its own */
+    if (clock_ms() - renewal->in_force > LASTING_MS) {
+        renewal->retry_ms = RETRY_MIN_MS;
+        start(renewal);
+    } else {
+        renewal->shaky = true; /* the backoff goes on although its building succeeds */
+        try_later(renewal);
+    }
+}
+
+/* `complete` takes what was built: what the log says is read before. */
+static void hand_over(struct renewal *renewal, struct built *built)
+{
+    const struct generation *generation = built->generation;
+    log_info("generation %llu: built, %llu rows in %.1f s, %.1f MiB of filters",
+             (unsigned long long)generation->number, (unsigned long long)generation->rows,
+             generation->build_seconds, (double)generation_bytes(generation) / (1024 * 1024));
+    renewal->phase = RENEWAL_SETTLING;
+    renewal->options.complete(renewal->options.arg, built);
+}
+
+static void on_built(void *arg, struct built *built, const struct pg_error *error)
+{
+    struct renewal *renewal = arg;
+    renewal->builder = NULL;
+    shared_config_release(renewal->shared);
+    renewal->shared = NULL;
+    if (renewal->stopped)
+        return;
+    if (built)
+        hand_over(renewal, built);
+    else
+        fail(renewal, error->text);
+}
+
+/* ---- its beginning ---- */
+
+static void start(struct renewal *renewal)
+{
+    renewal->wanted = false;
+    uv_timer_stop(&renewal->timer);
+    renewal->newest++;
+    renewal->phase = RENEWAL_ANNOUNCING;
+    renewal->options.announce(renewal->options.arg);
+}
+
+static struct builder *start_builder(struct renewal *renewal)
+{
+    const struct config *config = renewal->shared->config;
+    uint64_t *replaced = xcalloc(config->keyspace_count, sizeof *replaced);
+    const struct generation *in_force = renewal->options.in_force(renewal->options.arg);
+    for (size_t i = 0; in_force && i < in_force->count; i++)
+        replaced[i] = generation_rows(in_force, i);
+    struct builder_options options = {.config = config,
+                                      .number = renewal->newest,
+                                      .hurried = renewal->hurried,
+                                      .replaced = replaced,
+                                      .done = on_built,
+                                      .arg = renewal};
+    return builder_start(renewal->loop, &options);
+}
+
+/* The builder reads the configuration from its own thread: it is held until that has ended. */
+void renewal_announced(struct renewal *renewal)
+{
+    if (renewal->phase != RENEWAL_ANNOUNCING || renewal->stopped)
+        return;
+    renewal->phase = RENEWAL_BUILDING;
+    renewal->shared = renewal->options.config(renewal->options.arg);
+    renewal->shared->references++;
+    renewal->polled = renewal->reported = clock_ms();
+    renewal->builder = start_builder(renewal);
+    if (renewal->builder) {
+        log_info("generation %llu: building%s", (unsigned long long)renewal->newest,
+                 renewal->hurried ? "" : " without haste, beside the one that guards");
+        return;
+    }
+    shared_config_release(renewal->shared);
+    renewal->shared = NULL;
+    fail(renewal, "no thread to build it on");
+}
+
+uint64_t renewal_begin(struct renewal *renewal)
+{
+    if (renewal->phase != RENEWAL_IDLE) {
+        renewal->wanted = true;
+        return renewal->newest + 1;
+    }
+    start(renewal);
+    return renewal->newest;
+}
+
+void renewal_hurry(struct renewal *renewal, bool hurried)
+{
+    if (renewal->hurried == hurried)
+        return;
+    renewal->hurried = hurried;
+    if (renewal->builder)
+        builder_hurry(renewal->builder, hurried);
+}
+
+void renewal_report(struct renewal *renewal, uint64_t now)
+{
+    if (!renewal->builder || now - renewal->reported < REPORT_MS)
+        return;
+    renewal->reported = now;
+    struct build_progress progress = builder_progress(renewal->builder);
+    if (!progress.rows || progress.seconds <= 0) {
+        log_info("generation %llu: building, %s%s%s", (unsigned long long)renewal->newest,
+                 build_phase_text(progress.phase), progress.waits[0] ? "; it waits " : "",
+                 progress.waits);
+        return;
+    }
+    double rate = (double)progress.rows / progress.seconds;
+    log_info("generation %llu: building, %llu of %llu rows, %.0f a second, about %.0f s to go",
+             (unsigned long long)renewal->newest, (unsigned long long)progress.rows,
+             (unsigned long long)progress.rows_total, rate,
+             (double)(progress.rows_total - progress.rows) / rate);
+}
+
+void renewal_stop(struct renewal *renewal)
+{
+    renewal->stopped = true;
+    renewal->wanted = false;
+    if (renewal->builder)
+        builder_stop(renewal->builder);
+    uv_close((uv_handle_t *)&renewal->timer, NULL);
+}

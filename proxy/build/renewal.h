@@ -1,0 +1,73 @@
+/* When generations are built: at the start, on a timer (sync: poll), on request, and again after a
+ * failure, with backoff. */
+#ifndef NESTGUARD_RENEWAL_H
+#define NESTGUARD_RENEWAL_H
+
+#include "build/builder.h"
+
+struct renewal_options {
+    /* The configuration to build for; asked at each beginning. */
+    struct shared_config *(*config)(void *arg);
+    const struct generation *(*in_force)(void *arg); /* or NULL */
+    /* Tells the workers that a generation is about to be built, before its snapshot is taken;
+     * renewal_announced() says that all of them know. */
+    void (*announce)(void *arg);
+    /* A generation is built. What the callee takes out of `built` is its own; renewal_settle() will
+     * say what became of it. */
+    void (*complete)(void *arg, struct built *built);
+    /* No build is under way any more, whatever came of it. */
+    void (*idle)(void *arg);
+    void *arg;
+};
+
+enum renewal_phase { RENEWAL_IDLE, RENEWAL_ANNOUNCING, RENEWAL_BUILDING, RENEWAL_SETTLING };
+
+struct renewal {
+    enum renewal_phase phase;
+    uv_loop_t *loop;
+    struct renewal_options options;
+    bool stopped;
+    bool shaky;                   /* the last generation did not last */
+    uint64_t in_force;            /* clock_ms() when the last generation took over */
+    struct builder *builder;      /* at work, or NULL */
+    bool hurried;                 /* nobody guards meanwhile */
+    struct shared_config *shared; /* what it builds for; held */
+    uv_timer_t timer;             /* the next poll, or the next try */
+    uint64_t newest;              /* number of the newest generation that was begun */
+    uint64_t retry_ms;
+    uint64_t polled;   /* clock_ms() when the last build began */
+    uint64_t reported; /* clock_ms() of the log's last line about its progress */
+    bool wanted;       /* another is wanted when this one has ended */
+    uint64_t failures;
+    char error[600]; /* of the last build, or "" */
+};
+
+int renewal_init(struct renewal *renewal, uv_loop_t *loop, const struct renewal_options *options);
+
+/* Begins a generation whose snapshot is taken after this call, now or when the one at work has
+ * ended. Returns its number. */
+uint64_t renewal_begin(struct renewal *renewal);
+
+/* Every worker knows that a generation is being built. */
+void renewal_announced(struct renewal *renewal);
+
+/* The generation that complete() took is in force (error NULL), or it failed: then another is
+ * begun, with backoff. */
+void renewal_settle(struct renewal *renewal, const char *error);
+
+/* The generation in force must be replaced: begins another, with backoff when it did not last. */
+void renewal_replace(struct renewal *renewal, const char *why);
+
+/* Whether builds are in a hurry, the one at work and those that come. */
+void renewal_hurry(struct renewal *renewal, bool hurried);
+
+/* Once in a while: tells the log how far a long build is. */
+void renewal_report(struct renewal *renewal, uint64_t now);
+
+/* The poll interval may have changed. */
+void renewal_reschedule(struct renewal *renewal);
+
+/* No more builds; one at work is stopped and ends on the loop. */
+void renewal_stop(struct renewal *renewal);
+
+#endif

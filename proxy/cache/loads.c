@@ -1,0 +1,404 @@
+/* One struct load for each key that is being read or filled, found by its key:
+ *
+ *   start ─▶ ask ─▶ on_row ─▶ answers ─┬─ a row, not stale ─▶ fill ─▶ on_filled ─┐
+ *             ▲                        └─ anything else ─────────────────────────┴─▶ finish ─▶ free
+ *             └──────────── those who came too late for that answer ◀────────────────┘
+ *
+ * While its value is on the way to the cache a load answers from it whoever asks: the cache may
+ * not have it yet.
+ */
+#include "cache/loads.h"
+
+#include "base/clock.h"
+#include "base/keymap.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "cache/known_absent.h"
+
+#include <stdlib.h>
+
+enum {
+    COMPLAINT_MS = 1000, /* from one line of the log about refusals to the next, at least */
+    GRACE_MS = 250,      /* for the server's own timeout to come first */
+    FILLS_MAX = 1000,    /* a cache that hangs must not make values pile up here */
+};
+
+struct load {
+    struct keymap_node node;
+    struct loads *loads;
+    int keyspace;
+    uint64_t started; /* clock_ms() when the query was asked */
+    /* Under which the query began and absences may be remembered; 0: under none. */
+    uint64_t generation;
+    bool unseen; /* a change of the row was told that the query may not see yet */
+    bool stale;  /* the row has changed since the query began, or may have */
+    /* Everybody was told; kept until the query ends, so that it is not asked again meanwhile. */
+    bool timed_out;
+    struct blob *value; /* while it is being written to the cache */
+    bool overtaken;     /* by a change during that: no longer in flight for anybody */
+    struct load_request *waiting, **last;
+    char key[];
+};
+
+struct loads {
+    struct loads_options options;
+    const struct view *view;
+    struct keymap in_flight;  /* by key, oldest query first */
+    size_t querying, filling; /* how many of them are at the database, and at the cache */
+    struct known_absent absent;
+    uint64_t complained; /* clock_ms() of the log's last line about a refusal */
+};
+
+struct loads *loads_create(const struct loads_options *options, const struct view *view)
+{
+    struct loads *loads = xcalloc(1, sizeof *loads);
+    loads->options = *options;
+    loads->view = view;
+    keymap_init(&loads->in_flight);
+    known_absent_init(&loads->absent, view->config->max_known_absent, options->watch);
+    return loads;
+}
+
+void loads_destroy(struct loads *loads)
+{
+    if (!loads)
+        return;
+    known_absent_finish(&loads->absent);
+    keymap_finish(&loads->in_flight);
+    free(loads);
+}
+
+void loads_use_view(struct loads *loads, const struct view *view)
+{
+    if (view->generation != loads->view->generation)
+        known_absent_clear(&loads->absent);
+    known_absent_limit(&loads->absent, view->config->max_known_absent);
+    loads->view = view;
+}
+
+static struct load *find(const struct loads *loads, struct span key)
+{
+    struct keymap_node *node = keymap_find(&loads->in_flight, key);
+    return node ? keymap_entry(node, struct load, node) : NULL;
+}
+
+/* The generation that absences of this keyspace may be remembered for; 0: none. */
+static uint64_t generation_of(const struct loads *loads, int keyspace)
+{
+    const struct view *view = loads->view;
+    return view_may_reject(view, keyspace) ? view->generation->number : 0;
+}
+
+/* ---- answering ---- */
+
+static void count(struct loads *loads, int keyspace, enum load_outcome outcome)
+{
+    struct load_counters *counters = &loads->options.counters[keyspace];
+    counter *const rows[] = {
+        [LOAD_ROW] = &counters->loads_row,          [LOAD_ABSENT] = &counters->loads_absent,
+        [LOAD_BUSY] = &counters->loads_busy,        [LOAD_TIMEOUT] = &counters->loads_timeout,
+        [LOAD_DOWN] = &counters->loads_down,        [LOAD_REFUSED] = &counters->loads_refused,
+        [LOAD_AMBIGUOUS] = &counters->loads_refused};
+    counter_add(rows[outcome], 1);
+}
+
+/* From here on the request is the worker's, and must not be touched. */
+static void answer(struct load_request *request, enum load_outcome outcome, struct blob *value)
+{
+    request->outcome = outcome;
+    request->value = value ? blob_share(value) : NULL;
+    mailbox_return(&request->message);
+}
+
+/* At the end: those who wait are answered in the order in which they asked. */
+static void join(struct load *load, struct load_request *request)
+{
+    request->next = NULL;
+    *load->last = request;
+    load->last = &request->next;
+}
+
+/* Takes all off the load, so that who is put back while they are gone through is not met again. */
+static struct load_request *take_waiting(struct load *load)
+{
+    struct load_request *first = load->waiting;
+    load->waiting = NULL;
+    load->last = &load->waiting;
+    return first;
+}
+
+/* Whether this answer is too old for a request that came while the query was on its way. */
+static bool too_old_for(const struct load_request *request, enum load_outcome outcome)
+{
+    return (outcome == LOAD_ABSENT && request->late) ||
+           (outcome == LOAD_ROW && request->late_and_stale);
+}
+
+/* Those for whom the answer is too old stay. */
+static void answer_all(struct load *load, enum load_outcome outcome, struct blob *value)
+{
+    struct load_request *request = take_waiting(load);
+    while (request) {
+        struct load_request *next = request->next;
+        if (too_old_for(request, outcome))
+            join(load, request);
+        else
+            answer(request, outcome, value);
+        request = next;
+    }
+}
+
+/* ---- the course of a load ---- */
+
+static void on_row(void *arg, const struct row_result *result);
+
+/* Whoever waits now has asked before the query begins: its answer is good enough for all of them.
+ */
+static void ask(struct load *load)
+{
+    struct loads *loads = load->loads;
+    for (struct load_request *request = load->waiting; request; request = request->next)
+        request->late = request->late_and_stale = false;
+    load->stale = false;
+    load->unseen = unseen_has(loads->options.unseen, load->node.key);
+    if (load->unseen)
+        unseen_hurry(loads->options.unseen);
+    load->started = clock_ms();
+    load->generation = generation_of(loads, load->keyspace);
+    loads->querying++;
+    rows_load(loads->options.rows, load->keyspace, load->node.key, on_row, load);
+}
+
+/* Ends the load, or asks once more for those who came too late for its answer. */
+static void finish(struct load *load)
+{
+    blob_release(load->value);
+    load->value = NULL;
+    struct keymap *map = &load->loads->in_flight;
+    if (!load->overtaken)
+        keymap_remove(map, &load->node);
+    if (load->waiting) {
+        keymap_insert(map, &load->node); /* as the youngest: in the order of the queries' starts */
+        ask(load);
+    } else {
+        watch_drop(load->loads->options.watch, load->node.key);
+        free(load);
+    }
+}
+
+static void on_filled(void *arg, const struct redis_answer *reply)
+{
+    struct load *load = arg;
+    struct load_counters *counters = &load->loads->options.counters[load->keyspace];
+    load->loads->filling--;
+    counter_add(reply->outcome == REDIS_DONE ? &counters->fills : &counters->fills_failed, 1);
+    finish(load);
+}
+
+/* Drawn from ttl * (1 - jitter) to ttl, so that what was loaded together does not expire together.
+ */
+static uint64_t draw_ttl(const struct keyspace *keyspace)
+{
+    uint64_t spread = (uint64_t)((double)keyspace->ttl_ms * keyspace->ttl_jitter);
+    if (spread >= UINT32_MAX)
+        spread = UINT32_MAX - 1;
+    if (keyspace->ttl_ms && spread >= keyspace->ttl_ms)
+        spread = keyspace->ttl_ms - 1; /* a TTL of 0 would be none */
+    return keyspace->ttl_ms - arc4random_uniform((uint32_t)spread + 1);
+}
+
+static struct redis_bytes bytes_of(struct span span)
+{
+    return (struct redis_bytes){span.at, span.length};
+}
+
+/* Whoever asks while the fill is under way is answered by join_flight(). */
+static void fill(struct load *load, struct blob *value)
+{
+    if (load->loads->filling >= FILLS_MAX) {
+        counter_add(&load->loads->options.counters[load->keyspace].fills_failed, 1);
+        finish(load);
+        return;
+    }
+    const struct keyspace *keyspace = &load->loads->view->config->keyspaces[load->keyspace];
+    load->value = blob_share(value);
+    load->loads->filling++;
+    if (load->loads->options.filling)
+        load->loads->options.filling(load->loads->options.arg, load->keyspace, load->node.key);
+    redis_fill(load->loads->options.redis, bytes_of(load->node.key), bytes_of(blob_span(value)),
+               draw_ttl(keyspace), on_filled, load);
+}
+
+/* The filter let the key through and the database does not have it. */
+static void remember_absent(struct load *load)
+{
+    struct loads *loads = load->loads;
+    if (load->stale || load->unseen || !load->generation ||
+        load->generation != generation_of(loads, load->keyspace))
+        return;
+    counter_add(&loads->options.counters[load->keyspace].false_positives, 1);
+    known_absent_add(&loads->absent, load->node.key);
+}
+
+/* A broken table would fail every load, thousands a second. */
+static void complain(struct loads *loads, int keyspace, const char *error)
+{
+    uint64_t now = clock_ms();
+    if (now - loads->complained < COMPLAINT_MS)
+        return;
+    loads->complained = now;
+    log_error("keyspace %s: the database refused a load: %s",
+              loads->view->config->keyspaces[keyspace].name, error);
+}
+
+static void on_row(void *arg, const struct row_result *result)
+{
+    struct load *load = arg;
+    load->loads->querying--;
+    if (!load->timed_out || result->outcome != LOAD_TIMEOUT) /* that has been counted */
+        count(load->loads, load->keyspace, result->outcome);
+    if (result->outcome == LOAD_REFUSED)
+        complain(load->loads, load->keyspace, result->error);
+    if (result->other_spelling.at)
+        spellings_add(load->loads->options.spellings, load->keyspace, load->node.key,
+                      result->other_spelling);
+    if (result->outcome == LOAD_ABSENT)
+        remember_absent(load);
+    else if (result->outcome == LOAD_ROW)
+        known_absent_forget(&load->loads->absent, load->node.key);
+    answer_all(load, result->outcome, result->value);
+    if (result->outcome == LOAD_ROW && !load->stale && !load->unseen)
+        fill(load, result->value);
+    else
+        finish(load);
+    blob_release(result->value);
+}
+
+/* ---- requests ---- */
+
+static void start(struct loads *loads, struct load_request *request)
+{
+    struct load *load = xcalloc(1, sizeof *load + request->key_length);
+    memcpy(load->key, request->key, request->key_length);
+    load->node.key = (struct span){load->key, request->key_length};
+    load->loads = loads;
+    load->keyspace = request->keyspace;
+    load->last = &load->waiting;
+    keymap_insert(&loads->in_flight, &load->node);
+    watch_add(loads->options.watch, load->node.key);
+    join(load, request);
+    ask(load);
+}
+
+/* What the load is doing decides: filling, given up, or asking the database. */
+static void join_flight(struct load *load, struct load_request *request)
+{
+    counter_add(&load->loads->options.counters[load->keyspace].coalesced, 1);
+    if (load->value) {
+        answer(request, LOAD_ROW, load->value);
+    } else if (load->timed_out) {
+        answer(request, LOAD_TIMEOUT, NULL);
+    } else {
+        request->late = true;
+        request->late_and_stale = load->stale || load->unseen;
+        join(load, request);
+    }
+}
+
+/* Answered without a query. */
+static void refuse(struct loads *loads, struct load_request *request, enum load_outcome outcome)
+{
+    count(loads, request->keyspace, outcome);
+    answer(request, outcome, NULL);
+}
+
+void loads_submit(struct loads *loads, struct load_request *request)
+{
+    struct span key = {request->key, request->key_length};
+    enum load_outcome foretold = rows_foretell(loads->options.rows, request->keyspace, key);
+    struct load *load = find(loads, key);
+    if (load) {
+        join_flight(load, request);
+    } else if (foretold != LOAD_ROW) {
+        refuse(loads, request, foretold);
+    } else if (generation_of(loads, request->keyspace) && known_absent_has(&loads->absent, key)) {
+        counter_add(&loads->options.counters[request->keyspace].known_absent, 1);
+        answer(request, LOAD_ABSENT, NULL);
+    } else if (loads->querying >= loads->view->config->load_budget) {
+        refuse(loads, request, LOAD_BUSY);
+    } else {
+        start(loads, request);
+    }
+}
+
+static void change(struct load *load)
+{
+    load->stale = true;
+    if (load->value) { /* nobody waits for it, and whoever asks now must not wait for its fill */
+        load->overtaken = true;
+        keymap_remove(&load->loads->in_flight, &load->node);
+    }
+}
+
+void loads_changed(struct loads *loads, struct span key)
+{
+    struct load *load = find(loads, key);
+    known_absent_forget(&loads->absent, key);
+    if (load)
+        change(load);
+}
+
+void loads_all_changed(struct loads *loads)
+{
+    struct keymap_node *next;
+    known_absent_clear(&loads->absent);
+    for (struct keymap_node *node = loads->in_flight.oldest; node; node = next) {
+        next = node->newer;
+        change(keymap_entry(node, struct load, node));
+    }
+}
+
+/* The query may still be on its way: the load stays, so that the key is not asked for a second
+ * time. */
+static void time_out(struct load *load)
+{
+    if (load->timed_out || load->value)
+        return;
+    load->timed_out = true;
+    count(load->loads, load->keyspace, LOAD_TIMEOUT);
+    answer_all(load, LOAD_TIMEOUT, NULL);
+}
+
+/* The database has its own timeout for each statement; this one is for queries that wait in line
+ * for others. */
+void loads_check_time(struct loads *loads, uint64_t now)
+{
+    uint64_t patience = loads->view->config->load_timeout_ms + GRACE_MS;
+    for (struct keymap_node *node = loads->in_flight.oldest; node; node = node->newer) {
+        struct load *load = keymap_entry(node, struct load, node);
+        if (now - load->started < patience)
+            return;
+        time_out(load);
+    }
+}
+
+void loads_give_up(struct loads *loads)
+{
+    for (struct keymap_node *node = loads->in_flight.oldest; node; node = node->newer)
+        time_out(keymap_entry(node, struct load, node));
+}
+
+bool loads_in_flight(const struct loads *loads, struct span key)
+{
+    return find(loads, key) != NULL;
+}
+
+bool loads_knows_absent(const struct loads *loads, struct span key)
+{
+    return known_absent_has(&loads->absent, key);
+}
+
+size_t loads_count(const struct loads *loads)
+{
+    return loads->querying;
+}

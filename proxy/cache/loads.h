@@ -1,0 +1,72 @@
+/* The keeper's loads: one query for everybody who waits for a key, the fill behind it, and what is
+ * remembered.
+ *
+ *   request ─▶ known absent? ─▶ in flight? join ─▶ budget ─▶ query ─▶ answers ─▶ fill ─▶ done
+ *
+ * The races that caches die of are decided here, by the order of events on the keeper's thread:
+ *
+ * - loads_changed(key) means that the key's row, or what is said of it, has changed. A load that
+ * was on its way then is stale: its answer still serves those who had asked before, but nothing of
+ * it is kept: no fill, no remembered absence.
+ * - The log may tell of a commit before its rows can be seen (unseen.h). What a query says of such
+ * a key still serves those who had asked before it was sent, but nothing of it is kept.
+ * - Whoever joins a query that is on its way may have seen a commit that the query does not see. A
+ * row that it finds is good for them unless it is stale or unseen. But "no row" is not: they are
+ * told so only by a query that began after they had asked.
+ * - A remembered absence belongs to the generation under which its query began: a row that the next
+ * snapshot holds must not be denied.
+ */
+#ifndef NESTGUARD_LOADS_H
+#define NESTGUARD_LOADS_H
+
+#include "cache/spellings.h"
+#include "database/rows.h"
+#include "database/unseen.h"
+#include "guard/counters.h"
+#include "guard/requests.h"
+#include "guard/view.h"
+#include "guard/watch.h"
+#include "redis/redis.h"
+#include <uv.h>
+
+struct loads;
+
+struct loads_options {
+    const struct rows *rows;
+    struct redis *redis;
+    struct load_counters *counters; /* one for each keyspace */
+    struct watch *watch;            /* where keys that it is at work for are watched; may be NULL */
+    struct unseen *unseen;          /* NULL: no log is followed */
+    /* A value is about to be sent to the cache. May be NULL. */
+    void (*filling)(void *arg, int keyspace, struct span key);
+    void *arg;
+    struct spellings *spellings; /* is told of keys in another spelling; may be NULL */
+};
+
+struct loads *loads_create(const struct loads_options *options, const struct view *view);
+/* When pool and redis have ended, so that nothing is in flight. */
+void loads_destroy(struct loads *loads);
+
+/* The view that holds from now on; its generation's change forgets the remembered absences, and its
+ * configuration bounds them. */
+void loads_use_view(struct loads *loads, const struct view *view);
+
+/* Takes the request; it goes back to its sender when it is answered. */
+void loads_submit(struct loads *loads, struct load_request *request);
+
+void loads_changed(struct loads *loads, struct span key);
+
+/* Any row may have changed, and with it what is said of its key. */
+void loads_all_changed(struct loads *loads);
+
+/* Every 100 ms or so: answers those who have waited for longer than load_timeout. */
+void loads_check_time(struct loads *loads, uint64_t now);
+
+/* Answers everybody who still waits: the guard is ending. */
+void loads_give_up(struct loads *loads);
+
+bool loads_in_flight(const struct loads *loads, struct span key);
+bool loads_knows_absent(const struct loads *loads, struct span key);
+size_t loads_count(const struct loads *loads); /* queries on their way */
+
+#endif

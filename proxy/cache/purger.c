@@ -1,0 +1,497 @@
+/* A lane for each keyspace, because a server's access rules may refuse the keys of one and take
+ * those of another. A key is in its lane's queue until it is sent, in a batch until that is
+ * answered, and back in the queue when the batch has failed.
+ *
+ * Whole keyspaces are swept one after the other, so that the server has time for others. What a
+ * sweep finds goes through the queues as well. A sweep never counts on a connection that was lost:
+ * it begins again.
+ */
+#include "cache/purger.h"
+
+#include "base/clock.h"
+#include "base/keymap.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/retry.h"
+#include "cache/sweep.h"
+
+#include <stdlib.h>
+
+enum {
+    BATCH_KEYS = 64,
+    WINDOW = 8192,      /* keys that may be without an answer */
+    FEW = WINDOW / 2,   /* so few that a sweep may add to them */
+    COMPLAINT_MS = 1000 /* from one line of the log about refusals to the next, at least */
+};
+
+struct owed_key {
+    struct keymap_node node;
+    char bytes[];
+};
+
+struct lane {
+    struct purger *purger;
+    int keyspace;
+    struct keymap queue;
+    bool whole; /* everything is owed, to a sweep that begins later than now */
+    struct retry retry;
+};
+
+/* One DEL on its way. */
+struct batch {
+    struct lane *lane;
+    size_t count;
+    struct owed_key *keys[BATCH_KEYS];
+};
+
+struct purger {
+    struct purger_options options;
+    struct lane *lanes;
+    size_t turn;         /* the lane that may send next */
+    size_t queued, sent; /* keys, of all lanes */
+    struct sweep sweep;
+    struct lane *swept; /* while a sweep is under way */
+    size_t swept_keys;
+    size_t sweep_turn; /* the lane that was swept last */
+    struct retry sweep_retry;
+    uint64_t complained;
+    uv_idle_t idle;   /* runs when there may be something to do, at the next turn of the loop */
+    uv_timer_t timer; /* for the retry that is due first */
+    int handles;
+};
+
+static size_t lane_count(const struct purger *purger)
+{
+    return purger->options.config->keyspace_count;
+}
+
+static bool cache_is_up(const struct purger *purger)
+{
+    return redis_is_up(purger->options.redis);
+}
+
+static const char *name_of(const struct lane *lane)
+{
+    return lane->purger->options.config->keyspaces[lane->keyspace].name;
+}
+
+static void on_idle(uv_idle_t *idle);
+
+/* An idle handle, and no prepare handle: one that is started in any callback of the loop keeps it
+ * from waiting for events before it has run. */
+static void schedule(struct purger *purger)
+{
+    uv_idle_start(&purger->idle, on_idle);
+}
+
+/* ---- the queue ---- */
+
+static void take_from_queue(struct lane *lane, struct owed_key *key)
+{
+    keymap_remove(&lane->queue, &key->node);
+    lane->purger->queued--;
+}
+
+static void forget(struct lane *lane, struct keymap_node *node)
+{
+    struct owed_key *key = keymap_entry(node, struct owed_key, node);
+    take_from_queue(lane, key);
+    free(key);
+}
+
+static void empty_queue(struct lane *lane)
+{
+    while (lane->queue.oldest)
+        forget(lane, lane->queue.oldest);
+}
+
+/* While the cache is up only the newest key is left to the sweep: the others are on their way, and
+ * the sweep, which may be refused, waits for them. */
+static void owe_whole(struct lane *lane)
+{
+    if (!lane->whole)
+        log_warning("keyspace %s: more than %zu keys wait to be deleted from the cache, so all "
+                    "keys of it will be",
+                    name_of(lane), lane->purger->options.max_owed);
+    lane->whole = true;
+    if (cache_is_up(lane->purger))
+        forget(lane, lane->queue.newest);
+    else
+        empty_queue(lane);
+}
+
+static struct lane *fullest_lane(struct purger *purger)
+{
+    struct lane *fullest = &purger->lanes[0];
+    for (size_t i = 1; i < lane_count(purger); i++)
+        if (purger->lanes[i].queue.count > fullest->queue.count)
+            fullest = &purger->lanes[i];
+    return fullest;
+}
+
+static void keep_limit(struct purger *purger)
+{
+    while (purger->queued > purger->options.max_owed)
+        owe_whole(fullest_lane(purger));
+}
+
+/* Nothing has to be remembered of a key that is in the queue, or that the sweep of a cache which is
+ * down now will find. (While it is up each key is seen to, for it may refuse to be swept.) */
+static bool is_owed(const struct lane *lane, struct span key)
+{
+    return (lane->whole && !cache_is_up(lane->purger)) || keymap_find(&lane->queue, key);
+}
+
+static void enqueue(struct lane *lane, struct owed_key *key)
+{
+    keymap_insert(&lane->queue, &key->node);
+    lane->purger->queued++;
+}
+
+static void enqueue_copy(struct lane *lane, struct span bytes)
+{
+    struct owed_key *key = xmalloc(sizeof *key + bytes.length);
+    memcpy(key->bytes, bytes.at, bytes.length);
+    key->node.key = (struct span){key->bytes, bytes.length};
+    enqueue(lane, key);
+}
+
+/* ---- refusals ---- */
+
+static void on_timer(uv_timer_t *timer);
+
+static void arm_timer(struct purger *purger)
+{
+    uint64_t now = uv_now(purger->options.loop);
+    uint64_t due = retry_earlier(0, &purger->sweep_retry);
+    for (size_t i = 0; i < lane_count(purger); i++)
+        due = retry_earlier(due, &purger->lanes[i].retry);
+    if (due)
+        uv_timer_start(&purger->timer, on_timer, due > now ? due - now : 0, 0);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct purger *purger = timer->data;
+    uint64_t now = uv_now(purger->options.loop);
+    retry_if_due(&purger->sweep_retry, now);
+    for (size_t i = 0; i < lane_count(purger); i++)
+        retry_if_due(&purger->lanes[i].retry, now);
+    arm_timer(purger);
+    schedule(purger);
+}
+
+/* Batches that were sent together are refused together: the wait grows once for all of them. */
+static void retry_later(struct purger *purger, struct retry *retry)
+{
+    if (retry->at)
+        return;
+    retry_set(retry, uv_now(purger->options.loop));
+    arm_timer(purger);
+}
+
+static void complain(const struct lane *lane, const char *command, const char *error)
+{
+    uint64_t now = clock_ms();
+    if (now - lane->purger->complained < COMPLAINT_MS)
+        return;
+    lane->purger->complained = now;
+    log_error("keyspace %s: the cache refused %s, so that it may hold stale values: %s",
+              name_of(lane), command, error);
+}
+
+/* ---- batches ---- */
+
+static void confirm(struct batch *batch)
+{
+    struct lane *lane = batch->lane;
+    lane->retry.wait_ms = 0;
+    counter_add(&lane->purger->options.counters[lane->keyspace].purges, batch->count);
+    for (size_t i = 0; i < batch->count; i++)
+        free(batch->keys[i]);
+}
+
+static void owe_again(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        if (is_owed(batch->lane, batch->keys[i]->node.key))
+            free(batch->keys[i]);
+        else
+            enqueue(batch->lane, batch->keys[i]);
+    }
+    keep_limit(batch->lane->purger);
+}
+
+/* What the cache confirmed it may have forgotten. */
+static void owe_everything(struct purger *purger, const char *why)
+{
+    bool news = false;
+    for (size_t i = 0; i < lane_count(purger); i++) {
+        news |= !purger->lanes[i].whole;
+        purger->lanes[i].whole = true;
+    }
+    if (news)
+        log_warning("cache: %s: it may have forgotten what was deleted from it, so all keys of the "
+                    "keyspaces will be",
+                    why);
+}
+
+/* A replica takes over what its primary has, whatever it confirmed before: without the connection
+ * being lost, and whether or not it is made a primary afterwards. */
+static bool is_replicas(const char *error)
+{
+    return strncmp(error, "READONLY", 8) == 0;
+}
+
+static void on_deleted(void *arg, const struct redis_answer *answer)
+{
+    struct batch *batch = arg;
+    struct lane *lane = batch->lane;
+    struct purger *purger = lane->purger;
+    purger->sent -= batch->count;
+    if (answer->outcome == REDIS_DONE)
+        confirm(batch);
+    else
+        owe_again(batch);
+    if (answer->outcome == REDIS_REFUSED) {
+        counter_add(&purger->options.counters[lane->keyspace].purges_refused, batch->count);
+        complain(lane, "DEL", answer->error);
+        retry_later(purger, &lane->retry);
+        if (is_replicas(answer->error))
+            owe_everything(purger, "it is a replica");
+    }
+    free(batch);
+    schedule(purger);
+}
+
+static void send_batch(struct lane *lane)
+{
+    struct purger *purger = lane->purger;
+    struct batch *batch = xmalloc(sizeof *batch);
+    struct redis_bytes keys[BATCH_KEYS];
+    size_t count = 0;
+    while (count < BATCH_KEYS && lane->queue.oldest) {
+        struct owed_key *key = keymap_entry(lane->queue.oldest, struct owed_key, node);
+        take_from_queue(lane, key);
+        keys[count] = (struct redis_bytes){key->bytes, key->node.key.length};
+        batch->keys[count++] = key;
+    }
+    batch->lane = lane;
+    batch->count = count;
+    purger->sent += count;
+    redis_purge_many(purger->options.redis, keys, count, on_deleted, batch);
+}
+
+/* The next in turn that has at least so many keys to send; NULL: none. */
+static struct lane *next_lane(struct purger *purger, size_t least)
+{
+    for (size_t i = 0; i < lane_count(purger); i++) {
+        struct lane *lane = &purger->lanes[purger->turn];
+        purger->turn = (purger->turn + 1) % lane_count(purger);
+        if (lane->queue.count >= least && !lane->retry.at)
+            return lane;
+    }
+    return NULL;
+}
+
+/* As much as may be without an answer, in batches of at least so many keys. */
+static void send_batches(struct purger *purger, size_t least)
+{
+    struct lane *lane;
+    while (cache_is_up(purger) && purger->sent < WINDOW && (lane = next_lane(purger, least)))
+        send_batch(lane);
+}
+
+/* ---- sweeps ---- */
+
+static void abandon_sweep(struct purger *purger)
+{
+    sweep_abandon(&purger->sweep);
+    if (purger->swept)
+        purger->swept->whole = true;
+    purger->swept = NULL;
+}
+
+/* A step's worth may be past the limit: it is sent at once, and the next step waits for that. */
+static void on_found(void *arg, struct span key)
+{
+    struct purger *purger = arg;
+    purger->swept_keys++;
+    if (!is_owed(purger->swept, key))
+        enqueue_copy(purger->swept, key);
+}
+
+static void on_stepped(void *arg, enum redis_outcome outcome, const char *error)
+{
+    struct purger *purger = arg;
+    if (outcome == REDIS_REFUSED && purger->swept) {
+        complain(purger->swept, "SCAN", error);
+        retry_later(purger, &purger->sweep_retry);
+    }
+    if (outcome != REDIS_DONE) {
+        abandon_sweep(purger);
+    } else if (purger->swept && sweep_is_over(&purger->sweep)) {
+        log_info("keyspace %s: went through the cache for its keys and purged %zu",
+                 name_of(purger->swept), purger->swept_keys);
+        purger->swept = NULL;
+        purger->sweep_retry.wait_ms = 0;
+    }
+    schedule(purger);
+}
+
+/* One sweep suffices if it begins later than the last change. So it waits until every key is on its
+ * way that found room: while rows change faster than the cache deletes keys, another would be owed
+ * before the first has ended, again and again. */
+static bool may_be_swept(const struct lane *lane)
+{
+    return lane->whole && !lane->queue.count;
+}
+
+static void begin_sweep(struct purger *purger)
+{
+    for (size_t i = 0; i < lane_count(purger) && !purger->swept; i++) {
+        purger->sweep_turn = (purger->sweep_turn + 1) % lane_count(purger);
+        if (may_be_swept(&purger->lanes[purger->sweep_turn]))
+            purger->swept = &purger->lanes[purger->sweep_turn];
+    }
+    if (!purger->swept)
+        return;
+    purger->swept->whole = false;
+    purger->swept_keys = 0;
+    sweep_begin(&purger->sweep, &purger->options.config->keyspaces[purger->swept->keyspace].key);
+}
+
+/* The next step waits until what the last one found is on its way, and until the cache has answered
+ * most of it. */
+static void go_on_sweeping(struct purger *purger)
+{
+    if (!cache_is_up(purger) || purger->sweep.asking || purger->sweep_retry.at ||
+        purger->sent > FEW)
+        return;
+    if (!purger->swept)
+        begin_sweep(purger);
+    if (purger->swept && !purger->swept->queue.count)
+        sweep_step(&purger->sweep);
+}
+
+/* ---- the course of things ---- */
+
+static void on_idle(uv_idle_t *idle)
+{
+    struct purger *purger = idle->data;
+    uv_idle_stop(idle);
+    send_batches(purger, 1);
+    go_on_sweeping(purger);
+}
+
+void purger_key(struct purger *purger, int keyspace, struct span key)
+{
+    struct lane *lane = &purger->lanes[keyspace];
+    if (is_owed(lane, key))
+        return;
+    enqueue_copy(lane, key);
+    keep_limit(purger);
+    if (lane->queue.count >= BATCH_KEYS)
+        send_batches(purger, BATCH_KEYS);
+    schedule(purger);
+}
+
+void purger_keyspace(struct purger *purger, int keyspace)
+{
+    purger->lanes[keyspace].whole = true;
+    schedule(purger);
+}
+
+/* It may be another server that is up now: what the last one refused is tried at once, and what it
+ * confirmed counts for nothing. */
+static void begin_anew(struct purger *purger)
+{
+    const char *doubt = redis_doubt(purger->options.redis);
+    purger->sweep_retry = (struct retry){0};
+    for (size_t i = 0; i < lane_count(purger); i++)
+        purger->lanes[i].retry = (struct retry){0};
+    if (doubt)
+        owe_everything(purger, doubt);
+    send_batches(purger, 1);
+}
+
+void purger_cache_is(struct purger *purger, bool up)
+{
+    abandon_sweep(purger);
+    if (up)
+        begin_anew(purger);
+    schedule(purger);
+}
+
+size_t purger_owed(const struct purger *purger)
+{
+    bool whole = purger->swept != NULL;
+    for (size_t i = 0; i < lane_count(purger); i++)
+        whole = whole || purger->lanes[i].whole;
+    return whole ? SIZE_MAX : purger->queued + purger->sent;
+}
+
+static void give_up_whole(const struct lane *lane)
+{
+    log_warning("keyspace %s: not all of its keys were deleted from the cache, which may hold "
+                "stale values of it; with purge_at_start: true the next start deletes them",
+                name_of(lane));
+}
+
+static void give_up_keys(const struct purger *purger)
+{
+    log_warning("%zu keys were not deleted from the cache, which may hold stale values of them; "
+                "with purge_at_start: true the next start deletes them",
+                purger->queued + purger->sent);
+}
+
+void purger_give_up(const struct purger *purger)
+{
+    for (size_t i = 0; i < lane_count(purger); i++)
+        if (purger->lanes[i].whole || purger->swept == &purger->lanes[i])
+            give_up_whole(&purger->lanes[i]);
+    if (purger->queued + purger->sent)
+        give_up_keys(purger);
+}
+
+/* ---- life ---- */
+
+struct purger *purger_create(const struct purger_options *options)
+{
+    struct purger *purger = xcalloc(1, sizeof *purger);
+    purger->options = *options;
+    purger->lanes = xcalloc(lane_count(purger), sizeof *purger->lanes);
+    for (size_t i = 0; i < lane_count(purger); i++) {
+        purger->lanes[i].purger = purger;
+        purger->lanes[i].keyspace = (int)i;
+        keymap_init(&purger->lanes[i].queue);
+    }
+    purger->sweep = (struct sweep){
+        .redis = options->redis, .found = on_found, .stepped = on_stepped, .arg = purger};
+    uv_idle_init(options->loop, &purger->idle);
+    uv_timer_init(options->loop, &purger->timer);
+    purger->idle.data = purger->timer.data = purger;
+    purger->handles = 2;
+    return purger;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct purger *purger = handle->data;
+    if (--purger->handles == 0)
+        free(purger);
+}
+
+void purger_destroy(struct purger *purger)
+{
+    if (!purger)
+        return;
+    for (size_t i = 0; i < lane_count(purger); i++) {
+        empty_queue(&purger->lanes[i]);
+        keymap_finish(&purger->lanes[i].queue);
+    }
+    free(purger->lanes);
+    sweep_finish(&purger->sweep);
+    uv_close((uv_handle_t *)&purger->idle, on_closed);
+    uv_close((uv_handle_t *)&purger->timer, on_closed);
+}

@@ -1,0 +1,83 @@
+/* Whoever asks may be an application with a habit, or an attacker who tries leading zeros: the
+ * numbers look alike, and only an example tells them apart.
+ */
+#include "cache/spellings.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "http/http_target.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { COMPLAINT_MS = 60 * 1000 };
+
+struct account {
+    char *name; /* the keyspace's */
+    counter *count;
+    uint64_t complained; /* clock_ms(); 0: never */
+    struct spelling latest;
+};
+
+struct spellings {
+    size_t keyspaces;
+    struct account accounts[];
+};
+
+struct spellings *spellings_create(const struct config *config, struct load_counters *counters)
+{
+    size_t count = config->keyspace_count;
+    struct spellings *spellings =
+        xcalloc(1, sizeof *spellings + count * sizeof *spellings->accounts);
+    spellings->keyspaces = count;
+    for (size_t i = 0; i < count; i++) {
+        spellings->accounts[i].name = xstrdup(config->keyspaces[i].name);
+        spellings->accounts[i].count = &counters[i].other_spellings;
+    }
+    return spellings;
+}
+
+void spellings_destroy(struct spellings *spellings)
+{
+    for (size_t i = 0; spellings && i < spellings->keyspaces; i++)
+        free(spellings->accounts[i].name);
+    free(spellings);
+}
+
+/* Keys that the database was asked for hold no zero byte. */
+static void copy(char *to, size_t size, struct span key)
+{
+    snprintf(to, size, "%.*s", key.length < size ? (int)key.length : (int)size, key.at);
+}
+
+/* Escaped as in the control port's paths, for a key may be any bytes. */
+static void complain(struct account *account, struct span asked, struct span own)
+{
+    uint64_t now = clock_ms();
+    if (account->complained && now - account->complained < COMPLAINT_MS)
+        return;
+    account->complained = now;
+    char *asked_text = http_target_escape(asked), *own_text = http_target_escape(own);
+    log_warning("keyspace %s: %.300s was asked for, another spelling of %.300s, which has a row: "
+                "only the row's own spelling is its key, any other is absent",
+                account->name, asked_text, own_text);
+    free(asked_text);
+    free(own_text);
+}
+
+void spellings_add(struct spellings *spellings, int keyspace, struct span asked, struct span own)
+{
+    if (!spellings)
+        return;
+    struct account *account = &spellings->accounts[keyspace];
+    counter_add(account->count, 1);
+    copy(account->latest.asked, sizeof account->latest.asked, asked);
+    copy(account->latest.own, sizeof account->latest.own, own);
+    complain(account, asked, own);
+}
+
+const struct spelling *spellings_latest(const struct spellings *spellings, size_t keyspace)
+{
+    return &spellings->accounts[keyspace].latest;
+}

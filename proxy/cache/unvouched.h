@@ -1,0 +1,27 @@
+/* Keys that were filled while no log was followed.
+ *
+ * A row that changes behind such a key's query and before the log is followed is told by nobody. So
+ * the key is remembered until a log is followed, whatever is asked from then on being vouched for
+ * by it, and then purged.
+ *
+ * Memory is bounded: past it a keyspace is remembered whole.
+ */
+#ifndef NESTGUARD_UNVOUCHED_H
+#define NESTGUARD_UNVOUCHED_H
+
+#include "base/span.h"
+#include <stddef.h>
+
+struct unvouched;
+
+struct unvouched *unvouched_create(size_t keyspaces, size_t max_keys);
+void unvouched_destroy(struct unvouched *unvouched); /* NULL is allowed */
+
+void unvouched_add(struct unvouched *unvouched, int keyspace, struct span key);
+
+/* Calls `purge` for each key, and with NULL for a keyspace that is remembered whole; then forgets
+ * them. The keys live until the call returns. */
+void unvouched_give(struct unvouched *unvouched,
+                    void (*purge)(void *arg, int keyspace, const struct span *key), void *arg);
+
+#endif

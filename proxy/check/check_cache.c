@@ -1,0 +1,107 @@
+/* One conversation with the cache (redis_survey.h), and what its answers mean for who fills it and
+ * purges from it.
+ */
+#include "check/check_cache.h"
+
+#include "base/memory.h"
+#include "redis/redis_survey.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OLDEST_MAJOR = 4, PATIENCE_MS = 3000 };
+
+struct cache {
+    const char *place;
+    struct redis_options options;
+    struct problems *problems;
+};
+
+static char *cache_place(const struct address *address)
+{
+    if (address->path)
+        return xasprintf("cache unix:%s", address->path);
+    return xasprintf(strchr(address->host, ':') ? "cache [%s]:%u" : "cache %s:%u", address->host,
+                     address->port);
+}
+
+static struct redis_options options_of(const struct config *config)
+{
+    const struct cache_url *url = &config->cache;
+    return (struct redis_options){
+        .host = url->address.host,
+        .port = url->address.port,
+        .path = url->address.path,
+        .user = url->user,
+        .password = url->password,
+        .db = url->db,
+        .tls = config->cache_tls,
+        .timeout_ms = PATIENCE_MS,
+    };
+}
+
+/* Somebody answered, and will answer the same tomorrow. A Redis that is full or still reads its
+ * file will let us in later. */
+static bool is_refusal(int status, const char *error)
+{
+    return (status == -EACCES || status == -EPROTO) && !strstr(error, "LOADING") &&
+           !strstr(error, "max number of clients");
+}
+
+static void report_failure(const struct cache *cache, enum problem_level down, int status,
+                           const char *error)
+{
+    if (is_refusal(status, error))
+        problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
+                     "it is no Redis, or does not let us in: %s", error);
+    else
+        problems_add(cache->problems, down, cache->place, NULL, "no connection: %s", error);
+}
+
+static void check_version(const struct cache *cache, const char *version)
+{
+    if (strtol(version, NULL, 10) < OLDEST_MAJOR)
+        problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
+                     "Redis %s is too old: %d.0 or newer is needed", version, OLDEST_MAJOR);
+}
+
+static void check_memory(const struct cache *cache, const struct redis_survey *survey)
+{
+    if (survey->max_memory && strcmp(survey->memory_policy, "noeviction") == 0)
+        problems_add(cache->problems, PROBLEM_WARNING, cache->place,
+                     "CONFIG SET maxmemory-policy allkeys-lru",
+                     "maxmemory-policy is noeviction: when its memory is full it takes no more "
+                     "values, and every lookup of others goes to the database");
+}
+
+static void check_role(const struct cache *cache, const struct redis_survey *survey)
+{
+    if (survey->is_cluster_node)
+        problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
+                     "it is a node of a cluster, which sends clients on to others; `cache` must "
+                     "name a server that has all keys");
+    if (survey->is_replica)
+        problems_add(cache->problems, PROBLEM_WARNING, cache->place, NULL,
+                     "it is a replica: where it takes no writes, nothing is filled or purged; "
+                     "`cache` should name its primary");
+}
+
+bool check_cache(const struct config *config, enum problem_level down, struct problems *problems,
+                 char version[64])
+{
+    char error[256] = "";
+    char *place = cache_place(&config->cache.address);
+    struct cache cache = {place, options_of(config), problems};
+    struct redis_survey survey;
+    int status = redis_survey(&cache.options, &survey, error);
+    if (status < 0) {
+        report_failure(&cache, down, status, error);
+    } else {
+        check_version(&cache, survey.version);
+        check_role(&cache, &survey);
+        check_memory(&cache, &survey);
+    }
+    memcpy(version, survey.version, sizeof survey.version);
+    free(place);
+    return status == 0;
+}

@@ -1,0 +1,246 @@
+/* The database as a whole: whether it lets us in, its version, its limits; then each keyspace's
+ * table. What is printed here never holds the password: the connection string is not repeated, and
+ * libpq's complaints about a string that it cannot read are cut down to what they say of its form.
+ */
+#include "check/check_database.h"
+
+#include "base/memory.h"
+#include "check/check_questions.h"
+#include "check/check_replication.h"
+#include "check/check_table.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { OLDEST_SERVER = 140000, OWN_CONNECTIONS = 2 };
+
+struct database {
+    const struct config *config;
+    struct problems *problems;
+    enum problem_level down;
+    char *place;
+    struct questions *questions;
+    PGresult *server; /* one row, columns as in enum server_cell */
+};
+
+enum server_cell {
+    SERVER_NUMBER,
+    SERVER_VERSION,
+    SERVER_ROLE,         /* quoted */
+    SERVER_SESSION_ROLE, /* whose connections are counted */
+    SERVER_NAME,         /* the database, quoted */
+    SERVER_ROLE_LIMIT,
+    SERVER_DATABASE_LIMIT,
+    SERVER_LIMIT,
+    SERVER_RESERVED, /* of that limit, for others than this role */
+    SERVER_STANDBY
+};
+
+/* Limits are -1 where there is none; those of role and database do not bind superusers, who may
+ * use the reserved connections too. */
+static const char describe_server[] =
+    "SELECT current_setting('server_version_num'),"
+    "       split_part(current_setting('server_version'), ' ', 1),"
+    "       quote_ident(current_user), quote_ident(session_user), quote_ident(d.datname),"
+    "       CASE WHEN r.rolsuper THEN -1 ELSE r.rolconnlimit END,"
+    "       CASE WHEN r.rolsuper THEN -1 ELSE d.datconnlimit END,"
+    "       current_setting('max_connections'), CASE WHEN r.rolsuper THEN 0 ELSE"
+    "           current_setting('superuser_reserved_connections')::int"
+    "           + coalesce(current_setting('reserved_connections', true), '0')::int END,"
+    "       pg_is_in_recovery()"
+    "  FROM pg_roles r, pg_database d"
+    " WHERE r.rolname = session_user AND d.datname = current_database()";
+
+/* The value of one connection parameter, or NULL. */
+static const char *parameter(const PQconninfoOption *options, const char *keyword)
+{
+    for (; options && options->keyword; options++)
+        if (strcmp(options->keyword, keyword) == 0)
+            return options->val && options->val[0] ? options->val : NULL;
+    return NULL;
+}
+
+/* "database 127.0.0.1:5432/shop", as far as the connection string says so. */
+static char *database_place(const PQconninfoOption *options)
+{
+    const char *host = parameter(options, "host"), *port = parameter(options, "port");
+    const char *name = parameter(options, "dbname");
+    host = host ? host : parameter(options, "hostaddr");
+    if (!host && !name)
+        return xstrdup("database");
+    return xasprintf("database %s%s%s%s%s", host ? host : "", host && port ? ":" : "",
+                     host && port ? port : "", host && name ? "/" : "", name ? name : "");
+}
+
+/* How much of libpq's complaint can be shown: it quotes pieces of the connection string, any of
+ * which may be the password or hold quotes itself, so that nothing is shown from the first on. */
+static size_t harmless_length(const char *message)
+{
+    static const char no_sign[] = "missing \"=\"";
+    size_t start = strncmp(message, no_sign, strlen(no_sign)) == 0 ? strlen(no_sign) : 0;
+    return start + strcspn(message + start, "\"\n");
+}
+
+/* True when libpq can read the connection string. */
+static bool check_conninfo(struct database *db)
+{
+    char *message = NULL;
+    PQconninfoOption *options = PQconninfoParse(db->config->database, &message);
+    db->place = database_place(options);
+    if (!options)
+        problems_add(db->problems, PROBLEM_ERROR, db->place, NULL,
+                     "the connection string cannot be read: %.*s...; allowed are "
+                     "postgresql://user:password@host:port/name?parameter=value and host=... "
+                     "dbname=...",
+                     message ? (int)harmless_length(message) : 0, message ? message : "");
+    PQfreemem(message);
+    PQconninfoFree(options);
+    return options != NULL;
+}
+
+/* Whether the server has answered and will answer the same tomorrow, unlike one that is starting
+ * up, full or shutting down (classes 53 and 57, PostgreSQL documentation, appendix A). */
+static bool is_refusal(const struct database *db, const struct pg_error *error)
+{
+    const char *keywords[] = {"connect_timeout", "dbname", NULL};
+    const char *values[] = {"3", db->config->database, NULL};
+    if (error->sqlstate[0])
+        return strncmp(error->sqlstate, "53", 2) != 0 && strncmp(error->sqlstate, "57", 2) != 0;
+    /* No state: no server, or libpq itself gave up in the middle (it has no password to send). */
+    return PQpingParams(keywords, values, 1) == PQPING_OK;
+}
+
+/* Opens the session; false when there is none, which has been reported. */
+static bool enter(struct database *db)
+{
+    struct pg_error error;
+    if (questions_open(&db->questions, db->config->database, &error) == 0)
+        return true;
+    if (is_refusal(db, &error))
+        problems_add(db->problems, PROBLEM_ERROR, db->place, NULL,
+                     "the server refuses the connection: %s", error.text);
+    else
+        problems_add(db->problems, db->down, db->place, NULL, "no connection: %s", error.text);
+    return false;
+}
+
+static int number(const struct database *db, enum server_cell cell)
+{
+    return atoi(answer_text(db->server, 0, (int)cell));
+}
+
+static const char *text(const struct database *db, enum server_cell cell)
+{
+    return answer_text(db->server, 0, (int)cell);
+}
+
+/* True when it answers and can be worked with. */
+static bool check_server(struct database *db)
+{
+    struct pg_error error;
+    db->server = questions_ask(db->questions, describe_server, 0, NULL, &error);
+    if (!db->server) {
+        if (!questions_lost(db->questions))
+            problems_add(db->problems, PROBLEM_ERROR, db->place, NULL,
+                         "the server does not describe itself: %s", error.text);
+        return false;
+    }
+    if (number(db, SERVER_NUMBER) < OLDEST_SERVER) {
+        problems_add(db->problems, PROBLEM_ERROR, db->place, NULL,
+                     "PostgreSQL %s is too old: 14 or newer is needed", text(db, SERVER_VERSION));
+        return false;
+    }
+    return true;
+}
+
+/* The limit must leave room for us beside `reserved` others. `remedy` lacks only the number. */
+static void check_limit(const struct database *db, enum server_cell cell, int reserved,
+                        const char *limit, const char *remedy)
+{
+    int allowed = number(db, cell), needed = (int)db->config->load_connections + OWN_CONNECTIONS;
+    if (allowed < 0 || allowed - reserved >= needed)
+        return;
+    char *whole = xasprintf("%s %d;%s", remedy, needed + reserved,
+                            cell == SERVER_LIMIT ? " -- takes a restart of the server" : "");
+    problems_add(db->problems, PROBLEM_ERROR, db->place, whole,
+                 "%s allows %d connections, but load_connections: %u needs %d, with the two that "
+                 "read the keys",
+                 limit, allowed - reserved, db->config->load_connections, needed);
+    free(whole);
+}
+
+/* Connections that cannot be had would be missed only under load, when they are needed. */
+static void check_limits(const struct database *db)
+{
+    char *role = xasprintf("ALTER ROLE %s CONNECTION LIMIT", text(db, SERVER_SESSION_ROLE));
+    char *name = xasprintf("ALTER DATABASE %s CONNECTION LIMIT", text(db, SERVER_NAME));
+    check_limit(db, SERVER_ROLE_LIMIT, 0, "the role's connection limit", role);
+    check_limit(db, SERVER_DATABASE_LIMIT, 0, "the database's connection limit", name);
+    check_limit(db, SERVER_LIMIT, number(db, SERVER_RESERVED),
+                "max_connections, less those reserved for superusers,",
+                "ALTER SYSTEM SET max_connections =");
+    free(name);
+    free(role);
+}
+
+/* Rows can be read from a standby, and not deleted. It cannot be followed at all. */
+static void check_standby(const struct database *db)
+{
+    if (db->config->has_control && db->config->sync != SYNC_REPLICATION &&
+        text(db, SERVER_STANDBY)[0] == 't')
+        problems_add(db->problems, PROBLEM_WARNING, db->place, NULL,
+                     "the server is a standby: DELETE with ?row=delete on the control port will be "
+                     "refused");
+}
+
+/* True when no keyspace has errors. */
+static bool check_keyspaces(const struct database *db)
+{
+    size_t errors = db->problems->errors;
+    for (size_t i = 0; i < db->config->keyspace_count; i++)
+        check_table(db->questions, db->config, &db->config->keyspaces[i], text(db, SERVER_ROLE),
+                    db->problems);
+    return db->problems->errors == errors && !questions_lost(db->questions);
+}
+
+/* What the publication needs of a table is asked of tables that are there and can be read. */
+static void check_tables(const struct database *db)
+{
+    const struct check_replication replication = {
+        db->questions, db->config, db->place, text(db, SERVER_ROLE), db->problems,
+    };
+    bool follow = db->config->sync == SYNC_REPLICATION;
+    if (follow)
+        check_replication_server(&replication);
+    if (check_keyspaces(db) && follow)
+        check_replication_publication(&replication);
+}
+
+static void check_inside(struct database *db, char version[64])
+{
+    if (!check_server(db))
+        return;
+    snprintf(version, 64, "%s", text(db, SERVER_VERSION));
+    check_limits(db);
+    check_standby(db);
+    check_tables(db);
+}
+
+bool check_database(const struct config *config, enum problem_level down, struct problems *problems,
+                    char version[64])
+{
+    struct database db = {.config = config, .problems = problems, .down = down};
+    bool reached = false;
+    version[0] = '\0';
+    if (check_conninfo(&db) && enter(&db)) {
+        check_inside(&db, version);
+        const struct pg_error *loss = questions_lost(db.questions);
+        if (loss)
+            problems_add(problems, down, db.place, NULL,
+                         "the connection was lost while it was being asked: %s", loss->text);
+        reached = !loss;
+    }
+    PQclear(db.server);
+    questions_close(db.questions);
+    free(db.place);
+    return reached;
+}

@@ -1,0 +1,13 @@
+/* What is wrong with the database for a configuration. */
+#ifndef NESTGUARD_CHECK_DATABASE_H
+#define NESTGUARD_CHECK_DATABASE_H
+
+#include "base/problem.h"
+#include "config/config.h"
+
+/* Adds every finding; a database that does not answer is one of the level `down`. Returns whether
+ * it could be asked, and then its version in version[64] ("15.18"). */
+bool check_database(const struct config *config, enum problem_level down, struct problems *problems,
+                    char version[64]);
+
+#endif

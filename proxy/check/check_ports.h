@@ -1,0 +1,10 @@
+/* Are the addresses that the guard is to listen on free? */
+#ifndef NESTGUARD_CHECK_PORTS_H
+#define NESTGUARD_CHECK_PORTS_H
+
+#include "config/config.h"
+
+/* Adds a warning for each that is not: it may be the running guard that has it. */
+void check_ports(const struct config *config, struct problems *problems);
+
+#endif

@@ -1,0 +1,38 @@
+/* The session through which `check` asks the database: a question that has no answer within some
+ * seconds ends it, so that neither a locked table nor a silent network can hold up a start.
+ */
+#ifndef NESTGUARD_CHECK_QUESTIONS_H
+#define NESTGUARD_CHECK_QUESTIONS_H
+
+#include "postgres/pg_session.h"
+#include <stdbool.h>
+
+struct questions;
+
+enum { QUESTION_SECONDS = 5 };
+
+/* 0, or what pg_session_open() returns, with its error. */
+int questions_open(struct questions **out, const char *conninfo, struct pg_error *error);
+void questions_close(struct questions *questions); /* NULL is allowed */
+
+/* Runs one statement. Returns its result (freed with PQclear), or NULL: then the server refused it
+ * and *error says why, or the session is lost. Once it is lost every further question is NULL at
+ * once, with the error that ended it. */
+PGresult *questions_ask(struct questions *questions, const char *sql, int count,
+                        const char *const *values, struct pg_error *error);
+
+/* NULL while the session can be asked; otherwise why it ended. */
+const struct pg_error *questions_lost(const struct questions *questions);
+
+/* Cells of a result. */
+static inline const char *answer_text(const PGresult *result, int row, int column)
+{
+    return PQgetvalue(result, row, column);
+}
+
+static inline bool answer_true(const PGresult *result, int row, int column)
+{
+    return PQgetvalue(result, row, column)[0] == 't';
+}
+
+#endif

@@ -1,0 +1,121 @@
+/* Conditions and statements are not understood here: the server is asked to plan them, and what it
+ * says is passed on. */
+#include "check/check_subject.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "database/condition_changes.h"
+#include "database/keyspace_sql.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char list_changing[] =
+    CONDITION_CHANGES_OF "$2" CONDITION_CHANGES_IS " WHERE $1::oid IS NOT NULL";
+
+/* The server's plan of the rows that meet the condition, as one text; NULL when it refuses, with
+ * *error. */
+static char *plan_of(const struct subject *subject, const char *condition, struct pg_error *error)
+{
+    struct buffer plan = {0};
+    char *sql = xasprintf("EXPLAIN (COSTS OFF) SELECT 1 FROM %s WHERE (%s\n)",
+                          subject_table(subject), condition);
+    PGresult *result = questions_ask(subject->questions, sql, 0, NULL, error);
+    free(sql);
+    if (!result)
+        return NULL;
+    for (int row = 0; row < PQntuples(result); row++)
+        buffer_printf(&plan, "%s\n", answer_text(result, row, 0));
+    PQclear(result);
+    char *text = xstrndup(plan.bytes, buffer_length(&plan));
+    buffer_finish(&plan);
+    return text;
+}
+
+/* The server prints equal conditions alike, however they were written: blanks, parentheses, the
+ * case of letters and implied casts are gone from a plan. */
+bool check_same_condition(const struct subject *subject, const char *a, const char *b)
+{
+    struct pg_error error;
+    char *plan_a = plan_of(subject, a, &error);
+    char *plan_b = plan_of(subject, b, &error);
+    bool same = plan_a && plan_b && strcmp(plan_a, plan_b) == 0;
+    free(plan_a);
+    free(plan_b);
+    return same;
+}
+
+static bool has_state(const struct pg_error *error, const char *state)
+{
+    return strncmp(error->sqlstate, state, strlen(state)) == 0;
+}
+
+/* GRANT, when it is this table that may not be read: a condition may name others. */
+static char *grant(const struct subject *subject, const struct pg_error *error)
+{
+    if (!has_state(error, "42501") || !strstr(error->text, subject->keyspace->table_name))
+        return NULL;
+    return xasprintf("GRANT SELECT ON %s TO %s;", subject_table(subject), subject->role);
+}
+
+/* Statements cut short (class 57: by the time limit, behind a lock) say nothing of the condition.
+ */
+static void report_refusal(const struct subject *subject, const char *what,
+                           const struct pg_error *error)
+{
+    if (questions_lost(subject->questions))
+        return;
+    if (has_state(error, "57")) {
+        problems_add(subject->problems, PROBLEM_WARNING, subject->place, NULL,
+                     "%s could not be tried: %s (is table %s locked?)", what, error->text,
+                     subject_table(subject));
+        return;
+    }
+    char *remedy = grant(subject, error);
+    problems_add(subject->problems, PROBLEM_ERROR, subject->place, remedy,
+                 "%s is not accepted by the server: %s", what, error->text);
+    free(remedy);
+}
+
+static void check_changing(const struct subject *subject)
+{
+    PGresult *result = subject_ask(subject, "functions", list_changing,
+                                   (const char *const[]){subject->keyspace->where}, 1);
+    if (result && PQntuples(result) == 1 && !PQgetisnull(result, 0, 0))
+        problems_add(subject->problems, PROBLEM_WARNING, subject->place, NULL,
+                     "where: the result of %s changes without the row being changed, which the "
+                     "filter does not see: it keeps the answer of the moment when it was built",
+                     answer_text(result, 0, 0));
+    PQclear(result);
+}
+
+bool check_where(const struct subject *subject)
+{
+    struct pg_error error;
+    if (!subject->keyspace->where)
+        return true;
+    char *plan = plan_of(subject, subject->keyspace->where, &error);
+    if (plan)
+        check_changing(subject);
+    else
+        report_refusal(subject, "where", &error);
+    bool accepted = plan != NULL;
+    free(plan);
+    return accepted;
+}
+
+/* With NULL in place of every key column, whose types the server finds by itself. */
+void check_load(const struct subject *subject)
+{
+    const char *values[KEY_COLUMNS_MAX] = {NULL};
+    struct pg_error error;
+    char *load = keyspace_sql_load(subject->keyspace);
+    char *sql = xasprintf("EXPLAIN %s", load);
+    PGresult *result =
+        questions_ask(subject->questions, sql, (int)subject->keyspace->key.columns, values, &error);
+    if (!result)
+        report_refusal(subject, "the statement that loads a row", &error);
+    PQclear(result);
+    free(sql);
+    free(load);
+}

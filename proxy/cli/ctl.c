@@ -1,0 +1,445 @@
+/* `nestguard ctl`: the command line, and what is printed. */
+#include "cli/ctl.h"
+
+#include "base/memory.h"
+#include "cli/ctl_call.h"
+#include "config/config.h"
+#include "http/http_target.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+enum { EXIT_DONE = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2 };
+
+static const char default_address[] = "127.0.0.1:6390";
+
+struct option {
+    const char *name;  /* "--for" */
+    const char *query; /* what it adds to the URL, before its value */
+    const char *value; /* what its value is called; NULL: it takes none */
+};
+
+/* A command takes at most one of its options. */
+struct command {
+    const char *name, *method, *path;
+    bool takes_key;
+    struct option options[3];
+    const char *usage, *help;
+};
+
+static const struct command commands[] = {
+    {.name = "status",
+     .method = "GET",
+     .path = "/v1/status",
+     .usage = "status",
+     .help = "everything: keyspaces, generation, fill, clients, rates"},
+    {.name = "metrics",
+     .method = "GET",
+     .path = "/metrics",
+     .usage = "metrics",
+     .help = "the counters, as Prometheus reads them"},
+    {.name = "health",
+     .method = "GET",
+     .path = "/healthz",
+     .usage = "health",
+     .help = "is the guard alive"},
+    {.name = "ready",
+     .method = "GET",
+     .path = "/readyz",
+     .usage = "ready",
+     .help = "is every keyspace guarding (exit status 1 when not)"},
+    {.name = "explain",
+     .method = "GET",
+     .path = "/v1/keys/",
+     .takes_key = true,
+     .usage = "explain KEY",
+     .help = "what the guard says of a key, and why"},
+    {.name = "admit",
+     .method = "PUT",
+     .path = "/v1/keys/",
+     .takes_key = true,
+     .options = {{"--for", "for=", "DURATION"}},
+     .usage = "admit KEY [--for DURATION]",
+     .help = "let a key pass before its row is seen"},
+    {.name = "delete",
+     .method = "DELETE",
+     .path = "/v1/keys/",
+     .takes_key = true,
+     .options = {{"--row", "row=delete", NULL}, {"--block", "block=", "DURATION"}},
+     .usage = "delete KEY [--row | --block DURATION]",
+     .help = "purge and reject a key whose row is gone; --row deletes the row, too;\n"
+             "--block refuses the key for a time although its row is there"},
+    {.name = "rebuild",
+     .method = "POST",
+     .path = "/v1/rebuild",
+     .usage = "rebuild",
+     .help = "build a new generation of the filters"},
+};
+
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+/* The command line, taken apart. */
+struct words {
+    const char *file, *control, *token;
+    bool help, options_end;
+    const struct command *command;
+    const char *key;
+    const struct option *option;
+    const char *value;
+};
+
+static int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Says what is wrong and returns `status`, so that it can stand behind a return. */
+static int complain(int status, const char *format, ...)
+{
+    va_list arguments;
+
+    fputs("nestguard ctl: ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    return status;
+}
+
+static void print_usage(FILE *out)
+{
+    fputs("usage: nestguard ctl [-c FILE | --control ADDRESS] [--token TOKEN] COMMAND [ARGS]\n\n",
+          out);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        const char *help = commands[i].help;
+        size_t line = strcspn(help, "\n");
+
+        fprintf(out, "  %-38s %.*s\n", commands[i].usage, (int)line, help);
+        if (help[line])
+            fprintf(out, "  %-38s %s\n", "", help + line + 1);
+    }
+    fprintf(
+        out,
+        "\nADDRESS is HOST:PORT, [IPV6]:PORT or unix:/path (default: %s). With -c, address and\n"
+        "token come from the guard's configuration. The token may also stand in the\n"
+        "environment as NESTGUARD_TOKEN, where other users cannot see it. DURATION is a number\n"
+        "with a unit: 30s, 10m, 2h. A key that begins with '-' goes after '--'.\n"
+        "Exit status: 0 done, 1 the guard refused or could not, 2 wrong usage.\n",
+        default_address);
+}
+
+/* Whether words[0] is the option `name`, as "--for 10m" or "--for=10m": then *value is set and the
+ * number of words that it takes is returned, else 0. A missing value is NULL. */
+static int match_option(const char *name, int count, char **words, const char **value)
+{
+    size_t length = strlen(name);
+
+    if (strncmp(words[0], name, length) != 0)
+        return 0;
+    if (words[0][length] == '=' && name[1] == '-') {
+        *value = words[0] + length + 1;
+        return 1;
+    }
+    if (words[0][length] != '\0')
+        return 0;
+    *value = count > 1 ? words[1] : NULL;
+    return 2;
+}
+
+/* Reads the options before the command. Returns how many words they are, or -EINVAL after a
+ * complaint. */
+static int read_globals(struct words *out, int count, char **words)
+{
+    const struct {
+        const char *name;
+        const char **value;
+    } globals[] = {{"-c", &out->file}, {"--control", &out->control}, {"--token", &out->token}};
+    int at = 0;
+
+    while (at < count && words[at][0] == '-') {
+        int taken = 0;
+
+        if (!strcmp(words[at], "--help") || !strcmp(words[at], "-h")) {
+            out->help = true;
+            return at + 1;
+        }
+        for (size_t i = 0; i < sizeof(globals) / sizeof(globals[0]) && taken == 0; i++) {
+            taken = match_option(globals[i].name, count - at, words + at, globals[i].value);
+            if (taken > 0 && (!*globals[i].value || !**globals[i].value))
+                return complain(-EINVAL, "%s needs a value", globals[i].name);
+        }
+        if (taken == 0)
+            return complain(-EINVAL,
+                            "unknown option %s; before the command there may be -c FILE, "
+                            "--control ADDRESS and --token TOKEN",
+                            words[at]);
+        at += taken;
+    }
+    if (out->file && out->control)
+        return complain(-EINVAL, "-c and --control exclude each other");
+    return at;
+}
+
+/* Reads the command's option that words[0] must be; as read_globals(). */
+static int read_option(struct words *out, int count, char **words)
+{
+    const struct command *command = out->command;
+
+    for (const struct option *option = command->options; option->name; option++) {
+        int taken = match_option(option->name, count, words, &out->value);
+
+        if (taken == 0)
+            continue;
+        if (out->option)
+            return complain(-EINVAL, "usage: nestguard ctl %s", command->usage);
+        out->option = option;
+        if (!option->value)
+            return strcmp(words[0], option->name) == 0
+                       ? 1
+                       : complain(-EINVAL, "%s takes no value", option->name);
+        if (!out->value || !*out->value)
+            return complain(-EINVAL, "%s needs a %s", option->name, option->value);
+        return taken;
+    }
+    return complain(-EINVAL, "unknown option %s; usage: nestguard ctl %s", words[0],
+                    command->usage);
+}
+
+static int read_key(struct words *out, const char *word)
+{
+    if (!out->command->takes_key || out->key)
+        return complain(-EINVAL, "extra word \"%s\"; usage: nestguard ctl %s", word,
+                        out->command->usage);
+    out->key = word;
+    return 1;
+}
+
+/* Reads words[0], and its value if it takes one; as read_globals(). */
+static int read_argument(struct words *out, int count, char **words)
+{
+    const char *word = words[0];
+
+    /* A lone "-" is a key like any other. */
+    if (out->options_end || word[0] != '-' || !word[1])
+        return read_key(out, word);
+    if (!strcmp(word, "--")) {
+        out->options_end = true;
+        return 1;
+    }
+    if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+        out->help = true;
+        return 1;
+    }
+    return read_option(out, count, words);
+}
+
+/* Reads what follows the command. 0, or -EINVAL after a complaint. An empty key is a shell variable
+ * that was never set, more likely than a key. */
+static int read_arguments(struct words *out, int count, char **words)
+{
+    const struct command *command = out->command;
+    int at = 0;
+
+    while (at < count && !out->help) {
+        int taken = read_argument(out, count - at, words + at);
+
+        if (taken < 0)
+            return taken;
+        at += taken;
+    }
+    if (command->takes_key && !out->help && (!out->key || !*out->key))
+        return complain(-EINVAL, "%s; usage: nestguard ctl %s",
+                        out->key ? "the key is empty" : "KEY is missing", command->usage);
+    return 0;
+}
+
+static int read_command(struct words *out, const char *name)
+{
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(commands[i].name, name) == 0) {
+            out->command = &commands[i];
+            return 0;
+        }
+    }
+    fprintf(stderr, "nestguard ctl: unknown command %s; there are", name);
+    for (size_t i = 0; i < COMMANDS; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", commands[i].name);
+    fputc('\n', stderr);
+    return -EINVAL;
+}
+
+/* 0 with out->help or out->command set, or -EINVAL after a complaint. */
+static int read_words(struct words *out, int count, char **words)
+{
+    int at = read_globals(out, count, words);
+
+    if (at < 0 || out->help)
+        return at < 0 ? at : 0;
+    if (at == count) {
+        print_usage(stderr);
+        return -EINVAL;
+    }
+    if (read_command(out, words[at]) < 0)
+        return -EINVAL;
+    return read_arguments(out, count - at - 1, words + at + 1);
+}
+
+/* A token is part of a header line. */
+static bool is_token(const char *text)
+{
+    for (; *text; text++)
+        if (*text <= ' ' || *text > '~')
+            return false;
+    return true;
+}
+
+/* A new string: path and query of the call. */
+static char *target_of(const struct words *words)
+{
+    const struct option *option = words->option;
+    char *key = http_target_escape(span_of(words->key ? words->key : ""));
+    char *value = http_target_escape(span_of(option && option->value ? words->value : ""));
+    char *target = xasprintf("%s%s%s%s%s", words->command->path, key, option ? "?" : "",
+                             option ? option->query : "", value);
+
+    free(value);
+    free(key);
+    return target;
+}
+
+/* JSON for people; other text as it is. */
+static void print_body(const struct ctl_answer *answer, FILE *out)
+{
+    json_t *body = json_loadb(answer->body, answer->length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+
+    if (body) {
+        json_dumpf(body, out, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+        json_decref(body);
+    } else {
+        fwrite(answer->body, 1, answer->length, out);
+    }
+    if (body || (answer->length > 0 && answer->body[answer->length - 1] != '\n'))
+        fputc('\n', out);
+}
+
+/* The guard's words are those of its HTTP calls; what helps is said in those of the command line.
+ */
+static void print_advice(const struct words *words, long status)
+{
+    if (status == 401)
+        fputs("The token is taken from --token, from the configuration that -c names, or from "
+              "NESTGUARD_TOKEN.\n",
+              stderr);
+    if (status == 409 && !strcmp(words->command->name, "delete") && !words->option)
+        fputs("If the row is there: --row deletes it, too; --block DURATION refuses the key for "
+              "that time although the row is there.\n",
+              stderr);
+}
+
+/* The guard's own words, and what else it has to say. */
+static int print_refusal(const struct words *words, const struct ctl_answer *answer)
+{
+    json_t *body = json_loadb(answer->body, answer->length, JSON_ALLOW_NUL, NULL);
+    const char *error = json_string_value(json_object_get(body, "error"));
+
+    if (error)
+        complain(EXIT_REFUSED, "%s", error);
+    else
+        complain(EXIT_REFUSED, "the guard answered with status %ld", answer->status);
+    print_advice(words, answer->status);
+    if (!error || json_object_size(body) > 1)
+        print_body(answer, stderr);
+    json_decref(body);
+    return EXIT_REFUSED;
+}
+
+static int print_answer(const struct words *words, const struct ctl_answer *answer)
+{
+    if (answer->status < 200 || answer->status > 299)
+        return print_refusal(words, answer);
+    if (answer->length > 0)
+        print_body(answer, stdout);
+    else
+        puts("done");
+    if (fflush(stdout) != 0)
+        return complain(EXIT_REFUSED, "the answer could not be written: %s", strerror(errno));
+    return EXIT_DONE;
+}
+
+static int call(const struct words *words, const struct address *address, const char *token)
+{
+    struct ctl_call request = {address, token, words->command->method, NULL};
+    struct ctl_answer answer;
+    char *target, *error = NULL;
+    int status;
+
+    if (token && !is_token(token))
+        return complain(EXIT_USAGE, "a token has no blanks, control or non-ASCII characters");
+    target = target_of(words);
+    request.target = target;
+    if (ctl_call(&answer, &request, &error) < 0) {
+        status = complain(EXIT_REFUSED, "%s", error);
+        free(error);
+    } else {
+        status = print_answer(words, &answer);
+        ctl_answer_finish(&answer);
+    }
+    free(target);
+    return status;
+}
+
+/* What was said on the command line comes first, then the file, then the environment. */
+static const char *token_from(const char *first, const char *second)
+{
+    const char *token = first ? first : second ? second : getenv("NESTGUARD_TOKEN");
+
+    return token && *token ? token : NULL;
+}
+
+/* With -c: where the guard of this configuration listens. */
+static int call_configured(const struct words *words)
+{
+    struct problems problems = {0};
+    struct config *config = NULL;
+    int status;
+
+    if (config_load(&config, words->file, &problems) < 0) {
+        problems_print(&problems, stderr);
+        status = complain(EXIT_REFUSED, "the configuration cannot be used");
+    } else if (!config->has_control) {
+        status =
+            complain(EXIT_REFUSED, "%s has no `control`: the control port is off", words->file);
+    } else {
+        status = call(words, &config->control, token_from(words->token, config->control_token));
+    }
+    config_destroy(config);
+    problems_finish(&problems);
+    return status;
+}
+
+/* Without -c and --control: the address of the sample configuration. */
+static int call_address(const struct words *words)
+{
+    const char *text = words->control ? words->control : default_address;
+    struct address address;
+    const char *error;
+    int status;
+
+    if (address_parse(&address, text, &error) < 0)
+        return complain(EXIT_USAGE, "--control %s: %s", text, error);
+    status = call(words, &address, token_from(words->token, NULL));
+    address_finish(&address);
+    return status;
+}
+
+int ctl_main(int argc, char **argv)
+{
+    struct words words = {0};
+
+    if (read_words(&words, argc, argv) < 0)
+        return EXIT_USAGE;
+    if (words.help) {
+        print_usage(stdout);
+        return EXIT_DONE;
+    }
+    return words.file ? call_configured(&words) : call_address(&words);
+}

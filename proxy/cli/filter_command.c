@@ -1,0 +1,239 @@
+/* build:  lines of KEYS ─▶ hashes ─▶ a filter of that size ─▶ FILE
+ * query:  FILE ─▶ filter;  lines of standard input ─▶ "absent KEY" or "possible KEY"
+ *
+ * The hashes are kept until the last line: so KEYS may be a pipe, and the filter has the size of
+ * what came through it. */
+#include "cli/filter_command.h"
+
+#include "cli/arguments.h"
+#include "cli/filter_file.h"
+#include "cli/lines.h"
+#include "cli/progress.h"
+#include "config/units.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+enum { HASHES_FIRST = 1 << 12, AHEAD = 32, PROGRESS_EVERY = 1 << 14 };
+
+static int usage(FILE *out)
+{
+    fputs("  nestguard filter build KEYS FILE [--fpr P] [--filter KIND]\n"
+          "        makes a filter of the keys in KEYS, a line each (-: standard input)\n"
+          "  nestguard filter query FILE\n"
+          "        for each line of standard input: \"absent\" or \"possible\", and the line\n\n"
+          "  P     the share of absent keys that may be taken for possible ones, at most; 0.0001\n"
+          "  KIND  ",
+          out);
+    for (enum filter_kind kind = 0; filter_kind_name(kind); kind++)
+        fprintf(out, "%s%s", kind ? ", " : "", filter_kind_name(kind));
+    fputs(
+        "\n\nFILE holds the secret of its hashes: whoever reads it can find keys that it takes for "
+        "possible.\n",
+        out);
+    return out == stdout ? EXIT_DONE : EXIT_USAGE;
+}
+
+static int misuse(const char *what, const char *why)
+{
+    fprintf(stderr, "nestguard filter: %s: %s\n\n", what, why);
+    return usage(stderr);
+}
+
+static int fail(const char *what, const char *why)
+{
+    progress_end();
+    fprintf(stderr, "nestguard filter: %s%s%s\n", what, *what ? ": " : "", why);
+    return EXIT_FAILED;
+}
+
+/* build */
+
+struct build {
+    struct filter_seed seed;
+    struct filter_options options;
+    uint64_t *hashes;
+    size_t count, room;
+};
+
+static int keep_hash(void *arg, struct span line)
+{
+    struct build *build = arg;
+    if (build->count == build->room) {
+        size_t room = build->room ? 2 * build->room : HASHES_FIRST;
+        uint64_t *hashes = reallocarray(build->hashes, room, sizeof *hashes);
+        if (!hashes)
+            return -ENOMEM;
+        build->hashes = hashes;
+        build->room = room;
+    }
+    build->hashes[build->count++] = filter_hash(&build->seed, line.at, line.length);
+    if (build->count % PROGRESS_EVERY == 0)
+        progress_show("reading keys", build->count, 0);
+    return 0;
+}
+
+static int read_keys(struct build *build, const char *path)
+{
+    const struct lines_reader reader = {.on_line = keep_hash, .arg = build};
+    bool standard = strcmp(path, "-") == 0;
+    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int code = lines_read(fd, &reader);
+    if (!standard)
+        close(fd);
+    return code;
+}
+
+/* A key that is there twice is one entry: nobody will remove either. */
+static int insert_all(const struct build *build, struct filter *filter)
+{
+    int code = 0;
+    for (size_t i = 0; i < build->count && !code; i++) {
+        if (build->count - i > AHEAD)
+            filter_prefetch(filter, build->hashes[i + AHEAD]);
+        if (!filter_contains(filter, build->hashes[i]))
+            code = filter_insert(filter, build->hashes[i]);
+        if (i % PROGRESS_EVERY == 0)
+            progress_show("building", i, build->count);
+    }
+    return code;
+}
+
+static void print_built(const struct build *build, const struct filter *filter, const char *path)
+{
+    char layout[100];
+    struct filter_stats stats = filter_stats(filter);
+    filter_describe(filter, layout, sizeof layout);
+    progress_end();
+    printf("%s: %zu keys of %zu lines in a %s filter\n", path, stats.keys, build->count,
+           filter_kind_name(filter_kind_of(filter)));
+    printf("  %s\n  %zu bytes, %.2f bits a key\n  false positives expected: %.2g\n", layout,
+           stats.bytes, stats.keys ? 8.0 * (double)stats.bytes / (double)stats.keys : 0,
+           stats.expected_false_positive_rate);
+}
+
+static int save(const struct build *build, struct filter *filter, const char *path)
+{
+    struct filter_file_error error;
+    if (insert_all(build, filter))
+        return fail("", "the filter is full"); /* it was made for as many */
+    if (filter_file_save(path, filter, &build->seed, &error))
+        return fail("", error.text);
+    print_built(build, filter, path);
+    return EXIT_DONE;
+}
+
+static int build_file(struct build *build, const char *keys, const char *path)
+{
+    struct filter *filter;
+    const char *error;
+    int code = filter_seed_random(&build->seed);
+    if (!code)
+        code = read_keys(build, keys);
+    if (code)
+        return fail(keys,
+                    code == -EMSGSIZE ? "it has a line of more than 64 MiB" : strerror(-code));
+    build->options.capacity = build->count;
+    if (filter_create(&filter, &build->options, &error))
+        return fail("", error);
+    int status = save(build, filter, path);
+    filter_destroy(filter);
+    return status;
+}
+
+static bool find_kind(const char *name, enum filter_kind *kind)
+{
+    for (*kind = 0; filter_kind_name(*kind); ++*kind)
+        if (strcmp(filter_kind_name(*kind), name) == 0)
+            return true;
+    return false;
+}
+
+static int build_main(int argc, char **argv)
+{
+    struct build build = {.count = 0};
+    const char *files[2], *rate = "0.0001", *kind = "cuckoo", *why;
+    const struct argument_option options[] = {
+        {"--fpr", &rate, NULL}, {"--filter", &kind, NULL}, {0}};
+    struct arguments arguments = {.options = options, .plain = files, .most = 2};
+    int count = arguments_read(&arguments, argc, argv);
+    if (count < 0)
+        return misuse(arguments.wrong, arguments.why);
+    if (count < 2)
+        return misuse("build", "the file of keys, or the file to build, is missing");
+    if (!find_kind(kind, &build.options.kind))
+        return misuse(kind, "there is no such kind of filter");
+    if (units_fraction(rate, &build.options.false_positive_rate, &why))
+        return misuse(rate, why);
+    if (!filter_rate_is_possible(build.options.false_positive_rate))
+        return misuse(rate, "the rate must be from 0.0000001 to 0.03");
+    int status = build_file(&build, files[0], files[1]);
+    free(build.hashes);
+    return status;
+}
+
+/* query */
+
+struct query {
+    const struct filter *filter;
+    struct filter_seed seed;
+};
+
+static int answer(void *arg, struct span line)
+{
+    const struct query *query = arg;
+    uint64_t hash = filter_hash(&query->seed, line.at, line.length);
+    fputs(filter_contains(query->filter, hash) ? "possible " : "absent ", stdout);
+    fwrite(line.at, 1, line.length, stdout);
+    return putchar('\n') == EOF ? -errno : 0;
+}
+
+/* Whoever asks and waits for the answer gets it. */
+static int flush(void *arg)
+{
+    (void)arg;
+    return fflush(stdout) ? -errno : 0;
+}
+
+static int query_main(int argc, char **argv)
+{
+    const char *path;
+    const struct argument_option none[] = {{0}};
+    struct arguments arguments = {.options = none, .plain = &path, .most = 1};
+    struct filter_file_error error;
+    struct filter *filter;
+    struct query query;
+    int count = arguments_read(&arguments, argc, argv);
+    if (count < 0)
+        return misuse(arguments.wrong, arguments.why);
+    if (count < 1)
+        return misuse("query", "the file is missing");
+    if (filter_file_load(path, &filter, &query.seed, &error))
+        return fail("", error.text);
+    const struct lines_reader reader = {.on_line = answer, .on_pause = flush, .arg = &query};
+    query.filter = filter;
+    int code = lines_read(STDIN_FILENO, &reader);
+    filter_destroy(filter);
+    return code ? fail("query", strerror(-code)) : EXIT_DONE;
+}
+
+int filter_command_main(int argc, char **argv)
+{
+    const char *word = argc > 0 ? argv[0] : "";
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return usage(stdout);
+    if (!strcmp(word, "build"))
+        return build_main(argc - 1, argv + 1);
+    if (!strcmp(word, "query"))
+        return query_main(argc - 1, argv + 1);
+    return misuse(*word ? word : "build or query", *word ? "say build or query" : "say which");
+}

@@ -1,0 +1,23 @@
+/* Filters in files (filters/filter_image.h has the format). */
+#ifndef NESTGUARD_FILTER_FILE_H
+#define NESTGUARD_FILTER_FILE_H
+
+#include "filters/filter.h"
+
+/* What went wrong, for a person; begins with the file's name. */
+struct filter_file_error {
+    char text[512];
+};
+
+/* Writes it under a temporary name beside the file, and renames it when it is on the disk: the file
+ * is the old one or the whole new one, whatever happens. Only the owner may read it, as it holds
+ * the seed. Nobody may change the filter meanwhile. 0, or a negative errno and *error. */
+int filter_file_save(const char *path, struct filter *filter, const struct filter_seed *seed,
+                     struct filter_file_error *error);
+
+/* The filter in *out, which the caller frees with filter_destroy(), and its seed. 0, or a negative
+ * errno and *error; -EINVAL and -EBADMSG mean that it is no such file or a damaged one. */
+int filter_file_load(const char *path, struct filter **out, struct filter_seed *seed,
+                     struct filter_file_error *error);
+
+#endif

@@ -1,0 +1,106 @@
+/* The configuration file: one YAML file, one table of settings (settings.c), every mistake with its
+ * line. A struct config is never changed after config_load(); SIGHUP loads a new one.
+ */
+#ifndef NESTGUARD_CONFIG_H
+#define NESTGUARD_CONFIG_H
+
+#include "base/address.h"
+#include "base/problem.h"
+#include "config/cache_url.h"
+#include "config/key_template.h"
+#include "filters/filter.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sync_mode { SYNC_REPLICATION, SYNC_POLL, SYNC_NONE };
+enum on_absent { ABSENT_NIL, ABSENT_ERROR, ABSENT_VALUE };
+enum on_miss { MISS_LOAD, MISS_PASS };
+
+struct keyspace {
+    char *name;
+    struct key_template key;
+    char *table_text;   /* as written */
+    char *table_schema; /* NULL: by search_path; this and the name as the catalogue has them */
+    char *table_name;
+    char *where;                /* NULL: all rows */
+    char *value;                /* column name; NULL with value_is_json */
+    bool value_is_json;         /* row_to_json of the whole row */
+    uint64_t ttl_ms;            /* 0: no expiry */
+    double ttl_jitter;          /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */
+    double false_positive_rate; /* wanted of its filter */
+    enum filter_kind filter;
+    enum on_absent on_absent; /* what the lookup of an absent key gets */
+    char *absent_value;       /* with ABSENT_VALUE; NULL: none */
+    enum on_miss on_miss;     /* what follows when the cache does not have a key */
+    bool enforce;             /* false: rejections are only counted */
+    int line;                 /* of the file, where the keyspace begins */
+};
+
+struct config {
+    char *file;
+    struct address *listen; /* one or more, all of them different */
+    size_t listens;
+    bool has_control; /* else `control` is empty */
+    struct address control;
+    char *control_token; /* NULL: none */
+    char *password;      /* NULL: none */
+    unsigned workers;    /* default: one a core */
+    struct cache_url cache;
+    char *tls_cert_file, *tls_key_file;     /* for clients, on the addresses with TLS; NULL: none */
+    char *tls_client_ca_file;               /* NULL: clients need no certificate */
+    char *cache_ca_file;                    /* NULL: the system's */
+    char *cache_cert_file, *cache_key_file; /* NULL: none */
+    struct ssl_ctx_st *clients_tls, *cache_tls; /* made of these; NULL: not wanted */
+    char *database;
+    enum sync_mode sync;
+    uint64_t poll_interval_ms;  /* with SYNC_POLL, from one build's beginning to the next one's */
+    uint64_t max_lag_ms;        /* with SYNC_REPLICATION: further behind, nothing is rejected */
+    bool purge_at_start;        /* with SYNC_REPLICATION: whatever was cached before may be old */
+    char *publication;          /* with SYNC_REPLICATION: its name, unquoted */
+    unsigned build_connections; /* that a large table is read over, at most */
+    unsigned load_connections;  /* to the database */
+    uint64_t load_timeout_ms;   /* of one load */
+    unsigned load_budget;       /* loads at the database at once */
+    uint64_t cache_timeout_ms;  /* a connection with an older command unanswered is given up */
+    unsigned cache_connections; /* shared connections, per worker */
+    unsigned own_connections;   /* of clients that need one for themselves, at most, per worker */
+    unsigned max_clients;       /* of all workers */
+    unsigned max_arguments;     /* of one command */
+    size_t max_bulk;            /* bytes of one argument */
+    size_t max_command;         /* bytes of one command */
+    size_t max_output;          /* bytes of replies that wait for one client */
+    uint64_t output_timeout_ms; /* a client that takes none of its waiting replies for so long is
+                                   dropped */
+    uint64_t hint_ttl_ms;       /* how long an admitted key stays admitted without a row seen */
+    unsigned max_hints;         /* admitted keys and tombstones remembered at once */
+    unsigned max_known_absent;  /* false positives remembered */
+    size_t max_filter_memory;   /* bytes one generation may take; 0: no bound */
+    uint64_t drain_timeout_ms;  /* SIGTERM: how long clients may finish */
+    struct keyspace *keyspaces;
+    size_t keyspace_count;
+};
+
+/* Reads and checks the file: syntax, types, ranges, and what the settings mean together. Every
+ * mistake goes to `problems` with "file:line" as its place. Returns 0 and *out (freed by
+ * config_destroy), -EINVAL when there were errors, or another negative errno when the file could
+ * not be read (also in problems). */
+int config_load(struct config **out, const char *path, struct problems *problems);
+void config_destroy(struct config *config);
+
+/* Names every setting that differs between the two and cannot change while the guard runs (as
+ * "file:line"-less warnings with the place "reload"), and moves nothing. Returns how many there
+ * are. */
+size_t config_fixed_differences(const struct config *running, const struct config *wanted,
+                                struct problems *problems);
+
+/* Replaces in `wanted` everything that cannot change while the guard runs by what `running` has; a
+ * list of keyspaces that differs is replaced whole. */
+void config_keep_fixed(struct config *wanted, const struct config *running);
+
+/* Prints every setting with type, default, bounds and help, as `nestguard --help` shows them. */
+void config_print_settings(FILE *out);
+
+const char *sync_mode_name(enum sync_mode mode);
+
+#endif

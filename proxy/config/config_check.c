@@ -1,0 +1,232 @@
+/* Rules that concern more than one setting. A rule holds its tongue where a setting that it needs
+ * could not be read: that has been reported, and each mistake is told once. */
+#include "config/config_source.h"
+
+#include "base/buffer.h"
+#include "net/tls.h"
+
+static const struct mention *top(const struct config_source *source, const char *name)
+{
+    return &source->settings[setting_index(config_settings, name)];
+}
+
+static const struct mention *of(const struct config_source *source, size_t keyspace,
+                                const char *name)
+{
+    return &source->keyspaces[keyspace][setting_index(keyspace_settings, name)];
+}
+
+/* Its value, given or by default, may be looked at. */
+static bool usable(const struct mention *mention)
+{
+    return mention->line == 0 || mention->good;
+}
+
+/* Addresses are compared as written; that 0.0.0.0 contains 127.0.0.1 is found when they are bound.
+ */
+static void check_listen(const struct config *config, const struct config_source *source)
+{
+    int line = top(source, "listen")->line;
+    for (size_t i = 0; i < config->listens; i++)
+        for (size_t j = 0; j < i; j++)
+            if (address_same_place(&config->listen[i], &config->listen[j]))
+                config_report(source, line, "listen names %s twice", config->listen[i].text);
+}
+
+/* A cache or a control port on the guard's own address would have the guard talk to itself. */
+static bool listens_on(const struct config *config, const struct address *address)
+{
+    for (size_t i = 0; i < config->listens; i++)
+        if (address_same_place(&config->listen[i], address))
+            return true;
+    return false;
+}
+
+/* Without a token, only those may get in who are on this machine already. */
+static void check_control(const struct config *config, const struct config_source *source)
+{
+    int line = top(source, "control")->line;
+    if (!config->has_control)
+        return;
+    if (listens_on(config, &config->control))
+        config_report(source, line, "control and listen are the same address");
+    if (top(source, "control_token")->line == 0 && !address_is_local(&config->control))
+        config_report(source, line,
+                      "control is reachable from other machines, so control_token is required "
+                      "(it is not for a loopback address or a unix socket)");
+}
+
+static void check_cache(const struct config *config, const struct config_source *source)
+{
+    const struct mention *cache = top(source, "cache");
+    if (cache->good && listens_on(config, &config->cache.address))
+        config_report(source, cache->line,
+                      "cache is the guard's own address (see listen); it must be the Redis behind");
+}
+
+/* ---- TLS ---- */
+
+/* A certificate and its key are of no use without each other. */
+static bool are_paired(const struct config_source *source, const char *certificate, const char *key)
+{
+    int first = top(source, certificate)->line, second = top(source, key)->line;
+    if (first && !second)
+        config_report(source, first, "%s needs %s", certificate, key);
+    if (second && !first)
+        config_report(source, second, "%s needs %s", key, certificate);
+    return !first == !second && usable(top(source, certificate)) && usable(top(source, key));
+}
+
+static struct ssl_ctx_st *make_context(const struct config_source *source, int line,
+                                       const struct tls_options *options)
+{
+    char error[TLS_ERROR_SIZE];
+    struct ssl_ctx_st *context = NULL;
+    if (tls_context_create(&context, options, error) < 0)
+        config_report(source, line, "%s", error);
+    return context;
+}
+
+static bool offers_tls(const struct config *config)
+{
+    for (size_t i = 0; i < config->listens; i++)
+        if (config->listen[i].tls)
+            return true;
+    return false;
+}
+
+/* Read here, so that a file that is missing or wrong is a mistake of this line. */
+static void check_clients_tls(struct config *config, const struct config_source *source)
+{
+    int line = top(source, "tls_cert_file")->line;
+    if (!are_paired(source, "tls_cert_file", "tls_key_file") || !offers_tls(config))
+        return;
+    if (!line) {
+        config_report(source, top(source, "listen")->line,
+                      "a tls: address needs tls_cert_file and tls_key_file");
+        return;
+    }
+    struct tls_options options = {.is_server = true,
+                                  .certificate = config->tls_cert_file,
+                                  .key = config->tls_key_file,
+                                  .authorities = config->tls_client_ca_file};
+    if (usable(top(source, "tls_client_ca_file")))
+        config->clients_tls = make_context(source, line, &options);
+}
+
+static void check_cache_tls(struct config *config, const struct config_source *source)
+{
+    const struct mention *cache = top(source, "cache");
+    if (!are_paired(source, "cache_cert_file", "cache_key_file") || !cache->good ||
+        !config->cache.address.tls || !usable(top(source, "cache_ca_file")))
+        return;
+    struct tls_options options = {.certificate = config->cache_cert_file,
+                                  .key = config->cache_key_file,
+                                  .authorities = config->cache_ca_file};
+    config->cache_tls = make_context(source, cache->line, &options);
+}
+
+/* An argument larger than a whole command could never arrive. */
+static void check_sizes(const struct config *config, const struct config_source *source)
+{
+    const struct mention *bulk = top(source, "max_bulk"), *command = top(source, "max_command");
+    if (usable(bulk) && usable(command) && config->max_bulk > config->max_command)
+        config_report(source, bulk->line ? bulk->line : command->line,
+                      "max_bulk (%zu bytes) is larger than max_command (%zu bytes)",
+                      config->max_bulk, config->max_command);
+}
+
+static void check_value(const struct config *config, const struct config_source *source, size_t i)
+{
+    const struct keyspace *keyspace = &config->keyspaces[i];
+    if (of(source, i, "value")->line == 0 && usable(of(source, i, "on_miss")) &&
+        keyspace->on_miss == MISS_LOAD)
+        config_report(source, keyspace->line,
+                      "value is missing: the column to cache, or json for the whole row (only a "
+                      "keyspace with on_miss: pass needs none)");
+}
+
+/* absent_value without its switch is allowed: it waits for a reload that turns the switch. */
+static void check_absent(const struct config *config, const struct config_source *source, size_t i)
+{
+    const struct mention *on_absent = of(source, i, "on_absent");
+    const struct mention *absent_value = of(source, i, "absent_value");
+    if (!usable(on_absent))
+        return;
+    bool wanted = config->keyspaces[i].on_absent == ABSENT_VALUE;
+    if (wanted && absent_value->line == 0)
+        config_report(source, on_absent->line, "on_absent: value needs an absent_value");
+}
+
+/* The log tells of deleted rows, too. */
+static void check_filter(const struct config *config, const struct config_source *source, size_t i)
+{
+    const struct mention *filter = of(source, i, "filter");
+    enum filter_kind kind = config->keyspaces[i].filter;
+    if (!usable(filter) || !usable(top(source, "sync")) || config->sync != SYNC_REPLICATION ||
+        filter_can_remove(kind))
+        return;
+    config_report(
+        source, filter->line,
+        "filter: %s cannot forget deleted rows, and sync: replication needs one that can: "
+        "%s or %s",
+        filter_kind_name(kind), filter_kind_name(FILTER_CUCKOO),
+        filter_kind_name(FILTER_COUNTING_BLOOM));
+}
+
+/* Counters and metrics are told apart by the name. */
+static void check_names(const struct config *config, const struct config_source *source, size_t i,
+                        size_t j)
+{
+    const struct mention *mine = of(source, i, "name"), *other = of(source, j, "name");
+    if (mine->good && other->good &&
+        strcmp(config->keyspaces[i].name, config->keyspaces[j].name) == 0)
+        config_report(source, mine->line, "name \"%s\" is taken by the keyspace in line %d",
+                      config->keyspaces[i].name, other->line);
+}
+
+/* Which keyspace would a key that matches two belong to? The example shows that there is one. */
+static void check_keys(const struct config *config, const struct config_source *source, size_t i,
+                       size_t j)
+{
+    const struct key_template *mine = &config->keyspaces[i].key, *other = &config->keyspaces[j].key;
+    if (!of(source, i, "key")->good || !of(source, j, "key")->good ||
+        !key_template_overlaps(mine, other))
+        return;
+    struct buffer example = {0};
+    key_template_example(mine, other, &example);
+    config_report(
+        source, of(source, i, "key")->line,
+        "key \"%s\" overlaps with \"%s\" in line %d: \"%.*s\", for example, matches both, "
+        "and a key must belong to one keyspace",
+        mine->text, other->text, of(source, j, "key")->line, (int)buffer_length(&example),
+        buffer_span(&example).at);
+    buffer_finish(&example);
+}
+
+/* Each pair is compared once, with the keyspaces before. */
+static void check_keyspace(const struct config *config, const struct config_source *source,
+                           size_t i)
+{
+    if (config->keyspaces[i].line == 0) /* not even a mapping */
+        return;
+    check_value(config, source, i);
+    check_absent(config, source, i);
+    check_filter(config, source, i);
+    for (size_t j = 0; j < i; j++) {
+        check_names(config, source, i, j);
+        check_keys(config, source, i, j);
+    }
+}
+
+void config_check(struct config *config, const struct config_source *source)
+{
+    check_listen(config, source);
+    check_control(config, source);
+    check_cache(config, source);
+    check_sizes(config, source);
+    check_clients_tls(config, source);
+    check_cache_tls(config, source);
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        check_keyspace(config, source, i);
+}

@@ -1,0 +1,28 @@
+/* Where in the file things stand, so that a mistake found late still names its line. Lives while a
+ * configuration is being loaded. */
+#ifndef NESTGUARD_CONFIG_SOURCE_H
+#define NESTGUARD_CONFIG_SOURCE_H
+
+#include "config/config.h"
+#include "config/settings.h"
+
+struct mention {
+    int line;  /* 0: not in the file */
+    bool good; /* its value could be read */
+};
+
+struct config_source {
+    const char *file;
+    struct problems *problems;
+    struct mention settings[SETTINGS_MAX];     /* by the row's place in config_settings */
+    struct mention (*keyspaces)[SETTINGS_MAX]; /* one a keyspace, as in keyspace_settings */
+};
+
+/* Adds an error whose place is file:line. */
+void config_report(const struct config_source *source, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* What settings mean together: reports every contradiction between those that could be read. */
+void config_check(struct config *config, const struct config_source *source);
+
+#endif

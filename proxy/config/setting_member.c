@@ -1,0 +1,215 @@
+/* Comparing, copying and freeing the members that settings are stored in. */
+#include "config/setting_value.h"
+
+#include "base/memory.h"
+#include "config/config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What was written differently but means the same is equal: a restart must not be asked for without
+ * need. */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same_listen(const struct config *a, const struct config *b)
+{
+    if (a->listens != b->listens)
+        return false;
+    for (size_t i = 0; i < a->listens; i++)
+        if (!address_equal(&a->listen[i], &b->listen[i]))
+            return false;
+    return true;
+}
+
+static bool same_control(const struct config *a, const struct config *b)
+{
+    return a->has_control == b->has_control && address_equal(&a->control, &b->control);
+}
+
+static bool same_table(const struct keyspace *a, const struct keyspace *b)
+{
+    return same_text(a->table_schema, b->table_schema) && same_text(a->table_name, b->table_name);
+}
+
+static bool same_value(const struct keyspace *a, const struct keyspace *b)
+{
+    return a->value_is_json == b->value_is_json && same_text(a->value, b->value);
+}
+
+/* Types whose member is a plain value of so many bytes, that compares byte by byte. */
+static size_t plain_size(enum setting_type type)
+{
+    static const size_t sizes[] = {
+        [SETTING_COUNT] = sizeof(unsigned),
+        [SETTING_CHOICE] = sizeof(unsigned),
+        [SETTING_DURATION] = sizeof(uint64_t),
+        [SETTING_SIZE] = sizeof(size_t),
+        [SETTING_SHARE] = sizeof(double),
+        [SETTING_FLAG] = sizeof(bool),
+        [SETTING_VALUE] = 0, /* the last type: those not named are 0, too */
+    };
+    return sizes[type];
+}
+
+bool setting_equal(const struct setting *setting, const void *a, const void *b)
+{
+    const void *x = (const char *)a + setting->offset, *y = (const char *)b + setting->offset;
+    if (plain_size(setting->type))
+        return memcmp(x, y, plain_size(setting->type)) == 0;
+    switch (setting->type) {
+    case SETTING_CACHE:
+        return cache_url_equal(x, y);
+    case SETTING_CONTROL:
+        return same_control(a, b);
+    case SETTING_LISTEN:
+        return same_listen(a, b);
+    case SETTING_KEY:
+        return same_text(((const struct key_template *)x)->text,
+                         ((const struct key_template *)y)->text);
+    case SETTING_TABLE:
+        return same_table(a, b);
+    case SETTING_VALUE:
+        return same_value(a, b);
+    case SETTING_KEYSPACES: /* compared one by one, by their own rows */
+        return true;
+    default: /* a text */
+        return same_text(*(char *const *)x, *(char *const *)y);
+    }
+}
+
+static char *copy_text(const char *text)
+{
+    return text ? xstrdup(text) : NULL;
+}
+
+static void copy_listen(struct config *to, const struct config *from)
+{
+    to->listens = from->listens;
+    to->listen = xcalloc(from->listens, sizeof *to->listen);
+    for (size_t i = 0; i < from->listens; i++)
+        address_copy(&to->listen[i], &from->listen[i]);
+}
+
+static void copy_key(struct key_template *to, const struct key_template *from)
+{
+    const char *error;
+    if (key_template_parse(to, from->text, &error) < 0)
+        abort(); /* the same text was parsed before */
+}
+
+static void copy_table(struct keyspace *to, const struct keyspace *from)
+{
+    to->table_text = copy_text(from->table_text);
+    to->table_schema = copy_text(from->table_schema);
+    to->table_name = copy_text(from->table_name);
+}
+
+/* Every type is named, so that the compiler asks about a new one. */
+void setting_copy(const struct setting *setting, void *to, const void *from)
+{
+    void *x = (char *)to + setting->offset;
+    const void *y = (const char *)from + setting->offset;
+    switch (setting->type) {
+    case SETTING_COUNT:
+    case SETTING_CHOICE:
+        *(unsigned *)x = *(const unsigned *)y;
+        break;
+    case SETTING_DURATION:
+        *(uint64_t *)x = *(const uint64_t *)y;
+        break;
+    case SETTING_SIZE:
+        *(size_t *)x = *(const size_t *)y;
+        break;
+    case SETTING_SHARE:
+        *(double *)x = *(const double *)y;
+        break;
+    case SETTING_FLAG:
+        *(bool *)x = *(const bool *)y;
+        break;
+    case SETTING_VALUE:
+        ((struct keyspace *)to)->value_is_json = ((const struct keyspace *)from)->value_is_json;
+        *(char **)x = copy_text(*(char *const *)y);
+        break;
+    case SETTING_TEXT:
+    case SETTING_NAME:
+    case SETTING_SECRET:
+    case SETTING_DATABASE:
+        *(char **)x = copy_text(*(char *const *)y);
+        break;
+    case SETTING_CACHE:
+        cache_url_copy(x, y);
+        break;
+    case SETTING_CONTROL:
+        ((struct config *)to)->has_control = ((const struct config *)from)->has_control;
+        address_copy(x, y);
+        break;
+    case SETTING_LISTEN:
+        copy_listen(to, from);
+        break;
+    case SETTING_KEY:
+        copy_key(x, y);
+        break;
+    case SETTING_TABLE:
+        copy_table(to, from);
+        break;
+    case SETTING_KEYSPACES:
+        break;
+    }
+}
+
+static void finish_text(char **text)
+{
+    free(*text);
+    *text = NULL;
+}
+
+static void finish_listen(struct config *config)
+{
+    for (size_t i = 0; i < config->listens; i++)
+        address_finish(&config->listen[i]);
+    free(config->listen);
+    config->listen = NULL;
+    config->listens = 0;
+}
+
+static void finish_table(struct keyspace *keyspace)
+{
+    finish_text(&keyspace->table_text);
+    finish_text(&keyspace->table_schema);
+    finish_text(&keyspace->table_name);
+}
+
+void setting_finish(const struct setting *setting, void *base)
+{
+    void *member = (char *)base + setting->offset;
+    switch (setting->type) {
+    case SETTING_TEXT:
+    case SETTING_NAME:
+    case SETTING_SECRET:
+    case SETTING_DATABASE:
+    case SETTING_VALUE:
+        finish_text(member);
+        break;
+    case SETTING_CACHE:
+        cache_url_finish(member);
+        break;
+    case SETTING_CONTROL:
+        address_finish(member);
+        break;
+    case SETTING_LISTEN:
+        finish_listen(base);
+        break;
+    case SETTING_KEY:
+        key_template_finish(member);
+        break;
+    case SETTING_TABLE:
+        finish_table(base);
+        break;
+    default: /* plain numbers */
+        break;
+    }
+}

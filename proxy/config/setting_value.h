@@ -1,0 +1,26 @@
+/* The values that rows of the settings' tables describe: read from text, compared, freed. `base` is
+ * the struct config or struct keyspace that holds the member. */
+#ifndef NESTGUARD_SETTING_VALUE_H
+#define NESTGUARD_SETTING_VALUE_H
+
+#include "config/settings.h"
+
+struct setting_error {
+    char text[300]; /* what is wrong and what is allowed; never the value itself */
+};
+
+/* Reads a value and checks it against the row's bounds. 0, or -EINVAL and *error. For
+ * SETTING_LISTEN it adds one address; every other member must be zero before. */
+int setting_read(const struct setting *setting, void *base, const char *text,
+                 struct setting_error *error);
+
+bool setting_equal(const struct setting *setting, const void *a, const void *b);
+
+/* Copies the member; what `to` held before must be finished. SETTING_KEYSPACES is left to the
+ * caller. */
+void setting_copy(const struct setting *setting, void *to, const void *from);
+
+/* Frees what the member holds. SETTING_KEYSPACES is left to the caller. */
+void setting_finish(const struct setting *setting, void *base);
+
+#endif

@@ -1,0 +1,282 @@
+/* The tables. A default here is also what deploy/nestguard.yaml shows; a unit test compares them.
+ */
+#include "config/settings.h"
+
+#include "config/config.h"
+#include "config/similar.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+#define AT(member) offsetof(struct config, member)
+
+static const char *const sync_choices[] = {"replication", "poll", "none", NULL};
+static const char *const filter_choices[] = {
+    [FILTER_CUCKOO] = "cuckoo",
+    [FILTER_BLOOM] = "bloom",
+    [FILTER_BLOCKED_BLOOM] = "blocked-bloom",
+    [FILTER_COUNTING_BLOOM] = "counting-bloom",
+    [FILTER_SCALABLE_BLOOM] = "scalable-bloom",
+    NULL,
+};
+static const char *const on_absent_choices[] = {"nil", "error", "value", NULL};
+static const char *const on_miss_choices[] = {"load", "pass", NULL};
+
+const struct setting config_settings[] = {
+    {"listen", SETTING_LISTEN, AT(listen), .fixed = true, .standard = "127.0.0.1:6380",
+     .help = "where clients connect: HOST:PORT, [IPV6]:PORT, tls:HOST:PORT, unix:/path, or a list "
+             "of them"},
+    {"tls_cert_file", SETTING_TEXT, AT(tls_cert_file), .otherwise = "required with a tls: address",
+     .least = "1", .most = "4095",
+     .help = "the certificate that clients are shown, with its chain (PEM); read again on SIGHUP"},
+    {"tls_key_file", SETTING_TEXT, AT(tls_key_file), .otherwise = "required with a tls: address",
+     .least = "1", .most = "4095", .help = "its private key (PEM)"},
+    {"tls_client_ca_file", SETTING_TEXT, AT(tls_client_ca_file), .otherwise = "none", .least = "1",
+     .most = "4095",
+     .help = "authorities (PEM) that must have signed a client's certificate; without this setting "
+             "clients on tls: addresses need none"},
+    {"control", SETTING_CONTROL, AT(control), .fixed = true, .otherwise = "off",
+     .help = "where the control port (HTTP) is: HOST:PORT, [IPV6]:PORT or unix:/path"},
+    {"control_token", SETTING_SECRET, AT(control_token), .fixed = true, .otherwise = "none",
+     .help = "callers of the control port must show it; required unless control is a loopback "
+             "address or a unix socket"},
+    {"password", SETTING_SECRET, AT(password), .otherwise = "none",
+     .help = "clients must AUTH with it"},
+    {"workers", SETTING_COUNT, AT(workers), .fixed = true, .otherwise = "one a core", .least = "1",
+     .most = "256", .help = "threads that serve clients"},
+    {"cache", SETTING_CACHE, AT(cache), .required = true, .fixed = true,
+     .help = "the Redis behind the guard: redis://[user:password@]host[:port][/db], rediss://... "
+             "for TLS, or unix:/path[?db=N]"},
+    {"cache_ca_file", SETTING_TEXT, AT(cache_ca_file), .fixed = true, .otherwise = "the system's",
+     .least = "1", .most = "4095",
+     .help = "authorities (PEM) that must have signed the certificate of a rediss:// cache"},
+    {"cache_cert_file", SETTING_TEXT, AT(cache_cert_file), .fixed = true, .otherwise = "none",
+     .least = "1", .most = "4095",
+     .help = "the guard's own certificate (PEM), for a cache that asks for one"},
+    {"cache_key_file", SETTING_TEXT, AT(cache_key_file), .fixed = true, .otherwise = "none",
+     .least = "1", .most = "4095", .help = "its private key (PEM)"},
+    {"database", SETTING_DATABASE, AT(database), .required = true, .fixed = true,
+     .help = "the PostgreSQL with the rows: postgresql://user@host:port/name, or anything else "
+             "that libpq takes"},
+    {"sync", SETTING_CHOICE, AT(sync), .fixed = true, .standard = "replication",
+     .choices = sync_choices,
+     .help = "how the filter follows the rows: the database's log, building anew on a timer, or "
+             "not at all"},
+    {"poll_interval", SETTING_DURATION, AT(poll_interval_ms), .standard = "10m", .least = "100ms",
+     .most = "30d", .help = "with sync: poll, time from one building of the filter to the next"},
+    {"max_lag", SETTING_DURATION, AT(max_lag_ms), .standard = "1s", .least = "10ms", .most = "1h",
+     .help = "with sync: replication, further behind the database than this nothing is rejected"},
+    {"purge_at_start", SETTING_FLAG, AT(purge_at_start), .fixed = true, .standard = "false",
+     .help = "with sync: replication, deletes the guarded keys from the cache when the guard "
+             "starts, for rows may have changed while none was there to purge them"},
+    {"publication", SETTING_NAME, AT(publication), .fixed = true, .standard = "nestguard",
+     .help = "with sync: replication, the publication that names the tables; created at the start "
+             "when the role may"},
+    {"build_connections", SETTING_COUNT, AT(build_connections), .standard = "2", .least = "1",
+     .most = "16",
+     .help = "connections to the database over which a large table's keys are read at once when a "
+             "filter is built"},
+    {"load_connections", SETTING_COUNT, AT(load_connections), .fixed = true, .standard = "4",
+     .least = "1", .most = "1000", .help = "connections to the database for loading rows"},
+    {"load_timeout", SETTING_DURATION, AT(load_timeout_ms), .standard = "2s", .least = "10ms",
+     .most = "10m", .help = "a load that takes longer fails"},
+    {"load_budget", SETTING_COUNT, AT(load_budget), .standard = "200", .least = "1",
+     .most = "1000000", .help = "loads in flight at most; past it a load fails at once"},
+    {"cache_timeout", SETTING_DURATION, AT(cache_timeout_ms), .fixed = true, .standard = "5s",
+     .least = "10ms", .most = "10m",
+     .help = "a connection to the cache that leaves a command unanswered for so long is given up"},
+    {"cache_connections", SETTING_COUNT, AT(cache_connections), .fixed = true, .standard = "2",
+     .least = "1", .most = "64", .help = "shared connections to the cache, per worker"},
+    {"own_connections", SETTING_COUNT, AT(own_connections), .standard = "1000", .least = "0",
+     .most = "1000000",
+     .help = "connections to the cache that clients may have of their own (for transactions, "
+             "subscriptions, blocking commands), per worker"},
+    {"max_clients", SETTING_COUNT, AT(max_clients), .standard = "10000", .least = "1",
+     .most = "1000000", .help = "clients at once; more are refused"},
+    {"max_arguments", SETTING_COUNT, AT(max_arguments), .standard = "1048576", .least = "8",
+     .most = "16777216", .help = "arguments of one command"},
+    {"max_bulk", SETTING_SIZE, AT(max_bulk), .standard = "512mb", .least = "64b", .most = "4gb",
+     .help = "bytes of one argument"},
+    {"max_command", SETTING_SIZE, AT(max_command), .standard = "1gb", .least = "64b", .most = "8gb",
+     .help = "bytes of one command"},
+    {"max_output", SETTING_SIZE, AT(max_output), .standard = "64mb", .least = "1kb", .most = "64gb",
+     .help = "bytes of replies that wait for one client; past it the client is dropped"},
+    {"output_timeout", SETTING_DURATION, AT(output_timeout_ms), .standard = "30s", .least = "10ms",
+     .most = "1d",
+     .help = "a client that takes none of its waiting replies for so long is dropped"},
+    {"hint_ttl", SETTING_DURATION, AT(hint_ttl_ms), .standard = "10s", .least = "10ms",
+     .most = "1d",
+     .help = "how long a key that was written through the guard, or admitted by hand, "
+             "counts as existing without a row seen"},
+    {"max_hints", SETTING_COUNT, AT(max_hints), .standard = "1000000", .least = "1",
+     .most = "100000000",
+     .help = "admitted keys and tombstones remembered at once, and keys that are to be deleted "
+             "from the cache"},
+    {"max_known_absent", SETTING_COUNT, AT(max_known_absent), .standard = "100000", .least = "0",
+     .most = "100000000", .help = "false positives of the filter remembered at once"},
+    {"max_filter_memory", SETTING_SIZE, AT(max_filter_memory), .standard = "0", .least = "0",
+     .most = "64tb",
+     .help = "bytes that the filters may take, while they are renewed twice as "
+             "much; 0: no bound"},
+    {"drain_timeout", SETTING_DURATION, AT(drain_timeout_ms), .standard = "10s", .least = "0",
+     .most = "1h",
+     .help = "after SIGTERM, how long clients may finish what they have begun, and keys whose rows "
+             "have changed are still deleted from the cache"},
+    {"keyspaces", SETTING_KEYSPACES, AT(keyspaces), .required = true,
+     .help = "the guarded keys, a list; each has the settings below"},
+    {0},
+};
+
+#undef AT
+#define AT(member) offsetof(struct keyspace, member)
+
+const struct setting keyspace_settings[] = {
+    {"name", SETTING_NAME, AT(name), .required = true, .fixed = true,
+     .help = "how status, metrics and log call it"},
+    {"key", SETTING_KEY, AT(key), .required = true, .fixed = true,
+     .help = "the cache key, with a {column} for each key column, as in item:{id}"},
+    {"table", SETTING_TABLE, AT(table_text), .required = true, .fixed = true,
+     .help = "table or schema.table, by SQL's rules of quoting"},
+    {"where", SETTING_TEXT, AT(where), .fixed = true, .otherwise = "all rows", .least = "1",
+     .most = "65535", .help = "an SQL condition: only rows that meet it exist"},
+    {"value", SETTING_VALUE, AT(value), .fixed = true, .otherwise = "required with on_miss: load",
+     .help = "the column that is cached, or json for the whole row as row_to_json gives it"},
+    {"ttl", SETTING_DURATION, AT(ttl_ms), .standard = "10m", .least = "0", .most = "3650d",
+     .help = "how long a loaded value stays in the cache; 0: for ever"},
+    {"ttl_jitter", SETTING_SHARE, AT(ttl_jitter), .standard = "10%", .least = "0%", .most = "100%",
+     .help = "up to so much of the ttl is taken off at random, so that keys loaded together do not "
+             "expire together"},
+    {"false_positive_rate", SETTING_SHARE, AT(false_positive_rate), .standard = "0.0001",
+     .least = "0.0000001", .most = "0.03",
+     .help = "share of absent keys that the filter lets pass, at most"},
+    {"filter", SETTING_CHOICE, AT(filter), .fixed = true, .standard = "cuckoo",
+     .choices = filter_choices,
+     .help = "the kind of filter; sync: replication needs one that removes: cuckoo or "
+             "counting-bloom"},
+    {"on_absent", SETTING_CHOICE, AT(on_absent), .standard = "nil", .choices = on_absent_choices,
+     .help = "the answer to a GET of an absent key: nil, an error, or absent_value"},
+    {"absent_value", SETTING_TEXT, AT(absent_value), .otherwise = "required with on_absent: value",
+     .least = "0", .most = "65535", .help = "with on_absent: value, the answer for an absent key"},
+    {"on_miss", SETTING_CHOICE, AT(on_miss), .standard = "load", .choices = on_miss_choices,
+     .help =
+         "what follows a miss in the cache: load the row, or pass the miss on to an application "
+         "that loads by itself"},
+    {"enforce", SETTING_FLAG, AT(enforce), .standard = "true",
+     .help = "false: only count what would be rejected, and let it pass"},
+    {0},
+};
+
+_Static_assert(sizeof config_settings / sizeof *config_settings <= SETTINGS_MAX, "SETTINGS_MAX");
+_Static_assert(sizeof keyspace_settings / sizeof *keyspace_settings <= SETTINGS_MAX,
+               "SETTINGS_MAX");
+
+/* The tables are short, and asked at start only. */
+int setting_index(const struct setting *table, const char *name)
+{
+    for (int i = 0; table[i].name; i++)
+        if (strcmp(table[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+const struct setting *setting_similar(const struct setting *table, const char *name)
+{
+    const struct setting *best = NULL;
+    size_t best_distance = SIZE_MAX;
+    for (; table->name; table++) {
+        size_t distance = name_distance(table->name, name);
+        if (name_is_similar(table->name, name) && distance < best_distance) {
+            best = table;
+            best_distance = distance;
+        }
+    }
+    return best;
+}
+
+const char *setting_type_name(enum setting_type type)
+{
+    static const char *const names[] = {
+        [SETTING_COUNT] = "number",
+        [SETTING_DURATION] = "duration",
+        [SETTING_SIZE] = "size",
+        [SETTING_SHARE] = "share",
+        [SETTING_FLAG] = "true or false",
+        [SETTING_CHOICE] = "one of",
+        [SETTING_TEXT] = "text",
+        [SETTING_NAME] = "name",
+        [SETTING_SECRET] = "secret",
+        [SETTING_DATABASE] = "connection string",
+        [SETTING_CACHE] = "URL",
+        [SETTING_CONTROL] = "address",
+        [SETTING_LISTEN] = "addresses",
+        [SETTING_KEYSPACES] = "list",
+        [SETTING_KEY] = "key template",
+        [SETTING_TABLE] = "table",
+        [SETTING_VALUE] = "column or json",
+    };
+    return names[type];
+}
+
+/* Connection strings and URLs may hold a password. */
+bool setting_is_secret(const struct setting *setting)
+{
+    return setting->type == SETTING_SECRET || setting->type == SETTING_DATABASE ||
+           setting->type == SETTING_CACHE;
+}
+
+/* The enum's values are the places in the list. */
+const char *sync_mode_name(enum sync_mode mode)
+{
+    return sync_choices[mode];
+}
+
+/* "duration, 10ms to 1h; default 1s" */
+static void print_type(const struct setting *setting, FILE *out)
+{
+    fputs(setting_type_name(setting->type), out);
+    for (size_t i = 0; setting->choices && setting->choices[i]; i++)
+        fprintf(out, "%s%s", i ? " | " : " ", setting->choices[i]);
+    if (setting->least && setting->type != SETTING_TEXT)
+        fprintf(out, ", %s to %s", setting->least, setting->most);
+    if (setting->required)
+        fputs("; required", out);
+    else if (setting->standard)
+        fprintf(out, "; default %s", setting->standard);
+    else
+        fprintf(out, "; default: %s", setting->otherwise);
+}
+
+/* Prints words up to column 80 and indents the lines that follow. */
+static void print_wrapped(const char *text, int indent, FILE *out)
+{
+    int column = indent;
+    fprintf(out, "%*s", indent, "");
+    while (*text) {
+        int word = (int)strcspn(text, " ");
+        if (column > indent && column + 1 + word > 80) {
+            fprintf(out, "\n%*s", indent, "");
+            column = indent;
+        }
+        column += fprintf(out, "%s%.*s", column > indent ? " " : "", word, text);
+        text += word + (text[word] == ' ');
+    }
+    fputc('\n', out);
+}
+
+static void print_table(const struct setting *table, FILE *out)
+{
+    for (; table->name; table++) {
+        fprintf(out, "  %-20s ", table->name);
+        print_type(table, out);
+        fputc('\n', out);
+        print_wrapped(table->help, 23, out);
+    }
+}
+
+void config_print_settings(FILE *out)
+{
+    fputs("Settings of the file (YAML); ${NAME} takes a value from the environment:\n", out);
+    print_table(config_settings, out);
+    fputs("\nSettings of a keyspace:\n", out);
+    print_table(keyspace_settings, out);
+}

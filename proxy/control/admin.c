@@ -1,0 +1,430 @@
+/* A call that changes something about a key waits for everybody who is asked, and is answered by
+ * the last of them:
+ *
+ *   PUT                    every worker has the hint ─▶ 201, 204
+ *   DELETE                 database: is there a row? ─yes, or in another spelling─▶ 409
+ *                                                    └─no─▶ tombstone
+ *   DELETE ?row=delete     the same; if there is one: DELETE ─▶ tombstone
+ *   DELETE ?block          block, without asking
+ *
+ * Tombstones and blocks are answered when every worker has them and the cache has deleted the key.
+ */
+#include "control/admin.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "config/units.h"
+#include "control/explain.h"
+#include "control/status.h"
+#include "guard/guard.h"
+#include "http/json_bytes.h"
+#include "keeper/keeper.h"
+#include "redis/redis.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { ASK_MOST = 5 };
+
+/* A call about one key, while others are asked about it. */
+struct key_call {
+    struct keeper *keeper;
+    struct http_call *call;
+    int keyspace;
+    struct key_touch touch;
+    unsigned asked; /* how often the database was asked */
+    bool deletes_row;
+    bool created;         /* PUT: the key had no hint */
+    bool no_room;         /* DELETE: no entry could be made */
+    unsigned outstanding; /* answers still to come: workers, cache */
+    const char *cache_error;
+    size_t length;
+    char key[];
+};
+
+static struct span key_of(const struct key_call *key)
+{
+    return (struct span){key->key, key->length};
+}
+
+static void key_call_close(struct key_call *key)
+{
+    struct key_touch **at = &key->keeper->touches;
+    while (*at != &key->touch)
+        at = &(*at)->next;
+    *at = key->touch.next;
+    watch_drop(key->keeper->watch, key_of(key));
+    free(key);
+}
+
+/* NOT_GUARDED when no keyspace has such a key; then the call is answered. */
+static int keyspace_of(struct http_call *call, const struct keeper *keeper)
+{
+    struct span text = http_call_rest(call);
+    int keyspace = guard_match(keeper_config(keeper), text);
+    if (keyspace == NOT_GUARDED)
+        http_answer_json(call, 404,
+                         json_pack("{s:o, s:n, s:s}", "key", json_bytes(text.at, text.length),
+                                   "keyspace", "error",
+                                   "no keyspace has a key like this: it is not guarded, and passes "
+                                   "through untouched"));
+    return keyspace;
+}
+
+/* NULL when no keyspace has such a key; then the call is answered. */
+static struct key_call *key_call_open(struct http_call *call, struct keeper *keeper)
+{
+    struct span text = http_call_rest(call);
+    int keyspace = keyspace_of(call, keeper);
+    if (keyspace == NOT_GUARDED)
+        return NULL;
+    struct key_call *key = xcalloc(1, sizeof *key + text.length);
+    key->keeper = keeper;
+    key->call = call;
+    key->keyspace = keyspace;
+    key->length = text.length;
+    memcpy(key->key, text.at, text.length);
+    key->touch = (struct key_touch){.next = keeper->touches, .key = key_of(key)};
+    keeper->touches = &key->touch;
+    watch_add(keeper->watch, key_of(key));
+    return key;
+}
+
+/* A duration in the query. 0: it is not there; -1: it is wrong, and the call is answered. */
+static int64_t query_duration(struct http_call *call, const char *name)
+{
+    const char *text = http_call_query(call, name), *error = NULL;
+    uint64_t ms = 0;
+    if (!text)
+        return 0;
+    if (units_duration(text, &ms, &error) == 0 && ms > 0 && ms < INT64_MAX / 2)
+        return (int64_t)ms;
+    http_answer_error(call, 400, "%s=%s: %s", name, text,
+                      error ? error : "the time must be more than 0");
+    return -1;
+}
+
+/* The exact entry could not be made; frees the call. */
+static void answer_busy_table(struct key_call *key, int status)
+{
+    if (status == -ENOSPC)
+        http_answer_error(key->call, 503,
+                          "%u keys are admitted, deleted or blocked already: max_hints allows no "
+                          "more",
+                          keeper_config(key->keeper)->max_hints);
+    else
+        http_answer_error(key->call, 503, "the guard is ending");
+    key_call_close(key);
+}
+
+/* ---- GET /v1/keys/{key} ---- */
+
+static void get_key(struct http_call *call, void *arg)
+{
+    int keyspace = keyspace_of(call, arg);
+    if (keyspace != NOT_GUARDED)
+        explain_key(arg, call, keyspace, http_call_rest(call));
+}
+
+/* ---- PUT /v1/keys/{key} ---- */
+
+static void admitted(void *arg)
+{
+    struct key_call *key = arg;
+    if (key->created)
+        http_answer_json(key->call, 201, json_pack("{s:s}", "status", "admitted"));
+    else
+        http_answer_json(key->call, 204, NULL);
+    key_call_close(key);
+}
+
+static void put_key(struct http_call *call, void *arg)
+{
+    struct keeper *keeper = arg;
+    int64_t for_ms = query_duration(call, "for");
+    struct key_call *key = for_ms < 0 ? NULL : key_call_open(call, keeper);
+    if (!key)
+        return;
+    struct override entry = overrides_find(&keeper->overrides, key_of(key), clock_ms());
+    struct override hint = override_admit(entry, keeper_hint(keeper, (uint64_t)for_ms));
+    hint.blocked_until = 0; /* whoever admits a key ends its block */
+    key->created = entry.kind != OVERRIDE_HINT || entry.blocked_until;
+    int status = keeper_override(keeper, key_of(key), hint, admitted, key);
+    if (status)
+        answer_busy_table(key, status);
+}
+
+/* ---- DELETE /v1/keys/{key} ---- */
+
+static void deleted_in_part(struct key_call *key)
+{
+    if (--key->outstanding)
+        return;
+    if (key->no_room) {
+        answer_busy_table(key, -ENOSPC);
+        return;
+    }
+    if (key->cache_error)
+        http_answer_error(key->call, 503,
+                          "the guard rejects the key from now on, but could not delete it from the "
+                          "cache (%s): repeat the call when the cache is back",
+                          key->cache_error);
+    else
+        http_answer_json(key->call, 204, NULL);
+    key_call_close(key);
+}
+
+static void workers_know(void *arg)
+{
+    deleted_in_part(arg);
+}
+
+static void purged(void *arg, const struct redis_answer *answer)
+{
+    struct key_call *key = arg;
+    if (answer->outcome == REDIS_DONE)
+        counter_add(&key->keeper->counters[key->keyspace].purges, 1);
+    else
+        key->cache_error = answer->outcome == REDIS_DOWN ? "it is down" : "it refused the DEL";
+    deleted_in_part(key);
+}
+
+/* From here on the key is rejected and not cached. A load that is under way is stale by now, so it
+ * fills nothing; a fill sent before goes to the cache ahead of the purge. Without room for the
+ * entry the key is purged all the same. */
+static void reject_and_purge(struct key_call *key, struct override entry)
+{
+    struct keeper *keeper = key->keeper;
+    key->outstanding = 2; /* workers_know() and purged(), neither of which has been called yet */
+    if (keeper_override(keeper, key_of(key), entry, workers_know, key)) {
+        key->no_room = true;
+        key->outstanding = 1;
+    }
+    redis_purge(keeper->redis, (struct redis_bytes){key->key, key->length}, purged, key);
+}
+
+static struct override known_of(const struct key_call *key)
+{
+    return overrides_find(&key->keeper->overrides, key_of(key), clock_ms());
+}
+
+static void block(struct key_call *key, uint64_t for_ms)
+{
+    struct override entry = known_of(key);
+    entry.blocked_until = clock_ms() + for_ms;
+    reject_and_purge(key, entry);
+}
+
+static void bury(struct key_call *key)
+{
+    struct override tombstone = keeper_tombstone(key->keeper);
+    tombstone.blocked_until = known_of(key).blocked_until;
+    reject_and_purge(key, tombstone);
+}
+
+/* Only the database's word that a row is gone lets a key be rejected: without it, nothing changes.
+ */
+static void answer_database(struct key_call *key, const struct row_result *result)
+{
+    static const char *const texts[] = {[LOAD_TIMEOUT] = "it did not answer within load_timeout",
+                                        [LOAD_DOWN] = "it is down",
+                                        [LOAD_REFUSED] = "it refused",
+                                        [LOAD_AMBIGUOUS] = "",
+                                        [LOAD_ABSENT] = "",
+                                        [LOAD_BUSY] = "",
+                                        [LOAD_ROW] = ""};
+    http_answer_error(key->call, result->outcome == LOAD_REFUSED ? 409 : 503,
+                      "the database could not be asked, so nothing was changed: %s%s%s",
+                      texts[result->outcome], result->error[0] ? ": " : "", result->error);
+    key_call_close(key);
+}
+
+static void ask_row(struct key_call *key);
+
+static void ask_again(struct key_touch *touch)
+{
+    ask_row((struct key_call *)((char *)touch - offsetof(struct key_call, touch)));
+}
+
+/* The database said that there is no row; but it may have said so before somebody wrote the key
+ * anew, and then it must be asked again. A row that the log had told of before, while queries did
+ * not see it yet (unseen.h), nothing would tell of again: its tombstone would deny it for good. So
+ * it is waited for, until the probe after which queries see it. */
+static void bury_unless_touched(struct key_call *key)
+{
+    bool unseen = unseen_has(key->keeper->unseen, key_of(key));
+    if (!key->touch.touched) {
+        bury(key);
+    } else if (key->asked == ASK_MOST) {
+        http_answer_error(key->call, 409, "the key is being written: nothing was changed");
+        key_call_close(key);
+    } else if (unseen) {
+        key->touch.on_probe = ask_again;
+        unseen_hurry(key->keeper->unseen);
+    } else {
+        ask_row(key);
+    }
+}
+
+static void row_removed(void *arg, const struct row_result *result)
+{
+    struct key_call *key = arg;
+    key->deletes_row = false;
+    if (result->outcome == LOAD_ROW && result->removed == 1)
+        bury_unless_touched(key);
+    else if (result->outcome == LOAD_ABSENT || result->outcome == LOAD_ROW)
+        ask_row(
+            key); /* gone meanwhile, or a trigger or rule has kept it: the DELETE does not say */
+    else
+        answer_database(key, result);
+}
+
+/* The caller is told which key to name: "gone" would be wrong, and to take the one for the other
+ * would leave what the cache has of both. */
+static void answer_other_spelling(struct key_call *key, struct span own)
+{
+    http_answer_json(
+        key->call, 409,
+        json_pack(
+            "{s:o, s:o}", "error",
+            explain_spelling("nothing was changed: no row has this key (?block=10m refuses it "
+                             "all the same)",
+                             own),
+            "other_spelling", json_bytes(own.at, own.length)));
+    key_call_close(key);
+}
+
+static void row_asked(void *arg, const struct row_result *result)
+{
+    struct key_call *key = arg;
+    blob_release(result->value);
+    if (result->other_spelling.at) {
+        answer_other_spelling(key, result->other_spelling);
+    } else if (result->outcome == LOAD_ABSENT) {
+        bury_unless_touched(key);
+    } else if (result->outcome != LOAD_ROW) {
+        answer_database(key, result);
+    } else if (key->deletes_row && result->equals > 1) {
+        http_answer_error(
+            key->call, 409,
+            "nothing was changed: %d rows equal this key to the database, which would "
+            "delete them all: delete the one by SQL",
+            result->equals);
+        key_call_close(key);
+    } else if (key->deletes_row) {
+        key->touch.touched = unseen_has(key->keeper->unseen, key_of(key));
+        rows_remove(&key->keeper->rows, key->keyspace, key_of(key), result->way, row_removed, key);
+    } else {
+        http_answer_error(key->call, 409,
+                          "the row exists: delete it first, or with ?row=delete, or refuse the key "
+                          "for a time with ?block=10m");
+        key_call_close(key);
+    }
+}
+
+/* The database need not be asked about a key that no column's text can be in. */
+static void ask_row(struct key_call *key)
+{
+    const struct rows *rows = &key->keeper->rows;
+    key->touch.touched = unseen_has(key->keeper->unseen, key_of(key));
+    key->asked++;
+    switch (rows_foretell(rows, key->keyspace, key_of(key))) {
+    case LOAD_ABSENT:
+        bury(key);
+        break;
+    case LOAD_AMBIGUOUS:
+        http_answer_error(key->call, 409, "the key can be split into columns in too many ways");
+        key_call_close(key);
+        break;
+    default:
+        rows_load(rows, key->keyspace, key_of(key), row_asked, key);
+    }
+}
+
+/* A block needs no word from the database: it is the admin's order, and must work when the database
+ * does not. */
+static void delete_key(struct http_call *call, void *arg)
+{
+    struct keeper *keeper = arg;
+    const char *row = http_call_query(call, "row");
+    int64_t block_ms = query_duration(call, "block");
+    if (block_ms < 0)
+        return;
+    if ((row && strcmp(row, "delete") != 0) || (row && block_ms)) {
+        http_answer_error(call, 400,
+                          row && block_ms ? "row and block exclude each other"
+                                          : "row: only ?row=delete is known");
+        return;
+    }
+    struct key_call *key = key_call_open(call, keeper);
+    if (!key)
+        return;
+    key->deletes_row = row != NULL;
+    if (block_ms)
+        block(key, (uint64_t)block_ms);
+    else if (!keeper_has_room(keeper, key_of(key))) /* before a row is deleted */
+        answer_busy_table(key, keeper->draining ? -ESHUTDOWN : -ENOSPC);
+    else
+        ask_row(key);
+}
+
+/* ---- the rest ---- */
+
+static void healthz(struct http_call *call, void *arg)
+{
+    (void)arg;
+    http_answer_json(call, 200, json_pack("{s:s}", "status", "alive"));
+}
+
+/* While it drains it is not ready, so that a load balancer looks elsewhere. */
+static void readyz(struct http_call *call, void *arg)
+{
+    const struct keeper *keeper = arg;
+    bool ready = status_is_ready(keeper) && !keeper->draining;
+    http_answer_json(call, ready ? 200 : 503,
+                     json_pack("{s:b, s:o}", "ready", ready, "keyspaces", status_states(keeper)));
+}
+
+static void metrics(struct http_call *call, void *arg)
+{
+    struct buffer text = {0};
+    status_metrics(arg, &text);
+    http_answer_text(call, 200, "text/plain; version=0.0.4; charset=utf-8", buffer_span(&text));
+    buffer_finish(&text);
+}
+
+static void status(struct http_call *call, void *arg)
+{
+    http_answer_json(call, 200, status_json(arg));
+}
+
+static void rebuild(struct http_call *call, void *arg)
+{
+    struct keeper *keeper = arg;
+    if (keeper->draining)
+        http_answer_error(call, 503, "the guard is ending");
+    else
+        http_answer_json(
+            call, 202,
+            json_pack("{s:I}", "generation", (json_int_t)renewal_begin(&keeper->renewal)));
+}
+
+const struct http_route admin_routes[] = {
+    {"GET", "/healthz", healthz, true, "alive", NULL},
+    {"GET", "/readyz", readyz, true, "200 when every keyspace is guarding, else 503", NULL},
+    {"GET", "/metrics", metrics, false, "Prometheus text", NULL},
+    {"GET", "/v1/status", status, false, "keyspaces, generation, filters, clients, rates", NULL},
+    {"GET", "/v1/keys/*", get_key, false, "explains what happens to a key, and why", NULL},
+    {"PUT", "/v1/keys/*", put_key, false, "admits a key ahead of the filter; ?for=10m", "for"},
+    {"DELETE", "/v1/keys/*", delete_key, false,
+     "rejects a key whose row is gone, and purges it from the cache; ?row=delete, ?block=10m",
+     "row&block"},
+    {"POST", "/v1/rebuild", rebuild, false, "builds a new generation", NULL},
+    {0}};
+
+void admin_log(void *arg, const char *who, const char *method, const char *url, unsigned code)
+{
+    (void)arg;
+    log_info("control: %s: %s %s: %u", who, method, url, code);
+}

@@ -1,0 +1,245 @@
+/* SQL of a keyspace. Names are quoted everywhere, so that any name that the catalogue can hold
+ * works. The operator's `where` stands in parentheses of its own, and a newline ends it, so that
+ * neither an OR nor a comment in it reaches what follows.
+ *
+ * The table has no alias: `where` may then call columns table.column, in every statement alike.
+ */
+#include "database/keyspace_sql.h"
+
+#include "base/buffer.h"
+#include "base/identifier.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+static void put(struct buffer *out, const char *text)
+{
+    buffer_append(out, text, strlen(text));
+}
+
+static char *string_of(struct buffer *buffer)
+{
+    struct span bytes = buffer_span(buffer);
+    char *text = xstrndup(bytes.at, bytes.length);
+    buffer_finish(buffer);
+    return text;
+}
+
+static void put_table(struct buffer *out, const struct keyspace *keyspace)
+{
+    if (keyspace->table_schema) {
+        identifier_put(out, keyspace->table_schema);
+        put(out, ".");
+    }
+    identifier_put(out, keyspace->table_name);
+}
+
+char *keyspace_sql_table(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put_table(&out, keyspace);
+    return string_of(&out);
+}
+
+static void put_columns(struct buffer *out, const struct key_template *key)
+{
+    for (size_t i = 0; i < key->columns; i++) {
+        put(out, i ? ", " : "");
+        identifier_put(out, key->column[i]);
+    }
+}
+
+static void put_value(struct buffer *out, const struct keyspace *keyspace)
+{
+    if (keyspace->value_is_json) {
+        put(out, "row_to_json(");
+        identifier_put(out, keyspace->table_name);
+        put(out, ".*)"); /* with .* it is the row, also where a column has the table's name */
+    } else if (keyspace->value) {
+        identifier_put(out, keyspace->value);
+    } else {
+        put(out, "NULL");
+    }
+}
+
+/* The newline ends a comment that the condition may close with. */
+static void put_where(struct buffer *out, const struct keyspace *keyspace)
+{
+    if (keyspace->where)
+        buffer_printf(out, " AND (%s\n)", keyspace->where);
+}
+
+/* The one row that a key names. */
+static void put_row_condition(struct buffer *out, const struct keyspace *keyspace)
+{
+    for (size_t i = 0; i < keyspace->key.columns; i++) {
+        put(out, i ? " AND " : " WHERE ");
+        identifier_put(out, keyspace->key.column[i]);
+        buffer_printf(out, " = $%zu", i + 1);
+    }
+    put_where(out, keyspace);
+}
+
+/* All rows that have a key: a row without a whole one cannot be asked for. */
+static void put_rows_condition(struct buffer *out, const struct keyspace *keyspace)
+{
+    for (size_t i = 0; i < keyspace->key.columns; i++) {
+        put(out, i ? " AND " : " WHERE ");
+        identifier_put(out, keyspace->key.column[i]);
+        put(out, " IS NOT NULL");
+    }
+    put_where(out, keyspace);
+}
+
+/*   SELECT "payload", "id" FROM "public"."items" WHERE "id" = $1 AND (where)
+ *
+ * The key columns come back so that their printed form can be compared with the key (rows.c).
+ */
+char *keyspace_sql_load(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put(&out, "SELECT ");
+    put_value(&out, keyspace);
+    put(&out, ", ");
+    put_columns(&out, &keyspace->key);
+    put(&out, " FROM ");
+    put_table(&out, keyspace);
+    put_row_condition(&out, keyspace);
+    return string_of(&out);
+}
+
+/*   DELETE FROM "public"."items" WHERE "id" = $1 AND (where)
+ *
+ * With the condition: a row that the keyspace does not count is not its to delete.
+ */
+char *keyspace_sql_remove(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put(&out, "DELETE FROM ");
+    put_table(&out, keyspace);
+    put_row_condition(&out, keyspace);
+    return string_of(&out);
+}
+
+/*   SELECT (NULL::"public"."items")."id" = $1
+ *
+ * The comparison of keyspace_sql_load(), so that the parameters get the same types, with no row:
+ * the table is named as the type that its rows have. There is no FROM, and so nothing of the table,
+ * of a view or of `where` that could fail, only the texts' way to their types.
+ */
+char *keyspace_sql_accepts(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    for (size_t i = 0; i < keyspace->key.columns; i++) {
+        put(&out, i ? " AND (NULL::" : "SELECT (NULL::");
+        put_table(&out, keyspace);
+        put(&out, ").");
+        identifier_put(&out, keyspace->key.column[i]);
+        buffer_printf(&out, " = $%zu", i + 1);
+    }
+    return string_of(&out);
+}
+
+/*   SELECT count(*) FROM "public"."items" WHERE "id" IS NOT NULL AND (where)
+ *
+ * The same rows as keyspace_sql_copy(), so that a filter made for that count has room for all of
+ * them.
+ */
+char *keyspace_sql_count(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put(&out, "SELECT count(*) FROM ");
+    put_table(&out, keyspace);
+    put_rows_condition(&out, keyspace);
+    return string_of(&out);
+}
+
+/*   SELECT count(*) FROM (SELECT FROM "public"."items" WHERE ... LIMIT 50) AS counted */
+char *keyspace_sql_count_to(const struct keyspace *keyspace, uint64_t most)
+{
+    struct buffer out = {0};
+    put(&out, "SELECT count(*) FROM (SELECT FROM ");
+    put_table(&out, keyspace);
+    put_rows_condition(&out, keyspace);
+    buffer_printf(&out, " LIMIT %llu) AS counted", (unsigned long long)most);
+    return string_of(&out);
+}
+
+/*   COPY (SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where)) TO STDOUT */
+char *keyspace_sql_copy(const struct keyspace *keyspace)
+{
+    return keyspace_sql_copy_pages(keyspace, 0, PAGES_END);
+}
+
+/*   SELECT "id" FROM "public"."items" LIMIT 0 */
+char *keyspace_sql_columns(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put(&out, "SELECT ");
+    put_columns(&out, &keyspace->key);
+    put(&out, " FROM ");
+    put_table(&out, keyspace);
+    put(&out, " LIMIT 0");
+    return string_of(&out);
+}
+
+/*   ... AND ctid >= '(0,0)' AND ctid < '(64,0)'
+ *
+ * Not for all pages: views and foreign tables have none. */
+char *keyspace_sql_copy_pages(const struct keyspace *keyspace, uint64_t first, uint64_t end)
+{
+    struct buffer out = {0};
+    put(&out, "COPY (SELECT ");
+    put_columns(&out, &keyspace->key);
+    put(&out, " FROM ");
+    put_table(&out, keyspace);
+    put_rows_condition(&out, keyspace);
+    if (first > 0)
+        buffer_printf(&out, " AND ctid >= '(%llu,0)'", (unsigned long long)first);
+    if (end < PAGES_END)
+        buffer_printf(&out, " AND ctid < '(%llu,0)'", (unsigned long long)end);
+    put(&out, ") TO STDOUT");
+    return string_of(&out);
+}
+
+/*   string_agg(pg_catalog.int8send("id"), '')
+ *
+ * A row in which one of the columns is NULL gives NULL, which string_agg() leaves out. */
+static void put_packed_columns(struct buffer *out, const struct key_template *key,
+                               const enum column_packing *packing)
+{
+    for (size_t i = 0; i < key->columns; i++) {
+        put(out, i ? " || " : "string_agg(");
+        put(out, packing[i] == PACKS_UUID ? "pg_catalog.uuid_send(" : "pg_catalog.int8send(");
+        identifier_put(out, key->column[i]);
+        put(out, ")");
+    }
+    put(out, ", '')");
+}
+
+/*   COPY (SELECT (SELECT string_agg(pg_catalog.int8send("id"), '') FROM "public"."items"
+ *                  WHERE ctid >= format('(%s,0)', a.page)::tid
+ *                    AND ctid < format('(%s,0)',
+ *                          CASE WHEN a.page + 16 < 1024 THEN a.page + 16 ELSE 1024 END)::tid)
+ *           FROM generate_series(0, 1023, 16) AS a (page)) TO STDOUT (FORMAT binary)
+ *
+ * A name of the inner query hides the outer one's, so the outer one is called as the table is not.
+ */
+char *keyspace_sql_pack_pages(const struct keyspace *keyspace, const enum column_packing *packing,
+                              uint64_t first, uint64_t pages, bool last)
+{
+    struct buffer out = {0};
+    const char *outer = strcmp(keyspace->table_name, "a") != 0 ? "a" : "b";
+    unsigned long long end = first + pages, limit = last ? PAGES_END : end;
+    put(&out, "COPY (SELECT (SELECT ");
+    put_packed_columns(&out, &keyspace->key, packing);
+    put(&out, " FROM ");
+    put_table(&out, keyspace);
+    buffer_printf(&out,
+                  " WHERE ctid >= format('(%%s,0)', %s.page)::tid AND ctid < format('(%%s,0)',"
+                  " CASE WHEN %s.page + %d < %llu THEN %s.page + %d ELSE %llu END)::tid)"
+                  " FROM generate_series(%llu, %llu, %d) AS %s (page)) TO STDOUT (FORMAT binary)",
+                  outer, outer, PACKED_PAGES, end, outer, PACKED_PAGES, limit,
+                  (unsigned long long)first, end - 1, PACKED_PAGES, outer);
+    return string_of(&out);
+}

@@ -1,0 +1,53 @@
+/* The publication that says which rows the log tells of, and the question by which the guard knows
+ * that it still tells all.
+ *
+ * What the stream reports is exactly the rows of each keyspace only while the publication, the
+ * tables, their key columns, their replica identities and their partitions are what they were when
+ * the generation was built. DDL is not in the stream; so all of that is condensed into a
+ * fingerprint, asked together with the log's end: a position of the log counts as followed only
+ * with the fingerprint that the generation was built under. It also names the server: while a
+ * standby takes over, new connections may lead to another one than the stream comes from.
+ *
+ *   publication_ensure() ─▶ slot ─▶ fingerprint ─▶ COPY ─▶ stream, and the fingerprint again and
+ * again
+ */
+#ifndef NESTGUARD_PUBLICATION_H
+#define NESTGUARD_PUBLICATION_H
+
+#include "config/config.h"
+#include "postgres/pg_session.h"
+
+/* Creates the publication, or adds the tables that it lacks, when the role may; a publication that
+ * is right is left alone. A standby is refused. A table with `where` gets it as its row filter
+ * (PostgreSQL 15 and newer); publish_via_partition_root is on. Never creates what would make the
+ * application's own UPDATE or DELETE fail (row filter or table without a fitting replica identity):
+ * that is an error with the ALTER TABLE that mends it. Errors are those of pg_session.h; on -EPROTO
+ * *error says what is wrong and holds the SQL that a person with the right to do so must run, or,
+ * where that is too long for it, says that `nestguard check` prints it. */
+int publication_ensure(struct pg_session *session, const struct config *config,
+                       struct pg_error *error);
+
+/* A new string: one SELECT without parameters, of one row:
+ *   the fingerprint (text),
+ *   the oid of each keyspace's table as relations in the stream have it (text, comma-separated, in
+ *   the keyspaces' order; 0 where the table is not there or not in the publication),
+ *   pg_current_wal_insert_lsn() and pg_current_wal_flush_lsn() as decimal numbers of bytes,
+ *   pg_current_snapshot() (text),
+ *   publication_values_sql()'s answer.
+ *
+ * It waits for no lock on a table, and is cheap enough for four times a second. The catalogue is
+ * read as it was a moment before the positions are: DDL may commit in between. So it takes the
+ * fingerprint of the answer to a later question to vouch for the positions of this one. */
+char *publication_probe_sql(const struct config *config);
+
+/* A new string: one SELECT without parameters, of one row: for each keyspace a fingerprint of what
+ * its values depend on beside its rows, that is columns and the types that they are printed by
+ * (text, comma-separated, in the keyspaces' order; see values.h). Needs no publication and no
+ * primary. */
+char *publication_values_sql(const struct config *config);
+
+/* The part of a fingerprint that tells one server from another, and from itself before a restart:
+ * their logs have nothing to do with each other. Never NULL; lives as long as the fingerprint. */
+const char *publication_server(const char *fingerprint);
+
+#endif

@@ -1,0 +1,208 @@
+/* The fingerprint of everything that makes the stream tell exactly of the keyspaces' rows.
+ *
+ * Asked some times a second on a database that has other work, it looks everything up by index,
+ * correlated subqueries keeping the planner from reading whole catalogues, and calls no function
+ * that would lock a table (as pg_partition_tree() and pg_get_publication_tables() do). One text
+ * serves all versions: columns that the older do not have are reached through to_jsonb(), and the
+ * publication's schemas, which have a catalogue of their own from PostgreSQL 15 on, through
+ * pg_depend.
+ */
+#include "database/publication.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "database/publication_values.h"
+
+#include <string.h>
+
+/* Appends a constant; E'' reads alike whatever standard_conforming_strings says. */
+static void put_literal(struct buffer *out, const char *text)
+{
+    buffer_printf(out, "E'");
+    for (; *text; text++) {
+        if (*text == '\'' || *text == '\\')
+            buffer_append(out, text, 1);
+        buffer_append(out, text, 1);
+    }
+    buffer_printf(out, "'");
+}
+
+static void put_key_columns(struct buffer *out, const struct key_template *key)
+{
+    buffer_printf(out, "ARRAY[");
+    for (size_t i = 0; i < key->columns; i++) {
+        buffer_printf(out, "%s", i ? ", " : "");
+        put_literal(out, key->column[i]);
+    }
+    buffer_printf(out, "]::name[]");
+}
+
+/* What an application loads by itself may be made of any column. */
+static bool depends_on_all(const struct keyspace *keyspace)
+{
+    return keyspace->value_is_json || !keyspace->value || keyspace->on_miss == MISS_PASS;
+}
+
+static void put_keyspace(struct buffer *out, const struct keyspace *keyspace, size_t place)
+{
+    buffer_printf(out, "%s(%zu, ", place ? ", " : "", place);
+    if (keyspace->table_schema)
+        put_literal(out, keyspace->table_schema);
+    else
+        buffer_printf(out, "NULL");
+    buffer_printf(out, "::name, ");
+    put_literal(out, keyspace->table_name);
+    buffer_printf(out, "::name, ");
+    put_key_columns(out, &keyspace->key);
+    buffer_printf(out, ", ");
+    if (depends_on_all(keyspace))
+        buffer_printf(out, "NULL");
+    else
+        put_literal(out, keyspace->value);
+    buffer_printf(out, "::name)");
+}
+
+static void put_keyspaces(struct buffer *out, const struct config *config)
+{
+    buffer_printf(out, "WITH RECURSIVE guarded (place, schema, name, columns, value) AS (VALUES ");
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        put_keyspace(out, &config->keyspaces[i], i);
+    buffer_printf(out, "), ");
+}
+
+/* Its members are all that depends on it: the entries of tables and of schemas. The owner does not
+ * matter; every other column of it does, also those that newer versions add. So does the xmin: what
+ * was altered and altered back, in one transaction even, has kept rows from the stream. */
+static const char published[] =
+    "published AS ("
+    " SELECT p.oid, (to_jsonb(p) - 'pubowner')::text || p.xmin AS flags,"
+    "        (SELECT string_agg(d.classid || '/' || d.objid, ',' ORDER BY d.classid, d.objid)"
+    "           FROM pg_depend d"
+    "          WHERE d.refclassid = 'pg_publication'::regclass AND d.refobjid = p.oid) AS members"
+    "   FROM pg_publication p WHERE p.pubname = ";
+
+static const char located[] =
+    "located AS ("
+    " SELECT g.place, g.columns, g.value, c.*"
+    "   FROM guarded g"
+    "   LEFT JOIN LATERAL (SELECT c.oid, c.relhassubclass, c.relispartition, c.relrowsecurity,"
+    "               c.relforcerowsecurity FROM pg_class c WHERE c.relname = g.name"
+    "           AND CASE WHEN g.schema IS NULL THEN pg_table_is_visible(c.oid) ELSE"
+    "               c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = g.schema)"
+    "               END OFFSET 0) c ON true), ";
+
+static const char found[] =
+    "found AS ("
+    " SELECT l.*, r.entry"
+    "   FROM located l"
+    "   LEFT JOIN LATERAL (SELECT to_jsonb(r)::text AS entry"
+    "          FROM published p, pg_publication_rel r"
+    "         WHERE r.prrelid = l.oid AND r.prpubid = p.oid OFFSET 0) r ON true), ";
+
+/* The table, its partitions, and what inherits from it; a partition is none any more from the
+ * moment when its detaching is begun. The planner must not believe this to be much, or it would
+ * have the server compile the question (jit) for longer than its answer takes: it takes an array
+ * for ten rows, and a text that equals another for a rare one. */
+static const char tree[] =
+    "tree (place, relid, has_children) AS ("
+    " SELECT place, oid, relhassubclass FROM found WHERE oid IS NOT NULL"
+    " UNION ALL SELECT t.place, i.relid,"
+    "          (SELECT c.relhassubclass FROM pg_class c WHERE c.oid = i.relid)"
+    "   FROM tree t, unnest(ARRAY(SELECT i.inhrelid FROM pg_inherits i"
+    "         WHERE i.inhparent = t.relid AND NOT i.inhdetachpending)) AS i (relid)"
+    "  WHERE t.has_children::text = 'true'), ";
+
+/* What the log says of a row that goes; a primary key that is dropped and made again has another
+ * constraint, one whose index is built anew has not. Each partition has an identity of its own, and
+ * its TRUNCATE, which gives it another file, is not told of a root's rows. Nor is what it was
+ * filled with between being detached and attached again: its xmin tells of that. */
+static const char tables[] =
+    "(SELECT string_agg(ROW(t.relid, (SELECT ROW(c.relkind, c.relpersistence,"
+    "            CASE WHEN c.relispartition THEN ROW(c.relfilenode, c.xmin) END,"
+    "            c.relreplident, (SELECT k.oid FROM pg_constraint k"
+    "              WHERE k.conrelid = c.oid AND k.contype = 'p'),"
+    "            (SELECT string_agg(ROW(x.indkey, x.indnkeyatts, x.indimmediate,"
+    "                x.indisvalid)::text, ';') FROM pg_index x WHERE x.indrelid = c.oid AND"
+    "                CASE c.relreplident WHEN 'd' THEN x.indisprimary"
+    "                                    WHEN 'i' THEN x.indisreplident ELSE false END))::text"
+    "          FROM pg_class c WHERE c.oid = t.relid))::text, ';' ORDER BY t.relid)"
+    "   FROM tree t WHERE t.place = f.place)";
+
+/* A column's row has another xmin after an ALTER that kept its type and changed its values (TYPE
+ * ... USING), and the same after a table was merely rewritten. Labels of enums are keys' texts. */
+static const char key_columns[] =
+    "(SELECT string_agg(ROW(k.number, (SELECT ROW(a.attnum, a.atttypid, a.atttypmod,"
+    "            a.attcollation, a.attgenerated, a.xmin, (SELECT ROW(y.typbasetype, y.typelem,"
+    "                (SELECT string_agg(ROW(e.enumlabel, e.xmin)::text, ',' ORDER BY e.oid)"
+    "                   FROM pg_enum e"
+    "                  WHERE e.enumtypid IN (y.oid, y.typbasetype, y.typelem)))::text"
+    "              FROM pg_type y WHERE y.oid = a.atttypid))::text"
+    "          FROM pg_attribute a WHERE a.attrelid = f.oid AND a.attname = k.name))::text,"
+    "        ';' ORDER BY k.number)"
+    "   FROM unnest(f.columns) WITH ORDINALITY AS k (name, number))";
+
+/* Rows that the role may not see are not in the COPY, but in the stream. */
+static const char policies[] =
+    "CASE WHEN f.relrowsecurity THEN (SELECT ROW(f.relforcerowsecurity, row_security_active(f.oid),"
+    "        string_agg(to_jsonb(y)::text, ',' ORDER BY y.oid))::text"
+    "    FROM pg_policy y WHERE y.polrelid = f.oid) END";
+
+/* A partition's rows are told as those of an ancestor that is published, too. */
+static const char ancestors[] =
+    "CASE WHEN f.relispartition THEN (SELECT string_agg(a.relid::oid::text, ',')"
+    "    FROM pg_partition_ancestors(f.oid) a) END";
+
+static void put_description(struct buffer *out)
+{
+    buffer_printf(out,
+                  "described AS (SELECT f.place, CASE WHEN f.entry IS NULL THEN 0 ELSE f.oid END"
+                  " AS oid, ROW(f.oid, f.entry, %s, %s, %s, %s)::text AS text FROM found f) ",
+                  tables, key_columns, policies, ancestors);
+}
+
+/* Two hashes of 64 bits, unlike md5() there in every build of the server; then which server it is:
+ * a promoted standby has the same catalogue, and a log of its own. */
+static const char conclusion[] =
+    "SELECT to_hex(hashtextextended(s.text, 0)) || to_hex(hashtextextended(s.text, 1)) || '@' ||"
+    "       extract(epoch FROM pg_postmaster_start_time()), s.oids,"
+    "       pg_current_wal_insert_lsn() - '0/0'::pg_lsn, pg_current_wal_flush_lsn() - "
+    "'0/0'::pg_lsn,"
+    "       pg_current_snapshot()::text, (SELECT list FROM valued)"
+    "  FROM (SELECT string_agg(d.oid::text, ',' ORDER BY d.place) AS oids,"
+    "               (ROW((SELECT ROW(p.oid, p.flags, p.members)::text FROM published p),"
+    "                string_agg(d.text, ';' ORDER BY d.place))::text) COLLATE \"C\" AS text"
+    "          FROM described d OFFSET 0) s";
+
+const char *publication_server(const char *fingerprint)
+{
+    const char *at = strchr(fingerprint, '@');
+    return at ? at + 1 : "";
+}
+
+static char *string_of(struct buffer *out)
+{
+    struct span bytes = buffer_span(out);
+    char *sql = xstrndup(bytes.at, bytes.length);
+    buffer_finish(out);
+    return sql;
+}
+
+char *publication_probe_sql(const struct config *config)
+{
+    struct buffer out = {0};
+    put_keyspaces(&out, config);
+    buffer_printf(&out, "%s", published);
+    put_literal(&out, config->publication);
+    buffer_printf(&out, "), %s%s, %s%s", located, publication_values, found, tree);
+    put_description(&out);
+    buffer_printf(&out, "%s", conclusion);
+    return string_of(&out);
+}
+
+char *publication_values_sql(const struct config *config)
+{
+    struct buffer out = {0};
+    put_keyspaces(&out, config);
+    buffer_printf(&out, "%s%s SELECT list FROM valued", located, publication_values);
+    return string_of(&out);
+}

@@ -1,0 +1,56 @@
+/* Asked with the fingerprint of publication_probe.c, and under its rules: by index, without a lock.
+ *
+ * A column's row has another xmin after each ALTER that may have rewritten its values, and the same
+ * after a table was merely rewritten. It also has after some that change no value (SET STATISTICS):
+ * a purge too many harms nothing.
+ */
+#include "database/publication_values.h"
+
+/* What is of the server itself has a lower oid (FirstNormalObjectId) and is never altered: most
+ * tables have no other types. */
+#define USERS " >= 16384"
+
+/* The types whose values are printed as a part of another's: of an array's elements, a domain's
+ * base, a range's bounds, a multirange's ranges, a composite's columns. UNION, so that each is
+ * looked at once. The multirange's is found without an index, in what is a handful of rows: servers
+ * before version 14 have not even the column. */
+const char publication_values[] =
+    "printed (place, type) AS ("
+    " SELECT l.place, a.type FROM located l, unnest(ARRAY(SELECT a.atttypid FROM pg_attribute a"
+    "         WHERE a.attrelid = l.oid AND a.attnum > 0 AND NOT a.attisdropped"
+    "           AND (l.value IS NULL OR a.attname = l.value) AND a.atttypid" USERS ")) AS a (type)"
+    " UNION SELECT p.place, i.type"
+    "   FROM printed p, unnest(ARRAY(SELECT i.type FROM pg_type y, unnest(ARRAY["
+    "            y.typelem, y.typbasetype,"
+    "            (SELECT r.rngsubtype FROM pg_range r WHERE r.rngtypid = y.oid),"
+    "            CASE y.typtype WHEN 'm' THEN (SELECT r.rngtypid FROM pg_range r"
+    "               WHERE to_jsonb(r)->>'rngmultitypid' = y.oid::text) END]"
+    "         || ARRAY(SELECT a.atttypid FROM pg_attribute a WHERE a.attrelid = y.typrelid"
+    "               AND a.attnum > 0 AND NOT a.attisdropped)) AS i (type)"
+    "         WHERE y.oid = p.type AND i.type" USERS ")) AS i (type)), "
+    /* A value of a type with a cast to json is what that cast makes of it. */
+    "valued (list) AS ("
+    " SELECT string_agg(to_hex(hashtextextended(s.text, 0)) || to_hex(hashtextextended(s.text, 1)),"
+    "                   ',' ORDER BY s.place)"
+    "   FROM (SELECT l.place, (ROW(l.oid,"
+    "     (SELECT string_agg(ROW(a.attnum, a.attname, a.atttypid, a.xmin,"
+    "               CASE WHEN a.attgenerated <> '' THEN (SELECT ROW(d.oid, d.xmin)::text"
+    "                  FROM pg_attrdef d WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum) END"
+    "             )::text, ';' ORDER BY a.attnum)"
+    "        FROM pg_attribute a WHERE a.attrelid = l.oid AND a.attnum > 0 AND NOT a.attisdropped"
+    "         AND (l.value IS NULL OR a.attname = l.value)),"
+    "     (SELECT string_agg(ROW(p.type, (SELECT ROW(y.typbasetype, y.typelem, y.typrelid,"
+    "               y.typoutput,"
+    "               (SELECT string_agg(ROW(e.enumlabel, e.xmin)::text, ',' ORDER BY e.oid)"
+    "                  FROM pg_enum e WHERE e.enumtypid = y.oid),"
+    "               (SELECT string_agg(ROW(a.attnum, a.attname, a.atttypid, a.xmin)::text, ','"
+    "                         ORDER BY a.attnum)"
+    "                  FROM pg_attribute a WHERE a.attrelid = y.typrelid AND a.attnum > 0"
+    "                   AND NOT a.attisdropped),"
+    "               (SELECT ROW(k.oid, k.xmin, (SELECT f.xmin FROM pg_proc f"
+    "                         WHERE f.oid = k.castfunc))::text"
+    "                  FROM pg_cast k WHERE k.castsource = y.oid AND k.casttarget = "
+    "'json'::regtype)"
+    "             )::text FROM pg_type y WHERE y.oid = p.type))::text, ';' ORDER BY p.type)"
+    "        FROM printed p WHERE p.place = l.place))::text) COLLATE \"C\" AS text"
+    "     FROM located l OFFSET 0) s)";

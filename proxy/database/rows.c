@@ -1,0 +1,291 @@
+/* From a cache key to one row, and back to the keeper:
+ *
+ *   key ─split─▶ way 0 ─▶ query ─┬─ a row whose printed columns are the key's ─▶ done
+ *                 ▲              ├─ none: the next way; absent when there is no other, with the
+ *                 │              │  key of a row that came all the same, equal to this one
+ *                 │              └─ an error about a value ─▶ do the columns accept the texts?
+ *                 │                      no: the next way ◀───┴───▶ yes: once more, parsed anew
+ *                 └──────────────────────┘
+ *
+ * An error about a value (SQLSTATE class 22) does not say whose value. That of the key's texts
+ * means that no row has the key; that of a row that is there, or of what `where` makes of it, means
+ * that nobody knows. So the server is asked about the texts alone.
+ *
+ * A statement's number in the pool is keyspace * STATEMENTS + what it does.
+ */
+#include "database/rows.h"
+
+#include "base/memory.h"
+#include "database/keyspace_sql.h"
+
+#include <stdlib.h>
+
+enum { BYTEA_OID = 17 };
+
+enum { STATEMENT_LOAD, STATEMENT_LOAD_ANEW, STATEMENT_REMOVE, STATEMENT_ACCEPTS, STATEMENTS };
+
+struct query {
+    const struct rows *rows;
+    int keyspace;
+    bool removes;
+    unsigned statement;      /* under way */
+    struct pg_error refusal; /* with STATEMENT_ACCEPTS: what it is asked for */
+    size_t way, ways;        /* the one being tried, and the one before which to stop */
+    struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX]; /* of `key`, below */
+    struct buffer other;                               /* the key of a row that equals it */
+    row_cb done;
+    void *arg;
+    size_t key_length;
+    char key[];
+};
+
+void rows_statements_init(struct rows_statements *statements, const struct config *config)
+{
+    statements->count = config->keyspace_count * STATEMENTS;
+    statements->at = xcalloc(statements->count, sizeof *statements->at);
+    for (size_t i = 0; i < config->keyspace_count; i++) {
+        const struct keyspace *keyspace = &config->keyspaces[i];
+        int params = (int)keyspace->key.columns;
+        struct pg_statement *own = &statements->at[i * STATEMENTS];
+        char *load = keyspace_sql_load(keyspace);
+        own[STATEMENT_LOAD] = (struct pg_statement){load, params, false};
+        own[STATEMENT_LOAD_ANEW] = (struct pg_statement){load, params, true};
+        own[STATEMENT_REMOVE] = (struct pg_statement){keyspace_sql_remove(keyspace), params, true};
+        own[STATEMENT_ACCEPTS] =
+            (struct pg_statement){keyspace_sql_accepts(keyspace), params, true};
+    }
+}
+
+void rows_statements_finish(struct rows_statements *statements)
+{
+    for (size_t i = 0; i < statements->count; i++)
+        if (i % STATEMENTS != STATEMENT_LOAD_ANEW) /* which is that of STATEMENT_LOAD */
+            free((char *)statements->at[i].sql);
+    free(statements->at);
+    *statements = (struct rows_statements){0};
+}
+
+static const struct keyspace *keyspace_of(const struct query *query)
+{
+    return &query->rows->config->keyspaces[query->keyspace];
+}
+
+/* ---- answers ---- */
+
+/* The key's columns as the server prints them; false when one is NULL. */
+static bool read_columns(const struct query *query, const PGresult *result, int row,
+                         struct span *columns)
+{
+    for (size_t c = 0; c < keyspace_of(query)->key.columns; c++) {
+        int column = (int)c + 1; /* behind the value */
+        if (PQgetisnull(result, row, column))
+            return false;
+        columns[c] = (struct span){PQgetvalue(result, row, column),
+                                   (size_t)PQgetlength(result, row, column)};
+    }
+    return true;
+}
+
+/* The server compares values, the guard texts. */
+static bool is_key_of_row(const struct query *query, const PGresult *result, int row)
+{
+    const struct span *asked = query->splits[query->way];
+    struct span columns[KEY_COLUMNS_MAX];
+    if (!read_columns(query, result, row, columns))
+        return false;
+    for (size_t c = 0; c < keyspace_of(query)->key.columns; c++)
+        if (columns[c].length != asked[c].length ||
+            memcmp(columns[c].at, asked[c].at, asked[c].length) != 0)
+            return false;
+    return true;
+}
+
+/* Or -1. Several rows may equal what was asked, where the unique index tells apart what the column
+ * does not (it has another collation): any of them may be the key's. */
+static int row_of_key(const struct query *query, const PGresult *result)
+{
+    for (int row = 0; row < PQntuples(result); row++)
+        if (is_key_of_row(query, result, row))
+            return row;
+    return -1;
+}
+
+/* Of a result without the key's row. */
+static void note_other_spelling(struct query *query, const PGresult *result)
+{
+    struct span columns[KEY_COLUMNS_MAX];
+    if (query->other.bytes || !PQntuples(result) || !read_columns(query, result, 0, columns))
+        return;
+    buffer_reserve(&query->other, 1); /* the empty text may be a key, too */
+    key_template_render(&keyspace_of(query)->key, columns, &query->other);
+}
+
+static struct blob *value_of(const PGresult *result, int row)
+{
+    char *bytes;
+    const char *text = PQgetvalue(result, row, 0);
+    size_t length = (size_t)PQgetlength(result, row, 0);
+    if (PQftype(result, 0) != BYTEA_OID) {
+        struct blob *blob = blob_create(length, &bytes);
+        memcpy(bytes, text, length);
+        return blob;
+    }
+    unsigned char *raw = PQunescapeBytea((const unsigned char *)text, &length);
+    if (!raw)
+        abort(); /* out of memory: the text comes from the server's own output function */
+    struct blob *blob = blob_create(length, &bytes);
+    memcpy(bytes, raw, length);
+    PQfreemem(raw);
+    return blob;
+}
+
+/* SQLSTATE class 22, "data exception". */
+static bool is_about_a_value(const struct pg_answer *answer)
+{
+    return answer->outcome == PG_REFUSED && !strncmp(answer->error.sqlstate, "22", 2);
+}
+
+static enum load_outcome outcome_of(const struct query *query, const struct pg_answer *answer)
+{
+    switch (answer->outcome) {
+    case PG_DONE:
+        if (query->removes)
+            return LOAD_ROW;
+        return row_of_key(query, answer->result) >= 0 ? LOAD_ROW : LOAD_ABSENT;
+    case PG_REFUSED:
+        return LOAD_REFUSED;
+    case PG_TIMEOUT:
+        return LOAD_TIMEOUT;
+    case PG_DOWN:
+        break;
+    }
+    return LOAD_DOWN;
+}
+
+static void finish(struct query *query, const struct row_result *result)
+{
+    query->done(query->arg, result);
+    buffer_finish(&query->other);
+    free(query);
+}
+
+static void ask(struct query *query, unsigned statement);
+
+static void next_way(struct query *query)
+{
+    struct row_result result = {.outcome = LOAD_ABSENT, .error = ""};
+    if (++query->way < query->ways) {
+        ask(query, query->removes ? STATEMENT_REMOVE : STATEMENT_LOAD);
+        return;
+    }
+    if (query->other.bytes)
+        result.other_spelling = buffer_span(&query->other);
+    finish(query, &result);
+}
+
+/* Whether the columns accept the texts. If they do, the error was a row's, or the statement's types
+ * were those that the columns had when it was prepared: then it goes well when it is new. */
+static void on_accepts(struct query *query, const struct pg_answer *answer)
+{
+    struct row_result result = {.outcome = LOAD_REFUSED, .error = query->refusal.text};
+    if (is_about_a_value(answer)) {
+        next_way(query);
+    } else if (answer->outcome == PG_DONE && !query->removes) {
+        ask(query, STATEMENT_LOAD_ANEW);
+    } else {
+        if (answer->outcome != PG_DONE)
+            result = (struct row_result){.outcome = outcome_of(query, answer),
+                                         .error = answer->error.text};
+        finish(query, &result);
+    }
+}
+
+static void on_found(struct query *query, const struct pg_answer *answer)
+{
+    struct row_result result = {
+        .outcome = outcome_of(query, answer), .way = query->way, .error = answer->error.text};
+    if (result.outcome == LOAD_ROW && query->removes)
+        result.removed = atoll(PQcmdTuples((PGresult *)answer->result));
+    else if (result.outcome == LOAD_ROW) {
+        result.value = value_of(answer->result, row_of_key(query, answer->result));
+        result.equals = PQntuples(answer->result);
+    }
+    finish(query, &result);
+}
+
+static void on_answer(void *arg, const struct pg_answer *answer)
+{
+    struct query *query = arg;
+    if (query->statement == STATEMENT_ACCEPTS) {
+        on_accepts(query, answer);
+    } else if (is_about_a_value(answer) && query->statement != STATEMENT_LOAD_ANEW) {
+        query->refusal = answer->error;
+        ask(query, STATEMENT_ACCEPTS);
+    } else if (outcome_of(query, answer) == LOAD_ABSENT) {
+        note_other_spelling(query, answer->result);
+        next_way(query);
+    } else {
+        on_found(query, answer);
+    }
+}
+
+/* ---- asking ---- */
+
+/* About the way that is being tried. Parameters go as C strings, which the pool copies. */
+static void ask(struct query *query, unsigned statement)
+{
+    const struct key_template *key = &keyspace_of(query)->key;
+    char *texts[KEY_COLUMNS_MAX];
+    for (size_t c = 0; c < key->columns; c++)
+        texts[c] = xstrndup(query->splits[query->way][c].at, query->splits[query->way][c].length);
+    query->statement = statement;
+    pg_pool_submit(query->rows->pool, (size_t)query->keyspace * STATEMENTS + statement,
+                   (const char *const *)texts, on_answer, query);
+    for (size_t c = 0; c < key->columns; c++)
+        free(texts[c]);
+}
+
+static struct query *query_create(const struct rows *rows, int keyspace, struct span key,
+                                  row_cb done, void *arg)
+{
+    struct query *query = xmalloc(sizeof *query + key.length);
+    query->rows = rows;
+    query->keyspace = keyspace;
+    query->removes = false;
+    query->way = 0;
+    query->other = (struct buffer){0};
+    query->done = done;
+    query->arg = arg;
+    query->key_length = key.length;
+    memcpy(query->key, key.at, key.length);
+    query->ways =
+        key_template_split(&keyspace_of(query)->key, (struct span){query->key, key.length},
+                           query->splits, ROW_WAYS_MAX);
+    return query;
+}
+
+/* Text parameters end with a zero byte, so a key that holds one is no column's text. */
+enum load_outcome rows_foretell(const struct rows *rows, int keyspace, struct span key)
+{
+    struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX];
+    if (memchr(key.at, '\0', key.length))
+        return LOAD_ABSENT;
+    size_t ways =
+        key_template_split(&rows->config->keyspaces[keyspace].key, key, splits, ROW_WAYS_MAX);
+    return ways > ROW_WAYS_MAX ? LOAD_AMBIGUOUS : LOAD_ROW;
+}
+
+void rows_load(const struct rows *rows, int keyspace, struct span key, row_cb done, void *arg)
+{
+    ask(query_create(rows, keyspace, key, done, arg), STATEMENT_LOAD);
+}
+
+void rows_remove(const struct rows *rows, int keyspace, struct span key, size_t way, row_cb done,
+                 void *arg)
+{
+    struct query *query = query_create(rows, keyspace, key, done, arg);
+    query->removes = true;
+    query->way = way;
+    query->ways = way + 1;
+    ask(query, STATEMENT_REMOVE);
+}

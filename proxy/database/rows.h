@@ -1,0 +1,63 @@
+/* Reading and deleting single rows by cache key, over the pool's prepared statements.
+ *
+ * A key may split into columns in several ways; they are tried one after the other. A row counts
+ * only when the database prints its key columns exactly as the key has them: `item:042` is not the
+ * key of row 42, though 042 = 42 for a bigint. So each row has one key, and a purge of that key
+ * reaches everything that was cached of the row; the filter, too, knows rows by that key alone.
+ * Hence such a key is absent. But "no row has this key" is not "there is no such row": the row's
+ * own key comes with the answer, for those who tell people.
+ *
+ * LOAD_ABSENT is the database's word: either it has no such row, or the texts of the key are none
+ * that its columns can hold. An error in reading a row that may be there is LOAD_REFUSED.
+ */
+#ifndef NESTGUARD_ROWS_H
+#define NESTGUARD_ROWS_H
+
+#include "config/config.h"
+#include "guard/requests.h"
+#include "postgres/pg_pool.h"
+
+enum { ROW_WAYS_MAX = 16 }; /* more splits than this: LOAD_AMBIGUOUS */
+
+struct rows {
+    struct pg_pool *pool;
+    const struct config *config; /* the one in force */
+};
+
+/* The pool's statements for a configuration, as many for each keyspace. */
+struct rows_statements {
+    struct pg_statement *at;
+    size_t count;
+};
+
+void rows_statements_init(struct rows_statements *statements, const struct config *config);
+void rows_statements_finish(struct rows_statements *statements); /* zeroed ones, too */
+
+struct row_result {
+    enum load_outcome outcome;
+    struct blob *value; /* with LOAD_ROW: one reference, the callback's. Empty for SQL NULL; a bytea
+                           as its raw bytes. */
+    size_t way;         /* with LOAD_ROW: which split of the key it was, for rows_remove() */
+    int equals;         /* with LOAD_ROW: how many rows equal the key's, itself included, and would
+                           go with it */
+    long long removed;  /* with rows_remove(): how many rows went */
+    const char *error;  /* of the server, lives until the callback returns; "" when there is none */
+    /* With LOAD_ABSENT: the key of a row whose columns equal those asked for and are printed
+     * otherwise, `item:42` for item:042. `at` is NULL where there is none. Lives until the callback
+     * returns. */
+    struct span other_spelling;
+};
+
+/* What is known of a key without asking: LOAD_ABSENT (no column's text can be in it),
+ * LOAD_AMBIGUOUS, or LOAD_ROW: the database must be asked. Only such a key may be given to the
+ * functions below. */
+enum load_outcome rows_foretell(const struct rows *rows, int keyspace, struct span key);
+
+/* Called once, never before the asking function has returned. */
+typedef void (*row_cb)(void *arg, const struct row_result *result);
+
+void rows_load(const struct rows *rows, int keyspace, struct span key, row_cb done, void *arg);
+void rows_remove(const struct rows *rows, int keyspace, struct span key, size_t way, row_cb done,
+                 void *arg);
+
+#endif

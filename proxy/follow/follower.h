@@ -1,0 +1,77 @@
+/* Follows the database's log for one generation: each committed change is applied to its filters
+ * exactly once.
+ *
+ *   pg_stream ─▶ pgoutput ─▶ rows of keyspaces' tables ─▶ keys ─┬─▶ filters: insertions
+ *                                                               ▼
+ *                                             the record of their transaction (transaction.h)
+ *                                                               │ its commit
+ *                                                               ├─▶ filters: removals
+ *                                                               └─▶ events: to the cache's keeper
+ *
+ * The stream begins where the generation's snapshot ends, so nothing is missed and nothing counted
+ * twice. The server sends small transactions when they are committed and large ones while they are
+ * in progress, in blocks between which others come: then little of one is left to be told after its
+ * commit. Insertions are in the filter before their commit, and taken out again, each once, if they
+ * are rolled back. Everything else waits for the commit: what is rolled back is never told, and a
+ * row that is deleted and inserted again is not absent in between.
+ *
+ * The end of a large transaction is carried out in slices, so that the loop serves others, too;
+ * meanwhile the stream waits.
+ *
+ * The follower is the only writer of its generation's filters. Whatever it cannot apply exactly is
+ * a fault: the generation must be replaced. On the keeper's thread.
+ */
+#ifndef NESTGUARD_FOLLOWER_H
+#define NESTGUARD_FOLLOWER_H
+
+#include "guard/view.h"
+#include "postgres/log/pg_stream.h"
+
+struct follower;
+
+struct follower_events {
+    /* A row with this key was inserted, updated or deleted by transaction `xid`, here and below the
+     * one that commits, not a part of it. */
+    void (*changed)(void *arg, int keyspace, struct span key, uint32_t xid);
+    /* A row was updated whose key, though unchanged, is not told. */
+    void (*changed_unknown)(void *arg, int keyspace, uint32_t xid);
+    /* A row with this key came to be; comes behind changed(). */
+    void (*inserted)(void *arg, int keyspace, struct span key);
+    /* Every row of the keyspace is gone. The filter still holds their keys: a new generation is
+     * wanted. */
+    void (*truncated)(void *arg, int keyspace, uint32_t xid);
+    /* Everything that was committed before `lsn` is applied. */
+    void (*reached)(void *arg, uint64_t lsn);
+    /* The end: `why` lives until the call returns. Only follower_close() may follow. */
+    void (*fault)(void *arg, const char *why);
+};
+
+struct follower_options {
+    const struct config
+        *config; /* whose keyspaces the generation was built for; outlives the follower */
+    struct generation *generation; /* holds a reference */
+    struct pg_stream *stream;      /* taken over */
+    const uint32_t *tables;        /* each keyspace's table, by its oid in the stream; copied */
+    const struct follower_events *events;
+    void *arg;
+};
+
+/* What has been followed, for status and for the choice between catching up and renewing. */
+struct follower_counts {
+    uint64_t transactions, changes;
+    uint64_t last_commit_lsn;
+    int64_t last_commit_us; /* microseconds since 2000-01-01 UTC; 0: none yet */
+};
+
+/* Begins to follow. 0, or a negative errno with *error; then the stream is closed. */
+int follower_start(struct follower **out, uv_loop_t *loop, const struct follower_options *options,
+                   struct pg_error *error);
+
+void follower_confirm(struct follower *follower, uint64_t lsn); /* to the server: applied */
+void follower_ask(struct follower *follower); /* the server answers with reached() */
+struct follower_counts follower_counts(const struct follower *follower);
+
+/* No event comes any more; the memory goes by itself. NULL is allowed. */
+void follower_close(struct follower *follower);
+
+#endif

@@ -1,0 +1,208 @@
+#include "follow/follower_internal.h"
+
+enum {
+    SLICE_NS = 2000000, /* of the loop's time for the end of a transaction, at a stretch */
+    CLOCK_EVERY = 64    /* changes from one look at the clock to the next */
+};
+
+static void tell_changed(struct follower *follower, const struct change *change)
+{
+    follower->events.changed(follower->arg, change->keyspace, change->key,
+                             transaction_xid(follower->ending.transaction));
+}
+
+static void tell_inserted(struct follower *follower, const struct change *change)
+{
+    tell_changed(follower, change);
+    if (!follower->closed)
+        follower->events.inserted(follower->arg, change->keyspace, change->key);
+}
+
+/* Every insertion of the transaction is in the filter already: so a key that it deletes and inserts
+ * again has an entry more than rows until the deletion is carried out, and is never absent. What
+ * another transaction has in the filter by then only adds to that. */
+static int carry_out(struct follower *follower, const struct change *change)
+{
+    uint32_t xid = transaction_xid(follower->ending.transaction);
+    switch (change->kind) {
+    case CHANGE_INSERTED:
+    case CHANGE_DUE:
+        tell_inserted(follower, change);
+        return 0;
+    case CHANGE_DELETED:
+        tell_changed(follower, change);
+        return follower_take_out(follower, change->keyspace, change->key);
+    case CHANGE_UPDATED:
+        tell_changed(follower, change);
+        return 0;
+    case CHANGE_UNTOLD:
+        follower->events.changed_unknown(follower->arg, change->keyspace, xid);
+        return 0;
+    case CHANGE_TRUNCATED:
+        follower->events.truncated(follower->arg, change->keyspace, xid);
+        return 0;
+    }
+    return 0;
+}
+
+/* Of what is rolled back nothing was done but the insertions. */
+static int take_back(struct follower *follower, const struct change *change)
+{
+    return change->kind == CHANGE_INSERTED
+               ? follower_take_out(follower, change->keyspace, change->key)
+               : 0;
+}
+
+/* The server takes what it told a committed transaction for told to all, as far as it did not tell
+ * anything else since. */
+static void share_descriptions(struct follower *follower, struct transaction *of)
+{
+    struct row_shape *known = transaction_shapes(follower->whole);
+    const struct row_shape *told = transaction_shapes(of);
+    for (size_t i = 0; i < follower->config->keyspace_count; i++)
+        if (told[i].described > known[i].described)
+            known[i] = told[i];
+}
+
+static void forget_streamed(struct follower *follower, struct transaction *transaction)
+{
+    size_t i = 0;
+    while (follower->streamed[i] != transaction)
+        i++;
+    follower->streamed[i] = follower->streamed[--follower->streamed_count];
+    transaction_destroy(transaction);
+}
+
+/* Everything the transaction did is done. */
+static void finish_ending(struct follower *follower)
+{
+    struct ending ending = follower->ending;
+    follower->ending = (struct ending){0};
+    if (ending.transaction != follower->whole) {
+        if (ending.committed)
+            share_descriptions(follower, ending.transaction);
+        forget_streamed(follower, ending.transaction);
+    }
+    if (!ending.committed)
+        return;
+    follower->counts.transactions++;
+    follower->counts.last_commit_lsn = ending.lsn;
+    follower->counts.last_commit_us = ending.time_us;
+    follower->events.reached(follower->arg, ending.end_lsn);
+}
+
+static int unreadable(struct follower *follower, int status)
+{
+    return follower_fault(follower,
+                          "a large transaction cannot be read from its temporary file: %s",
+                          strerror(-status));
+}
+
+static int end_change(struct follower *follower, const struct change *change, bool stays)
+{
+    if (!follower->ending.adding)
+        return stays ? carry_out(follower, change) : take_back(follower, change);
+    if (!stays || change->kind != CHANGE_DUE)
+        return 0;
+    return follower_put_in(follower, change->keyspace, change->key);
+}
+
+static int rewind_ending(struct follower *follower)
+{
+    int status = transaction_rewind(follower->ending.transaction);
+    return status < 0 ? unreadable(follower, status) : status;
+}
+
+/* 1; 0 when that was the last. */
+static int end_next_change(struct follower *follower)
+{
+    struct change change;
+    bool stays;
+    int status = transaction_next(follower->ending.transaction, &change, &stays);
+    if (status < 0)
+        return unreadable(follower, status);
+    if (status > 0) {
+        status = end_change(follower, &change, stays);
+        return status ? status : 1;
+    }
+    if (!follower->ending.adding)
+        return 0;
+    follower->ending.adding = false;
+    status = rewind_ending(follower);
+    return status ? status : 1;
+}
+
+/* One slice. The keeper's loop has loads to serve, too: what is left comes in its next turns. */
+static int work_on_ending(struct follower *follower)
+{
+    uint64_t until = 0;
+    int status = 1;
+    for (unsigned i = 1; status > 0 && !follower->closed; i++) {
+        status = end_next_change(follower);
+        if (i % CLOCK_EVERY == 0) {
+            uint64_t now = uv_hrtime();
+            if (!until)
+                until = now + SLICE_NS;
+            if (now >= until)
+                break;
+        }
+    }
+    if (status == 0)
+        finish_ending(follower);
+    return status < 0 ? status : 0;
+}
+
+static void on_idle(uv_idle_t *idle);
+
+/* While a transaction's end is carried out the stream waits: changes keep the log's order, and no
+ * position is reached before what was committed ahead of it. */
+void follower_settle(struct follower *follower)
+{
+    if (follower->closed || follower->ended)
+        return;
+    bool hold = follower->ending.transaction != NULL;
+    if (hold != follower->held)
+        pg_stream_pause(follower->stream, hold);
+    follower->held = hold;
+    if (hold)
+        uv_idle_start(&follower->idle, on_idle);
+    else
+        uv_idle_stop(&follower->idle);
+}
+
+void follower_end(struct follower *follower)
+{
+    if (follower->closed || follower->ended)
+        return;
+    follower->ended = true;
+    uv_idle_stop(&follower->idle);
+    follower->events.fault(follower->arg, follower->why);
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+    struct follower *follower = idle->data;
+    int status = work_on_ending(follower);
+    if (status)
+        follower_end(follower);
+    else
+        follower_settle(follower);
+}
+
+int follower_begin_ending(struct follower *follower, struct transaction *transaction,
+                          bool committed, const struct pgoutput_event *event)
+{
+    follower->ending = (struct ending){.transaction = transaction,
+                                       .committed = committed,
+                                       .adding = committed && transaction_has_due(transaction),
+                                       .lsn = event->lsn,
+                                       .end_lsn = event->end_lsn,
+                                       .time_us = event->time_us};
+    transaction_end(transaction, committed);
+    int status = rewind_ending(follower);
+    if (!status)
+        status = work_on_ending(follower);
+    if (!status)
+        follower_settle(follower);
+    return status;
+}

@@ -1,0 +1,70 @@
+/* What the parts of a follower share:
+ *
+ *   follower.c       the stream, and which transaction its messages belong to
+ *   follower_rows.c  a message about rows ─▶ changes of its transaction
+ *   follower_end.c   the end of a transaction: its changes are carried out, or taken back
+ *
+ * Functions that return a status have said in `why` what is wrong when it is negative: a fault.
+ */
+#ifndef NESTGUARD_FOLLOWER_INTERNAL_H
+#define NESTGUARD_FOLLOWER_INTERNAL_H
+
+#include "follow/follower.h"
+#include "follow/transaction.h"
+
+/* A transaction whose end the log has told, while what that end means is carried out. */
+struct ending {
+    struct transaction *transaction; /* NULL: there is none */
+    bool committed;
+    bool adding; /* what is due comes first; then all is gone through once more */
+    uint64_t lsn, end_lsn;
+    int64_t time_us;
+};
+
+struct follower {
+    struct pg_stream *stream;
+    uv_idle_t idle; /* for the next slice of an ending */
+    unsigned handles;
+    const struct config *config;
+    struct generation *generation;
+    struct follower_events events;
+    void *arg;
+    uint32_t *tables;              /* of each keyspace */
+    struct transaction *whole;     /* the one after the other that come whole, when committed */
+    struct transaction **streamed; /* those that come in pieces, while they are in progress */
+    size_t streamed_count, streamed_size;
+    size_t *room; /* in each filter, for what the open one inserts, if it is in progress */
+    struct transaction *open; /* the one whose changes come now; NULL: none */
+    struct ending ending;
+    uint64_t descriptions; /* how many have come */
+    struct follower_counts counts;
+    struct buffer new_key, old_key;
+    bool held; /* the stream, until an ending is carried out */
+    bool ended, closed;
+    char why[256]; /* the fault */
+};
+
+/* Its `format` holds one %s. Returns a negative errno. */
+int follower_fault(struct follower *follower, const char *format, const char *detail);
+const char *follower_keyspace(const struct follower *follower, int keyspace); /* its name */
+
+/* Puts a key into the filter of a keyspace, or takes it out. */
+int follower_put_in(struct follower *follower, int keyspace, struct span key);
+int follower_take_out(struct follower *follower, int keyspace, struct span key);
+
+/* Relation, Insert, Update, Delete and Truncate of the open transaction. */
+int follower_take(struct follower *follower, const struct pgoutput_event *event);
+
+/* The transaction, one of the follower's, is over; the event says where. Carries out as much as may
+ * be done at once; the rest is done on the loop. */
+int follower_begin_ending(struct follower *follower, struct transaction *transaction,
+                          bool committed, const struct pgoutput_event *event);
+
+/* Holds the stream, or lets it go on, and sees to what is left of an ending: after whatever either
+ * depends on. */
+void follower_settle(struct follower *follower);
+
+/* Tells the fault, if it was not told yet. */
+void follower_end(struct follower *follower);
+
+#endif

@@ -1,0 +1,187 @@
+#include "follow/follower_internal.h"
+
+static int keep(struct follower *follower, uint32_t subxid, const struct change *change)
+{
+    int status = transaction_add(follower->open, subxid, change);
+    return status ? follower_fault(follower,
+                                   "a large transaction cannot be kept in a temporary file: %s",
+                                   strerror(-status))
+                  : 0;
+}
+
+static int keep_key(struct follower *follower, const struct pgoutput_event *event,
+                    enum change_kind kind, int keyspace, const struct buffer *key)
+{
+    return keep(follower, event->xid, &(struct change){kind, keyspace, buffer_span(key)});
+}
+
+static bool must_wait(struct follower *follower, int keyspace)
+{
+    if (follower->open == follower->whole)
+        return false;
+    if (follower->room[keyspace] == 0)
+        return true;
+    follower->room[keyspace]--;
+    return false;
+}
+
+/* The filter knows the key from here on, whatever becomes of the transaction: so that it need not
+ * learn a million keys at once when they are committed. */
+static int insert(struct follower *follower, const struct pgoutput_event *event, int keyspace)
+{
+    if (must_wait(follower, keyspace))
+        return keep_key(follower, event, CHANGE_DUE, keyspace, &follower->new_key);
+    int status = follower_put_in(follower, keyspace, buffer_span(&follower->new_key));
+    return status ? status
+                  : keep_key(follower, event, CHANGE_INSERTED, keyspace, &follower->new_key);
+}
+
+static int delete (struct follower *follower, const struct pgoutput_event *event, int keyspace)
+{
+    return keep_key(follower, event, CHANGE_DELETED, keyspace, &follower->old_key);
+}
+
+static int unknown_key(struct follower *follower, int keyspace)
+{
+    return follower_fault(
+        follower,
+        "a change of keyspace %s does not tell the row's key: its table's replica "
+        "identity must cover the key columns",
+        follower_keyspace(follower, keyspace));
+}
+
+static const struct pgoutput_tuple no_tuple = {0};
+
+static enum row_key_outcome key_of(const struct follower *follower, int keyspace,
+                                   struct pgoutput_tuple tuple, struct pgoutput_tuple spare,
+                                   struct buffer *out)
+{
+    return row_key_read(&transaction_shapes(follower->open)[keyspace],
+                        &follower->config->keyspaces[keyspace].key, tuple, spare, out);
+}
+
+static int take_insert(struct follower *follower, int keyspace, const struct pgoutput_event *event)
+{
+    switch (key_of(follower, keyspace, event->new_tuple, no_tuple, &follower->new_key)) {
+    case ROW_KEY_WHOLE:
+        return insert(follower, event, keyspace);
+    case ROW_KEY_NONE:
+        return 0;
+    case ROW_KEY_UNKNOWN:
+        break;
+    }
+    return unknown_key(follower, keyspace);
+}
+
+static int take_delete(struct follower *follower, int keyspace, const struct pgoutput_event *event)
+{
+    switch (key_of(follower, keyspace, event->old_tuple, no_tuple, &follower->old_key)) {
+    case ROW_KEY_WHOLE:
+        return delete (follower, event, keyspace);
+    case ROW_KEY_NONE:
+        return 0;
+    case ROW_KEY_UNKNOWN:
+        break;
+    }
+    return unknown_key(follower, keyspace);
+}
+
+static bool same_key(const struct follower *follower)
+{
+    struct span a = buffer_span(&follower->old_key), b = buffer_span(&follower->new_key);
+    return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
+}
+
+/* Without an old tuple no column of the replica identity has changed, and the key columns are among
+ * them. */
+static int take_update(struct follower *follower, int keyspace, const struct pgoutput_event *event)
+{
+    enum row_key_outcome is =
+        key_of(follower, keyspace, event->new_tuple, event->old_tuple, &follower->new_key);
+    enum row_key_outcome was = is;
+    if (event->old_tuple.at)
+        was = key_of(follower, keyspace, event->old_tuple, no_tuple, &follower->old_key);
+    if (is == ROW_KEY_UNKNOWN && !event->old_tuple.at)
+        return keep(follower, event->xid, &(struct change){CHANGE_UNTOLD, keyspace, {"", 0}});
+    if (is == ROW_KEY_UNKNOWN || was == ROW_KEY_UNKNOWN)
+        return unknown_key(follower, keyspace);
+    if (is == ROW_KEY_WHOLE && (!event->old_tuple.at || (was == is && same_key(follower))))
+        return keep_key(follower, event, CHANGE_UPDATED, keyspace, &follower->new_key);
+    int status = 0;
+    if (is == ROW_KEY_WHOLE)
+        status = insert(follower, event, keyspace);
+    if (event->old_tuple.at && was == ROW_KEY_WHOLE && !status)
+        status = delete (follower, event, keyspace);
+    return status;
+}
+
+static int take_row(struct follower *follower, int keyspace, const struct pgoutput_event *event)
+{
+    if (!row_shape_fits(&transaction_shapes(follower->open)[keyspace], event))
+        return follower_fault(follower,
+                              "a change of keyspace %s came without its table's description",
+                              follower_keyspace(follower, keyspace));
+    switch (event->kind) {
+    case PGOUTPUT_INSERT:
+        return take_insert(follower, keyspace, event);
+    case PGOUTPUT_UPDATE:
+        return take_update(follower, keyspace, event);
+    default:
+        return take_delete(follower, keyspace, event);
+    }
+}
+
+static int take_change(struct follower *follower, const struct pgoutput_event *event)
+{
+    int status = 0;
+    follower->counts.changes++;
+    for (size_t i = 0; i < follower->config->keyspace_count && !status; i++)
+        if (follower->tables[i] == event->relation)
+            status = take_row(follower, (int)i, event);
+    return status;
+}
+
+static int take_truncate(struct follower *follower, const struct pgoutput_event *event)
+{
+    struct pgoutput_truncated list = event->truncated;
+    uint32_t table;
+    int status = 0;
+    while (pgoutput_truncated_next(&list, &table))
+        for (size_t i = 0; i < follower->config->keyspace_count && !status; i++)
+            if (follower->tables[i] == table)
+                status =
+                    keep(follower, event->xid, &(struct change){CHANGE_TRUNCATED, (int)i, {"", 0}});
+    return status;
+}
+
+/* A transaction in progress may have altered the table: what it is told of it is for its own rows.
+ * An identity that was altered, and altered back since, no question to the catalogue would find. */
+static int describe(struct follower *follower, const struct pgoutput_event *event)
+{
+    const char *missing;
+    follower->descriptions++;
+    for (size_t i = 0; i < follower->config->keyspace_count; i++) {
+        struct row_shape *shape = &transaction_shapes(follower->open)[i];
+        if (follower->tables[i] != event->described.id)
+            continue;
+        shape->described = follower->descriptions;
+        if (row_shape_read(shape, &follower->config->keyspaces[i].key, event->described, &missing) <
+            0)
+            return follower_fault(follower, "the table has no column %s any more", missing);
+        if (!row_identity_tells(&follower->config->keyspaces[i].key, event->described))
+            return unknown_key(follower, (int)i);
+    }
+    return 0;
+}
+
+int follower_take(struct follower *follower, const struct pgoutput_event *event)
+{
+    switch (event->kind) {
+    case PGOUTPUT_RELATION:
+        return describe(follower, event);
+    case PGOUTPUT_TRUNCATE:
+        return take_truncate(follower, event);
+    default:
+        return take_change(follower, event);
+    }
+}

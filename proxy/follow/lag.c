@@ -1,0 +1,37 @@
+#include "follow/lag.h"
+
+#include <string.h>
+
+enum { PAGE_BYTES = 8192, PAGE_HEADER_BYTES = 40 /* the longer of the two kinds */ };
+
+void lag_probed(struct lag *lag, uint64_t time, uint64_t lsn)
+{
+    if (lsn > lag->end)
+        lag->end = lsn;
+    if (lag->count == LAG_PROBES)
+        lag->count--;
+    lag->probes[lag->count++] = (struct lag_probe){time, lsn};
+    lag_reached(lag, lag->position);
+}
+
+void lag_reached(struct lag *lag, uint64_t lsn)
+{
+    unsigned reached = 0;
+    if (lsn > lag->position)
+        lag->position = lsn;
+    while (reached < lag->count && lag->probes[reached].lsn <= lag->position)
+        lag->known = lag->probes[reached++].time;
+    lag->count -= reached;
+    memmove(lag->probes, lag->probes + reached, lag->count * sizeof *lag->probes);
+}
+
+uint64_t lag_bytes(const struct lag *lag)
+{
+    return lag->end > lag->position ? lag->end - lag->position : 0;
+}
+
+uint64_t lag_end_of_log(uint64_t insert, uint64_t flush)
+{
+    bool at_page = flush % PAGE_BYTES == 0;
+    return at_page && insert > flush && insert - flush <= PAGE_HEADER_BYTES ? flush : insert;
+}

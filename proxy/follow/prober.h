@@ -1,0 +1,40 @@
+/* Asks the database, several times a second and over a connection of its own, where its log ends,
+ * whether the stream still tells all, and what values are made of. See publication.h for the
+ * question, lag.h and values.h for what the answers are for.
+ */
+#ifndef NESTGUARD_PROBER_H
+#define NESTGUARD_PROBER_H
+
+#include "config/config.h"
+#include "postgres/pg_pool.h"
+
+struct prober;
+
+struct probe {
+    uint64_t time;           /* clock_ms() before the question was sent */
+    const char *fingerprint; /* lives until the call returns */
+    const char *snapshot;    /* the same; see snapshot.h */
+    const char *values;      /* the same; see values.h */
+    uint64_t end; /* of the log: everything that was committed by `time` lies before it */
+};
+
+struct prober_options {
+    const struct config *config; /* outlives the prober */
+    void (*probed)(void *arg, const struct probe *probe);
+    /* The database did not answer the question; the next one follows all the same. Called once for
+     * each kind of trouble in a row. */
+    void (*failed)(void *arg, const char *why);
+    void *arg;
+};
+
+int prober_create(struct prober **out, uv_loop_t *loop, const struct prober_options *options,
+                  const char **error);
+
+/* New connections may lead to another server: it asks over one. */
+void prober_renew(struct prober *prober);
+
+void prober_now(struct prober *prober); /* asks at once, beside the rhythm */
+void prober_close(struct prober *prober, void (*closed)(void *arg),
+                  void *arg); /* NULL: calls closed at once */
+
+#endif

@@ -1,0 +1,61 @@
+/* What one transaction of the database does, kept until it is known whether it stays:
+ *
+ *   transaction_add(), transaction_roll_back() ─▶ transaction_end() ─▶ transaction_rewind()
+ *                                                ─▶ transaction_next(), transaction_next(), ...
+ *
+ * So it does not matter whether the log tells of a transaction after its commit or while it is
+ * under way, nor how large it is: past a few megabytes its changes go to a temporary file.
+ */
+#ifndef NESTGUARD_TRANSACTION_H
+#define NESTGUARD_TRANSACTION_H
+
+#include "database/row_key.h"
+
+struct transaction;
+
+enum change_kind {
+    CHANGE_INSERTED, /* a row with this key came to be, and the filter has the key already */
+    CHANGE_DUE,      /* the same, but the filter does not have it yet */
+    CHANGE_UPDATED,  /* a row was updated and kept this key */
+    CHANGE_DELETED,  /* a row with this key is gone */
+    CHANGE_UNTOLD,   /* a row was updated and kept its key, which is not told */
+    CHANGE_TRUNCATED /* all rows are gone */
+};
+
+struct change {
+    enum change_kind kind;
+    int keyspace;
+    struct span key; /* of the first four */
+};
+
+/* It keeps a shape of the rows of each keyspace's table. */
+struct transaction *transaction_create(uint32_t xid, size_t keyspaces);
+void transaction_destroy(struct transaction *transaction); /* NULL is allowed */
+
+/* Makes it another one without any changes. The shapes and the memory stay. */
+void transaction_renew(struct transaction *transaction, uint32_t xid);
+
+uint32_t transaction_xid(const struct transaction *transaction);
+struct row_shape *transaction_shapes(struct transaction *transaction);
+
+/* Adds a change that the subtransaction made, or the transaction itself (its own xid, or 0). 0, or
+ * a negative errno of the temporary file. */
+int transaction_add(struct transaction *transaction, uint32_t subxid, const struct change *change);
+
+/* What the subtransaction did does not stay. 0, or -E2BIG after too many of them. */
+int transaction_roll_back(struct transaction *transaction, uint32_t subxid);
+
+/* Nothing more is added. */
+void transaction_end(struct transaction *transaction, bool committed);
+
+/* Whether any of its changes is CHANGE_DUE. */
+bool transaction_has_due(const struct transaction *transaction);
+
+/* Back to the first change. 0, or as transaction_add(). */
+int transaction_rewind(struct transaction *transaction);
+
+/* The next change, in order, which lives until the next call, and whether it stays. 1; 0 at the
+ * end; or a negative errno. */
+int transaction_next(struct transaction *transaction, struct change *change, bool *stays);
+
+#endif

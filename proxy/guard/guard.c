@@ -1,0 +1,79 @@
+/* Decisions depend on their arguments and the clock alone: whoever asks, worker or keeper, gets
+ * the same answer from the same view and entries.
+ */
+#include "guard/guard.h"
+
+#include "base/clock.h"
+
+/* The first that matches is the only one: config_check.c refuses templates that overlap. */
+int guard_match(const struct config *config, struct span key)
+{
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (key_template_matches(&config->keyspaces[i].key, key))
+            return (int)i;
+    return NOT_GUARDED;
+}
+
+bool guard_holds(const struct view *view, int keyspace, struct span key)
+{
+    const struct generation *generation = view->generation;
+    return generation && filter_contains(generation->filters[keyspace],
+                                         filter_hash(&generation->seed, key.at, key.length));
+}
+
+void key_probes_add(struct key_probes *probes, const struct view *view, int keyspace,
+                    struct span key)
+{
+    struct key_probe *probe = &probes->at[probes->count++];
+    const struct generation *generation = view->generation;
+    probe->filter = generation ? generation->filters[keyspace] : NULL;
+    if (probe->filter)
+        filter_probe_begin(probe->filter, filter_hash(&generation->seed, key.at, key.length),
+                           &probe->begun);
+}
+
+void key_probes_end(struct key_probes *probes)
+{
+    for (size_t i = 0; i < probes->count; i++) {
+        struct key_probe *probe = &probes->at[i];
+        probe->held = probe->filter && filter_probe_end(probe->filter, &probe->begun);
+    }
+}
+
+/* That a batch's time may be somewhat old does no harm: an entry that ends meanwhile was in force
+ * when the lookup came. */
+struct override guard_entry(struct permission *permission, const struct overrides *overrides,
+                            struct span key)
+{
+    return overrides_find(overrides, key, permission_time(permission));
+}
+
+/* Where no log tells of it, a key that is written while a generation is being built must be
+ * admitted though the present one holds it: the next may have taken its snapshot before the key's
+ * row came. */
+bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct span key,
+                      bool held)
+{
+    struct override entry = {.kind = OVERRIDE_NONE};
+    if (overrides_count(overrides))
+        entry = overrides_find(overrides, key, clock_ms());
+    bool unseen = view->building && view->config->sync != SYNC_REPLICATION;
+    if (entry.kind == OVERRIDE_TOMBSTONE)
+        return true;
+    if (entry.kind == OVERRIDE_HINT)
+        return view->config->sync != SYNC_REPLICATION &&
+               (!entry.sticky || (unseen && entry.epoch < view->newest));
+    return unseen || !held;
+}
+
+const char *reason_text(enum reason reason)
+{
+    static const char *const texts[] = {
+        [REASON_POSSIBLE] = "the filter does not rule the key out",
+        [REASON_ABSENT] = "the filter rules the key out: no row had it",
+        [REASON_HINT] = "admitted by a write or by the control port",
+        [REASON_TOMBSTONE] = "deleted: the database confirmed that the row is gone",
+        [REASON_BLOCK] = "blocked through the control port",
+        [REASON_NO_PERMISSION] = "the keyspace may not reject at the moment"};
+    return texts[reason];
+}

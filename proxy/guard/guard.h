@@ -1,0 +1,102 @@
+/* The guard's decisions: which keyspace a key belongs to, and whether a lookup of it may go on.
+ * Workers decide by it, and the keeper explains with the same functions. No I/O.
+ */
+#ifndef NESTGUARD_GUARD_H
+#define NESTGUARD_GUARD_H
+
+#include "guard/overrides.h"
+#include "guard/view.h"
+
+enum { NOT_GUARDED = -1 };
+
+enum decision {
+    DECISION_PASS,
+    DECISION_REJECT,
+    DECISION_SHADOW /* passes, but enforce: true would reject */
+};
+
+/* Why a decision was taken, for counters and GET /v1/keys/{key}. */
+enum reason {
+    REASON_POSSIBLE,     /* the filter does not rule the key out */
+    REASON_ABSENT,       /* the filter rules it out */
+    REASON_HINT,         /* admitted ahead of the log */
+    REASON_TOMBSTONE,    /* deleted, and the database said so */
+    REASON_BLOCK,        /* refused by the admin's order */
+    REASON_NO_PERMISSION /* the keyspace may not reject now */
+};
+
+struct ruling {
+    enum decision decision;
+    enum reason reason;
+};
+
+/* Index of the keyspace whose template the key matches, or NOT_GUARDED. */
+int guard_match(const struct config *config, struct span key);
+
+/* Whether the keyspace's filter may hold the key; false without a generation. */
+bool guard_holds(const struct view *view, int keyspace, struct span key);
+
+/* Many keys to ask the filters for, so that the memory of these, which is far larger than the
+ * processor's caches, is waited for once and not key by key. */
+enum { KEY_PROBES_MAX = 64 };
+
+struct key_probe {
+    const struct filter *filter; /* NULL: there is no generation */
+    struct filter_probe begun;
+    bool held; /* the answer, as guard_holds() */
+};
+
+struct key_probes {
+    size_t count;
+    struct key_probe at[KEY_PROBES_MAX];
+};
+
+/* Begins with one more, of KEY_PROBES_MAX at most. The key need not live longer, the view must. */
+void key_probes_add(struct key_probes *probes, const struct view *view, int keyspace,
+                    struct span key);
+
+/* All are answered, as of now. */
+void key_probes_end(struct key_probes *probes);
+
+/* The exact entry of a key, if any. */
+struct override guard_entry(struct permission *permission, const struct overrides *overrides,
+                            struct span key);
+
+/* The ruling on a lookup of a guarded key, by the permission's view. `held` is guard_holds(), asked
+ * after the permission began.
+ *
+ * A block holds whatever the guard knows. A tombstone and the filter reject only with permission:
+ * without it the row may have come back unseen, and the lease may have run out before the next view
+ * says so. A hint outranks the filter.
+ *
+ * Mostly there are no entries at all: then neither the key is hashed nor the clock read. */
+static inline struct ruling guard_decide(struct permission *permission,
+                                         const struct overrides *overrides, int keyspace,
+                                         struct span key, bool held)
+{
+    const struct view *view = permission->view;
+    struct override entry = {.kind = OVERRIDE_NONE};
+    if (overrides_count(overrides))
+        entry = guard_entry(permission, overrides, key);
+    if (entry.blocked_until)
+        return (struct ruling){DECISION_REJECT, REASON_BLOCK};
+    if (view->states[keyspace] != KEYSPACE_GUARDING)
+        return (struct ruling){DECISION_PASS, REASON_NO_PERMISSION};
+    if (entry.kind == OVERRIDE_HINT)
+        return (struct ruling){DECISION_PASS, REASON_HINT};
+    if (held && entry.kind != OVERRIDE_TOMBSTONE)
+        return (struct ruling){DECISION_PASS, REASON_POSSIBLE};
+    if (!permission_holds(permission, keyspace))
+        return (struct ruling){DECISION_PASS, REASON_NO_PERMISSION};
+    enum decision decision =
+        view->config->keyspaces[keyspace].enforce ? DECISION_REJECT : DECISION_SHADOW;
+    return (struct ruling){decision, held ? REASON_TOMBSTONE : REASON_ABSENT};
+}
+
+/* Whether a write of this key is news: neither the filter nor a hint in force covers it. */
+bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct span key,
+                      bool held);
+
+const char *reason_text(enum reason reason);
+
+#endif

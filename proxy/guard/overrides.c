@@ -1,0 +1,118 @@
+/* The map's order of insertion serves as the order of inspection: overrides_expire() looks at the
+ * oldest, and puts back at the young end what still holds, so that every entry has its turn.
+ */
+#include "guard/overrides.h"
+
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+struct node {
+    struct keymap_node map;
+    struct override entry;
+    char key[];
+};
+
+static struct node *node_of(struct keymap_node *at)
+{
+    return keymap_entry(at, struct node, map);
+}
+
+void overrides_init(struct overrides *overrides)
+{
+    keymap_init(&overrides->map);
+}
+
+static void drop(struct overrides *overrides, struct node *node)
+{
+    keymap_remove(&overrides->map, &node->map);
+    free(node);
+}
+
+void overrides_finish(struct overrides *overrides)
+{
+    while (overrides->map.oldest)
+        drop(overrides, node_of(overrides->map.oldest));
+    keymap_finish(&overrides->map);
+}
+
+/* A sticky entry that has outlived `until` still holds: a generation ends it, which only
+ * overrides_expire() is told of. */
+struct override overrides_find(const struct overrides *overrides, struct span key, uint64_t now)
+{
+    struct keymap_node *found = keymap_find(&overrides->map, key);
+    if (!found)
+        return (struct override){.kind = OVERRIDE_NONE};
+    struct override entry = node_of(found)->entry;
+    if (!entry.sticky && now >= entry.until)
+        entry.kind = OVERRIDE_NONE;
+    if (now >= entry.blocked_until)
+        entry.blocked_until = 0;
+    return entry;
+}
+
+/* Dropped and made anew, so that the entry counts as inspected now. */
+void overrides_set(struct overrides *overrides, struct span key, struct override entry)
+{
+    struct keymap_node *found = keymap_find(&overrides->map, key);
+    if (found)
+        drop(overrides, node_of(found));
+    if (entry.kind == OVERRIDE_NONE && !entry.blocked_until)
+        return;
+    struct node *node = xmalloc(sizeof *node + key.length);
+    memcpy(node->key, key.at, key.length);
+    node->map.key = (struct span){node->key, key.length};
+    node->entry = entry;
+    keymap_insert(&overrides->map, &node->map);
+}
+
+/* What was known may end before the block does, and must not come back behind it. */
+static bool has_ended(struct override *entry, uint64_t now, uint64_t generation)
+{
+    if (now >= entry->until && !(entry->sticky && entry->epoch >= generation))
+        entry->kind = OVERRIDE_NONE;
+    return entry->kind == OVERRIDE_NONE && now >= entry->blocked_until;
+}
+
+void overrides_expire(struct overrides *overrides, uint64_t now, uint64_t generation, size_t most)
+{
+    if (most > overrides->map.count)
+        most = overrides->map.count;
+    while (most--) {
+        struct node *node = node_of(overrides->map.oldest);
+        if (has_ended(&node->entry, now, generation)) {
+            drop(overrides, node);
+        } else {
+            keymap_remove(&overrides->map, &node->map);
+            keymap_insert(&overrides->map, &node->map);
+        }
+    }
+}
+
+size_t overrides_count(const struct overrides *overrides)
+{
+    return overrides->map.count;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+struct override override_admit(struct override known, struct override hint)
+{
+    hint.blocked_until = known.blocked_until;
+    if (known.kind != OVERRIDE_HINT)
+        return hint;
+    hint.sticky = hint.sticky || known.sticky;
+    hint.until = later(hint.until, known.until);
+    hint.epoch = later(hint.epoch, known.epoch);
+    return hint;
+}
+
+const char *override_kind_name(enum override_kind kind)
+{
+    static const char *const names[] = {
+        [OVERRIDE_NONE] = "none", [OVERRIDE_HINT] = "hint", [OVERRIDE_TOMBSTONE] = "tombstone"};
+    return names[kind];
+}

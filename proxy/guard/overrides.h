@@ -1,0 +1,57 @@
+/* Exact entries that overrule the filter for single keys: hints, tombstones, blocks.
+ *
+ * The keeper holds the table that counts; each worker holds a copy, changed by the keeper's
+ * messages, so that the path of a lookup takes no lock.
+ */
+#ifndef NESTGUARD_OVERRIDES_H
+#define NESTGUARD_OVERRIDES_H
+
+#include "base/keymap.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum override_kind {
+    OVERRIDE_NONE,
+    OVERRIDE_HINT,     /* admitted: a writer or the admin says that the key exists */
+    OVERRIDE_TOMBSTONE /* rejected: the database said that the row is gone */
+};
+
+/* What is known of a key, and beside it the admin's order to refuse it, which ends by itself and
+ * leaves what is known as it was. What is known ends: not before `until`, and if it is `sticky` not
+ * before a generation is in force whose building began after the entry was made (number > epoch). A
+ * sticky entry holds what no log will tell. */
+struct override {
+    enum override_kind kind;
+    bool sticky;
+    uint64_t until; /* ms of clock_ms() */
+    uint64_t epoch; /* number of the newest generation that was begun when the entry was made */
+    uint64_t blocked_until; /* 0: not blocked */
+};
+
+struct overrides {
+    struct keymap map;
+};
+
+void overrides_init(struct overrides *overrides);
+void overrides_finish(struct overrides *overrides);
+
+/* What is in force: kind is OVERRIDE_NONE and blocked_until is 0 where nothing is. */
+struct override overrides_find(const struct overrides *overrides, struct span key, uint64_t now);
+
+/* Replaces the key's entry; an empty one drops it. The key is copied. */
+void overrides_set(struct overrides *overrides, struct span key, struct override entry);
+
+/* Looks at the `most` entries that it has not looked at for longest, and drops those that have
+ * ended; `generation` is the number of the one in force. Work is bounded, so that a large table
+ * never stalls a loop. */
+void overrides_expire(struct overrides *overrides, uint64_t now, uint64_t generation, size_t most);
+
+size_t overrides_count(const struct overrides *overrides);
+
+/* A key that is admitted although something is known of it already: what holds longer wins, and a
+ * block stays. */
+struct override override_admit(struct override known, struct override hint);
+
+const char *override_kind_name(enum override_kind kind);
+
+#endif

@@ -1,0 +1,79 @@
+/* What workers and keeper say to each other. Each is a message that comes back with its answer. */
+#ifndef NESTGUARD_REQUESTS_H
+#define NESTGUARD_REQUESTS_H
+
+#include "base/blob.h"
+#include "base/mailbox.h"
+#include "guard/overrides.h"
+#include <stdbool.h>
+
+enum message_kind {
+    MESSAGE_VIEW,     /* keeper -> worker: decide by this view; comes back with the view that it
+                         replaced */
+    MESSAGE_OVERRIDE, /* keeper -> worker: set or drop an exact entry */
+    MESSAGE_DRAIN, /* keeper -> worker: finish what is under way and end; comes back when the loop
+                      is empty */
+    MESSAGE_LOAD,  /* worker -> keeper: read this key's row */
+    MESSAGE_DOUBT, /* worker -> keeper: shadow mode would have rejected this key */
+    MESSAGE_WRITE  /* worker -> keeper: this key is written or deleted; comes back when that is safe
+                    */
+};
+
+enum load_outcome {
+    LOAD_ROW,
+    LOAD_ABSENT, /* the database has no such row */
+    LOAD_BUSY,   /* load_budget is used up */
+    LOAD_TIMEOUT,
+    LOAD_DOWN,     /* the database cannot be reached */
+    LOAD_REFUSED,  /* the database answered with an error */
+    LOAD_AMBIGUOUS /* the key can be split into columns in too many ways */
+};
+
+struct lookup; /* the worker's; see slot.h */
+
+struct load_request {
+    struct message message;
+    struct lookup *lookup;
+    struct load_request *next; /* the keeper's list of those who wait for the same key */
+    bool late;                 /* the keeper's: joined when the query was on its way */
+    bool late_and_stale;       /* the keeper's: joined when the row had changed since */
+    int keyspace;
+    enum load_outcome outcome;
+    struct blob *value; /* with LOAD_ROW; a reference that goes back with the request */
+    size_t key_length;
+    char key[];
+};
+
+struct slot;
+
+/* A write or deletion of a guarded key, which the keeper must know of: because no filter holds the
+ * key (a hint), or because the keeper is at work for it. The reply to the command waits until this
+ * comes back; a writer already has the hint in its own copy. */
+struct write_request {
+    struct message message;
+    struct slot *slot;
+    int keyspace;
+    bool wants_hint;
+    bool deletes; /* of the cache: what is on its way there must not stay */
+    size_t key_length;
+    char key[];
+};
+
+/* A sample of what shadow mode would have rejected: is there a row? Comes back at once. */
+struct doubt_message {
+    struct message message;
+    int keyspace;
+    size_t key_length;
+    char key[];
+};
+
+/* The keeper's order to set (or with OVERRIDE_NONE drop) an exact entry. */
+struct override_message {
+    struct message message;
+    struct broadcast *broadcast; /* the keeper's */
+    struct override entry;
+    size_t key_length;
+    char key[];
+};
+
+#endif

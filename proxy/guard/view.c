@@ -1,0 +1,127 @@
+/* References are plain numbers. A view's are its holders: one for each worker, and the keeper's
+ * own. A view in turn refers to its generation and its configuration, which many views share.
+ */
+#include "guard/view.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *keyspace_state_name(enum keyspace_state state)
+{
+    static const char *const names[] = {[KEYSPACE_LOADING] = "loading",
+                                        [KEYSPACE_GUARDING] = "guarding",
+                                        [KEYSPACE_PASSING] = "passing"};
+    return names[state];
+}
+
+struct generation *generation_create(uint64_t number, size_t keyspaces)
+{
+    struct generation *generation = xcalloc(1, sizeof *generation);
+    generation->number = number;
+    generation->count = keyspaces;
+    generation->filters = xcalloc(keyspaces, sizeof *generation->filters);
+    generation->shared = xcalloc(keyspaces, sizeof *generation->shared);
+    generation->references = 1;
+    atomic_init(&generation->lease, UINT64_MAX);
+    if (filter_seed_random(&generation->seed) < 0) {
+        fputs("nestguard: the system gives no random bytes\n", stderr);
+        abort();
+    }
+    return generation;
+}
+
+void generation_release(struct generation *generation)
+{
+    if (!generation || --generation->references)
+        return;
+    for (size_t i = 0; i < generation->count; i++)
+        filter_destroy(generation->filters[i]);
+    free(generation->filters);
+    free(generation->shared);
+    free(generation);
+}
+
+size_t generation_bytes(const struct generation *generation)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < generation->count; i++)
+        bytes += filter_stats(generation->filters[i]).bytes;
+    return bytes;
+}
+
+uint64_t generation_rows(const struct generation *generation, size_t keyspace)
+{
+    return filter_stats(generation->filters[keyspace]).keys + generation->shared[keyspace];
+}
+
+struct shared_config *shared_config_create(struct config *config)
+{
+    struct shared_config *shared = xmalloc(sizeof *shared);
+    *shared = (struct shared_config){config, 1};
+    return shared;
+}
+
+void shared_config_release(struct shared_config *shared)
+{
+    if (!shared || --shared->references)
+        return;
+    config_destroy(shared->config);
+    free(shared);
+}
+
+/* A lease until L says: the filters have every row whose commit had returned max_lag before L. It
+ * is loaded before any filter is asked, so the filters know at least as much as it says when they
+ * are. The clock then shows a time t before L that is not earlier than any of the lookups, which
+ * have all been received: a row whose commit returned max_lag before its lookup was sent is in, and
+ * is not rejected. That t may be well past when the last of the replies leaves, because there are
+ * many or because the thread was held up, is no matter: they are right as of t, and no client can
+ * tell this from replies that were slow on their way. For the same reason a lease that is ended
+ * (set to 0) binds all lookups that are sent from then on, and only these. */
+struct permission permission_begin(const struct view *view)
+{
+    struct permission permission = {.view = view};
+    if (view->generation)
+        permission.until = atomic_load_explicit(&view->generation->lease, memory_order_acquire);
+    return permission;
+}
+
+uint64_t permission_look_at_clock(struct permission *permission)
+{
+    return permission->now = clock_ms();
+}
+
+bool view_may_reject(const struct view *view, int keyspace)
+{
+    struct permission permission = permission_begin(view);
+    return permission_holds(&permission, keyspace);
+}
+
+struct view *view_create(struct shared_config *shared, struct generation *generation,
+                         const enum keyspace_state *states, unsigned holders)
+{
+    size_t count = shared->config->keyspace_count;
+    struct view *view = xmalloc(sizeof *view + count * sizeof *states);
+    view->shared = shared;
+    view->config = shared->config;
+    view->generation = generation;
+    view->holders = holders;
+    view->newest = generation ? generation->number : 0;
+    view->building = false;
+    memcpy(view->states, states, count * sizeof *states);
+    shared->references++;
+    if (generation)
+        generation->references++;
+    return view;
+}
+
+void view_release(struct view *view)
+{
+    if (!view || --view->holders)
+        return;
+    generation_release(view->generation);
+    shared_config_release(view->shared);
+    free(view);
+}

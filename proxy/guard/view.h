@@ -1,0 +1,105 @@
+/* What a worker decides by: configuration, generation, and which keyspaces may reject. A view is
+ * never changed; when anything in it changes, the keeper sends every worker a new one. Its memory,
+ * and what only it refers to, goes when the last holder has given it back. All references are
+ * counted on the keeper's thread.
+ */
+#ifndef NESTGUARD_VIEW_H
+#define NESTGUARD_VIEW_H
+
+#include "base/mailbox.h"
+#include "config/config.h"
+#include "filters/filter.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+enum keyspace_state { KEYSPACE_LOADING, KEYSPACE_GUARDING, KEYSPACE_PASSING };
+
+const char *keyspace_state_name(enum keyspace_state state);
+
+/* One filter for each keyspace, in the configuration's order, all built from one snapshot. */
+struct generation {
+    uint64_t number; /* from 1 */
+    struct filter_seed seed;
+    size_t count;
+    struct filter **filters;
+    uint64_t *shared;      /* of each keyspace: rows whose key another row has, in one entry */
+    uint64_t rows;         /* of all keyspaces together */
+    double build_seconds;  /* from connecting to the last row */
+    double rested_seconds; /* of them; a hurried build takes none */
+    time_t built_at;
+    unsigned references;
+    /* Until when (clock_ms()) the filters are known to be close enough behind the database to
+     * reject; UINT64_MAX where no log is followed. Written by the keeper, looked at by workers
+     * before each reject: so nothing is rejected on old knowledge though the keeper, or the whole
+     * process, was held up. */
+    _Atomic uint64_t lease;
+};
+
+/* With a fresh seed, no filters yet, and one reference. */
+struct generation *generation_create(uint64_t number, size_t keyspaces);
+void generation_release(struct generation *generation); /* NULL is allowed */
+size_t generation_bytes(const struct generation *generation);
+
+/* How many rows of the database the keyspace's filter stands for. */
+uint64_t generation_rows(const struct generation *generation, size_t keyspace);
+
+/* A configuration with its count of views. */
+struct shared_config {
+    struct config *config;
+    unsigned references;
+};
+
+/* Takes the config; one reference. */
+struct shared_config *shared_config_create(struct config *config);
+void shared_config_release(struct shared_config *shared);
+
+struct view {
+    struct shared_config *shared;
+    const struct config *config;   /* shared->config */
+    struct generation *generation; /* NULL: none yet; then no keyspace is guarding */
+    uint64_t newest;               /* number of the newest generation that was begun */
+    bool building;                 /* it is being built: its snapshot may be older than a write */
+    unsigned holders;              /* the workers that have it, and the keeper */
+    enum keyspace_state states[];  /* of each keyspace */
+};
+
+/* Whether the keyspace may reject at this moment. */
+bool view_may_reject(const struct view *view, int keyspace);
+
+/* The same for many decisions that are taken one after the other, with one look at the lease and,
+ * if any of them asks, one at the clock. See view.c for why what they decide is right. */
+struct permission {
+    const struct view *view;
+    uint64_t until; /* the lease at the beginning */
+    uint64_t now;   /* clock_ms(), once it was looked at; before that 0 */
+};
+
+/* At the beginning: before any filter is asked, and after what asks for them all has come. */
+struct permission permission_begin(const struct view *view);
+uint64_t permission_look_at_clock(struct permission *permission);
+
+/* clock_ms(), or somewhat earlier */
+static inline uint64_t permission_time(struct permission *permission)
+{
+    return permission->now ? permission->now : permission_look_at_clock(permission);
+}
+
+static inline bool permission_holds(struct permission *permission, int keyspace)
+{
+    if (permission->view->states[keyspace] != KEYSPACE_GUARDING)
+        return false;
+    return permission->until == UINT64_MAX || permission_time(permission) < permission->until;
+}
+
+/* Takes a reference of each; `states` has one for each keyspace. */
+struct view *view_create(struct shared_config *shared, struct generation *generation,
+                         const enum keyspace_state *states, unsigned holders);
+void view_release(struct view *view); /* one holder less */
+
+struct view_message {
+    struct message message;
+    struct view *view; /* goes with the new view, comes back with the replaced one */
+};
+
+#endif

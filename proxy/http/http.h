@@ -1,0 +1,59 @@
+/* The HTTP server of the control port: libmicrohttpd on our event loop, answered at once or later.
+ * Knows routes, tokens, limits and status codes; nothing of what the calls do.
+ */
+#ifndef NESTGUARD_HTTP_H
+#define NESTGUARD_HTTP_H
+
+#include "base/span.h"
+#include <jansson.h>
+#include <stdbool.h>
+#include <uv.h>
+
+struct http_server;
+struct http_call; /* one request; lives until it is answered */
+
+/* Handles a call: must answer it, now or later, exactly once, on the loop's thread. */
+typedef void (*http_handler)(struct http_call *call, void *arg);
+
+struct http_route {
+    const char *method; /* "GET"; HEAD is answered as GET without a body */
+    const char *path;   /* "/v1/status", or with a trailing star, as in "/v1/keys/" "*": the rest of
+                           the path is http_call_rest() */
+    http_handler handle;
+    bool open;        /* answered without the token, too (/healthz, /readyz) */
+    const char *help; /* one line, listed by GET / */
+    /* The parameters that it takes, "row&block", or NULL; others, or one given twice, are 400. */
+    const char *query;
+};
+
+struct http_options {
+    int fd;                          /* a bound socket, which the server listens on and closes */
+    const char *token;               /* Authorization: Bearer TOKEN; NULL: open to all. Copied. */
+    const struct http_route *routes; /* ends with a row of NULLs; must outlive the server */
+    void *arg;                       /* for the handlers */
+    size_t max_body;                 /* past it: 413 */
+    /* Every finished call but those of GET: who (peer address or uid, and the From header), what,
+     * status. */
+    void (*on_call)(void *arg, const char *who, const char *method, const char *url,
+                    unsigned status);
+};
+
+int http_server_create(struct http_server **out, uv_loop_t *loop,
+                       const struct http_options *options, const char **error);
+/* Ends the connections and frees all; `closed` is called when the last handle is gone. Calls not
+ * answered yet may still be answered: nothing is sent. */
+void http_server_close(struct http_server *server, void (*closed)(void *arg), void *arg);
+
+struct span http_call_rest(const struct http_call *call); /* percent-decoded; may hold any byte */
+/* The decoded value of a query parameter, or NULL; lives as long as the call. */
+const char *http_call_query(const struct http_call *call, const char *name);
+
+/* JSON answers: steals `body`; a NULL body gives none (204). */
+void http_answer_json(struct http_call *call, unsigned status, json_t *body);
+/* {"error": "..."} */
+void http_answer_error(struct http_call *call, unsigned status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Any other text; copied. */
+void http_answer_text(struct http_call *call, unsigned status, const char *type, struct span text);
+
+#endif

@@ -1,0 +1,90 @@
+/* Inside the HTTP server: one request, from its first line to its answer.
+ *
+ *   http_server.c    the loop's side and libmicrohttpd's callbacks
+ *     | request read
+ *   http_dispatch.c  is it well-formed and allowed, and whose is it?
+ *     | handler
+ *   http_call.c      the call's life, and its answer
+ */
+#ifndef NESTGUARD_HTTP_CALL_H
+#define NESTGUARD_HTTP_CALL_H
+
+#include "http/http.h"
+#include "http/http_connection.h"
+#include "http/http_target.h"
+
+#include <microhttpd.h>
+
+struct http_server {
+    struct MHD_Daemon *daemon;
+    struct http_options options; /* with a token of our own */
+    char *token;
+    bool check_host;         /* no token on a loopback port: see http_dispatch.c */
+    struct http_call *calls; /* all but the orphaned */
+    struct http_connections connections;
+    bool running, closing; /* inside MHD_run(); http_server_close() was called */
+    bool again;            /* MHD_run() has more to do at once */
+    unsigned handles;
+    uv_poll_t poll;
+    uv_timer_t timer;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+/*   READING --> HANDLING --> ANSWERED     answered before the handler returned
+ *                   |            ^
+ *                   +--> WAITING +        the connection is suspended meanwhile
+ *                           |
+ *                           +--> ORPHANED the server was closed; the answer goes nowhere
+ */
+enum http_call_state { CALL_READING, CALL_HANDLING, CALL_WAITING, CALL_ANSWERED, CALL_ORPHANED };
+
+struct http_call {
+    enum http_call_state state;
+    struct http_server *server;        /* NULL when orphaned */
+    struct MHD_Connection *connection; /* NULL when orphaned */
+    const char *target_at;             /* where libmicrohttpd keeps the request line */
+    char *url;                         /* as sent */
+    char *method;                      /* NULL until the headers are in */
+    struct http_target target;
+    const char *malformed; /* what is wrong with the request line or headers */
+    size_t rest;           /* where http_call_rest() begins in target.path */
+    uint64_t body;         /* bytes of it so far; they are not kept: no call takes a body */
+    struct MHD_Response *response;
+    unsigned status;
+    struct http_call *previous, *next; /* among the server's */
+};
+
+/* `target` as libmicrohttpd keeps it. */
+struct http_call *http_call_create(struct http_server *server, struct MHD_Connection *connection,
+                                   const char *target);
+
+/* Asserts that the move is legal. */
+void http_call_move(struct http_call *call, enum http_call_state state);
+
+/* The connection is done with the call: frees it, now or when its handler answers. */
+void http_call_leave(struct http_call *call);
+
+/* Gives the answer to libmicrohttpd. */
+enum MHD_Result http_call_send(struct http_call *call);
+
+/* Runs libmicrohttpd soon: resuming a connection does not wake a loop of ours. */
+void http_server_wake(struct http_server *server);
+
+/* Adds a header to an answer that was just given from within the callback. */
+void http_call_header(struct http_call *call, const char *name, const char *value);
+
+/* What is wrong with how the body's length is announced, or NULL; then *announced is that length,
+ * or 0 when it is not told beforehand. */
+const char *http_check_framing(const struct http_call *call, uint64_t *announced);
+
+/* What is wrong with the Host header, or NULL. */
+const char *http_check_host(const struct http_call *call, const char *version);
+
+/* Answers what must be refused, else hands the call to its route. */
+void http_dispatch(struct http_call *call);
+
+/* HEAD is GET without a body. */
+bool http_call_reads(const struct http_call *call);
+
+#endif

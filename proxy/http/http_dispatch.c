@@ -1,0 +1,292 @@
+/* Which calls are refused, in which order, and whose the others are. The body has been read (and
+ * thrown away) before, so that a refusal never breaks a persistent connection. */
+#include "http/http_call.h"
+
+#include "base/memory.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <strings.h>
+
+/* A key of 8 KiB with every byte escaped is 24 KiB. */
+enum { TARGET_MAX = 32 * 1024 };
+
+static const char *header(const struct http_call *call, const char *name)
+{
+    return MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, name);
+}
+
+struct named {
+    const char *name;
+    unsigned count;
+};
+
+static enum MHD_Result count_named(void *arg, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    struct named *named = arg;
+
+    (void)kind;
+    (void)value;
+    named->count += strcasecmp(name, named->name) == 0;
+    return MHD_YES;
+}
+
+/* MHD_lookup_connection_value() gives one value, however many there are. */
+static unsigned header_count(const struct http_call *call, const char *name)
+{
+    struct named named = {name, 0};
+
+    MHD_get_connection_values(call->connection, MHD_HEADER_KIND, count_named, &named);
+    return named.count;
+}
+
+/* Two ways to read a request's end would let one smuggle another past a proxy in front (RFC 9112
+ * §11.2). */
+const char *http_check_framing(const struct http_call *call, uint64_t *announced)
+{
+    const char *encoding = header(call, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    unsigned lengths = header_count(call, MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+    if (encoding && strcasecmp(encoding, "chunked") != 0)
+        return "the only transfer encoding is chunked";
+    if (lengths + header_count(call, MHD_HTTP_HEADER_TRANSFER_ENCODING) > 1)
+        return "the length of the body is given twice";
+    /* That it is a number is known: libmicrohttpd checks it. */
+    *announced = lengths ? strtoull(header(call, MHD_HTTP_HEADER_CONTENT_LENGTH), NULL, 10) : 0;
+    return NULL;
+}
+
+/* RFC 9112 §3.2: exactly one Host header in HTTP/1.1; none at all may be HTTP/1.0. */
+const char *http_check_host(const struct http_call *call, const char *version)
+{
+    unsigned hosts = header_count(call, MHD_HTTP_HEADER_HOST);
+
+    if (hosts > 1 || (hosts == 0 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0))
+        return "a request has exactly one Host header";
+    return NULL;
+}
+
+/* Compares all of `given` whatever differs, so that the time says nothing but its length. */
+static bool same_secret(const char *given, const char *token)
+{
+    size_t length = strlen(given), wanted = strlen(token);
+    volatile unsigned char difference = length != wanted;
+
+    for (size_t i = 0; i < length; i++)
+        difference = (unsigned char)(difference | (given[i] ^ token[i % wanted]));
+    return difference == 0;
+}
+
+/* RFC 6750 §2.1; the scheme in any case. */
+static bool has_token(const struct http_call *call)
+{
+    const char *given = header(call, MHD_HTTP_HEADER_AUTHORIZATION);
+
+    if (!call->server->token)
+        return true;
+    if (!given || strncasecmp(given, "Bearer ", 7) != 0)
+        return false;
+    given += 7;
+    given += strspn(given, " ");
+    return same_secret(given, call->server->token);
+}
+
+/* An IP literal or localhost, with any port: names that no stranger's DNS can point here. */
+static bool is_literal_host(const char *host)
+{
+    char name[INET6_ADDRSTRLEN], address[sizeof(struct in6_addr)];
+    bool bracket = *host == '[';
+    size_t length = strcspn(host += bracket, bracket ? "]" : ":");
+
+    if (length >= sizeof(name))
+        return false;
+    memcpy(name, host, length);
+    name[length] = '\0';
+    if (bracket)
+        return inet_pton(AF_INET6, name, address) == 1;
+    return strcasecmp(name, "localhost") == 0 || inet_pton(AF_INET, name, address) == 1;
+}
+
+/* Browsers send Origin with every request of a page that could change something: no page may
+ * administer the guard through an operator's browser. A page whose own name was made to point here
+ * (DNS rebinding) could leave it out; where no token stands in its way, the Host header gives it
+ * away. */
+static const char *check_browser(const struct http_call *call)
+{
+    const char *host = header(call, MHD_HTTP_HEADER_HOST);
+
+    if (http_call_reads(call))
+        return NULL;
+    if (header(call, "Origin"))
+        return "requests of web pages (with an Origin header) may only read";
+    if (call->server->check_host && host && !is_literal_host(host))
+        return "without a token, the Host header must be an IP address or localhost";
+    return NULL;
+}
+
+static json_t *list_calls(const struct http_server *server)
+{
+    json_t *calls = json_array();
+
+    for (const struct http_route *route = server->options.routes; route->path; route++)
+        json_array_append_new(calls, json_pack("{s:s, s:s, s:s}", "method", route->method, "path",
+                                               route->path, "help", route->help));
+    return calls;
+}
+
+static void answer_index(struct http_call *call, void *arg)
+{
+    (void)arg;
+    http_answer_json(call, 200, json_pack("{s:o}", "calls", list_calls(call->server)));
+}
+
+static const struct http_route index_route = {"GET", "/", answer_index, false, "this list", NULL};
+
+static bool path_matches(const struct http_route *route, struct span path)
+{
+    size_t length = strlen(route->path);
+
+    if (length > 0 && route->path[length - 1] == '*')
+        return path.length >= length - 1 && memcmp(path.at, route->path, length - 1) == 0;
+    return path.length == length && memcmp(path.at, route->path, length) == 0;
+}
+
+static bool method_matches(const struct http_route *route, const char *method)
+{
+    return !strcmp(route->method, method) ||
+           (!strcmp(route->method, "GET") && !strcmp(method, "HEAD"));
+}
+
+/* The call's route, or NULL; then `allowed` lists the methods of its path, or is empty. */
+static const struct http_route *find_route(const struct http_call *call, char *allowed, size_t size)
+{
+    const struct http_route *route = call->server->options.routes;
+    size_t used = 0;
+
+    allowed[0] = '\0';
+    for (;; route++) {
+        bool last = !route->path;
+
+        if (last)
+            route = &index_route;
+        if (path_matches(route, call->target.path)) {
+            if (method_matches(route, call->method))
+                return route;
+            if (used < size)
+                used +=
+                    (size_t)snprintf(allowed + used, size - used, "%s%s", used ? ", " : "",
+                                     strcmp(route->method, "GET") ? route->method : "GET, HEAD");
+        }
+        if (last)
+            return NULL;
+    }
+}
+
+static void refuse_unknown(struct http_call *call, const char *allowed)
+{
+    if (*allowed) {
+        http_answer_error(call, 405, "this path takes %s", allowed);
+        http_call_header(call, MHD_HTTP_HEADER_ALLOW, allowed);
+        return;
+    }
+    http_answer_json(call, 404,
+                     json_pack("{s:s, s:o}", "error", "there is no such call; these there are",
+                               "calls", list_calls(call->server)));
+}
+
+/* Whether `name` is one of the names in "row&block". Calls take two at most. */
+static bool is_among(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (; names && *names; names += strspn(names, "&")) {
+        size_t size = strcspn(names, "&");
+
+        if (size == length && memcmp(names, name, size) == 0)
+            return true;
+        names += size;
+    }
+    return false;
+}
+
+static void refuse_parameter(struct http_call *call, const char *name, const char *names)
+{
+    const char *second = names ? strchr(names, '&') : NULL;
+
+    if (!names)
+        http_answer_error(call, 400, "unknown parameter %.100s: this call takes none", name);
+    else if (!second)
+        http_answer_error(call, 400, "unknown parameter %.100s: this call takes %s", name, names);
+    else
+        http_answer_error(call, 400, "unknown parameter %.100s: this call takes %.*s or %s", name,
+                          (int)(second - names), names, second + 1);
+}
+
+/* A name that is misspelt must not make of one order another one: DELETE with ?blok=10m. Whether it
+ * was refused. */
+static bool refuse_query(struct http_call *call, const struct http_route *route)
+{
+    struct span query = call->target.query;
+
+    for (const char *name = query.at, *value; name < query.at + query.length;
+         name = value + strlen(value) + 1) {
+        value = name + strlen(name) + 1;
+        if (!is_among(route->query, name)) {
+            refuse_parameter(call, name, route->query);
+            return true;
+        }
+        if (http_target_query(&call->target, name) != value) { /* the first of that name */
+            http_answer_error(call, 400, "the parameter %s is given twice", name);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void refuse_stranger(struct http_call *call)
+{
+    http_answer_error(call, 401, "this call needs the header Authorization: Bearer TOKEN");
+    http_call_header(call, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+}
+
+/* Strangers learn of no path but the open ones: whether a path exists is told behind the token. */
+void http_dispatch(struct http_call *call)
+{
+    const struct http_server *server = call->server;
+    const struct http_route *route;
+    const char *error;
+    char allowed[128];
+
+    if (strlen(call->url) > TARGET_MAX) {
+        http_answer_error(call, 414, "the request's target may have %d bytes", TARGET_MAX);
+        return;
+    }
+    if (call->malformed || http_target_parse(&call->target, call->url, &call->malformed) < 0) {
+        http_answer_error(call, 400, "%s", call->malformed);
+        return;
+    }
+    if (call->body > server->options.max_body) {
+        http_answer_error(call, 413, "the body may have %zu bytes", server->options.max_body);
+        return;
+    }
+    route = find_route(call, allowed, sizeof(allowed));
+    if (!(route && route->open) && !has_token(call)) {
+        refuse_stranger(call);
+        return;
+    }
+    error = check_browser(call);
+    if (error) {
+        http_answer_error(call, 403, "%s", error);
+        return;
+    }
+    if (!route) {
+        refuse_unknown(call, allowed);
+        return;
+    }
+    if (refuse_query(call, route))
+        return;
+    call->rest = strcspn(route->path, "*");
+    route->handle(call, server->options.arg);
+}

@@ -1,0 +1,320 @@
+/* The loop's side of the HTTP server: libmicrohttpd has no thread; its epoll descriptor is watched
+ * by our loop, and its timeouts by a timer of ours. */
+#include "http/http_call.h"
+
+#include "base/memory.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    BACKLOG = 128,
+    CONNECTIONS_MAX = 256,
+    CONNECTIONS_ROOM = 192, /* past it the oldest without a request go: more than one may come in a
+                               run, and libmicrohttpd accepts none at its limit */
+    IDLE_SECONDS = 30,      /* suspended calls do not count as idle */
+    /* Of one connection: the longest target that is told its mistake by http_dispatch(), and its
+     * headers. libmicrohttpd itself answers 414 or 431 past it. */
+    CONNECTION_MEMORY = 96 * 1024,
+    /* A body longer than this is not waited for: the refusal goes out, the connection ends. */
+    DRAIN_MAX = 1024 * 1024
+};
+
+/* libmicrohttpd would decode in place and lose the length. */
+static size_t leave_escapes(void *arg, struct MHD_Connection *connection, char *text)
+{
+    (void)arg;
+    (void)connection;
+    return strlen(text);
+}
+
+/* The only callback that sees the target before libmicrohttpd takes it apart, in its own buffer. It
+ * would make a record of each pair of the query, which would take memory from the connection; when
+ * that runs out, release 0.9.75 forgets the request. So it is not shown the query, which is taken
+ * apart by http_target_parse(). */
+static void *on_target(void *arg, const char *target, struct MHD_Connection *connection)
+{
+    struct http_call *call = http_call_create(arg, connection, target ? target : "");
+    char *query = target ? strchr(target, '?') : NULL;
+
+    if (query && query[1])
+        query[1] = '\0';
+    return call;
+}
+
+static struct http_connection *connection_of(struct MHD_Connection *connection)
+{
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+/* Sent, or the connection broke: in either case libmicrohttpd is done with the call. */
+static void on_completed(void *arg, struct MHD_Connection *connection, void **context,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct http_server *server = arg;
+
+    (void)code;
+    http_connection_idle(&server->connections, connection_of(connection));
+    if (*context)
+        http_call_leave(*context);
+    *context = NULL;
+}
+
+static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct http_server *server = arg;
+    struct http_call *next;
+
+    if (code != MHD_CONNECTION_NOTIFY_CLOSED) {
+        int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        *context = http_connection_open(&server->connections, fd);
+        return;
+    }
+    http_connection_close(&server->connections, *context);
+    /* At the limit of connections, the next run accepts one that waits for the place. */
+    server->again = true;
+    /* Some errors close a connection without on_completed(). */
+    for (struct http_call *call = server->calls; call; call = next) {
+        next = call->next;
+        if (call->connection == connection)
+            http_call_leave(call);
+    }
+}
+
+/* The target is a C string to libmicrohttpd. If the version does not follow right behind its end,
+ * there was a zero byte in it, and the key would be another one than the client meant. */
+static bool target_was_cut(const struct http_call *call, const char *version)
+{
+    return call->target_at + strlen(call->url) + 1 != version;
+}
+
+/* An answer before the body was read ends the connection: only for bodies that cannot be read, need
+ * not be sent, or are too long to wait for. */
+static enum MHD_Result refuse_early(struct http_call *call, unsigned status, const char *error)
+{
+    http_call_move(call, CALL_HANDLING);
+    http_answer_error(call, status, "%s", error);
+    return http_call_send(call);
+}
+
+/* Called once for each request, before its body. */
+static enum MHD_Result on_headers(struct http_call *call, const char *method, const char *version)
+{
+    uint64_t announced;
+    const char *error;
+    bool asks_first;
+
+    call->method = xstrdup(method);
+    if (target_was_cut(call, version))
+        call->malformed = "a zero byte must be percent-escaped";
+    else
+        call->malformed = http_check_host(call, version);
+    error = http_check_framing(call, &announced);
+    if (error)
+        return refuse_early(call, 400, error);
+    asks_first =
+        MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
+    if (announced > DRAIN_MAX || (asks_first && announced > call->server->options.max_body))
+        return refuse_early(call, 413, "the body is too long");
+    return MHD_YES;
+}
+
+/* Counted and thrown away. */
+static enum MHD_Result on_body(struct http_call *call, size_t *length)
+{
+    call->body += *length;
+    *length = 0;
+    return call->body > DRAIN_MAX ? MHD_NO : MHD_YES;
+}
+
+/* Called with the headers, with each piece of the body, at the end of the request, and once more
+ * after a resume. */
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_length, void **context)
+{
+    struct http_call *call = *context;
+
+    (void)arg;
+    (void)url;
+    (void)upload;
+    if (call->state == CALL_ANSWERED)
+        return http_call_send(call);
+    if (!call->method)
+        return on_headers(call, method, version);
+    if (*upload_length > 0)
+        return on_body(call, upload_length);
+    http_connection_busy(connection_of(connection));
+    http_call_move(call, CALL_HANDLING);
+    http_dispatch(call);
+    if (call->state == CALL_ANSWERED)
+        return http_call_send(call);
+    http_call_move(call, CALL_WAITING);
+    MHD_suspend_connection(connection);
+    return MHD_YES;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct http_server *server = handle->data;
+
+    if (--server->handles > 0)
+        return;
+    if (server->closed)
+        server->closed(server->closed_arg);
+    free(server->token);
+    free(server);
+}
+
+/* Not from within MHD_run(). */
+static void stop(struct http_server *server)
+{
+    uv_close((uv_handle_t *)&server->timer, on_closed);
+    /* Before libmicrohttpd closes the descriptor that it watches. */
+    uv_close((uv_handle_t *)&server->poll, on_closed);
+    /* A daemon with suspended connections must not be stopped. */
+    for (struct http_call *call = server->calls; call; call = call->next)
+        if (call->state == CALL_WAITING)
+            MHD_resume_connection(call->connection);
+    MHD_stop_daemon(server->daemon);
+}
+
+static void on_timeout(uv_timer_t *timer);
+
+/* A handler may close the server from within MHD_run(): that is done here, when it is off the
+ * stack. */
+static void run(struct http_server *server)
+{
+    MHD_UNSIGNED_LONG_LONG timeout;
+
+    server->running = true;
+    server->again = false;
+    MHD_run(server->daemon);
+    server->running = false;
+    if (server->closing)
+        stop(server);
+    else if (server->again)
+        uv_timer_start(&server->timer, on_timeout, 0, 0);
+    else if (MHD_get_timeout(server->daemon, &timeout) == MHD_YES)
+        uv_timer_start(&server->timer, on_timeout, timeout, 0);
+    else
+        uv_timer_stop(&server->timer);
+}
+
+static void on_timeout(uv_timer_t *timer)
+{
+    run(timer->data);
+}
+
+void http_server_wake(struct http_server *server)
+{
+    server->again = true;
+    uv_timer_start(&server->timer, on_timeout, 0, 0);
+}
+
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    run(poll->data);
+}
+
+void http_server_close(struct http_server *server, void (*closed)(void *arg), void *arg)
+{
+    if (!server || server->closing)
+        return;
+    server->closing = true;
+    server->closed = closed;
+    server->closed_arg = arg;
+    if (!server->running) /* else run() stops it: a handler is on the stack */
+        stop(server);
+}
+
+/* Of the port: see check_browser() in http_dispatch.c. */
+static bool is_loopback_tcp(int fd)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof(address);
+
+    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+        return false;
+    if (address.ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)&address;
+
+        return ntohl(in->sin_addr.s_addr) >> 24 == 127;
+    }
+    return address.ss_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&address)->sin6_addr);
+}
+
+/* Since 1.0 libmicrohttpd repairs malformed requests, and redirects their senders, unless it is
+ * told not to; what it was told before that was another thing. */
+#if MHD_VERSION >= 0x01000000
+#define OPTION_STRICT MHD_OPTION_STRICT_FOR_CLIENT, 1
+#else
+#define OPTION_STRICT MHD_OPTION_STRICT_FOR_CLIENT, 0
+#endif
+
+static struct MHD_Daemon *start(struct http_server *server)
+{
+    return MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, server,
+        MHD_OPTION_LISTEN_SOCKET, server->options.fd, MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes,
+        NULL, MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED,
+        on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+        OPTION_STRICT, MHD_OPTION_END);
+}
+
+static void watch(struct http_server *server, uv_loop_t *loop)
+{
+    int epoll = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+
+    uv_timer_init(loop, &server->timer);
+    uv_poll_init(loop, &server->poll, epoll);
+    server->timer.data = server->poll.data = server;
+    server->handles = 2;
+    uv_poll_start(&server->poll, UV_READABLE, on_event);
+    /* The first run puts the listening socket into the epoll set. */
+    uv_timer_start(&server->timer, on_timeout, 0, 0);
+}
+
+int http_server_create(struct http_server **out, uv_loop_t *loop,
+                       const struct http_options *options, const char **error)
+{
+    struct http_server *server;
+    int status;
+
+    if (options->token && !*options->token) {
+        *error = "the token is empty";
+        close(options->fd);
+        return -EINVAL;
+    }
+    if (listen(options->fd, BACKLOG) != 0) {
+        status = -errno;
+        *error = "the control port cannot listen";
+        close(options->fd);
+        return status;
+    }
+    server = xcalloc(1, sizeof(*server));
+    server->options = *options;
+    server->connections.most = CONNECTIONS_ROOM;
+    server->token = options->token ? xstrdup(options->token) : NULL;
+    server->options.token = server->token;
+    server->check_host = !options->token && is_loopback_tcp(options->fd);
+    server->daemon = start(server); /* closes the socket when it fails */
+    if (!server->daemon) {
+        *error = "the HTTP server cannot start";
+        free(server->token);
+        free(server);
+        return -ENOMEM;
+    }
+    watch(server, loop);
+    *out = server;
+    return 0;
+}

@@ -1,0 +1,19 @@
+#include "http/json_bytes.h"
+
+#include "base/buffer.h"
+
+json_t *json_bytes(const void *bytes, size_t length)
+{
+    json_t *whole = json_stringn(bytes, length);
+    if (whole)
+        return whole;
+    struct buffer shown = {0};
+    for (const unsigned char *at = bytes, *end = at + length; at < end; at++)
+        if (*at < 0x80)
+            buffer_append(&shown, at, 1);
+        else
+            buffer_printf(&shown, "\\x%02x", *at);
+    whole = json_stringn(buffer_span(&shown).at, buffer_span(&shown).length);
+    buffer_finish(&shown);
+    return whole;
+}

@@ -1,0 +1,445 @@
+/* Where the parts meet. What workers and loads decide by is never changed but replaced:
+ *
+ *   configuration, generation, states ─▶ a new view ─▶ every worker ─▶ the replaced one comes back
+ *
+ * The message brings a worker's reference back, so that all counting happens on this thread.
+ *
+ * A signal has the workers drain; when the last of them has, keeper_end.c does the rest.
+ */
+#include "keeper/keeper.h"
+#include "keeper/keeper_run.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "keeper/reload.h"
+#include "postgres/pg_pool.h"
+#include "redis/redis.h"
+
+#include <stdlib.h>
+
+enum { TICK_MS = 100, EXPIRE_PER_TICK = 1000, MAX_BODY = 64 * 1024, DOUBTS_MAX = 1000 };
+
+/* ---- views ---- */
+
+/* One state for all keyspaces: they share a generation. */
+static struct keyspace_status status_now(const struct keeper *keeper)
+{
+    if (!keeper->generation)
+        return (struct keyspace_status){KEYSPACE_LOADING, "no generation is complete yet", 0};
+    if (keeper->hints_overflowed)
+        return (struct keyspace_status){
+            KEYSPACE_PASSING, "more keys were admitted than max_hints allows; renewing", 0};
+    if (!keeper->sync && !keeper->standing)
+        return (struct keyspace_status){KEYSPACE_PASSING, keeper->lost, 0};
+    if (clock_ms() >= atomic_load_explicit(&keeper->generation->lease, memory_order_relaxed))
+        return (struct keyspace_status){KEYSPACE_PASSING,
+                                        "further behind the database than max_lag", 0};
+    return (struct keyspace_status){KEYSPACE_GUARDING, "the generation is complete", 0};
+}
+
+/* Only a change is logged, and sets the time. */
+static void update_states(struct keeper *keeper, enum keyspace_state *states)
+{
+    struct keyspace_status now = status_now(keeper);
+    for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++) {
+        struct keyspace_status *status = &keeper->keyspaces[i];
+        states[i] = now.state;
+        status->reason = now.reason;
+        if (status->state == now.state)
+            continue;
+        log_info("keyspace %s: %s, was %s: %s", keeper_config(keeper)->keyspaces[i].name,
+                 keyspace_state_name(now.state), keyspace_state_name(status->state), now.reason);
+        status->state = now.state;
+        status->since = clock_ms();
+    }
+}
+
+/* Mailboxes keep the order: whatever is posted after this is decided by the new view. */
+static void send_view(struct keeper *keeper, struct view *view)
+{
+    for (unsigned i = 0; i < keeper->worker_count; i++) {
+        struct view_message *message = xcalloc(1, sizeof *message);
+        message->message = (struct message){.kind = MESSAGE_VIEW, .sender = &keeper->mailbox};
+        message->view = view;
+        mailbox_post(&keeper->workers[i]->serving.mailbox, &message->message);
+        keeper->views_out++;
+    }
+}
+
+/* The keeper holds the view that it decides by, like a worker. */
+static void adopt_view(struct keeper *keeper, struct view *view)
+{
+    struct view *replaced = keeper->view;
+    keeper->view = view;
+    keeper->rows.config = view->config;
+    if (keeper->loads)
+        loads_use_view(keeper->loads, view);
+    view_release(replaced);
+}
+
+void keeper_publish(struct keeper *keeper, struct generation *fresh)
+{
+    if (keeper->draining) { /* workers that have ended take no message */
+        generation_release(fresh);
+        return;
+    }
+    size_t count = keeper_config(keeper)->keyspace_count;
+    enum keyspace_state *states = xcalloc(count, sizeof *states);
+    if (fresh) {
+        doubts_forget(keeper->doubts, keeper->generation);
+        generation_release(keeper->generation);
+        keeper->generation = fresh;
+        if (fresh->number > keeper->hints_lost)
+            keeper->hints_overflowed = false;
+    }
+    update_states(keeper, states);
+    keeper_pace_builds(keeper);
+    struct view *view =
+        view_create(keeper->shared, keeper->generation, states, keeper->worker_count + 1);
+    free(states);
+    view->newest = keeper->renewal.newest;
+    view->building = keeper->renewal.phase != RENEWAL_IDLE;
+    send_view(keeper, view);
+    adopt_view(keeper, view);
+    if (fresh)
+        overrides_expire(&keeper->overrides, clock_ms(), fresh->number, SIZE_MAX);
+    if (fresh && keeper->hints_overflowed)
+        renewal_begin(&keeper->renewal);
+}
+
+void keeper_review(struct keeper *keeper)
+{
+    if (status_now(keeper).state != keeper->keyspaces[0].state && !keeper->draining)
+        keeper_publish(keeper, NULL);
+}
+
+/* The workers' copies of a view take its place one after the other; when the last has, whatever
+ * waits for that goes on. */
+static void take_view_back(struct keeper *keeper, struct view_message *message)
+{
+    view_release(message->view);
+    free(message);
+    if (--keeper->views_out > 0)
+        return;
+    keeper_views_are_in(keeper);
+    renewal_announced(&keeper->renewal);
+}
+
+/* ---- the workers' messages ---- */
+
+/* Loads and hints are the workers' requests; the other kinds are our own messages, coming back. */
+static void on_message(void *arg, struct message *message)
+{
+    struct keeper *keeper = arg;
+    switch ((enum message_kind)message->kind) {
+    case MESSAGE_LOAD:
+        loads_submit(keeper->loads, (struct load_request *)message);
+        break;
+    case MESSAGE_DOUBT:
+        keeper_take_doubt(keeper, (struct doubt_message *)message);
+        break;
+    case MESSAGE_WRITE:
+        keeper_take_write(keeper, (struct write_request *)message);
+        break;
+    case MESSAGE_VIEW:
+        take_view_back(keeper, (struct view_message *)message);
+        break;
+    case MESSAGE_OVERRIDE:
+        keeper_take_override_back((struct override_message *)message);
+        break;
+    case MESSAGE_DRAIN:
+        free(message);
+        if (--keeper->workers_left == 0)
+            keeper_end(keeper);
+        break;
+    }
+}
+
+/* ---- time, signals ---- */
+
+static void on_tick(uv_timer_t *tick)
+{
+    struct keeper *keeper = tick->data;
+    uint64_t now = clock_ms();
+    overrides_expire(&keeper->overrides, now, keeper->generation ? keeper->generation->number : 0,
+                     EXPIRE_PER_TICK + overrides_count(&keeper->overrides) / 64);
+    loads_check_time(keeper->loads, now);
+    if (keeper->draining && now - keeper->drain_since > keeper_config(keeper)->drain_timeout_ms)
+        loads_give_up(keeper->loads); /* so that the workers' requests come back */
+    renewal_report(&keeper->renewal, now);
+    if (keeper->generation && !keeper->sync)
+        doubts_known(keeper->doubts, keeper->generation, UINT64_MAX);
+    values_check_time(keeper->values, now);
+    keeper_watch_standing(keeper);
+    keeper_review(keeper);
+    keeper_watch_sync(keeper, now);
+}
+
+static void on_end_signal(uv_signal_t *signal, int number)
+{
+    struct keeper *keeper = signal->data;
+    if (keeper->draining) {
+        log_warning("second %s: ending at once", number == SIGINT ? "SIGINT" : "SIGTERM");
+        _Exit(1);
+    }
+    log_info("%s: finishing what is under way, %.1f s at most",
+             number == SIGINT ? "SIGINT" : "SIGTERM",
+             (double)keeper_config(keeper)->drain_timeout_ms / 1000);
+    keeper->draining = true;
+    keeper->drain_since = clock_ms();
+    for (unsigned i = 0; i < keeper->worker_count; i++) {
+        struct message *message = xcalloc(1, sizeof *message);
+        *message = (struct message){.kind = MESSAGE_DRAIN, .sender = &keeper->mailbox};
+        mailbox_post(&keeper->workers[i]->serving.mailbox, message);
+    }
+}
+
+static void on_reload_signal(uv_signal_t *signal, int number)
+{
+    struct keeper *keeper = signal->data;
+    (void)number;
+    struct shared_config *fresh = keeper->draining ? NULL : reload_config(keeper->shared);
+    if (!fresh)
+        return;
+    shared_config_release(keeper->shared);
+    keeper->shared = fresh;
+    pg_pool_set_timeout(keeper->pool, keeper_config(keeper)->load_timeout_ms);
+    keeper_publish(keeper, NULL);
+    renewal_reschedule(&keeper->renewal);
+    log_info("configuration read again");
+}
+
+/* ---- what is left when the loop has ended ---- */
+
+/* A worker that has ended leaves behind the view that it held. */
+static void free_all(struct keeper *keeper)
+{
+    for (unsigned i = 0; i < keeper->worker_count; i++) {
+        view_release(keeper->workers[i]->serving.view);
+        worker_destroy(keeper->workers[i]);
+    }
+    loads_destroy(keeper->loads);
+    doubts_destroy(keeper->doubts);
+    spellings_destroy(keeper->spellings);
+    unseen_destroy(keeper->unseen);
+    keeper_close_values(keeper);
+    view_release(keeper->view);
+    generation_release(keeper->generation);
+    shared_config_release(keeper->shared);
+    shared_config_release(keeper->first);
+    overrides_finish(&keeper->overrides);
+    watch_destroy(keeper->watch);
+    free(keeper->workers);
+    free(keeper->keyspaces);
+    free(keeper->counters);
+    rows_statements_finish(&keeper->statements);
+    free(keeper);
+}
+
+/* ---- the start ---- */
+
+static void on_pool_state(void *arg, unsigned live, const struct pg_error *error)
+{
+    (void)arg;
+    if (error)
+        log_warning("database: %s; %u connections for loads are up", error->text, live);
+    else
+        log_info("database: %u connections for loads are up", live);
+}
+
+static void on_redis_state(void *arg, bool up, const char *error)
+{
+    struct keeper *keeper = arg;
+    if (keeper->purger)
+        purger_cache_is(keeper->purger, up);
+    if (up)
+        log_info("cache: connection for fills and purges is up");
+    else
+        log_warning("cache: connection for fills and purges: %s", error);
+}
+
+static void init_signal(struct keeper *keeper, uv_signal_t *signal, uv_signal_cb obey, int number)
+{
+    uv_signal_init(&keeper->loop, signal);
+    signal->data = keeper;
+    uv_signal_start(signal, obey, number);
+}
+
+static int open_backends(struct keeper *keeper)
+{
+    const struct config *config = keeper_config(keeper);
+    const char *error = NULL;
+    struct pg_pool_options pool = {.conninfo = config->database,
+                                   .application = "nestguard",
+                                   .connections = config->load_connections,
+                                   .timeout_ms = config->load_timeout_ms,
+                                   .on_state = on_pool_state,
+                                   .arg = keeper};
+    rows_statements_init(&keeper->statements, config);
+    pool.statements = keeper->statements.at;
+    pool.statement_count = keeper->statements.count;
+    int status = pg_pool_create(&keeper->pool, &keeper->loop, &pool, &error);
+    if (status) {
+        log_error("database: %s", error);
+        return status;
+    }
+    struct redis_options redis = {.host = config->cache.address.host,
+                                  .port = config->cache.address.port,
+                                  .path = config->cache.address.path,
+                                  .user = config->cache.user,
+                                  .password = config->cache.password,
+                                  .db = config->cache.db,
+                                  .tls = config->cache_tls,
+                                  .timeout_ms = config->cache_timeout_ms};
+    return redis_create(&keeper->redis, &keeper->loop, &redis, on_redis_state, keeper);
+}
+
+static int open_control(struct keeper *keeper, const struct keeper_options *options)
+{
+    const char *error = NULL;
+    if (options->control_fd < 0)
+        return 0;
+    struct http_options http = {.fd = options->control_fd,
+                                .token = keeper_config(keeper)->control_token,
+                                .routes = options->routes,
+                                .arg = keeper,
+                                .max_body = MAX_BODY,
+                                .on_call = options->on_call};
+    int status = http_server_create(&keeper->http, &keeper->loop, &http, &error);
+    if (status)
+        log_error("control port: %s", error);
+    return status;
+}
+
+/* `fds` has a row for each address: a worker takes its column. */
+static int start_worker(struct keeper *keeper, unsigned index, int **fds)
+{
+    const struct config *config = keeper_config(keeper);
+    int *own = xcalloc(config->listens, sizeof *own);
+    for (size_t i = 0; i < config->listens; i++)
+        own[i] = fds[i][index];
+    struct worker_options options = {.index = index,
+                                     .keeper = &keeper->mailbox,
+                                     .watch = keeper->watch,
+                                     .view = keeper->view,
+                                     .fds = own,
+                                     .addresses = config->listen,
+                                     .count = config->listens,
+                                     .client_total = &keeper->client_total};
+    int status = worker_create(&keeper->workers[index], &options);
+    if (status)
+        log_error("worker %u: %s", index, uv_strerror(status));
+    else
+        keeper->view->holders++;
+    free(own);
+    return status;
+}
+
+/* Asked when a build begins: one that begins after a reload is built for what holds then. */
+static struct shared_config *config_to_build_for(void *arg)
+{
+    return ((struct keeper *)arg)->shared;
+}
+
+static const struct generation *generation_in_force(void *arg)
+{
+    return ((struct keeper *)arg)->generation;
+}
+
+/* Nobody is left to use it once the workers have been told to end. */
+static void on_build_begins(void *arg)
+{
+    struct keeper *keeper = arg;
+    keeper_publish(keeper, NULL);
+    if (!keeper->views_out)
+        renewal_announced(&keeper->renewal);
+}
+
+static void on_build_ended(void *arg)
+{
+    keeper_publish(arg, NULL);
+}
+
+static void on_built(void *arg, struct built *built)
+{
+    if (built->stream)
+        keeper_follow(arg, built);
+    else
+        keeper_stand(arg, built);
+}
+
+static void init(struct keeper *keeper, struct config *config)
+{
+    keeper->first = keeper->shared = shared_config_create(config);
+    keeper->first->references++;
+    keeper->started = clock_ms();
+    keeper->keyspaces = xcalloc(config->keyspace_count, sizeof *keeper->keyspaces);
+    keeper->counters = xcalloc(config->keyspace_count, sizeof *keeper->counters);
+    keeper->workers = xcalloc(config->workers, sizeof(struct worker *));
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        keeper->keyspaces[i].since = keeper->started;
+    overrides_init(&keeper->overrides);
+    keeper->watch = watch_create(config->max_known_absent + config->load_budget);
+    uv_loop_init(&keeper->loop);
+    mailbox_init(&keeper->mailbox, &keeper->loop, on_message, keeper);
+    uv_timer_init(&keeper->loop, &keeper->tick);
+    keeper->tick.data = keeper;
+    uv_timer_start(&keeper->tick, on_tick, TICK_MS, TICK_MS);
+    init_signal(keeper, &keeper->on_term, on_end_signal, SIGTERM);
+    init_signal(keeper, &keeper->on_int, on_end_signal, SIGINT);
+    init_signal(keeper, &keeper->on_hup, on_reload_signal, SIGHUP);
+    renewal_init(&keeper->renewal, &keeper->loop,
+                 &(struct renewal_options){.config = config_to_build_for,
+                                           .in_force = generation_in_force,
+                                           .announce = on_build_begins,
+                                           .complete = on_built,
+                                           .idle = on_build_ended,
+                                           .arg = keeper});
+    keeper_publish(keeper, NULL);
+}
+
+static int start(struct keeper *keeper, const struct keeper_options *options)
+{
+    int status = open_backends(keeper);
+    if (status)
+        return status;
+    keeper->rows.pool = keeper->pool;
+    keeper->unseen = keeper_create_unseen(keeper);
+    keeper->doubts = doubts_create(&(struct doubts_options){
+        .rows = &keeper->rows, .max_at_once = DOUBTS_MAX, .unseen = keeper->unseen});
+    keeper->spellings = spellings_create(keeper_config(keeper), keeper->counters);
+    struct loads_options loads = {.rows = &keeper->rows,
+                                  .watch = keeper->watch,
+                                  .unseen = keeper->unseen,
+                                  .redis = keeper->redis,
+                                  .counters = keeper->counters,
+                                  .spellings = keeper->spellings};
+    keeper_open_values(keeper, &loads);
+    keeper->loads = loads_create(&loads, keeper->view);
+    status = keeper_open_sync(keeper);
+    if (!status)
+        status = open_control(keeper, options);
+    for (unsigned i = 0; i < keeper_config(keeper)->workers && !status; i++) {
+        status = start_worker(keeper, i, options->fds);
+        keeper->worker_count += !status;
+    }
+    keeper->workers_left = keeper->worker_count;
+    return status;
+}
+
+int keeper_run(const struct keeper_options *options)
+{
+    struct keeper *keeper = xcalloc(1, sizeof *keeper);
+    init(keeper, options->config);
+    if (start(keeper, options))
+        return 1; /* the process ends, and with it all that was begun */
+    renewal_begin(&keeper->renewal);
+    uv_run(&keeper->loop, UV_RUN_DEFAULT);
+    int status = uv_loop_close(&keeper->loop);
+    if (status < 0)
+        log_error("closing the keeper's loop: %s", uv_strerror(status));
+    free_all(keeper);
+    log_info("ended");
+    return status < 0;
+}

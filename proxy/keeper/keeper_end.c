@@ -1,0 +1,123 @@
+/* The end goes from the outside in, each step begun by the one before it:
+ *
+ *   signal ─▶ workers drain ─▶ control port ─▶ log ─▶ database ─▶ purges ─▶ cache
+ *
+ * and the loop has nothing left.
+ *
+ * The log is followed until it has told all that was committed when the signal came, and the cache
+ * is kept until every key that it told of is deleted there: whoever starts next was not told of
+ * them. Both take no time while all is well. What they wait for, a database or a cache that does
+ * not answer, they wait for as long as clients may, and the log says what is left undone.
+ */
+#include "keeper/keeper.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "postgres/pg_pool.h"
+#include "redis/redis.h"
+
+enum {
+    TICK_MS = 10,      /* from one look at what is waited for to the next */
+    AT_LEAST_MS = 1000 /* for each, where what came before took all the time there was */
+};
+
+static uint64_t later(uint64_t one, uint64_t other)
+{
+    return one > other ? one : other;
+}
+
+static bool is_late(const struct keeper *keeper)
+{
+    return clock_ms() >= later(keeper->drain_since + keeper_config(keeper)->drain_timeout_ms,
+                               keeper->step_since + AT_LEAST_MS);
+}
+
+static void await(struct keeper *keeper, void (*what)(uv_timer_t *tick))
+{
+    keeper->step_since = clock_ms();
+    uv_timer_start(&keeper->tick, what, 0, TICK_MS);
+}
+
+/* ---- the cache ---- */
+
+static void redis_ended(void *arg)
+{
+    struct keeper *keeper = arg;
+    if (keeper->purger)
+        purger_destroy(keeper->purger);
+    keeper->purger = NULL;
+}
+
+static void close_handles(struct keeper *keeper)
+{
+    uv_close((uv_handle_t *)&keeper->tick, NULL);
+    uv_close((uv_handle_t *)&keeper->on_term, NULL);
+    uv_close((uv_handle_t *)&keeper->on_int, NULL);
+    uv_close((uv_handle_t *)&keeper->on_hup, NULL);
+    mailbox_close(&keeper->mailbox);
+}
+
+static void end_cache(struct keeper *keeper)
+{
+    close_handles(keeper);
+    redis_close(keeper->redis, redis_ended, keeper);
+}
+
+static void wait_for_purges(uv_timer_t *tick)
+{
+    struct keeper *keeper = tick->data;
+    if (keeper->purger && purger_owed(keeper->purger)) {
+        if (!is_late(keeper))
+            return;
+        purger_give_up(keeper->purger);
+    }
+    end_cache(keeper);
+}
+
+static void pool_ended(void *arg)
+{
+    await(arg, wait_for_purges);
+}
+
+/* ---- the log ---- */
+
+static void checker_ended(void *arg)
+{
+    struct keeper *keeper = arg;
+    pg_pool_close(keeper->pool, pool_ended, keeper);
+}
+
+static void sync_ended(void *arg)
+{
+    struct keeper *keeper = arg;
+    keeper_close_standing(keeper);
+    checker_close(keeper->checker, checker_ended, keeper);
+}
+
+static void wait_for_log(uv_timer_t *tick)
+{
+    struct keeper *keeper = tick->data;
+    if (!keeper_has_followed(keeper, keeper->drain_since) && !is_late(keeper))
+        return;
+    uv_timer_stop(tick);
+    keeper_close_sync(keeper, sync_ended, keeper);
+}
+
+static void http_ended(void *arg)
+{
+    struct keeper *keeper = arg;
+    if (keeper->prober)
+        prober_now(keeper->prober);
+    await(keeper, wait_for_log);
+}
+
+void keeper_end(struct keeper *keeper)
+{
+    renewal_stop(&keeper->renewal);
+    keeper_purge_unvouched(keeper); /* nobody else knows of them */
+    uv_timer_stop(&keeper->tick);
+    if (keeper->http)
+        http_server_close(keeper->http, http_ended, keeper);
+    else
+        http_ended(keeper);
+}

@@ -1,0 +1,203 @@
+/* Exact entries on their way to those who decide by them:
+ *
+ *   control port, a worker's hint ─▶ keeper's table ─▶ every worker's copy ─▶ receipts ─▶ done()
+ *
+ * Whoever gave an entry is answered when the last worker has it: from then on no lookup anywhere is
+ * decided without it.
+ */
+#include "keeper/keeper.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "http/http_target.h"
+#include "redis/redis.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { COMPLAINT_MS = 1000 };
+
+/* One entry on its way to all workers: how many have not confirmed it yet, and who waits for that.
+ */
+struct broadcast {
+    unsigned outstanding;
+    void (*done)(void *arg);
+    void *arg;
+};
+
+static void send_override(struct keeper *keeper, struct span key, struct override entry,
+                          struct broadcast *broadcast)
+{
+    for (unsigned i = 0; i < keeper->worker_count; i++) {
+        struct override_message *message = xmalloc(sizeof *message + key.length);
+        *message = (struct override_message){
+            .message = {.kind = MESSAGE_OVERRIDE, .sender = &keeper->mailbox},
+            .broadcast = broadcast,
+            .entry = entry,
+            .key_length = key.length};
+        memcpy(message->key, key.at, key.length);
+        mailbox_post(&keeper->workers[i]->serving.mailbox, &message->message);
+    }
+}
+
+static bool has_entry(const struct keeper *keeper, struct span key)
+{
+    struct override entry = overrides_find(&keeper->overrides, key, clock_ms());
+    return entry.kind != OVERRIDE_NONE || entry.blocked_until;
+}
+
+bool keeper_has_room(const struct keeper *keeper, struct span key)
+{
+    return !keeper->draining &&
+           (overrides_count(&keeper->overrides) < keeper_config(keeper)->max_hints ||
+            has_entry(keeper, key));
+}
+
+void keeper_touch(struct keeper *keeper, struct span key)
+{
+    for (struct key_touch *touch = keeper->touches; touch; touch = touch->next)
+        if (touch->key.length == key.length && memcmp(touch->key.at, key.at, key.length) == 0)
+            touch->touched = true;
+}
+
+int keeper_override(struct keeper *keeper, struct span key, struct override entry,
+                    void (*done)(void *arg), void *arg)
+{
+    if (!keeper_has_room(keeper, key))
+        return keeper->draining ? -ESHUTDOWN : -ENOSPC;
+    struct broadcast *broadcast = xmalloc(sizeof *broadcast);
+    *broadcast = (struct broadcast){keeper->worker_count, done, arg};
+    overrides_set(&keeper->overrides, key, entry);
+    loads_changed(keeper->loads, key);
+    if (entry.kind == OVERRIDE_HINT)
+        keeper_touch(keeper, key);
+    send_override(keeper, key, entry, broadcast);
+    return 0;
+}
+
+void keeper_take_override_back(struct override_message *message)
+{
+    struct broadcast *broadcast = message->broadcast;
+    free(message);
+    if (--broadcast->outstanding)
+        return;
+    if (broadcast->done)
+        broadcast->done(broadcast->arg);
+    free(broadcast);
+}
+
+/* Without a log nothing confirms a key but the next snapshot: the entry holds until one was taken
+ * after it. */
+struct override keeper_hint(const struct keeper *keeper, uint64_t for_ms)
+{
+    const struct config *config = keeper_config(keeper);
+    return (struct override){.kind = OVERRIDE_HINT,
+                             .sticky = !for_ms && config->sync != SYNC_REPLICATION,
+                             .until = clock_ms() + (for_ms ? for_ms : config->hint_ttl_ms),
+                             .epoch = keeper->renewal.newest};
+}
+
+/* Holds until a generation is in force that was built without the row. Where a log is followed the
+ * next one will do, though it may be built already: its log tells of the deletion then. A later one
+ * would be too late: once this generation's log is lost, nobody tells that the row has come back
+ * before the next one's snapshot. */
+struct override keeper_tombstone(const struct keeper *keeper)
+{
+    bool follows = keeper_config(keeper)->sync == SYNC_REPLICATION;
+    uint64_t in_force = keeper->generation ? keeper->generation->number : 0;
+    return (struct override){.kind = OVERRIDE_TOMBSTONE,
+                             .sticky = true,
+                             .until = clock_ms(),
+                             .epoch = follows ? in_force : keeper->renewal.newest};
+}
+
+/* ---- writes and deletions through the guard ---- */
+
+static void write_is_known(void *arg)
+{
+    struct write_request *write = arg;
+    mailbox_return(&write->message);
+}
+
+static void is_purged(void *arg, const struct redis_answer *answer)
+{
+    (void)answer;
+    write_is_known(arg);
+}
+
+/* A hint that finds no place must not be forgotten: nothing is rejected until a new generation
+ * knows the key; one that is being built may have taken its snapshot before. The view that says so
+ * reaches each worker before this message does. */
+static void lose_hint(struct keeper *keeper)
+{
+    keeper->hints_lost = keeper->renewal.newest;
+    if (keeper->hints_overflowed)
+        return;
+    log_warning("more than %u keys were admitted since the last generation: nothing is rejected "
+                "until the next (max_hints)",
+                keeper_config(keeper)->max_hints);
+    keeper->hints_overflowed = true;
+    keeper_publish(keeper, NULL);
+    renewal_begin(&keeper->renewal);
+}
+
+void keeper_take_write(struct keeper *keeper, struct write_request *write)
+{
+    struct span key = {write->key, write->key_length};
+    struct override known = overrides_find(&keeper->overrides, key, clock_ms());
+    int status = -EALREADY;
+    loads_changed(keeper->loads, key);
+    keeper_touch(keeper, key);
+    if (write->deletes) { /* behind any fill that was sent before */
+        redis_purge(keeper->redis, (struct redis_bytes){key.at, key.length}, is_purged, write);
+        return;
+    }
+    if (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE)
+        status = keeper_override(keeper, key, override_admit(known, keeper_hint(keeper, 0)),
+                                 write_is_known, write);
+    if (status == -ENOSPC)
+        lose_hint(keeper);
+    if (status)
+        mailbox_return(&write->message);
+}
+
+/* ---- shadow mode ---- */
+
+/* A key may be any bytes, and there may be many: one a second, escaped as in the control port's
+ * paths. */
+static void log_false_reject(struct keeper *keeper, int keyspace, struct span key)
+{
+    uint64_t now = clock_ms();
+    if (keeper->complained && now - keeper->complained < COMPLAINT_MS)
+        return;
+    keeper->complained = now;
+    char *text = http_target_escape(key);
+    log_error("keyspace %s: %.200s has a row and would have been rejected",
+              keeper_config(keeper)->keyspaces[keyspace].name, text);
+    free(text);
+}
+
+static void on_doubt(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
+                     struct span other)
+{
+    struct keeper *keeper = arg;
+    struct load_counters *counters = &keeper->counters[keyspace];
+    if (outcome == DOUBT_UNDECIDED || outcome == DOUBT_UNSEEN)
+        return;
+    counter_add(&counters->shadow_checked, 1);
+    if (outcome == DOUBT_OTHER_SPELLING)
+        spellings_add(keeper->spellings, keyspace, key, other);
+    if (outcome != DOUBT_CONFIRMED)
+        return;
+    counter_add(&counters->false_rejects, 1);
+    log_false_reject(keeper, keyspace, key);
+}
+
+void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt)
+{
+    struct span key = {doubt->key, doubt->key_length};
+    if (keeper->generation && !keeper->draining)
+        doubts_add(keeper->doubts, keeper->generation, doubt->keyspace, key, on_doubt, keeper);
+    mailbox_return(&doubt->message);
+}

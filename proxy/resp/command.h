@@ -1,0 +1,73 @@
+/* What the guard must know of a Redis command: which arguments are keys, and what becomes of it.
+ * One const table; commands that it does not name are forwarded, so that those which do not exist
+ * yet work too.
+ */
+#ifndef NESTGUARD_COMMAND_H
+#define NESTGUARD_COMMAND_H
+
+#include "base/span.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum command_kind {
+    COMMAND_FORWARD, /* as it is, on a shared connection */
+    COMMAND_GET,     /* GET: verdict, read-through */
+    COMMAND_MGET,    /* MGET: the same, key by key */
+    COMMAND_EXISTS,  /* EXISTS: the same, counted */
+    COMMAND_READ,    /* reads one key: verdict; `absent` is what Redis answers for a missing key */
+    COMMAND_WRITE,   /* makes its keys exist: a hint (SET and friends) */
+    COMMAND_DELETE,  /* makes its keys vanish from the cache: DEL and kin */
+    COMMAND_LOCAL,   /* the guard's to answer, or at least to know of: AUTH, HELLO, SELECT, CLIENT,
+                        QUIT, RESET */
+    COMMAND_STATEFUL /* changes the connection's state or blocks it: not on shared connections */
+};
+
+/* What a COMMAND_STATEFUL does to its connection. */
+enum command_effect {
+    EFFECT_NONE,
+    EFFECT_MULTI,
+    EFFECT_EXEC, /* and DISCARD */
+    EFFECT_WATCH,
+    EFFECT_UNWATCH,
+    EFFECT_BLOCK, /* it waits, and then all is as before */
+    EFFECT_SUBSCRIBE,
+    EFFECT_UNSUBSCRIBE,
+    EFFECT_MONITOR,
+    EFFECT_ALTER,   /* something that is not followed further */
+    EFFECT_RELAY,   /* from now on no commands and replies: replication */
+    EFFECT_HANG_UP, /* Redis ends the connection */
+};
+
+/* In place of a last key: keys that only the arguments tell. */
+enum {
+    KEYS_COUNTED = -1000, /* from first_key on, as many as the argument before says */
+    KEYS_STORED = -1001   /* behind STORE or STOREDIST */
+};
+
+struct command {
+    const char *name; /* upper case */
+    enum command_kind kind;
+    int arity; /* as COMMAND INFO gives it: negative is "at least"; 0 when the guard need not know
+                */
+    /* As COMMAND INFO gives them; or last_key says where else they are. */
+    int first_key, last_key, key_step; /* as COMMAND INFO gives them, but of a WRITE only the keys
+                                          that it makes (RENAME: the second); 0: none that matter */
+    enum command_effect effect;
+    const char *absent[2]; /* reply of a GET or READ for a missing key, in RESP2 and in RESP3 */
+};
+
+/* The row of the command called by `name` in any case, or the row of COMMAND_FORWARD for one that
+ * the table does not name. Never NULL. */
+const struct command *command_find(struct span name);
+
+/* Whether a command with these arguments (the name first) blocks or changes state although its row
+ * says FORWARD or READ (XREAD ... BLOCK, SCRIPT DEBUG): a row's exception, decided in one place. */
+bool command_is_stateful(const struct command *command, const struct span *arguments, size_t count);
+
+bool command_arity_ok(const struct command *command, size_t count);
+
+/* The rows that command_find() looks in; also for the test that holds them against a real Redis. */
+extern const struct command command_table[];
+extern const size_t command_table_rows;
+
+#endif

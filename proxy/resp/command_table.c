@@ -1,0 +1,200 @@
+/* Every command of Redis 7.0 that is more to the guard than bytes to forward.
+ *
+ * A READ has exactly one key, changes nothing about a key that is missing, and then answers the
+ * same constant whatever its other arguments are. (Wrong arguments would be an error; for an absent
+ * key the guard does not look at them.) Commands whose answer has a shape that depends on
+ * arguments, as HMGET, LPOS, SMISMEMBER or SRANDMEMBER, are not here: they are forwarded.
+ *
+ * A WRITE names the keys that exist after it. A hint too many costs a lookup, a missing one an
+ * answer that contradicts the cache, so those that make their key only mostly (SET XX, a STORE of
+ * nothing; a script, which may only read its keys) are rows as well. Of commands with a source and
+ * a destination the keys are the destination alone.
+ */
+#include "resp/command.h"
+
+#define ROW(name, kind, arity, first, last, step) name, kind, arity, first, last, step, EFFECT_NONE
+#define READ_BOTH(name, arity, absent2, absent3)                                                   \
+    ROW(name, COMMAND_READ, arity, 1, 1, 1),                                                       \
+    {                                                                                              \
+        absent2, absent3                                                                           \
+    }
+#define READ(name, arity, absent) READ_BOTH(name, arity, absent, absent)
+#define READ_NIL(name, arity) READ_BOTH(name, arity, NIL, NULL3)
+#define NO_ANSWER                                                                                  \
+    {                                                                                              \
+        NULL, NULL                                                                                 \
+    }
+#define WRITE_KEYS(name, arity, first, last, step)                                                 \
+    ROW(name, COMMAND_WRITE, arity, first, last, step), NO_ANSWER
+#define WRITE(name, arity) WRITE_KEYS(name, arity, 1, 1, 1)
+#define WRITE_SECOND(name, arity) WRITE_KEYS(name, arity, 2, 2, 1)
+#define DELETE(name, arity, last) ROW(name, COMMAND_DELETE, arity, 1, last, 1), NO_ANSWER
+#define LOCAL(name, arity) ROW(name, COMMAND_LOCAL, arity, 0, 0, 0), NO_ANSWER
+#define STATEFUL(name, effect) name, COMMAND_STATEFUL, 0, 0, 0, 0, EFFECT_##effect, NO_ANSWER
+/* Forwarded, unless command_is_stateful() finds among their arguments what has this effect. */
+#define DEPENDS(name, effect) name, COMMAND_FORWARD, 0, 0, 0, 0, EFFECT_##effect, NO_ANSWER
+
+#define ZERO ":0\r\n"
+#define NIL "$-1\r\n"
+#define NULL3 "_\r\n"
+#define EMPTY_TEXT "$0\r\n\r\n"
+#define EMPTY_LIST "*0\r\n"
+#define END_OF_SCAN "*2\r\n$1\r\n0\r\n*0\r\n"
+#define NO_SUCH_KEY ":-2\r\n"
+
+const struct command command_table[] = {
+    {"GET", COMMAND_GET, 2, 1, 1, 1, EFFECT_NONE, {NIL, NULL3}},
+    {"MGET", COMMAND_MGET, -2, 1, -1, 1, EFFECT_NONE, NO_ANSWER},
+    {"EXISTS", COMMAND_EXISTS, -2, 1, -1, 1, EFFECT_NONE, NO_ANSWER},
+
+    {DELETE("DEL", -2, -1)},
+    {DELETE("UNLINK", -2, -1)},
+    {DELETE("GETDEL", 2, 1)},
+
+    {READ_NIL("GETEX", -2)},
+    {READ("STRLEN", 2, ZERO)},
+    {READ("GETRANGE", 4, EMPTY_TEXT)},
+    {READ("SUBSTR", 4, EMPTY_TEXT)},
+    {READ("GETBIT", 3, ZERO)},
+    {READ("BITCOUNT", -2, ZERO)},
+    {READ("TTL", 2, NO_SUCH_KEY)},
+    {READ("PTTL", 2, NO_SUCH_KEY)},
+    {READ("EXPIRETIME", 2, NO_SUCH_KEY)},
+    {READ("PEXPIRETIME", 2, NO_SUCH_KEY)},
+    {READ("TYPE", 2, "+none\r\n")},
+    {READ_NIL("DUMP", 2)},
+    {READ_NIL("HGET", 3)},
+    {READ_BOTH("HGETALL", 2, EMPTY_LIST, "%0\r\n")},
+    {READ("HKEYS", 2, EMPTY_LIST)},
+    {READ("HVALS", 2, EMPTY_LIST)},
+    {READ("HLEN", 2, ZERO)},
+    {READ("HEXISTS", 3, ZERO)},
+    {READ("HSTRLEN", 3, ZERO)},
+    {READ("HSCAN", -3, END_OF_SCAN)},
+    {READ("LLEN", 2, ZERO)},
+    {READ_NIL("LINDEX", 3)},
+    {READ("LRANGE", 4, EMPTY_LIST)},
+    {READ("SCARD", 2, ZERO)},
+    {READ("SISMEMBER", 3, ZERO)},
+    {READ_BOTH("SMEMBERS", 2, EMPTY_LIST, "~0\r\n")},
+    {READ("SSCAN", -3, END_OF_SCAN)},
+    {READ("ZCARD", 2, ZERO)},
+    {READ("ZCOUNT", 4, ZERO)},
+    {READ("ZLEXCOUNT", 4, ZERO)},
+    {READ_NIL("ZSCORE", 3)},
+    {READ_NIL("ZRANK", 3)},
+    {READ_NIL("ZREVRANK", 3)},
+    {READ("ZRANGE", -4, EMPTY_LIST)},
+    {READ("ZRANGEBYLEX", -4, EMPTY_LIST)},
+    {READ("ZRANGEBYSCORE", -4, EMPTY_LIST)},
+    {READ("ZREVRANGE", -4, EMPTY_LIST)},
+    {READ("ZREVRANGEBYLEX", -4, EMPTY_LIST)},
+    {READ("ZREVRANGEBYSCORE", -4, EMPTY_LIST)},
+    {READ("ZSCAN", -3, END_OF_SCAN)},
+    {READ_NIL("GEODIST", -4)},
+    {READ("GEORADIUS_RO", -6, EMPTY_LIST)},
+    {READ("GEORADIUSBYMEMBER_RO", -5, EMPTY_LIST)},
+    {READ("GEOSEARCH", -7, EMPTY_LIST)},
+    {READ("XLEN", 2, ZERO)},
+    {READ("XRANGE", -4, EMPTY_LIST)},
+    {READ("XREVRANGE", -4, EMPTY_LIST)},
+
+    {WRITE("SET", -3)},
+    {WRITE("SETEX", 4)},
+    {WRITE("PSETEX", 4)},
+    {WRITE("SETNX", 3)},
+    {WRITE("GETSET", 3)},
+    {WRITE_KEYS("MSET", -3, 1, -1, 2)},
+    {WRITE_KEYS("MSETNX", -3, 1, -1, 2)},
+    {WRITE("APPEND", 3)},
+    {WRITE("SETRANGE", 4)},
+    {WRITE("SETBIT", 4)},
+    {WRITE("BITFIELD", -2)},
+    {WRITE("INCR", 2)},
+    {WRITE("INCRBY", 3)},
+    {WRITE("INCRBYFLOAT", 3)},
+    {WRITE("DECR", 2)},
+    {WRITE("DECRBY", 3)},
+    {WRITE("HSET", -4)},
+    {WRITE("HSETNX", 4)},
+    {WRITE("HMSET", -4)},
+    {WRITE("HINCRBY", 4)},
+    {WRITE("HINCRBYFLOAT", 4)},
+    {WRITE("LPUSH", -3)},
+    {WRITE("RPUSH", -3)},
+    {WRITE("SADD", -3)},
+    {WRITE("ZADD", -4)},
+    {WRITE("ZINCRBY", 4)},
+    {WRITE("GEOADD", -5)},
+    {WRITE("PFADD", -2)},
+    {WRITE("XADD", -5)},
+    {WRITE("RESTORE", -4)},
+    {WRITE("RESTORE-ASKING", -4)},
+    {WRITE("PFMERGE", -2)},
+    {WRITE("SDIFFSTORE", -3)},
+    {WRITE("SINTERSTORE", -3)},
+    {WRITE("SUNIONSTORE", -3)},
+    {WRITE("ZDIFFSTORE", -4)},
+    {WRITE("ZINTERSTORE", -4)},
+    {WRITE("ZUNIONSTORE", -4)},
+    {WRITE("ZRANGESTORE", -5)},
+    {WRITE("GEOSEARCHSTORE", -8)},
+    {WRITE_KEYS("EVAL", -3, 3, KEYS_COUNTED, 1)},
+    {WRITE_KEYS("EVALSHA", -3, 3, KEYS_COUNTED, 1)},
+    {WRITE_KEYS("FCALL", -3, 3, KEYS_COUNTED, 1)},
+    {WRITE_KEYS("SORT", -2, 2, KEYS_STORED, 1)},
+    {WRITE_KEYS("GEORADIUS", -6, 6, KEYS_STORED, 1)},
+    {WRITE_KEYS("GEORADIUSBYMEMBER", -5, 5, KEYS_STORED, 1)},
+    {WRITE_SECOND("RENAME", 3)},
+    {WRITE_SECOND("RENAMENX", 3)},
+    {WRITE_SECOND("COPY", -3)},
+    {WRITE_SECOND("RPOPLPUSH", 3)},
+    {WRITE_SECOND("LMOVE", 5)},
+    {WRITE_SECOND("SMOVE", 4)},
+    {WRITE_SECOND("BITOP", -4)},
+
+    {LOCAL("AUTH", -2)},
+    {LOCAL("HELLO", -1)},
+    {LOCAL("SELECT", 2)},
+    {LOCAL("CLIENT", -2)},
+    {LOCAL("QUIT", -1)},
+    {LOCAL("RESET", 1)},
+
+    {STATEFUL("MULTI", MULTI)},
+    {STATEFUL("EXEC", EXEC)},
+    {STATEFUL("DISCARD", EXEC)},
+    {STATEFUL("WATCH", WATCH)},
+    {STATEFUL("UNWATCH", UNWATCH)},
+    {STATEFUL("SUBSCRIBE", SUBSCRIBE)},
+    {STATEFUL("PSUBSCRIBE", SUBSCRIBE)},
+    {STATEFUL("SSUBSCRIBE", SUBSCRIBE)},
+    {STATEFUL("UNSUBSCRIBE", UNSUBSCRIBE)},
+    {STATEFUL("PUNSUBSCRIBE", UNSUBSCRIBE)},
+    {STATEFUL("SUNSUBSCRIBE", UNSUBSCRIBE)},
+    {STATEFUL("BLPOP", BLOCK)},
+    {STATEFUL("BRPOP", BLOCK)},
+    {STATEFUL("BLMOVE", BLOCK)},
+    {STATEFUL("BRPOPLPUSH", BLOCK)},
+    {STATEFUL("BLMPOP", BLOCK)},
+    {STATEFUL("BZPOPMIN", BLOCK)},
+    {STATEFUL("BZPOPMAX", BLOCK)},
+    {STATEFUL("BZMPOP", BLOCK)},
+    {STATEFUL("WAIT", BLOCK)},
+    {STATEFUL("WAITAOF", BLOCK)}, /* of Redis 7.2 */
+    {STATEFUL("MONITOR", MONITOR)},
+    {STATEFUL("SYNC", RELAY)},
+    {STATEFUL("PSYNC", RELAY)},
+    {STATEFUL("REPLCONF", ALTER)},
+    {STATEFUL("ASKING", ALTER)},
+    {STATEFUL("READONLY", ALTER)},
+    {STATEFUL("READWRITE", ALTER)},
+    /* Redis hangs up on these, which begin an HTTP request: not on a connection that others use. */
+    {STATEFUL("POST", HANG_UP)},
+    {STATEFUL("HOST:", HANG_UP)},
+
+    {DEPENDS("SCRIPT", ALTER)},
+    {DEPENDS("XREAD", BLOCK)},
+    {DEPENDS("XREADGROUP", BLOCK)},
+};
+
+const size_t command_table_rows = sizeof command_table / sizeof *command_table;

@@ -1,0 +1,26 @@
+/* The messages of publish and subscribe, as an array of RESP2 or a push of RESP3:
+ *
+ *   subscribe news :1       message news "text"       invalidate ["key"]
+ */
+#ifndef NESTGUARD_PUBSUB_H
+#define NESTGUARD_PUBSUB_H
+
+#include "base/span.h"
+
+enum pubsub_kind {
+    PUBSUB_NONE,        /* no such message */
+    PUBSUB_MESSAGE,     /* from whoever published */
+    PUBSUB_CONFIRMATION /* of a subscription that began or ended */
+};
+
+enum pubsub_family { PUBSUB_CHANNEL, PUBSUB_PATTERN, PUBSUB_SHARD };
+
+struct pubsub_message {
+    enum pubsub_kind kind;
+    enum pubsub_family family;
+    unsigned count; /* of a confirmation: the subscriptions that there are now */
+};
+
+struct pubsub_message pubsub_read(struct span frame);
+
+#endif

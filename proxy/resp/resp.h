@@ -1,0 +1,107 @@
+/* The Redis protocol (commands, inline ones too; replies of RESP2 and RESP3), as bytes in and
+ * progress out. No sockets, no allocation but the list of arguments.
+ */
+#ifndef NESTGUARD_RESP_H
+#define NESTGUARD_RESP_H
+
+#include "base/buffer.h"
+#include "base/span.h"
+#include <stdint.h>
+
+enum resp_status {
+    RESP_DONE, /* a whole item was read */
+    RESP_MORE, /* the item goes on past the bytes at hand */
+    RESP_BAD   /* this is not RESP, or over a limit: the connection can only be closed */
+};
+
+struct resp_limits {
+    size_t max_arguments; /* of one command */
+    size_t max_bulk;      /* bytes of one argument */
+    size_t max_command;   /* bytes of one command as sent */
+    size_t max_inline;    /* bytes of an inline command (64 KiB in Redis) */
+};
+
+/* How a command began: "*2 $3 GET $", all that is the same in the many commands of one name. */
+struct resp_head {
+    uint64_t first, last; /* its first and its last eight bytes, which overlap */
+    size_t length;
+    size_t count;    /* of arguments */
+    uint64_t number; /* a new one for each; 0: there is none yet */
+};
+
+/* Arguments of many commands one after the other; memory is kept between uses. Zeroed memory is an
+ * empty list. */
+struct resp_arguments {
+    struct span *at;
+    size_t count, size;
+    struct resp_head head; /* the last one of those that are short enough */
+};
+void resp_arguments_finish(struct resp_arguments *arguments);
+
+struct resp_command {
+    size_t first, count; /* its arguments in the list; count is 0 for an empty line or *0, which
+                            gets no reply */
+    size_t length;       /* bytes that it takes in the input */
+    size_t need; /* with RESP_MORE: fewer bytes than this at the item's start cannot complete it */
+    const char *error; /* with RESP_BAD: what Redis says after "-ERR Protocol error: "; valid until
+                          this thread reads its next command */
+    uint64_t head;     /* number of the head it has: commands with the same have the same name, and
+                          as many arguments; 0: nothing is known of that */
+    bool is_inline;    /* an inline command must be re-encoded before it is forwarded */
+};
+
+/* Reads one command from the start of `input` and appends its arguments, which point into `input`,
+ * to `arguments` (unless RESP_DONE, `arguments` is as it was). Quotes and escapes of inline
+ * arguments follow Redis (sdssplitargs); the unquoted bytes are written over the input, hence not
+ * const. */
+enum resp_status resp_read_command(char *input, size_t length, const struct resp_limits *limits,
+                                   struct resp_arguments *arguments, struct resp_command *command);
+
+/* Streamed types inside each other. Redis sends none; that its modules nest them deeper is not to
+ * be feared. */
+enum { RESP_LEVELS = 4 };
+
+struct resp_level {
+    int64_t open; /* values to come behind its end */
+    bool is_text;
+};
+
+/* How far a reply is framed, kept between calls while a reply arrives in pieces. Zeroed: at the
+ * start of a reply. */
+struct resp_frame {
+    size_t scanned; /* bytes from the reply's start, or behind those passed, that are done with */
+    int64_t open;   /* values still to come */
+    int64_t body;   /* bytes still to come of a large blob */
+    bool begun;     /* inside the reply */
+    unsigned depth; /* of streamed types */
+    struct resp_level levels[RESP_LEVELS];
+};
+
+/* Finds the end of the reply that begins at input. RESP_DONE: *taken holds its length, and the
+ * frame is ready for the next. RESP_MORE: call again with the same start and more bytes. Nested
+ * aggregates need no recursion. */
+enum resp_status resp_frame_reply(struct resp_frame *frame, const char *input, size_t length,
+                                  size_t *taken);
+
+/* After RESP_MORE: lets go of the bytes that were scanned, whose number it returns; the next call
+ * begins behind them. */
+size_t resp_frame_pass(struct resp_frame *frame);
+
+/* One element of an array reply that resp_frame_reply() found whole: the header is skipped by
+ * resp_array_open(), which gives the count (-1: nil array, or no array, set or push) and *at at the
+ * first element; each call of resp_array_next() gives the span of one whole element, or an empty
+ * one when none is left. */
+int64_t resp_array_open(struct span reply, const char **at);
+struct span resp_array_next(const char **at, const char *end);
+
+/* Writers: append one reply, or one command's header and arguments. */
+void resp_write_bulk(struct buffer *out, const void *bytes, size_t length);
+void resp_write_integer(struct buffer *out, int64_t number);
+void resp_write_array(struct buffer *out, size_t count);
+void resp_write_status(struct buffer *out, const char *text); /* +text */
+void resp_write_error(struct buffer *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3))); /* -text; CR, LF become blanks */
+void resp_write_nil(struct buffer *out, bool resp3);
+void resp_write_command(struct buffer *out, const struct span *arguments, size_t count);
+
+#endif

@@ -1,0 +1,153 @@
+/* Nothing is stored that can be derived: whether a client is read from follows from what is under
+ * way for it (client_wants_input), and so does when a leaving one is closed (connection.c).
+ *
+ * A client that is not read from fills its socket and then has to wait: that is all the flow
+ * control there is.
+ */
+#include "worker/client/client.h"
+
+#include "base/clock.h"
+#include "base/container_of.h"
+#include "worker/upstream/upstream.h"
+
+#include <assert.h>
+
+enum {
+    MAX_COMMANDS = 1024,       /* of one client under way; then it is not read from */
+    PAUSE_BYTES = 1024 * 1024, /* replies waiting; likewise */
+    KEEP_BYTES = 16 * 1024,    /* memory that an idle client keeps */
+};
+
+/* The replies live inside their client. */
+struct client *client_of(struct replies *replies)
+{
+    return container_of(replies, struct client, replies);
+}
+
+/* ---- its life ---- */
+
+/* For each state, the states that may follow it, a bit each. */
+void client_set_state(struct client *client, enum client_state state)
+{
+    static const unsigned allowed[] = {
+        [CLIENT_SECURING] = 1u << CLIENT_OPEN | 1u << CLIENT_LEAVING | 1u << CLIENT_CLOSING,
+        [CLIENT_OPEN] = 1u << CLIENT_LEAVING | 1u << CLIENT_CLOSING,
+        [CLIENT_LEAVING] = 1u << CLIENT_CLOSING,
+        [CLIENT_CLOSING] = 1u << CLIENT_CLOSED,
+        [CLIENT_CLOSED] = 0};
+    assert(allowed[client->state] & 1u << state);
+    (void)allowed;
+    client->state = state;
+}
+
+static void mark_dirty(struct client *client)
+{
+    turn_add(&client->serving->turn, &client->output_task);
+}
+
+void client_close(struct client *client)
+{
+    if (client->state >= CLIENT_CLOSING)
+        return;
+    client_set_state(client, CLIENT_CLOSING);
+    replies_abandon(&client->replies);
+    mark_dirty(client);
+}
+
+void client_drop(struct client *client)
+{
+    counter_add(&client->serving->counters.clients_dropped, client->state < CLIENT_CLOSING);
+    client_close(client);
+}
+
+void client_leave(struct client *client)
+{
+    if (client->state >= CLIENT_LEAVING)
+        return;
+    client_set_state(client, CLIENT_LEAVING);
+    mark_dirty(client);
+}
+
+void client_resume(struct client *client)
+{
+    if (!client->reading)
+        mark_dirty(client);
+}
+
+void client_settle(struct client *client)
+{
+    client->settling = true;
+}
+
+struct buffer *client_reply(struct client *client)
+{
+    return replies_ready(&client->replies);
+}
+
+/* ---- connections to the cache ---- */
+
+struct upstream *client_shared(struct client *client, bool resp3)
+{
+    struct clients *clients = client->clients;
+    struct upstream **at = &clients->shared[resp3][client->id % clients->shared_count];
+    if (!*at)
+        *at = upstream_create(client->serving, &(struct upstream_options){.resp3 = resp3});
+    return *at;
+}
+
+void client_speak(struct client *client, bool resp3)
+{
+    client->replies.resp3 = resp3;
+    if (!client->session.own)
+        client->upstream = client_shared(client, resp3);
+}
+
+/* ---- input ---- */
+
+bool client_wants_input(const struct client *client)
+{
+    bool held_back = client->settling && client->replies.first;
+    return client->state == CLIENT_OPEN && client->replies.end == REPLIES_OPEN && !held_back &&
+           client->replies.commands < MAX_COMMANDS &&
+           replies_waiting(&client->replies) < PAUSE_BYTES &&
+           !upstream_is_congested(client->upstream);
+}
+
+/* Fresh input is where the kernel put it; input that came while the client had too much under way,
+ * or that began a command, is kept. There is never both. */
+struct span client_input(const struct client *client)
+{
+    struct span input = client->fresh.length ? client->fresh : buffer_span(&client->in);
+    if (!input.length || input.length < client->need || !client_wants_input(client))
+        input.length = 0;
+    return input;
+}
+
+void client_keep_input(struct client *client)
+{
+    buffer_append(&client->in, client->fresh.at, client->fresh.length);
+    client->fresh.length = 0;
+}
+
+static void drop_input(struct client *client, size_t bytes)
+{
+    if (client->fresh.length) {
+        client->fresh = (struct span){client->fresh.at + bytes, client->fresh.length - bytes};
+        return;
+    }
+    buffer_take(&client->in, bytes);
+    buffer_trim(&client->in, KEEP_BYTES);
+}
+
+/* Reading or not, and whether this was the end, is seen to where replies are written. */
+void client_took(struct client *client, size_t bytes)
+{
+    drop_input(client, bytes);
+    if (bytes && client_input(client).length) {
+        turn_add(&client->serving->turn, &client->input_task);
+        return;
+    }
+    client_keep_input(client);
+    if (client->input_ended || client->reading != client_wants_input(client))
+        mark_dirty(client);
+}

@@ -1,0 +1,118 @@
+/* One client of a worker: what it has sent, what waits for it, and how its life goes. Its socket is
+ * connection.h's.
+ *
+ *   SECURING ─▶ OPEN ─▶ LEAVING ─▶ CLOSING ─▶ CLOSED       any of the first three ─▶ CLOSING
+ *
+ * Input is parsed where the kernel put it (the worker's scratch buffer) when all clients that have
+ * some are read from; only what is left of an incomplete command is kept in `in`. A client whose
+ * replies pile up is not read from, and at last dropped.
+ */
+#ifndef NESTGUARD_CLIENT_H
+#define NESTGUARD_CLIENT_H
+
+#include "net/stream.h"
+#include "worker/client/session_state.h"
+#include "worker/reply/slot.h"
+#include <stdbool.h>
+
+struct batch;
+struct client;
+struct upstream;
+
+enum client_state {
+    CLIENT_SECURING, /* accepted; until the handshake of TLS is done, where there is one */
+    CLIENT_OPEN,
+    CLIENT_LEAVING, /* no more input; closed when its replies are out */
+    CLIENT_CLOSING, /* nothing is done for it any more; the end of this turn closes its socket */
+    CLIENT_CLOSED   /* here until libuv has let go of the socket */
+};
+
+/* The clients of a worker. */
+struct clients {
+    struct serving *serving;
+    struct client *first;
+    _Atomic unsigned *total;     /* of all workers */
+    struct upstream **shared[2]; /* connections to the cache, by protocol; NULL: not needed yet */
+    size_t shared_count;         /* of each */
+    uint64_t last_id;
+    struct batch *batch; /* dispatch.c's */
+};
+
+struct client {
+    struct stream stream;
+    struct clients *clients;
+    struct serving *serving;
+    struct client *previous, *following;
+    struct turn_task input_task, output_task;
+    struct replies replies;
+    struct upstream *upstream; /* its own, or one of the shared: keeps its commands in order */
+    struct session session;
+    struct span fresh;     /* input of this turn, in the worker's scratch buffer */
+    struct buffer in;      /* input that could not be served yet */
+    struct buffer sending; /* replies that the kernel has not taken yet */
+    size_t need;           /* fewer bytes of input than this cannot complete the next command */
+    size_t queued;         /* bytes that the kernel had not taken when that was last looked at */
+    uint64_t progress;     /* when they were last seen to become fewer, or none */
+    uv_write_t write;
+    uint64_t id;
+    char *name; /* CLIENT SETNAME */
+    enum client_state state;
+    bool authenticated;
+    bool reading;     /* from the socket */
+    bool input_ended; /* it will send no more; what it has sent is still served */
+    bool settling; /* no more input before its replies are out: what it asks next depends on them */
+};
+
+/* Nothing is done for it any more, and the end of the turn closes it. The one way to end a client;
+ * its slots are left to those who still owe them an answer. */
+void client_close(struct client *client);
+
+/* Closes a client that does not read its replies. */
+void client_drop(struct client *client);
+
+/* Reads no more; closes once every reply is out. */
+void client_leave(struct client *client);
+
+/* The only place where a life goes on; asserts that the move is legal. */
+void client_set_state(struct client *client, enum client_state state);
+
+/* It is to have nothing more served. */
+static inline bool client_is_ending(const struct client *client)
+{
+    return client->state >= CLIENT_LEAVING || client->replies.end != REPLIES_OPEN;
+}
+
+/* The cache takes commands again: looks whether there is something to do. */
+void client_resume(struct client *client);
+
+/* Serves no more input before the replies to what was dispatched are out. */
+void client_settle(struct client *client);
+
+/* Where a reply that is ready now is to be appended. */
+struct buffer *client_reply(struct client *client);
+
+/* The client whose replies these are. */
+struct client *client_of(struct replies *replies);
+
+/* The shared connection that a client keeps to while it speaks this protocol. */
+struct upstream *client_shared(struct client *client, bool resp3);
+
+/* Switches the protocol. No command of the client is under way: what its earlier commands did on
+ * one connection is done before the next goes over another. */
+void client_speak(struct client *client, bool resp3);
+
+/* Whether more input may be served: there is room for its replies, and for what it would send. */
+bool client_wants_input(const struct client *client);
+
+/* The input that is to be served next; empty when there is none, or not enough of a command. It
+ * must not move before client_took(). */
+struct span client_input(const struct client *client);
+
+/* So many bytes of that are done with. 0: not one whole command is there, and client->need says how
+ * many bytes it takes, or the client is to have no more. */
+void client_took(struct client *client, size_t bytes);
+
+/* Input of this turn moves to where it may stay. */
+void client_keep_input(struct client *client);
+
+#endif

@@ -1,0 +1,248 @@
+/* Why nothing overtakes anything:
+ *
+ *   There    What the client sent before may still be under way on a shared connection, and what it
+ *            did must be done before the first command runs on the own one. So that one waits: a
+ *            fence stands in the queue of replies, and the own connection writes nothing before the
+ *            fence is at the queue's head. By then every earlier command has its answer.
+ *   Back     The client goes back when none of its commands is under way at all.
+ *   Beside   What the cache sends unasked (messages, invalidations) came between two replies, and
+ *            stands between the same two in the client's queue: before the slot of the oldest
+ *            command without a reply.
+ */
+#include "worker/client/session.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "resp/pubsub.h"
+#include "worker/upstream/upstream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    KEEP_MS = 1000,           /* a client that needed a connection may soon do so again */
+    PAUSE_BYTES = 1024 * 1024 /* waiting for the client; then the cache has to wait, too */
+};
+
+static const struct upstream_owner owner;
+
+static const struct slot_kind fence_kind = {0};
+
+/* ---- there and back ---- */
+
+static bool is_idle(const struct client *client)
+{
+    return client->session.own && !(client->session.states & ~(unsigned)SESSION_SKIP) &&
+           !client->replies.first;
+}
+
+void session_end(struct client *client)
+{
+    struct session *session = &client->session;
+    upstream_close(session->own);
+    session->own = NULL;
+    session->awaited = 0;
+    client->serving->own_connections--;
+    client->upstream = client_shared(client, client->replies.resp3);
+}
+
+/* When there is no room, some other client may hold on to a connection just in case. */
+static bool make_room(struct client *client)
+{
+    struct serving *serving = client->serving;
+    struct client *other = client->clients->first;
+    while (serving->own_connections >= serving_config(serving)->own_connections && other) {
+        if (is_idle(other))
+            session_end(other);
+        other = other->following;
+    }
+    return serving->own_connections < serving_config(serving)->own_connections;
+}
+
+int session_begin(struct client *client)
+{
+    struct session *session = &client->session;
+    session->used = clock_ms();
+    if (session->own)
+        return 0;
+    if (!make_room(client)) {
+        resp_write_error(client_reply(client), "NESTGUARD busy: own_connections are used up");
+        return -EBUSY;
+    }
+    struct upstream_options options = {
+        .resp3 = client->replies.resp3, .name = client->name, .owner = &owner, .client = client};
+    session->own = client->upstream = upstream_create(client->serving, &options);
+    client->serving->own_connections++;
+    if (client->replies.first) {
+        session->fence = slot_open(&client->replies, &fence_kind);
+        upstream_hold(session->own, true);
+    }
+    return 0;
+}
+
+void session_reset(struct client *client)
+{
+    free(client->name);
+    client->name = NULL;
+    client->authenticated = !serving_config(client->serving)->password;
+    client->replies.resp3 = client->replies.muted = client->replies.no_fallback = false;
+    client->session.states = 0;
+    client->session.channels = client->session.patterns = client->session.shards = 0;
+    if (client->session.own)
+        session_end(client);
+    else
+        client->upstream = client_shared(client, false);
+}
+
+void session_flush(struct client *client)
+{
+    struct session *session = &client->session;
+    if (!session->fence || client->replies.first != session->fence)
+        return;
+    struct slot *fence = session->fence;
+    session->fence = NULL;
+    slot_answered(fence);
+    upstream_hold(session->own, false);
+}
+
+void session_pace(struct client *client)
+{
+    if (client->session.own)
+        upstream_read(client->session.own, replies_waiting(&client->replies) < PAUSE_BYTES);
+}
+
+void session_check(struct client *client, uint64_t now)
+{
+    struct session *session = &client->session;
+    if (!session->own || client->state >= CLIENT_CLOSING)
+        return;
+    upstream_check_progress(session->own);
+    if (client->input_ended && client->state == CLIENT_LEAVING && session_waits(client))
+        client_close(client);
+    else if (is_idle(client) && now - session->used > KEEP_MS)
+        session_end(client);
+}
+
+void session_finish(struct client *client)
+{
+    struct session *session = &client->session;
+    if (session->fence)
+        slot_answered(session->fence);
+    session->fence = NULL;
+    if (!session->own)
+        return;
+    upstream_close(session->own);
+    session->own = NULL;
+    client->serving->own_connections--;
+}
+
+bool session_waits(const struct client *client)
+{
+    const struct session *session = &client->session;
+    return session->own && (session->states & (SESSION_SUBSCRIBED | SESSION_MONITOR |
+                                               SESSION_RELAY | SESSION_UPLOAD) ||
+                            upstream_is_waiting(session->own));
+}
+
+/* Its state went with the connection, and nobody can bring that back. Without any, only what was
+ * under way is lost. */
+static void lost(struct client *client)
+{
+    struct session *session = &client->session;
+    if (session->states & ~(unsigned)SESSION_SKIP) {
+        client_leave(client);
+        return;
+    }
+    if (session->fence)
+        slot_answered(session->fence);
+    session->fence = NULL;
+    session_end(client);
+}
+
+/* ---- what comes unasked ---- */
+
+/* The queue of a client that is about to be closed knows its slots no more. */
+static void push(struct client *client, struct span bytes)
+{
+    if (client->state >= CLIENT_CLOSING || client->replies.end)
+        return;
+    replies_push(&client->replies, upstream_next_slot(client->session.own), bytes);
+    if (replies_waiting(&client->replies) > serving_config(client->serving)->max_output)
+        client_drop(client);
+}
+
+unsigned session_subscriptions(const struct session *session, const char *name)
+{
+    if (*name == 'P')
+        return session->patterns;
+    return *name == 'S' ? session->shards : session->channels;
+}
+
+/* The count in a message is that of channels and patterns together, or of shard channels. */
+static void take_count(struct session *session, const struct pubsub_message *message)
+{
+    if (message->family == PUBSUB_CHANNEL)
+        session->channels = message->count - session->patterns;
+    else if (message->family == PUBSUB_PATTERN)
+        session->patterns = message->count - session->channels;
+    else
+        session->shards = message->count;
+    if (session->channels || session->patterns || session->shards)
+        session->states |= SESSION_SUBSCRIBED;
+    else
+        session->states &= ~(unsigned)SESSION_SUBSCRIBED;
+}
+
+/* Commands before it may still be without a reply; what comes is theirs, then. */
+static bool is_subscribing(const struct session *session)
+{
+    return session->awaited && upstream_next_slot(session->own) == session->subscribing;
+}
+
+/* The last of the messages that answer a SUBSCRIBE is its reply; those before it, and those that
+ * the cache sends by itself, go beside. */
+static bool takes_confirmation(struct client *client, const struct pubsub_message *message,
+                               struct span frame)
+{
+    struct session *session = &client->session;
+    take_count(session, message);
+    if (is_subscribing(session) && --session->awaited == 0)
+        return false;
+    push(client, frame);
+    return true;
+}
+
+/* MONITOR's lines begin with the time: no reply does. */
+static bool is_monitored(const struct session *session, struct span frame)
+{
+    return session->states & SESSION_MONITOR && frame.at[0] == '+' && frame.at[1] >= '0' &&
+           frame.at[1] <= '9';
+}
+
+static bool takes(struct client *client, struct span frame)
+{
+    struct session *session = &client->session;
+    struct pubsub_message message = {.kind = PUBSUB_NONE};
+    bool subscribing = is_subscribing(session);
+    bool subscribes = session->states & SESSION_SUBSCRIBED || subscribing;
+    if (frame.at[0] == '>' || (frame.at[0] == '*' && subscribes && !client->replies.resp3))
+        message = pubsub_read(frame);
+    if (message.kind == PUBSUB_CONFIRMATION)
+        return takes_confirmation(client, &message, frame);
+    if (session->states & SESSION_RELAY || frame.at[0] == '>' || message.kind == PUBSUB_MESSAGE ||
+        is_monitored(session, frame)) {
+        push(client, frame);
+        return true;
+    }
+    if (frame.at[0] == '-' && subscribing)
+        session->awaited = 0; /* the whole SUBSCRIBE was refused */
+    return false;
+}
+
+static const struct upstream_owner owner = {.takes = takes, .lost = lost};
+
+size_t session_relay(struct client *client, const char *input, size_t length)
+{
+    upstream_relay(client->session.own, (struct span){input, length});
+    return length;
+}

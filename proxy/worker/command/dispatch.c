@@ -1,0 +1,348 @@
+/* A batch is gone through twice, so that the filters are asked for all of its keys at once:
+ *
+ *   TURN_READ: parse each, match and hash its key ─▶ TURN_SERVE: ask the filters, dispatch each
+ *
+ * So their memory is waited for once for many clients, and no system call comes between that would
+ * drive the code for these steps out of the processor's cache.
+ */
+#include "worker/command/dispatch.h"
+
+#include "guard/guard.h"
+#include "worker/client/session.h"
+#include "worker/command/local.h"
+#include "worker/command/lookup.h"
+#include "worker/command/stateful.h"
+#include "worker/command/upload.h"
+#include "worker/command/write.h"
+
+#include <stdlib.h>
+
+enum {
+    BATCH_COMMANDS = KEY_PROBES_MAX, /* each has at most one key to ask for */
+    GUEST_ARGUMENTS = 10,            /* what may be sent before AUTH, as in Redis */
+    GUEST_BULK = 16 * 1024,
+    INLINE_BYTES = 64 * 1024
+};
+
+/* What one client has in a batch. */
+struct part {
+    struct client *client;
+    char *input;
+    size_t length; /* bytes of it that were parsed, and how many there are */
+    size_t available;
+    size_t first, count; /* of the batch's requests */
+    size_t first_probe;
+    enum resp_status status;
+    struct resp_command last; /* why it ended */
+};
+
+/* Empty again before the loop handles its next event: no view, client or input changes under it. */
+struct batch {
+    struct turn_task task;
+    struct serving *serving;
+    size_t count, parts;
+    struct request requests[BATCH_COMMANDS];
+    size_t first[BATCH_COMMANDS]; /* where its arguments begin in the worker's list */
+    struct part part[BATCH_COMMANDS];
+    uint64_t head; /* of the commands, see resp.h, that `command` is the row of */
+    const struct command *command;
+    struct key_probes probes;
+};
+
+/* ---- parsing ---- */
+
+static struct resp_limits limits_of(const struct client *client)
+{
+    const struct config *config = serving_config(client->serving);
+    if (!client->authenticated)
+        return (struct resp_limits){GUEST_ARGUMENTS, GUEST_BULK,
+                                    GUEST_ARGUMENTS * (size_t)GUEST_BULK, GUEST_BULK};
+    return (struct resp_limits){config->max_arguments, config->max_bulk, config->max_command,
+                                INLINE_BYTES};
+}
+
+/* Whether the command looks up its one key alone, so that its verdict can be prepared with the
+ * batch. */
+static bool has_one_key(const struct command *command, size_t count)
+{
+    return command->first_key > 0 && (size_t)command->first_key < count &&
+           (command->kind == COMMAND_GET || command->kind == COMMAND_READ);
+}
+
+/* Commands come one after the other that mostly have the same name. */
+static const struct command *find_command(struct batch *batch, uint64_t head, struct span name)
+{
+    if (!head)
+        return command_find(name);
+    if (batch->head != head) {
+        batch->head = head;
+        batch->command = command_find(name);
+    }
+    return batch->command;
+}
+
+/* MGET and EXISTS have many keys, which they ask for by themselves. */
+static void prepare(struct batch *batch, const struct view *view, struct request *request)
+{
+    const struct command *command = request->command;
+    request->keyspace = NOT_GUARDED;
+    if (!has_one_key(command, request->count) || !command_arity_ok(command, request->count))
+        return;
+    struct span key = request->arguments[command->first_key];
+    request->keyspace = guard_match(view->config, key);
+    if (request->keyspace != NOT_GUARDED)
+        key_probes_add(&batch->probes, view, request->keyspace, key);
+}
+
+/* The command that was just read from `at`. The pointer to its arguments holds until the list
+ * moves: dispatch_each() sets it again. */
+static inline void add_request(struct batch *batch, const struct resp_command *command,
+                               const char *at)
+{
+    const struct serving *serving = batch->serving;
+    struct request *request = &batch->requests[batch->count];
+    request->arguments = serving->arguments.at + command->first;
+    request->count = command->count;
+    request->raw = (struct span){at, command->length};
+    request->is_inline = command->is_inline;
+    request->command = find_command(batch, command->head, request->arguments[0]);
+    prepare(batch, serving->view, request);
+    batch->first[batch->count++] = command->first;
+}
+
+/* A command may be the last before its client settles, and what follows is then parsed again: an
+ * inline one, which parsing writes over, is not to be among that. */
+static bool ends_part(const struct part *part, const char *at)
+{
+    return part->count && *at != '*';
+}
+
+/* Parses until the input, the batch or good manners end. A client that has not authenticated yet is
+ * taken command by command: the next one's limits depend on this one. */
+static void parse_part(struct batch *batch, struct part *part)
+{
+    struct resp_arguments *arguments = &batch->serving->arguments;
+    struct resp_limits limits = limits_of(part->client);
+    size_t room = part->client->authenticated ? BATCH_COMMANDS - batch->count : 1;
+    part->status = RESP_DONE;
+    while (part->count < room && part->length < part->available) {
+        struct resp_command *command = &part->last;
+        char *at = part->input + part->length;
+        if (ends_part(part, at))
+            break;
+        part->status =
+            resp_read_command(at, part->available - part->length, &limits, arguments, command);
+        if (part->status != RESP_DONE)
+            break;
+        part->length += command->length;
+        if (!command->count)
+            continue;
+        add_request(batch, command, at);
+        part->count++;
+    }
+}
+
+/* ---- one command ---- */
+
+/* A web page that makes a browser talk to this port must not get a command through: its request
+ * line and headers look like inline commands. */
+static bool is_http(const struct request *request)
+{
+    struct span name = request->arguments[0];
+    return request->is_inline && (span_is_word(name, "post") || span_is_word(name, "host:"));
+}
+
+static void dispatch_any(struct client *client, const struct request *request);
+
+/* CLIENT REPLY SKIP was the last command. */
+static void dispatch_unheard(struct client *client, const struct request *request)
+{
+    client->session.states &= ~(unsigned)SESSION_SKIP;
+    client->replies.muted = true;
+    dispatch_any(client, request);
+    client->replies.muted = false;
+}
+
+static bool dispatch_in_session(struct client *client, const struct request *request)
+{
+    if (!(client->session.states & SESSION_SKIP))
+        return stateful_in_session(client, request);
+    dispatch_unheard(client, request);
+    return true;
+}
+
+/* The order counts: before AUTH only what is the guard's to answer is served, and nothing that
+ * would change a shared connection gets as far as being forwarded. */
+static void dispatch_any(struct client *client, const struct request *request)
+{
+    const struct command *command = request->command;
+    if (is_http(request)) {
+        client_close(client);
+    } else if (!client->authenticated && command->kind != COMMAND_LOCAL) {
+        resp_write_error(client_reply(client), "NOAUTH Authentication required.");
+    } else if (client->session.states && dispatch_in_session(client, request)) {
+        return;
+    } else if (command->kind == COMMAND_LOCAL) {
+        local_dispatch(client, request);
+    } else if (command_is_stateful(command, request->arguments, request->count)) {
+        stateful_dispatch(client, request);
+    } else if (!command_arity_ok(command, request->count)) {
+        request_forward(request, client); /* the cache says it best */
+    } else if (command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE) {
+        write_dispatch(client, request);
+    } else if (request->keyspace != NOT_GUARDED) {
+        lookup_dispatch(client, request);
+    } else if (!lookup_dispatch_many(client, request)) {
+        request_forward(request, client);
+    }
+}
+
+/* Nearly all commands are lookups of one guarded key that nothing else has a say in. */
+static inline void dispatch_one(struct client *client, const struct request *request)
+{
+    if (request->keyspace != NOT_GUARDED && client->authenticated && !client->session.states)
+        lookup_dispatch(client, request);
+    else
+        dispatch_any(client, request);
+}
+
+/* As Redis: the error is the last reply, and the connection ends. */
+static void reject_protocol(struct client *client, const char *error)
+{
+    counter_add(&client->serving->counters.protocol_errors, 1);
+    resp_write_error(client_reply(client), "ERR Protocol error: %s", error);
+    client_leave(client);
+}
+
+/* What stands behind a QUIT is not served; what waits for replies is served later. */
+static bool must_stop(const struct client *client)
+{
+    return client_is_ending(client) || client->settling;
+}
+
+/* Returns how many bytes are done with; the rest will be parsed again. */
+static size_t leave_rest(const struct part *part, const struct request *last)
+{
+    part->client->need = 0;
+    return (size_t)(last->raw.at - part->input) + last->raw.length;
+}
+
+/* Behind a write, a filter that did not have the key is asked once more: the write may have found
+ * the log's entry for it there, and have left no hint, after the batch had asked. */
+static bool is_held(const struct serving *serving, const struct request *request, bool held,
+                    bool behind_write)
+{
+    return held || (behind_write && guard_holds(serving->view, request->keyspace,
+                                                request->arguments[request->command->first_key]));
+}
+
+/* In order, as long as the client lets them. Returns how many were served. */
+static size_t dispatch_each(struct batch *batch, const struct part *part)
+{
+    struct serving *serving = batch->serving;
+    struct client *client = part->client;
+    size_t served = 0, probe = part->first_probe;
+    bool behind_write = false;
+    client->settling = false;
+    while (served < part->count && !must_stop(client)) {
+        size_t at = part->first + served++;
+        struct request *request = &batch->requests[at];
+        request->arguments = serving->arguments.at + batch->first[at];
+        if (request->keyspace != NOT_GUARDED)
+            request->held = is_held(serving, request, batch->probes.at[probe++].held, behind_write);
+        behind_write |= request->command->kind == COMMAND_WRITE;
+        dispatch_one(client, request);
+    }
+    counter_add(&serving->counters.commands, served);
+    return served;
+}
+
+/* Else the client's input is not looked at again before `need` bytes of it are there. */
+static size_t begin_large(struct client *client, const char *input, size_t length)
+{
+    size_t begun = must_stop(client) ? 0 : upload_begin(client, input, length);
+    if (begun)
+        client->need = 0;
+    return begun;
+}
+
+/* Returns how many bytes are done with. */
+static size_t dispatch_part(struct batch *batch, const struct part *part)
+{
+    struct client *client = part->client;
+    size_t served = dispatch_each(batch, part);
+    if (client->settling)
+        return leave_rest(part, &batch->requests[part->first + served - 1]);
+    client->need = part->status == RESP_MORE ? part->last.need : 0;
+    if (client->need > UPLOAD_BYTES)
+        return part->length +
+               begin_large(client, part->input + part->length, part->available - part->length);
+    if (part->status == RESP_BAD && !must_stop(client)) {
+        reject_protocol(client, part->last.error);
+        return part->available;
+    }
+    return part->length;
+}
+
+/* Lookups of one client have nothing to fear from another's write in the batch, as within a part
+ * (is_held): the two are under way at the same time, and either may come first. */
+static void serve(struct turn_task *task)
+{
+    struct batch *batch = (struct batch *)task; /* its first member */
+    struct serving *serving = batch->serving;
+    serving->permission = permission_begin(serving->view);
+    key_probes_end(&batch->probes);
+    for (size_t i = 0; i < batch->parts; i++)
+        client_took(batch->part[i].client, dispatch_part(batch, &batch->part[i]));
+    batch->count = batch->parts = batch->probes.count = 0;
+    serving->arguments.count = 0;
+}
+
+static void serve_now(struct batch *batch)
+{
+    turn_cancel(&batch->serving->turn, &batch->task);
+    serve(&batch->task);
+}
+
+static void add_part(struct client *client, char *input, size_t length)
+{
+    struct batch *batch = client->clients->batch;
+    if (batch->count == BATCH_COMMANDS || batch->parts == BATCH_COMMANDS)
+        serve_now(batch);
+    struct part *part = &batch->part[batch->parts++];
+    part->client = client;
+    part->input = input;
+    part->available = length;
+    part->length = part->count = 0;
+    part->first = batch->count;
+    part->first_probe = batch->probes.count;
+    parse_part(batch, part);
+    turn_add(&batch->serving->turn, &batch->task);
+    if (part->status == RESP_BAD)
+        serve_now(batch); /* the error's text is the reader's until it reads on */
+}
+
+void dispatch_input(struct client *client, char *input, size_t length)
+{
+    if (client->session.states & SESSION_RELAY)
+        client_took(client, session_relay(client, input, length));
+    else if (client->session.states & SESSION_UPLOAD)
+        client_took(client, upload_go_on(client, input, length));
+    else
+        add_part(client, input, length);
+}
+
+/* ---- its life ---- */
+
+struct batch *batch_create(struct serving *serving)
+{
+    struct batch *batch = xcalloc(1, sizeof *batch);
+    batch->task = (struct turn_task){.run = serve, .phase = TURN_SERVE};
+    batch->serving = serving;
+    return batch;
+}
+
+void batch_destroy(struct batch *batch)
+{
+    free(batch);
+}

@@ -1,0 +1,355 @@
+/* Words and errors are Redis' own wherever it has some, so that client libraries take the guard
+ * for a Redis.
+ */
+#include "worker/command/local.h"
+
+#include "base/memory.h"
+#include "cache/greeting.h"
+#include "worker/client/session.h"
+#include "worker/command/client_command.h"
+#include "worker/upstream/upstream.h"
+
+#include <stdlib.h>
+
+static void reply(struct client *client, const char *error)
+{
+    struct buffer *out = client_reply(client);
+    if (error)
+        resp_write_error(out, "%s", error);
+    else
+        resp_write_status(out, "OK");
+}
+
+/* ---- who the client is ---- */
+
+/* Takes as long for every wrong password of a length. */
+static bool same_secret(struct span given, const char *secret)
+{
+    size_t length = strlen(secret);
+    unsigned char difference = given.length != length;
+    for (size_t i = 0; i < given.length; i++)
+        difference |= (unsigned char)(given.at[i] ^ secret[length ? i % length : 0]);
+    return !difference;
+}
+
+/* The guard's own user is Redis' "default"; all others are the cache's to know. */
+static bool is_own_user(struct span user)
+{
+    return span_is_word(user, "default");
+}
+
+/* NULL: welcome; else the error. */
+static const char *authenticate(struct client *client, struct span password)
+{
+    const char *secret = serving_config(client->serving)->password;
+    if (secret && !same_secret(password, secret))
+        return "WRONGPASS invalid username-password pair or user is disabled.";
+    client->authenticated = true;
+    return NULL;
+}
+
+/* The cache has taken the client for one of its users: its own connection is that user's. */
+static void become_user(struct client *client)
+{
+    client->authenticated = true;
+    client->session.states |= SESSION_USER;
+    client->replies.no_fallback = true;
+}
+
+static void user_reply(struct slot *slot, unsigned index, struct span cache_reply)
+{
+    if (cache_reply.at[0] == '+')
+        become_user(client_of(slot->replies));
+    request_take_reply(slot, index, cache_reply);
+}
+
+static const struct slot_kind user_kind = {.on_cache = user_reply,
+                                           .on_cache_failure = request_take_failure};
+
+static void log_in_user(struct client *client, const struct request *request)
+{
+    if (session_begin(client) < 0)
+        return;
+    request_forward_as(request, client, &user_kind);
+    client_settle(client);
+}
+
+static void default_reply(struct slot *slot, unsigned index, struct span cache_reply)
+{
+    struct client *client = client_of(slot->replies);
+    if (cache_reply.at[0] == '+') {
+        client->session.states &= ~(unsigned)SESSION_USER;
+        client->replies.no_fallback = false;
+    }
+    request_take_reply(slot, index, cache_reply);
+}
+
+static const struct slot_kind default_kind = {.on_cache = default_reply,
+                                              .on_cache_failure = request_take_failure};
+
+/* A user who logs in as the default one again: so does the connection. */
+static void leave_user(struct client *client)
+{
+    struct slot *slot = slot_open(&client->replies, &default_kind);
+    greeting_write_auth(upstream_command(client->upstream, slot, 0),
+                        &serving_config(client->serving)->cache);
+    slot_answered(slot);
+    client_settle(client);
+}
+
+static void log_in(struct client *client, struct span password)
+{
+    const char *error = authenticate(client, password);
+    if (!error && client->session.states & SESSION_USER)
+        leave_user(client);
+    else
+        reply(client, error);
+}
+
+static void auth(struct client *client, const struct request *request)
+{
+    const struct span *words = request->arguments;
+    if (request->count != 2 && request->count != 3)
+        reply(client, request->count < 2 ? "ERR wrong number of arguments for 'auth' command"
+                                         : "ERR syntax error");
+    else if (request->count == 3 && !is_own_user(words[1]))
+        log_in_user(client, request);
+    else if (request->count == 2 && !serving_config(client->serving)->password)
+        reply(client, "ERR AUTH <password> called without any password configured for the default "
+                      "user. Are you sure your configuration is correct?");
+    else
+        log_in(client, words[request->count - 1]);
+}
+
+/* ---- HELLO ---- */
+
+static const char *hello_version(struct span version, bool *resp3)
+{
+    *resp3 = span_is_word(version, "3");
+    if (*resp3 || span_is_word(version, "2"))
+        return NULL;
+    for (size_t i = 0; i < version.length; i++)
+        if (version.at[i] < '0' || version.at[i] > '9')
+            return "ERR Protocol version is not an integer or out of range";
+    return "NOPROTO unsupported protocol version";
+}
+
+/* Valid until the thread's next one. */
+static const char *bad_option(struct span option)
+{
+    static _Thread_local char text[160];
+    int length = option.length < 100 ? (int)option.length : 100;
+    snprintf(text, sizeof text, "ERR Syntax error in HELLO option '%.*s'", length, option.at);
+    return text;
+}
+
+struct greeting {
+    bool resp3;
+    const struct span *user, *password, *name; /* NULL: not given */
+};
+
+static const char *hello_options(const struct request *request, struct greeting *greeting)
+{
+    const struct span *words = request->arguments;
+    for (size_t i = 2; i < request->count;) {
+        if (span_is_word(words[i], "AUTH") && i + 2 < request->count) {
+            greeting->user = &words[i + 1];
+            greeting->password = &words[i + 2];
+            i += 3;
+        } else if (span_is_word(words[i], "SETNAME") && i + 1 < request->count) {
+            greeting->name = &words[i + 1];
+            i += 2;
+        } else {
+            return bad_option(words[i]);
+        }
+    }
+    return NULL;
+}
+
+/* The value behind the key "id" is the connection's, and here it is the client's. */
+static void write_hello(struct buffer *out, struct span reply, const struct client *client)
+{
+    static const char key[] = "$2\r\nid\r\n";
+    const char *end = reply.at + reply.length;
+    const char *id = memmem(reply.at, reply.length, key, sizeof key - 1);
+    const char *rest =
+        id ? memchr(id + sizeof key - 1, '\n', (size_t)(end - id) - sizeof key + 1) : NULL;
+    if (!rest) {
+        buffer_append(out, reply.at, reply.length);
+        return;
+    }
+    buffer_append(out, reply.at, (size_t)(id - reply.at) + sizeof key - 1);
+    resp_write_integer(out, (int64_t)client->id);
+    buffer_append(out, rest + 1, (size_t)(end - rest) - 1);
+}
+
+/* The reply has the form of the protocol that the connection speaks, and from now on the client.
+ */
+static void hello_reply(struct slot *slot, unsigned index, struct span cache_reply)
+{
+    struct client *client = client_of(slot->replies);
+    (void)index;
+    write_hello(slot_output(slot), cache_reply, client);
+    if (cache_reply.at[0] != '-')
+        client_speak(client, cache_reply.at[0] == '%');
+}
+
+static const struct slot_kind hello_kind = {.on_cache = hello_reply,
+                                            .on_cache_failure = request_take_failure};
+
+static void hello_user_reply(struct slot *slot, unsigned index, struct span cache_reply)
+{
+    if (cache_reply.at[0] != '-')
+        become_user(client_of(slot->replies));
+    hello_reply(slot, index, cache_reply);
+}
+
+static const struct slot_kind hello_user_kind = {.on_cache = hello_user_reply,
+                                                 .on_cache_failure = request_take_failure};
+
+/* What the guard decides by itself; NULL: the cache may be asked. */
+static const char *check_hello(struct client *client, const struct greeting *greeting)
+{
+    const char *error = NULL;
+    bool foreign = greeting->user && !is_own_user(*greeting->user);
+    if (greeting->user && !foreign)
+        error = authenticate(client, *greeting->password);
+    if (!error && greeting->name)
+        error = client_set_name(client, *greeting->name);
+    if (!error && !foreign && !client->authenticated)
+        error = "NOAUTH HELLO must be called with the client already authenticated, otherwise the "
+                "HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client "
+                "and select the RESP protocol version at the same time";
+    return error;
+}
+
+/* What HELLO tells of the server, the cache itself tells. On a shared connection a HELLO without
+ * arguments changes nothing; the client's own one must change with it. */
+static void ask_hello(struct client *client, bool resp3)
+{
+    static const struct span bare = {"*1\r\n$5\r\nHELLO\r\n", 15};
+    static const struct span versions[] = {{"*2\r\n$5\r\nHELLO\r\n$1\r\n2\r\n", 22},
+                                           {"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n", 22}};
+    struct slot *slot = slot_open(&client->replies, &hello_kind);
+    if (client->session.own)
+        upstream_send(client->session.own, slot, 0, versions[resp3]);
+    else
+        upstream_send(client_shared(client, resp3), slot, 0, bare);
+    slot_answered(slot);
+    client_settle(client);
+}
+
+static void hello(struct client *client, const struct request *request)
+{
+    struct greeting greeting = {.resp3 = client->replies.resp3};
+    const char *error = NULL;
+    if (request->count > 1)
+        error = hello_version(request->arguments[1], &greeting.resp3);
+    if (!error)
+        error = hello_options(request, &greeting);
+    if (!error)
+        error = check_hello(client, &greeting);
+    if (error) {
+        reply(client, error);
+    } else if (!greeting.user || is_own_user(*greeting.user)) {
+        ask_hello(client, greeting.resp3);
+    } else if (session_begin(client) == 0) {
+        request_forward_as(request, client, &hello_user_kind);
+        client_settle(client);
+    }
+}
+
+/* ---- SELECT ---- */
+
+static void other_db_reply(struct slot *slot, unsigned index, struct span cache_reply)
+{
+    if (cache_reply.at[0] == '+')
+        client_of(slot->replies)->session.states |= SESSION_OTHER_DB;
+    request_take_reply(slot, index, cache_reply);
+}
+
+static void same_db_reply(struct slot *slot, unsigned index, struct span cache_reply)
+{
+    if (cache_reply.at[0] == '+')
+        client_of(slot->replies)->session.states &= ~(unsigned)SESSION_OTHER_DB;
+    request_take_reply(slot, index, cache_reply);
+}
+
+static const struct slot_kind other_db_kind = {.on_cache = other_db_reply,
+                                               .on_cache_failure = request_take_failure};
+static const struct slot_kind same_db_kind = {.on_cache = same_db_reply,
+                                              .on_cache_failure = request_take_failure};
+
+/* Libraries select a database when they connect: that of the shared connections needs no other.
+ * "00" is 0 to the cache; here it only costs a connection. */
+static void select_db(struct client *client, const struct request *request)
+{
+    char db[16];
+    snprintf(db, sizeof db, "%d", serving_config(client->serving)->cache.db);
+    bool same = request->count == 2 && span_is_word(request->arguments[1], db);
+    if (request->count != 2) {
+        reply(client, "ERR wrong number of arguments for 'select' command");
+    } else if (same && !(client->session.states & SESSION_OTHER_DB)) {
+        reply(client, NULL);
+    } else if (session_begin(client) == 0) {
+        request_forward_as(request, client, same ? &same_db_kind : &other_db_kind);
+        client_settle(client);
+    }
+}
+
+/* ---- the end ---- */
+
+static void quit(struct client *client, const struct request *request)
+{
+    (void)request;
+    reply(client, NULL);
+    client_leave(client);
+}
+
+static void reset_reply(struct slot *slot, unsigned index, struct span cache_reply)
+{
+    struct client *client = client_of(slot->replies);
+    request_take_reply(slot, index, cache_reply);
+    session_reset(client);
+}
+
+static const struct slot_kind reset_kind = {.on_cache = reset_reply,
+                                            .on_cache_failure = request_take_failure};
+
+/* The own connection goes with all that was set on it. What the client sent before must be done
+ * with it first. */
+static void reset(struct client *client, const struct request *request)
+{
+    if (request->count > 1) {
+        request_forward(request, client);
+    } else if (client->session.own) {
+        client->replies.muted = false;
+        request_forward_as(request, client, &reset_kind);
+        client_settle(client);
+    } else {
+        client->replies.muted = false;
+        resp_write_status(client_reply(client), "RESET");
+        session_reset(client);
+        client_settle(client);
+    }
+}
+
+void local_dispatch(struct client *client, const struct request *request)
+{
+    static const struct {
+        const char *name;
+        void (*run)(struct client *, const struct request *);
+        bool open; /* also before AUTH */
+    } rows[] = {{"AUTH", auth, true},         {"HELLO", hello, true},
+                {"QUIT", quit, true},         {"RESET", reset, true},
+                {"SELECT", select_db, false}, {"CLIENT", client_command, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strcmp(rows[i].name, request->command->name) != 0)
+            continue;
+        if (rows[i].open || client->authenticated)
+            rows[i].run(client, request);
+        else
+            reply(client, "NOAUTH Authentication required.");
+        return;
+    }
+}

@@ -1,0 +1,42 @@
+/* One command of a client, parsed and looked up in the table of commands; and its way to the cache.
+ */
+#ifndef NESTGUARD_REQUEST_H
+#define NESTGUARD_REQUEST_H
+
+#include "resp/command.h"
+#include "resp/resp.h"
+#include "worker/client/client.h"
+
+struct request {
+    const struct command *command;
+    const struct span *arguments; /* in the worker's list, until the batch ends */
+    size_t count;
+    struct span raw; /* as sent */
+    bool is_inline;
+    int keyspace; /* of its first key, when that is all that the command looks up; or NOT_GUARDED */
+    bool held;    /* of a guarded one: whether its filter may hold it */
+};
+
+/* Sends the command to the cache as request number `index` of the slot, one of this client's. */
+void request_to_cache(const struct request *request, struct client *client, struct slot *slot,
+                      unsigned index);
+
+/* Sends the command to the cache as it is; its reply is the client's. */
+void request_forward(const struct request *request, struct client *client);
+
+/* Only the slot, for bytes that are sent otherwise. */
+struct slot *request_open(struct client *client);
+
+/* The same, with a reply that the kind takes. The slot may be gone once the reply has come. */
+struct slot *request_forward_as(const struct request *request, struct client *client,
+                                const struct slot_kind *kind);
+
+/* A slot_kind's on_cache and on_cache_failure: the client gets the reply as it came, or an error.
+ */
+void request_take_reply(struct slot *slot, unsigned index, struct span reply);
+void request_take_failure(struct slot *slot, unsigned index, const char *why);
+
+/* Appends the command as it goes to the cache. */
+void request_write(const struct request *request, struct buffer *out);
+
+#endif

@@ -1,0 +1,282 @@
+/* A state begins and ends when its command is dispatched, where the command's success is not in
+ * doubt; else with its reply, and the client settles until that has come: then nothing is
+ * dispatched on an assumption.
+ *
+ * MULTI is the exception, since whole transactions come in one piece. Should it be refused, the
+ * commands behind it run at once, though they were not looked up as they should have been: a reply
+ * other than QUEUED is not believed there (queued_kind).
+ */
+#include "worker/command/stateful.h"
+
+#include "worker/client/session.h"
+#include "worker/command/lookup.h"
+#include "worker/command/write.h"
+#include "worker/upstream/upstream.h"
+
+static void forward_in_own(struct client *client, const struct request *request)
+{
+    if (session_begin(client) == 0)
+        request_forward(request, client);
+}
+
+/* ---- transactions ---- */
+
+static void multi_reply(struct slot *slot, unsigned index, struct span reply)
+{
+    struct session *session = &client_of(slot->replies)->session;
+    if (session->multi == slot && reply.at[0] == '-')
+        session->states &= ~(unsigned)SESSION_MULTI;
+    if (session->multi == slot)
+        session->multi = NULL;
+    request_take_reply(slot, index, reply);
+}
+
+static const struct slot_kind multi_kind = {.on_cache = multi_reply,
+                                            .on_cache_failure = request_take_failure};
+
+static void begin_multi(struct client *client, const struct request *request)
+{
+    if (request->count > 1 || client->session.states & SESSION_MULTI) {
+        request_forward(request, client); /* an error, which changes nothing */
+    } else if (session_begin(client) == 0) {
+        client->session.states |= SESSION_MULTI;
+        client->session.multi = request_forward_as(request, client, &multi_kind);
+    }
+}
+
+/* Without MULTI they are errors. */
+static void end_multi(struct client *client, const struct request *request)
+{
+    if (client->session.states & SESSION_MULTI && request->count == 1) {
+        client->session.states &= ~(unsigned)(SESSION_MULTI | SESSION_WATCH);
+        session_begin(client); /* it has one; but now is when that was last needed */
+    }
+    request_forward(request, client);
+}
+
+static void watch(struct client *client, const struct request *request)
+{
+    if (request->count < 2) {
+        request_forward(request, client);
+    } else if (session_begin(client) == 0) {
+        client->session.states |= SESSION_WATCH;
+        request_forward(request, client);
+    }
+}
+
+static void unwatch(struct client *client, const struct request *request)
+{
+    client->session.states &= ~(unsigned)SESSION_WATCH;
+    request_forward(request, client);
+}
+
+/* A lookup that may read nothing but QUEUED, or an error. */
+static void queued_reply(struct slot *slot, unsigned index, struct span reply)
+{
+    (void)index;
+    if (reply.at[0] == '-' || span_starts(reply, "+QUEUED"))
+        buffer_append(slot_output(slot), reply.at, reply.length);
+    else
+        resp_write_error(slot_output(slot), "NESTGUARD transaction: the cache refused MULTI");
+}
+
+static const struct slot_kind queued_kind = {.on_cache = queued_reply,
+                                             .on_cache_failure = request_take_failure};
+
+static void refused_reply(struct slot *slot, unsigned index, struct span reply)
+{
+    (void)index;
+    (void)reply;
+    resp_write_error(slot_output(slot),
+                     "NESTGUARD unsupported: inside MULTI nothing may change the connection");
+}
+
+static const struct slot_kind refused_kind = {.on_cache = refused_reply,
+                                              .on_cache_failure = request_take_failure};
+
+/* In its place the cache gets a command without arguments, so that it gives the transaction up. */
+static void refuse_in_multi(struct client *client)
+{
+    static const struct span wrong = {"*1\r\n$3\r\nGET\r\n", 13};
+    struct slot *slot = slot_open(&client->replies, &refused_kind);
+    upstream_send(client->upstream, slot, 0, wrong);
+    slot_answered(slot);
+}
+
+/* What would change by EXEC what is assumed of the connection: it could not be followed. */
+static bool alters_by_exec(const struct request *request)
+{
+    const struct command *command = request->command;
+    if (command_is_stateful(command, request->arguments, request->count))
+        return command->effect >= EFFECT_SUBSCRIBE;
+    if (command->kind != COMMAND_LOCAL)
+        return false;
+    static const char *const harmless[] = {"ID", "INFO", "LIST", "GETNAME", "KILL", "NO-EVICT"};
+    bool is_client = strcmp(command->name, "CLIENT") == 0 && request->count > 1;
+    for (size_t i = 0; is_client && i < sizeof harmless / sizeof *harmless; i++)
+        if (span_is_word(request->arguments[1], harmless[i]))
+            return false;
+    return true;
+}
+
+/* A write is a hint already now: EXEC follows soon, and its reply is the writer's word. */
+static void queue(struct client *client, const struct request *request)
+{
+    const struct command *command = request->command;
+    bool writes = command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE;
+    if (alters_by_exec(request))
+        refuse_in_multi(client);
+    else if (writes && command_arity_ok(command, request->count) &&
+             !(client->session.states & SESSION_OTHER_DB))
+        write_dispatch(client, request);
+    else if (lookup_is_guarded(client, request))
+        request_forward_as(request, client, &queued_kind);
+    else
+        request_forward(request, client);
+}
+
+/* ---- subscriptions, and what else comes unasked ---- */
+
+static const struct slot_kind subscribe_kind = {.on_cache = request_take_reply,
+                                                .on_cache_failure = request_take_failure};
+
+static void subscribe_to(struct client *client, const struct request *request, size_t messages)
+{
+    if (session_begin(client) < 0)
+        return;
+    client->session.awaited = messages;
+    client->session.subscribing = request_forward_as(request, client, &subscribe_kind);
+    client_settle(client);
+}
+
+static void subscribe(struct client *client, const struct request *request)
+{
+    if (request->count > 1)
+        subscribe_to(client, request, request->count - 1);
+    else
+        request_forward(request, client);
+}
+
+/* Without names it ends all of its kind, with a message for each, or one if there is none. */
+static void unsubscribe(struct client *client, const struct request *request)
+{
+    unsigned all = session_subscriptions(&client->session, request->command->name);
+    subscribe_to(client, request, request->count > 1 ? request->count - 1 : all ? all : 1);
+}
+
+static void monitor_reply(struct slot *slot, unsigned index, struct span reply)
+{
+    if (reply.at[0] == '+')
+        client_of(slot->replies)->session.states |= SESSION_MONITOR;
+    request_take_reply(slot, index, reply);
+}
+
+static const struct slot_kind monitor_kind = {.on_cache = monitor_reply,
+                                              .on_cache_failure = request_take_failure};
+
+static void monitor(struct client *client, const struct request *request)
+{
+    if (session_begin(client) < 0)
+        return;
+    request_forward_as(request, client, &monitor_kind);
+    client_settle(client);
+}
+
+/* ---- other states ---- */
+
+static void block(struct client *client, const struct request *request)
+{
+    if (session_begin(client) < 0)
+        return;
+    request_forward(request, client);
+    if (!(client->session.states & SESSION_MULTI))
+        upstream_be_patient(client->upstream, true);
+}
+
+static void alter(struct client *client, const struct request *request)
+{
+    if (session_begin(client) < 0)
+        return;
+    client->session.states |= SESSION_ALTERED;
+    request_forward(request, client);
+}
+
+static void relay(struct client *client, const struct request *request)
+{
+    struct buffer bytes = {0};
+    if (session_begin(client) < 0)
+        return;
+    client->session.states |= SESSION_RELAY;
+    request_write(request, &bytes);
+    upstream_relay(client->upstream, buffer_span(&bytes));
+    buffer_finish(&bytes);
+    client_settle(client);
+}
+
+static void hang_up(struct client *client, const struct request *request)
+{
+    (void)request;
+    client_close(client);
+}
+
+void stateful_dispatch(struct client *client, const struct request *request)
+{
+    static void (*const acts[])(struct client *, const struct request *) = {
+        [EFFECT_NONE] = forward_in_own, [EFFECT_MULTI] = begin_multi,
+        [EFFECT_EXEC] = end_multi,      [EFFECT_WATCH] = watch,
+        [EFFECT_UNWATCH] = unwatch,     [EFFECT_BLOCK] = block,
+        [EFFECT_SUBSCRIBE] = subscribe, [EFFECT_UNSUBSCRIBE] = unsubscribe,
+        [EFFECT_MONITOR] = monitor,     [EFFECT_ALTER] = alter,
+        [EFFECT_RELAY] = relay,         [EFFECT_HANG_UP] = hang_up};
+    acts[request->command->effect](client, request);
+}
+
+/* ---- any command, in a state ---- */
+
+/* Redis would track a key only if the lookup reached it; and it would not tell when the row of an
+ * absent key appears. */
+static bool refuse_tracked(struct client *client, const struct request *request)
+{
+    if (!lookup_is_guarded(client, request))
+        return false;
+    resp_write_error(client_reply(client),
+                     "NESTGUARD tracking: a guarded key cannot be read by a client that tracks; "
+                     "read it on a connection without CLIENT TRACKING");
+    return true;
+}
+
+/* Redis runs QUIT and RESET at once, whatever the state is. */
+static bool ends_all(const struct request *request)
+{
+    const char *name = request->command->name;
+    return request->command->kind == COMMAND_LOCAL &&
+           (!strcmp(name, "QUIT") || (!strcmp(name, "RESET") && request->count == 1));
+}
+
+/* Neither local answers nor verdicts: in RESP2 a subscriber may not ask for more than
+ * subscriptions, and a monitor not for anything; another database has other keys. */
+static bool bypasses(const struct client *client)
+{
+    unsigned states = client->session.states;
+    return states & (SESSION_MONITOR | SESSION_OTHER_DB) ||
+           (states & SESSION_SUBSCRIBED && !client->replies.resp3);
+}
+
+bool stateful_in_session(struct client *client, const struct request *request)
+{
+    const struct command *command = request->command;
+    unsigned states = client->session.states;
+    bool stateful = command_is_stateful(command, request->arguments, request->count);
+    if (ends_all(request))
+        return false;
+    if (states & SESSION_MULTI && (!stateful || command->effect >= EFFECT_SUBSCRIBE)) {
+        queue(client, request);
+        return true;
+    }
+    if (bypasses(client) && !stateful &&
+        !(states & SESSION_OTHER_DB && command->kind == COMMAND_LOCAL)) {
+        request_forward(request, client);
+        return true;
+    }
+    return states & SESSION_TRACKING && refuse_tracked(client, request);
+}

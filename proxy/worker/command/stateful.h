@@ -1,0 +1,15 @@
+/* Commands that change the state of their connection or wait on it, and what becomes of any command
+ * while there is such a state.
+ */
+#ifndef NESTGUARD_STATEFUL_H
+#define NESTGUARD_STATEFUL_H
+
+#include "worker/command/request.h"
+
+/* A command that command_is_stateful(): it gets the client's own connection. */
+void stateful_dispatch(struct client *client, const struct request *request);
+
+/* Dispatches any command of a client in one of enum session_state; false: as if there were none. */
+bool stateful_in_session(struct client *client, const struct request *request);
+
+#endif

@@ -1,0 +1,171 @@
+/*   *3 $3 SET $8 item:new $536870912 ...........................
+ *   └──── looked at ────┘            └─ counted down, passed on ─┘
+ *
+ * The cache runs nothing before the last byte is there: a write is noted just before that goes.
+ */
+#include "worker/command/upload.h"
+
+#include "base/memory.h"
+#include "resp/command.h"
+#include "resp/resp_number.h"
+#include "worker/client/session.h"
+#include "worker/command/request.h"
+#include "worker/command/write.h"
+#include "worker/upstream/upstream.h"
+
+#include <stdlib.h>
+
+struct upload {
+    struct slot *slot; /* waits for the end of the upload as for an answer */
+    size_t arguments;  /* still to come, the present one included */
+    size_t body;       /* bytes of it still to come, CR LF included; 0: its header is next */
+    size_t room;       /* bytes that the command may still take */
+    struct span key;   /* of a write: in `bytes`; else empty */
+    char bytes[];
+};
+
+/* One argument that is all there. */
+static bool read_word(const char **at, const char *end, struct span *word)
+{
+    int64_t length;
+    if (*at == end || *(*at)++ != '$' || resp_read_number(at, end, &length) != RESP_DONE ||
+        length < 0 || end - *at < length + 2)
+        return false;
+    *word = (struct span){*at, (size_t)length};
+    *at += length + 2;
+    return true;
+}
+
+/* Name and first argument, and behind the array's header `*at`. 0, or the number of arguments. */
+static size_t read_beginning(const char **at, const char *end, struct span words[2])
+{
+    int64_t count;
+    if (*at == end || *(*at)++ != '*' || resp_read_number(at, end, &count) != RESP_DONE ||
+        count < 3)
+        return 0;
+    const char *word = *at;
+    if (!read_word(&word, end, &words[0]) || !read_word(&word, end, &words[1]))
+        return 0;
+    return (size_t)count;
+}
+
+static bool is_write(const struct command *command)
+{
+    return command->kind == COMMAND_WRITE && command->first_key == 1 && command->last_key == 1;
+}
+
+static bool may_begin(const struct client *client, const struct command *command, size_t count)
+{
+    const struct config *config = serving_config(client->serving);
+    bool plain = command->kind == COMMAND_FORWARD && command->effect == EFFECT_NONE;
+    bool room = client->session.own || client->serving->own_connections < config->own_connections;
+    return client->authenticated && !client->session.states && room &&
+           (plain || is_write(command)) && command_arity_ok(command, count) &&
+           count <= config->max_arguments;
+}
+
+static struct upload *create(struct client *client, struct span key, size_t arguments)
+{
+    struct upload *upload = xcalloc(1, sizeof *upload + key.length);
+    memcpy(upload->bytes, key.at, key.length);
+    upload->key = (struct span){upload->bytes, key.length};
+    upload->arguments = arguments;
+    upload->room = serving_config(client->serving)->max_command;
+    return upload;
+}
+
+static void finish(struct client *client, bool whole)
+{
+    struct upload *upload = client->session.upload;
+    if (whole && upload->key.length)
+        write_note(upload->slot, upload->key);
+    slot_answered(upload->slot);
+    client->session.upload = NULL;
+    client->session.states &= ~(unsigned)SESSION_UPLOAD;
+    free(upload);
+}
+
+void upload_abort(struct client *client)
+{
+    if (client->session.upload)
+        finish(client, false);
+}
+
+size_t upload_begin(struct client *client, const char *input, size_t length)
+{
+    struct span words[2];
+    const char *at = input;
+    size_t count = read_beginning(&at, input + length, words);
+    const struct command *command = count ? command_find(words[0]) : NULL;
+    if (!command || !may_begin(client, command, count) || session_begin(client) < 0)
+        return 0;
+    struct span key = is_write(command) ? words[1] : (struct span){"", 0};
+    struct upload *upload = create(client, key, count);
+    upload->slot = key.length ? write_open(client) : request_open(client);
+    client->session.upload = upload;
+    client->session.states |= SESSION_UPLOAD;
+    upstream_send(client->upstream, upload->slot, 0, (struct span){input, (size_t)(at - input)});
+    upstream_be_patient(client->upstream, true);
+    return (size_t)(at - input) + upload_go_on(client, at, length - (size_t)(at - input));
+}
+
+/* The next argument's header. RESP_BAD also for what is over a limit. */
+static enum resp_status read_header(struct client *client, const char **at, const char *end)
+{
+    struct upload *upload = client->session.upload;
+    int64_t length;
+    if (*(*at)++ != '$')
+        return RESP_BAD;
+    enum resp_status status = resp_read_number(at, end, &length);
+    if (status != RESP_DONE)
+        return status;
+    if (length < 0 || (size_t)length > serving_config(client->serving)->max_bulk ||
+        (size_t)length > upload->room)
+        return RESP_BAD;
+    upload->room -= (size_t)length;
+    upload->body = (size_t)length + 2;
+    return RESP_DONE;
+}
+
+/* How many bytes of the input belong to the command. */
+static size_t measure(struct client *client, const char *input, size_t length,
+                      enum resp_status *status)
+{
+    struct upload *upload = client->session.upload;
+    const char *at = input, *end = input + length;
+    *status = RESP_DONE;
+    while (at < end && upload->arguments) {
+        if (!upload->body) {
+            const char *next = at;
+            *status = read_header(client, &next, end);
+            if (*status != RESP_DONE)
+                break;
+            at = next;
+        }
+        size_t part = (size_t)(end - at) < upload->body ? (size_t)(end - at) : upload->body;
+        at += part;
+        upload->body -= part;
+        upload->arguments -= !upload->body;
+    }
+    return (size_t)(at - input);
+}
+
+/* What the cache has got of a command that breaks off ends with the connection. */
+size_t upload_go_on(struct client *client, const char *input, size_t length)
+{
+    enum resp_status status;
+    size_t taken = measure(client, input, length, &status);
+    if (status == RESP_BAD) {
+        counter_add(&client->serving->counters.protocol_errors, 1);
+        client_close(client);
+        return length;
+    }
+    struct upstream *upstream = client->upstream;
+    bool whole = !client->session.upload->arguments;
+    if (whole)
+        finish(client, true);
+    upstream_append(upstream, (struct span){input, taken});
+    if (whole)
+        upstream_be_patient(upstream, false);
+    return taken;
+}

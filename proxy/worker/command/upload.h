@@ -1,0 +1,22 @@
+/* A command too large to be gathered first: its bytes go over the client's own connection to the
+ * cache as they come. On a shared one, a client that stops in the middle would hold up all others.
+ */
+#ifndef NESTGUARD_UPLOAD_H
+#define NESTGUARD_UPLOAD_H
+
+#include "worker/client/client.h"
+
+enum { UPLOAD_BYTES = 1024 * 1024 }; /* a command that takes more may be passed on unfinished */
+
+/* Begins with the command at the start of the input, which is not all there. Returns how many bytes
+ * are done with; 0: it has to be gathered, as its keys or effects are not known from its beginning.
+ */
+size_t upload_begin(struct client *client, const char *input, size_t length);
+
+/* Goes on while SESSION_UPLOAD is set. */
+size_t upload_go_on(struct client *client, const char *input, size_t length);
+
+/* The rest will not come, or has nowhere to go. Nothing happens when none is under way. */
+void upload_abort(struct client *client);
+
+#endif

@@ -1,0 +1,363 @@
+/* A turn of the loop, for one client:
+ *
+ *   read ─▶ TURN_READ: dispatch_input() ─▶ TURN_SERVE: slots, replies ─▶ TURN_WRITE: flush()
+ *                          ▲                                              │
+ *                          └────────────── kept input, when there is room again
+ *
+ * What follows from the state of things is done in flush() alone: reading begins and ends there,
+ * and so does the client.
+ */
+#include "worker/connection.h"
+
+#include "base/clock.h"
+#include "base/container_of.h"
+#include "base/memory.h"
+#include "worker/client/session.h"
+#include "worker/command/dispatch.h"
+#include "worker/command/upload.h"
+#include "worker/upstream/upstream.h"
+
+#include <stdlib.h>
+
+enum {
+    STALL_BYTES = 1024 * 1024, /* replies waiting; then a shared connection goes on */
+    READ_BYTES = 64 * 1024,
+    SERVE_BYTES = 32 * 1024, /* of input; then it is served before more is read */
+    KEEP_BYTES = 16 * 1024,  /* memory that an idle client keeps */
+};
+
+static void flush(struct turn_task *task);
+static void serve_input(struct turn_task *task);
+
+static void link_client(struct clients *clients, struct client *client)
+{
+    client->following = clients->first;
+    if (clients->first)
+        clients->first->previous = client;
+    clients->first = client;
+    atomic_fetch_add_explicit(clients->total, 1, memory_order_relaxed);
+    counter_add(&clients->serving->counters.clients, 1);
+}
+
+static void unlink_client(struct client *client)
+{
+    struct clients *clients = client->clients;
+    *(client->previous ? &client->previous->following : &clients->first) = client->following;
+    if (client->following)
+        client->following->previous = client->previous;
+    atomic_fetch_sub_explicit(clients->total, 1, memory_order_relaxed);
+    counter_add(&clients->serving->counters.clients, (uint64_t)-1); /* one less */
+}
+
+struct client *connection_create(struct clients *clients, bool is_unix)
+{
+    struct client *client = xcalloc(1, sizeof *client);
+    struct serving *serving = clients->serving;
+    client->clients = clients;
+    client->serving = serving;
+    client->id = ++clients->last_id;
+    client->authenticated = !serving_config(serving)->password;
+    client->progress = clock_ms();
+    client->input_task = (struct turn_task){.run = serve_input, .phase = TURN_READ};
+    client->output_task = (struct turn_task){.run = flush, .phase = TURN_WRITE};
+    client->replies.serving = serving;
+    client->replies.task = &client->output_task;
+    client->write.data = client;
+    stream_init(&client->stream, &serving->loop, is_unix);
+    client->stream.handle.data = client;
+    link_client(clients, client);
+    return client;
+}
+
+static void mark_dirty(struct client *client)
+{
+    turn_add(&client->serving->turn, &client->output_task);
+}
+
+/* ---- its end ---- */
+
+/* Slots that are still owed an answer were abandoned before: they do not know the client any more.
+ */
+static void on_closed(uv_handle_t *handle)
+{
+    struct client *client = handle->data;
+    turn_cancel(&client->serving->turn, &client->input_task);
+    turn_cancel(&client->serving->turn, &client->output_task);
+    unlink_client(client);
+    buffer_finish(&client->in);
+    buffer_finish(&client->replies.out);
+    buffer_finish(&client->replies.unheard);
+    buffer_finish(&client->sending);
+    free(client->name);
+    free(client);
+}
+
+/* Fewer than `bytes` wait: a shared connection that waited for the client is read from again. */
+static void end_stall(struct client *client, size_t bytes)
+{
+    struct upstream *upstream = client->replies.stalls;
+    if (!upstream || replies_waiting(&client->replies) >= bytes)
+        return;
+    client->replies.stalls = NULL;
+    upstream_read(upstream, true);
+}
+
+/* Whatever belongs to it, and then the socket. */
+static void tear_down(struct client *client)
+{
+    end_stall(client, SIZE_MAX);
+    upload_abort(client);
+    session_finish(client);
+    client_set_state(client, CLIENT_CLOSED);
+    stream_close(&client->stream, on_closed);
+}
+
+/* Its replies can come to no good end. */
+static void obey_replies(struct client *client)
+{
+    if (client->replies.end == REPLIES_OVERFLOWN)
+        client_drop(client);
+    else if (client->replies.end == REPLIES_BROKEN)
+        client_close(client);
+}
+
+/* ---- input ---- */
+
+static void serve_input(struct turn_task *task)
+{
+    struct client *client = container_of(task, struct client, input_task);
+    struct span input = client_input(client);
+    if (input.length)
+        dispatch_input(client, (char *)input.at, input.length);
+    else
+        client_took(client, 0);
+}
+
+/* Room for more, and nothing that can be served: the rest of a command will never come, and nothing
+ * that ends a wait. */
+static void leave_at_end(struct client *client)
+{
+    if (!client->input_ended || !client_wants_input(client))
+        return;
+    if (session_waits(client))
+        client_close(client);
+    else
+        client_leave(client);
+}
+
+static void update_reading(struct client *client);
+
+/* With nothing kept, the kernel writes where every client's input is parsed: an idle client needs
+ * no memory for input. */
+static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
+{
+    struct client *client = handle->data;
+    (void)wanted;
+    struct serving *serving = client->serving;
+    if (!turn_has(&serving->turn, TURN_SERVE))
+        serving->scratch_used = 0;
+    if (buffer_length(&client->in) == 0) {
+        *room = uv_buf_init(serving->scratch + serving->scratch_used,
+                            (unsigned)(sizeof serving->scratch - serving->scratch_used));
+        return;
+    }
+    char *at = buffer_reserve(&client->in, READ_BYTES);
+    *room = (uv_buf_t){.base = at, .len = client->in.size - client->in.end};
+}
+
+/* More than once in a turn when there is much of it; then, most of the time, at one piece. */
+static void take_input(struct client *client, char *at, size_t count)
+{
+    struct serving *serving = client->serving;
+    struct span *fresh = &client->fresh;
+    if (at != serving->scratch + serving->scratch_used) {
+        buffer_commit(&client->in, count);
+        return;
+    }
+    serving->scratch_used += count;
+    if (fresh->length && fresh->at + fresh->length == at) {
+        fresh->length += count;
+    } else if (fresh->length) {
+        client_keep_input(client);
+        buffer_append(&client->in, at, count);
+    } else {
+        *fresh = (struct span){at, count};
+    }
+}
+
+/* It may have closed its sending side only, to say that this was all: it gets its replies. If it
+ * has gone altogether, writing them will tell. */
+static void on_end(struct client *client)
+{
+    turn_run(&client->serving->turn, TURN_SERVE);
+    client->input_ended = true;
+    update_reading(client);
+    mark_dirty(client); /* flush() ends it when nothing is left to serve */
+}
+
+static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
+{
+    struct client *client = stream->data;
+    if (count == UV_EOF) {
+        on_end(client);
+        return;
+    }
+    if (count < 0) {
+        turn_run(&client->serving->turn, TURN_SERVE); /* what came before the error */
+        client_close(client);
+        return;
+    }
+    /* Served early when it gets much: what is then no longer wanted is not read on. */
+    take_input(client, room->base, (size_t)count);
+    turn_add(&client->serving->turn, &client->input_task);
+    if (client->serving->scratch_used > SERVE_BYTES || buffer_length(&client->in) > SERVE_BYTES) {
+        turn_run(&client->serving->turn, TURN_SERVE);
+        update_reading(client);
+    }
+}
+
+/* Reading follows from what is under way; nothing else starts or stops it. */
+static void update_reading(struct client *client)
+{
+    bool wanted = client_wants_input(client) && !client->input_ended;
+    if (wanted == client->reading)
+        return;
+    client->reading = wanted;
+    if (wanted)
+        stream_read_start(&client->stream, on_room, on_read);
+    else
+        stream_read_stop(&client->stream);
+}
+
+static void open_client(struct client *client)
+{
+    client_set_state(client, CLIENT_OPEN);
+    update_reading(client);
+}
+
+static void on_secured(void *arg, const char *error)
+{
+    struct client *client = arg;
+    if (error) {
+        counter_add(&client->serving->counters.tls_failures, 1);
+        client_close(client);
+    } else if (client->state == CLIENT_SECURING) {
+        open_client(client);
+    }
+}
+
+/* The certificate is that of the configuration in force: a reload takes effect here. */
+void connection_start(struct client *client, bool tls)
+{
+    stream_tune(&client->stream);
+    if (!tls)
+        open_client(client);
+    else if (stream_secure(&client->stream, serving_config(client->serving)->clients_tls, NULL,
+                           on_secured, client) < 0)
+        client_close(client);
+}
+
+/* ---- output ---- */
+
+static void on_written(uv_write_t *write, int status)
+{
+    struct client *client = write->data;
+    client->replies.sending = 0;
+    buffer_clear(&client->sending);
+    buffer_trim(&client->sending, KEEP_BYTES);
+    if (status < 0)
+        client_close(client);
+    else
+        mark_dirty(client);
+}
+
+/* What libuv has been given must not move until it is written: the buffers change places, and new
+ * replies gather in the empty one. */
+static void write_rest(struct client *client)
+{
+    struct buffer empty = client->sending;
+    client->sending = client->replies.out;
+    client->replies.out = empty;
+    struct span rest = buffer_span(&client->sending);
+    client->replies.sending = rest.length;
+    if (stream_write(&client->stream, &client->write, rest.at, rest.length, on_written) < 0) {
+        buffer_clear(&client->sending);
+        client_close(client);
+    }
+}
+
+/* Most replies go out here, without a trip through libuv's queue. */
+static void write_out(struct client *client)
+{
+    struct buffer *out = &client->replies.out;
+    struct span ready = buffer_span(out);
+    if (buffer_length(&client->sending) || !ready.length)
+        return;
+    int count = stream_try_write(&client->stream, ready.at, ready.length);
+    if (count < 0 && count != UV_EAGAIN) {
+        client_close(client);
+        return;
+    }
+    if (count > 0)
+        buffer_take(out, (size_t)count);
+    if (buffer_length(out))
+        write_rest(client);
+    else
+        buffer_trim(out, KEEP_BYTES);
+}
+
+/* What waited may go on, or this was all. */
+static void go_on(struct client *client)
+{
+    if (!client->reading && client_input(client).length)
+        turn_add(&client->serving->turn, &client->input_task);
+    else
+        leave_at_end(client);
+}
+
+/* A command of which only a part has been passed on will not come whole any more. */
+static void see_off(struct client *client)
+{
+    upload_abort(client);
+    if (!client->replies.first && !replies_waiting(&client->replies))
+        client_close(client);
+}
+
+static void flush(struct turn_task *task)
+{
+    struct client *client = container_of(task, struct client, output_task);
+    if (client->state == CLIENT_CLOSED)
+        return;
+    obey_replies(client);
+    if (client->state < CLIENT_CLOSING) {
+        session_flush(client);
+        write_out(client);
+        session_pace(client);
+        end_stall(client, STALL_BYTES);
+        go_on(client);
+    }
+    if (client->state == CLIENT_LEAVING)
+        see_off(client);
+    update_reading(client);
+    if (client->state == CLIENT_CLOSING)
+        tear_down(client);
+}
+
+void connection_check_progress(struct client *client, uint64_t now)
+{
+    uint64_t patience = serving_config(client->serving)->output_timeout_ms;
+    if (client->state >= CLIENT_CLOSING)
+        return;
+    if (client->state == CLIENT_SECURING) {
+        if (now - client->progress > patience)
+            client_close(client);
+        return;
+    }
+    size_t queued = stream_queued(&client->stream);
+    if (!queued || queued != client->queued) {
+        client->queued = queued;
+        client->progress = now;
+    } else if (now - client->progress > patience) {
+        client_drop(client);
+    }
+}

@@ -1,0 +1,58 @@
+/* What the parts of one worker share: what it decides by, whom it asks, what it counts. No part
+ * shares anything with another worker.
+ */
+#ifndef NESTGUARD_SERVING_H
+#define NESTGUARD_SERVING_H
+
+#include "base/buffer.h"
+#include "base/mailbox.h"
+#include "base/memory.h"
+#include "guard/counters.h"
+#include "guard/overrides.h"
+#include "guard/view.h"
+#include "guard/watch.h"
+#include "resp/resp.h"
+#include "worker/reply/turn.h"
+#include <stdalign.h>
+
+struct slot;
+
+/* Lives in its worker; belongs to the worker's thread, but for the mailbox, to which any thread may
+ * post, and the counters, which any thread may read. */
+struct serving {
+    uv_loop_t loop;
+    unsigned index;                             /* the worker's */
+    alignas(CACHE_LINE) struct mailbox mailbox; /* what the keeper sends, and what it returns */
+    alignas(CACHE_LINE) struct mailbox *keeper; /* from here on nobody else writes */
+    const struct watch *watch;                  /* the keys that the keeper must hear of */
+    unsigned own_connections;                   /* of clients that do not share */
+    size_t asked;                               /* requests that the keeper has not returned yet */
+    struct view *view;                          /* decided by; the keeper replaces it */
+    struct permission permission;               /* to reject, of the batch being served */
+    struct overrides overrides;                 /* the copy of the keeper's exact entries */
+    struct turn turn;                           /* what is left for the end of a loop turn */
+    struct turn_task relief; /* the worker's: clients may send to the cache again */
+    struct slot *free_slots; /* slot.c's store */
+    size_t free_slot_count;
+    struct resp_arguments arguments; /* of the batch being served */
+    char scratch[64 * 1024];         /* where clients' input is read and parsed */
+    size_t scratch_used;             /* of it, by input that is not served yet */
+    char cache_lost[160];            /* the log's last word about the cache; "": it is there */
+    uint64_t sampled; /* clock_ms() of the last would-be reject that was told to the keeper */
+    struct worker_counters counters;
+    struct keyspace_counters *keyspaces; /* in the configuration's order */
+};
+
+static inline const struct config *serving_config(const struct serving *serving)
+{
+    return serving->view->config;
+}
+
+/* Posts a message to the keeper; it comes back to the worker's mailbox. */
+void serving_ask_keeper(struct serving *serving, struct message *message);
+
+/* Tells the log that the cache is lost, or with NULL that it is there again; once for each change,
+ * also of the reason. */
+void serving_log_cache(struct serving *serving, const char *why);
+
+#endif

@@ -1,0 +1,369 @@
+/* Replies leave in the order of their commands, whatever order the answers come in:
+ *
+ *   head                                          tail
+ *   GET, waiting ─▶ three that were ready ─▶ MGET, waiting
+ *
+ * When the head has its answers, it and all finished ones behind it move to `out`. The head writes
+ * there at once; the others write to buffers of their own, and these bytes are `held`.
+ */
+#include "worker/reply/slot.h"
+
+#include "base/memory.h"
+#include "guard/guard.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum {
+    /* What a worker keeps for reuse: slots, and the memory of each of a slot's two buffers. */
+    KEEP_BYTES = 4096,
+    KEEP_SLOTS = 4096
+};
+
+/* A slot of replies that were ready at once, behind others that were not. Nothing is owed to it. */
+static const struct slot_kind ready_kind = {0};
+
+/* ---- the store of slots ---- */
+
+/* Each command that is forwarded needs a slot: malloc() would be a good part of its cost. */
+static struct slot *take_from_store(struct serving *serving)
+{
+    struct slot *slot = serving->free_slots;
+    if (!slot)
+        return xcalloc_aligned(alignof(struct slot), sizeof *slot);
+    serving->free_slots = slot->next;
+    serving->free_slot_count--;
+    return slot;
+}
+
+static void slot_free(struct slot *slot)
+{
+    buffer_finish(&slot->reply);
+    buffer_finish(&slot->keys);
+    free(slot);
+}
+
+/* What grew large goes back to the system; a reply of ordinary size finds its memory here. */
+static inline void empty(struct buffer *buffer)
+{
+    if (!buffer->size)
+        return;
+    buffer_clear(buffer);
+    buffer_trim(buffer, KEEP_BYTES);
+}
+
+static void drop_lookups(struct slot *slot)
+{
+    if (slot->lookups != &slot->one) {
+        for (size_t i = 0; i < slot->lookup_count; i++)
+            buffer_finish(&slot->lookups[i].answer);
+        free(slot->lookups);
+    }
+    empty(&slot->keys);
+}
+
+static bool has_short_key(const struct slot *slot)
+{
+    return slot->lookups == &slot->one && slot->one.key.at == slot->short_key;
+}
+
+static void recycle(struct slot *slot)
+{
+    struct serving *serving = slot->serving;
+    assert(!slot->to_load);
+    if (!has_short_key(slot))
+        drop_lookups(slot);
+    slot->lookups = NULL;
+    slot->lookup_count = 0;
+    empty(&slot->reply);
+    if (serving->free_slot_count >= KEEP_SLOTS) {
+        slot_free(slot);
+        return;
+    }
+    slot->next = serving->free_slots;
+    serving->free_slots = slot;
+    serving->free_slot_count++;
+}
+
+void slot_free_store(struct serving *serving)
+{
+    while (serving->free_slots) {
+        struct slot *slot = serving->free_slots;
+        serving->free_slots = slot->next;
+        slot_free(slot);
+    }
+    serving->free_slot_count = 0;
+}
+
+/* ---- the queue ---- */
+
+/* Ready replies are counted in `held` once nothing more can join them: when a slot follows. */
+static bool is_open(const struct slot *slot)
+{
+    return slot->kind == &ready_kind && !slot->next;
+}
+
+static void enqueue(struct replies *replies, struct slot *slot)
+{
+    if (replies->last && is_open(replies->last))
+        replies->held += buffer_length(&replies->last->reply);
+    if (replies->last)
+        replies->last->next = slot;
+    else
+        replies->first = slot;
+    replies->last = slot;
+    replies->commands++;
+}
+
+static void dequeue(struct replies *replies)
+{
+    struct slot *slot = replies->first;
+    replies->first = slot->next;
+    if (!replies->first)
+        replies->last = NULL;
+    replies->commands -= slot->commands;
+    recycle(slot);
+}
+
+static void tell_client(struct replies *replies)
+{
+    turn_add(&replies->serving->turn, replies->task);
+}
+
+/* Moves finished replies from the head of the queue out. */
+static void advance(struct replies *replies)
+{
+    while (replies->first && !replies->first->waiting) {
+        struct span reply = buffer_span(&replies->first->reply);
+        if (!is_open(replies->first))
+            replies->held -= reply.length;
+        if (!replies->first->muted)
+            buffer_append(&replies->out, reply.at, reply.length);
+        dequeue(replies);
+    }
+    tell_client(replies);
+}
+
+struct slot *slot_open(struct replies *replies, const struct slot_kind *kind)
+{
+    struct slot *slot = take_from_store(replies->serving);
+    slot->next = NULL;
+    slot->serving = replies->serving;
+    slot->replies = replies;
+    slot->kind = kind;
+    slot->resp3 = replies->resp3;
+    slot->muted = replies->muted;
+    slot->begun = false;
+    slot->waiting = 1;
+    slot->commands = 1;
+    slot->loading = 0;
+    enqueue(replies, slot);
+    return slot;
+}
+
+static struct buffer *unheard(struct replies *replies)
+{
+    buffer_clear(&replies->unheard);
+    return &replies->unheard;
+}
+
+/* A run of ready replies shares one slot: rejections behind a slow lookup cost bytes, not slots. */
+struct buffer *replies_ready(struct replies *replies)
+{
+    tell_client(replies);
+    if (replies->muted)
+        return unheard(replies);
+    if (!replies->first)
+        return &replies->out;
+    if (replies->last->kind != &ready_kind) {
+        slot_open(replies, &ready_kind)->waiting = 0;
+    } else {
+        replies->last->commands++;
+        replies->commands++;
+    }
+    return &replies->last->reply;
+}
+
+/* A slot of its own behind `previous`, or the ready ones that are there. */
+static void push_behind(struct replies *replies, struct slot *previous, struct span bytes)
+{
+    if (previous->kind != &ready_kind) {
+        struct slot *slot = take_from_store(replies->serving);
+        *slot = (struct slot){.next = previous->next,
+                              .serving = replies->serving,
+                              .replies = replies,
+                              .kind = &ready_kind,
+                              .commands = 1,
+                              .reply = slot->reply,
+                              .keys = slot->keys};
+        previous->next = slot;
+        replies->commands++;
+        previous = slot;
+    }
+    buffer_append(&previous->reply, bytes.at, bytes.length);
+    replies->held += bytes.length; /* another slot follows: it is not open */
+}
+
+void replies_push(struct replies *replies, const struct slot *next, struct span bytes)
+{
+    struct slot *previous = replies->first;
+    if (!next && previous) {
+        bool muted = replies->muted;
+        replies->muted = false;
+        buffer_append(replies_ready(replies), bytes.at, bytes.length);
+        replies->muted = muted;
+        return;
+    }
+    tell_client(replies);
+    if (previous == next) {
+        buffer_append(&replies->out, bytes.at, bytes.length);
+        return;
+    }
+    while (previous->next != next)
+        previous = previous->next;
+    push_behind(replies, previous, bytes);
+}
+
+size_t replies_waiting(const struct replies *replies)
+{
+    const struct slot *last = replies->last;
+    size_t open = last && is_open(last) ? buffer_length(&last->reply) : 0;
+    return buffer_length(&replies->out) + replies->sending + replies->held + open;
+}
+
+/* Those that wait for nothing have nobody left to free them. */
+void replies_abandon(struct replies *replies)
+{
+    struct slot *slot = replies->first;
+    replies->first = replies->last = NULL;
+    replies->commands = replies->held = 0;
+    while (slot) {
+        struct slot *next = slot->next;
+        slot->replies = NULL;
+        if (!slot->waiting)
+            recycle(slot);
+        slot = next;
+    }
+}
+
+/* ---- one slot ---- */
+
+/* An abandoned slot collects what nobody will read, so that its kind need not know. */
+struct buffer *slot_output(struct slot *slot)
+{
+    struct replies *replies = slot->replies;
+    bool leads = replies && replies->first == slot && !slot->muted;
+    return leads ? &replies->out : &slot->reply;
+}
+
+/* The keys lie one behind the other in memory that is reserved once: it does not move while
+ * lookups point into it. */
+void slot_set_lookups(struct slot *slot, const struct span *keys, size_t count)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += keys[i].length;
+    char *at = buffer_reserve(&slot->keys, bytes + 1);
+    slot->lookups = xcalloc(count, sizeof *slot->lookups);
+    slot->lookup_count = count;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(at, keys[i].at, keys[i].length);
+        slot->lookups[i] =
+            (struct lookup){.slot = slot, .key = {at, keys[i].length}, .keyspace = NOT_GUARDED};
+        at += keys[i].length;
+    }
+}
+
+/* Every GET that is not rejected has one: only what is looked at is written. */
+void slot_set_lookup(struct slot *slot, struct span key, int keyspace)
+{
+    struct lookup *lookup = &slot->one;
+    char *at = slot->short_key;
+    if (key.length > SHORT_KEY)
+        at = buffer_reserve(&slot->keys, key.length);
+    memcpy(at, key.at, key.length);
+    lookup->slot = slot;
+    lookup->key = (struct span){at, key.length};
+    lookup->keyspace = keyspace;
+    lookup->rejected = false;
+    slot->lookups = lookup;
+    slot->lookup_count = 1;
+}
+
+/* Its client goes, at the end of the turn. */
+static void end_replies(struct replies *replies, enum replies_end end)
+{
+    replies->end = end;
+    replies_abandon(replies);
+    tell_client(replies);
+}
+
+/* Replies that nobody takes must not pile up; but the first to pass the bound may be as large as it
+ * is. */
+bool slot_is_wanted(const struct slot *slot)
+{
+    struct replies *replies = slot->replies;
+    if (replies && replies_waiting(replies) > serving_config(slot->serving)->max_output)
+        end_replies(replies, REPLIES_OVERFLOWN);
+    return slot->replies;
+}
+
+/* Earlier parts waited in the slot; the client has come to it meanwhile. */
+static void catch_up(struct slot *slot)
+{
+    struct buffer *out = slot_output(slot);
+    if (slot->muted)
+        buffer_clear(&slot->reply);
+    if (out == &slot->reply)
+        return;
+    struct span earlier = buffer_span(&slot->reply);
+    buffer_append(out, earlier.at, earlier.length);
+    buffer_clear(&slot->reply);
+    buffer_trim(&slot->reply, KEEP_BYTES);
+}
+
+void slot_cache_part(struct slot *slot, struct span bytes)
+{
+    if (!slot->replies || (!slot->begun && !slot_is_wanted(slot)))
+        return;
+    catch_up(slot);
+    slot->kind->on_part(slot, bytes);
+    slot->begun = true;
+    tell_client(slot->replies);
+}
+
+void slot_cache_reply(struct slot *slot, unsigned index, struct span reply)
+{
+    if (slot->begun && slot->replies)
+        catch_up(slot);
+    if (slot->begun ? slot->replies != NULL : slot_is_wanted(slot))
+        slot->kind->on_cache(slot, index, reply);
+    slot_answered(slot);
+}
+
+void slot_cache_failure(struct slot *slot, unsigned index, const char *why)
+{
+    if (slot->begun && slot->replies)
+        end_replies(slot->replies, REPLIES_BROKEN);
+    if (slot->replies)
+        slot->kind->on_cache_failure(slot, index, why);
+    slot_answered(slot);
+}
+
+/* ---- the last answer ---- */
+
+void slot_answered(struct slot *slot)
+{
+    struct replies *replies = slot->replies;
+    if (--slot->waiting)
+        return;
+    if (!replies) {
+        recycle(slot);
+        return;
+    }
+    if (slot->kind->finish)
+        slot->kind->finish(slot);
+    replies->held += buffer_length(&slot->reply);
+    if (replies->first == slot)
+        advance(replies);
+}

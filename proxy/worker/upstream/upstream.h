@@ -1,0 +1,77 @@
+/* A connection of a worker to the cache: requests, pipelined; replies in the same order. Many
+ * clients share one; or one client owns it, which then hears of what answers no request, too.
+ *
+ *   send ─▶ out ─▶ one write a loop turn ─▶ cache ─▶ in ─▶ frame ─▶ slot at the head of `pending`
+ *
+ *   CLOSED ─▶ DIALING ─▶ GREETING (AUTH, SELECT) ─▶ UP ─lost─▶ CLOSING ─▶ CLOSED
+ * (backoff) ─▶ ...
+ */
+#ifndef NESTGUARD_UPSTREAM_H
+#define NESTGUARD_UPSTREAM_H
+
+#include "worker/reply/slot.h"
+
+struct client;
+struct upstream;
+
+/* For a connection that one client has of its own. */
+struct upstream_owner {
+    /* A whole reply or push; with upstream_relay() any bytes. True: the owner has taken it. False:
+     * it is the reply to the oldest request. */
+    bool (*takes)(struct client *client, struct span frame);
+    /* The connection is lost, and every request has been failed. It does not come back. */
+    void (*lost)(struct client *client);
+};
+
+struct upstream_options {
+    bool resp3;       /* else RESP2; with a cache too old for RESP3, requests fail with -NOPROTO */
+    const char *name; /* for CLIENT SETNAME; NULL: none */
+    const struct upstream_owner *owner; /* NULL: shared */
+    struct client *client;              /* the owner's */
+};
+
+/* Connects at once; a shared one again with backoff whenever the connection is lost. */
+struct upstream *upstream_create(struct serving *serving, const struct upstream_options *options);
+
+/* Sends one command's bytes, which are copied, as request number `index` of the slot, which waits
+ * for one answer more. While the first attempt to connect is under way the request waits for it;
+ * later, without a connection, it fails: the slot hears of that at the end of the loop turn. */
+void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index, struct span bytes);
+/* The same for a command that the caller writes to the end of the buffer, at once. */
+struct buffer *upstream_command(struct upstream *upstream, struct slot *slot, unsigned index);
+
+/* More bytes of the last request. */
+void upstream_append(struct upstream *upstream, struct span bytes);
+
+/* The last request may take as long as it likes to be answered: it waits for something. Or its time
+ * begins now. */
+void upstream_be_patient(struct upstream *upstream, bool patient);
+/* The oldest request is such a one. */
+bool upstream_is_waiting(const struct upstream *upstream);
+
+/* The slot of the oldest request; NULL: there is none. */
+struct slot *upstream_next_slot(const struct upstream *upstream);
+
+/* Keeps back what is sent, or lets it go. */
+void upstream_hold(struct upstream *upstream, bool hold);
+
+/* Starts or stops reading: whoever gets what comes takes no more for now. */
+void upstream_read(struct upstream *upstream, bool wanted);
+
+/* Bytes that are no request, after which none is sent any more. Once the replies to earlier ones
+ * are there, the owner gets all that comes, as it comes. */
+void upstream_relay(struct upstream *upstream, struct span bytes);
+
+/* Once in a while: gives up a connection whose oldest request has had no reply for cache_timeout.
+ */
+void upstream_check_progress(struct upstream *upstream);
+
+/* So much is on its way to the cache that nobody should add to it; serving->relief is run when that
+ * has passed. */
+bool upstream_is_congested(const struct upstream *upstream);
+
+/* Fails what is pending and closes for good; the memory goes with the last close callback. Nobody
+ * sends any more. */
+void upstream_close(struct upstream *upstream);
+
+#endif

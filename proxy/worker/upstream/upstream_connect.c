@@ -1,0 +1,48 @@
+/* CLOSED ─▶ DIALING ─▶ GREETING: from the cache's name to a connection that speaks. */
+#include "worker/upstream/upstream_internal.h"
+
+#include "cache/greeting.h"
+
+/* Requests may be waiting already: the answers to the greeting come before theirs. */
+static void greet(struct upstream *upstream)
+{
+    const struct cache_url *cache = &serving_config(upstream->serving)->cache;
+    size_t requests = upstream->pending.count;
+    unsigned left =
+        greeting_write(&upstream->greeting, cache, upstream->options.resp3, upstream->options.name);
+    while (left)
+        upstream_push(upstream, NULL, --left);
+    pending_rotate(&upstream->pending, requests);
+}
+
+/* When it was given up meanwhile, this is the end of it. */
+static void on_dialed(void *arg, const char *error)
+{
+    struct upstream *upstream = arg;
+    if (!error) {
+        upstream->stream.handle.data = upstream;
+        upstream_set_state(upstream, GREETING);
+        greet(upstream);
+        upstream_begin(upstream);
+    } else if (upstream->state == DIALING) {
+        upstream_lose(upstream, error);
+    } else {
+        upstream_set_state(upstream, CLOSED);
+        upstream_closed(upstream);
+    }
+}
+
+void upstream_start(struct upstream *upstream)
+{
+    const struct config *config = serving_config(upstream->serving);
+    const struct address *address = &config->cache.address;
+    struct dial_options options = {.host = address->host,
+                                   .port = address->port,
+                                   .path = address->path,
+                                   .tls = config->cache_tls};
+    upstream_set_state(upstream, DIALING);
+    int status = dial_start(&upstream->dial, &upstream->serving->loop, &upstream->stream, &options,
+                            on_dialed, upstream);
+    if (status < 0)
+        upstream_lose(upstream, uv_strerror(status));
+}

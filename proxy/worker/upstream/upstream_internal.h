@@ -1,0 +1,95 @@
+/* Between the parts of an upstream.
+ *
+ *   upstream.c          requests on a connection, and its end
+ *   upstream_replies.c  what the cache sends on it
+ *   upstream_own.c      what only an owner does
+ *   upstream_connect.c  how a connection comes about
+ */
+#ifndef NESTGUARD_UPSTREAM_INTERNAL_H
+#define NESTGUARD_UPSTREAM_INTERNAL_H
+
+#include "net/dial.h"
+#include "worker/upstream/pending.h"
+#include "worker/upstream/upstream.h"
+
+enum { UPSTREAM_BACKOFF_MIN_MS = 100, UPSTREAM_KEEP_BYTES = 256 * 1024 };
+
+enum state { CLOSED, DIALING, GREETING, UP, CLOSING };
+
+/* What becomes of requests while there is no connection. */
+enum attempt {
+    ATTEMPT_FIRST,  /* they wait for the attempt under way */
+    ATTEMPT_OVER,   /* it has come to its end: they fail, until there is a connection again */
+    ATTEMPT_AGAIN,  /* closed while idle: connects without delay, and they wait for it */
+    ATTEMPT_TOO_OLD /* the cache does not know RESP3: asked again when somebody wants it again */
+};
+
+/* The reply that is coming in. */
+enum reply_state {
+    REPLY_GATHERED, /* until it is whole */
+    REPLY_PASSING,  /* a part of it has gone to its slot */
+    REPLY_HURRIED   /* likewise, and its client has held up the others for long enough */
+};
+
+struct upstream {
+    struct stream stream;
+    struct serving *serving;
+    struct turn_task task;
+    enum state state;
+    enum attempt attempt;
+    enum reply_state reply;
+    bool finishing; /* for good: the owner may be gone already */
+    struct upstream_options options;
+    char *name;       /* what options.name points to */
+    bool held;        /* nothing but the greeting is written */
+    bool relays;      /* no frames any more: all bytes are the owner's */
+    bool is_lost;     /* the owner is to be told */
+    bool reading;     /* from the stream */
+    bool unread;      /* whoever gets the replies wants no more for now */
+    uint64_t stalled; /* clock_ms() since when it is not read from; 0: it is, or its owner waits */
+    uint64_t heard;   /* the loop's time of the last bytes */
+    uint64_t backoff_ms, since;
+    uv_timer_t timer;
+    struct dial dial;
+    uv_write_t write;
+    struct buffer greeting, in, out, sending;
+    struct buffer unsent; /* where a command is written that no connection takes */
+    struct resp_frame frame;
+    struct pending_queue pending;
+    struct pending_queue failed; /* to be told at the end of this turn */
+};
+
+static inline bool upstream_is_own(const struct upstream *upstream)
+{
+    return upstream->options.owner != NULL;
+}
+
+/* Whether requests fail that find no connection. */
+static inline bool upstream_was_tried(const struct upstream *upstream)
+{
+    return upstream->attempt == ATTEMPT_OVER || upstream->attempt == ATTEMPT_TOO_OLD;
+}
+
+/* Asserts that the move is legal. */
+void upstream_set_state(struct upstream *upstream, enum state state);
+
+/* Another reply is expected, to the slot's request or (NULL) to the greeting. */
+void upstream_push(struct upstream *upstream, struct slot *slot, unsigned index);
+void upstream_mark_dirty(struct upstream *upstream);
+
+/* Gives the connection, or the attempt to connect, up. */
+void upstream_lose(struct upstream *upstream, const char *why);
+
+/* CLOSING: whatever is open, or about to be, is closed. */
+void upstream_close_stream(struct upstream *upstream);
+
+/* CLOSED: nothing is open. */
+void upstream_closed(struct upstream *upstream);
+
+/* Connected, and the greeting is in its buffer. */
+void upstream_begin(struct upstream *upstream);
+
+/* From CLOSED: connects. */
+void upstream_start(struct upstream *upstream);
+
+#endif

@@ -1,0 +1,40 @@
+/* What only the owner of a connection does with it. */
+#include "worker/upstream/upstream_internal.h"
+
+void upstream_be_patient(struct upstream *upstream, bool patient)
+{
+    if (upstream->pending.count)
+        pending_set_time(&upstream->pending, patient ? 0 : uv_now(&upstream->serving->loop));
+}
+
+/* After a loss there is nothing that they could belong to. */
+void upstream_append(struct upstream *upstream, struct span bytes)
+{
+    if (upstream->state != UP && upstream_was_tried(upstream))
+        return;
+    buffer_append(&upstream->out, bytes.at, bytes.length);
+    upstream_mark_dirty(upstream);
+}
+
+bool upstream_is_waiting(const struct upstream *upstream)
+{
+    return upstream->pending.count && !pending_oldest(&upstream->pending);
+}
+
+struct slot *upstream_next_slot(const struct upstream *upstream)
+{
+    const struct pending *first = pending_first(&upstream->pending);
+    return first ? first->slot : NULL;
+}
+
+void upstream_hold(struct upstream *upstream, bool hold)
+{
+    upstream->held = hold;
+    upstream_mark_dirty(upstream);
+}
+
+void upstream_relay(struct upstream *upstream, struct span bytes)
+{
+    upstream->relays = true;
+    upstream_append(upstream, bytes);
+}

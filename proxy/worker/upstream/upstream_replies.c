@@ -1,0 +1,224 @@
+/* From bytes to replies: each belongs to the oldest request, or is the owner's.
+ */
+#include "worker/upstream/upstream_internal.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+
+enum {
+    READ_BYTES = 64 * 1024,
+    LARGE_BYTES = 256 * 1024,      /* of a reply that is not all there */
+    STALL_BYTES = 4 * 1024 * 1024, /* waiting for its client */
+    IDLE_MS = 500 /* a connection that was closed earlier than this was refused, not idle */
+};
+
+static const char no_reply_text[] = "the cache sent something that is no reply";
+
+/* Redis closes idle connections after its own `timeout`, and proxies do. Nothing was asked, so
+ * nothing is lost. */
+static bool is_idle(const struct upstream *upstream)
+{
+    return upstream->state == UP && !upstream->pending.count && !upstream->finishing &&
+           !upstream_is_own(upstream) && clock_ms() - upstream->since > IDLE_MS;
+}
+
+/* As at the first attempt, requests wait for this one. */
+static void connect_again(struct upstream *upstream)
+{
+    upstream->attempt = ATTEMPT_AGAIN;
+    buffer_clear(&upstream->in);
+    upstream->frame = (struct resp_frame){0};
+    upstream_close_stream(upstream);
+}
+
+/* ---- replies ---- */
+
+static void update_reading(struct upstream *upstream);
+
+/* Not all that comes is a reply. */
+static bool listens(const struct upstream *upstream)
+{
+    return upstream_is_own(upstream) || upstream->options.resp3;
+}
+
+static bool is_too_old(const struct upstream *upstream, struct span reply)
+{
+    static const char unknown[] = "-ERR unknown command", no_protocol[] = "-NOPROTO";
+    return upstream->options.resp3 &&
+           (span_starts(reply, unknown) || span_starts(reply, no_protocol));
+}
+
+/* `left` counts the greeting's replies that are still to come. */
+static void greeted(struct upstream *upstream, unsigned left, struct span reply)
+{
+    char why[160];
+    if (is_too_old(upstream, reply)) {
+        upstream->attempt = ATTEMPT_TOO_OLD;
+        upstream_lose(upstream, "the cache does not know RESP3");
+    } else if (reply.at[0] == '-') {
+        snprintf(why, sizeof why, "the cache refused the greeting: %.*s", (int)reply.length - 3,
+                 reply.at + 1);
+        upstream_lose(upstream, why);
+    } else if (!left) {
+        upstream_set_state(upstream, UP);
+        upstream->attempt = ATTEMPT_OVER;
+        upstream->backoff_ms = UPSTREAM_BACKOFF_MIN_MS;
+        serving_log_cache(upstream->serving, NULL);
+        upstream_mark_dirty(upstream);
+        update_reading(upstream);
+    }
+}
+
+/* On a connection that is in step, what belongs to no request can only be its owner's. */
+static bool owner_takes(struct upstream *upstream, struct span frame)
+{
+    const struct upstream_options *options = &upstream->options;
+    return upstream->state == UP && upstream_is_own(upstream) && !upstream->finishing &&
+           options->owner->takes(options->client, frame);
+}
+
+/* A push on a shared connection is part of what its oldest command does. */
+static bool goes_beside(struct upstream *upstream, struct span frame)
+{
+    struct slot *slot = upstream_next_slot(upstream);
+    if (upstream_is_own(upstream))
+        return owner_takes(upstream, frame);
+    if (frame.at[0] != '>')
+        return false;
+    if (slot && slot->replies)
+        replies_push(slot->replies, slot, frame);
+    return true;
+}
+
+/* The slot may be gone, and its client with it, when this returns; and so may the owner. */
+static void deliver(struct upstream *upstream, struct span reply)
+{
+    bool whole = upstream->reply == REPLY_GATHERED;
+    upstream->reply = REPLY_GATHERED;
+    if (whole && listens(upstream) && goes_beside(upstream, reply))
+        return;
+    if (!upstream->pending.count) {
+        upstream_lose(upstream, no_reply_text);
+        return;
+    }
+    struct pending request = pending_pop(&upstream->pending);
+    if (request.slot)
+        slot_cache_reply(request.slot, request.index, reply);
+    else
+        greeted(upstream, request.index, reply);
+}
+
+/* One that would have to wait in memory for a client that reads slowly makes the cache wait
+ * instead. That others share the connection bounds how long: check_progress() ends it, and then the
+ * rest of the reply is taken in. */
+static void stall(struct upstream *upstream, struct replies *replies)
+{
+    if (upstream_is_own(upstream) || upstream->stalled || upstream->reply == REPLY_HURRIED ||
+        replies_waiting(replies) < STALL_BYTES)
+        return;
+    upstream->stalled = clock_ms();
+    replies->stalls = upstream;
+    upstream_read(upstream, false);
+}
+
+/* A large reply need not be whole to be passed on, when it is one and its kind takes it so. */
+static void pass_on(struct upstream *upstream)
+{
+    struct slot *slot = upstream_next_slot(upstream);
+    struct span ready = buffer_span(&upstream->in);
+    if (ready.length < LARGE_BYTES || !slot || !slot->kind->on_part ||
+        (upstream->reply == REPLY_GATHERED && listens(upstream) && ready.at[0] != '$'))
+        return;
+    size_t passed = resp_frame_pass(&upstream->frame);
+    if (upstream->reply == REPLY_GATHERED)
+        upstream->reply = REPLY_PASSING;
+    slot_cache_part(slot, (struct span){ready.at, passed});
+    if (upstream->state == CLOSING)
+        return;
+    buffer_take(&upstream->in, passed);
+    if (slot->replies)
+        stall(upstream, slot->replies);
+}
+
+static void read_replies(struct upstream *upstream)
+{
+    struct buffer *in = &upstream->in;
+    size_t taken;
+    while (buffer_length(in) && upstream->state != CLOSING) {
+        if (upstream->relays && !upstream->pending.count) {
+            owner_takes(upstream, buffer_span(in));
+            buffer_clear(in);
+            return;
+        }
+        struct span ready = buffer_span(in);
+        enum resp_status status =
+            resp_frame_reply(&upstream->frame, ready.at, ready.length, &taken);
+        if (status == RESP_MORE) {
+            pass_on(upstream);
+            return;
+        }
+        if (status == RESP_BAD) {
+            upstream_lose(upstream, no_reply_text);
+            return;
+        }
+        deliver(upstream, (struct span){ready.at, taken});
+        if (upstream->state != CLOSING) /* else they went with the connection */
+            buffer_take(in, taken);
+    }
+}
+
+static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
+{
+    struct upstream *upstream = handle->data;
+    (void)wanted;
+    char *at = buffer_reserve(&upstream->in, READ_BYTES);
+    *room = (uv_buf_t){.base = at, .len = upstream->in.size - upstream->in.end};
+}
+
+static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
+{
+    struct upstream *upstream = stream->data;
+    (void)room;
+    if (count == UV_EOF && is_idle(upstream)) {
+        connect_again(upstream);
+        return;
+    }
+    if (count < 0) {
+        upstream_lose(upstream, count == UV_EOF ? "the cache closed the connection"
+                                                : uv_strerror((int)count));
+        return;
+    }
+    buffer_commit(&upstream->in, (size_t)count);
+    upstream->heard = uv_now(&upstream->serving->loop);
+    read_replies(upstream);
+    buffer_trim(&upstream->in, UPSTREAM_KEEP_BYTES);
+}
+
+/* The greeting is always read, whoever wants no replies for now. */
+static void update_reading(struct upstream *upstream)
+{
+    bool wanted = upstream->state == GREETING || (upstream->state == UP && !upstream->unread);
+    if (upstream->reading == wanted)
+        return;
+    upstream->reading = wanted;
+    if (wanted)
+        stream_read_start(&upstream->stream, on_room, on_read);
+    else
+        stream_read_stop(&upstream->stream);
+}
+
+void upstream_begin(struct upstream *upstream)
+{
+    update_reading(upstream);
+    upstream_mark_dirty(upstream);
+}
+
+void upstream_read(struct upstream *upstream, bool wanted)
+{
+    upstream->unread = !wanted;
+    if (wanted)
+        upstream->stalled = 0;
+    if (upstream->state == UP)
+        update_reading(upstream);
+}

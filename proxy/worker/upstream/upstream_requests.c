@@ -1,0 +1,363 @@
+/* Only order ties a reply to its request: `pending` has an entry for each request that was sent or
+ * waits in `out`, oldest first, and a reply belongs to the first. A connection that is out of step
+ * can therefore only be given up as a whole.
+ *
+ *   pending   AUTH  SELECT │ GET a   SET b   GET c
+ *   bytes       greeting   │         out
+ *
+ * `out` is not written before the greeting's replies were good.
+ */
+#include "worker/upstream/upstream_internal.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+enum {
+    CONGESTED_BYTES = 16 * 1024 * 1024, /* not yet taken by the kernel; all clients' together */
+    OWN_CONGESTED_BYTES = 1024 * 1024,
+    BACKOFF_MAX_MS = 2000,
+    STALL_MS = 1000 /* clients that share a connection wait no longer for one that reads slowly */
+};
+
+static const char down_text[] = "NESTGUARD cache down";
+static const char too_old_text[] = "NOPROTO unsupported protocol version"; /* Redis' own */
+
+/* One more, one less, or none. */
+static void count_connection(const struct upstream *upstream, int change)
+{
+    struct worker_counters *counters = &upstream->serving->counters;
+    counter_add(upstream_is_own(upstream) ? &counters->own_connections
+                                          : &counters->shared_connections,
+                (uint64_t)change);
+}
+
+/* For each state, the states that may follow it, a bit each. */
+void upstream_set_state(struct upstream *upstream, enum state state)
+{
+    static const unsigned allowed[] = {[CLOSED] = 1u << DIALING,
+                                       [DIALING] = 1u << GREETING | 1u << CLOSING,
+                                       [GREETING] = 1u << UP | 1u << CLOSING,
+                                       [UP] = 1u << CLOSING,
+                                       [CLOSING] = 1u << CLOSED};
+    assert(allowed[upstream->state] & 1u << state);
+    (void)allowed;
+    count_connection(upstream, (upstream->state != UP && state == UP) -
+                                   (upstream->state == UP && state != UP));
+    upstream->state = state;
+    upstream->since = clock_ms();
+}
+
+/* ---- the queue of pending requests ---- */
+
+void upstream_push(struct upstream *upstream, struct slot *slot, unsigned index)
+{
+    uint64_t now = uv_now(&upstream->serving->loop);
+    pending_push(&upstream->pending, (struct pending){slot, index, now});
+}
+
+void upstream_mark_dirty(struct upstream *upstream)
+{
+    turn_add(&upstream->serving->turn, &upstream->task);
+}
+
+/* A caller in the middle of dispatching must not get an answer before its call has returned. */
+static void fail_later(struct upstream *upstream, struct pending request)
+{
+    pending_push(&upstream->failed, request);
+    upstream_mark_dirty(upstream);
+}
+
+static void fail_pending(struct upstream *upstream)
+{
+    while (upstream->pending.count) {
+        struct pending request = pending_pop(&upstream->pending);
+        if (request.slot)
+            fail_later(upstream, request);
+    }
+}
+
+/* Clients that were not read from because of this connection may be again. */
+static void tell_relief(struct upstream *upstream)
+{
+    turn_add(&upstream->serving->turn, &upstream->serving->relief);
+}
+
+/* ---- losing the connection ---- */
+
+static void on_retry(uv_timer_t *timer);
+
+static void free_if_done(uv_handle_t *timer)
+{
+    struct upstream *upstream = timer->data;
+    turn_cancel(&upstream->serving->turn, &upstream->task);
+    buffer_finish(&upstream->greeting);
+    buffer_finish(&upstream->in);
+    buffer_finish(&upstream->out);
+    buffer_finish(&upstream->sending);
+    buffer_finish(&upstream->unsent);
+    pending_finish(&upstream->pending);
+    pending_finish(&upstream->failed);
+    free(upstream->name);
+    free(upstream);
+}
+
+/* Either try again, or that was all. */
+void upstream_closed(struct upstream *upstream)
+{
+    if (upstream->finishing) {
+        uv_close((uv_handle_t *)&upstream->timer, free_if_done);
+        return;
+    }
+    if (upstream->attempt == ATTEMPT_AGAIN) {
+        upstream->attempt = ATTEMPT_FIRST;
+        upstream_start(upstream);
+        return;
+    }
+    if (upstream->attempt == ATTEMPT_TOO_OLD || upstream_is_own(upstream))
+        return;
+    uv_timer_start(&upstream->timer, on_retry, upstream->backoff_ms, 0);
+    upstream->backoff_ms *= 2;
+    if (upstream->backoff_ms > BACKOFF_MAX_MS)
+        upstream->backoff_ms = BACKOFF_MAX_MS;
+}
+
+static void on_stream_closed(uv_handle_t *handle)
+{
+    struct upstream *upstream = handle->data;
+    upstream_set_state(upstream, CLOSED);
+    upstream_closed(upstream);
+}
+
+/* Whatever is open, or about to be. */
+void upstream_close_stream(struct upstream *upstream)
+{
+    bool has_stream = upstream->state != DIALING;
+    upstream_set_state(upstream, CLOSING);
+    upstream->reading = false;
+    if (has_stream) {
+        stream_close(&upstream->stream, on_stream_closed);
+    } else if (dial_is_over(&upstream->dial)) {
+        upstream_set_state(upstream, CLOSED);
+        upstream_closed(upstream);
+    } else {
+        dial_stop(&upstream->dial);
+    }
+}
+
+/* What was sent may have run or not; nobody is told that it did. Counted when it is news, not at
+ * every attempt. */
+void upstream_lose(struct upstream *upstream, const char *why)
+{
+    if (upstream->state == CLOSING || upstream->state == CLOSED)
+        return;
+    if (!upstream->finishing && !upstream_is_own(upstream) &&
+        (upstream->state == UP || !upstream_was_tried(upstream)))
+        counter_add(&upstream->serving->counters.upstream_failures, 1);
+    if (!upstream->finishing && (!upstream_is_own(upstream) || upstream->state != UP))
+        serving_log_cache(upstream->serving, why);
+    bool congested = upstream_is_congested(upstream);
+    if (upstream->attempt != ATTEMPT_TOO_OLD)
+        upstream->attempt = ATTEMPT_OVER;
+    upstream->is_lost = upstream_is_own(upstream) && !upstream->finishing;
+    fail_pending(upstream);
+    upstream_mark_dirty(upstream);
+    buffer_clear(&upstream->in);
+    buffer_clear(&upstream->greeting);
+    buffer_clear(&upstream->out);
+    upstream->frame = (struct resp_frame){0};
+    upstream->reply = REPLY_GATHERED;
+    upstream->unread = false;
+    upstream->stalled = 0;
+    if (congested)
+        tell_relief(upstream);
+    upstream_close_stream(upstream);
+}
+
+/* ---- requests ---- */
+
+/* The cache may have been replaced by a newer one. */
+static void start_anew(struct upstream *upstream)
+{
+    upstream->attempt = ATTEMPT_FIRST;
+    upstream_start(upstream);
+}
+
+struct buffer *upstream_command(struct upstream *upstream, struct slot *slot, unsigned index)
+{
+    slot->waiting++;
+    if (upstream->attempt == ATTEMPT_TOO_OLD && upstream->state == CLOSED)
+        start_anew(upstream);
+    if (upstream->finishing || (upstream->state != UP && upstream_was_tried(upstream))) {
+        fail_later(upstream, (struct pending){slot, index, 0});
+        buffer_clear(&upstream->unsent);
+        return &upstream->unsent;
+    }
+    upstream_push(upstream, slot, index);
+    counter_add(&upstream->serving->counters.forwarded, 1);
+    upstream_mark_dirty(upstream);
+    return &upstream->out;
+}
+
+void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index, struct span bytes)
+{
+    buffer_append(upstream_command(upstream, slot, index), bytes.at, bytes.length);
+}
+
+bool upstream_is_congested(const struct upstream *upstream)
+{
+    size_t most = upstream_is_own(upstream) ? OWN_CONGESTED_BYTES : CONGESTED_BYTES;
+    return buffer_length(&upstream->out) + buffer_length(&upstream->sending) > most;
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+    struct upstream *upstream = write->data;
+    bool congested = upstream_is_congested(upstream);
+    buffer_clear(&upstream->sending);
+    buffer_trim(&upstream->sending, UPSTREAM_KEEP_BYTES);
+    if (congested)
+        tell_relief(upstream);
+    if (status < 0)
+        upstream_lose(upstream, uv_strerror(status));
+    else
+        upstream_mark_dirty(upstream);
+}
+
+/* What libuv has been given must not move until it is written: the buffers change places. */
+static void write_rest(struct upstream *upstream, struct buffer *from)
+{
+    struct buffer empty = upstream->sending;
+    upstream->sending = *from;
+    *from = empty;
+    struct span rest = buffer_span(&upstream->sending);
+    int status =
+        stream_write(&upstream->stream, &upstream->write, rest.at, rest.length, on_written);
+    if (status < 0) {
+        buffer_clear(&upstream->sending); /* none of it may go out on the next connection */
+        upstream_lose(upstream, uv_strerror(status));
+    }
+}
+
+/* Requests wait in `out` until the cache has accepted the greeting: behind a refused SELECT they
+ * would run in the wrong database. */
+static void write_out(struct upstream *upstream)
+{
+    struct buffer *from = upstream->state == UP ? &upstream->out : &upstream->greeting;
+    struct span ready = buffer_span(from);
+    if (buffer_length(&upstream->sending) || !ready.length ||
+        (upstream->held && upstream->state == UP) ||
+        (upstream->state != UP && upstream->state != GREETING))
+        return;
+    int count = stream_try_write(&upstream->stream, ready.at, ready.length);
+    if (count < 0 && count != UV_EAGAIN) {
+        upstream_lose(upstream, uv_strerror(count));
+        return;
+    }
+    bool congested = upstream_is_congested(upstream);
+    if (count > 0)
+        buffer_take(from, (size_t)count);
+    if (congested && !upstream_is_congested(upstream))
+        tell_relief(upstream);
+    if (buffer_length(from))
+        write_rest(upstream, from);
+    else
+        buffer_trim(from, UPSTREAM_KEEP_BYTES);
+}
+
+/* The end of a loop turn: writes what was gathered, and delivers failures. */
+static void flush(struct turn_task *task)
+{
+    struct upstream *upstream = (struct upstream *)((char *)task - offsetof(struct upstream, task));
+    write_out(upstream);
+    struct pending_queue failed = upstream->failed;
+    upstream->failed = (struct pending_queue){0}; /* a failure may make the client send more */
+    while (failed.count) {
+        struct pending request = pending_pop(&failed);
+        slot_cache_failure(request.slot, request.index,
+                           upstream->attempt == ATTEMPT_TOO_OLD ? too_old_text : down_text);
+    }
+    pending_finish(&failed);
+    if (upstream->is_lost && !upstream->finishing) {
+        upstream->is_lost = false;
+        upstream->options.owner->lost(upstream->options.client);
+    }
+}
+
+/* ---- life ---- */
+
+static void on_retry(uv_timer_t *timer)
+{
+    upstream_start(timer->data);
+}
+
+struct upstream *upstream_create(struct serving *serving, const struct upstream_options *options)
+{
+    struct upstream *upstream = xcalloc(1, sizeof *upstream);
+    upstream->serving = serving;
+    upstream->options = *options;
+    if (options->name)
+        upstream->options.name = upstream->name = xstrdup(options->name);
+    upstream->task.run = flush;
+    upstream->task.phase = TURN_WRITE;
+    upstream->backoff_ms = UPSTREAM_BACKOFF_MIN_MS;
+    uv_timer_init(&serving->loop, &upstream->timer);
+    upstream->timer.data = upstream;
+    upstream->write.data = upstream;
+    upstream_start(upstream);
+    return upstream;
+}
+
+/* A look-up of the name goes on; but nobody waits for it any longer. */
+static void stop_waiting(struct upstream *upstream)
+{
+    upstream->attempt = ATTEMPT_OVER;
+    upstream->is_lost = upstream_is_own(upstream);
+    fail_pending(upstream);
+    buffer_clear(&upstream->out);
+}
+
+/* A large reply may take its time, as long as it comes; and what its owner does not read cannot.
+ */
+static bool is_silent(const struct upstream *upstream, uint64_t asked, uint64_t patience)
+{
+    uint64_t since = upstream->heard > asked ? upstream->heard : asked;
+    return upstream->reading && !upstream->held &&
+           uv_now(&upstream->serving->loop) - since > patience;
+}
+
+void upstream_check_progress(struct upstream *upstream)
+{
+    if (upstream->stalled && clock_ms() - upstream->stalled > STALL_MS) {
+        upstream->reply = REPLY_HURRIED;
+        upstream_read(upstream, true);
+    }
+    static const char no_connection[] = "no connection within cache_timeout";
+    uint64_t patience = serving_config(upstream->serving)->cache_timeout_ms;
+    uint64_t now = uv_now(&upstream->serving->loop);
+    uint64_t asked = pending_oldest(&upstream->pending);
+    if (upstream->state == DIALING && now - upstream->dial.since > patience) {
+        if (upstream->dial.state == DIAL_RESOLVING)
+            stop_waiting(upstream);
+        dial_skip(&upstream->dial, no_connection);
+    } else if (upstream->state == GREETING && clock_ms() - upstream->since > patience) {
+        upstream_lose(upstream, no_connection);
+    } else if (upstream->state == UP && asked && is_silent(upstream, asked, patience)) {
+        upstream_lose(upstream, "no reply within cache_timeout");
+    }
+}
+
+void upstream_close(struct upstream *upstream)
+{
+    upstream->finishing = true;
+    fail_pending(upstream);
+    if (upstream->state == CLOSED) {
+        uv_timer_stop(&upstream->timer);
+        upstream_closed(upstream);
+    } else {
+        upstream_lose(upstream, "closing");
+    }
+}

@@ -1,0 +1,312 @@
+/* All here runs on the worker's own thread, but for worker_create() and worker_destroy().
+ *
+ * The end, by MESSAGE_DRAIN: no new clients; those that are there leave when their replies are
+ * out, or are closed after drain_timeout; the keeper returns what it was asked; then connections,
+ * timer and mailbox close, and the loop ends because nothing is left in it.
+ */
+#include "worker/worker.h"
+
+#include "base/clock.h"
+#include "base/container_of.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "worker/client/session.h"
+#include "worker/command/dispatch.h"
+#include "worker/command/row_loads.h"
+#include "worker/connection.h"
+#include "worker/upstream/upstream.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum {
+    TICK_MS = 100,
+    EXPIRE_PER_TICK = 1000, /* exact entries looked at, and a part of a large table */
+    BACKLOG = 1024
+};
+
+struct listener {
+    struct stream stream;
+    struct worker *worker;
+    bool tls;
+};
+
+/* ---- clients ---- */
+
+/* The refusal is Redis' own, so that clients know what it means. Where TLS is spoken it would take
+ * a handshake to say it. */
+static void refuse_client(struct client *client, bool tls)
+{
+    static const char text[] = "-ERR max number of clients reached\r\n";
+    if (!tls)
+        stream_try_write(&client->stream, text, sizeof text - 1);
+    counter_add(&client->serving->counters.connections_refused, 1);
+    client_close(client);
+}
+
+/* A client keeps to one cache connection: its commands stay in order. */
+static void on_connection(uv_stream_t *stream, int status)
+{
+    struct listener *listener = stream->data;
+    struct worker *worker = listener->worker;
+    if (status < 0) {
+        log_warning("worker %u: accepting a connection: %s", worker->serving.index,
+                    uv_strerror(status));
+        return;
+    }
+    struct client *client =
+        connection_create(&worker->clients, listener->stream.handle.type == UV_NAMED_PIPE);
+    client->upstream = client_shared(client, false);
+    if (uv_accept(stream, &client->stream.stream) < 0) {
+        client_close(client);
+        return;
+    }
+    counter_add(&worker->serving.counters.connections, 1);
+    if (atomic_load_explicit(worker->clients.total, memory_order_relaxed) >
+        worker->serving.view->config->max_clients)
+        refuse_client(client, listener->tls);
+    else
+        connection_start(client, listener->tls);
+}
+
+/* ---- the keeper's messages ---- */
+
+/* The replaced view goes back to the keeper, who counts. A new generation ends entries, many at
+ * once. */
+static void take_view(struct worker *worker, struct view_message *message)
+{
+    struct view *replaced = worker->serving.view;
+    worker->serving.view = message->view;
+    message->view = replaced;
+    if (worker->serving.view->generation)
+        overrides_expire(&worker->serving.overrides, clock_ms(),
+                         worker->serving.view->generation->number, SIZE_MAX);
+    mailbox_return(&message->message);
+}
+
+static void take_override(struct worker *worker, struct override_message *message)
+{
+    overrides_set(&worker->serving.overrides, (struct span){message->key, message->key_length},
+                  message->entry);
+    mailbox_return(&message->message);
+}
+
+/* The slot is there whatever became of the client: this is what it waited for. */
+static void take_loaded(struct worker *worker, struct load_request *request)
+{
+    worker->serving.asked--;
+    row_loaded(request->lookup, request->outcome, request->value);
+    blob_release(request->value);
+    free(request);
+}
+
+static void take_written(struct worker *worker, struct write_request *request)
+{
+    worker->serving.asked--;
+    slot_answered(request->slot);
+    free(request);
+}
+
+/* ---- ending ---- */
+
+/* Those of RESP3 are there once somebody has wanted one. */
+static void each_shared(struct worker *worker, void (*act)(struct upstream *upstream))
+{
+    for (size_t i = 0; i < 2 * worker->clients.shared_count; i++) {
+        struct upstream *upstream = worker->clients.shared[i % 2][i / 2];
+        if (upstream)
+            act(upstream);
+    }
+}
+
+static void close_all(struct worker *worker)
+{
+    each_shared(worker, upstream_close);
+    turn_run(&worker->serving.turn, TURN_WRITE);
+    turn_close(&worker->serving.turn);
+    uv_close((uv_handle_t *)&worker->tick, NULL);
+    mailbox_close(&worker->serving.mailbox);
+}
+
+/* Clients first: they may still be owed replies. Then whatever the keeper still has of ours must
+ * come back. */
+static void go_on_ending(struct worker *worker)
+{
+    if (!worker->drain || uv_is_closing((uv_handle_t *)&worker->tick))
+        return;
+    if (clock_ms() - worker->drain_since > worker->serving.view->config->drain_timeout_ms)
+        for (struct client *client = worker->clients.first; client; client = client->following)
+            client_close(client);
+    if (!worker->clients.first && !worker->serving.asked)
+        close_all(worker);
+}
+
+/* The message is kept: sent back, it says that this thread is at its end. */
+static void take_drain(struct worker *worker, struct message *message)
+{
+    turn_run(&worker->serving.turn, TURN_SERVE); /* what was read before */
+    worker->drain = message;
+    worker->drain_since = clock_ms();
+    for (size_t i = 0; i < worker->listener_count; i++)
+        stream_close(&worker->listeners[i].stream, NULL);
+    for (struct client *client = worker->clients.first; client; client = client->following)
+        client_leave(client);
+}
+
+/* Views, entries and the order to drain come from the keeper; loads and hints are our own
+ * requests, answered. */
+static void on_message(void *arg, struct message *message)
+{
+    struct worker *worker = arg;
+    switch ((enum message_kind)message->kind) {
+    case MESSAGE_VIEW:
+        take_view(worker, (struct view_message *)message);
+        break;
+    case MESSAGE_OVERRIDE:
+        take_override(worker, (struct override_message *)message);
+        break;
+    case MESSAGE_LOAD:
+        take_loaded(worker, (struct load_request *)message);
+        break;
+    case MESSAGE_DOUBT:
+        worker->serving.asked--;
+        free(message);
+        break;
+    case MESSAGE_WRITE:
+        take_written(worker, (struct write_request *)message);
+        break;
+    case MESSAGE_DRAIN:
+        take_drain(worker, message);
+        break;
+    }
+}
+
+/* What no event would bring to light: peers that have fallen silent, and entries that have ended.
+ */
+static void on_tick(uv_timer_t *tick)
+{
+    struct worker *worker = tick->data;
+    uint64_t now = clock_ms();
+    const struct generation *generation = worker->serving.view->generation;
+    for (struct client *client = worker->clients.first; client; client = client->following)
+        connection_check_progress(client, now);
+    for (struct client *client = worker->clients.first; client; client = client->following)
+        session_check(client, now);
+    each_shared(worker, upstream_check_progress);
+    overrides_expire(&worker->serving.overrides, now, generation ? generation->number : 0,
+                     EXPIRE_PER_TICK + overrides_count(&worker->serving.overrides) / 64);
+    go_on_ending(worker);
+}
+
+/* ---- life ---- */
+
+static void free_worker(struct worker *worker)
+{
+    struct serving *serving = &worker->serving;
+    overrides_finish(&serving->overrides);
+    slot_free_store(serving);
+    resp_arguments_finish(&serving->arguments);
+    batch_destroy(worker->clients.batch);
+    free(serving->keyspaces);
+    free(worker->listeners);
+    free(worker->clients.shared[0]);
+    free(worker->clients.shared[1]);
+    free(worker);
+}
+
+/* The message goes back last of all: the keeper may free the worker as soon as it has it. */
+static void run(void *arg)
+{
+    struct worker *worker = arg;
+    /* Nobody cancels threads here. So set, libc has nothing to change around each system call. */
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    for (size_t i = 0; i < worker->clients.shared_count; i++)
+        worker->clients.shared[false][i] =
+            upstream_create(&worker->serving, &(struct upstream_options){.resp3 = false});
+    uv_run(&worker->serving.loop, UV_RUN_DEFAULT);
+    int status = uv_loop_close(&worker->serving.loop);
+    if (status < 0)
+        log_error("worker %u: closing the loop: %s", worker->serving.index, uv_strerror(status));
+    mailbox_return(worker->drain);
+}
+
+/* Each worker has a socket of its own for each address; the kernel shares clients out between
+ * them. */
+static int listen_on(struct worker *worker, const struct worker_options *options)
+{
+    worker->listeners = xcalloc(options->count, sizeof *worker->listeners);
+    for (size_t i = 0; i < options->count; i++) {
+        struct listener *listener = &worker->listeners[worker->listener_count++];
+        listener->worker = worker;
+        listener->tls = options->addresses[i].tls;
+        stream_init(&listener->stream, &worker->serving.loop, options->addresses[i].path != NULL);
+        listener->stream.handle.data = listener;
+        int status = stream_open(&listener->stream, options->fds[i]);
+        if (!status)
+            status = uv_listen(&listener->stream.stream, BACKLOG, on_connection);
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+/* The upstream does not know who waits for it. */
+static void resume_clients(struct turn_task *task)
+{
+    struct worker *worker = container_of(task, struct worker, serving.relief);
+    for (struct client *client = worker->clients.first; client; client = client->following)
+        client_resume(client);
+}
+
+static void init_serving(struct worker *worker, const struct worker_options *options)
+{
+    struct serving *serving = &worker->serving;
+    serving->index = options->index;
+    serving->relief = (struct turn_task){.run = resume_clients, .phase = TURN_WRITE};
+    serving->keeper = options->keeper;
+    serving->watch = options->watch;
+    serving->view = options->view;
+    serving->keyspaces = xcalloc_aligned(CACHE_LINE, serving_config(serving)->keyspace_count *
+                                                         sizeof *serving->keyspaces);
+    overrides_init(&serving->overrides);
+    uv_loop_init(&serving->loop);
+    mailbox_init(&serving->mailbox, &serving->loop, on_message, worker);
+    turn_init(&serving->turn, &serving->loop);
+}
+
+/* Ids tell clients apart over all workers. */
+static void init_clients(struct worker *worker, const struct worker_options *options)
+{
+    worker->clients.serving = &worker->serving;
+    worker->clients.total = options->client_total;
+    worker->clients.last_id = (uint64_t)options->index << 40;
+    worker->clients.batch = batch_create(&worker->serving);
+    worker->clients.shared_count = serving_config(&worker->serving)->cache_connections;
+    for (int resp3 = 0; resp3 < 2; resp3++)
+        worker->clients.shared[resp3] =
+            xcalloc(worker->clients.shared_count, sizeof(struct upstream *));
+}
+
+int worker_create(struct worker **out, const struct worker_options *options)
+{
+    struct worker *worker = xcalloc_aligned(alignof(struct worker), sizeof *worker);
+    init_serving(worker, options);
+    init_clients(worker, options);
+    uv_timer_init(&worker->serving.loop, &worker->tick);
+    worker->tick.data = worker;
+    uv_timer_start(&worker->tick, on_tick, TICK_MS, TICK_MS);
+    int status = listen_on(worker, options);
+    if (!status)
+        status = uv_thread_create(&worker->thread, run, worker);
+    if (!status)
+        *out = worker;
+    return status;
+}
+
+void worker_destroy(struct worker *worker)
+{
+    if (!worker)
+        return;
+    uv_thread_join(&worker->thread);
+    free_worker(worker);
+}

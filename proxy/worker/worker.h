@@ -1,0 +1,46 @@
+/* A thread with an event loop that serves clients. It decides by its view and its copy of the exact
+ * entries, forwards to the cache over its own connections, and asks the keeper for rows. Workers
+ * share nothing with each other.
+ *
+ *   sockets ─▶ clients ─▶ dispatch ─▶ upstreams ─▶ cache
+ *                            └──────▶ mailbox of the keeper ─▶ own mailbox
+ */
+#ifndef NESTGUARD_WORKER_H
+#define NESTGUARD_WORKER_H
+
+#include "worker/client/client.h"
+#include "worker/reply/serving.h"
+
+struct listener;
+
+struct worker {
+    struct serving serving;
+    struct clients clients;
+    uv_thread_t thread;
+    struct listener *listeners; /* one for each listen address */
+    size_t listener_count;
+    uv_timer_t tick;       /* looks for what has taken too long */
+    struct message *drain; /* the order to end, once it has come */
+    uint64_t drain_since;  /* clock_ms() */
+};
+
+struct worker_options {
+    unsigned index;
+    struct mailbox *keeper;
+    const struct watch *watch;
+    struct view *view;               /* this worker is one of its holders */
+    const int *fds;                  /* bound sockets, taken over */
+    const struct address *addresses; /* of each; during the call */
+    size_t count;
+    _Atomic unsigned *client_total; /* clients of all workers, for max_clients */
+};
+
+/* Starts the thread. 0 or a negative errno. The worker ends by MESSAGE_DRAIN, which comes back to
+ * the keeper as the worker's last act. */
+int worker_create(struct worker **out, const struct worker_options *options);
+
+/* After MESSAGE_DRAIN has come back: joins the thread and frees. The view that the worker held is
+ * the caller's. */
+void worker_destroy(struct worker *worker);
+
+#endif

@@ -1,0 +1,172 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+
+static void assert_holds(const struct buffer *buffer, const char *text)
+{
+    assert_int_equal(buffer_length(buffer), strlen(text));
+    assert_memory_equal(buffer_span(buffer).at, text, strlen(text));
+}
+
+static void zeroed_memory_is_an_empty_buffer(void **state)
+{
+    (void)state;
+    struct buffer buffer = {0};
+    assert_int_equal(buffer_length(&buffer), 0);
+    assert_int_equal(buffer_span(&buffer).length, 0);
+    buffer_take(&buffer, 0);
+    buffer_clear(&buffer);
+    buffer_trim(&buffer, 0);
+    buffer_append(&buffer, NULL, 0);
+    assert_null(buffer.bytes);
+    buffer_finish(&buffer);
+    buffer_finish(&buffer);
+}
+
+static void even_no_room_gives_a_place_to_write(void **state)
+{
+    (void)state;
+    struct buffer buffer = {0};
+    assert_non_null(buffer_reserve(&buffer, 0));
+    buffer_finish(&buffer);
+}
+
+static void bytes_come_out_in_the_order_in_which_they_went_in(void **state)
+{
+    (void)state;
+    struct buffer buffer = {0};
+    buffer_append(&buffer, "one ", 4);
+    buffer_append(&buffer, "two ", 4);
+    buffer_take(&buffer, 4);
+    memcpy(buffer_reserve(&buffer, 10), "three", 5);
+    buffer_commit(&buffer, 5);
+    assert_holds(&buffer, "two three");
+    buffer_take(&buffer, 9);
+    assert_int_equal(buffer_length(&buffer), 0);
+    buffer_finish(&buffer);
+}
+
+static void reserved_room_can_be_written_to_its_last_byte(void **state)
+{
+    (void)state;
+    struct buffer buffer = {0};
+    for (size_t room = 0; room < 5000; room += 37) {
+        memset(buffer_reserve(&buffer, room), 'x', room);
+        buffer_commit(&buffer, room);
+        buffer_take(&buffer, buffer_length(&buffer) / 3);
+    }
+    for (size_t i = 0; i < buffer_length(&buffer); i++) {
+        assert_int_equal(buffer_span(&buffer).at[i], 'x');
+    }
+    buffer_finish(&buffer);
+}
+
+static void a_buffer_that_is_read_as_fast_as_it_is_written_does_not_grow(void **state)
+{
+    (void)state;
+    struct buffer buffer = {0};
+    buffer_append(&buffer, "0123456789", 10);
+    size_t size = buffer.size;
+    for (int i = 0; i < 10000; i++) {
+        buffer_append(&buffer, "0123456789", 10);
+        assert_memory_equal(buffer_span(&buffer).at, "01234567890123456789", 20);
+        buffer_take(&buffer, 10);
+    }
+    assert_int_equal(buffer.size, size);
+    buffer_finish(&buffer);
+}
+
+static void growing_doubles_so_that_appending_stays_cheap(void **state)
+{
+    (void)state;
+    struct buffer buffer = {0};
+    int growths = 0;
+    for (int i = 0; i < 1000000; i++) {
+        size_t before = buffer.size;
+        buffer_append(&buffer, "x", 1);
+        growths += buffer.size != before;
+    }
+    assert_in_range(growths, 2, 20);
+    buffer_finish(&buffer);
+}
+
+static void printf_appends_text_of_any_length_without_its_zero(void **state)
+{
+    (void)state;
+    struct buffer buffer = {0};
+    buffer_append(&buffer, "a", 1);
+    buffer_printf(&buffer, "=%d;", 42);
+    buffer_printf(&buffer, "%s", "");
+    assert_holds(&buffer, "a=42;");
+    char *many = malloc(10001);
+    memset(many, 'm', 10000);
+    many[10000] = '\0';
+    buffer_clear(&buffer);
+    buffer_printf(&buffer, "%s", many);
+    assert_holds(&buffer, many);
+    free(many);
+    buffer_finish(&buffer);
+}
+
+static void trim_gives_memory_back_only_when_empty_and_large(void **state)
+{
+    (void)state;
+    struct buffer buffer = {0};
+    buffer_reserve(&buffer, 100000);
+    buffer_append(&buffer, "x", 1);
+    buffer_trim(&buffer, 1000);
+    assert_holds(&buffer, "x");
+    buffer_clear(&buffer);
+    buffer_trim(&buffer, 1000000);
+    assert_non_null(buffer.bytes);
+    buffer_trim(&buffer, 1000);
+    assert_null(buffer.bytes);
+    assert_int_equal(buffer.size, 0);
+    buffer_append(&buffer, "y", 1);
+    assert_holds(&buffer, "y");
+    buffer_finish(&buffer);
+}
+
+static void any_mix_of_calls_keeps_the_bytes(void **state)
+{
+    (void)state;
+    struct buffer buffer = {0};
+    unsigned in = 0, out = 0;
+    srand(1);
+    for (int round = 0; round < 20000; round++) {
+        size_t length = (size_t)rand() % 100;
+        char *at = buffer_reserve(&buffer, length + (size_t)rand() % 100);
+        for (size_t i = 0; i < length; i++) {
+            at[i] = (char)in++;
+        }
+        buffer_commit(&buffer, length);
+        size_t take = (size_t)rand() % (buffer_length(&buffer) + 1);
+        for (size_t i = 0; i < take; i++) {
+            assert_int_equal(buffer_span(&buffer).at[i], (char)out++);
+        }
+        buffer_take(&buffer, take);
+    }
+    buffer_finish(&buffer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(zeroed_memory_is_an_empty_buffer),
+        cmocka_unit_test(even_no_room_gives_a_place_to_write),
+        cmocka_unit_test(bytes_come_out_in_the_order_in_which_they_went_in),
+        cmocka_unit_test(reserved_room_can_be_written_to_its_last_byte),
+        cmocka_unit_test(a_buffer_that_is_read_as_fast_as_it_is_written_does_not_grow),
+        cmocka_unit_test(growing_doubles_so_that_appending_stays_cheap),
+        cmocka_unit_test(printf_appends_text_of_any_length_without_its_zero),
+        cmocka_unit_test(trim_gives_memory_back_only_when_empty_and_large),
+        cmocka_unit_test(any_mix_of_calls_keeps_the_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

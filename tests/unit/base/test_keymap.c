@@ -1,0 +1,175 @@
+#include "base/keymap.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct entry {
+    int number;
+    struct keymap_node node;
+    char key[24];
+};
+
+static struct entry *entry_of(struct keymap_node *node)
+{
+    return keymap_entry(node, struct entry, node);
+}
+
+static struct entry *entries_create(int count)
+{
+    struct entry *entries = calloc((size_t)count, sizeof *entries);
+    for (int i = 0; i < count; i++) {
+        snprintf(entries[i].key, sizeof entries[i].key, "key:%d", i);
+        entries[i].number = i;
+        entries[i].node.key = span_of(entries[i].key);
+    }
+    return entries;
+}
+
+static void an_empty_map_finds_nothing(void **state)
+{
+    struct keymap map;
+    (void)state;
+    keymap_init(&map);
+    assert_null(keymap_find(&map, span_of("")));
+    assert_null(keymap_find(&map, span_of("key")));
+    assert_int_equal(map.count, 0);
+    keymap_finish(&map);
+    keymap_finish(&map);
+}
+
+/* Zero bytes, the empty key and one key that begins with another are all different keys. */
+static void keys_are_compared_by_all_their_bytes(void **state)
+{
+    static const struct span keys[] = {{"", 0},     {"\0", 1},      {"\0\0", 2}, {"a", 1},
+                                       {"a\0", 2},  {"a\0b", 3},    {"a\0c", 3}, {"ab", 2},
+                                       {"\xff", 1}, {"\xff\xfe", 2}};
+    enum { KEYS = sizeof keys / sizeof *keys };
+    struct keymap_node nodes[KEYS] = {{0}};
+    struct keymap map;
+    (void)state;
+    keymap_init(&map);
+    for (size_t i = 0; i < KEYS; i++) {
+        assert_null(keymap_find(&map, keys[i]));
+        nodes[i].key = keys[i];
+        keymap_insert(&map, &nodes[i]);
+    }
+    for (size_t i = 0; i < KEYS; i++)
+        assert_ptr_equal(keymap_find(&map, keys[i]), &nodes[i]);
+    for (size_t i = 0; i < KEYS; i++) {
+        keymap_remove(&map, &nodes[i]);
+        assert_null(keymap_find(&map, keys[i]));
+    }
+    keymap_finish(&map);
+}
+
+static void check_order(const struct keymap *map, const int *wanted, size_t count)
+{
+    size_t at = 0;
+    assert_int_equal(map->count, count);
+    for (struct keymap_node *node = map->oldest; node; node = node->newer)
+        assert_int_equal(entry_of(node)->number, wanted[at++]);
+    assert_int_equal(at, count);
+    for (struct keymap_node *node = map->newest; node; node = node->older)
+        assert_int_equal(entry_of(node)->number, wanted[--at]);
+    assert_int_equal(at, 0);
+}
+
+static void the_order_of_insertion_survives_removals(void **state)
+{
+    struct entry *e = entries_create(5);
+    struct keymap map;
+    (void)state;
+    keymap_init(&map);
+    for (int i = 0; i < 5; i++)
+        keymap_insert(&map, &e[i].node);
+    check_order(&map, (int[]){0, 1, 2, 3, 4}, 5);
+    keymap_remove(&map, &e[2].node);
+    check_order(&map, (int[]){0, 1, 3, 4}, 4);
+    keymap_remove(&map, &e[0].node);
+    keymap_remove(&map, &e[4].node);
+    check_order(&map, (int[]){1, 3}, 2);
+    keymap_insert(&map, &e[0].node);
+    check_order(&map, (int[]){1, 3, 0}, 3);
+    keymap_remove(&map, &e[3].node);
+    keymap_remove(&map, &e[1].node);
+    keymap_remove(&map, &e[0].node);
+    check_order(&map, NULL, 0);
+    keymap_finish(&map);
+    free(e);
+}
+
+static void a_burst_grows_the_table_and_gives_the_memory_back(void **state)
+{
+    enum { MANY = 20000 };
+    struct entry *e = entries_create(MANY);
+    struct keymap map;
+    (void)state;
+    keymap_init(&map);
+    for (int i = 0; i < MANY; i++)
+        keymap_insert(&map, &e[i].node);
+    assert_in_range(map.size, MANY, 2 * MANY);
+    for (int i = 0; i < MANY; i++)
+        assert_ptr_equal(keymap_find(&map, span_of(e[i].key)), &e[i].node);
+    for (int i = 0; i < MANY - 1; i++) {
+        keymap_remove(&map, &e[i].node);
+        assert_ptr_equal(keymap_find(&map, span_of(e[MANY - 1].key)), &e[MANY - 1].node);
+    }
+    assert_in_range(map.size, 1, 16);
+    keymap_remove(&map, &e[MANY - 1].node);
+    keymap_finish(&map);
+    free(e);
+}
+
+/* Against a plain array that says which entries are in. */
+static void random_insertions_and_removals_agree_with_a_model(void **state)
+{
+    enum { KEYS = 300, STEPS = 60000 };
+    struct entry *e = entries_create(KEYS);
+    bool in[KEYS] = {false};
+    size_t count = 0;
+    struct keymap map;
+    (void)state;
+    srand(1);
+    keymap_init(&map);
+    for (int step = 0; step < STEPS; step++) {
+        int i = rand() % KEYS;
+        assert_ptr_equal(keymap_find(&map, span_of(e[i].key)), in[i] ? &e[i].node : NULL);
+        (in[i] ? keymap_remove : keymap_insert)(&map, &e[i].node);
+        in[i] = !in[i];
+        count += in[i] ? 1 : (size_t)-1;
+        assert_int_equal(map.count, count);
+    }
+    keymap_finish(&map);
+    free(e);
+}
+
+/* Who chooses the keys must not be able to choose their buckets. */
+static void each_map_hashes_under_a_seed_of_its_own(void **state)
+{
+    struct keymap a, b;
+    (void)state;
+    keymap_init(&a);
+    keymap_init(&b);
+    assert_true(a.seed.k0 != b.seed.k0 || a.seed.k1 != b.seed.k1);
+    keymap_finish(&a);
+    keymap_finish(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_map_finds_nothing),
+        cmocka_unit_test(keys_are_compared_by_all_their_bytes),
+        cmocka_unit_test(the_order_of_insertion_survives_removals),
+        cmocka_unit_test(a_burst_grows_the_table_and_gives_the_memory_back),
+        cmocka_unit_test(random_insertions_and_removals_agree_with_a_model),
+        cmocka_unit_test(each_map_hashes_under_a_seed_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,96 @@
+#include "cli/arguments.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+static const char *rate, *kind, *plain[2];
+static bool table;
+
+static const struct argument_option options[] = {
+    {"--fpr", &rate, NULL}, {"--filter", &kind, NULL}, {"--table", NULL, &table}, {0}};
+
+static struct arguments arguments;
+
+/* Reads words that a NULL ends. */
+static int read_words(const char *const *words)
+{
+    int count = 0;
+    rate = kind = plain[0] = plain[1] = NULL;
+    table = false;
+    arguments = (struct arguments){.options = options, .plain = plain, .most = 2};
+    while (words[count])
+        count++;
+    return arguments_read(&arguments, count, (char **)(uintptr_t)words);
+}
+
+#define READ(...) read_words((const char *[]){__VA_ARGS__, NULL})
+
+static void options_and_words_may_be_mixed(void **state)
+{
+    (void)state;
+    assert_int_equal(READ("a", "--fpr", "1%", "b", "--table"), 2);
+    assert_string_equal(plain[0], "a");
+    assert_string_equal(plain[1], "b");
+    assert_string_equal(rate, "1%");
+    assert_true(table);
+    assert_null(kind);
+    assert_int_equal(read_words((const char *[]){NULL}), 0);
+}
+
+static void a_value_may_stand_behind_an_equals_sign(void **state)
+{
+    (void)state;
+    assert_int_equal(READ("--fpr=1%", "--filter="), 0);
+    assert_string_equal(rate, "1%");
+    assert_string_equal(kind, "");
+}
+
+static void a_value_may_look_like_an_option(void **state)
+{
+    (void)state;
+    assert_int_equal(READ("--fpr", "--table"), 0);
+    assert_string_equal(rate, "--table");
+    assert_false(table);
+}
+
+static void a_dash_and_all_behind_two_are_words(void **state)
+{
+    (void)state;
+    assert_int_equal(READ("-", "--", "--table"), 2);
+    assert_string_equal(plain[0], "-");
+    assert_string_equal(plain[1], "--table");
+    assert_false(table);
+}
+
+static void the_wrong_word_is_named(void **state)
+{
+    (void)state;
+    assert_int_equal(READ("a", "--fast"), -EINVAL);
+    assert_string_equal(arguments.wrong, "--fast");
+    assert_int_equal(READ("--fprx", "1"), -EINVAL); /* a longer name is another name */
+    assert_int_equal(READ("a", "--fpr"), -EINVAL);
+    assert_non_null(strstr(arguments.why, "value is missing"));
+    assert_int_equal(READ("--table=5"), -EINVAL);
+    assert_non_null(strstr(arguments.why, "no value"));
+    assert_int_equal(READ("a", "b", "c"), -EINVAL);
+    assert_string_equal(arguments.wrong, "c");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_and_words_may_be_mixed),
+        cmocka_unit_test(a_value_may_stand_behind_an_equals_sign),
+        cmocka_unit_test(a_value_may_look_like_an_option),
+        cmocka_unit_test(a_dash_and_all_behind_two_are_words),
+        cmocka_unit_test(the_wrong_word_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,162 @@
+/* The cache's URL, and that every member of it and of an address is compared and copied. */
+#include "config/cache_url.h"
+#include "members.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A URL beside another that differs from it in one member alone. */
+struct pair {
+    struct member member;
+    const char *one, *other;
+};
+
+static const struct pair address_pairs[] = {
+    {MEMBER(struct address, host), "redis://a:1", "redis://b:1"},
+    {MEMBER(struct address, path), "unix:/a", "unix:/b"},
+    {MEMBER(struct address, port), "redis://a:1", "redis://a:2"},
+    {MEMBER(struct address, tls), "redis://a:1", "rediss://a:1"},
+    {MEMBER(struct address, text), NULL, NULL}, /* as written: not compared */
+};
+
+static const struct pair url_pairs[] = {
+    {MEMBER(struct cache_url, address), "redis://a:1", "redis://b:1"},
+    {MEMBER(struct cache_url, user), "redis://u:p@a:1", "redis://v:p@a:1"},
+    {MEMBER(struct cache_url, password), "redis://u:p@a:1", "redis://u:q@a:1"},
+    {MEMBER(struct cache_url, db), "redis://a:1/0", "redis://a:1/1"},
+};
+
+static struct cache_url parsed_url(const char *text)
+{
+    struct cache_url url;
+    const char *error = "";
+    if (cache_url_parse(&url, text, &error) != 0)
+        fail_msg("\"%s\" was refused: %s", text, error);
+    return url;
+}
+
+static void must_differ(const struct pair *pair)
+{
+    struct cache_url one = parsed_url(pair->one), other = parsed_url(pair->other), copy;
+    if (cache_url_equal(&one, &other) || cache_url_equal(&other, &one))
+        fail_msg("%s is taken for %s", pair->one, pair->other);
+    cache_url_copy(&copy, &other);
+    if (!cache_url_equal(&copy, &other) || strcmp(copy.address.text, other.address.text) != 0)
+        fail_msg("%s is not copied whole", pair->other);
+    cache_url_finish(&one);
+    cache_url_finish(&other); /* the copy stands by itself */
+    cache_url_finish(&copy);
+}
+
+static void check_pairs(void *marked, size_t size, const struct pair *pairs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        unmark(marked, &pairs[i].member, 1);
+        if (pairs[i].one)
+            must_differ(&pairs[i]);
+    }
+    if (first_marked(marked, size) < size)
+        fail_msg("nothing is known of the member at %zu", first_marked(marked, size));
+}
+
+static void every_member_is_compared_and_copied(void **state)
+{
+    struct address address;
+    struct cache_url url;
+    (void)state;
+    MARK_MEMBERS(&address);
+    check_pairs(&address, sizeof address, address_pairs, COUNT_OF(address_pairs));
+    MARK_MEMBERS(&url);
+    check_pairs(&url, sizeof url, url_pairs, COUNT_OF(url_pairs));
+}
+
+/* What a URL means, as "ADDRESS user=U password=P db=N". */
+static void check_url(const char *text, const char *wanted)
+{
+    struct cache_url url;
+    const char *error = NULL;
+    char got[200];
+    if (cache_url_parse(&url, text, &error) != 0)
+        fail_msg("\"%s\" was refused: %s", text, error);
+    snprintf(got, sizeof got, "%s user=%s password=%s db=%d", url.address.text,
+             url.user ? url.user : "-", url.password ? url.password : "-", url.db);
+    assert_string_equal(got, wanted);
+    cache_url_finish(&url);
+}
+
+static void a_cache_url_gives_address_user_password_and_database(void **state)
+{
+    (void)state;
+    check_url("redis://127.0.0.1:6380/0", "127.0.0.1:6380 user=- password=- db=0");
+    check_url("redis://127.0.0.1", "127.0.0.1:6379 user=- password=- db=0");
+    check_url("redis://cache/", "cache:6379 user=- password=- db=0");
+    check_url("redis://[::1]", "[::1]:6379 user=- password=- db=0");
+    check_url("redis://[::1]:7/3", "[::1]:7 user=- password=- db=3");
+    check_url("redis://:pw@h:7", "h:7 user=- password=pw db=0");
+    check_url("redis://me:p%40%2f:w@h/15", "h:6379 user=me password=p@/:w db=15");
+    check_url("redis://me:p@w@h", "h:6379 user=me password=p@w db=0");
+    check_url("redis://%41:%7E@h", "h:6379 user=A password=~ db=0");
+    check_url("unix:/run/redis.sock", "unix:/run/redis.sock user=- password=- db=0");
+    check_url("unix:/run/redis.sock?db=4", "unix:/run/redis.sock user=- password=- db=4");
+}
+
+static void mistakes_in_cache_urls_are_explained(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *reason;
+    } rows[] = {{"", "redis://"},
+                {"127.0.0.1:6379", "redis://"},
+                {"http://127.0.0.1", "redis://"},
+                {"rediss://", "host is missing"},
+                {"redis://", "host is missing"},
+                {"redis:///0", "host is missing"},
+                {"redis://:pw@", "host is missing"},
+                {"redis://pw@h", "user:password"},
+                {"redis://me:@h", "password before the @ is empty"},
+                {"redis://:%@h", "hexadecimal"},
+                {"redis://:%4@h", "hexadecimal"},
+                {"redis://:%4g@h", "hexadecimal"},
+                {"redis://:%00@h", "hexadecimal"},
+                {"redis://h:0", "1 to 65535"},
+                {"redis://h:x/0", "1 to 65535"},
+                {"redis://::1", "brackets"},
+                {"redis://[::1", "HOST:PORT"},
+                {"redis://h/x", "database is a number"},
+                {"redis://h/-1", "database is a number"},
+                {"redis://h/0/1", "database is a number"},
+                {"redis://h/1000000", "database is a number"},
+                {"redis://h/0?x=1", "database is a number"},
+                {"unix:redis.sock", "absolute"},
+                {"unix:/r?db=", "?db=NUMBER"},
+                {"unix:/r?x=1", "?db=NUMBER"},
+                {"unix:/r?db=x", "database is a number"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct cache_url url;
+        const char *error = "";
+        if (cache_url_parse(&url, rows[i].text, &error) != -EINVAL)
+            fail_msg("\"%s\" was accepted", rows[i].text);
+        if (!strstr(error, rows[i].reason))
+            fail_msg("\"%s\": %s", rows[i].text, error);
+        assert_null(url.password);
+        assert_null(url.address.text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_member_is_compared_and_copied),
+        cmocka_unit_test(a_cache_url_gives_address_user_password_and_database),
+        cmocka_unit_test(mistakes_in_cache_urls_are_explained),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

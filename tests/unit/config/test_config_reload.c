@@ -1,0 +1,404 @@
+/* What a reload keeps of the running configuration, and what it takes from the file. */
+#include "config/config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "config/setting_value.h"
+#include "config_text.h"
+#include "members.h"
+
+#define HEAD                                                                                       \
+    "cache: redis://user:secret@127.0.0.1:6379/2\n"                                                \
+    "database: postgresql://app@db/shop\n"                                                         \
+    "sync: poll\n"
+#define ITEMS "  - {name: items, key: \"item:{id}\", table: public.items, value: payload"
+#define OTHERS "  - {name: others, key: \"other:{a}:{b}\", table: others, value: json"
+
+/* A value for every setting, each other than the default. */
+static const char full[] =
+    "listen: [127.0.0.1:7001, \"unix:/tmp/x.sock\"]\ncontrol: \"[::1]:7002\"\n"
+    "control_token: t0ken\npassword: hunter2\nworkers: 3\n" HEAD
+    "poll_interval: 3m\nmax_lag: 3s\npublication: other\nbuild_connections: 5\n"
+    "load_connections: 7\nload_timeout: 7s\nload_budget: 77\n"
+    "cache_timeout: 8s\ncache_connections: 5\nmax_clients: 55\nmax_arguments: 555\n"
+    "max_bulk: 5mb\nmax_command: 6mb\nmax_output: 7mb\noutput_timeout: 9s\nhint_ttl: 4s\n"
+    "max_hints: 44\nmax_known_absent: 45\nmax_filter_memory: 46mb\ndrain_timeout: 47s\n"
+    "keyspaces:\n" ITEMS ", where: \"not gone\", ttl: 1h,\n"
+    "     ttl_jitter: 20%, false_positive_rate: 0.001, on_absent: value, absent_value: nope,\n"
+    "     on_miss: pass, enforce: false}\n" OTHERS "}\n";
+
+/* The running configuration after a reload of `wanted`; how many differences were reported. */
+static struct config *reloaded(const char *running_text, const char *wanted_text, size_t *reported)
+{
+    struct problems problems = {0};
+    struct config *running = config_from_text(running_text);
+    struct config *wanted = config_from_text(wanted_text);
+    *reported = config_fixed_differences(running, wanted, &problems);
+    assert_int_equal(problems.count, *reported);
+    assert_int_equal(problems.errors, 0);
+    config_keep_fixed(wanted, running);
+    assert_int_equal(config_fixed_differences(running, wanted, &problems), 0);
+    problems_finish(&problems);
+    config_destroy(running); /* the copies must stand by themselves */
+    return wanted;
+}
+
+/* ---- copying ---- */
+
+static void check_copies(const struct setting *table, const void *from, void *to)
+{
+    for (const struct setting *row = table; row->name; row++) {
+        setting_copy(row, to, from);
+        if (!setting_equal(row, from, to))
+            fail_msg("the copy of %s differs", row->name);
+    }
+}
+
+static void finish_copies(const struct setting *table, void *copy)
+{
+    for (const struct setting *row = table; row->name; row++)
+        setting_finish(row, copy);
+}
+
+static void a_copy_equals_and_shares_no_memory(void **state)
+{
+    struct config *config = config_from_text(full);
+    struct config copy = {0};
+    struct keyspace keyspaces[2] = {{0}};
+    (void)state;
+    check_copies(config_settings, config, &copy);
+    for (size_t i = 0; i < 2; i++)
+        check_copies(keyspace_settings, &config->keyspaces[i], &keyspaces[i]);
+    config_destroy(config);
+    assert_int_equal(copy.listens, 2);
+    assert_string_equal(copy.listen[1].path, "/tmp/x.sock");
+    assert_string_equal(copy.control.host, "::1");
+    assert_string_equal(copy.cache.password, "secret");
+    assert_int_equal(copy.drain_timeout_ms, 47000);
+    assert_string_equal(keyspaces[0].absent_value, "nope");
+    assert_true(key_template_matches(&keyspaces[1].key, span_of("other:1:2")));
+    assert_true(keyspaces[1].value_is_json);
+    assert_null(keyspaces[1].where);
+    finish_copies(config_settings, &copy);
+    for (size_t i = 0; i < 2; i++)
+        finish_copies(keyspace_settings, &keyspaces[i]);
+}
+
+/* ---- keeping ---- */
+
+#define TWO HEAD "keyspaces:\n" ITEMS "}\n" OTHERS "}\n"
+
+static void the_same_file_changes_nothing(void **state)
+{
+    size_t reported;
+    struct config *config = reloaded(full, full, &reported);
+    (void)state;
+    assert_int_equal(reported, 0);
+    assert_int_equal(config->keyspace_count, 2);
+    config_destroy(config);
+}
+
+static void what_can_change_is_taken_from_the_file(void **state)
+{
+    size_t reported;
+    struct config *config = reloaded(TWO,
+                                     HEAD "load_budget: 9\npassword: fresh\nmax_output: 9mb\n"
+                                          "poll_interval: 9m\nkeyspaces:\n" ITEMS
+                                          ", ttl: 9s, enforce: false}\n" OTHERS "}\n",
+                                     &reported);
+    (void)state;
+    assert_int_equal(reported, 0);
+    assert_int_equal(config->load_budget, 9);
+    assert_string_equal(config->password, "fresh");
+    assert_int_equal(config->max_output, 9 * 1024 * 1024);
+    assert_int_equal(config->poll_interval_ms, 9 * 60 * 1000);
+    assert_int_equal(config->keyspaces[0].ttl_ms, 9000);
+    assert_false(config->keyspaces[0].enforce);
+    assert_true(config->keyspaces[1].enforce);
+    config_destroy(config);
+}
+
+static void what_is_fixed_is_kept_and_named(void **state)
+{
+    size_t reported;
+    struct config *config =
+        reloaded(TWO,
+                 "listen: 127.0.0.1:7009\ncontrol: 127.0.0.1:7010\n"
+                 "control_token: t\nworkers: 200\n"
+                 "cache: redis://127.0.0.1:6399\ndatabase: host=elsewhere\n"
+                 "sync: none\npublication: elsewhere\nload_connections: 9\ncache_connections: 9\n"
+                 "keyspaces:\n" ITEMS "}\n" OTHERS "}\n",
+                 &reported);
+    (void)state;
+    assert_int_equal(reported, 10);
+    assert_string_equal(config->listen[0].text, "127.0.0.1:6380");
+    assert_false(config->has_control);
+    assert_null(config->control_token);
+    assert_int_not_equal(config->workers, 200);
+    assert_string_equal(config->cache.user, "user");
+    assert_int_equal(config->cache.db, 2);
+    assert_string_equal(config->database, "postgresql://app@db/shop");
+    assert_int_equal(config->sync, SYNC_POLL);
+    assert_string_equal(config->publication, "nestguard");
+    assert_int_equal(config->load_connections, 4);
+    assert_int_equal(config->cache_connections, 2);
+    config_destroy(config);
+}
+
+static void what_was_there_stays_when_the_file_leaves_it_out(void **state)
+{
+    size_t reported;
+    struct config *config = reloaded(full, TWO, &reported);
+    (void)state;
+    assert_int_equal(config->listens, 2);
+    assert_true(config->has_control);
+    assert_string_equal(config->control_token, "t0ken");
+    assert_null(config->password);
+    assert_int_equal(config->workers, 3);
+    assert_string_equal(config->keyspaces[0].where, "not gone");
+    assert_int_equal(config->keyspaces[0].ttl_ms, 600000);
+    config_destroy(config);
+}
+
+static void a_keyspaces_sql_is_that_of_what_was_kept(void **state)
+{
+    size_t reported;
+    struct config *running = config_from_text(TWO);
+    struct config *config =
+        reloaded(TWO,
+                 HEAD "keyspaces:\n"
+                      "  - {name: items, key: \"thing:{no}\", table: things, where: \"x = 1\",\n"
+                      "     value: body, ttl: 5s}\n" OTHERS "}\n",
+                 &reported);
+    (void)state;
+    assert_int_equal(reported, 4);
+    assert_string_equal(config->keyspaces[0].key.text, "item:{id}");
+    assert_string_equal(config->keyspaces[0].table_text, running->keyspaces[0].table_text);
+    assert_string_equal(config->keyspaces[0].table_name, running->keyspaces[0].table_name);
+    assert_string_equal(config->keyspaces[0].value, running->keyspaces[0].value);
+    assert_null(config->keyspaces[0].where);
+    assert_int_equal(config->keyspaces[0].ttl_ms, 5000);
+    config_destroy(config);
+    config_destroy(running);
+}
+
+/* Indexes into the list are everywhere: it stays as it was, with every setting of its keyspaces. */
+static void must_keep_both(const char *keyspaces)
+{
+    char wanted[2000];
+    size_t reported;
+    snprintf(wanted, sizeof wanted, "%sload_budget: 9\nkeyspaces:\n%s", HEAD, keyspaces);
+    struct config *config = reloaded(TWO, wanted, &reported);
+    assert_int_equal(reported, 1);
+    assert_int_equal(config->keyspace_count, 2);
+    assert_string_equal(config->keyspaces[0].name, "items");
+    assert_string_equal(config->keyspaces[1].name, "others");
+    assert_int_equal(config->keyspaces[0].ttl_ms, 600000);
+    assert_true(config->keyspaces[1].enforce);
+    assert_string_equal(config->keyspaces[0].value, "payload");
+    assert_int_equal(config->load_budget, 9);
+    config_destroy(config);
+}
+
+static void another_list_of_keyspaces_is_not_taken(void **state)
+{
+    (void)state;
+    must_keep_both(ITEMS ", ttl: 9s}\n");
+    must_keep_both(OTHERS ", enforce: false}\n" ITEMS ", ttl: 9s}\n");
+    must_keep_both(ITEMS ", ttl: 9s}\n" OTHERS ", enforce: false}\n"
+                         "  - {name: more, key: \"more:{id}\", table: more, value: v}\n");
+    must_keep_both("  - {name: renamed, key: \"item:{id}\", table: public.items, ttl: 9s,\n"
+                   "     value: payload}\n" OTHERS ", enforce: false}\n");
+}
+
+/* `value` is fixed and `on_miss` is not: together they must still make sense, or rows would be
+ * loaded and cached as empty values. */
+static void a_keyspace_without_a_value_does_not_begin_to_load(void **state)
+{
+    static const char passing[] = HEAD "keyspaces:\n"
+                                       "  - {name: items, key: \"item:{id}\", table: items,\n"
+                                       "     on_miss: pass}\n";
+    static const char loading[] = HEAD "keyspaces:\n"
+                                       "  - {name: items, key: \"item:{id}\", table: items,\n"
+                                       "     value: payload, on_miss: load}\n";
+    size_t reported;
+    struct config *config = reloaded(passing, loading, &reported);
+    (void)state;
+    assert_int_equal(reported, 1);
+    assert_null(config->keyspaces[0].value);
+    assert_int_equal(config->keyspaces[0].on_miss, MISS_PASS);
+    config_destroy(config);
+}
+
+static void a_keyspace_with_a_value_may_stop_and_begin_to_load(void **state)
+{
+    static const char passing[] = HEAD "keyspaces:\n" ITEMS ", on_miss: pass}\n";
+    static const char loading[] = HEAD "keyspaces:\n" ITEMS ", on_miss: load}\n";
+    size_t reported;
+    struct config *config = reloaded(passing, loading, &reported);
+    (void)state;
+    assert_int_equal(config->keyspaces[0].on_miss, MISS_LOAD);
+    config_destroy(config);
+    config = reloaded(loading, passing, &reported);
+    assert_int_equal(config->keyspaces[0].on_miss, MISS_PASS);
+    config_destroy(config);
+}
+
+/* ---- every member ---- */
+
+/* What a row keeps in its struct; those that it keeps beside its own member are `derived`. */
+static size_t member_size(enum setting_type type)
+{
+    static const size_t sizes[] = {
+        [SETTING_COUNT] = sizeof(unsigned),
+        [SETTING_DURATION] = sizeof(uint64_t),
+        [SETTING_SIZE] = sizeof(size_t),
+        [SETTING_SHARE] = sizeof(double),
+        [SETTING_FLAG] = sizeof(bool),
+        [SETTING_CHOICE] = sizeof(unsigned),
+        [SETTING_TEXT] = sizeof(char *),
+        [SETTING_NAME] = sizeof(char *),
+        [SETTING_SECRET] = sizeof(char *),
+        [SETTING_DATABASE] = sizeof(char *),
+        [SETTING_CACHE] = sizeof(struct cache_url),
+        [SETTING_CONTROL] = sizeof(struct address),
+        [SETTING_LISTEN] = sizeof(struct address *),
+        [SETTING_KEYSPACES] = sizeof(struct keyspace *),
+        [SETTING_KEY] = sizeof(struct key_template),
+        [SETTING_TABLE] = sizeof(char *),
+        [SETTING_VALUE] = sizeof(char *),
+    };
+    return sizes[type];
+}
+
+static void unmark_rows(void *marked, const struct setting *table)
+{
+    for (const struct setting *row = table; row->name; row++) {
+        struct member member = {row->offset, member_size(row->type)};
+        unmark(marked, &member, 1);
+    }
+}
+
+/* A member that no row stands for is neither compared nor copied by one, so it must be known here
+ * who sees to it. */
+static void every_member_has_a_row_or_is_made_of_what_has(void **state)
+{
+    static const struct member config_derived[] = {
+        MEMBER(struct config, file),           /* where it was read */
+        MEMBER(struct config, listens),        /* with listen */
+        MEMBER(struct config, has_control),    /* with control */
+        MEMBER(struct config, keyspace_count), /* with keyspaces */
+        MEMBER(struct config, clients_tls),    /* read again; kept where it is wanted no more */
+        MEMBER(struct config, cache_tls),      /* kept */
+    };
+    struct config config;
+    (void)state;
+    MARK_MEMBERS(&config);
+    unmark_rows(&config, config_settings);
+    unmark(&config, config_derived, COUNT_OF(config_derived));
+    assert_int_equal(first_marked(&config, sizeof config), sizeof config);
+}
+
+/* A list of values by position: that one is missing is a mistake to the compiler. (What it says of
+ * the padding in a struct with arrays of structs cannot be relied on.) */
+static void every_member_of_a_keyspace_is_known(void **state)
+{
+    static const struct member derived[] = {
+        MEMBER(struct keyspace, table_schema),  /* with table */
+        MEMBER(struct keyspace, table_name),    /* with table */
+        MEMBER(struct keyspace, value_is_json), /* with value */
+        MEMBER(struct keyspace, line),          /* where it was read */
+    };
+    struct keyspace every = {NULL,       {.columns = 1}, NULL,      NULL, NULL, NULL,
+                             NULL,       true,           1,         1,    1,    FILTER_CUCKOO,
+                             ABSENT_NIL, NULL,           MISS_LOAD, true, 1};
+    size_t rows = 0;
+    (void)state;
+    while (keyspace_settings[rows].name)
+        rows++;
+    assert_int_equal(rows + COUNT_OF(derived), 17);
+    memset(&every, 0xff, sizeof every);
+    unmark_rows(&every, keyspace_settings);
+    unmark(&every, derived, COUNT_OF(derived));
+    assert_int_equal(first_marked(&every, offsetof(struct keyspace, value_is_json)),
+                     offsetof(struct keyspace, value_is_json));
+}
+
+/* The two differ in one thing that a row of this type stands for. */
+static void must_see(const struct setting *row, const void *a, const void *b)
+{
+    if (setting_equal(row, a, b) || setting_equal(row, b, a))
+        fail_msg("a change of %s is not seen", row->name);
+}
+
+static const struct setting *row_of(const struct setting *table, const char *name)
+{
+    return &table[setting_index(table, name)];
+}
+
+static void every_difference_in_a_plain_member_or_a_text_is_seen(const struct setting *table,
+                                                                 void *one, void *other)
+{
+    static char texts[] = "another";
+    for (const struct setting *row = table; row->name; row++) {
+        char *member = (char *)other + row->offset;
+        bool is_text = row->type == SETTING_TEXT || row->type == SETTING_NAME ||
+                       row->type == SETTING_SECRET || row->type == SETTING_DATABASE;
+        if (row->type <= SETTING_CHOICE)
+            member[0] ^= 1;
+        else if (is_text)
+            *(char **)member = texts;
+        else
+            continue;
+        must_see(row, one, other);
+        memcpy(member, (char *)one + row->offset, member_size(row->type));
+    }
+}
+
+static void every_difference_is_seen(void **state)
+{
+    struct config one = {0}, other = {0};
+    struct keyspace a = {.table_name = (char *)"a"}, b = {.table_name = (char *)"b"};
+    struct address plain = {.host = (char *)"a", .port = 1}, encrypted = plain;
+    (void)state;
+    encrypted.tls = true;
+    every_difference_in_a_plain_member_or_a_text_is_seen(config_settings, &one, &other);
+    one = (struct config){.listen = &plain, .listens = 1, .control = plain, .cache = {plain}};
+    other = one;
+    other.listen = &encrypted;
+    must_see(row_of(config_settings, "listen"), &one, &other);
+    other.control = encrypted;
+    must_see(row_of(config_settings, "control"), &one, &other);
+    other.cache.address = encrypted;
+    must_see(row_of(config_settings, "cache"), &one, &other);
+    must_see(row_of(keyspace_settings, "table"), &a, &b);
+    b = (struct keyspace){.table_name = a.table_name, .table_schema = (char *)"s"};
+    must_see(row_of(keyspace_settings, "table"), &a, &b);
+    b.value_is_json = true;
+    must_see(row_of(keyspace_settings, "value"), &a, &b);
+    b = a;
+    every_difference_in_a_plain_member_or_a_text_is_seen(keyspace_settings, &a, &b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_copy_equals_and_shares_no_memory),
+        cmocka_unit_test(the_same_file_changes_nothing),
+        cmocka_unit_test(what_can_change_is_taken_from_the_file),
+        cmocka_unit_test(what_is_fixed_is_kept_and_named),
+        cmocka_unit_test(what_was_there_stays_when_the_file_leaves_it_out),
+        cmocka_unit_test(a_keyspaces_sql_is_that_of_what_was_kept),
+        cmocka_unit_test(another_list_of_keyspaces_is_not_taken),
+        cmocka_unit_test(a_keyspace_without_a_value_does_not_begin_to_load),
+        cmocka_unit_test(a_keyspace_with_a_value_may_stop_and_begin_to_load),
+        cmocka_unit_test(every_member_has_a_row_or_is_made_of_what_has),
+        cmocka_unit_test(every_member_of_a_keyspace_is_known),
+        cmocka_unit_test(every_difference_is_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+#include "base/identifier.h"
+#include "database/keyspace_sql.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct names {
+    const char *key, *table, *value, *where;
+};
+
+/* A keyspace, and all that is asked about it. */
+struct made {
+    struct keyspace keyspace;
+    struct {
+        char *load, *remove, *accepts, *count, *copy;
+    } sql;
+};
+
+static struct made made(const struct names *names)
+{
+    struct keyspace keyspace = {.where = (char *)names->where};
+    const char *error = NULL;
+    assert_int_equal(key_template_parse(&keyspace.key, names->key, &error), 0);
+    assert_int_equal(
+        table_name_parse(names->table, &keyspace.table_schema, &keyspace.table_name, &error), 0);
+    keyspace.value_is_json = names->value && strcmp(names->value, "json") == 0;
+    if (names->value && !keyspace.value_is_json)
+        assert_int_equal(column_name_parse(names->value, &keyspace.value, &error), 0);
+    return (struct made){.keyspace = keyspace,
+                         .sql = {.load = keyspace_sql_load(&keyspace),
+                                 .remove = keyspace_sql_remove(&keyspace),
+                                 .accepts = keyspace_sql_accepts(&keyspace),
+                                 .count = keyspace_sql_count(&keyspace),
+                                 .copy = keyspace_sql_copy(&keyspace)}};
+}
+
+static void finish(struct made *made)
+{
+    struct keyspace *keyspace = &made->keyspace;
+    free(made->sql.load);
+    free(made->sql.remove);
+    free(made->sql.accepts);
+    free(made->sql.count);
+    free(made->sql.copy);
+    key_template_finish(&keyspace->key);
+    free(keyspace->table_schema);
+    free(keyspace->table_name);
+    free(keyspace->value);
+}
+
+static void a_plain_keyspace_gives_plain_statements(void **state)
+{
+    (void)state;
+    struct made k = made(&(struct names){"item:{id}", "public.items", "payload", NULL});
+    assert_string_equal(k.sql.load,
+                        "SELECT \"payload\", \"id\" FROM \"public\".\"items\" WHERE \"id\" = $1");
+    assert_string_equal(k.sql.remove, "DELETE FROM \"public\".\"items\" WHERE \"id\" = $1");
+    assert_string_equal(k.sql.accepts, "SELECT (NULL::\"public\".\"items\").\"id\" = $1");
+    assert_string_equal(k.sql.count,
+                        "SELECT count(*) FROM \"public\".\"items\" WHERE \"id\" IS NOT NULL");
+    assert_string_equal(k.sql.copy, "COPY (SELECT \"id\" FROM \"public\".\"items\" WHERE \"id\" "
+                                    "IS NOT NULL) TO STDOUT");
+    finish(&k);
+}
+
+static void composite_keys_and_where_stand_in_every_statement(void **state)
+{
+    (void)state;
+    struct made k =
+        made(&(struct names){"o:{customer}:{number}", "Orders", "json", "a = 1 OR b = 2 -- both"});
+    assert_string_equal(k.sql.load,
+                        "SELECT row_to_json(\"orders\".*), \"customer\", \"number\" FROM "
+                        "\"orders\" WHERE \"customer\" = $1 AND \"number\" = $2 AND (a = 1 OR b = "
+                        "2 -- both\n)");
+    assert_string_equal(k.sql.accepts, "SELECT (NULL::\"orders\").\"customer\" = $1 AND "
+                                       "(NULL::\"orders\").\"number\" = $2");
+    assert_string_equal(k.sql.remove, "DELETE FROM \"orders\" WHERE \"customer\" = $1 AND "
+                                      "\"number\" = $2 AND (a = 1 OR b = 2 -- both\n)");
+    assert_string_equal(k.sql.count,
+                        "SELECT count(*) FROM \"orders\" WHERE \"customer\" IS NOT NULL AND "
+                        "\"number\" IS NOT NULL AND (a = 1 OR b = 2 -- both\n)");
+    assert_string_equal(k.sql.copy, "COPY (SELECT \"customer\", \"number\" FROM \"orders\" WHERE "
+                                    "\"customer\" IS NOT NULL AND \"number\" IS NOT NULL AND (a = "
+                                    "1 OR b = 2 -- both\n)) TO STDOUT");
+    finish(&k);
+}
+
+static void names_cannot_break_out_of_their_quotes(void **state)
+{
+    (void)state;
+    struct made k =
+        made(&(struct names){"x:{\"a\"\"; DROP\"}", "\"S p\".\"t\"\"x\"", "\"v\"\" FROM\"", NULL});
+    assert_string_equal(k.sql.load, "SELECT \"v\"\" FROM\", \"a\"\"; DROP\" FROM "
+                                    "\"S p\".\"t\"\"x\" WHERE \"a\"\"; DROP\" = $1");
+    finish(&k);
+}
+
+static void column_names_keep_their_case(void **state)
+{
+    (void)state;
+    struct made k = made(&(struct names){"x:{Größe}", "t", "Wert", NULL});
+    assert_string_equal(k.sql.load, "SELECT \"Wert\", \"Größe\" FROM \"t\" WHERE \"Größe\" = $1");
+    finish(&k);
+}
+
+static void without_a_value_load_still_tells_of_the_row(void **state)
+{
+    (void)state;
+    struct made k = made(&(struct names){"x:{id}", "t", NULL, NULL});
+    assert_string_equal(k.sql.load, "SELECT NULL, \"id\" FROM \"t\" WHERE \"id\" = $1");
+    finish(&k);
+}
+
+static void a_percent_in_where_is_left_alone(void **state)
+{
+    (void)state;
+    struct made k = made(&(struct names){"x:{id}", "t", "v", "id LIKE '%s%n'"});
+    assert_string_equal(k.sql.remove, "DELETE FROM \"t\" WHERE \"id\" = $1 AND (id LIKE '%s%n'\n)");
+    finish(&k);
+}
+
+static void must_be(char *sql, const char *wanted)
+{
+    assert_string_equal(sql, wanted);
+    free(sql);
+}
+
+static void shares_of_pages_meet_and_the_last_has_no_end(void **state)
+{
+    (void)state;
+    struct made k = made(&(struct names){"item:{id}", "items", "payload", "a OR b -- c"});
+    must_be(keyspace_sql_copy_pages(&k.keyspace, 0, 64),
+            "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
+            " AND ctid < '(64,0)') TO STDOUT");
+    must_be(keyspace_sql_copy_pages(&k.keyspace, 64, 128),
+            "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
+            " AND ctid >= '(64,0)' AND ctid < '(128,0)') TO STDOUT");
+    must_be(keyspace_sql_copy_pages(&k.keyspace, 128, PAGES_END),
+            "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
+            " AND ctid >= '(128,0)') TO STDOUT");
+    must_be(keyspace_sql_copy_pages(&k.keyspace, 0, PAGES_END), k.sql.copy);
+    finish(&k);
+}
+
+static void packed_shares_meet_and_the_last_has_no_end(void **state)
+{
+    (void)state;
+    struct made k = made(&(struct names){"o:{x}:{y}", "s.items", "payload", NULL});
+    const enum column_packing packing[] = {PACKS_INTEGER, PACKS_UUID};
+    must_be(
+        keyspace_sql_pack_pages(&k.keyspace, packing, 40, 60, false),
+        "COPY (SELECT (SELECT string_agg(pg_catalog.int8send(\"x\") ||"
+        " pg_catalog.uuid_send(\"y\"), '') FROM "
+        "\"s\".\"items\" WHERE ctid >= format('(%s,0)', a.page)::tid AND ctid < "
+        "format('(%s,0)', CASE WHEN a.page + 16 < 100 THEN a.page + 16 ELSE 100 END)::tid) FROM "
+        "generate_series(40, 99, 16) AS a (page)) TO STDOUT (FORMAT binary)");
+    must_be(keyspace_sql_pack_pages(&k.keyspace, packing, 100, 1, true),
+            "COPY (SELECT (SELECT string_agg(pg_catalog.int8send(\"x\") ||"
+            " pg_catalog.uuid_send(\"y\"), '') FROM "
+            "\"s\".\"items\" WHERE ctid >= format('(%s,0)', a.page)::tid AND ctid < "
+            "format('(%s,0)', CASE WHEN a.page + 16 < 101 THEN a.page + 16 ELSE 4294967295 "
+            "END)::tid) FROM generate_series(100, 100, 16) AS a (page)) TO STDOUT (FORMAT binary)");
+    finish(&k);
+}
+
+/* Inside, the table's name would hide the other's. */
+static void what_counts_the_pages_is_not_called_as_the_table_is(void **state)
+{
+    (void)state;
+    struct made k = made(&(struct names){"item:{id}", "a", "payload", NULL});
+    char *sql =
+        keyspace_sql_pack_pages(&k.keyspace, &(enum column_packing){PACKS_INTEGER}, 0, 16, false);
+    assert_non_null(strstr(sql, "FROM \"a\" WHERE ctid >= format('(%s,0)', b.page)"));
+    assert_non_null(strstr(sql, "AS b (page)"));
+    free(sql);
+    finish(&k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plain_keyspace_gives_plain_statements),
+        cmocka_unit_test(composite_keys_and_where_stand_in_every_statement),
+        cmocka_unit_test(names_cannot_break_out_of_their_quotes),
+        cmocka_unit_test(column_names_keep_their_case),
+        cmocka_unit_test(without_a_value_load_still_tells_of_the_row),
+        cmocka_unit_test(a_percent_in_where_is_left_alone),
+        cmocka_unit_test(shares_of_pages_meet_and_the_last_has_no_end),
+        cmocka_unit_test(packed_shares_meet_and_the_last_has_no_end),
+        cmocka_unit_test(what_counts_the_pages_is_not_called_as_the_table_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,641 @@
+/* Rows by cache key, against a database that answers when the test says so. */
+#include "database/keyspace_sql.h"
+#include "database/rows.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "config_text.h"
+#include "fake_pool.h"
+
+static const char text[] =
+    "cache: redis://127.0.0.1\n"
+    "database: postgresql://app@db/shop\n"
+    "sync: none\n"
+    "keyspaces:\n"
+    "  - {name: items, key: \"item:{id}\", table: items, value: v}\n"
+    "  - {name: orders, key: \"order:{customer}:{number}\", table: orders, value: v}\n";
+
+enum { ITEMS, ORDERS };
+enum {
+    LOAD_ITEM,
+    LOAD_ITEM_ANEW,
+    REMOVE_ITEM,
+    ACCEPTS_ITEM,
+    LOAD_ORDER,
+    REMOVE_ORDER = 6,
+    ACCEPTS_ORDER
+};
+
+struct bench {
+    struct config *config;
+    struct rows rows;
+    int calls;
+    struct row_result result; /* of the last call; error is not valid any more */
+    char value[100];
+    size_t length;
+    char error[100];
+    char other[100]; /* spelling; "(none)" */
+};
+
+static void bench_init(struct bench *bench, int params)
+{
+    *bench = (struct bench){.config = config_from_text(text)};
+    bench->rows.config = bench->config;
+    fake_pool.params = params;
+}
+
+static void bench_finish(struct bench *bench)
+{
+    assert_int_equal(fake_pool.count, 0);
+    config_destroy(bench->config);
+}
+
+static void on_row(void *arg, const struct row_result *result)
+{
+    struct bench *bench = arg;
+    bench->calls++;
+    bench->result = *result;
+    snprintf(bench->error, sizeof bench->error, "%s", result->error);
+    struct span other = result->other_spelling;
+    if (other.at)
+        snprintf(bench->other, sizeof bench->other, "%.*s", (int)other.length, other.at);
+    else
+        snprintf(bench->other, sizeof bench->other, "(none)");
+    assert_int_equal(result->outcome == LOAD_ROW && !result->removed, result->value != NULL);
+    if (!result->value)
+        return;
+    struct span value = blob_span(result->value);
+    assert_true(value.length < sizeof bench->value);
+    memcpy(bench->value, value.at, value.length);
+    bench->value[value.length] = '\0';
+    bench->length = value.length;
+    blob_release(result->value);
+}
+
+static void load(struct bench *bench, int keyspace, const char *key)
+{
+    char own[100];
+    snprintf(own, sizeof own, "%s", key);
+    bench->calls = 0;
+    rows_load(&bench->rows, keyspace, (struct span){own, strlen(key)}, on_row, bench);
+    memset(own, 'x', sizeof own); /* the caller's bytes need not outlive the call */
+    assert_int_equal(bench->calls, 0);
+}
+
+static void must_end(const struct bench *bench, enum load_outcome outcome)
+{
+    assert_int_equal(bench->calls, 1);
+    assert_int_equal(bench->result.outcome, outcome);
+}
+
+#define ROW(...)                                                                                   \
+    fake_row(FAKE_TEXT, (const char *[]){__VA_ARGS__},                                             \
+             sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))
+
+/* ---- statements ---- */
+
+static void must_be_sql(const struct pg_statement *statement, char *wanted)
+{
+    assert_string_equal(statement->sql, wanted);
+    free(wanted);
+}
+
+/* Only a load is worth preparing. */
+static void each_keyspace_has_its_statements(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    struct rows_statements statements;
+    rows_statements_init(&statements, bench.config);
+    const struct pg_statement *at = statements.at;
+    assert_int_equal(statements.count, 8);
+    must_be_sql(&at[LOAD_ITEM], keyspace_sql_load(&bench.config->keyspaces[ITEMS]));
+    assert_ptr_equal(at[LOAD_ITEM_ANEW].sql, at[LOAD_ITEM].sql);
+    must_be_sql(&at[REMOVE_ITEM], keyspace_sql_remove(&bench.config->keyspaces[ITEMS]));
+    must_be_sql(&at[ACCEPTS_ITEM], keyspace_sql_accepts(&bench.config->keyspaces[ITEMS]));
+    must_be_sql(&at[LOAD_ORDER], keyspace_sql_load(&bench.config->keyspaces[ORDERS]));
+    must_be_sql(&at[REMOVE_ORDER], keyspace_sql_remove(&bench.config->keyspaces[ORDERS]));
+    assert_int_equal(at[REMOVE_ITEM].params, 1);
+    assert_int_equal(at[ACCEPTS_ORDER].params, 2);
+    for (size_t i = 0; i < statements.count; i++)
+        assert_int_equal(at[i].always_new, i != LOAD_ITEM && i != LOAD_ORDER);
+    rows_statements_finish(&statements);
+    bench_finish(&bench);
+}
+
+/* ---- what is known without asking ---- */
+
+static enum load_outcome foretell(const struct bench *bench, int keyspace, struct span key)
+{
+    return rows_foretell(&bench->rows, keyspace, key);
+}
+
+static void a_key_with_a_zero_byte_is_no_rows_key(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    assert_int_equal(foretell(&bench, ITEMS, (struct span){"item:1\0", 7}), LOAD_ABSENT);
+    assert_int_equal(foretell(&bench, ITEMS, (struct span){"item:\0001", 7}), LOAD_ABSENT);
+    assert_int_equal(foretell(&bench, ITEMS, span_of("item:1")), LOAD_ROW);
+    assert_int_equal(foretell(&bench, ITEMS, span_of("item:")), LOAD_ROW);
+    assert_int_equal(foretell(&bench, ITEMS, span_of("item:\xff")), LOAD_ROW);
+    bench_finish(&bench);
+}
+
+static void a_key_with_too_many_splits_is_ambiguous(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    assert_int_equal(foretell(&bench, ORDERS, span_of("order:1:2")), LOAD_ROW);
+    assert_int_equal(foretell(&bench, ORDERS, span_of("order:::::::::::::::::")), LOAD_ROW);
+    assert_int_equal(foretell(&bench, ORDERS, span_of("order::::::::::::::::::")), LOAD_AMBIGUOUS);
+    assert_int_equal(foretell(&bench, ORDERS, (struct span){"order::\0:::::::::::::::::", 25}),
+                     LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+/* ---- loading ---- */
+
+static void a_row_is_asked_for_by_its_columns(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:42");
+    assert_int_equal(fake_pool.queries[0].statement, LOAD_ITEM);
+    assert_string_equal(fake_pool.queries[0].values[0], "42");
+    ROW("payload", "42");
+    must_end(&bench, LOAD_ROW);
+    assert_string_equal(bench.value, "payload");
+    assert_string_equal(bench.error, "");
+    assert_string_equal(bench.other, "(none)");
+    bench_finish(&bench);
+}
+
+static void no_row_is_absent(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:42");
+    fake_no_row();
+    must_end(&bench, LOAD_ABSENT);
+    assert_string_equal(bench.other, "(none)");
+    bench_finish(&bench);
+}
+
+/* 042 = 42 for a bigint, but the row's key is item:42: nothing would ever purge item:042. */
+static void another_way_to_write_the_key_is_not_the_rows_key(void **state)
+{
+    static const char *const keys[] = {"042", "42 ", " 42", "+42", "4", "421", "4\xc2\xb2"};
+    struct bench bench;
+    char key[20];
+    (void)state;
+    bench_init(&bench, 1);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(key, sizeof key, "item:%s", keys[i]);
+        load(&bench, ITEMS, key);
+        assert_string_equal(fake_pool.queries[0].values[0], keys[i]);
+        ROW("payload", "42");
+        must_end(&bench, LOAD_ABSENT);
+        assert_string_equal(bench.other, "item:42");
+    }
+    bench_finish(&bench);
+}
+
+static void a_row_whose_key_is_null_is_not_that_of_the_empty_text(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:");
+    ROW("payload", NULL);
+    must_end(&bench, LOAD_ABSENT);
+    assert_string_equal(bench.other, "(none)");
+    load(&bench, ITEMS, "item:");
+    ROW("payload", "");
+    must_end(&bench, LOAD_ROW);
+    bench_finish(&bench);
+}
+
+static void every_key_column_must_be_the_rows(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:ann:07");
+    assert_int_equal(fake_pool.queries[0].statement, LOAD_ORDER);
+    assert_string_equal(fake_pool.queries[0].values[0], "ann");
+    assert_string_equal(fake_pool.queries[0].values[1], "07");
+    ROW("payload", "ann", "7");
+    must_end(&bench, LOAD_ABSENT);
+    assert_string_equal(bench.other, "order:ann:7");
+    bench_finish(&bench);
+}
+
+/* Equal to the column, as its collation has it, and kept apart by the index: `name = $1` finds
+ * both.
+ */
+static void of_rows_that_equal_the_key_the_one_that_has_it_counts(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:Ann");
+    fake_rows(FAKE_TEXT, (const char *[]){"small", "ann", "right", "Ann", "large", "ANN"}, 3, 2);
+    must_end(&bench, LOAD_ROW);
+    assert_string_equal(bench.value, "right");
+    assert_int_equal(bench.result.equals, 3);
+    load(&bench, ITEMS, "item:aNN");
+    fake_rows(FAKE_TEXT, (const char *[]){"small", "ann", "large", "ANN"}, 2, 2);
+    must_end(&bench, LOAD_ABSENT);
+    assert_string_equal(bench.other, "item:ann");
+    bench_finish(&bench);
+}
+
+static void the_empty_text_may_be_the_other_spelling(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:-");
+    ROW("payload", "");
+    must_end(&bench, LOAD_ABSENT);
+    assert_string_equal(bench.other, "item:");
+    bench_finish(&bench);
+}
+
+/* ---- values ---- */
+
+static void null_and_the_empty_text_are_empty_values(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:1");
+    ROW(NULL, "1");
+    must_end(&bench, LOAD_ROW);
+    assert_int_equal(bench.length, 0);
+    load(&bench, ITEMS, "item:1");
+    ROW("", "1");
+    must_end(&bench, LOAD_ROW);
+    assert_int_equal(bench.length, 0);
+    bench_finish(&bench);
+}
+
+static void must_give_bytes(struct bench *bench, const char *printed, const char *bytes,
+                            size_t length)
+{
+    load(bench, ITEMS, "item:1");
+    fake_row(FAKE_BYTEA, (const char *[]){printed, "1"}, 2);
+    must_end(bench, LOAD_ROW);
+    assert_int_equal(bench->length, length);
+    assert_memory_equal(bench->value, bytes, length);
+}
+
+static void a_bytea_is_its_raw_bytes(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    must_give_bytes(&bench, "\\x00ff0d0a41", "\0\xff\r\nA", 5);
+    must_give_bytes(&bench, "\\x", "", 0);
+    must_give_bytes(&bench, "a\\000\\\\b", "a\0\\b", 4); /* bytea_output = escape */
+    must_give_bytes(&bench, NULL, "", 0);
+    bench_finish(&bench);
+}
+
+static void a_text_that_looks_like_a_bytea_stays_as_it_is(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:1");
+    ROW("\\x4142", "1");
+    assert_string_equal(bench.value, "\\x4142");
+    bench_finish(&bench);
+}
+
+/* ---- failures ---- */
+
+static void must_ask_of_item(unsigned statement, const char *id)
+{
+    assert_int_equal(fake_pool.count, 1);
+    assert_int_equal(fake_pool.queries[0].statement, statement);
+    assert_string_equal(fake_pool.queries[0].values[0], id);
+}
+
+/* An error of class 22, after which the texts alone are tried. */
+static void load_and_refuse(struct bench *bench, const char *sqlstate)
+{
+    load(bench, ITEMS, "item:x");
+    fake_refusal(sqlstate);
+    assert_int_equal(bench->calls, 0);
+    must_ask_of_item(ACCEPTS_ITEM, "x");
+}
+
+static void a_text_that_the_columns_type_cannot_hold_means_no_row(void **state)
+{
+    static const char *const states[] = {"22P02", "22003", "22007", "22021", "22P05", "22000"};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        load_and_refuse(&bench, "22012");
+        fake_refusal(states[i]);
+        must_end(&bench, LOAD_ABSENT);
+    }
+    bench_finish(&bench);
+}
+
+/* The load is asked once more, for its parameters may have had the types of long ago; then what it
+ * says is said of a row. */
+static void an_error_though_the_text_is_accepted_says_nothing_of_the_row(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load_and_refuse(&bench, "22003");
+    fake_no_row();
+    must_ask_of_item(LOAD_ITEM_ANEW, "x");
+    fake_refusal("22003");
+    must_end(&bench, LOAD_REFUSED);
+    assert_string_equal(bench.error, "refused");
+    bench_finish(&bench);
+}
+
+static void a_load_that_goes_well_when_it_is_new_is_the_answer(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load_and_refuse(&bench, "22P02");
+    fake_no_row();
+    ROW("payload", "x");
+    must_end(&bench, LOAD_ROW);
+    load_and_refuse(&bench, "22P02");
+    fake_no_row();
+    fake_no_row();
+    must_end(&bench, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+static void whether_a_text_is_accepted_may_stay_unknown(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load_and_refuse(&bench, "22P02");
+    fake_outcome(PG_DOWN);
+    must_end(&bench, LOAD_DOWN);
+    load_and_refuse(&bench, "22P02");
+    fake_outcome(PG_TIMEOUT);
+    must_end(&bench, LOAD_TIMEOUT);
+    load_and_refuse(&bench, "22P02");
+    fake_refusal("42P01");
+    must_end(&bench, LOAD_REFUSED);
+    bench_finish(&bench);
+}
+
+/* Whatever else the server says is no word about the row: it must not be taken for absent. */
+static void any_other_error_is_a_refusal(void **state)
+{
+    static const char *const states[] = {"42P01", "42703", "42501", "53300", "57014", "23514",
+                                         "XX000", "40001", "25P02", "",      "2",     "42883"};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        load(&bench, ITEMS, "item:x");
+        fake_refusal(states[i]);
+        must_end(&bench, LOAD_REFUSED);
+        assert_string_equal(bench.error, "refused");
+    }
+    bench_finish(&bench);
+}
+
+static void no_answer_is_not_absent(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:1");
+    fake_outcome(PG_TIMEOUT);
+    must_end(&bench, LOAD_TIMEOUT);
+    load(&bench, ITEMS, "item:1");
+    fake_outcome(PG_DOWN);
+    must_end(&bench, LOAD_DOWN);
+    bench_finish(&bench);
+}
+
+/* ---- several ways to split a key ---- */
+
+static void must_ask(const char *customer, const char *number)
+{
+    assert_int_equal(fake_pool.count, 1);
+    assert_string_equal(fake_pool.queries[0].values[0], customer);
+    assert_string_equal(fake_pool.queries[0].values[1], number);
+}
+
+static void all_ways_are_tried_one_after_the_other(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:a:b:c");
+    must_ask("a", "b:c");
+    fake_no_row();
+    assert_int_equal(bench.calls, 0);
+    must_ask("a:b", "c");
+    ROW("payload", "a:b", "c");
+    must_end(&bench, LOAD_ROW);
+    assert_int_equal(bench.result.way, 1);
+    bench_finish(&bench);
+}
+
+static void another_spelling_found_on_one_way_is_told_if_no_way_has_the_key(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:a:b:c");
+    ROW("payload", "A", "b:c");
+    assert_int_equal(bench.calls, 0);
+    fake_refusal("22P02");
+    fake_refusal("22P02");
+    must_end(&bench, LOAD_ABSENT);
+    assert_string_equal(bench.other, "order:A:b:c");
+    load(&bench, ORDERS, "order:a:b:c");
+    ROW("payload", "A", "b:c");
+    ROW("payload", "a:b", "c");
+    must_end(&bench, LOAD_ROW);
+    assert_string_equal(bench.other, "(none)");
+    load(&bench, ORDERS, "order:a:b:c");
+    ROW("payload", "A", "b:c");
+    fake_outcome(PG_DOWN);
+    must_end(&bench, LOAD_DOWN);
+    assert_string_equal(bench.other, "(none)");
+    bench_finish(&bench);
+}
+
+static void the_first_way_that_finds_a_row_ends_it(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:a:b:c");
+    ROW("payload", "a", "b:c");
+    must_end(&bench, LOAD_ROW);
+    assert_int_equal(bench.result.way, 0);
+    bench_finish(&bench);
+}
+
+/* A text that the first way's column cannot hold says nothing of the second way. */
+static void a_way_that_is_impossible_leaves_the_others(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:a:b:c");
+    fake_refusal("22P02");
+    must_ask("a", "b:c");
+    fake_refusal("22P02");
+    must_ask("a:b", "c");
+    fake_no_row();
+    must_end(&bench, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+/* Neither may "absent" be said when a way was left untried. */
+static void a_failure_on_the_way_is_the_answer(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:a:b:c");
+    fake_no_row();
+    fake_outcome(PG_DOWN);
+    must_end(&bench, LOAD_DOWN);
+    load(&bench, ORDERS, "order:a:b:c");
+    fake_outcome(PG_TIMEOUT);
+    must_end(&bench, LOAD_TIMEOUT);
+    bench_finish(&bench);
+}
+
+static void sixteen_ways_are_all_tried(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:::::::::::::::::");
+    for (int i = 0; i < ROW_WAYS_MAX; i++) {
+        assert_int_equal(bench.calls, 0);
+        fake_no_row();
+    }
+    must_end(&bench, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+/* ---- removing ---- */
+
+static void must_remove(struct bench *bench, char *word, long long removed)
+{
+    bench->calls = 0;
+    rows_remove(&bench->rows, ORDERS, span_of("order:a:b:c"), 1, on_row, bench);
+    assert_int_equal(bench->calls, 0);
+    assert_int_equal(fake_pool.queries[0].statement, REMOVE_ORDER);
+    must_ask("a:b", "c");
+    fake_pool.removed = word;
+    bench->result.value = NULL;
+    fake_outcome(PG_DONE);
+    assert_int_equal(bench->calls, 1);
+    assert_int_equal(bench->result.outcome, LOAD_ROW);
+    assert_int_equal(bench->result.removed, removed);
+}
+
+static void removing_takes_the_one_way_and_counts_the_rows(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    must_remove(&bench, (char[]){"1"}, 1);
+    must_remove(&bench, (char[]){"2"}, 2);
+    bench_finish(&bench);
+}
+
+static void on_removed(void *arg, const struct row_result *result)
+{
+    struct bench *bench = arg;
+    bench->calls++;
+    bench->result = *result;
+}
+
+static void removing_says_when_nothing_went_or_nothing_is_known(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    rows_remove(&bench.rows, ITEMS, span_of("item:1"), 0, on_removed, &bench);
+    fake_pool.removed = (char[]){"0"};
+    fake_outcome(PG_DONE);
+    must_end(&bench, LOAD_ROW);
+    assert_int_equal(bench.result.removed, 0);
+    assert_null(bench.result.value);
+    bench.calls = 0;
+    rows_remove(&bench.rows, ITEMS, span_of("item:1"), 0, on_removed, &bench);
+    fake_outcome(PG_DOWN);
+    must_end(&bench, LOAD_DOWN);
+    assert_int_equal(bench.result.removed, 0);
+    bench.calls = 0;
+    rows_remove(&bench.rows, ITEMS, span_of("item:1"), 0, on_removed, &bench);
+    fake_refusal("23503"); /* a foreign key holds the row */
+    must_end(&bench, LOAD_REFUSED);
+    bench.calls = 0;
+    rows_remove(&bench.rows, ITEMS, span_of("item:1"), 0, on_removed, &bench);
+    fake_refusal("22003"); /* of a trigger, say */
+    must_ask_of_item(ACCEPTS_ITEM, "1");
+    fake_no_row();
+    must_end(&bench, LOAD_REFUSED);
+    bench_finish(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_keyspace_has_its_statements),
+        cmocka_unit_test(a_key_with_a_zero_byte_is_no_rows_key),
+        cmocka_unit_test(a_key_with_too_many_splits_is_ambiguous),
+        cmocka_unit_test(a_row_is_asked_for_by_its_columns),
+        cmocka_unit_test(no_row_is_absent),
+        cmocka_unit_test(another_way_to_write_the_key_is_not_the_rows_key),
+        cmocka_unit_test(a_row_whose_key_is_null_is_not_that_of_the_empty_text),
+        cmocka_unit_test(every_key_column_must_be_the_rows),
+        cmocka_unit_test(of_rows_that_equal_the_key_the_one_that_has_it_counts),
+        cmocka_unit_test(the_empty_text_may_be_the_other_spelling),
+        cmocka_unit_test(null_and_the_empty_text_are_empty_values),
+        cmocka_unit_test(a_bytea_is_its_raw_bytes),
+        cmocka_unit_test(a_text_that_looks_like_a_bytea_stays_as_it_is),
+        cmocka_unit_test(a_text_that_the_columns_type_cannot_hold_means_no_row),
+        cmocka_unit_test(an_error_though_the_text_is_accepted_says_nothing_of_the_row),
+        cmocka_unit_test(a_load_that_goes_well_when_it_is_new_is_the_answer),
+        cmocka_unit_test(whether_a_text_is_accepted_may_stay_unknown),
+        cmocka_unit_test(any_other_error_is_a_refusal),
+        cmocka_unit_test(no_answer_is_not_absent),
+        cmocka_unit_test(all_ways_are_tried_one_after_the_other),
+        cmocka_unit_test(another_spelling_found_on_one_way_is_told_if_no_way_has_the_key),
+        cmocka_unit_test(the_first_way_that_finds_a_row_ends_it),
+        cmocka_unit_test(a_way_that_is_impossible_leaves_the_others),
+        cmocka_unit_test(a_failure_on_the_way_is_the_answer),
+        cmocka_unit_test(sixteen_ways_are_all_tried),
+        cmocka_unit_test(removing_takes_the_one_way_and_counts_the_rows),
+        cmocka_unit_test(removing_says_when_nothing_went_or_nothing_is_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,459 @@
+/* The order of events in the life of a generation that follows the log; follower, prober and
+ * self-check say what the test has them say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "follow/checks.h"
+#include "follow/sync.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_LAG_MS = 1000, BEGIN = 500 };
+
+/* ---- what the module stands on ---- */
+
+struct follower {
+    int unused;
+};
+
+struct selfcheck {
+    int unused;
+};
+
+static struct {
+    uint64_t now_ms;
+    struct follower follower;
+    struct follower_events events;
+    void *follower_arg;
+    int start_status, closed;
+    uint64_t confirmed;
+    int asked;
+    struct selfcheck check;
+    struct selfcheck_options checking; /* done is NULL: none is under way */
+    enum selfcheck_outcome outcome;    /* of the last check */
+    int checks, cancelled, forgotten;
+} fake;
+
+uint64_t clock_ms(void)
+{
+    return fake.now_ms;
+}
+
+int follower_start(struct follower **out, uv_loop_t *loop, const struct follower_options *options,
+                   struct pg_error *error)
+{
+    (void)loop;
+    (void)error;
+    fake.events = *options->events;
+    fake.follower_arg = options->arg;
+    if (!fake.start_status)
+        *out = &fake.follower;
+    return fake.start_status;
+}
+
+void follower_confirm(struct follower *follower, uint64_t lsn)
+{
+    assert_ptr_equal(follower, &fake.follower);
+    fake.confirmed = lsn;
+}
+
+void follower_ask(struct follower *follower)
+{
+    assert_ptr_equal(follower, &fake.follower);
+    fake.asked++;
+}
+
+struct follower_counts follower_counts(const struct follower *follower)
+{
+    (void)follower;
+    return (struct follower_counts){0};
+}
+
+void follower_close(struct follower *follower)
+{
+    fake.closed += follower != NULL;
+}
+
+uint64_t pg_stream_consistent_point(const struct pg_stream *stream)
+{
+    (void)stream;
+    return BEGIN;
+}
+
+struct pg_pool *checker_pool(struct checker *checker)
+{
+    (void)checker;
+    return NULL;
+}
+
+void checker_note(struct checker *checker, uint64_t generation,
+                  const struct selfcheck_result *result)
+{
+    (void)checker;
+    assert_int_equal(generation, 1);
+    assert_int_equal(result->outcome, fake.outcome);
+}
+
+void prober_now(struct prober *prober)
+{
+    (void)prober;
+}
+
+struct selfcheck *selfcheck_begin(const struct selfcheck_options *options)
+{
+    assert_null(fake.checking.done);
+    fake.checking = *options;
+    fake.checks++;
+    return &fake.check;
+}
+
+void selfcheck_cancel(struct selfcheck *check)
+{
+    if (!check)
+        return;
+    assert_ptr_equal(check, &fake.check);
+    fake.checking.done = NULL;
+    fake.cancelled++;
+}
+
+void doubts_changed(struct doubts *doubts, const struct generation *generation, int keyspace,
+                    struct span key)
+{
+    (void)doubts;
+    (void)generation;
+    (void)keyspace;
+    (void)key;
+}
+
+void doubts_known(struct doubts *doubts, const struct generation *generation, uint64_t known)
+{
+    (void)doubts;
+    (void)generation;
+    (void)known;
+}
+
+void doubts_forget(struct doubts *doubts, const struct generation *generation)
+{
+    (void)doubts;
+    (void)generation;
+    fake.forgotten++;
+}
+
+void log_line(enum log_level level, const char *format, ...)
+{
+    (void)level;
+    (void)format;
+}
+
+/* ---- who is told ---- */
+
+struct bench {
+    struct config config;
+    struct generation *generation;
+    struct sync *sync;
+    bool takes; /* ready() says so */
+    int ready;
+    uint64_t known;
+    char fault[200];
+    int faults;
+};
+
+static bool on_ready(void *arg, struct sync *sync)
+{
+    struct bench *bench = arg;
+    assert_ptr_equal(sync, bench->sync);
+    bench->ready++;
+    return bench->takes;
+}
+
+static void on_known(void *arg, struct sync *sync, uint64_t known)
+{
+    struct bench *bench = arg;
+    assert_ptr_equal(sync, bench->sync);
+    assert_true(known > bench->known);
+    bench->known = known;
+}
+
+/* As the keeper does it: at once, from within. */
+static void on_fault(void *arg, struct sync *sync, const char *why)
+{
+    struct bench *bench = arg;
+    assert_ptr_equal(sync, bench->sync);
+    snprintf(bench->fault, sizeof bench->fault, "%s", why);
+    bench->faults++;
+    bench->sync = NULL;
+    sync_close(sync);
+}
+
+static const struct sync_events events = {.ready = on_ready, .known = on_known, .fault = on_fault};
+
+static int bench_start(struct bench *bench)
+{
+    struct pg_error error = {.text = ""};
+    struct built built = {.generation = generation_create(1, 0), .fingerprint = xstrdup("abc@1")};
+    fake.now_ms = 100000;
+    *bench = (struct bench){.config = {.max_lag_ms = MAX_LAG_MS}, .takes = true};
+    bench->generation = built.generation;
+    bench->generation->references++;
+    struct sync_options options = {.config = &bench->config, .events = &events, .arg = bench};
+    int status = sync_start(&bench->sync, NULL, &built, &options, &error);
+    assert_null(built.generation);
+    assert_null(built.fingerprint);
+    return status;
+}
+
+static void bench_init(struct bench *bench)
+{
+    memset(&fake, 0, sizeof fake);
+    assert_int_equal(bench_start(bench), 0);
+}
+
+/* Nothing is left behind, whoever ended it. */
+static void bench_finish(struct bench *bench)
+{
+    sync_close(bench->sync);
+    assert_int_equal(fake.closed, 1);
+    assert_int_equal(fake.forgotten, 1);
+    assert_null(fake.checking.done);
+    assert_int_equal(bench->generation->references, 1);
+    generation_release(bench->generation);
+}
+
+static void probe(struct bench *bench, const char *fingerprint, uint64_t end)
+{
+    struct probe found = {.time = fake.now_ms, .fingerprint = fingerprint, .end = end};
+    fake.now_ms += 10;
+    sync_probed(bench->sync, &found);
+}
+
+static void reached(uint64_t lsn)
+{
+    fake.events.reached(fake.follower_arg, lsn);
+}
+
+static void check_ends(enum selfcheck_outcome outcome, const char *why)
+{
+    void (*done)(void *, const struct selfcheck_result *) = fake.checking.done;
+    assert_non_null(done);
+    fake.checking.done = NULL;
+    fake.outcome = outcome;
+    done(fake.checking.arg, &(struct selfcheck_result){.outcome = outcome, .why = why});
+}
+
+/* Until it is in force. */
+static void come_into_force(struct bench *bench)
+{
+    probe(bench, "abc@1", 600);
+    reached(600);
+    check_ends(SELFCHECK_PASSED, "");
+    assert_int_equal(bench->ready, 1);
+    sync_release(bench->sync);
+}
+
+/* ---- tests ---- */
+
+static void it_is_checked_when_it_has_caught_up_and_then_offered(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    uint64_t asked = fake.now_ms;
+    probe(&bench, "abc@1", 600);
+    assert_int_equal(fake.asked, 1); /* or an idle server would not tell where it is */
+    reached(599);
+    assert_int_equal(bench.known, 0);
+    assert_int_equal(fake.checks, 0);
+    reached(600);
+    assert_int_equal(bench.known, asked);
+    assert_int_equal(fake.checks, 1);
+    assert_int_equal(bench.ready, 0);
+    check_ends(SELFCHECK_PASSED, "");
+    assert_int_equal(bench.ready, 1);
+    bench_finish(&bench);
+}
+
+static void one_that_is_still_far_behind_is_not_checked(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    probe(&bench, "abc@1", 600);
+    fake.now_ms += MAX_LAG_MS + 1;
+    reached(600);
+    assert_int_equal(fake.checks, 0);
+    probe(&bench, "abc@1", 600);
+    assert_int_equal(fake.checks, 1);
+    bench_finish(&bench);
+}
+
+static void one_that_is_not_taken_yet_is_offered_again(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    bench.takes = false;
+    probe(&bench, "abc@1", 600);
+    reached(600);
+    check_ends(SELFCHECK_PASSED, "");
+    reached(700);
+    assert_int_equal(bench.ready, 2);
+    bench.takes = true;
+    reached(800);
+    reached(900);
+    assert_int_equal(bench.ready, 3);
+    assert_int_equal(fake.checks, 1);
+    bench_finish(&bench);
+}
+
+static void nothing_is_confirmed_while_it_is_held(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    reached(600);
+    assert_int_equal(fake.confirmed, 0);
+    sync_hold(bench.sync);
+    sync_release(bench.sync);
+    assert_int_equal(fake.confirmed, 0);
+    sync_release(bench.sync);
+    assert_int_equal(fake.confirmed, 600);
+    sync_hold(bench.sync);
+    reached(700);
+    assert_int_equal(fake.confirmed, 600);
+    sync_release(bench.sync);
+    assert_int_equal(fake.confirmed, 700);
+    bench_finish(&bench);
+}
+
+static void what_an_altered_table_is_asked_for_vouches_for_nothing(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    come_into_force(&bench);
+    uint64_t known = bench.known;
+    probe(&bench, "abd@1", 600);
+    assert_int_equal(bench.faults, 1);
+    assert_int_equal(bench.known, known);
+    assert_non_null(strstr(bench.fault, "altered"));
+    bench_finish(&bench);
+}
+
+static void nor_does_another_server(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    come_into_force(&bench);
+    uint64_t known = bench.known;
+    probe(&bench, "abc@2", 100); /* its log ends before where this stream is */
+    assert_int_equal(bench.faults, 1);
+    assert_int_equal(bench.known, known);
+    assert_non_null(strstr(bench.fault, "another server"));
+    bench_finish(&bench);
+}
+
+static void one_whose_check_fails_is_not_offered(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    probe(&bench, "abc@1", 600);
+    reached(600);
+    check_ends(SELFCHECK_FAILED, "a row is missing");
+    assert_int_equal(bench.ready, 0);
+    assert_int_equal(bench.faults, 1);
+    assert_string_equal(bench.fault, "a row is missing");
+    bench_finish(&bench);
+}
+
+static void a_check_that_could_not_be_done_is_tried_again(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    probe(&bench, "abc@1", 600);
+    reached(600);
+    check_ends(SELFCHECK_NO_ROW, "no row");
+    assert_int_equal(bench.ready, 0);
+    probe(&bench, "abc@1", 600);
+    assert_int_equal(fake.checks, 2);
+    check_ends(SELFCHECK_PASSED, "");
+    assert_int_equal(bench.ready, 1);
+    bench_finish(&bench);
+}
+
+static void one_in_force_is_checked_every_minute_and_ends_when_that_fails(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    come_into_force(&bench);
+    fake.now_ms += 59000;
+    probe(&bench, "abc@1", 600);
+    assert_int_equal(fake.checks, 1);
+    fake.now_ms += 1000;
+    probe(&bench, "abc@1", 600);
+    assert_int_equal(fake.checks, 2);
+    check_ends(SELFCHECK_PASSED, "");
+    assert_int_equal(bench.ready, 1);
+    fake.now_ms += 60000;
+    probe(&bench, "abc@1", 600);
+    check_ends(SELFCHECK_FAILED, "a row is missing");
+    assert_int_equal(bench.faults, 1);
+    assert_string_equal(bench.fault, "a row is missing");
+    bench_finish(&bench);
+}
+
+static void its_end_cancels_the_check(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    probe(&bench, "abc@1", 600);
+    reached(600);
+    fake.events.fault(fake.follower_arg, "the stream was lost");
+    assert_string_equal(bench.fault, "the stream was lost");
+    assert_int_equal(fake.cancelled, 1);
+    bench_finish(&bench);
+}
+
+static void one_that_cannot_begin_leaves_nothing(void **state)
+{
+    struct bench bench;
+    (void)state;
+    memset(&fake, 0, sizeof fake);
+    fake.start_status = -ECONNREFUSED;
+    assert_int_equal(bench_start(&bench), -ECONNREFUSED);
+    assert_null(bench.sync);
+    assert_int_equal(bench.generation->references, 1);
+    generation_release(bench.generation);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_checked_when_it_has_caught_up_and_then_offered),
+        cmocka_unit_test(one_that_is_still_far_behind_is_not_checked),
+        cmocka_unit_test(one_that_is_not_taken_yet_is_offered_again),
+        cmocka_unit_test(nothing_is_confirmed_while_it_is_held),
+        cmocka_unit_test(what_an_altered_table_is_asked_for_vouches_for_nothing),
+        cmocka_unit_test(nor_does_another_server),
+        cmocka_unit_test(one_whose_check_fails_is_not_offered),
+        cmocka_unit_test(a_check_that_could_not_be_done_is_tried_again),
+        cmocka_unit_test(one_in_force_is_checked_every_minute_and_ends_when_that_fails),
+        cmocka_unit_test(its_end_cancels_the_check),
+        cmocka_unit_test(one_that_cannot_begin_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,342 @@
+/* Every row of the guard's decision: state x exact entry x filter's verdict x enforce. */
+#include "guard/guard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "config_text.h"
+
+static const char text[] = "cache: redis://127.0.0.1\n"
+                           "database: postgresql://app@db/shop\n"
+                           "sync: none\n"
+                           "keyspaces:\n"
+                           "  - {name: items, key: \"item:{id}\", table: items, value: v}\n"
+                           "  - {name: shadows, key: \"shadow:{id}\", table: items, value: v,\n"
+                           "     enforce: false}\n"
+                           "  - {name: orders, key: \"order:{a}:{b}\", table: orders, value: v}\n";
+
+enum { ITEMS, SHADOWS, ORDERS, KEYSPACES };
+
+static const struct span held = {"item:1", 6};
+
+/* A view over real filters, that of items holding `held`, and a table of exact entries. */
+struct bench {
+    struct shared_config *shared;
+    struct generation *generation;
+    struct view *view;
+    struct overrides overrides;
+    char absent[40]; /* a key that the filter of items rules out */
+};
+
+static void use_states(struct bench *bench, enum keyspace_state state, bool has_generation)
+{
+    enum keyspace_state states[KEYSPACES] = {state, state, state};
+    view_release(bench->view);
+    bench->view = view_create(bench->shared, has_generation ? bench->generation : NULL, states, 1);
+}
+
+static uint64_t hash_of(const struct bench *bench, struct span key)
+{
+    return filter_hash(&bench->generation->seed, key.at, key.length);
+}
+
+static void hold(struct bench *bench, int keyspace, const char *key)
+{
+    uint64_t hash = hash_of(bench, span_of(key));
+    assert_int_equal(filter_insert(bench->generation->filters[keyspace], hash), 0);
+}
+
+static void bench_init(struct bench *bench)
+{
+    struct filter_options options = {.capacity = 1000, .false_positive_rate = 0.0001};
+    const char *error;
+    *bench = (struct bench){.shared = shared_config_create(config_from_text(text)),
+                            .generation = generation_create(1, KEYSPACES)};
+    for (size_t i = 0; i < KEYSPACES; i++)
+        assert_int_equal(filter_create(&bench->generation->filters[i], &options, &error), 0);
+    hold(bench, ITEMS, held.at);
+    hold(bench, SHADOWS, "shadow:1");
+    overrides_init(&bench->overrides);
+    use_states(bench, KEYSPACE_GUARDING, true);
+    for (int i = 0; i == 0 || filter_contains(bench->generation->filters[ITEMS],
+                                              hash_of(bench, span_of(bench->absent)));
+         i++)
+        snprintf(bench->absent, sizeof bench->absent, "item:absent-%d", i);
+}
+
+static void bench_finish(struct bench *bench)
+{
+    overrides_finish(&bench->overrides);
+    view_release(bench->view);
+    generation_release(bench->generation);
+    shared_config_release(bench->shared);
+}
+
+/* Stands for a block in the tables below. */
+enum { BLOCKED = OVERRIDE_TOMBSTONE + 1 };
+
+static void enter(struct bench *bench, const char *key, int kind)
+{
+    uint64_t end = clock_ms() + 60000;
+    struct override entry = {.blocked_until = end};
+    if (kind != BLOCKED)
+        entry = (struct override){
+            .kind = (enum override_kind)kind, .sticky = kind == OVERRIDE_HINT, .until = end};
+    overrides_set(&bench->overrides, span_of(key), entry);
+}
+
+static struct ruling decide(const struct bench *bench, int keyspace, const char *key)
+{
+    struct permission permission = permission_begin(bench->view);
+    bool is_held = guard_holds(bench->view, keyspace, span_of(key));
+    return guard_decide(&permission, &bench->overrides, keyspace, span_of(key), is_held);
+}
+
+static void must_decide(const struct bench *bench, int keyspace, const char *key,
+                        enum decision decision, enum reason reason)
+{
+    struct ruling ruling = decide(bench, keyspace, key);
+    if (ruling.decision != decision || ruling.reason != reason)
+        fail_msg("%s: decision %d because of \"%s\", not %d because of \"%s\"", key,
+                 (int)ruling.decision, reason_text(ruling.reason), (int)decision,
+                 reason_text(reason));
+}
+
+/* ---- matching ---- */
+
+static void a_key_belongs_to_the_keyspace_whose_template_it_matches(void **state)
+{
+    struct config *config = config_from_text(text);
+    (void)state;
+    assert_int_equal(guard_match(config, span_of("item:1")), ITEMS);
+    assert_int_equal(guard_match(config, span_of("item:")), ITEMS);
+    assert_int_equal(guard_match(config, (struct span){"item:\0\xff", 7}), ITEMS);
+    assert_int_equal(guard_match(config, span_of("shadow:x")), SHADOWS);
+    assert_int_equal(guard_match(config, span_of("order:1:2")), ORDERS);
+    assert_int_equal(guard_match(config, span_of("order:1")), NOT_GUARDED);
+    assert_int_equal(guard_match(config, span_of("item")), NOT_GUARDED);
+    assert_int_equal(guard_match(config, span_of("Item:1")), NOT_GUARDED);
+    assert_int_equal(guard_match(config, span_of("xitem:1")), NOT_GUARDED);
+    assert_int_equal(guard_match(config, span_of("")), NOT_GUARDED);
+    config_destroy(config);
+}
+
+/* ---- deciding ---- */
+
+/* With permission: what counts for a key in the filter and for one that it rules out. */
+static const struct row {
+    int entry;
+    bool is_held, rejects;
+    enum reason reason;
+} rows[] = {
+    {OVERRIDE_NONE, true, false, REASON_POSSIBLE},
+    {OVERRIDE_NONE, false, true, REASON_ABSENT},
+    {OVERRIDE_HINT, true, false, REASON_HINT},
+    {OVERRIDE_HINT, false, false, REASON_HINT},
+    {OVERRIDE_TOMBSTONE, true, true, REASON_TOMBSTONE},
+    {OVERRIDE_TOMBSTONE, false, true, REASON_ABSENT},
+    {BLOCKED, true, true, REASON_BLOCK},
+    {BLOCKED, false, true, REASON_BLOCK},
+};
+
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static void with_permission_entry_and_filter_decide(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    for (size_t i = 0; i < ROWS; i++) {
+        const char *key = rows[i].is_held ? held.at : bench.absent;
+        enter(&bench, key, rows[i].entry);
+        must_decide(&bench, ITEMS, key, rows[i].rejects ? DECISION_REJECT : DECISION_PASS,
+                    rows[i].reason);
+    }
+    bench_finish(&bench);
+}
+
+/* A block is the admin's order about a key, not a verdict: it holds also there. */
+static void a_shadow_keyspace_rejects_nothing_but_blocked_keys(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    for (size_t i = 0; i < ROWS; i++) {
+        const char *key = rows[i].is_held ? "shadow:1" : "shadow:absent";
+        enum decision rejection = rows[i].entry == BLOCKED ? DECISION_REJECT : DECISION_SHADOW;
+        enter(&bench, key, rows[i].entry);
+        must_decide(&bench, SHADOWS, key, rows[i].rejects ? rejection : DECISION_PASS,
+                    rows[i].reason);
+    }
+    bench_finish(&bench);
+}
+
+static void must_only_block(struct bench *bench, int keyspace, const char *key)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        bool blocked = rows[i].entry == BLOCKED;
+        enter(bench, key, rows[i].entry);
+        must_decide(bench, keyspace, key, blocked ? DECISION_REJECT : DECISION_PASS,
+                    blocked ? REASON_BLOCK : REASON_NO_PERMISSION);
+    }
+}
+
+static void without_permission_nothing_is_rejected_but_blocked_keys(void **state)
+{
+    static const enum keyspace_state without[] = {KEYSPACE_LOADING, KEYSPACE_PASSING};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    for (size_t s = 0; s < 2; s++) {
+        use_states(&bench, without[s], true);
+        must_only_block(&bench, ITEMS, held.at);
+        must_only_block(&bench, ITEMS, bench.absent);
+        must_only_block(&bench, SHADOWS, "shadow:absent");
+    }
+    use_states(&bench, KEYSPACE_LOADING, false);
+    must_only_block(&bench, ITEMS, bench.absent);
+    bench_finish(&bench);
+}
+
+static void permission_is_each_keyspaces_own(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    enum keyspace_state states[] = {KEYSPACE_GUARDING, KEYSPACE_GUARDING, KEYSPACE_PASSING};
+    view_release(bench.view);
+    bench.view = view_create(bench.shared, bench.generation, states, 1);
+    must_decide(&bench, ITEMS, bench.absent, DECISION_REJECT, REASON_ABSENT);
+    must_decide(&bench, ORDERS, "order:1:2", DECISION_PASS, REASON_NO_PERMISSION);
+    bench_finish(&bench);
+}
+
+/* The same bytes under another keyspace's filter are another key. */
+static void each_keyspace_asks_its_own_filter(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    must_decide(&bench, ITEMS, held.at, DECISION_PASS, REASON_POSSIBLE);
+    must_decide(&bench, ORDERS, held.at, DECISION_REJECT, REASON_ABSENT);
+    bench_finish(&bench);
+}
+
+static void an_entry_that_has_ended_decides_nothing(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    overrides_set(&bench.overrides, span_of(bench.absent),
+                  (struct override){.kind = OVERRIDE_HINT, .until = clock_ms()});
+    overrides_set(&bench.overrides, held, (struct override){.blocked_until = clock_ms()});
+    must_decide(&bench, ITEMS, bench.absent, DECISION_REJECT, REASON_ABSENT);
+    must_decide(&bench, ITEMS, held.at, DECISION_PASS, REASON_POSSIBLE);
+    bench_finish(&bench);
+}
+
+/* ---- many keys ---- */
+
+static void probes_of_several_keyspaces_are_answered_each_by_its_filter(void **state)
+{
+    static const char *const keys[] = {"item:1", "shadow:1", "item:2", "shadow:2", "order:1:2"};
+    static const int keyspaces[] = {ITEMS, SHADOWS, ITEMS, SHADOWS, ORDERS};
+    struct key_probes probes = {.count = 0};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    for (size_t i = 0; i < KEY_PROBES_MAX; i++)
+        key_probes_add(&probes, bench.view, keyspaces[i % 5], span_of(keys[i % 5]));
+    key_probes_end(&probes);
+    for (size_t i = 0; i < KEY_PROBES_MAX; i++)
+        assert_int_equal(probes.at[i].held,
+                         guard_holds(bench.view, keyspaces[i % 5], span_of(keys[i % 5])));
+    assert_true(probes.at[0].held && probes.at[1].held && !probes.at[2].held);
+    use_states(&bench, KEYSPACE_LOADING, false);
+    probes.count = 0;
+    key_probes_add(&probes, bench.view, ITEMS, held);
+    key_probes_end(&probes);
+    assert_false(probes.at[0].held);
+    bench_finish(&bench);
+}
+
+/* ---- hints ---- */
+
+static bool wants_hint(const struct bench *bench, const char *key)
+{
+    bool is_held = guard_holds(bench->view, ITEMS, span_of(key));
+    return guard_wants_hint(bench->view, &bench->overrides, span_of(key), is_held);
+}
+
+static void must_want(struct bench *bench, int entry, bool if_held, bool if_absent)
+{
+    enter(bench, held.at, entry);
+    enter(bench, bench->absent, entry);
+    assert_int_equal(wants_hint(bench, held.at), if_held);
+    assert_int_equal(wants_hint(bench, bench->absent), if_absent);
+}
+
+static void check_hints(struct bench *bench)
+{
+    must_want(bench, OVERRIDE_NONE, false, true);
+    must_want(bench, OVERRIDE_HINT, false, false);
+    must_want(bench, OVERRIDE_TOMBSTONE, true, true);
+    must_want(bench, BLOCKED, false, true);
+}
+
+/* Also while passing: the key must be admitted when the guard rejects again. */
+static void a_write_is_news_when_nothing_admits_the_key(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    check_hints(&bench);
+    use_states(&bench, KEYSPACE_PASSING, true);
+    check_hints(&bench);
+    bench_finish(&bench);
+}
+
+static void before_the_first_generation_every_written_key_is_news(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    use_states(&bench, KEYSPACE_LOADING, false);
+    assert_false(guard_holds(bench.view, ITEMS, held));
+    assert_true(wants_hint(&bench, held.at));
+    enter(&bench, held.at, OVERRIDE_HINT);
+    assert_false(wants_hint(&bench, held.at));
+    bench_finish(&bench);
+}
+
+static void every_reason_has_a_text_of_its_own(void **state)
+{
+    (void)state;
+    for (int i = REASON_POSSIBLE; i <= REASON_NO_PERMISSION; i++) {
+        assert_true(strlen(reason_text((enum reason)i)) > 10);
+        for (int j = REASON_POSSIBLE; j < i; j++)
+            assert_string_not_equal(reason_text((enum reason)i), reason_text((enum reason)j));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_key_belongs_to_the_keyspace_whose_template_it_matches),
+        cmocka_unit_test(with_permission_entry_and_filter_decide),
+        cmocka_unit_test(a_shadow_keyspace_rejects_nothing_but_blocked_keys),
+        cmocka_unit_test(without_permission_nothing_is_rejected_but_blocked_keys),
+        cmocka_unit_test(permission_is_each_keyspaces_own),
+        cmocka_unit_test(each_keyspace_asks_its_own_filter),
+        cmocka_unit_test(an_entry_that_has_ended_decides_nothing),
+        cmocka_unit_test(probes_of_several_keyspaces_are_answered_each_by_its_filter),
+        cmocka_unit_test(a_write_is_news_when_nothing_admits_the_key),
+        cmocka_unit_test(before_the_first_generation_every_written_key_is_news),
+        cmocka_unit_test(every_reason_has_a_text_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+#include "guard/overrides.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+static const struct span key = {"item:1", 6};
+
+static enum override_kind kind_at(const struct overrides *overrides, uint64_t now)
+{
+    return overrides_find(overrides, key, now).kind;
+}
+
+static void the_last_entry_of_a_key_counts(void **state)
+{
+    struct overrides table;
+    (void)state;
+    overrides_init(&table);
+    assert_int_equal(kind_at(&table, 0), OVERRIDE_NONE);
+    overrides_set(&table, key, (struct override){.kind = OVERRIDE_HINT, .until = 100, .epoch = 3});
+    overrides_set(&table, key,
+                  (struct override){.kind = OVERRIDE_TOMBSTONE, .until = 50, .epoch = 4});
+    assert_int_equal(overrides_count(&table), 1);
+    struct override found = overrides_find(&table, key, 0);
+    assert_int_equal(found.kind, OVERRIDE_TOMBSTONE);
+    assert_int_equal(found.until, 50);
+    assert_int_equal(found.epoch, 4);
+    overrides_finish(&table);
+}
+
+static void none_drops_the_entry(void **state)
+{
+    struct overrides table;
+    (void)state;
+    overrides_init(&table);
+    overrides_set(&table, key, (struct override){.kind = OVERRIDE_NONE});
+    assert_int_equal(overrides_count(&table), 0);
+    overrides_set(&table, key, (struct override){.kind = OVERRIDE_TOMBSTONE, .sticky = true});
+    overrides_set(&table, key, (struct override){.kind = OVERRIDE_NONE});
+    assert_int_equal(overrides_count(&table), 0);
+    assert_int_equal(kind_at(&table, 0), OVERRIDE_NONE);
+    overrides_finish(&table);
+}
+
+static void the_key_is_copied_with_its_zero_bytes(void **state)
+{
+    struct overrides table;
+    char bytes[] = "a\0b";
+    (void)state;
+    overrides_init(&table);
+    overrides_set(&table, (struct span){bytes, 3},
+                  (struct override){.kind = OVERRIDE_HINT, .until = 9});
+    bytes[2] = 'c';
+    assert_int_equal(overrides_find(&table, (struct span){"a\0b", 3}, 0).kind, OVERRIDE_HINT);
+    assert_int_equal(overrides_find(&table, (struct span){"a\0c", 3}, 0).kind, OVERRIDE_NONE);
+    assert_int_equal(overrides_find(&table, (struct span){"a", 1}, 0).kind, OVERRIDE_NONE);
+    overrides_finish(&table);
+}
+
+static void an_entry_ends_with_its_time(void **state)
+{
+    struct overrides table;
+    (void)state;
+    overrides_init(&table);
+    overrides_set(&table, key, (struct override){.kind = OVERRIDE_HINT, .until = 100});
+    assert_int_equal(kind_at(&table, 99), OVERRIDE_HINT);
+    assert_int_equal(kind_at(&table, 100), OVERRIDE_NONE);
+    overrides_expire(&table, 99, 1, SIZE_MAX);
+    assert_int_equal(overrides_count(&table), 1);
+    overrides_expire(&table, 100, 0, SIZE_MAX);
+    assert_int_equal(overrides_count(&table), 0);
+    overrides_finish(&table);
+}
+
+/* Time and generation must both have passed, in whatever order. */
+static void a_sticky_entry_outlives_its_time_until_a_later_generation(void **state)
+{
+    struct overrides table;
+    (void)state;
+    overrides_init(&table);
+    overrides_set(
+        &table, key,
+        (struct override){.kind = OVERRIDE_TOMBSTONE, .sticky = true, .until = 100, .epoch = 5});
+    overrides_expire(&table, 1000, 0, SIZE_MAX);
+    overrides_expire(&table, 1000, 5, SIZE_MAX);
+    assert_int_equal(kind_at(&table, 1000), OVERRIDE_TOMBSTONE);
+    overrides_expire(&table, 99, 6, SIZE_MAX);
+    assert_int_equal(kind_at(&table, 99), OVERRIDE_TOMBSTONE);
+    overrides_expire(&table, 100, 6, SIZE_MAX);
+    assert_int_equal(overrides_count(&table), 0);
+    overrides_finish(&table);
+}
+
+static void fill(struct overrides *table, int count, uint64_t until)
+{
+    char text[20];
+    for (int i = 0; i < count; i++) {
+        snprintf(text, sizeof text, "item:%d", i);
+        overrides_set(table, span_of(text),
+                      (struct override){.kind = OVERRIDE_HINT, .until = until});
+    }
+}
+
+static void expiring_looks_at_no_more_entries_than_it_may(void **state)
+{
+    struct overrides table;
+    (void)state;
+    overrides_init(&table);
+    fill(&table, 100, 10);
+    overrides_expire(&table, 10, 0, 0);
+    assert_int_equal(overrides_count(&table), 100);
+    overrides_expire(&table, 10, 0, 30);
+    assert_int_equal(overrides_count(&table), 70);
+    overrides_expire(&table, 10, 0, 1000);
+    assert_int_equal(overrides_count(&table), 0);
+    overrides_expire(&table, 10, 0, 1);
+    overrides_finish(&table);
+}
+
+/* Entries that stay must not hide those behind them. */
+static void expiring_in_small_steps_reaches_every_entry(void **state)
+{
+    struct overrides table;
+    char text[20];
+    (void)state;
+    overrides_init(&table);
+    for (int i = 0; i < 90; i++) {
+        snprintf(text, sizeof text, "item:%d", i);
+        uint64_t until = i < 80 ? 1000 : 10;
+        overrides_set(&table, span_of(text),
+                      (struct override){.kind = OVERRIDE_HINT, .until = until});
+    }
+    for (int i = 0; i < 9; i++)
+        overrides_expire(&table, 10, 0, 10);
+    assert_int_equal(overrides_count(&table), 80);
+    overrides_finish(&table);
+}
+
+static void a_block_ends_by_itself_and_leaves_what_was_known(void **state)
+{
+    struct overrides table;
+    (void)state;
+    overrides_init(&table);
+    overrides_set(
+        &table, key,
+        (struct override){.kind = OVERRIDE_HINT, .sticky = true, .epoch = 3, .blocked_until = 50});
+    assert_int_equal(overrides_find(&table, key, 49).blocked_until, 50);
+    assert_int_equal(overrides_find(&table, key, 50).blocked_until, 0);
+    assert_int_equal(overrides_find(&table, key, 50).kind, OVERRIDE_HINT);
+    overrides_expire(&table, 60, 3, 10);
+    assert_int_equal(overrides_count(&table), 1);
+    overrides_expire(&table, 60, 4, 10);
+    assert_int_equal(overrides_count(&table), 0);
+    overrides_set(&table, key, (struct override){.blocked_until = 50});
+    overrides_expire(&table, 49, 9, 10);
+    assert_int_equal(overrides_count(&table), 1);
+    overrides_expire(&table, 50, 9, 10);
+    assert_int_equal(overrides_count(&table), 0);
+    overrides_finish(&table);
+}
+
+static void admitting_never_weakens_what_admits_already(void **state)
+{
+    (void)state;
+    struct override strong = {.kind = OVERRIDE_HINT, .sticky = true, .until = 9, .epoch = 4};
+    struct override weak = {.kind = OVERRIDE_HINT, .until = 20, .epoch = 2};
+    struct override both = override_admit(strong, weak);
+    assert_true(both.sticky);
+    assert_int_equal(both.until, 20);
+    assert_int_equal(both.epoch, 4);
+    struct override buried = {.kind = OVERRIDE_TOMBSTONE, .sticky = true, .blocked_until = 7};
+    both = override_admit(buried, weak);
+    assert_int_equal(both.kind, OVERRIDE_HINT);
+    assert_false(both.sticky);
+    assert_int_equal(both.blocked_until, 7);
+}
+
+static void every_kind_has_a_name(void **state)
+{
+    (void)state;
+    assert_string_equal(override_kind_name(OVERRIDE_NONE), "none");
+    assert_string_equal(override_kind_name(OVERRIDE_HINT), "hint");
+    assert_string_equal(override_kind_name(OVERRIDE_TOMBSTONE), "tombstone");
+}
+
+static void what_ends_during_a_block_does_not_come_back_behind_it(void **state)
+{
+    struct overrides table;
+    (void)state;
+    overrides_init(&table);
+    overrides_set(&table, span_of("item:1"),
+                  (struct override){
+                      .kind = OVERRIDE_TOMBSTONE, .sticky = true, .epoch = 3, .blocked_until = 50});
+    overrides_expire(&table, 10, 4, 10);
+    assert_int_equal(overrides_find(&table, span_of("item:1"), 10).blocked_until, 50);
+    assert_int_equal(overrides_find(&table, span_of("item:1"), 60).kind, OVERRIDE_NONE);
+    overrides_finish(&table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_entry_of_a_key_counts),
+        cmocka_unit_test(none_drops_the_entry),
+        cmocka_unit_test(the_key_is_copied_with_its_zero_bytes),
+        cmocka_unit_test(an_entry_ends_with_its_time),
+        cmocka_unit_test(a_sticky_entry_outlives_its_time_until_a_later_generation),
+        cmocka_unit_test(what_ends_during_a_block_does_not_come_back_behind_it),
+        cmocka_unit_test(expiring_looks_at_no_more_entries_than_it_may),
+        cmocka_unit_test(expiring_in_small_steps_reaches_every_entry),
+        cmocka_unit_test(a_block_ends_by_itself_and_leaves_what_was_known),
+        cmocka_unit_test(admitting_never_weakens_what_admits_already),
+        cmocka_unit_test(every_kind_has_a_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,59 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "resp/pubsub.h"
+
+static void must_be(const char *frame, enum pubsub_kind kind, enum pubsub_family family,
+                    unsigned count)
+{
+    struct pubsub_message message = pubsub_read(span_of(frame));
+    assert_int_equal(message.kind, kind);
+    if (kind == PUBSUB_NONE)
+        return;
+    assert_int_equal(message.family, family);
+    assert_int_equal(message.count, count);
+}
+
+static void messages_are_told_by_their_first_word(void **state)
+{
+    (void)state;
+    must_be("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n", PUBSUB_MESSAGE, PUBSUB_CHANNEL, 0);
+    must_be(">4\r\n$8\r\npmessage\r\n$2\r\na*\r\n$1\r\na\r\n$1\r\nx\r\n", PUBSUB_MESSAGE,
+            PUBSUB_PATTERN, 0);
+    must_be("*3\r\n$8\r\nsmessage\r\n$1\r\na\r\n$1\r\nx\r\n", PUBSUB_MESSAGE, PUBSUB_SHARD, 0);
+}
+
+static void confirmations_tell_how_many_subscriptions_there_are(void **state)
+{
+    (void)state;
+    must_be("*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:2\r\n", PUBSUB_CONFIRMATION, PUBSUB_CHANNEL, 2);
+    must_be(">3\r\n$10\r\nssubscribe\r\n$1\r\na\r\n:1\r\n", PUBSUB_CONFIRMATION, PUBSUB_SHARD, 1);
+    must_be("*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n", PUBSUB_CONFIRMATION, PUBSUB_CHANNEL, 0);
+    must_be(">3\r\n$12\r\npunsubscribe\r\n_\r\n:17\r\n", PUBSUB_CONFIRMATION, PUBSUB_PATTERN, 17);
+}
+
+static void other_replies_are_no_messages(void **state)
+{
+    (void)state;
+    must_be("*2\r\n$4\r\npong\r\n$0\r\n\r\n", PUBSUB_NONE, PUBSUB_CHANNEL, 0);
+    must_be("*1\r\n$7\r\nmessage\r\n", PUBSUB_NONE, PUBSUB_CHANNEL, 0);
+    must_be(">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n", PUBSUB_NONE, PUBSUB_CHANNEL, 0);
+    must_be("*0\r\n", PUBSUB_NONE, PUBSUB_CHANNEL, 0);
+    must_be("*-1\r\n", PUBSUB_NONE, PUBSUB_CHANNEL, 0);
+    must_be("+message\r\n", PUBSUB_NONE, PUBSUB_CHANNEL, 0);
+    must_be("*2\r\n:1\r\n:2\r\n", PUBSUB_NONE, PUBSUB_CHANNEL, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_are_told_by_their_first_word),
+        cmocka_unit_test(confirmations_tell_how_many_subscriptions_there_are),
+        cmocka_unit_test(other_replies_are_no_messages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

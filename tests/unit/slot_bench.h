@@ -1,0 +1,56 @@
+/* A queue of replies whose client is played by the test. To be included behind cmocka.h. */
+#ifndef NESTGUARD_TEST_SLOT_BENCH_H
+#define NESTGUARD_TEST_SLOT_BENCH_H
+
+#include "base/memory.h"
+#include "config_text.h"
+#include "guard/guard.h"
+#include "worker/reply/slot.h"
+
+#include <stdlib.h>
+
+/* A client that is nothing but its replies. */
+struct bench {
+    struct serving *serving;
+    struct shared_config *shared;
+    struct replies replies;
+    struct turn_task task; /* queued: there is something to do for the client */
+};
+
+static inline void bench_init(struct bench *bench)
+{
+    static const enum keyspace_state states[] = {KEYSPACE_LOADING};
+    *bench =
+        (struct bench){.serving = xcalloc_aligned(alignof(struct serving), sizeof *bench->serving)};
+    bench->shared = shared_config_create(
+        config_from_text("cache: redis://127.0.0.1\ndatabase: host=db\nmax_output: 1kb\n"
+                         "keyspaces: [{name: a, key: \"a:{b}\", table: c, value: d}]\n"));
+    bench->serving->view = view_create(bench->shared, NULL, states, 1);
+    bench->replies.serving = bench->serving;
+    bench->replies.task = &bench->task;
+}
+
+static inline void bench_finish(struct bench *bench)
+{
+    assert_null(bench->replies.first);
+    assert_int_equal(bench->replies.commands, 0);
+    assert_int_equal(bench->replies.held, 0);
+    slot_free_store(bench->serving);
+    buffer_finish(&bench->replies.out);
+    view_release(bench->serving->view);
+    shared_config_release(bench->shared);
+    free(bench->serving);
+}
+
+/* What has left since the last time. */
+static inline void must_leave(struct bench *bench, const char *wanted)
+{
+    struct span out = buffer_span(&bench->replies.out);
+    assert_int_equal(out.length, strlen(wanted));
+    assert_memory_equal(out.at, wanted, out.length);
+    assert_true(bench->task.queued || !out.length);
+    buffer_clear(&bench->replies.out);
+    turn_cancel(&bench->serving->turn, &bench->task);
+}
+
+#endif

@@ -1,0 +1,151 @@
+/* Loads of a slot's lookups: how many are with the keeper, and in which order answers are taken. */
+#include "worker/command/row_loads.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "slot_bench.h"
+
+enum { KEYS = 100, AT_ONCE = 32 };
+
+/* A keeper that answers when the test says so, oldest request first. */
+struct keeper {
+    uv_loop_t loop;
+    struct mailbox mailbox;
+    struct load_request *asked[KEYS];
+    size_t count, answered;
+};
+
+static void on_request(void *arg, struct message *message)
+{
+    struct keeper *keeper = arg;
+    keeper->asked[keeper->count++] = (struct load_request *)message;
+}
+
+/* How many requests have not been answered. */
+static size_t asked(struct keeper *keeper)
+{
+    uv_run(&keeper->loop, UV_RUN_NOWAIT);
+    return keeper->count - keeper->answered;
+}
+
+static void answer_next(struct keeper *keeper, enum load_outcome outcome)
+{
+    struct load_request *request = keeper->asked[keeper->answered++];
+    row_loaded(request->lookup, outcome, NULL);
+    free(request);
+}
+
+static void keeper_init(struct keeper *keeper, struct bench *bench)
+{
+    bench_init(bench);
+    *keeper = (struct keeper){.count = 0};
+    assert_int_equal(uv_loop_init(&keeper->loop), 0);
+    assert_int_equal(mailbox_init(&keeper->mailbox, &keeper->loop, on_request, keeper), 0);
+    bench->serving->keeper = &keeper->mailbox;
+}
+
+static void keeper_finish(struct keeper *keeper, struct bench *bench)
+{
+    assert_int_equal(asked(keeper), 0);
+    mailbox_close(&keeper->mailbox);
+    uv_run(&keeper->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&keeper->loop), 0);
+    bench_finish(bench);
+}
+
+static void take_load(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
+{
+    (void)value;
+    buffer_append(&lookup->answer, &"rabtdfm"[outcome], 1);
+}
+
+static void write_answers(struct slot *slot)
+{
+    for (size_t i = 0; i < slot->lookup_count; i++)
+        buffer_append(slot_output(slot), buffer_span(&slot->lookups[i].answer).at, 1);
+}
+
+/* A slot whose lookups were all asked to load. */
+static void load_all(struct bench *bench)
+{
+    static const struct slot_kind kind = {.on_loaded = take_load, .finish = write_answers};
+    struct span keys[KEYS];
+    for (size_t i = 0; i < KEYS; i++)
+        keys[i] = span_of("a:1");
+    struct slot *slot = slot_open(&bench->replies, &kind);
+    slot_set_lookups(slot, keys, KEYS);
+    for (size_t i = 0; i < KEYS; i++) {
+        slot->lookups[i].keyspace = 0;
+        row_load(&slot->lookups[i]);
+    }
+    slot_answered(slot);
+}
+
+static void the_keeper_has_a_bounded_number_of_a_slots_loads(void **state)
+{
+    char wanted[KEYS + 1] = {0};
+    struct keeper keeper;
+    struct bench bench;
+    (void)state;
+    keeper_init(&keeper, &bench);
+    load_all(&bench);
+    for (size_t i = 0; i < KEYS; i++) {
+        assert_int_equal(asked(&keeper), i + AT_ONCE < KEYS ? AT_ONCE : KEYS - i);
+        must_leave(&bench, "");
+        answer_next(&keeper, i % 3 ? LOAD_ROW : LOAD_BUSY);
+        wanted[i] = i % 3 ? 'r' : 'b';
+    }
+    must_leave(&bench, wanted);
+    keeper_finish(&keeper, &bench);
+}
+
+static void loads_of_a_client_that_went_are_not_asked_for(void **state)
+{
+    struct keeper keeper;
+    struct bench bench;
+    (void)state;
+    keeper_init(&keeper, &bench);
+    load_all(&bench);
+    assert_int_equal(asked(&keeper), AT_ONCE);
+    answer_next(&keeper, LOAD_ROW);
+    replies_abandon(&bench.replies);
+    assert_int_equal(asked(&keeper), AT_ONCE);
+    for (size_t i = 0; i < AT_ONCE; i++)
+        answer_next(&keeper, LOAD_ROW);
+    must_leave(&bench, "");
+    assert_int_equal(bench.serving->free_slot_count, 1);
+    keeper_finish(&keeper, &bench);
+}
+
+static void a_timeout_holds_for_those_that_wait_for_their_turn(void **state)
+{
+    char wanted[KEYS + 1] = {0};
+    struct keeper keeper;
+    struct bench bench;
+    (void)state;
+    keeper_init(&keeper, &bench);
+    load_all(&bench);
+    assert_int_equal(asked(&keeper), AT_ONCE);
+    answer_next(&keeper, LOAD_TIMEOUT);
+    assert_int_equal(asked(&keeper), AT_ONCE - 1);
+    for (size_t i = 1; i < AT_ONCE; i++)
+        answer_next(&keeper, LOAD_ROW);
+    memset(wanted, 't', KEYS);
+    memset(wanted + 1, 'r', AT_ONCE - 1);
+    must_leave(&bench, wanted);
+    keeper_finish(&keeper, &bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_keeper_has_a_bounded_number_of_a_slots_loads),
+        cmocka_unit_test(loads_of_a_client_that_went_are_not_asked_for),
+        cmocka_unit_test(a_timeout_holds_for_those_that_wait_for_their_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,285 @@
+/* The queue of a client's replies: their order, what is counted, and who frees what. */
+#include "worker/reply/slot.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "slot_bench.h"
+
+static void take_reply(struct slot *slot, unsigned index, struct span reply)
+{
+    (void)index;
+    buffer_append(slot_output(slot), reply.at, reply.length);
+}
+
+static void take_failure(struct slot *slot, unsigned index, const char *why)
+{
+    (void)index;
+    buffer_append(slot_output(slot), why, strlen(why));
+}
+
+static const struct slot_kind plain = {.on_cache = take_reply, .on_cache_failure = take_failure};
+
+/* A slot that waits for one reply of the cache. */
+static struct slot *ask(struct bench *bench)
+{
+    return slot_open(&bench->replies, &plain);
+}
+
+static void reply(struct slot *slot, const char *text)
+{
+    slot_cache_reply(slot, 0, span_of(text));
+}
+
+static void ready(struct bench *bench, const char *text)
+{
+    buffer_append(replies_ready(&bench->replies), text, strlen(text));
+}
+
+/* ---- order ---- */
+
+static void a_ready_reply_leaves_at_once_when_nothing_waits(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    ready(&bench, "a");
+    ready(&bench, "b");
+    must_leave(&bench, "ab");
+    bench_finish(&bench);
+}
+
+static void replies_leave_in_the_order_of_the_queue(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct slot *a = ask(&bench), *b = ask(&bench);
+    ready(&bench, "1");
+    ready(&bench, "2");
+    struct slot *c = ask(&bench);
+    ready(&bench, "3");
+    assert_int_equal(bench.replies.commands, 6);
+    reply(b, "b");
+    reply(c, "c");
+    must_leave(&bench, "");
+    reply(a, "a");
+    must_leave(&bench, "ab12c3");
+    bench_finish(&bench);
+}
+
+static void each_step_frees_what_stands_behind_it(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct slot *a = ask(&bench);
+    ready(&bench, "1");
+    struct slot *b = ask(&bench);
+    ready(&bench, "2");
+    reply(a, "a");
+    must_leave(&bench, "a1");
+    assert_int_equal(bench.replies.commands, 2);
+    ready(&bench, "3");
+    reply(b, "b");
+    must_leave(&bench, "b23");
+    bench_finish(&bench);
+}
+
+static void write_x(struct slot *slot)
+{
+    buffer_append(slot_output(slot), "x", 1);
+}
+
+static void a_slot_is_finished_by_its_last_answer(void **state)
+{
+    static const struct slot_kind kind = {.on_cache = take_reply, .finish = write_x};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct slot *slot = slot_open(&bench.replies, &kind);
+    slot->waiting += 2;
+    reply(slot, "");
+    slot_answered(slot);
+    must_leave(&bench, "");
+    reply(slot, "");
+    must_leave(&bench, "x");
+    bench_finish(&bench);
+}
+
+/* ---- what waits ---- */
+
+static void all_that_waits_is_counted(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct slot *a = ask(&bench);
+    ready(&bench, "12345");
+    assert_int_equal(replies_waiting(&bench.replies), 5);
+    ready(&bench, "67");
+    assert_int_equal(replies_waiting(&bench.replies), 7);
+    struct slot *b = ask(&bench);
+    ready(&bench, "8");
+    assert_int_equal(replies_waiting(&bench.replies), 8);
+    reply(b, "bbbb");
+    assert_int_equal(replies_waiting(&bench.replies), 12);
+    reply(a, "aaa");
+    assert_int_equal(replies_waiting(&bench.replies), 15);
+    bench.replies.sending = 100;
+    assert_int_equal(replies_waiting(&bench.replies), 115);
+    bench.replies.sending = 0;
+    must_leave(&bench, "aaa1234567bbbb8");
+    assert_int_equal(replies_waiting(&bench.replies), 0);
+    bench_finish(&bench);
+}
+
+/* The first to pass the bound may be as large as it is. */
+static void past_the_bound_the_client_goes(void **state)
+{
+    char kilobyte[1100];
+    struct bench bench;
+    (void)state;
+    memset(kilobyte, 'k', sizeof kilobyte);
+    bench_init(&bench);
+    struct slot *a = ask(&bench), *b = ask(&bench);
+    slot_cache_reply(a, 0, (struct span){kilobyte, sizeof kilobyte});
+    assert_int_equal(bench.replies.end, REPLIES_OPEN);
+    reply(b, "b");
+    assert_int_equal(bench.replies.end, REPLIES_OVERFLOWN);
+    buffer_clear(&bench.replies.out);
+    bench_finish(&bench);
+}
+
+/* ---- a client that goes ---- */
+
+static void what_is_owed_to_a_client_that_went_is_taken_by_nobody(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct slot *a = ask(&bench), *b = ask(&bench), *c = ask(&bench);
+    ready(&bench, "1");
+    reply(b, "b");
+    replies_abandon(&bench.replies);
+    assert_int_equal(replies_waiting(&bench.replies), 0);
+    struct slot *fresh = ask(&bench); /* may be the memory of one that was done */
+    assert_ptr_not_equal(fresh, a);
+    assert_ptr_not_equal(fresh, c);
+    reply(a, "a");
+    slot_cache_failure(c, 0, "c");
+    must_leave(&bench, "");
+    reply(fresh, "fresh");
+    must_leave(&bench, "fresh");
+    bench_finish(&bench);
+}
+
+static void leave_in_the_middle(struct slot *slot, unsigned index, struct span reply_of_cache)
+{
+    (void)index;
+    (void)reply_of_cache;
+    replies_abandon(slot->replies);
+}
+
+static void a_client_may_go_while_its_slot_takes_a_reply(void **state)
+{
+    static const struct slot_kind kind = {.on_cache = leave_in_the_middle};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct slot *slot = slot_open(&bench.replies, &kind);
+    ready(&bench, "1");
+    reply(slot, "");
+    must_leave(&bench, "");
+    bench_finish(&bench);
+}
+
+/* ---- lookups ---- */
+
+static void lookups_have_their_own_copies_of_the_keys(void **state)
+{
+    char first[] = "item:1", second[] = "";
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct slot *slot = ask(&bench);
+    slot_set_lookups(slot, (struct span[]){span_of(first), span_of(second), {"a\0b", 3}}, 3);
+    first[5] = '2';
+    assert_int_equal(slot->lookup_count, 3);
+    assert_memory_equal(slot->lookups[0].key.at, "item:1", 6);
+    assert_int_equal(slot->lookups[1].key.length, 0);
+    assert_memory_equal(slot->lookups[2].key.at, "a\0b", 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(slot->lookups[i].keyspace, NOT_GUARDED);
+        buffer_append(&slot->lookups[i].answer, "x", 1);
+    }
+    reply(slot, "");
+    bench_finish(&bench);
+}
+
+/* On both sides of what fits into the slot; one after the other in the same slot. */
+static void a_lookup_of_one_key_has_a_copy_of_any_length(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    const size_t lengths[] = {0, 1, SHORT_KEY, SHORT_KEY + 1, 3, 10000, SHORT_KEY + 2};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        char *key = xmalloc(lengths[i]), *same = xmalloc(lengths[i]);
+        memset(key, 'a' + (int)i, lengths[i]);
+        memset(same, 'a' + (int)i, lengths[i]);
+        struct slot *slot = ask(&bench);
+        slot_set_lookup(slot, (struct span){key, lengths[i]}, 7);
+        free(key);
+        assert_int_equal(slot->lookup_count, 1);
+        assert_ptr_equal(slot->lookups->slot, slot);
+        assert_int_equal(slot->lookups->keyspace, 7);
+        assert_int_equal(slot->lookups->key.length, lengths[i]);
+        assert_memory_equal(slot->lookups->key.at, same, lengths[i]);
+        free(same);
+        reply(slot, "");
+    }
+    bench_finish(&bench);
+}
+
+static void a_slot_that_is_used_again_remembers_nothing(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct slot *slot = ask(&bench);
+    slot_set_lookups(slot, (struct span[]){span_of("item:1")}, 1);
+    buffer_append(&slot->lookups->answer, "x", 1);
+    reply(slot, "a");
+    struct slot *again = ask(&bench);
+    assert_ptr_equal(again, slot);
+    assert_int_equal(again->lookup_count, 0);
+    assert_int_equal(buffer_length(&again->reply), 0);
+    slot_set_lookups(again, (struct span[]){span_of("item:22")}, 1);
+    assert_int_equal(buffer_length(&again->lookups->answer), 0);
+    assert_int_equal(again->lookups->key.length, 7);
+    reply(again, "b");
+    must_leave(&bench, "ab");
+    bench_finish(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ready_reply_leaves_at_once_when_nothing_waits),
+        cmocka_unit_test(replies_leave_in_the_order_of_the_queue),
+        cmocka_unit_test(each_step_frees_what_stands_behind_it),
+        cmocka_unit_test(a_slot_is_finished_by_its_last_answer),
+        cmocka_unit_test(all_that_waits_is_counted),
+        cmocka_unit_test(past_the_bound_the_client_goes),
+        cmocka_unit_test(what_is_owed_to_a_client_that_went_is_taken_by_nobody),
+        cmocka_unit_test(a_client_may_go_while_its_slot_takes_a_reply),
+        cmocka_unit_test(lookups_have_their_own_copies_of_the_keys),
+        cmocka_unit_test(a_lookup_of_one_key_has_a_copy_of_any_length),
+        cmocka_unit_test(a_slot_that_is_used_again_remembers_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
