@@ -1,6 +1,6 @@
-"""With `sync: replication`, what the guard finds out by itself: rows that a filter lacks (the
-self-check, shadow mode), that a new filter is nearer than the log's end, and when a deletion through
-the control port is over.
+"""With `sync: replication`, what the guard finds out by itself: rows that a filter lacks (shadow
+mode; the self-check has test_selfcheck.py), that a new filter is nearer than the log's end, and when
+a deletion through the control port is over.
 """
 import time
 
@@ -15,7 +15,7 @@ from waiting import wait_until
 # changes the key, and nothing tells the guard.
 NAMED = {"name": "named", "key": "named:{what}", "table": "public.named", "value": "payload",
          "ttl": "10m"}
-FIRST, RENAMED, NO_ROW = "named:{thing_1}", "named:{thing_3}", "named:{thing_4}"
+RENAMED = "named:{thing_3}"
 
 
 @pytest.fixture
@@ -33,25 +33,6 @@ def insert(database, n):
 
 def is_found(guard, n):
     return guard.redis().get(f"item:{n}") == b"new %d" % n
-
-
-class TestSelfCheck:
-    def test_a_generation_that_lacks_rows_does_not_come_into_force(self, follow, database, named):
-        """The connection that reads the new rows prints them as nobody else does."""
-        guard = follow(named)
-        database.execute(f'ALTER ROLE guard IN DATABASE "{database.name}" SET search_path = pg_catalog')
-        number = guard.control("POST", "/v1/rebuild").json()["generation"]
-        wait_until(lambda: "the filter has not" in (guard.status()["last_build_error"] or ""),
-                   PATIENCE, lambda: f"{guard.status()}\n{guard.log()}")
-        assert "named:{thing_" in guard.status()["last_build_error"]
-        assert "error" in [line.split()[1] for line in guard.log().splitlines()
-                           if "the self-check failed" in line]
-        assert guard.generation() == 1 and guard.is_ready()
-        assert guard.redis().mget(FIRST, NO_ROW) == [b"first", None]
-        assert not is_possible(guard, NO_ROW)
-        database.execute(f'ALTER ROLE guard IN DATABASE "{database.name}" RESET search_path')
-        wait_generation(guard, number + 1)
-        assert guard.redis().mget(FIRST, NO_ROW) == [b"first", None]
 
 
 class TestShadowMode:
