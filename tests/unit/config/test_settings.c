@@ -16,8 +16,7 @@
 /* deploy/nestguard.yaml, seen from this file. */
 static FILE *open_sample(char path[1000])
 {
-    size_t root = strlen(__FILE__) - strlen("tests/unit/test_settings.c");
-    snprintf(path, 1000, "%.*sdeploy/nestguard.yaml", (int)root, __FILE__);
+    snprintf(path, 1000, "%s/deploy/nestguard.yaml", SOURCE_ROOT);
     FILE *file = fopen(path, "r");
     if (!file)
         fail_msg("%s: %s", path, strerror(errno));
