@@ -4,7 +4,7 @@
 #ifndef NESTGUARD_BUILD_STREAM_H
 #define NESTGUARD_BUILD_STREAM_H
 
-#include "build/builder.h"
+#include "build/built.h"
 
 struct build_stream_options {
     const struct config *config;

@@ -1,5 +1,4 @@
-/* What a build is at, and what comes of it. */
-#include "build/builder.h"
+#include "build/built.h"
 
 #include <stdlib.h>
 
