@@ -367,7 +367,8 @@ static void every_difference_is_seen(void **state)
     (void)state;
     encrypted.tls = true;
     every_difference_in_a_plain_member_or_a_text_is_seen(config_settings, &one, &other);
-    one = (struct config){.listen = &plain, .listens = 1, .control = plain, .cache = {plain}};
+    one = (struct config){
+        .listen = &plain, .listens = 1, .control = plain, .cache = {.address = plain}};
     other = one;
     other.listen = &encrypted;
     must_see(row_of(config_settings, "listen"), &one, &other);
