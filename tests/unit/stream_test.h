@@ -200,6 +200,68 @@ static void run_until_sql(const char *query, const char *wanted)
     }
 }
 
+/* ALTER SYSTEM for one setting; the server takes it up when it is started or told to. */
+static inline void set_in_server(const char *assignment)
+{
+    char text[160];
+    snprintf(text, sizeof text, "ALTER SYSTEM SET %s", assignment);
+    sql(text);
+}
+
+/* Commits that wait for a standby. */
+
+static inline void start_insert(PGconn *pq)
+{
+    assert_int_equal(PQsendQuery(pq, "INSERT INTO item SELECT count(*) + 1 FROM item"), 1);
+}
+
+static inline bool is_busy(PGconn *pq)
+{
+    assert_int_equal(PQconsumeInput(pq), 1);
+    return PQisBusy(pq);
+}
+
+static inline void finish_insert(PGconn *pq)
+{
+    for (uint64_t until = now_ms() + PATIENCE_MS; is_busy(pq); run_for(1))
+        assert_true(now_ms() < until);
+    for (PGresult *result; (result = PQgetResult(pq)); PQclear(result))
+        assert_int_equal(PQresultStatus(result), PGRES_COMMAND_OK);
+}
+
+static inline void name_standbys(const char *names)
+{
+    char text[100];
+    snprintf(text, sizeof text, "synchronous_standby_names = '%s'", names);
+    set_in_server(text);
+    sql("SELECT pg_reload_conf()");
+    run_until_sql("SHOW synchronous_standby_names", names);
+}
+
+static inline bool waits_for_standby(PGconn *pq)
+{
+    char query[100];
+    snprintf(query, sizeof query, "SELECT wait_event FROM pg_stat_activity WHERE pid = %d",
+             PQbackendPID(pq));
+    return strcmp(sql(query), "SyncRep") == 0;
+}
+
+/* Returns how many were needed: the process that shows a setting has learnt of it, but commits do
+ * not wait until the last of the server's processes has. The last insert is under way. */
+static inline size_t insert_until_one_waits(PGconn *pq)
+{
+    uint64_t until = now_ms() + PATIENCE_MS;
+    for (size_t inserted = 1;; inserted++) {
+        start_insert(pq);
+        for (; is_busy(pq); run_for(1)) {
+            if (waits_for_standby(pq))
+                return inserted;
+            assert_true(now_ms() < until);
+        }
+        finish_insert(pq);
+    }
+}
+
 /* A stream's life. */
 
 static int try_open(struct pg_stream **out, const char *more, struct pg_error *error)
@@ -287,14 +349,6 @@ static int end_server(void **state)
     PQfinish(db);
     server_destroy(&server);
     return 0;
-}
-
-/* ALTER SYSTEM for one setting; the server takes it up when it is started or told to. */
-static inline void set_in_server(const char *assignment)
-{
-    char text[160];
-    snprintf(text, sizeof text, "ALTER SYSTEM SET %s", assignment);
-    sql(text);
 }
 
 static inline void restart_server(int signal)

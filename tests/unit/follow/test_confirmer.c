@@ -11,11 +11,25 @@ static PGconn *writer;
 
 static void begin_named(const char *names)
 {
-    char text[100];
-    snprintf(text, sizeof text, "synchronous_standby_names = '%s'", names);
-    set_in_server(text);
-    sql("SELECT pg_reload_conf()");
-    run_until_sql("SHOW synchronous_standby_names", names);
+    name_standbys(names);
+    confirmer_begin(confirmer);
+}
+
+static void cancel_waiting(void)
+{
+    char error[256];
+    PGcancel *cancel = PQgetCancel(writer);
+    assert_int_equal(PQcancel(cancel, error, sizeof error), 1);
+    PQfreeCancel(cancel);
+}
+
+/* From now on no commit returns but for the confirmer. */
+static void begin_waited_for(const char *names)
+{
+    name_standbys(names);
+    insert_until_one_waits(writer);
+    cancel_waiting(); /* it is committed, with a warning */
+    finish_insert(writer);
     confirmer_begin(confirmer);
 }
 
@@ -27,34 +41,16 @@ static void run_until_at_work(bool wanted)
     }
 }
 
-static void start_insert(void)
-{
-    assert_int_equal(PQsendQuery(writer, "INSERT INTO item SELECT count(*) FROM item"), 1);
-}
-
-static bool is_busy(void)
-{
-    assert_int_equal(PQconsumeInput(writer), 1);
-    return PQisBusy(writer);
-}
-
-static void finish_insert(void)
-{
-    for (uint64_t until = now_ms() + PATIENCE_MS; is_busy(); run_for(1))
-        assert_true(now_ms() < until);
-    for (PGresult *result; (result = PQgetResult(writer)); PQclear(result))
-        assert_int_equal(PQresultStatus(result), PGRES_COMMAND_OK);
-}
-
 static void insert(void)
 {
-    start_insert();
-    finish_insert();
+    start_insert(writer);
+    finish_insert(writer);
 }
 
 static int setup(void **state)
 {
     open_loop(state);
+    run_until_sql("SELECT count(*) FROM pg_stat_replication", "0"); /* of the test before */
     writer = PQconnectdb(conninfo("options='-c statement_timeout=0'"));
     config.database = strdup(conninfo("application_name=guard"));
     confirmer = confirmer_create(&loop, &config);
@@ -63,8 +59,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    set_in_server("synchronous_standby_names = ''");
-    sql("SELECT pg_reload_conf()");
+    name_standbys("");
     confirmer_destroy(confirmer);
     close_loop(state);
     PQfinish(writer);
@@ -76,7 +71,7 @@ static void commits_return_and_what_was_confirmed_is_told(void **state)
 {
     (void)state;
     uint64_t before = lsn_of(sql("SELECT pg_current_wal_flush_lsn()"));
-    begin_named("ANY 1 (guard)");
+    begin_waited_for("ANY 1 (guard)");
     for (int i = 0; i < 50; i++)
         insert();
     assert_true(confirmer_is_at_work(confirmer));
@@ -88,28 +83,27 @@ static void commits_return_and_what_was_confirmed_is_told(void **state)
 static void a_commit_that_waits_already_returns(void **state)
 {
     (void)state;
-    set_in_server("synchronous_standby_names = 'guard'");
-    sql("SELECT pg_reload_conf()");
-    run_until_sql("SHOW synchronous_standby_names", "guard");
-    start_insert();
-    run_until_sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", "1");
+    name_standbys("guard");
+    insert_until_one_waits(writer);
     confirmer_begin(confirmer);
-    finish_insert();
+    finish_insert(writer);
 }
 
 /* The position told is an upper bound of what the server was told. */
 static void nothing_is_confirmed_after_its_end(void **state)
 {
     (void)state;
-    begin_named("guard");
+    begin_waited_for("guard");
     insert();
     confirmer_end(confirmer);
     run_until_sql("SELECT count(*) FROM pg_stat_replication", "0");
-    start_insert();
+    start_insert(writer);
+    for (uint64_t until = now_ms() + PATIENCE_MS; !waits_for_standby(writer); run_for(STEP_MS))
+        assert_true(now_ms() < until);
     run_for(1000);
-    assert_true(is_busy());
+    assert_true(is_busy(writer));
     confirmer_begin(confirmer);
-    finish_insert();
+    finish_insert(writer);
 }
 
 static void it_is_no_standby_where_nobody_waits_for_it(void **state)
@@ -131,7 +125,7 @@ static void it_is_found_in_a_list(void **state)
     static const char *const lists[] = {"*", "a, GUARD", "FIRST 1 (\"Guard\", b)"};
     (void)state;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        begin_named(lists[i]);
+        begin_waited_for(lists[i]);
         insert();
         assert_true(confirmer_end(confirmer) > 0);
     }
@@ -140,7 +134,7 @@ static void it_is_found_in_a_list(void **state)
 static void a_lost_connection_is_made_again(void **state)
 {
     (void)state;
-    begin_named("guard");
+    begin_waited_for("guard");
     run_until_at_work(true);
     sql("SELECT pg_terminate_backend(pid) FROM pg_stat_replication");
     run_until_at_work(false);
@@ -155,7 +149,7 @@ static void a_lost_connection_is_made_again(void **state)
 static void it_may_be_ended_and_begun_again_at_any_time(void **state)
 {
     (void)state;
-    begin_named("guard");
+    begin_waited_for("guard");
     for (unsigned i = 0; i < 60; i++) {
         confirmer_begin(confirmer);
         run_for(i % 30);

@@ -111,35 +111,6 @@ static uint64_t run_insert(PGconn *pq)
     return us;
 }
 
-static void set_standby_names(const char *names)
-{
-    char text[100];
-    snprintf(text, sizeof text, "synchronous_standby_names = '%s'", names);
-    set_in_server(text);
-    sql("SELECT pg_reload_conf()");
-    run_until_sql("SHOW synchronous_standby_names", names);
-}
-
-/* Returns how many were needed: until the last of the server's processes has learnt of a setting,
- * commits do not wait. */
-static size_t insert_until_one_waits(PGconn *writer)
-{
-    uint64_t until = now_ms() + PATIENCE_MS;
-    char query[100];
-    snprintf(query, sizeof query, "SELECT wait_event FROM pg_stat_activity WHERE pid = %d",
-             PQbackendPID(writer));
-    for (size_t inserted = 1;; inserted++) {
-        assert_int_equal(PQsendQuery(writer, "INSERT INTO item SELECT count(*) + 1 FROM item"), 1);
-        for (; PQisBusy(writer); run_query(writer, STEP_MS)) {
-            if (strcmp(sql(query), "SyncRep") == 0)
-                return inserted;
-            assert_true(now_ms() < until);
-        }
-        PQclear(PQgetResult(writer));
-        PQclear(PQgetResult(writer));
-    }
-}
-
 static void a_confirmation_lets_a_waiting_commit_go(void **state)
 {
     struct seen seen = {0};
@@ -148,7 +119,7 @@ static void a_confirmation_lets_a_waiting_commit_go(void **state)
     open_stream(&seen, "application_name=standby");
     start_stream(&seen);
     pg_stream_confirm(seen.stream, pg_stream_consistent_point(seen.stream));
-    set_standby_names("standby");
+    name_standbys("standby");
     run_until_sql("SELECT sync_state FROM pg_stat_replication WHERE state = 'streaming'", "sync");
     size_t inserted = insert_until_one_waits(writer);
     run_until(&seen.commits, inserted);
@@ -164,7 +135,7 @@ static void a_confirmation_lets_a_waiting_commit_go(void **state)
         sum += run_insert(writer);
     print_message("a commit that waits for its confirmation takes %.2f ms\n", (double)sum / 200e3);
     assert_int_equal(seen.commits, inserted + 200);
-    set_standby_names("");
+    name_standbys("");
     close_stream(&seen);
     PQfinish(writer);
 }
