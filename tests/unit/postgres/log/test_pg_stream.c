@@ -204,9 +204,9 @@ static void a_server_that_wants_a_reply_has_it(void **state)
 {
     struct seen seen = {0};
     (void)state;
-    open_stream(&seen, "options='-c wal_sender_timeout=400ms'");
+    open_stream(&seen, "options='-c wal_sender_timeout=900ms'");
     start_stream(&seen);
-    run_for(2500);
+    run_for(3000);
     assert_int_equal(seen.lost, 0);
     sql("INSERT INTO item VALUES (7)");
     run_until(&seen.inserts, 1);

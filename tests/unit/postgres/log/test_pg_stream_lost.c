@@ -51,6 +51,16 @@ static void a_walsender_that_ended_before_the_start_is_told(void **state)
     close_stream(&seen);
 }
 
+/* And nobody reads: without the loop. */
+static void wait_until_all_is_sent(void)
+{
+    uint64_t until = now_ms() + PATIENCE_MS;
+    while (strcmp(sql("SELECT sent_lsn >= pg_current_wal_lsn() FROM pg_stat_replication"), "t")) {
+        usleep(STEP_MS * 1000);
+        assert_true(now_ms() < until);
+    }
+}
+
 static void what_was_sent_before_the_end_is_delivered(void **state)
 {
     struct seen seen = {0};
@@ -60,7 +70,7 @@ static void what_was_sent_before_the_end_is_delivered(void **state)
     sql("INSERT INTO item SELECT generate_series(1, 5000)");
     run_until_sql("SELECT sent_lsn >= pg_current_wal_lsn() FROM pg_stat_replication", "t");
     sql("INSERT INTO item SELECT generate_series(5001, 9000)");
-    usleep(300000); /* the walsender sends, nobody reads */
+    wait_until_all_is_sent();
     terminate_walsender();
     run_until_sql("SELECT count(*) FROM pg_stat_replication", "0");
     expect_lost_once(&seen);
