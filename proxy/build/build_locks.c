@@ -59,8 +59,15 @@ static const char outlook_sql[] =
 /* A catalogue's row is read as the snapshot sees it; what the functions say is true now, of what is
  * locked at least. Rows: what is not the same. Indexes and what is behind them may be another's.
  *
+ * Not every partition of what is read is locked: where LOCK TABLE was refused nobody locks those
+ * that the condition rules out. Such a one was taken away if it says itself that it is nobody's.
+ * Children that are no partitions cannot say it; but who reads their parent locks all of them, and
+ * before the parent is locked there is nothing to find out.
+ *
+ * A partition whose detachment has begun is read by nobody, though LOCK TABLE locks it.
+ *
  * Under a snapshot of the transaction's own, taken after the locks, a table that was added since
- * had none of the rows that the snapshot sees. */
+ * had none of the rows that the snapshot sees, unless they came from one that was taken away. */
 static const char compare_sql[] =
     "WITH RECURSIVE guarded AS ("
     " SELECT to_regclass(name)::oid AS oid FROM unnest($1::text[]) AS name),"
@@ -70,9 +77,9 @@ static const char compare_sql[] =
     "          WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted"
     "            AND relation >= 16384 AND database ="
     "                (SELECT oid FROM pg_database WHERE datname = current_database())) l),"
-    " tree (oid) AS ("
-    " SELECT oid FROM guarded"
-    " UNION SELECT i.inhrelid FROM tree t JOIN pg_inherits i ON i.inhparent = t.oid"
+    " tree (root, oid) AS ("
+    " SELECT oid, oid FROM (SELECT oid FROM guarded UNION SELECT oid FROM held) roots"
+    " UNION SELECT t.root, i.inhrelid FROM tree t JOIN pg_inherits i ON i.inhparent = t.oid"
     "         WHERE NOT i.inhdetachpending)"
     "SELECT h.identity || ' was rewritten' FROM held h JOIN pg_class c ON c.oid = h.oid"
     " WHERE c.relkind IN ('r', 'm') AND c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid)"
@@ -82,11 +89,18 @@ static const char compare_sql[] =
     " WHERE i.identity IS DISTINCT FROM (SELECT format('%I.%I', n.nspname, c.relname)"
     "           FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = g.oid)"
     " UNION ALL "
-    "SELECT coalesce(h.identity, 'a partition or child')"
-    "       || CASE WHEN h.oid IS NULL THEN ' was taken away' ELSE ' was added' END"
-    "  FROM (SELECT * FROM held WHERE type IN ('table', 'foreign table')) h"
-    "  FULL JOIN (SELECT oid FROM tree WHERE oid IS NOT NULL) t ON t.oid = h.oid"
-    " WHERE $2::bool AND (h.oid IS NULL OR t.oid IS NULL)"
+    "SELECT format('%I.%I', n.nspname, c.relname) || ' was taken away'"
+    "  FROM tree t JOIN pg_class c ON c.oid = t.oid JOIN pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE t.oid <> t.root AND c.relkind IN ('r', 'p', 'f')"
+    "   AND t.oid NOT IN (SELECT oid FROM held)"
+    "   AND CASE WHEN c.relispartition"
+    "       THEN t.root NOT IN (SELECT relid::oid FROM pg_partition_ancestors(t.oid))"
+    "       ELSE t.root IN (SELECT oid FROM guarded INTERSECT SELECT oid FROM held) END"
+    " UNION ALL "
+    "SELECT h.identity || ' was added' FROM held h"
+    " WHERE $2::bool AND h.type IN ('table', 'foreign table')"
+    "   AND pg_partition_root(h.oid) IS DISTINCT FROM h.oid"
+    "   AND NOT EXISTS (SELECT FROM tree t JOIN guarded g ON g.oid = t.root WHERE t.oid = h.oid)"
     " LIMIT 1";
 
 /* {"\"public\".\"items\"","\"orders\""} */

@@ -37,8 +37,9 @@ int build_locks_begin(const struct build_locks *locks, struct pg_session *sessio
                       struct pg_error *error);
 
 /* Whether everything that the transaction has locked until now, by reading it or before, is what
- * its snapshot sees: with the same file, under the same name and, under an exported snapshot, with
- * the same partitions. 0, or -ESTALE with *error: what is read under this snapshot must not be
+ * its snapshot sees: with the same file, under the same name, with every partition that it had and,
+ * under an exported snapshot, with no more. What is not locked yet is nobody's loss: it is compared
+ * after it was read. 0, or -ESTALE with *error: what is read under this snapshot must not be
  * believed. Else as pg_session_exec(). */
 int build_locks_compare(const struct build_locks *locks, struct pg_session *session,
                         struct pg_error *error);

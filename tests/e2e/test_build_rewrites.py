@@ -3,6 +3,7 @@ must not take the table for empty, nor take anything from an application that lo
 import concurrent.futures
 import contextlib
 
+import psycopg2
 import pytest
 
 from following import follow, publish, query_alone, wait_followed, wait_generation
@@ -21,6 +22,9 @@ REWRITES = {
     "reload": "CREATE TEMP TABLE kept ON COMMIT DROP AS SELECT * FROM {0}; TRUNCATE {0};"
               " INSERT INTO {0} SELECT * FROM kept"}
 
+# LOCK TABLE would need all of them.
+COLUMN_GRANT = "REVOKE ALL ON {0} FROM guard; GRANT SELECT (id, payload) ON {0} TO guard"
+
 
 @pytest.fixture
 def notes(database):
@@ -31,6 +35,15 @@ def notes(database):
                CASE WHEN n NOT BETWEEN {FIRST} AND {FIRST + KEPT - 1} THEN now() END
         FROM generate_series(1, {ROWS}) n""")
     return NOTES
+
+
+@pytest.fixture
+def parts(database):
+    database.execute("""
+        CREATE TABLE parts (id bigint PRIMARY KEY, payload text) PARTITION BY RANGE (id);
+        CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (100);
+        CREATE TABLE high PARTITION OF parts FOR VALUES FROM (100) TO (1000);
+        INSERT INTO parts VALUES (1, 'low'), (200, 'high')""")
 
 
 @pytest.fixture
@@ -50,6 +63,15 @@ def transaction(database):
         connection.commit()
     finally:
         connection.close()
+
+
+def give_up_detaching(database):
+    """The first half of it is done for good; the second one waits for whoever reads the table."""
+    with contextlib.closing(database.server.connect(database.name)) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET statement_timeout = '300ms'")
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            cursor.execute("ALTER TABLE parts DETACH PARTITION high CONCURRENTLY")
 
 
 def wait_in_the_way(database):
@@ -129,16 +151,85 @@ def test_what_the_condition_asks_is_not_rewritten_behind_the_snapshot(start_guar
     guard.stop()
 
 
-def test_a_table_of_which_some_columns_may_be_read(start_guard, database, items):
-    """LOCK TABLE would need all of them."""
-    database.execute("REVOKE ALL ON items FROM guard;"
-                     "GRANT SELECT (id, payload) ON items TO guard")
+# ---- what cannot be locked before it is read ----
+
+def test_a_table_of_which_some_columns_may_be_read_is_waited_for(start_guard, database, items):
+    database.execute(COLUMN_GRANT.format("items"))
     with transaction(database) as migration:
         migration.execute(REWRITES["column"].format("items"))
         guard = start_guard(items(), sync="poll", ready=False)
         wait_in_the_way(database)
     guard.wait_guarding()
     assert_knows_items(guard)
+
+
+@pytest.mark.parametrize("sync", ["replication", "poll", "none"])
+def test_a_table_of_which_some_columns_may_be_read_is_built_from(start_guard, database, items,
+                                                                 sync):
+    database.execute(COLUMN_GRANT.format("items"))
+    publish(database, items())
+    guard = start_guard(items(), sync=sync)
+    assert_knows_items(guard)
+    assert "starting over" not in guard.log()
+
+
+@pytest.mark.parametrize("sync", ["replication", "poll", "none"])
+@pytest.mark.parametrize("where", [None, "id < 100"], ids=["all", "pruned"])
+def test_partitions_of_which_some_columns_may_be_read_are_built_from(start_guard, database, items,
+                                                                     parts, sync, where):
+    """What the condition rules out is locked by nobody."""
+    database.execute(COLUMN_GRANT.format("parts"))
+    keyspace = items(table="parts", where=where) if where else items(table="parts")
+    publish(database, keyspace)
+    guard = start_guard(keyspace, sync=sync)
+    assert guard.redis().mget("item:1", "item:2") == [b"low", None]
+    assert guard.keyspace()["filter"]["keys"] == (1 if where else 2)
+    assert "starting over" not in guard.log()
+
+
+@pytest.mark.parametrize("sync, where", [
+    ("replication", None), ("poll", None), ("poll", "id IN (SELECT id FROM parts)")],
+    ids=["replication", "poll", "condition"])
+def test_a_partition_that_is_replaced_before_what_could_not_be_locked_is_read(
+        start_guard, database, items, parts, gate, sync, where):
+    """Its rows are in another one now, which has none for a snapshot of before."""
+    database.execute(COLUMN_GRANT.format("parts"))
+    database.execute("UPDATE items SET payload = 'low';"
+                     "INSERT INTO items VALUES (200, 'high')")
+    keyspace = items(where=where) if where else items(table="parts")
+    if sync == "replication":
+        publish(database, keyspace)
+    guard = start_guard(keyspace, sync=sync, database=through(gate, database), poll_interval="1h")
+    gate.hold_requests(b"SELECT count(*) FROM")
+    guard.control("POST", "/v1/rebuild")
+    gate.wait_held()
+    with transaction(database) as migration:
+        migration.execute("""
+            ALTER TABLE parts DETACH PARTITION high;
+            CREATE TABLE higher (LIKE parts INCLUDING ALL);
+            INSERT INTO higher SELECT * FROM high;
+            DROP TABLE high;
+            ALTER TABLE parts ATTACH PARTITION higher FOR VALUES FROM (100) TO (1000)""")
+    gate.release()
+    wait_generation(guard, 2)
+    assert guard.redis().mget("item:1", "item:200", "item:2") == [b"low", b"high", None]
+    assert "starting over" in guard.log()
+    guard.stop()
+
+
+@pytest.mark.parametrize("grants", [False, True], ids=["table", "columns"])
+def test_a_detachment_that_was_given_up_does_not_keep_a_build_away(start_guard, database, items,
+                                                                   parts, grants):
+    """LOCK TABLE locks such a partition still, and nobody reads it."""
+    if grants:
+        database.execute(COLUMN_GRANT.format("parts"))
+    with transaction(database) as reader:
+        reader.execute("SELECT FROM parts")
+        give_up_detaching(database)
+    publish(database, items(table="parts"))
+    guard = start_guard(items(table="parts"), sync="replication")
+    assert guard.redis().mget("item:1", "item:200") == [b"low", None]
+    assert "starting over" not in guard.log()
 
 
 # ---- with a log to follow ----
