@@ -140,7 +140,7 @@ static bool check_server(struct database *db)
     db->server = questions_ask(db->questions, describe_server, 0, NULL, &error);
     if (!db->server) {
         if (!questions_lost(db->questions))
-            problems_add(db->problems, PROBLEM_ERROR, db->place, NULL,
+            problems_add(db->problems, questions_severity(&error), db->place, NULL,
                          "the server does not describe itself: %s", error.text);
         return false;
     }

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <uv.h>
 
 struct questions {
@@ -135,6 +136,16 @@ PGresult *questions_ask(struct questions *q, const char *sql, int count, const c
     if (status != -EPROTO)
         set_lost(q, status, error);
     return NULL;
+}
+
+/* Classes and states of PostgreSQL's documentation, appendix A. */
+enum problem_level questions_severity(const struct pg_error *error)
+{
+    static const char *const cut_short[] = {"40", "53", "55P03", "57"};
+    for (size_t i = 0; i < sizeof cut_short / sizeof *cut_short; i++)
+        if (strncmp(error->sqlstate, cut_short[i], strlen(cut_short[i])) == 0)
+            return PROBLEM_WARNING;
+    return PROBLEM_ERROR;
 }
 
 const struct pg_error *questions_lost(const struct questions *q)

@@ -4,6 +4,7 @@
 #ifndef NESTGUARD_CHECK_QUESTIONS_H
 #define NESTGUARD_CHECK_QUESTIONS_H
 
+#include "base/problem.h"
 #include "postgres/pg_session.h"
 #include <stdbool.h>
 
@@ -20,6 +21,11 @@ void questions_close(struct questions *questions); /* NULL is allowed */
  * once, with the error that ended it. */
 PGresult *questions_ask(struct questions *questions, const char *sql, int count,
                         const char *const *values, struct pg_error *error);
+
+/* How bad it is that a question has no answer. One that was cut short (by its time limit behind a
+ * lock, or for want of room) says nothing of what it asked about, and must not end a start: a build
+ * asks again what it needs to know, and waits for it. */
+enum problem_level questions_severity(const struct pg_error *error);
 
 /* NULL while the session can be asked; otherwise why it ended. */
 const struct pg_error *questions_lost(const struct questions *questions);

@@ -129,7 +129,7 @@ static void check_connection(const struct check_replication *check)
     struct pg_session *session = NULL;
     struct pg_error error;
     if (pg_session_open(&session, &options, &error) < 0)
-        problems_add(check->problems, PROBLEM_ERROR, check->place, NULL,
+        problems_add(check->problems, questions_severity(&error), check->place, NULL,
                      "no replication connection, though others are accepted: %s; `database` must "
                      "name the server itself, no connection pooler",
                      error.text);
@@ -153,7 +153,7 @@ static void report_refusal(const struct check_replication *check, const char *wh
                            const struct pg_error *error)
 {
     if (!questions_lost(check->questions))
-        problems_add(check->problems, PROBLEM_ERROR, check->place, NULL, "%s: %s", what,
+        problems_add(check->problems, questions_severity(error), check->place, NULL, "%s: %s", what,
                      error->text);
 }
 

@@ -82,7 +82,7 @@ PGresult *subject_ask(const struct subject *subject, const char *topic, const ch
     PGresult *result =
         questions_ask(subject->questions, sql, (int)(1 + more_count), values, &error);
     if (!result && !questions_lost(subject->questions))
-        problems_add(subject->problems, PROBLEM_ERROR, subject->place, NULL,
+        problems_add(subject->problems, questions_severity(&error), subject->place, NULL,
                      "the %s of table %s could not be read: %s", topic, subject_table(subject),
                      error.text);
     return result;
@@ -125,7 +125,7 @@ static PGresult *find(const struct subject *subject, const char *sql)
     struct pg_error error;
     PGresult *result = questions_ask(subject->questions, sql, 2, values, &error);
     if (!result && !questions_lost(subject->questions))
-        problems_add(subject->problems, PROBLEM_ERROR, subject->place, NULL,
+        problems_add(subject->problems, questions_severity(&error), subject->place, NULL,
                      "table %s could not be looked up: %s", subject->keyspace->table_text,
                      error.text);
     return result;

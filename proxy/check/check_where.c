@@ -45,27 +45,21 @@ bool check_same_condition(const struct subject *subject, const char *a, const ch
     return same;
 }
 
-static bool has_state(const struct pg_error *error, const char *state)
-{
-    return strncmp(error->sqlstate, state, strlen(state)) == 0;
-}
-
 /* GRANT, when it is this table that may not be read: a condition may name others. */
 static char *grant(const struct subject *subject, const struct pg_error *error)
 {
-    if (!has_state(error, "42501") || !strstr(error->text, subject->keyspace->table_name))
+    if (strcmp(error->sqlstate, "42501") != 0 ||
+        !strstr(error->text, subject->keyspace->table_name))
         return NULL;
     return xasprintf("GRANT SELECT ON %s TO %s;", subject_table(subject), subject->role);
 }
 
-/* Statements cut short (class 57: by the time limit, behind a lock) say nothing of the condition.
- */
 static void report_refusal(const struct subject *subject, const char *what,
                            const struct pg_error *error)
 {
     if (questions_lost(subject->questions))
         return;
-    if (has_state(error, "57")) {
+    if (questions_severity(error) == PROBLEM_WARNING) {
         problems_add(subject->problems, PROBLEM_WARNING, subject->place, NULL,
                      "%s could not be tried: %s (is table %s locked?)", what, error->text,
                      subject_table(subject));

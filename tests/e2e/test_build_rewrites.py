@@ -364,6 +364,18 @@ def test_a_table_that_is_locked_again_and_again_is_read_at_last(start_guard, dat
         churning.result()
 
 
+@pytest.mark.parametrize("sync", ["replication", "poll"])
+def test_a_table_that_is_locked_at_the_start_does_not_end_it(start_guard, database, items, sync):
+    """Longer than `serve` waits for an answer about the condition; the build asks again."""
+    database.execute("ALTER TABLE items REPLICA IDENTITY FULL")
+    publish(database, items(where="deleted_at IS NULL"))
+    with database.locked("items"):
+        guard = start_guard(items(where="deleted_at IS NULL"), sync=sync, ready=False)
+    guard.wait_guarding()
+    assert "warning: where could not be tried" in guard.log()
+    assert_knows_items(guard)
+
+
 # ---- whom it waits for ----
 
 def wait_named(guard, *words):

@@ -213,6 +213,14 @@ class TestTable:
             other.cursor().execute("LOCK TABLE items IN SHARE ROW EXCLUSIVE MODE")
             assert_in_order(follow(keyspace(**ALIVE), database=owner_url(database)))
 
+    def test_table_that_nobody_can_read_now_is_no_error(self, follow, database):
+        database.execute(GOOD + "ALTER TABLE items REPLICA IDENTITY FULL;"
+                         "CREATE PUBLICATION nestguard FOR TABLE items WHERE (deleted_at IS NULL)")
+        with database.locked():
+            report = follow(keyspace(**ALIVE))
+        assert report.levels() == ["warning", "warning"], report.text
+        assert "publication could not be looked at" in report.text
+
 
 @pytest.fixture
 def own_server():
