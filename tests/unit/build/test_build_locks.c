@@ -1,0 +1,183 @@
+/* Whether what a build read is what its snapshot sees, as a real server says it to a role that may
+ * read some columns only: nothing is locked for it before it is read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "build/build_locks.h"
+#include "build/build_session.h"
+#include "config_text.h"
+#include "servers.h"
+
+static struct server server;
+static struct pg_session *owner, *session;
+static struct config *config;
+static struct pg_error error;
+static struct build_wait wait;
+static atomic_bool stop_flag;
+static char *exported;
+static struct build_locks locks;
+
+static void run(struct pg_session *on, const char *sql)
+{
+    if (pg_session_exec(on, sql, 0, NULL, NULL, &error))
+        fail_msg("%s\n%s", sql, error.text);
+}
+
+static struct pg_session *open_as(const char *role)
+{
+    char conninfo[128];
+    struct pg_session *opened;
+    snprintf(conninfo, sizeof conninfo, "host=127.0.0.1 port=%d user=%s dbname=postgres",
+             server.port, role);
+    struct pg_session_options options = {
+        .conninfo = conninfo, .application = "test", .connect_timeout = 10};
+    if (pg_session_open(&opened, &options, &error))
+        fail_msg("%s", error.text);
+    return opened;
+}
+
+static int start(void **state)
+{
+    (void)state;
+    postgres_create(&server);
+    owner = open_as("postgres");
+    run(owner, "CREATE ROLE reader LOGIN");
+    session = open_as("reader");
+    build_wait_init(&wait);
+    config = config_from_text("cache: redis://127.0.0.1\n"
+                              "database: postgresql://app@db/shop\n"
+                              "sync: poll\n"
+                              "keyspaces:\n"
+                              "  - {name: p, key: \"p:{id}\", table: parts, on_miss: pass}\n");
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    config_destroy(config);
+    build_wait_finish(&wait);
+    pg_session_close(session);
+    pg_session_close(owner);
+    server_destroy(&server);
+    return 0;
+}
+
+/* `parts` with its partitions low and high. */
+static int make_parts(void **state)
+{
+    (void)state;
+    run(owner, "DROP TABLE IF EXISTS parts, low, high");
+    run(owner, "CREATE TABLE parts (id int, secret text) PARTITION BY RANGE (id)");
+    run(owner, "CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (100)");
+    run(owner, "CREATE TABLE high PARTITION OF parts FOR VALUES FROM (100) TO (200)");
+    run(owner, "GRANT SELECT (id) ON parts TO reader");
+    locks = (struct build_locks){.config = config, .stop = &stop_flag, .wait = &wait};
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    run(session, "ROLLBACK");
+    free(exported);
+    exported = NULL;
+    return 0;
+}
+
+/* The transaction under a snapshot of before, whose maker is gone by the time of the changes. */
+static void begin_exported(void)
+{
+    struct pg_session *slot = open_as("postgres");
+    assert_int_equal(build_session_begin(slot, &error), 0);
+    assert_int_equal(build_session_export(slot, &exported, &error), 0);
+    locks.exported = exported;
+    assert_int_equal(build_locks_begin(&locks, session, &error), 0);
+    pg_session_close(slot);
+}
+
+static int compare(void)
+{
+    return build_locks_compare(&locks, session, &error);
+}
+
+static void what_is_not_locked_yet_is_not_taken_away(void **state)
+{
+    (void)state;
+    begin_exported();
+    assert_int_equal(compare(), 0);
+    run(session, "SELECT id FROM parts");
+    assert_int_equal(compare(), 0);
+}
+
+static void what_the_condition_rules_out_is_not_taken_away(void **state)
+{
+    (void)state;
+    begin_exported();
+    run(session, "SELECT id FROM parts WHERE id < 50");
+    assert_int_equal(compare(), 0);
+}
+
+static void a_partition_that_left_before_the_reading_is_missed(void **state)
+{
+    (void)state;
+    begin_exported();
+    assert_int_equal(compare(), 0);
+    run(owner, "ALTER TABLE parts DETACH PARTITION high");
+    run(session, "SELECT id FROM parts");
+    assert_int_equal(compare(), -ESTALE);
+    assert_non_null(strstr(error.text, "public.high was taken away"));
+}
+
+static void a_partition_that_left_is_missed_under_a_snapshot_of_ones_own_too(void **state)
+{
+    (void)state;
+    assert_int_equal(build_locks_begin(&locks, session, &error), 0);
+    assert_int_equal(compare(), 0);
+    run(owner, "DROP TABLE high");
+    run(session, "SELECT id FROM parts");
+    assert_int_equal(compare(), -ESTALE);
+}
+
+static void a_partition_that_came_before_the_reading_is_seen(void **state)
+{
+    (void)state;
+    begin_exported();
+    run(owner, "CREATE TABLE top PARTITION OF parts FOR VALUES FROM (200) TO (300)");
+    run(session, "SELECT id FROM parts");
+    assert_int_equal(compare(), -ESTALE);
+    assert_non_null(strstr(error.text, "public.top was added"));
+}
+
+static void a_rewrite_before_the_reading_is_seen(void **state)
+{
+    (void)state;
+    begin_exported();
+    run(owner, "TRUNCATE parts");
+    run(session, "SELECT id FROM parts");
+    assert_int_equal(compare(), -ESTALE);
+    assert_non_null(strstr(error.text, "was rewritten"));
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, make_parts, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(what_is_not_locked_yet_is_not_taken_away),
+        CASE(what_the_condition_rules_out_is_not_taken_away),
+        CASE(a_partition_that_left_before_the_reading_is_missed),
+        CASE(a_partition_that_left_is_missed_under_a_snapshot_of_ones_own_too),
+        CASE(a_partition_that_came_before_the_reading_is_seen),
+        CASE(a_rewrite_before_the_reading_is_seen),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
