@@ -46,12 +46,11 @@ static void take(struct prober *prober, const PGresult *result)
 
 static void complain(struct prober *prober, const struct pg_answer *answer)
 {
+    bool is_news = !prober->complained;
     prober->asked = 0;
-    if (prober->complained)
-        return;
     prober->complained = true;
     prober->options.failed(prober->options.arg,
-                           answer->error.text[0] ? answer->error.text : "no answer");
+                           answer->error.text[0] ? answer->error.text : "no answer", is_news);
 }
 
 static void on_answer(void *arg, const struct pg_answer *answer)

@@ -21,9 +21,9 @@ struct probe {
 struct prober_options {
     const struct config *config; /* outlives the prober */
     void (*probed)(void *arg, const struct probe *probe);
-    /* The database did not answer the question; the next one follows all the same. Called once for
-     * each kind of trouble in a row. */
-    void (*failed)(void *arg, const char *why);
+    /* The database did not answer the question; the next one follows all the same. `is_news`: not
+     * of the question before. */
+    void (*failed)(void *arg, const char *why, bool is_news);
     void *arg;
 };
 

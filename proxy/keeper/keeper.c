@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "keeper/reload.h"
+#include "postgres/pg_hosts.h"
 #include "postgres/pg_pool.h"
 #include "redis/redis.h"
 
@@ -266,8 +267,18 @@ static void init_signal(struct keeper *keeper, uv_signal_t *signal, uv_signal_cb
     uv_signal_start(signal, obey, number);
 }
 
+/* Of several hosts one may be a standby: a load there would not see what the primary's log tells.
+ * What the conninfo or the environment says itself stands. Before the first connection, and before
+ * there are other threads. */
+static void keep_to_the_primary(const struct config *config)
+{
+    if (config->sync == SYNC_REPLICATION && pg_hosts_count(config->database) > 1)
+        setenv("PGTARGETSESSIONATTRS", "primary", 0);
+}
+
 static int open_backends(struct keeper *keeper)
 {
+    keep_to_the_primary(keeper_config(keeper));
     const struct config *config = keeper_config(keeper);
     const char *error = NULL;
     struct pg_pool_options pool = {.conninfo = config->database,
@@ -361,8 +372,25 @@ static void on_build_ended(void *arg)
     keeper_publish(arg, NULL);
 }
 
+/* A statement that was prepared keeps to the table that its name led to, though a schema that comes
+ * first in the search path has one of that name now: nothing tells the server to look again. A
+ * build looks anew. So that loads and self-checks read what the generation was built from, their
+ * connections are opened anew with it, and prepare anew. */
+static void renew_names(struct keeper *keeper)
+{
+    const struct config *config = keeper->first->config;
+    bool may_move = false;
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        may_move |= !config->keyspaces[i].table_schema || config->keyspaces[i].where;
+    if (!may_move)
+        return;
+    pg_pool_renew(keeper->pool);
+    pg_pool_renew(checker_pool(keeper->checker));
+}
+
 static void on_built(void *arg, struct built *built)
 {
+    renew_names(arg);
     if (built->stream)
         keeper_follow(arg, built);
     else

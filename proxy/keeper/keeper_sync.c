@@ -387,9 +387,11 @@ static void on_probe(void *arg, const struct probe *probe)
         sync_probed(keeper->candidate, probe);
 }
 
-static void on_probe_failed(void *arg, const char *why)
+/* Whoever waits for a probe is told of each that failed: he counts how often he has waited. */
+static void on_probe_failed(void *arg, const char *why, bool is_news)
 {
-    log_warning("database: where its log ends could not be asked: %s", why);
+    if (is_news)
+        log_warning("database: where its log ends could not be asked: %s", why);
     wake_calls(arg);
 }
 

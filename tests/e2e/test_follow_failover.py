@@ -4,6 +4,8 @@ that applications write to.
 """
 import contextlib
 import shutil
+import socket
+import threading
 import time
 
 import pytest
@@ -12,6 +14,7 @@ import redis
 import servers
 from following import (follow, is_possible, senders, synchronous, wait_followed, wait_generation,
                        wait_purged, wait_state, fill)
+from gate import Gate
 from servers import PATIENCE
 from standby import Standby, value
 from waiting import wait_until
@@ -209,3 +212,58 @@ def demote(server):
     signal_file = server.directory / "data" / "standby.signal"
     signal_file.touch()
     shutil.chown(signal_file, "postgres")
+
+
+@contextlib.contextmanager
+def gate_to(server):
+    gate = Gate(server.port)
+    try:
+        yield gate
+    finally:
+        gate.close()
+
+
+def refuse(gate):
+    gate.listener.shutdown(socket.SHUT_RDWR)
+    gate.threads[0].join()
+    gate.listener.close()
+
+
+def accept_again(gate):
+    gate.listener = socket.create_server(("127.0.0.1", gate.port))
+    gate.threads[0] = threading.Thread(target=gate._accept)  # pylint: disable=protected-access
+    gate.threads[0].start()
+
+
+def tried(standby):
+    """How many connections of the guard the standby has, or has had."""
+    return value(standby, "SELECT greatest((SELECT sum(sessions) FROM pg_stat_database WHERE datname ="
+                 " 'shop'), (SELECT count(*) FROM pg_stat_activity WHERE usename = 'guard'))")
+
+
+def test_loads_stay_with_the_server_whose_log_is_followed(follow, database, cache, items, pair):
+    primary, standby = pair
+    with gate_to(primary) as gate:
+        guard = follow(items(ttl=0), max_lag="2s", database="host=127.0.0.1,127.0.0.1 "
+                       f"port={gate.port},{standby.port} dbname={database.name} user=guard")
+        fill(guard, cache, "item:7")
+        refuse(gate)  # for a moment no new connection leads to the primary
+        database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename ="
+                         " 'guard' AND backend_type = 'client backend' AND query NOT LIKE '%guarded%'")
+        wait_until(lambda: tried(standby) >= 4, PATIENCE, guard.log)
+        accept_again(gate)
+        standby.wait_replayed()
+        value(standby, "SELECT pg_wal_replay_pause()")
+        insert(database, 1000)
+        wait_followed(database)
+        wait_until(lambda: answers(guard, 1000), PATIENCE, guard.log)
+        value(standby, "SELECT pg_wal_replay_resume()")
+
+
+def answers(guard, n):
+    """False while that is an error; never nil."""
+    try:
+        assert is_found(guard, n)
+        return True
+    except redis.ResponseError:
+        return False
