@@ -1,0 +1,443 @@
+"""Migrations at random moments: what people do to tables that are guarded.
+
+    once, or twice ("there" and, always, "back")
+      └─ a transaction: [rows] ─▶ statements ─▶ [rows] ─▶ a rest ─▶ what are the values now? ─▶ COMMIT
+
+Each kind is a method of Migrator that bears its name. Two of them take part, each with tables of its
+own, so that one table is rewritten while a build waits for another. Mostly a build is asked for
+just before, or just after.
+"""
+import contextlib
+import io
+import time
+
+import psycopg2
+
+from following import PUBLICATION, query_alone
+from parts import Changes, Committer
+from servers import PATIENCE
+from tables import PARTITIONS, partition_ids
+
+KINDS = ["add column", "rewrite", "rename column", "rename value", "retype", "index", "truncate",
+         "vacuum full", "cluster", "detach", "publication", "row security", "role", "rename table",
+         "enum", "swap", "restore"]
+COLUMNS_MAX = 800  # of 1600 that a table may ever have had
+
+EVENTS = f"ALTER PUBLICATION {PUBLICATION} SET (publish = '%s')"
+
+# What a role may have been given that the guard's connections must not take over.
+ROLE = ["search_path = decoys, public", "default_transaction_isolation = 'serializable'",
+        "default_transaction_isolation = 'repeatable read'", "default_transaction_deferrable = on",
+        "default_transaction_read_only = on", "row_security = on", "TimeZone = 'Asia/Tokyo'",
+        "DateStyle = 'German'", "IntervalStyle = 'iso_8601'", "bytea_output = 'escape'",
+        "extra_float_digits = -5", "standard_conforming_strings = off",
+        "statement_timeout = '20ms'", "lock_timeout = '10ms'",
+        "idle_in_transaction_session_timeout = '20ms'", "quote_all_identifiers = on"]
+
+
+class Busy(Exception):
+    """A guard is being started."""
+
+
+class Migrator(Committer):
+    """`tables` are its own to alter."""
+
+    def __init__(self, run, number, tables, kinds):
+        super().__init__(run, f"migrator {number}", 1000 + number)
+        self.tables, self.count, self.refusal = tables, 0, None
+        self.helper = None  # another connection
+        self.kinds = [kind for kind in kinds if self.tables_for(kind)]
+
+    def close(self):
+        super().close()
+        if self.helper:
+            self.helper.close()
+
+    def tables_for(self, kind):
+        wanted = {"detach": ["parts"], "enum": ["docs"], "role": ["items"],
+                  "publication": ["items"], "swap": ["items", "bulk", "docs"],
+                  "restore": ["items", "bulk", "docs"], "cluster": ["items", "bulk", "docs"]}
+        return [table for table in self.tables
+                if kind not in wanted or table.name in wanted[kind]]
+
+    def step(self):
+        if not self.kinds:
+            self.run_.stop.wait()
+            return
+        if self.run_.stop.wait(self.chance.choice([0, 0.1, 0.5, 1, 2]) * self.chance.random()):
+            return
+        kind = self.chance.choice(self.kinds)
+        table = self.chance.choice(self.tables_for(kind))
+        self.run_.counts[kind] += 1
+        self.count += 1
+        try:
+            with self.build_under_way():
+                getattr(self, kind.replace(" ", "_"))(table)
+        except Busy:
+            self.run_.counts[kind] -= 1
+        except psycopg2.Error as error:
+            self.run_.note(self.name, error)
+        if self.chance.random() < 0.5:
+            time.sleep(self.chance.choice([0, 0.02, 0.3]) * self.chance.random())
+            self.run_.rebuild()
+        if self.chance.random() < 0.5:
+            self.run_.let_it_guard(self.chance.uniform(0, 4))
+
+    @contextlib.contextmanager
+    def build_under_way(self):
+        """Mostly. Some wait for a lock that somebody else has on another table."""
+        with contextlib.ExitStack() as stack:
+            if self.chance.random() < 0.6:
+                self.await_build()
+                if self.chance.random() < 0.5:
+                    stack.enter_context(self.locked())
+            yield
+
+    def await_build(self):
+        if not self.helper or self.helper.closed:
+            self.helper = self.run_.database.connect()
+            self.helper.cursor().execute("SET lock_timeout = '200ms'")
+            self.helper.commit()
+        before, end = self.slots(), time.monotonic() + 0.3
+        self.run_.rebuild()
+        if self.run_.publishes and self.chance.random() < 0.7:
+            while not self.slots() - before and time.monotonic() < end:
+                time.sleep(0.002)
+        else:
+            time.sleep(self.chance.choice([0, 0.02, 0.1]) * self.chance.random())
+
+    @contextlib.contextmanager
+    def locked(self):
+        """One migrator at a time, or each would wait for the other."""
+        other = next(table for table in self.run_.tables if table not in self.tables)
+        if not self.run_.locking.acquire(blocking=False):
+            yield
+            return
+        try:
+            self.helper.cursor().execute(f"LOCK TABLE public.{other.name} IN ACCESS EXCLUSIVE MODE")
+            yield
+        finally:
+            self.run_.locking.release()
+            try:
+                self.helper.rollback()
+            except psycopg2.Error:
+                self.helper.close()
+
+    def slots(self):
+        """Those whose snapshot is taken."""
+        try:
+            cursor = self.cursor()
+            cursor.execute("SELECT slot_name FROM pg_replication_slots"
+                           " WHERE confirmed_flush_lsn IS NOT NULL")
+            found = {name for name, in cursor.fetchall()}
+            self.connection.rollback()
+            return found
+        except psycopg2.Error:
+            self.give_up()
+            return set()
+
+    def rest(self, longest=0.3):
+        time.sleep(self.chance.choice([0, 0, 0.1, 1]) * self.chance.random() * longest)
+
+    # transactions
+
+    def do(self, table, *statements, ids=None, rows=True, must=False):
+        """One transaction; `ids` are those whose rows its locks cover (all of the table without
+        it). True when it was committed; one that must be is tried until it is."""
+        end = time.monotonic() + 2 * PATIENCE
+        while not self.try_to(table, statements, ids, rows):
+            if not must:
+                return False
+            assert time.monotonic() < end, f"refused for too long: {statements}: {self.refusal}"
+            time.sleep(0.02)
+        return True
+
+    def try_to(self, table, statements, ids, rows):
+        try:
+            cursor = self.cursor()
+            if rows and self.chance.random() < 0.5:
+                cursor.execute(f"LOCK TABLE public.{table.name} IN ACCESS EXCLUSIVE MODE")
+                self.change_rows(cursor, table)
+            for statement in statements:
+                if callable(statement):
+                    statement(cursor)
+                else:
+                    cursor.execute(statement)
+            if rows and ids is None and self.chance.random() < 0.3:
+                cursor.execute(f"LOCK TABLE public.{table.name} IN ACCESS EXCLUSIVE MODE")
+                self.change_rows(cursor, table)
+            self.rest()
+            values = table.read(cursor, ids) if ids is None or ids else {}
+            return self.commit(cursor, values, unlogged=True)
+        except psycopg2.Error as error:
+            self.refusal = error
+            self.run_.note(self.name, error)
+            self.give_up()
+            return False
+
+    def change_rows(self, cursor, table):
+        changes = Changes(cursor, self.fresh)
+        for _ in range(self.chance.choice([1, 3])):
+            changes.random(self.chance, table, table.ids)
+
+    def alone(self, statement):
+        """What cannot be done in a transaction, and changes no value."""
+        try:
+            self.cursor()
+            self.connection.autocommit = True
+            self.connection.cursor().execute(statement)
+        except psycopg2.Error as error:
+            self.run_.note(self.name, error)
+        finally:
+            self.forget_connection()
+
+    @contextlib.contextmanager
+    def away(self, tables):
+        """Between there and back the log may not tell of these tables' rows. And no guard would
+        start: where commits wait for it, those that hold the table would keep it away for ever."""
+        kinds = [table.prefix for table in tables]
+        waits = self.run_.histories.slack == 0
+        with self.no_start() if waits else contextlib.nullcontext():
+            self.run_.histories.begin_unlogged(kinds)
+            try:
+                yield
+            finally:
+                self.run_.histories.end_unlogged(kinds)
+
+    @contextlib.contextmanager
+    def no_start(self):
+        """No guard is started meanwhile. One that is may wait for locks that are held here."""
+        if not self.run_.starting.acquire(timeout=0.1):
+            raise Busy
+        try:
+            yield
+        finally:
+            self.run_.starting.release()
+
+    def there_and_back(self, table, there, back, affected=None):
+        """In one transaction or in two; neither changes a value."""
+        if self.chance.random() < 0.3:
+            self.do(table, there, lambda _: self.rest(), back, ids=[], rows=False)
+            return
+        with self.away(affected or [table]):
+            if self.do(table, there, ids=[], rows=False):
+                self.rest(2)
+                self.do(table, back, ids=[], rows=False, must=True)
+
+    # columns
+
+    def columns(self, table, prefix):
+        try:
+            return [name for name, in query_alone(
+                self.run_.database, "SELECT attname FROM pg_attribute WHERE attrelid ="
+                " to_regclass(%s) AND attnum > 0 AND NOT attisdropped AND attname LIKE %s",
+                ("public." + table.name, prefix + "%"))]
+        except psycopg2.Error:
+            return []
+
+    def drop_some(self, table):
+        return [f"ALTER TABLE public.{table.name} DROP COLUMN IF EXISTS {name}"
+                for name in self.columns(table, "more_") if self.chance.random() < 0.7]
+
+    def add_column(self, table):
+        self.do(table, *self.drop_some(table), f"ALTER TABLE public.{table.name}"
+                f" ADD more_{self.count} int DEFAULT {self.count}")
+        self.refresh(table)
+
+    def rewrite(self, table):
+        self.do(table, *self.drop_some(table), f"ALTER TABLE public.{table.name} ADD"
+                f" more_{self.count} uuid NOT NULL DEFAULT gen_random_uuid()")
+
+    def refresh(self, table):
+        """A table that has had too many columns is made anew."""
+        with contextlib.suppress(psycopg2.Error):
+            [(most,)] = query_alone(self.run_.database, "SELECT max(relnatts) FROM pg_class"
+                                    " WHERE oid = to_regclass(%s)", ("public." + table.name,))
+            if most and most > COLUMNS_MAX and table.name != "parts":
+                self.swap(table)
+            elif most and most > COLUMNS_MAX:
+                self.kinds = [kind for kind in self.kinds if kind not in ("add column", "rewrite")]
+
+    def rename_column(self, table):
+        old = (self.columns(table, "note") or ["note"])[0]
+        self.do(table, f"ALTER TABLE public.{table.name} RENAME {old} TO note_{self.count}")
+
+    def rename_value(self, table):
+        name = f"ALTER TABLE public.{table.name} RENAME %s TO %s"
+        self.there_and_back(table, name % ("payload", "payload_away"),
+                            name % ("payload_away", "payload"))
+
+    def retype(self, table):
+        kind = self.chance.choice(["text", "varchar(200)"])
+        self.do(table, f"ALTER TABLE public.{table.name} ALTER payload TYPE {kind}"
+                f" USING split_part(payload, '#', 1) || '#{self.count}'")
+
+    def enum(self, table):
+        """No lock on the table keeps its writers away; so one is taken."""
+        labels = query_alone(self.run_.database, "SELECT enumlabel FROM pg_enum"
+                             " WHERE enumtypid = 'public.mood'::regtype")
+        old = self.chance.choice(labels)[0]
+        new = f"{old.split('#')[0]}#{self.count}"
+        self.do(table, "LOCK TABLE public.docs IN EXCLUSIVE MODE",
+                f"ALTER TYPE public.mood RENAME VALUE '{old}' TO '{new}'", rows=False)
+
+    # the same rows elsewhere
+
+    def index(self, table):
+        name = f"{table.name}_index_{self.count}"
+        if table.name != "parts" and self.chance.random() < 0.4:
+            self.alone(f"CREATE INDEX CONCURRENTLY {name} ON public.{table.name} (payload)")
+        else:
+            self.do(table, f"CREATE INDEX {name} ON public.{table.name} (payload)", ids=[],
+                    rows=False)
+        self.rest()
+        self.do(table, f"DROP INDEX IF EXISTS public.{name}", ids=[], rows=False)
+
+    def vacuum_full(self, table):
+        self.alone(f"VACUUM FULL public.{table.name}")
+
+    def cluster(self, table):
+        self.do(table, lambda cursor: cursor.execute(
+            f"CLUSTER public.{table.name} USING {self.primary_key(cursor, table)}"), ids=[],
+            rows=False)
+
+    def primary_key(self, cursor, table):
+        cursor.execute("SELECT indexrelid::regclass::text FROM pg_index WHERE indisprimary"
+                       " AND indrelid = %s::regclass", ("public." + table.name,))
+        return cursor.fetchone()[0]
+
+    def truncate(self, table):
+        """And reload, with other values mostly."""
+        self.do(table, *self.copied(table), f"TRUNCATE public.{table.name}",
+                lambda _: self.rest(), f"INSERT INTO public.{table.name} SELECT * FROM copied")
+
+    def copied(self, table):
+        lock = [f"LOCK TABLE public.{table.name} IN ACCESS EXCLUSIVE MODE"]
+        copy = [f"CREATE TEMP TABLE copied ON COMMIT DROP AS SELECT * FROM public.{table.name}"]
+        change = [f"UPDATE copied SET payload = split_part(payload, '#', 1) || '#{self.count}'"]
+        return (lock * self.chance.choice([0, 1]) + copy
+                + change * self.chance.choice([0, 1]))
+
+    def swap(self, table):
+        """A copy takes the table's place, as restores and online migrations do."""
+        new, full = f"{table.name}_{self.count}", f"public.{table.name}"
+        change = [f"UPDATE public.{new} SET payload = split_part(payload, '#', 1)"
+                  f" || '#{self.count}'"]
+        self.replace(table, [
+            f"LOCK TABLE {full} IN ACCESS EXCLUSIVE MODE",
+            f"CREATE TABLE public.{new} (LIKE {full} INCLUDING ALL)",
+            f"INSERT INTO public.{new} SELECT * FROM {full}",
+            *change * self.chance.choice([0, 1]),
+            f"DROP TABLE {full}", f"ALTER TABLE public.{new} RENAME TO {table.name}"])
+
+    def restore(self, table):
+        """A dump, read back in one transaction."""
+        dump, made = io.StringIO(), []
+
+        def read(cursor):
+            cursor.execute(f"LOCK TABLE public.{table.name} IN ACCESS EXCLUSIVE MODE")
+            dump.seek(0)
+            dump.truncate()
+            cursor.copy_expert(f"COPY public.{table.name} TO STDOUT", dump)
+            cursor.execute(
+                "SELECT string_agg(format('%%I %%s', attname, format_type(atttypid, atttypmod)),"
+                " ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = %s::regclass"
+                " AND attnum > 0 AND NOT attisdropped", ("public." + table.name,))
+            made[:] = cursor.fetchone()
+
+        def write(cursor):
+            cursor.execute(f"DROP TABLE public.{table.name}")
+            cursor.execute(f"CREATE TABLE public.{table.name} ({made[0]})")
+            self.rest()
+            dump.seek(0)
+            cursor.copy_expert(f"COPY public.{table.name} FROM STDIN", dump)
+            cursor.execute(f"ALTER TABLE public.{table.name} ADD PRIMARY KEY (id)")
+            if table.name == "docs":
+                cursor.execute("ALTER TABLE public.docs ALTER mood SET DEFAULT"
+                               " (enum_range(NULL::mood))[1], ALTER at SET DEFAULT now()")
+
+        self.replace(table, [read, write])
+
+    def replace(self, table, statements):
+        """The new table is published with its birth, or a little later."""
+        full = [f"ALTER TABLE public.{table.name} REPLICA IDENTITY FULL"] * (table.name == "items")
+        add = [f"ALTER PUBLICATION {PUBLICATION} ADD TABLE {table.published()}"]
+        add *= self.run_.publishes
+        with self.away([table]):
+            if self.chance.random() < 0.7:
+                self.do(table, *statements, *full, *add)
+            elif self.do(table, *statements, *full):
+                self.rest(1)
+                for statement in add:
+                    self.do(table, statement, ids=[], rows=False, must=True)
+
+    # what is there, and who may see it
+
+    def detach(self, table):
+        place = self.chance.randrange(PARTITIONS)
+        ids, part = partition_ids(place), f"public.parts_{place}"
+        detach = f"ALTER TABLE public.parts DETACH PARTITION {part}"
+        attach = (f"ALTER TABLE public.parts ATTACH PARTITION {part}"
+                  f" FOR VALUES FROM ({ids.start}) TO ({ids.stop})")
+        change = self.chance.choice([
+            [], [f"UPDATE {part} SET payload = split_part(payload, '#', 1) || '#{self.count}'"],
+            [f"TRUNCATE {part}"],
+            [f"INSERT INTO {part} (id, payload) SELECT n, 'part:' || n || ' #{self.count}'"
+             f" FROM generate_series({ids.start}, {ids.stop - 1}) n ON CONFLICT DO NOTHING"]])
+        with self.away([table]):
+            if self.chance.random() < 0.3:
+                self.do(table, detach, *change, attach, ids=ids, rows=False)
+            elif self.do(table, detach, ids=ids, rows=False):
+                self.rest()
+                self.do(table, *change, attach, ids=ids, rows=False, must=True)
+
+    def publication(self, table):
+        if not self.run_.publishes:
+            return
+        whole = (f"ALTER PUBLICATION {PUBLICATION} SET TABLE "
+                 + ", ".join(table.published() for table in self.run_.tables))
+        there, back = self.chance.choice([
+            (EVENTS % "insert", EVENTS % "insert, update, delete, truncate"),
+            (EVENTS % "update, delete", EVENTS % "insert, update, delete, truncate"),
+            (whole.replace("IS NULL", "IS NULL AND id < 500"), whole),
+            (whole.replace("public.docs", "public.docs WHERE (id < 5)"), whole),
+            (whole.replace(", public.parts", ""), whole),
+            (f"ALTER PUBLICATION {PUBLICATION} RENAME TO elsewhere",
+             f"ALTER PUBLICATION elsewhere RENAME TO {PUBLICATION}")])
+        self.there_and_back(table, there, back, self.run_.tables)
+
+    def row_security(self, table):
+        row = f"ALTER TABLE public.{table.name} %s ROW LEVEL SECURITY"
+        some = self.chance.choice([[], [f"CREATE POLICY few ON public.{table.name}"
+                                        " USING (id < 5)"]])
+        self.there_and_back(table, ";".join([row % "ENABLE", *some]), ";".join(
+            [f"DROP POLICY IF EXISTS few ON public.{table.name}", row % "DISABLE"]))
+
+    def rename_table(self, table):
+        self.there_and_back(table, f"ALTER TABLE public.{table.name} RENAME TO {table.name}_away",
+                            f"ALTER TABLE public.{table.name}_away RENAME TO {table.name}")
+
+    def role(self, _):
+        """For whoever connects from now on. A guard may be started with other settings, and then
+        has them: not meanwhile, therefore."""
+        role = f"ALTER ROLE guard IN DATABASE {self.run_.database.name}"
+        with self.no_start():
+            self.tell(*(f"{role} SET {setting}" for setting in
+                        self.chance.sample(ROLE, self.chance.choice([1, 1, 3]))))
+            self.tell("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename ="
+                      " 'guard' AND datname = current_database() AND random() < 0.9")
+            self.rest(2)
+            while not self.tell(f"{role} RESET ALL"):
+                time.sleep(0.05)
+            self.tell("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename ="
+                      " 'guard' AND datname = current_database()")
+
+    def tell(self, *statements):
+        try:
+            for statement in statements:
+                query_alone(self.run_.database, statement + ("" if statement.startswith("SELECT")
+                                                             else "; SELECT 1"))
+            return True
+        except psycopg2.Error as error:
+            self.run_.note(self.name, error)
+            return False

@@ -1,0 +1,206 @@
+"""A random run: migrations and random changes of rows beside random lookups through a guard, while
+a nemesis kills, pauses and restarts whatever takes part.
+
+    NESTGUARD_SEED      repeats the choices of a run (not their timing)
+    NESTGUARD_SECONDS   how long each test runs; a few seconds without it
+    NESTGUARD_FAULTS    only these, of nemesis.py and migrations.py: "rewrite,renew,kill guard"
+
+histories.py knows what each reply may be: a wrong one, however short the time, fails the test; an
+error never does. In the end the guard must guard again.
+"""
+import collections
+import os
+import threading
+import time
+
+import psycopg2
+import requests
+
+import migrations
+import nemesis
+from following import query_alone
+from histories import Histories
+from parts import MAX_LAG, SEED, Part, Reader, Writer
+from servers import PATIENCE
+from tables import WRITERS
+from waiting import wait_until
+
+SECONDS = float(os.environ.get("NESTGUARD_SECONDS", 7))
+ONLY = [kind for kind in os.environ.get("NESTGUARD_FAULTS", "").split(",") if kind]
+READERS = 3
+ROUNDING = 0.003  # of times that the guard tells, in milliseconds
+
+
+class StreamMonitor(Part):
+    """Finds out up to when changes are followed and purged, as the guard itself reports it."""
+
+    def step(self):
+        moment = time.monotonic()
+        try:
+            [(position,)] = query_alone(self.run_.database, "SELECT pg_current_wal_flush_lsn()")
+        except psycopg2.OperationalError:
+            time.sleep(0.05)
+            return
+        end = moment + 2
+        while not self.run_.stop.is_set() and time.monotonic() < end:
+            if self.has_purged(number_of(position)):
+                self.run_.histories.confirm_purged(moment)
+                self.run_.counts["confirmations"] += 1
+                return
+            time.sleep(0.01)
+
+    def has_purged(self, position):
+        asked = time.monotonic()
+        status = self.run_.status()
+        stream = status and status["stream"]
+        if not stream:
+            return False
+        followed = asked - stream["lag_seconds"] - ROUNDING
+        self.run_.histories.confirm_followed(followed)
+        if stream["purges_owed"] == 0:
+            self.run_.histories.confirm_probed(followed)
+        return number_of(stream["position"]) >= position and stream["purges_owed"] == 0
+
+
+def number_of(position):
+    high, low = position.split("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+class PollMonitor(Part):
+    """Finds out up to when rows are in the generation in force: it is one that had not been begun
+    by then."""
+
+    def step(self):
+        life, moment, status = self.run_.lives, time.monotonic(), self.run_.status()
+        while not self.run_.stop.is_set() and status and life == self.run_.lives:
+            before, status = status, self.run_.status()
+            if status and life == self.run_.lives and in_force(status) > newest(before):
+                self.run_.histories.confirm_followed(moment)
+                self.run_.counts["confirmations"] += 1
+                return
+            status = before
+            time.sleep(0.02)
+
+
+def in_force(status):
+    return (status["generation"] or {"number": 0})["number"]
+
+
+def newest(status):
+    return max(in_force(status), (status["building"] or {"number": 0})["number"])
+
+
+class Run:
+    """`publishes`: the guard follows a publication; else it polls, and what it caches lives for so
+    long as `max_age`."""
+
+    def __init__(self, database, cache, guard, tables, slack, max_age=None):
+        self.database, self.cache, self.guard, self.tables = database, cache, guard, tables
+        self.publishes, self.truncates = max_age is None, bool(chosen(["truncate"]))
+        self.histories = Histories(slack, MAX_LAG, max_age)
+        self.stop = threading.Event()
+        self.starting = threading.Lock()  # held while a guard is, or while none should be
+        self.locking = threading.Lock()
+        self.lives = 0  # changes before a guard ends and when the next one guards
+        self.problems, self.refusals = [], collections.Counter()
+        self.counts, self.states = collections.Counter(), collections.Counter()
+        for table in tables:
+            for key in table.keys():
+                self.histories.add_key(key)
+        self.nemesis = nemesis.Nemesis(self, chosen(
+            nemesis.KINDS + nemesis.STREAM_KINDS * self.publishes))
+        self.parts = [
+            *(Writer(self, n) for n in range(WRITERS)), *(Reader(self, n) for n in range(READERS)),
+            *(migrations.Migrator(self, n, tables[n::2], chosen(migrations.KINDS))
+              for n in range(2)),
+            StreamMonitor(self, "monitor") if self.publishes else PollMonitor(self, "monitor")]
+
+    def fail(self, text):
+        self.problems.append(f"NESTGUARD_SEED={SEED} at {time.monotonic():.4f}: {text}")
+        self.stop.set()
+
+    def note(self, who, error):
+        """A migration that was refused."""
+        self.counts["refused migrations"] += 1
+        self.refusals[f"{who}: {str(error).splitlines()[:1]}"] += 1
+
+    def rebuild(self):
+        try:
+            requests.post(f"http://127.0.0.1:{self.guard.control_port}/v1/rebuild", timeout=5)
+        except requests.RequestException:
+            pass
+
+    def let_it_guard(self, seconds):
+        """Or else, after migrations one upon the other, it would rest longer and longer between
+        its builds."""
+        end = time.monotonic() + seconds
+        while not self.stop.is_set() and time.monotonic() < end:
+            status = self.status()
+            if status and status["ready"]:
+                return
+            if status and not status["building"]:
+                self.rebuild()
+            time.sleep(0.1)
+
+    def status(self):
+        try:
+            status = requests.get(f"http://127.0.0.1:{self.guard.control_port}/v1/status",
+                                  timeout=5).json()
+        except requests.RequestException:
+            return None
+        self.states[status["keyspaces"][0]["state"]] += 1
+        return status
+
+    def end_guard(self):
+        self.lives += 1
+        self.guard.kill()
+
+    def go(self, seconds=SECONDS):
+        begun, patience = time.monotonic(), 1
+        for part in self.parts:
+            part.start()
+        try:
+            while not self.stop.is_set() and time.monotonic() < begun + seconds:
+                self.nemesis.step()
+            patience = 4 * PATIENCE
+        finally:
+            self.stop.set()
+            for part in self.parts:
+                part.join(patience)
+            self.counts["seconds"] = round(time.monotonic() - begun)
+        self.problems += [f"{part.name} does not end" for part in self.parts if part.is_alive()]
+        assert not self.problems, "\n".join(self.problems)
+
+    def summary(self):
+        checks = sum(self.counts[kind] for kind in ("nils", "values", "exists"))
+        kinds = {*nemesis.KINDS, *nemesis.STREAM_KINDS, *migrations.KINDS}
+        faults = {kind: self.counts[kind] for kind in sorted(kinds) if self.counts[kind]}
+        rest = {kind: count for kind, count in self.counts.items() if kind not in kinds}
+        return (f"NESTGUARD_SEED={SEED}: {checks} checks {rest}, states {dict(self.states)},"
+                f" {sum(faults.values())} faults {faults}" )
+
+    def check_the_end(self):
+        """Left alone it guards again, and knows every row. Call it when the guard has had the time
+        to know of all."""
+        client, rows = self.guard.redis(), {}
+        connection = self.database.connect()
+        for table in self.tables:
+            rows.update(table.read(connection.cursor()))
+        connection.close()
+        keys = list(self.histories.versions)
+        assert rows == {key: self.histories.value(key) for key in keys}, "the model is wrong"
+        for key in keys:
+            asked, reply = self.histories.now(), client.get(key)
+            allowed = self.histories.allowed(key, asked, time.monotonic())
+            assert (reply.decode() if reply else None) in allowed, (
+                f"{key}: {reply} in the end; {self.histories.explain(key, asked)}")
+        assert [key for key in keys if rows[key] is None and
+                self.guard.explain(key)["verdict"] == "absent"], "nothing would be rejected"
+
+    def wait_guarding(self):
+        wait_until(self.guard.is_ready, PATIENCE, self.guard.status)
+
+
+def chosen(kinds):
+    return [kind for kind in kinds if not ONLY or kind in ONLY]

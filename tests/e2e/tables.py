@@ -1,0 +1,135 @@
+"""The tables of the random histories: each a keyspace of another kind, with a few rows that change.
+
+    bulk    many rows that come and go together; a condition, so that it is counted before `items`
+    docs    the whole row as JSON, with an enum and a time in it
+    parts   partitioned
+    items   a condition that few of its rows meet; a name without its schema; the last to be read
+
+What is in them is never reckoned: whoever changes a row, or a table, asks the database in the same
+transaction what each key's value is now.
+"""
+WRITERS = 3
+OTHERS = 5_000  # rows that do not meet the condition of `items`, on the pages before those that do
+PARTITIONS, PARTITION = 3, 20  # ids of each
+
+# What a table says of its rows when the guard's role has another search path.
+DECOYS = "CREATE SCHEMA decoys; CREATE TABLE decoys.items (LIKE public.items INCLUDING ALL)"
+
+
+class Table:
+    def __init__(self, keyspace, ids, value, condition="true"):
+        self.name = keyspace["name"]
+        self.keyspace = {"ttl": "1h", **keyspace}
+        self.prefix = keyspace["key"].split(":")[0]
+        self.sql = f"SELECT id, {value} FROM public.{self.name} WHERE {condition}"
+        self.ids = ids
+
+    def published(self):
+        """As a publication names it."""
+        where = self.keyspace.get("where")
+        return f"public.{self.name}" + (f" WHERE ({where})" if where else "")
+
+    def key(self, number):
+        return f"{self.prefix}:{number}"
+
+    def keys(self):
+        return [self.key(number) for number in self.ids]
+
+    def read(self, cursor, ids=None):
+        """{key: value, or None where there is no row} of these or all ids."""
+        ids = list(self.ids if ids is None else ids)
+        cursor.execute(self.sql + " AND id = ANY (%s)", (ids,))
+        found = dict(cursor.fetchall())
+        return {self.key(number): found.get(number) for number in ids}
+
+    def insert(self, cursor, number, payload):
+        cursor.execute(f"INSERT INTO public.{self.name} (id, payload) VALUES (%s, %s)"
+                       " ON CONFLICT (id) DO UPDATE SET payload = excluded.payload",
+                       (number, payload))
+        return cursor.rowcount
+
+    def update(self, cursor, number, payload):
+        cursor.execute(f"UPDATE public.{self.name} SET payload = %s WHERE id = %s",
+                       (payload, number))
+        return cursor.rowcount
+
+    def delete(self, cursor, number):
+        cursor.execute(f"DELETE FROM public.{self.name} WHERE id = %s", (number,))
+        return cursor.rowcount
+
+    def move(self, cursor, number, other):
+        """Gives the row another id."""
+        cursor.execute(f"UPDATE public.{self.name} SET id = %s WHERE id = %s", (other, number))
+        return cursor.rowcount
+
+
+class Items(Table):
+    def insert(self, cursor, number, payload):
+        cursor.execute(
+            "INSERT INTO public.items (id, payload) VALUES (%s, %s) ON CONFLICT (id)"
+            " DO UPDATE SET payload = excluded.payload, deleted_at = NULL", (number, payload))
+        return cursor.rowcount
+
+    def hide(self, cursor, number):
+        cursor.execute("UPDATE public.items SET deleted_at = now() WHERE id = %s", (number,))
+        return cursor.rowcount
+
+
+class Docs(Table):
+    def update(self, cursor, number, payload):
+        cursor.execute("UPDATE public.docs SET payload = %s, mood = (enum_range(NULL::mood))[%s]"
+                       " WHERE id = %s", (payload, number % 3 + 1, number))
+        return cursor.rowcount
+
+
+def make_tables():
+    writers = range(WRITERS)
+    return [
+        Table({"name": "bulk", "key": "bulk:{id}", "table": "bulk", "value": "payload",
+               "where": "id >= 0"},
+              list(range(300)), "payload"),
+        Docs({"name": "docs", "key": "doc:{id}", "table": "public.docs", "value": "json"},
+             [writer * 1000 + n for writer in writers for n in range(20)],
+             "row_to_json(docs.*)::text"),
+        Table({"name": "parts", "key": "part:{id}", "table": "public.parts", "value": "payload"},
+              list(range(PARTITIONS * PARTITION)), "payload"),
+        Items({"name": "items", "key": "item:{id}", "table": "items", "value": "payload",
+               "where": "deleted_at IS NULL", "false_positive_rate": 0.02},
+              [writer * 1000 + n for writer in writers for n in range(60)], "payload",
+              "deleted_at IS NULL")]
+
+
+def ids_of_writer(table, number):
+    """Each key has one writer; each writer has some in every partition, and one has all bulk."""
+    if table.name == "bulk":
+        return table.ids if number == 0 else []
+    if table.name == "parts":
+        return table.ids[number::WRITERS]
+    return [n for n in table.ids if n // 1000 == number]
+
+
+def partition_ids(place):
+    return range(place * PARTITION, (place + 1) * PARTITION)
+
+
+def create_tables(database):
+    database.execute(f"""
+        CREATE TABLE items (id bigint PRIMARY KEY, payload text NOT NULL, deleted_at timestamptz,
+                            note text);
+        ALTER TABLE items REPLICA IDENTITY FULL;
+        INSERT INTO items SELECT n, repeat('of no use ', 150), now(), NULL
+            FROM generate_series(-{OTHERS}, -1) n;
+        CREATE TABLE bulk (id bigint PRIMARY KEY, payload text NOT NULL, note text);
+        CREATE TYPE mood AS ENUM ('calm', 'glad', 'grim');
+        CREATE TABLE docs (id bigint PRIMARY KEY, payload text NOT NULL, mood mood DEFAULT 'calm',
+                           at timestamptz DEFAULT now(), note text);
+        CREATE TABLE parts (id bigint PRIMARY KEY, payload text NOT NULL, note text)
+            PARTITION BY RANGE (id);
+        CREATE TABLE journal (number bigint PRIMARY KEY);
+        {DECOYS};
+        INSERT INTO decoys.items SELECT n, 'a decoy', NULL, NULL FROM generate_series(0, 9) n;
+        ANALYZE""")
+    for place in range(PARTITIONS):
+        ids = partition_ids(place)
+        database.execute(f"CREATE TABLE parts_{place} PARTITION OF parts"
+                         f" FOR VALUES FROM ({ids.start}) TO ({ids.stop})")
