@@ -3,7 +3,8 @@ a nemesis kills, pauses and restarts whatever takes part.
 
     NESTGUARD_SEED      repeats the choices of a run (not their timing)
     NESTGUARD_SECONDS   how long each test runs; a few seconds without it
-    NESTGUARD_FAULTS    only these, of nemesis.py and migrations.py: "rewrite,renew,kill guard"
+    NESTGUARD_FAULTS    only these, of nemesis.py and migrations.py: "rewrite,renew,kill guard";
+                        "all" for every one of them. Without it those of USUAL
 
 histories.py knows what each reply may be: a wrong one, however short the time, fails the test; an
 error never does. In the end the guard must guard again.
@@ -26,7 +27,10 @@ from tables import WRITERS
 from waiting import wait_until
 
 SECONDS = float(os.environ.get("NESTGUARD_SECONDS", 7))
-ONLY = [kind for kind in os.environ.get("NESTGUARD_FAULTS", "").split(",") if kind]
+USUAL = ["pause guard", "pause database", "pause cache", "pause walsender", "restart cache", "renew",
+         "kill database", "kill walsender", "kill guard", "truncate", "rewrite", "vacuum full",
+         "cluster", "index"]
+ONLY = os.environ.get("NESTGUARD_FAULTS", ",".join(USUAL)).split(",")
 READERS = 3
 ROUNDING = 0.003  # of times that the guard tells, in milliseconds
 
@@ -203,4 +207,4 @@ class Run:
 
 
 def chosen(kinds):
-    return [kind for kind in kinds if not ONLY or kind in ONLY]
+    return [kind for kind in kinds if "all" in ONLY or kind in ONLY]
