@@ -1,11 +1,11 @@
 /* libpq is never asked to wait: it would not look at the stop flag. Everything here is its
  * non-blocking half, with poll() in short slices between.
  */
-#include "postgres/pg_session.h"
 #include "net/allocate.h"
 #include "postgres/pg_connect.h"
 #include "postgres/pg_copy.h"
 #include "postgres/pg_hosts.h"
+#include "postgres/pg_session.h"
 #include "postgres/pg_walsender.h"
 
 #include <errno.h>

@@ -7,9 +7,9 @@
  * callbacks are called from the top of the loop: whoever submits or closes is not called back from
  * there.
  */
-#include "redis/redis.h"
 #include "net/allocate.h"
 #include "net/dial.h"
+#include "redis/redis.h"
 #include "redis/redis_greeting.h"
 #include "redis/redis_wire.h"
 
