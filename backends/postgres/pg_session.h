@@ -1,6 +1,6 @@
 /* One PostgreSQL connection for a thread that may wait: the builder's COPY, the catalogue questions
- * of `check`. Every wait looks at a stop flag, so that a thread can be ended while the server is
- * silent.
+ * of `check`. Every wait looks at a stop flag and at a deadline, so that neither a thread that is
+ * to end nor a person who asks waits for a server that is silent.
  */
 #ifndef NESTGUARD_PG_SESSION_H
 #define NESTGUARD_PG_SESSION_H
@@ -16,13 +16,18 @@ struct pg_session_options {
     const char *application; /* fallback_application_name */
     /* Seconds; 0: no limit. The hosts of a conninfo share them, but each has 2. */
     unsigned connect_timeout;
+    /* Seconds that the server may take for the answer to a statement, and between rows of a copy;
+     * 0: no limit, for what may wait for locks and transactions of others. */
+    unsigned answer_timeout;
     const atomic_bool *stop; /* looked at while waiting, at least every 100 ms; NULL: never */
 };
 
 /* Errors of all calls below: -ECONNREFUSED no connection or the connection was lost, -ECANCELED
- * stop was set, -EPROTO the server refused the statement; *error says what and why. client_encoding
- * is UTF8, but SQL_ASCII where the database has no encoding: then text is any bytes. Every session
- * has the same settings, and no limit of time, whatever role, database and server set for theirs.
+ * stop was set, -ETIMEDOUT no answer within answer_timeout, -EPROTO the server refused the
+ * statement; *error says what and why. After all but -EPROTO the session can only be closed.
+ * client_encoding is UTF8, but SQL_ASCII where the database has no encoding: then text is any
+ * bytes. Every session has the same settings, and no limit of time, whatever role, database and
+ * server set for theirs.
  */
 
 int pg_session_open(struct pg_session **out, const struct pg_session_options *options,

@@ -19,7 +19,9 @@ enum { SLICE_MS = 100, HOST_SECONDS = 2 /* of connecting, at least */ };
 struct pg_session {
     PGconn *pq;
     const atomic_bool *stop;
-    bool spent; /* left in the middle of an answer: only good for closing */
+    unsigned answer_timeout; /* seconds; 0: none */
+    uint64_t deadline;       /* now_ms() until when the server may be silent; 0: for ever */
+    bool spent;              /* left in the middle of an answer: only good for closing */
 };
 
 static uint64_t now_ms(void)
@@ -29,9 +31,15 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Waits for the socket, without a limit when deadline is 0. 0, -ECANCELED or -ETIMEDOUT. */
-static int wait_ready(const struct pg_session *session, short events, uint64_t deadline)
+static void set_deadline(struct pg_session *session, unsigned seconds)
 {
+    session->deadline = seconds ? now_ms() + (uint64_t)seconds * 1000 : 0;
+}
+
+/* Waits for the socket until the deadline. 0, -ECANCELED or -ETIMEDOUT. */
+static int wait_ready(const struct pg_session *session, short events)
+{
+    uint64_t deadline = session->deadline;
     struct pollfd socket = {.fd = PQsocket(session->pq), .events = events};
     for (;;) {
         uint64_t now = now_ms(), left = SLICE_MS;
@@ -48,12 +56,15 @@ static int wait_ready(const struct pg_session *session, short events, uint64_t d
 }
 
 /* An answer is under way that nobody will read: nothing more can be asked of this session. So in
- * the two below. */
-static int canceled(struct pg_session *session, struct pg_error *error)
+ * the two below. `rc` is why the wait for it ended. */
+static int given_up(struct pg_session *session, int rc, struct pg_error *error)
 {
     session->spent = true;
-    pg_error_say(error, "stopped while waiting for the server");
-    return -ECANCELED;
+    if (rc == -ETIMEDOUT)
+        pg_error_say(error, "no answer from the server within %u s", session->answer_timeout);
+    else
+        pg_error_say(error, "stopped while waiting for the server");
+    return rc;
 }
 
 static int lost(struct pg_session *session, struct pg_error *error)
@@ -74,14 +85,14 @@ static int unexpected(struct pg_session *session, struct pg_error *error, const 
 static int connect_within(struct pg_session *session, struct pg_connecting *connecting,
                           unsigned seconds, struct pg_error *error)
 {
-    uint64_t deadline = seconds ? now_ms() + (uint64_t)seconds * 1000 : 0;
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+    set_deadline(session, seconds);
     while (next != PGRES_POLLING_OK) {
         if (next == PGRES_POLLING_FAILED || PQstatus(session->pq) == CONNECTION_BAD)
             return lost(session, error);
-        int rc = wait_ready(session, next == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline);
+        int rc = wait_ready(session, next == PGRES_POLLING_READING ? POLLIN : POLLOUT);
         if (rc == -ECANCELED)
-            return canceled(session, error);
+            return given_up(session, rc, error);
         if (rc == -ETIMEDOUT) {
             pg_error_say(error, "no connection to the server within %u s", seconds);
             return -ETIMEDOUT;
@@ -129,10 +140,10 @@ void pg_session_close(struct pg_session *session)
  * reading. */
 static int flush(struct pg_session *session, struct pg_error *error)
 {
-    int left;
+    int left, rc;
     while ((left = PQflush(session->pq)) == 1) {
-        if (wait_ready(session, POLLIN | POLLOUT, 0) < 0)
-            return canceled(session, error);
+        if ((rc = wait_ready(session, POLLIN | POLLOUT)) < 0)
+            return given_up(session, rc, error);
         if (!PQconsumeInput(session->pq))
             return lost(session, error);
     }
@@ -140,9 +151,10 @@ static int flush(struct pg_session *session, struct pg_error *error)
 }
 
 /* After a session was broken off, its next answers would be those of earlier statements. */
-static int begin_statement(const struct pg_session *session, struct pg_error *error)
+static int begin_statement(struct pg_session *session, struct pg_error *error)
 {
     memset(error, 0, sizeof *error);
+    set_deadline(session, session->answer_timeout);
     if (!session->spent)
         return 0;
     pg_error_say(error, "the session was broken off by an earlier call");
@@ -164,8 +176,9 @@ static int send_statement(struct pg_session *session, const char *sql, int count
 static int next_result(struct pg_session *session, PGresult **out, struct pg_error *error)
 {
     while (PQisBusy(session->pq)) {
-        if (wait_ready(session, POLLIN, 0) < 0)
-            return canceled(session, error);
+        int rc = wait_ready(session, POLLIN);
+        if (rc < 0)
+            return given_up(session, rc, error);
         if (!PQconsumeInput(session->pq))
             break; /* PQgetResult() gives the reason, or what came before the end */
     }
@@ -237,6 +250,7 @@ static int open_to(struct pg_session **out, const struct pg_session_options *opt
         return -ECONNREFUSED;
     struct pg_session *session = allocate(1, sizeof *session);
     session->stop = options->stop;
+    session->answer_timeout = options->answer_timeout;
     int rc = connect_to(session, options, replication, error);
     if (rc < 0) {
         pg_session_close(session);
@@ -281,7 +295,7 @@ static int begin_copy(struct pg_session *session, struct row_reader *reader, str
     } else {
         rc = judge(session, result, error);
         int end = collect(session, NULL, &(struct pg_error){0});
-        if (end == -ECANCELED || end == -ECONNREFUSED)
+        if (end < 0 && end != -EPROTO)
             rc = end;
         if (rc == 0)
             rc = unexpected(session, error, "not a COPY ... TO STDOUT");
@@ -323,8 +337,9 @@ static int hand_over(struct pg_session *session, struct row_reader *reader, char
     return reader->row(reader->arg, columns, (size_t)count);
 }
 
-/* All rows that are at hand are taken before the socket is looked at again. After the connection
- * was lost libpq may still hold rows and the server's last words. */
+/* All rows that are at hand are taken before the socket is looked at again: the server has its time
+ * anew for those that follow. After the connection was lost libpq may still hold rows and the
+ * server's last words. */
 static int drain(struct pg_session *session, struct row_reader *reader, struct pg_error *error)
 {
     bool gone = false;
@@ -341,8 +356,10 @@ static int drain(struct pg_session *session, struct row_reader *reader, struct p
         } else if (length == -2 || gone) {
             return lost(session, error);
         } else {
-            if (wait_ready(session, POLLIN, 0) < 0)
-                return canceled(session, error);
+            set_deadline(session, session->answer_timeout);
+            int rc = wait_ready(session, POLLIN);
+            if (rc < 0)
+                return given_up(session, rc, error);
             gone = !PQconsumeInput(session->pq);
         }
     }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_EVERY_SECONDS = 2, CONNECT_SECONDS = 5 };
+enum { LOOK_EVERY_SECONDS = 2, ANSWER_SECONDS = 5 };
 
 /* A slot in the making waits for one transaction after another to end, as for a lock. */
 static const char watch_sql[] =
@@ -88,7 +88,7 @@ void build_wait_watch(struct build_wait *wait, const struct pg_session_options *
 {
     snprintf(wait->pid, sizeof wait->pid, "%s", pid);
     wait->session = *session;
-    wait->session.connect_timeout = CONNECT_SECONDS;
+    wait->session.connect_timeout = wait->session.answer_timeout = ANSWER_SECONDS;
     wait->session.stop = &wait->ended;
     atomic_store(&wait->ended, false);
     wait->watching = uv_thread_create(&wait->thread, on_thread, wait) == 0;

@@ -125,7 +125,11 @@ static void check_connection(const struct check_replication *check)
 {
     char *conninfo = replication_conninfo(check->config->database);
     struct pg_session_options options = {
-        .conninfo = conninfo, .application = "nestguard", .connect_timeout = QUESTION_SECONDS};
+        .conninfo = conninfo,
+        .application = "nestguard",
+        .connect_timeout = QUESTION_SECONDS,
+        .answer_timeout = QUESTION_SECONDS,
+    };
     struct pg_session *session = NULL;
     struct pg_error error;
     if (pg_session_open(&session, &options, &error) < 0)

@@ -65,6 +65,7 @@ static int ask_whether_named(struct confirmer *confirmer, bool *is_named, struct
     struct pg_session_options options = {.conninfo = confirmer->config->database,
                                          .application = application,
                                          .connect_timeout = CONNECT_SECONDS,
+                                         .answer_timeout = CONNECT_SECONDS,
                                          .stop = &confirmer->stop};
     struct pg_session *session = NULL;
     PGresult *result = NULL;

@@ -496,6 +496,62 @@ static void connecting_can_be_stopped(void **state)
     atomic_store(&stop, false);
 }
 
+/* Deadlines. */
+
+static struct pg_session *open_impatient(void)
+{
+    const struct pg_session_options options = {
+        .conninfo = conninfo(""), .connect_timeout = 10, .answer_timeout = 1};
+    struct pg_session *session = NULL;
+    struct pg_error error;
+    assert_int_equal(pg_session_open(&session, &options, &error), 0);
+    return session;
+}
+
+static void expect_no_more_than_a_deadline(int (*wait)(struct pg_session *, struct pg_error *))
+{
+    struct pg_session *session = open_impatient();
+    struct pg_error error;
+    uint64_t start = uv_hrtime();
+    assert_int_equal(wait(session, &error), -ETIMEDOUT);
+    assert_in_range((uv_hrtime() - start) / 1000000, 900, 4000);
+    assert_string_equal(error.text, "no answer from the server within 1 s");
+    assert_int_equal(pg_session_exec(session, "SELECT 1", 0, NULL, NULL, &error), -ECONNREFUSED);
+    pg_session_close(session);
+}
+
+static int copy_with_a_pause(struct pg_session *session, struct pg_error *error)
+{
+    struct rows rows = {0};
+    return pg_session_copy(session, "COPY (SELECT pg_sleep(5)) TO STDOUT", count_row, &rows, error);
+}
+
+static void a_server_that_takes_longer_than_it_may_is_given_up(void **state)
+{
+    (void)state;
+    expect_no_more_than_a_deadline(sleep_long);
+    expect_no_more_than_a_deadline(copy_with_a_pause);
+}
+
+static void a_deadline_is_anew_for_each_statement_and_for_rows_that_come(void **state)
+{
+    struct pg_session *session = open_impatient();
+    struct pg_error error;
+    struct rows rows = {0};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pg_session_exec(session, "SELECT pg_sleep(0.4)", 0, NULL, NULL, &error),
+                         0);
+    /* Rows of a size at which the server sends each by itself. */
+    assert_int_equal(pg_session_copy(session,
+                                     "COPY (SELECT pg_sleep(0.1), repeat('x', 20000)"
+                                     " FROM generate_series(1, 15)) TO STDOUT",
+                                     count_row, &rows, &error),
+                     0);
+    assert_int_equal(rows.count, 15);
+    pg_session_close(session);
+}
+
 static int start_server(void **state)
 {
     (void)state;
@@ -535,6 +591,8 @@ int main(void)
         cmocka_unit_test(a_waiting_statement_can_be_stopped),
         cmocka_unit_test(a_running_copy_can_be_stopped),
         cmocka_unit_test(connecting_can_be_stopped),
+        cmocka_unit_test(a_server_that_takes_longer_than_it_may_is_given_up),
+        cmocka_unit_test(a_deadline_is_anew_for_each_statement_and_for_rows_that_come),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, start_server, end_server);
