@@ -1,5 +1,7 @@
 #include "build/packed_keys.h"
 
+#include "base/hex.h"
+
 enum { INTEGER_BYTES = 8, UUID_BYTES = 16, UUID_TEXT = 36 };
 
 static size_t bytes_of(enum column_packing packing)
@@ -27,13 +29,12 @@ static struct span print_integer(const char *bytes, char text[PACKED_TEXT_MAX])
 
 static struct span print_uuid(const char *bytes, char text[PACKED_TEXT_MAX])
 {
-    static const char digits[] = "0123456789abcdef";
     char *at = text;
     for (size_t i = 0; i < UUID_BYTES; i++) {
         if (i == 4 || i == 6 || i == 8 || i == 10)
             *at++ = '-';
-        *at++ = digits[(unsigned char)bytes[i] >> 4];
-        *at++ = digits[(unsigned char)bytes[i] & 15];
+        *at++ = hex_digit_lower((unsigned char)bytes[i] >> 4);
+        *at++ = hex_digit_lower((unsigned char)bytes[i]);
     }
     return (struct span){text, UUID_TEXT};
 }

@@ -7,6 +7,7 @@
  */
 #include "config/cache_url.h"
 
+#include "base/hex.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -19,14 +20,6 @@ static int refuse(const char **error, const char *text)
     return -EINVAL;
 }
 
-/* Its value, in either case; -1 when it is none. */
-static int hex_digit(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *at = c ? strchr(digits, c | 0x20) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
 /* A new string with %XX replaced, or NULL. %00 is refused: what follows it would be lost. */
 static char *decode(const char *text, size_t length)
 {
@@ -35,13 +28,12 @@ static char *decode(const char *text, size_t length)
         *to = text[i];
         if (text[i] != '%')
             continue;
-        int high = i + 2 < length ? hex_digit(text[i + 1]) : -1;
-        int low = i + 2 < length ? hex_digit(text[i + 2]) : -1;
-        if (high < 0 || low < 0 || high + low == 0) {
+        int byte = i + 2 < length ? hex_byte(text + i + 1) : -1;
+        if (byte <= 0) {
             free(out);
             return NULL;
         }
-        *to = (char)(high << 4 | low);
+        *to = (char)byte;
         i += 2;
     }
     *to = '\0';

@@ -2,23 +2,13 @@
  * would cut. */
 #include "http/http_target.h"
 
+#include "base/hex.h"
 #include "base/memory.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <strings.h>
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
 
 /* Decodes text into out, which has room for as many bytes; returns how many it wrote, or -EINVAL.
  */
@@ -31,14 +21,13 @@ static ptrdiff_t unescape(char *out, struct span text, const char **error)
             *at++ = text.at[i];
             continue;
         }
-        int high = i + 2 < text.length ? hex_digit(text.at[i + 1]) : -1;
-        int low = high >= 0 ? hex_digit(text.at[i + 2]) : -1;
-        if (low < 0) {
+        int byte = i + 2 < text.length ? hex_byte(text.at + i + 1) : -1;
+        if (byte < 0) {
             *error = "bad percent escape: a '%' is followed by two hexadecimal digits (%25 is '%' "
                      "itself)";
             return -EINVAL;
         }
-        *at++ = (char)(high * 16 + low);
+        *at++ = (char)byte;
         i += 2;
     }
     return at - out;
@@ -167,7 +156,6 @@ static bool is_unreserved(unsigned char byte)
 
 char *http_target_escape(struct span key)
 {
-    static const char digits[] = "0123456789ABCDEF";
     char *text = xmalloc(key.length * 3 + 1), *at = text;
 
     for (size_t i = 0; i < key.length; i++) {
@@ -178,8 +166,8 @@ char *http_target_escape(struct span key)
             continue;
         }
         *at++ = '%';
-        *at++ = digits[byte >> 4];
-        *at++ = digits[byte & 15];
+        *at++ = hex_digit_upper(byte >> 4);
+        *at++ = hex_digit_upper(byte);
     }
     *at = '\0';
     return text;

@@ -4,6 +4,8 @@
  */
 #include "resp/resp_internal.h"
 
+#include "base/hex.h"
+
 #include <ctype.h>
 
 struct splitter {
@@ -20,12 +22,6 @@ static bool is_space(char byte)
 static bool ends_argument(char byte)
 {
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
-}
-
-/* `digit` is a hexadecimal one. */
-static int hex_value(char digit)
-{
-    return isdigit((unsigned char)digit) ? digit - '0' : tolower((unsigned char)digit) - 'a' + 10;
 }
 
 /* The byte that a letter behind a backslash stands for: itself, if none of these. */
@@ -50,15 +46,14 @@ static char escaped(char letter)
 static bool at_hex_escape(const struct splitter *splitter)
 {
     const char *at = splitter->at;
-    return splitter->end - at >= 4 && at[1] == 'x' && isxdigit((unsigned char)at[2]) &&
-           isxdigit((unsigned char)at[3]);
+    return splitter->end - at >= 4 && at[1] == 'x' && hex_byte(at + 2) >= 0;
 }
 
 /* At a backslash between double quotes, and a byte follows it. */
 static void unescape(struct splitter *splitter)
 {
     if (at_hex_escape(splitter)) {
-        *splitter->out++ = (char)(hex_value(splitter->at[2]) * 16 + hex_value(splitter->at[3]));
+        *splitter->out++ = (char)hex_byte(splitter->at + 2);
         splitter->at += 4;
     } else {
         *splitter->out++ = escaped(splitter->at[1]);
