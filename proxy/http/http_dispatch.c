@@ -3,6 +3,7 @@
 #include "http/http_call.h"
 
 #include "base/memory.h"
+#include "base/secret.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -68,17 +69,6 @@ const char *http_check_host(const struct http_call *call, const char *version)
     return NULL;
 }
 
-/* Compares all of `given` whatever differs, so that the time says nothing but its length. */
-static bool same_secret(const char *given, const char *token)
-{
-    size_t length = strlen(given), wanted = strlen(token);
-    volatile unsigned char difference = length != wanted;
-
-    for (size_t i = 0; i < length; i++)
-        difference = (unsigned char)(difference | (given[i] ^ token[i % wanted]));
-    return difference == 0;
-}
-
 /* RFC 6750 §2.1; the scheme in any case. */
 static bool has_token(const struct http_call *call)
 {
@@ -90,7 +80,7 @@ static bool has_token(const struct http_call *call)
         return false;
     given += 7;
     given += strspn(given, " ");
-    return same_secret(given, call->server->token);
+    return secret_equal(span_of(given), span_of(call->server->token));
 }
 
 /* An IP literal or localhost, with any port: names that no stranger's DNS can point here. */

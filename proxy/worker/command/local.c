@@ -4,6 +4,7 @@
 #include "worker/command/local.h"
 
 #include "base/memory.h"
+#include "base/secret.h"
 #include "cache/greeting.h"
 #include "worker/client/session.h"
 #include "worker/command/client_command.h"
@@ -22,16 +23,6 @@ static void reply(struct client *client, const char *error)
 
 /* ---- who the client is ---- */
 
-/* Takes as long for every wrong password of a length. */
-static bool same_secret(struct span given, const char *secret)
-{
-    size_t length = strlen(secret);
-    unsigned char difference = given.length != length;
-    for (size_t i = 0; i < given.length; i++)
-        difference |= (unsigned char)(given.at[i] ^ secret[length ? i % length : 0]);
-    return !difference;
-}
-
 /* The guard's own user is Redis' "default"; all others are the cache's to know. */
 static bool is_own_user(struct span user)
 {
@@ -42,7 +33,7 @@ static bool is_own_user(struct span user)
 static const char *authenticate(struct client *client, struct span password)
 {
     const char *secret = serving_config(client->serving)->password;
-    if (secret && !same_secret(password, secret))
+    if (secret && !secret_equal(password, span_of(secret)))
         return "WRONGPASS invalid username-password pair or user is disabled.";
     client->authenticated = true;
     return NULL;
