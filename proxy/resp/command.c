@@ -1,13 +1,15 @@
 /* From a command's name to its row: a name is three words of eight letters, upper-cased, so that
  * one multiplication hashes it and a few compares tell it from others. The table of slots is filled
- * before main() begins, so that workers only ever read it.
+ * before the first thread looks anything up, and from then on only read.
  */
 #include "resp/command.h"
 
 #include "filters/short_word.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <strings.h>
 
 enum {
@@ -28,6 +30,8 @@ static struct slot {
     struct name name;
     const struct command *command; /* NULL: free */
 } slots[1 << SLOT_BITS];
+
+static bool prepared;
 
 /* All eight bytes at once. To the low seven bits of each is added what carries into the eighth when
  * they are at least 'a', and when they are above 'z'; bytes that have the eighth bit set themselves
@@ -78,7 +82,7 @@ static inline size_t next_slot(size_t slot)
 }
 
 /* Open addressing: the next free slot, around the end. A quarter full, it hardly ever goes far. */
-__attribute__((constructor)) static void fill_slots(void)
+static void fill_slots(void)
 {
     for (size_t row = 0; row < command_table_rows; row++) {
         struct span text = span_of(command_table[row].name);
@@ -90,12 +94,28 @@ __attribute__((constructor)) static void fill_slots(void)
         }
         slots[slot] = (struct slot){name, &command_table[row]};
     }
+    prepared = true;
+}
+
+void commands_prepare(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fill_slots);
+}
+
+/* Every name ends here while the table is empty, and then a GET would pass unguarded. */
+static const struct command *unknown(void)
+{
+    if (!prepared) {
+        abort();
+    }
+    return &forward;
 }
 
 const struct command *command_find(struct span text)
 {
     if (text.length >= NAME_ROOM) {
-        return &forward;
+        return unknown();
     }
     struct name name = name_of(text);
     for (size_t slot = slot_of(&name); slots[slot].command; slot = next_slot(slot)) {
@@ -103,7 +123,7 @@ const struct command *command_find(struct span text)
             return slots[slot].command;
         }
     }
-    return &forward;
+    return unknown();
 }
 
 /* XREAD and XREADGROUP: options, among them perhaps BLOCK, then STREAMS and names that may read

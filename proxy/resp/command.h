@@ -56,6 +56,9 @@ struct command {
     const char *absent[2]; /* reply of a GET or READ for a missing key, in RESP2 and in RESP3 */
 };
 
+/* Before any thread that calls command_find(); any thread, any number of times. */
+void commands_prepare(void);
+
 /* The row of the command called by `name` in any case, or the row of COMMAND_FORWARD for one that
  * the table does not name. Never NULL. */
 const struct command *command_find(struct span name);

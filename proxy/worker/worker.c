@@ -10,6 +10,7 @@
 #include "base/container_of.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "resp/command.h"
 #include "worker/client/session.h"
 #include "worker/command/dispatch.h"
 #include "worker/command/row_loads.h"
@@ -289,6 +290,7 @@ static void init_clients(struct worker *worker, const struct worker_options *opt
 
 int worker_create(struct worker **out, const struct worker_options *options)
 {
+    commands_prepare();
     struct worker *worker = xcalloc_aligned(alignof(struct worker), sizeof *worker);
     init_serving(worker, options);
     init_clients(worker, options);

@@ -242,5 +242,6 @@ int main(void)
         cmocka_unit_test(debugging_scripts_is_stateful),
         cmocka_unit_test(arity_is_exact_or_at_least),
     };
+    commands_prepare();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
