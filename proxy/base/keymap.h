@@ -4,6 +4,7 @@
 #ifndef NESTGUARD_KEYMAP_H
 #define NESTGUARD_KEYMAP_H
 
+#include "base/container_of.h" /* from a node to what embeds it */
 #include "base/span.h"
 #include "filters/filter.h"
 #include <stddef.h>
@@ -30,8 +31,5 @@ struct keymap_node *keymap_find(const struct keymap *map, struct span key); /* N
 /* node->key is set, and not in the map yet. */
 void keymap_insert(struct keymap *map, struct keymap_node *node);
 void keymap_remove(struct keymap *map, struct keymap_node *node); /* node is in */
-
-/* The struct of `type` whose member `member` this node is. */
-#define keymap_entry(node, type, member) ((type *)((char *)(node)-offsetof(type, member)))
 
 #endif

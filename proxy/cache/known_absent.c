@@ -21,7 +21,7 @@ static void drop(struct known_absent *known, struct keymap_node *node)
 {
     watch_drop(known->watch, node->key);
     keymap_remove(&known->map, node);
-    free(keymap_entry(node, struct node, map));
+    free(container_of(node, struct node, map));
 }
 
 void known_absent_limit(struct known_absent *known, size_t limit)

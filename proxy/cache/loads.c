@@ -79,7 +79,7 @@ void loads_use_view(struct loads *loads, const struct view *view)
 static struct load *find(const struct loads *loads, struct span key)
 {
     struct keymap_node *node = keymap_find(&loads->in_flight, key);
-    return node ? keymap_entry(node, struct load, node) : NULL;
+    return node ? container_of(node, struct load, node) : NULL;
 }
 
 /* The generation that absences of this keyspace may be remembered for; 0: none. */
@@ -354,7 +354,7 @@ void loads_all_changed(struct loads *loads)
     known_absent_clear(&loads->absent);
     for (struct keymap_node *node = loads->in_flight.oldest; node; node = next) {
         next = node->newer;
-        change(keymap_entry(node, struct load, node));
+        change(container_of(node, struct load, node));
     }
 }
 
@@ -375,7 +375,7 @@ void loads_check_time(struct loads *loads, uint64_t now)
 {
     uint64_t patience = loads->view->config->load_timeout_ms + GRACE_MS;
     for (struct keymap_node *node = loads->in_flight.oldest; node; node = node->newer) {
-        struct load *load = keymap_entry(node, struct load, node);
+        struct load *load = container_of(node, struct load, node);
         if (now - load->started < patience)
             return;
         time_out(load);
@@ -385,7 +385,7 @@ void loads_check_time(struct loads *loads, uint64_t now)
 void loads_give_up(struct loads *loads)
 {
     for (struct keymap_node *node = loads->in_flight.oldest; node; node = node->newer)
-        time_out(keymap_entry(node, struct load, node));
+        time_out(container_of(node, struct load, node));
 }
 
 bool loads_in_flight(const struct loads *loads, struct span key)

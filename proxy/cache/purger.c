@@ -94,7 +94,7 @@ static void take_from_queue(struct lane *lane, struct owed_key *key)
 
 static void forget(struct lane *lane, struct keymap_node *node)
 {
-    struct owed_key *key = keymap_entry(node, struct owed_key, node);
+    struct owed_key *key = container_of(node, struct owed_key, node);
     take_from_queue(lane, key);
     free(key);
 }
@@ -271,7 +271,7 @@ static void send_batch(struct lane *lane)
     struct redis_bytes keys[BATCH_KEYS];
     size_t count = 0;
     while (count < BATCH_KEYS && lane->queue.oldest) {
-        struct owed_key *key = keymap_entry(lane->queue.oldest, struct owed_key, node);
+        struct owed_key *key = container_of(lane->queue.oldest, struct owed_key, node);
         take_from_queue(lane, key);
         keys[count] = (struct redis_bytes){key->bytes, key->node.key.length};
         batch->keys[count++] = key;

@@ -31,7 +31,7 @@ struct unvouched *unvouched_create(size_t keyspaces, size_t max_keys)
 static void forget(struct unvouched *unvouched)
 {
     while (unvouched->keys.oldest) {
-        struct filled_key *key = keymap_entry(unvouched->keys.oldest, struct filled_key, node);
+        struct filled_key *key = container_of(unvouched->keys.oldest, struct filled_key, node);
         keymap_remove(&unvouched->keys, &key->node);
         free(key);
     }
@@ -71,7 +71,7 @@ void unvouched_give(struct unvouched *unvouched,
         if (unvouched->whole[i])
             purge(arg, (int)i, NULL);
     for (struct keymap_node *node = unvouched->keys.oldest; node; node = node->newer) {
-        int keyspace = keymap_entry(node, struct filled_key, node)->keyspace;
+        int keyspace = container_of(node, struct filled_key, node)->keyspace;
         if (!unvouched->whole[keyspace])
             purge(arg, keyspace, &node->key);
     }

@@ -12,6 +12,7 @@
 #include "control/admin.h"
 
 #include "base/clock.h"
+#include "base/container_of.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "config/units.h"
@@ -244,7 +245,7 @@ static void ask_row(struct key_call *key);
 
 static void ask_again(struct key_touch *touch)
 {
-    ask_row((struct key_call *)((char *)touch - offsetof(struct key_call, touch)));
+    ask_row(container_of(touch, struct key_call, touch));
 }
 
 /* The database said that there is no row; but it may have said so before somebody wrote the key

@@ -99,7 +99,7 @@ static void drop_transactions(struct unseen *unseen, bool all)
 {
     struct keymap_node *next;
     for (struct keymap_node *node = unseen->transactions.oldest; node; node = next) {
-        struct transaction *transaction = keymap_entry(node, struct transaction, node);
+        struct transaction *transaction = container_of(node, struct transaction, node);
         next = node->newer;
         if (all || is_over(unseen, transaction->xid))
             drop_transaction(unseen, transaction);
@@ -151,7 +151,7 @@ static struct transaction *transaction_of(struct unseen *unseen, uint32_t xid)
 {
     struct keymap_node *known = keymap_find(&unseen->transactions, bytes_of(&xid));
     if (known)
-        return keymap_entry(known, struct transaction, node);
+        return container_of(known, struct transaction, node);
     if (unseen->remembered >= unseen->options.max_remembered) {
         raise_horizon(unseen, xid + 1);
         return NULL;
@@ -174,7 +174,7 @@ static struct unseen_key *key_of(struct unseen *unseen, struct span bytes)
 {
     struct keymap_node *known = keymap_find(&unseen->keys, bytes);
     if (known)
-        return keymap_entry(known, struct unseen_key, node);
+        return container_of(known, struct unseen_key, node);
     struct unseen_key *key = xcalloc(1, sizeof *key + bytes.length);
     memcpy(key->key, bytes.at, bytes.length);
     key->node.key = (struct span){key->key, bytes.length};

@@ -15,7 +15,7 @@ struct node {
 
 static struct node *node_of(struct keymap_node *at)
 {
-    return keymap_entry(at, struct node, map);
+    return container_of(at, struct node, map);
 }
 
 void overrides_init(struct overrides *overrides)

@@ -10,10 +10,10 @@
 #include "worker/upstream/upstream_internal.h"
 
 #include "base/clock.h"
+#include "base/container_of.h"
 #include "base/memory.h"
 
 #include <assert.h>
-#include <stddef.h>
 #include <stdlib.h>
 
 enum {
@@ -271,7 +271,7 @@ static void write_out(struct upstream *upstream)
 /* The end of a loop turn: writes what was gathered, and delivers failures. */
 static void flush(struct turn_task *task)
 {
-    struct upstream *upstream = (struct upstream *)((char *)task - offsetof(struct upstream, task));
+    struct upstream *upstream = container_of(task, struct upstream, task);
     write_out(upstream);
     struct pending_queue failed = upstream->failed;
     upstream->failed = (struct pending_queue){0}; /* a failure may make the client send more */

@@ -17,7 +17,7 @@ struct entry {
 
 static struct entry *entry_of(struct keymap_node *node)
 {
-    return keymap_entry(node, struct entry, node);
+    return container_of(node, struct entry, node);
 }
 
 static struct entry *entries_create(int count)
