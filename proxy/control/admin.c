@@ -378,13 +378,21 @@ static void healthz(struct http_call *call, void *arg)
     http_answer_json(call, 200, json_pack("{s:s}", "status", "alive"));
 }
 
-/* While it drains it is not ready, so that a load balancer looks elsewhere. */
+/* What a load balancer asks. A guard that may not reject serves all the same: to take it out of
+ * rotation would make an outage of the cache out of one of the database. */
 static void readyz(struct http_call *call, void *arg)
 {
-    const struct keeper *keeper = arg;
-    bool ready = status_is_ready(keeper) && !keeper->draining;
-    http_answer_json(call, ready ? 200 : 503,
-                     json_pack("{s:b, s:o}", "ready", ready, "keyspaces", status_states(keeper)));
+    bool ready = status_is_serving(arg);
+    http_answer_json(call, ready ? 200 : 503, json_pack("{s:b}", "ready", ready));
+}
+
+/* What an alert asks. */
+static void guardz(struct http_call *call, void *arg)
+{
+    bool guarding = status_is_guarding(arg);
+    http_answer_json(
+        call, guarding ? 200 : 503,
+        json_pack("{s:b, s:o}", "guarding", guarding, "keyspaces", status_states(arg)));
 }
 
 static void metrics(struct http_call *call, void *arg)
@@ -413,7 +421,8 @@ static void rebuild(struct http_call *call, void *arg)
 
 const struct http_route admin_routes[] = {
     {"GET", "/healthz", healthz, true, "alive", NULL},
-    {"GET", "/readyz", readyz, true, "200 when every keyspace is guarding, else 503", NULL},
+    {"GET", "/readyz", readyz, true, "200 while clients are served, else 503", NULL},
+    {"GET", "/guardz", guardz, true, "200 when every keyspace is guarding, else 503", NULL},
     {"GET", "/metrics", metrics, false, "Prometheus text", NULL},
     {"GET", "/v1/status", status, false, "keyspaces, generation, filters, clients, rates", NULL},
     {"GET", "/v1/keys/*", get_key, false, "explains what happens to a key, and why", NULL},

@@ -76,7 +76,13 @@ static double seconds_since(uint64_t then)
 
 /* ---- JSON ---- */
 
-bool status_is_ready(const struct keeper *keeper)
+/* Workers accept before the control port's first call is read, until they are told to drain. */
+bool status_is_serving(const struct keeper *keeper)
+{
+    return keeper->worker_count > 0 && !keeper->draining;
+}
+
+bool status_is_guarding(const struct keeper *keeper)
 {
     for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++)
         if (keeper->keyspaces[i].state != KEYSPACE_GUARDING)
@@ -261,13 +267,13 @@ static json_t *backends_json(const struct keeper *keeper)
 
 json_t *status_json(const struct keeper *keeper)
 {
-    json_t *json = json_pack("{s:s, s:f, s:s, s:b, s:o, s:o, s:o, s:o, s:I}", "version",
-                             NESTGUARD_VERSION, "uptime_seconds", seconds_since(keeper->started),
-                             "sync", sync_mode_name(keeper_config(keeper)->sync), "ready",
-                             status_is_ready(keeper), "generation", generation_json(keeper),
-                             "building", building_json(keeper), "last_build_error",
-                             text_or_null(keeper->renewal.error), "backends", backends_json(keeper),
-                             "entries", (json_int_t)overrides_count(&keeper->overrides));
+    json_t *json = json_pack(
+        "{s:s, s:f, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:I}", "version", NESTGUARD_VERSION,
+        "uptime_seconds", seconds_since(keeper->started), "sync",
+        sync_mode_name(keeper_config(keeper)->sync), "ready", status_is_serving(keeper), "guarding",
+        status_is_guarding(keeper), "generation", generation_json(keeper), "building",
+        building_json(keeper), "last_build_error", text_or_null(keeper->renewal.error), "backends",
+        backends_json(keeper), "entries", (json_int_t)overrides_count(&keeper->overrides));
     json_t *keyspaces = json_array();
     for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++)
         json_array_append_new(keyspaces, keyspace_json(keeper, i));

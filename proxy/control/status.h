@@ -8,8 +8,9 @@
 
 struct keeper;
 
-bool status_is_ready(const struct keeper *keeper);  /* every keyspace is guarding */
-json_t *status_states(const struct keeper *keeper); /* {"items": "guarding", ...} */
+bool status_is_serving(const struct keeper *keeper);  /* clients are accepted and answered */
+bool status_is_guarding(const struct keeper *keeper); /* every keyspace is */
+json_t *status_states(const struct keeper *keeper);   /* {"items": "guarding", ...} */
 json_t *status_json(const struct keeper *keeper);
 json_t *status_position(const struct keeper *keeper); /* of the log, followed so far; or null */
 void status_metrics(const struct keeper *keeper, struct buffer *out);

@@ -20,7 +20,7 @@ struct http_route {
     const char *path;   /* "/v1/status", or with a trailing star, as in "/v1/keys/" "*": the rest of
                            the path is http_call_rest() */
     http_handler handle;
-    bool open;        /* answered without the token, too (/healthz, /readyz) */
+    bool open;        /* answered without the token, too (/healthz and its kin) */
     const char *help; /* one line, listed by GET / */
     /* The parameters that it takes, "row&block", or NULL; others, or one given twice, are 400. */
     const char *query;

@@ -130,7 +130,7 @@ class Nestguard(Pinned, servers.Nestguard):
         assert self.process.poll() is None, f"nestguard has ended\n{self.log()}"
         asked = http.client.HTTPConnection("127.0.0.1", self.control_port)
         try:
-            asked.request("GET", "/readyz")
+            asked.request("GET", "/guardz")
             return asked.getresponse().status == 200
         except ConnectionRefusedError:
             return False

@@ -141,7 +141,7 @@ class Run:
         end = time.monotonic() + seconds
         while not self.stop.is_set() and time.monotonic() < end:
             status = self.status()
-            if status and status["ready"]:
+            if status and status["guarding"]:
                 return
             if status and not status["building"]:
                 self.rebuild()

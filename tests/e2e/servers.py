@@ -428,6 +428,10 @@ class Nestguard(Server):
                 str(self.file)]
 
     def is_ready(self):
+        """Ready for a test: every keyspace is guarding."""
+        return self.control("GET", "/guardz").status_code == 200
+
+    def is_serving(self):
         return self.control("GET", "/readyz").status_code == 200
 
     def is_alive(self):
@@ -451,7 +455,7 @@ class Nestguard(Server):
             return self.http.request(method, f"http://127.0.0.1:{self.control_port}{path}",
                                      headers=headers, timeout=PATIENCE, **options)
         except requests.ConnectionError:
-            if method == "GET" and path in ("/healthz", "/readyz"):
+            if method == "GET" and path in ("/healthz", "/readyz", "/guardz"):
                 response = requests.Response()
                 response.status_code = 0  # not there yet: whoever waits for it asks again
                 return response

@@ -19,14 +19,6 @@ def call(guard, method, key, query=""):
 
 
 class TestStatus:
-    def test_health_and_readiness(self, start_guard, database, items):
-        with database.locked():
-            guard = start_guard(items(), ready=False)
-            assert guard.control("GET", "/healthz").status_code == 200
-            assert guard.control("GET", "/readyz").status_code == 503
-        guard.wait_guarding()
-        assert guard.control("GET", "/readyz").status_code == 200
-
     def test_status_tells_everything(self, start_guard, items):
         guard = start_guard(items())
         guard.redis().mget("item:1", MISSING)
@@ -319,8 +311,6 @@ class TestHttp:
                                  ("DELETE", "/v1/keys/item:1"), ("POST", "/v1/rebuild")):
                 response = guard.control(method, path, headers={"Authorization": header})
                 assert response.status_code == 401, (header, path)
-        for path in ("/healthz", "/readyz"):
-            assert guard.control("GET", path, headers={"Authorization": ""}).status_code == 200
 
     def test_a_connection_persists_and_requests_may_be_pipelined(self, start_guard, items):
         guard = start_guard(items())
@@ -408,8 +398,8 @@ class TestCtl:
 def test_the_control_port_may_be_a_unix_socket(start_guard, items, tmp_path):
     path = tmp_path / "control.sock"
     guard = start_guard(items(), ready=None, control=f"unix:{path}")
-    wait_until(lambda: run_nestguard("ctl", "--control", f"unix:{path}", "ready")[0] == 0, PATIENCE,
-               guard.log)
+    wait_until(lambda: run_nestguard("ctl", "--control", f"unix:{path}", "guarding")[0] == 0,
+               PATIENCE, guard.log)
     assert guard.redis().mget("item:1", MISSING) == [b"payload 1", None]
 
 

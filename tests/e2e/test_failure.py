@@ -162,7 +162,7 @@ class TestDatabaseDown:
         database.server.stop()
         guard = start_guard(items(), ready=False)
         client = guard.redis()
-        assert guard.control("GET", "/readyz").status_code == 503
+        assert guard.control("GET", "/guardz").status_code == 503
         assert guard.keyspace()["state"] == "loading"
         assert client.get("item:1") == b"cached"
         assert error_of(client, "GET", "item:2").startswith("NESTGUARD database down")

@@ -180,7 +180,7 @@ def test_before_a_generation_is_there_lookups_pass_within_the_budget(
     quick = {"name": "quick", "key": "quick:{id}", "table": "quick", "value": "v"}
     with database.locked():
         guard = start_guard(items(), quick, ready=False)
-        assert guard.control("GET", "/readyz").status_code == 503
+        assert guard.control("GET", "/guardz").status_code == 503
         assert guard.keyspace("quick")["state"] == "loading"
         assert guard.redis().get("quick:1") == b"at once"
         assert guard.redis().get("quick:2") is None

@@ -222,7 +222,9 @@ static void wrong_usage_is_told_what_is_allowed(void **state)
         {{"--token=", NULL}, "--token needs a value"},
         {{"-x", "status", NULL}, "unknown option -x; before the command"},
         {{"-cfile", "status", NULL}, "unknown option -cfile"},
-        {{"stat", NULL}, "unknown command stat; there are status, metrics, health, ready"},
+        {{"stat", NULL},
+         "unknown command stat; there are status, metrics, health, ready, "
+         "guarding"},
         {{"", NULL}, "unknown command ; there are"},
         {{"-c", "a", "--control", "b", "status", NULL}, "exclude each other"},
         {{"--control", "nonsense", "status", NULL}, "--control nonsense: "},
@@ -256,6 +258,7 @@ static void help_shows_every_command(void **state)
                                         "metrics",
                                         "health",
                                         "ready",
+                                        "guarding",
                                         "explain KEY",
                                         "admit KEY [--for DURATION]",
                                         "delete KEY [--row | --block DURATION]",
