@@ -2,6 +2,7 @@
 #include "cli/ctl.h"
 
 #include "base/memory.h"
+#include "cli/arguments.h"
 #include "cli/ctl_call.h"
 #include "config/config.h"
 #include "http/http_target.h"
@@ -13,10 +14,12 @@
 
 enum { EXIT_DONE = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2 };
 
+enum { OPTIONS = 2 }; /* of a command, at most */
+
 static const char default_address[] = "127.0.0.1:6390";
 
 struct option {
-    const char *name;  /* "--for" */
+    const char *name;  /* "for" of --for */
     const char *query; /* what it adds to the URL, before its value */
     const char *value; /* what its value is called; NULL: it takes none */
 };
@@ -25,7 +28,7 @@ struct option {
 struct command {
     const char *name, *method, *path;
     bool takes_key;
-    struct option options[3];
+    struct option options[OPTIONS];
     const char *usage, *help;
 };
 
@@ -65,14 +68,14 @@ static const struct command commands[] = {
      .method = "PUT",
      .path = "/v1/keys/",
      .takes_key = true,
-     .options = {{"--for", "for=", "DURATION"}},
+     .options = {{"for", "for=", "DURATION"}},
      .usage = "admit KEY [--for DURATION]",
      .help = "let a key pass before its row is seen"},
     {.name = "delete",
      .method = "DELETE",
      .path = "/v1/keys/",
      .takes_key = true,
-     .options = {{"--row", "row=delete", NULL}, {"--block", "block=", "DURATION"}},
+     .options = {{"row", "row=delete", NULL}, {"block", "block=", "DURATION"}},
      .usage = "delete KEY [--row | --block DURATION]",
      .help = "purge and reject a key whose row is gone; --row deletes the row, too;\n"
              "--block refuses the key for a time although its row is there"},
@@ -88,7 +91,7 @@ enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 /* The command line, taken apart. */
 struct words {
     const char *file, *control, *token;
-    bool help, options_end;
+    unsigned help;
     const struct command *command;
     const char *key;
     const struct option *option;
@@ -132,129 +135,103 @@ static void print_usage(FILE *out)
         default_address);
 }
 
-/* Whether words[0] is the option `name`, as "--for 10m" or "--for=10m": then *value is set and the
- * number of words that it takes is returned, else 0. A missing value is NULL. */
-static int match_option(const char *name, int count, char **words, const char **value)
-{
-    size_t length = strlen(name);
-
-    if (strncmp(words[0], name, length) != 0)
-        return 0;
-    if (words[0][length] == '=' && name[1] == '-') {
-        *value = words[0] + length + 1;
-        return 1;
-    }
-    if (words[0][length] != '\0')
-        return 0;
-    *value = count > 1 ? words[1] : NULL;
-    return 2;
-}
-
-/* Reads the options before the command. Returns how many words they are, or -EINVAL after a
- * complaint. */
+/* What stands before the command. Returns where that is, or -EINVAL after a complaint. */
 static int read_globals(struct words *out, int count, char **words)
 {
-    const struct {
-        const char *name;
-        const char **value;
-    } globals[] = {{"-c", &out->file}, {"--control", &out->control}, {"--token", &out->token}};
-    int at = 0;
+    const struct argument_option options[] = {{"config", &out->file, NULL, 'c'},
+                                              {"control", &out->control, NULL, 0},
+                                              {"token", &out->token, NULL, 0},
+                                              {"help", NULL, &out->help, 'h'},
+                                              {0}};
+    struct arguments arguments = {.options = options, .command_follows = true};
+    int at = arguments_read(&arguments, count, words);
 
-    while (at < count && words[at][0] == '-') {
-        int taken = 0;
-
-        if (!strcmp(words[at], "--help") || !strcmp(words[at], "-h")) {
-            out->help = true;
-            return at + 1;
-        }
-        for (size_t i = 0; i < sizeof(globals) / sizeof(globals[0]) && taken == 0; i++) {
-            taken = match_option(globals[i].name, count - at, words + at, globals[i].value);
-            if (taken > 0 && (!*globals[i].value || !**globals[i].value))
-                return complain(-EINVAL, "%s needs a value", globals[i].name);
-        }
-        if (taken == 0)
-            return complain(-EINVAL,
-                            "unknown option %s; before the command there may be -c FILE, "
-                            "--control ADDRESS and --token TOKEN",
-                            words[at]);
-        at += taken;
-    }
+    if (out->help)
+        return count;
+    if (at < 0 && arguments.fault == ARGUMENT_UNKNOWN)
+        return complain(-EINVAL,
+                        "unknown option %s; before the command there may be -c FILE, "
+                        "--control ADDRESS and --token TOKEN",
+                        arguments.wrong);
+    if (at < 0)
+        return complain(-EINVAL, "%s needs a value", arguments.wrong);
+    for (const struct argument_option *option = options; option->name; option++)
+        if (option->value && *option->value && !**option->value)
+            return complain(-EINVAL, "--%s needs a value", option->name);
     if (out->file && out->control)
         return complain(-EINVAL, "-c and --control exclude each other");
     return at;
 }
 
-/* Reads the command's option that words[0] must be; as read_globals(). */
-static int read_option(struct words *out, int count, char **words)
+static int complain_of(const struct arguments *arguments, const struct command *command)
+{
+    const char *wrong = arguments->wrong;
+
+    switch (arguments->fault) {
+    case ARGUMENT_BARE:
+        return complain(-EINVAL, "%s needs a %s", wrong,
+                        command->options[arguments->option - arguments->options].value);
+    case ARGUMENT_WITH_VALUE:
+        return complain(-EINVAL, "--%s takes no value", arguments->option->name);
+    case ARGUMENT_ONE_TOO_MANY:
+        return complain(-EINVAL, "extra word \"%s\"; usage: nestguard ctl %s", wrong,
+                        command->usage);
+    case ARGUMENT_UNKNOWN:
+        break;
+    }
+    return complain(-EINVAL, "unknown option %s; usage: nestguard ctl %s", wrong, command->usage);
+}
+
+/* What was said of the command's options: one of them, once, at the most. */
+static int take_option(struct words *out, const unsigned *given, const char *const *values)
 {
     const struct command *command = out->command;
 
-    for (const struct option *option = command->options; option->name; option++) {
-        int taken = match_option(option->name, count, words, &out->value);
-
-        if (taken == 0)
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (!given[i])
             continue;
-        if (out->option)
+        if (given[i] > 1 || out->option)
             return complain(-EINVAL, "usage: nestguard ctl %s", command->usage);
-        out->option = option;
-        if (!option->value)
-            return strcmp(words[0], option->name) == 0
-                       ? 1
-                       : complain(-EINVAL, "%s takes no value", option->name);
-        if (!out->value || !*out->value)
-            return complain(-EINVAL, "%s needs a %s", option->name, option->value);
-        return taken;
+        out->option = &command->options[i];
+        out->value = values[i];
+        if (out->option->value && !*out->value)
+            return complain(-EINVAL, "--%s needs a %s", out->option->name, out->option->value);
     }
-    return complain(-EINVAL, "unknown option %s; usage: nestguard ctl %s", words[0],
-                    command->usage);
+    return 0;
 }
 
-static int read_key(struct words *out, const char *word)
+/* An empty key is a shell variable that was never set, more likely than a key. */
+static int check_key(const struct words *words)
 {
-    if (!out->command->takes_key || out->key)
-        return complain(-EINVAL, "extra word \"%s\"; usage: nestguard ctl %s", word,
-                        out->command->usage);
-    out->key = word;
-    return 1;
+    if (!words->command->takes_key || (words->key && *words->key))
+        return 0;
+    return complain(-EINVAL, "%s; usage: nestguard ctl %s",
+                    words->key ? "the key is empty" : "KEY is missing", words->command->usage);
 }
 
-/* Reads words[0], and its value if it takes one; as read_globals(). */
-static int read_argument(struct words *out, int count, char **words)
-{
-    const char *word = words[0];
-
-    /* A lone "-" is a key like any other. */
-    if (out->options_end || word[0] != '-' || !word[1])
-        return read_key(out, word);
-    if (!strcmp(word, "--")) {
-        out->options_end = true;
-        return 1;
-    }
-    if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
-        out->help = true;
-        return 1;
-    }
-    return read_option(out, count, words);
-}
-
-/* Reads what follows the command. 0, or -EINVAL after a complaint. An empty key is a shell variable
- * that was never set, more likely than a key. */
+/* Reads words[0], the command, and what follows it. 0, or -EINVAL after a complaint. */
 static int read_arguments(struct words *out, int count, char **words)
 {
     const struct command *command = out->command;
-    int at = 0;
+    const char *values[OPTIONS] = {0};
+    unsigned given[OPTIONS] = {0};
+    struct argument_option options[OPTIONS + 2] = {0};
+    struct arguments arguments = {
+        .options = options, .plain = &out->key, .most = command->takes_key ? 1 : 0};
+    size_t own = 0;
 
-    while (at < count && !out->help) {
-        int taken = read_argument(out, count - at, words + at);
-
-        if (taken < 0)
-            return taken;
-        at += taken;
-    }
-    if (command->takes_key && !out->help && (!out->key || !*out->key))
-        return complain(-EINVAL, "%s; usage: nestguard ctl %s",
-                        out->key ? "the key is empty" : "KEY is missing", command->usage);
-    return 0;
+    for (; own < OPTIONS && command->options[own].name; own++)
+        options[own] = (struct argument_option){command->options[own].name,
+                                                command->options[own].value ? &values[own] : NULL,
+                                                &given[own], 0};
+    options[own] = (struct argument_option){"help", NULL, &out->help, 'h'};
+    int code = arguments_read(&arguments, count, words);
+    if (out->help)
+        return 0;
+    if (code < 0)
+        return complain_of(&arguments, command);
+    code = take_option(out, given, values);
+    return code ? code : check_key(out);
 }
 
 static int read_command(struct words *out, const char *name)
@@ -272,7 +249,8 @@ static int read_command(struct words *out, const char *name)
     return -EINVAL;
 }
 
-/* 0 with out->help or out->command set, or -EINVAL after a complaint. */
+/* Reads words[0], "ctl", and what follows it. 0 with out->help or out->command set, or -EINVAL
+ * after a complaint. */
 static int read_words(struct words *out, int count, char **words)
 {
     int at = read_globals(out, count, words);
@@ -285,7 +263,7 @@ static int read_words(struct words *out, int count, char **words)
     }
     if (read_command(out, words[at]) < 0)
         return -EINVAL;
-    return read_arguments(out, count - at - 1, words + at + 1);
+    return read_arguments(out, count - at, words + at);
 }
 
 /* A token is part of a header line. */

@@ -2,7 +2,7 @@
 #ifndef NESTGUARD_CTL_H
 #define NESTGUARD_CTL_H
 
-/* Runs one command; argv[0] is the first word after "ctl". Returns the exit status: 0 done, 1 the
+/* Runs one command; argv[0] is the word "ctl". Returns the exit status: 0 done, 1 the
  * guard refused or could not, 2 wrong usage. */
 int ctl_main(int argc, char **argv);
 

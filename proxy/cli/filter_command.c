@@ -162,7 +162,7 @@ static int build_main(int argc, char **argv)
     struct build build = {.count = 0};
     const char *files[2], *rate = "0.0001", *kind = "cuckoo", *why;
     const struct argument_option options[] = {
-        {"--fpr", &rate, NULL}, {"--filter", &kind, NULL}, {0}};
+        {"fpr", &rate, NULL, 0}, {"filter", &kind, NULL, 0}, {0}};
     struct arguments arguments = {.options = options, .plain = files, .most = 2};
     int count = arguments_read(&arguments, argc, argv);
     if (count < 0)
@@ -227,8 +227,8 @@ static int query_main(int argc, char **argv)
 
 int filter_command_main(int argc, char **argv)
 {
-    const char *word = argc > 0 ? argv[0] : "";
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+    const char *word = argc > 1 ? argv[1] : "";
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
             return usage(stdout);
     if (!strcmp(word, "build"))

@@ -3,7 +3,8 @@
 #ifndef NESTGUARD_FILTER_COMMAND_H
 #define NESTGUARD_FILTER_COMMAND_H
 
-/* The words behind `filter`. Returns the exit status: 0, 1 when it failed, 2 for wrong usage. */
+/* The word `filter` and those behind it. Returns the exit status: 0, 1 when it failed, 2 for wrong
+ * usage. */
 int filter_command_main(int argc, char **argv);
 
 #endif

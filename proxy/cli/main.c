@@ -1,5 +1,6 @@
 /* The command line. */
 #include "check/check.h"
+#include "cli/arguments.h"
 #include "cli/ctl.h"
 #include "cli/filter_command.h"
 #include "cli/plan.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Those that need no configuration file; they get the words behind their own. */
+/* Those that need no configuration file; they get their own word and those behind it. */
 static const struct {
     const char *word;
     int (*run)(int argc, char **argv);
@@ -52,16 +53,26 @@ static bool asks_for_help(const char *word)
     return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
-static int with_file(int argc, char **argv, int (*run)(const char *file))
+/* `words[0]` is the command. */
+static int with_file(int count, char **words, int (*run)(const char *file))
 {
-    if (argc > 2 && asks_for_help(argv[2]))
+    const char *file = NULL, *command = words[0];
+    unsigned asks_help = 0;
+    const struct argument_option options[] = {
+        {"config", &file, NULL, 'c'}, {"help", NULL, &asks_help, 'h'}, {0}};
+    struct arguments arguments = {.options = options};
+    int code = arguments_read(&arguments, count, words);
+    if (asks_help)
         return usage(stdout);
-    if (argc == 4 && (!strcmp(argv[2], "-c") || !strcmp(argv[2], "--config")))
-        return run(argv[3]);
-    if (argc == 3 && !strncmp(argv[2], "--config=", 9))
-        return run(argv[2] + 9);
-    fprintf(stderr, "nestguard %s: the configuration file is missing; say: nestguard %s -c FILE\n",
-            argv[1], argv[1]);
+    if (!code && file)
+        return run(file);
+    if (code)
+        fprintf(stderr, "nestguard %s: %s: %s; say: nestguard %s -c FILE\n", command,
+                arguments.wrong, arguments.why, command);
+    else
+        fprintf(stderr,
+                "nestguard %s: the configuration file is missing; say: nestguard %s -c FILE\n",
+                command, command);
     return 2;
 }
 
@@ -69,12 +80,12 @@ int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
     if (!strcmp(word, "serve"))
-        return with_file(argc, argv, serve_main);
+        return with_file(argc - 1, argv + 1, serve_main);
     if (!strcmp(word, "check"))
-        return with_file(argc, argv, check_main);
+        return with_file(argc - 1, argv + 1, check_main);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (!strcmp(word, commands[i].word))
-            return commands[i].run(argc - 2, argv + 2);
+            return commands[i].run(argc - 1, argv + 1);
     if (asks_for_help(word) || !strcmp(word, "help"))
         return help();
     if (!strcmp(word, "--version") || !strcmp(word, "version")) {

@@ -164,10 +164,12 @@ static int read_options(const char *keys, const char *rate, struct filter_option
 int plan_main(int argc, char **argv)
 {
     const char *keys = NULL, *rate = NULL;
-    bool table = false, help = false;
-    const struct argument_option options[] = {{"--keys", &keys, NULL},   {"--fpr", &rate, NULL},
-                                              {"--table", NULL, &table}, {"--help", NULL, &help},
-                                              {"-h", NULL, &help},       {0}};
+    unsigned table = 0, help = 0;
+    const struct argument_option options[] = {{"keys", &keys, NULL, 0},
+                                              {"fpr", &rate, NULL, 0},
+                                              {"table", NULL, &table, 0},
+                                              {"help", NULL, &help, 'h'},
+                                              {0}};
     struct arguments arguments = {.options = options, .most = 0};
     struct filter_options planned = {.capacity = 0};
     if (arguments_read(&arguments, argc, argv) < 0)

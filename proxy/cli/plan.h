@@ -2,7 +2,8 @@
 #ifndef NESTGUARD_PLAN_H
 #define NESTGUARD_PLAN_H
 
-/* The words behind `plan`. Returns the exit status: 0, 1 when it failed, 2 for wrong usage. */
+/* The word `plan` and those behind it. Returns the exit status: 0, 1 when it failed, 2 for wrong
+ * usage. */
 int plan_main(int argc, char **argv);
 
 /* The textbook's table for Bloom filters: false-positive rates by bits a key (m/n) and hashes (k),

@@ -78,12 +78,12 @@ static void restore(FILE *stream, int old, char *text, size_t size)
 /* Runs the words as a command line, up to NULL. Returns the exit status. */
 static int run_words(char *const *words)
 {
-    char *copy[32];
-    int count = 0, out, err, status;
+    char *copy[32] = {(char *)"ctl"};
+    int count = 1, out, err, status;
 
-    while (words[count])
+    while (words[count - 1])
         count++;
-    memcpy(copy, words, ((size_t)count + 1) * sizeof(copy[0]));
+    memcpy(copy + 1, words, (size_t)count * sizeof(copy[0]));
     out = capture(stdout);
     err = capture(stderr);
     status = ctl_main(count, copy);
@@ -221,7 +221,7 @@ static void wrong_usage_is_told_what_is_allowed(void **state)
         {{"--control", NULL}, "--control needs a value"},
         {{"--token=", NULL}, "--token needs a value"},
         {{"-x", "status", NULL}, "unknown option -x; before the command"},
-        {{"-cfile", "status", NULL}, "unknown option -cfile"},
+        {{"--conf", "file", "status", NULL}, "unknown option --conf"},
         {{"stat", NULL},
          "unknown command stat; there are status, metrics, health, ready, "
          "guarding"},
