@@ -5,6 +5,7 @@
 
 #include "check/check_cache.h"
 #include "check/check_database.h"
+#include "check/check_files.h"
 #include "check/check_ports.h"
 #include <stdio.h>
 
@@ -16,6 +17,7 @@ static struct check_reach ask_backends(const struct config *config, enum problem
                                        struct problems *problems, struct versions *versions)
 {
     struct check_reach reach;
+    check_files(config, problems);
     reach.cache = check_cache(config, down, problems, versions->cache);
     reach.database = check_database(config, down, problems, versions->database);
     return reach;

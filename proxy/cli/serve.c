@@ -17,10 +17,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
-
-enum { SPARE_FILES = 256 }; /* beside those of clients */
 
 /* A file with errors, or servers that are there and cannot work with it, end the start; a server
  * that is down does not. */
@@ -43,18 +40,15 @@ static struct config *load(const char *file)
     return config;
 }
 
-/* A client is a descriptor; the default of 1024 would run out long before max_clients. */
+/* A client is an open file; the default of 1024 would run out long before max_clients. */
 static void raise_file_limit(const struct config *config)
 {
-    struct rlimit limit;
-    rlim_t wanted = (rlim_t)config->max_clients + SPARE_FILES +
-                    (rlim_t)config->own_connections * config->workers;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
-        return;
-    limit.rlim_cur = wanted > limit.rlim_max ? limit.rlim_max : wanted;
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < wanted)
-        log_warning("max_clients is %u, but the system allows this process only %llu open files",
-                    config->max_clients, (unsigned long long)limit.rlim_cur);
+    const struct file_limits *limits = &config->limits;
+    int status = file_limits_raise();
+    if (status < 0)
+        log_warning("raising the limit of open files: %s", strerror(-status));
+    log_info("%llu open files: %u clients, %u connections to the cache of their own per worker",
+             (unsigned long long)limits->files, limits->clients, limits->own_connections);
 }
 
 static int listen_on(const struct address *address, int *fds, unsigned count)

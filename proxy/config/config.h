@@ -7,6 +7,7 @@
 #include "base/address.h"
 #include "base/problem.h"
 #include "config/cache_url.h"
+#include "config/file_limits.h"
 #include "config/key_template.h"
 #include "filters/filter.h"
 #include <stdbool.h>
@@ -77,6 +78,7 @@ struct config {
     unsigned max_known_absent;  /* false positives remembered */
     size_t max_filter_memory;   /* bytes one generation may take; 0: no bound */
     uint64_t drain_timeout_ms;  /* SIGTERM: how long clients may finish */
+    struct file_limits limits;  /* what this process can keep of max_clients, own_connections */
     struct keyspace *keyspaces;
     size_t keyspace_count;
 };

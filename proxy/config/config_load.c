@@ -321,6 +321,7 @@ int config_load(struct config **out, const char *path, struct problems *problems
         config_destroy(loader.config);
         return -EINVAL;
     }
+    loader.config->limits = file_limits_of(loader.config, file_limits_hard());
     *out = loader.config;
     return 0;
 }

@@ -119,4 +119,5 @@ void config_keep_fixed(struct config *wanted, const struct config *running)
         keep_keyspaces(wanted, running);
     for (size_t i = 0; i < running->keyspace_count; i++)
         keep_keyspace(&wanted->keyspaces[i], &running->keyspaces[i]);
+    wanted->limits = file_limits_of(wanted, running->limits.files);
 }

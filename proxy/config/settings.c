@@ -92,7 +92,8 @@ const struct setting config_settings[] = {
      .help = "connections to the cache that clients may have of their own (for transactions, "
              "subscriptions, blocking commands), per worker"},
     {"max_clients", SETTING_COUNT, AT(max_clients), .standard = "10000", .least = "1",
-     .most = "1000000", .help = "clients at once; more are refused"},
+     .most = "1000000",
+     .help = "clients at once, as far as the limit of open files goes; more are refused"},
     {"max_arguments", SETTING_COUNT, AT(max_arguments), .standard = "1048576", .least = "8",
      .most = "16777216", .help = "arguments of one command"},
     {"max_bulk", SETTING_SIZE, AT(max_bulk), .standard = "512mb", .least = "64b", .most = "4gb",

@@ -265,6 +265,15 @@ static json_t *backends_json(const struct keeper *keeper)
                      (int)keeper_config(keeper)->load_budget);
 }
 
+/* Of clients, as far as open files go. */
+static json_t *limits_json(const struct keeper *keeper)
+{
+    const struct file_limits *limits = &keeper_config(keeper)->limits;
+    return json_pack("{s:I, s:I, s:I}", "open_files", (json_int_t)limits->files, "clients",
+                     (json_int_t)limits->clients, "own_connections_per_worker",
+                     (json_int_t)limits->own_connections);
+}
+
 json_t *status_json(const struct keeper *keeper)
 {
     json_t *json = json_pack(
@@ -287,6 +296,7 @@ json_t *status_json(const struct keeper *keeper)
     json_object_set_new(json, "own_connections",
                         json_integer((json_int_t)CONNECTIONS(own_connections)));
     json_object_set_new(json, "workers", json_integer(keeper->worker_count));
+    json_object_set_new(json, "limits", limits_json(keeper));
     for (const struct counter_row *row = worker_rows; row->name; row++)
         json_object_set_new(json, row->name,
                             json_integer((json_int_t)worker_sum(keeper, row->offset)));
@@ -431,6 +441,8 @@ static void process_metrics(const struct keeper *keeper, struct buffer *out)
     buffer_printf(out, "nestguard_build_failures_total %llu\n",
                   (unsigned long long)keeper->renewal.failures);
     gauge(out, "clients", "Clients now connected", atomic_load(&keeper->client_total));
+    gauge(out, "clients_limit", "Clients that there is room for",
+          keeper_config(keeper)->limits.clients);
     gauge(out, "shared_connections", "Connections to the cache that clients share",
           (double)CONNECTIONS(shared_connections));
     gauge(out, "own_connections", "Connections to the cache that clients have of their own",

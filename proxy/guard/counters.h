@@ -40,6 +40,7 @@
 #define WORKER_COUNTERS(X)                                                                         \
     X(connections, "Client connections accepted")                                                  \
     X(connections_refused, "Client connections refused because of max_clients")                    \
+    X(accept_pauses, "Times that accepting had to wait for open files")                            \
     X(clients_dropped, "Clients dropped because they did not read their replies")                  \
     X(protocol_errors, "Clients closed after a protocol error")                                    \
     X(tls_failures, "Clients closed because the TLS handshake failed")                             \

@@ -22,53 +22,8 @@
 
 enum {
     TICK_MS = 100,
-    EXPIRE_PER_TICK = 1000, /* exact entries looked at, and a part of a large table */
-    BACKLOG = 1024
+    EXPIRE_PER_TICK = 1000 /* exact entries looked at, and a part of a large table */
 };
-
-struct listener {
-    struct stream stream;
-    struct worker *worker;
-    bool tls;
-};
-
-/* ---- clients ---- */
-
-/* The refusal is Redis' own, so that clients know what it means. Where TLS is spoken it would take
- * a handshake to say it. */
-static void refuse_client(struct client *client, bool tls)
-{
-    static const char text[] = "-ERR max number of clients reached\r\n";
-    if (!tls)
-        stream_try_write(&client->stream, text, sizeof text - 1);
-    counter_add(&client->serving->counters.connections_refused, 1);
-    client_close(client);
-}
-
-/* A client keeps to one cache connection: its commands stay in order. */
-static void on_connection(uv_stream_t *stream, int status)
-{
-    struct listener *listener = stream->data;
-    struct worker *worker = listener->worker;
-    if (status < 0) {
-        log_warning("worker %u: accepting a connection: %s", worker->serving.index,
-                    uv_strerror(status));
-        return;
-    }
-    struct client *client =
-        connection_create(&worker->clients, listener->stream.handle.type == UV_NAMED_PIPE);
-    client->upstream = client_shared(client, false);
-    if (uv_accept(stream, &client->stream.stream) < 0) {
-        client_close(client);
-        return;
-    }
-    counter_add(&worker->serving.counters.connections, 1);
-    if (atomic_load_explicit(worker->clients.total, memory_order_relaxed) >
-        worker->serving.view->config->max_clients)
-        refuse_client(client, listener->tls);
-    else
-        connection_start(client, listener->tls);
-}
 
 /* ---- the keeper's messages ---- */
 
@@ -148,8 +103,7 @@ static void take_drain(struct worker *worker, struct message *message)
     turn_run(&worker->serving.turn, TURN_SERVE); /* what was read before */
     worker->drain = message;
     worker->drain_since = clock_ms();
-    for (size_t i = 0; i < worker->listener_count; i++)
-        stream_close(&worker->listeners[i].stream, NULL);
+    listeners_close(&worker->listeners);
     for (struct client *client = worker->clients.first; client; client = client->following)
         client_leave(client);
 }
@@ -209,7 +163,7 @@ static void free_worker(struct worker *worker)
     resp_arguments_finish(&serving->arguments);
     batch_destroy(worker->clients.batch);
     free(serving->keyspaces);
-    free(worker->listeners);
+    listeners_finish(&worker->listeners);
     free(worker->clients.shared[0]);
     free(worker->clients.shared[1]);
     free(worker);
@@ -229,26 +183,6 @@ static void run(void *arg)
     if (status < 0)
         log_error("worker %u: closing the loop: %s", worker->serving.index, uv_strerror(status));
     mailbox_return(worker->drain);
-}
-
-/* Each worker has a socket of its own for each address; the kernel shares clients out between
- * them. */
-static int listen_on(struct worker *worker, const struct worker_options *options)
-{
-    worker->listeners = xcalloc(options->count, sizeof *worker->listeners);
-    for (size_t i = 0; i < options->count; i++) {
-        struct listener *listener = &worker->listeners[worker->listener_count++];
-        listener->worker = worker;
-        listener->tls = options->addresses[i].tls;
-        stream_init(&listener->stream, &worker->serving.loop, options->addresses[i].path != NULL);
-        listener->stream.handle.data = listener;
-        int status = stream_open(&listener->stream, options->fds[i]);
-        if (!status)
-            status = uv_listen(&listener->stream.stream, BACKLOG, on_connection);
-        if (status)
-            return status;
-    }
-    return 0;
 }
 
 /* The upstream does not know who waits for it. */
@@ -297,7 +231,9 @@ int worker_create(struct worker **out, const struct worker_options *options)
     uv_timer_init(&worker->serving.loop, &worker->tick);
     worker->tick.data = worker;
     uv_timer_start(&worker->tick, on_tick, TICK_MS, TICK_MS);
-    int status = listen_on(worker, options);
+    /* Each worker has a socket of its own for each address; the kernel shares clients out. */
+    int status = listeners_open(&worker->listeners, &worker->clients, options->fds,
+                                options->addresses, options->count);
     if (!status)
         status = uv_thread_create(&worker->thread, run, worker);
     if (!status)

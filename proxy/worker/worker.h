@@ -9,19 +9,17 @@
 #define NESTGUARD_WORKER_H
 
 #include "worker/client/client.h"
+#include "worker/listener.h"
 #include "worker/reply/serving.h"
-
-struct listener;
 
 struct worker {
     struct serving serving;
     struct clients clients;
     uv_thread_t thread;
-    struct listener *listeners; /* one for each listen address */
-    size_t listener_count;
-    uv_timer_t tick;       /* looks for what has taken too long */
-    struct message *drain; /* the order to end, once it has come */
-    uint64_t drain_since;  /* clock_ms() */
+    struct listeners listeners; /* one for each listen address */
+    uv_timer_t tick;            /* looks for what has taken too long */
+    struct message *drain;      /* the order to end, once it has come */
+    uint64_t drain_since;       /* clock_ms() */
 };
 
 struct worker_options {

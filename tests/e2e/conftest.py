@@ -72,12 +72,13 @@ def table(tmp_path_factory):
 def start_guard(database, cache):
     """start_guard(keyspace, ..., setting=value) starts a guard over `database` and `cache`. Each
     keyspace is a dict. It waits until all of them guard; with ready=False for the control port
-    alone, with ready=None for nothing."""
+    alone, with ready=None for nothing. `files`: how many it may open."""
     started = []
 
-    def start(*keyspaces, ready=True, **settings):
+    def start(*keyspaces, ready=True, files=None, **settings):
         guard = servers.Nestguard({"cache": cache.url, "database": database.url,
                                    "keyspaces": list(keyspaces), **settings})
+        guard.files = files
         started.append(guard)
         {True: guard.start, False: guard.start_unready, None: guard.launch}[ready]()
         return guard

@@ -409,6 +409,7 @@ class Nestguard(Server):
         self.environment.update(SANITIZERS)
         self.token = config.get("control_token") if isinstance(config, dict) else None
         self.password = config.get("password") if isinstance(config, dict) else None
+        self.files = None  # that it may open, where that is a test's matter
         self.configure(config)
 
     def configure(self, config):
@@ -424,7 +425,8 @@ class Nestguard(Server):
         self.file.write_text(config)
 
     def command(self):
-        return ["setpriv", "--pdeathsig", self.death_signal, NESTGUARD, "serve", "-c",
+        limit = [] if self.files is None else ["prlimit", f"--nofile={self.files}"]
+        return ["setpriv", "--pdeathsig", self.death_signal, *limit, NESTGUARD, "serve", "-c",
                 str(self.file)]
 
     def is_ready(self):

@@ -1,0 +1,21 @@
+/* A kind of line that strangers can cause, or many threads at once: one a second at most, which
+ * says how many were left out since the last.
+ */
+#ifndef NESTGUARD_LOG_PACE_H
+#define NESTGUARD_LOG_PACE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Zeroed: nothing was said yet. Any thread may use it. */
+struct log_pace {
+    _Atomic uint64_t since; /* clock_ms() of the last line; 0: none */
+    _Atomic uint64_t left_out;
+};
+
+/* Whether this one is to be said now, at clock_ms() `now`; then *left_out is the number of those
+ * that were not. */
+bool log_pace_may(struct log_pace *pace, uint64_t now, uint64_t *left_out);
+
+#endif

@@ -1,0 +1,35 @@
+/* How many clients there is room for: each is an open file, and what the process itself needs comes
+ * first. Without that reserve, a burst of clients would leave none for a connection to the
+ * database, or for /healthz. Pure arithmetic, but for the two that ask the system.
+ */
+#ifndef NESTGUARD_FILE_LIMITS_H
+#define NESTGUARD_FILE_LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct config;
+
+struct file_limits {
+    uint64_t files;           /* that the process may have open */
+    unsigned clients;         /* max_clients, or as many as there is room for */
+    unsigned own_connections; /* the same of own_connections; per worker */
+};
+
+/* Open files that are not for clients. */
+uint64_t file_limits_reserve(const struct config *config);
+
+/* As many as max_clients and own_connections ask for. */
+uint64_t file_limits_wanted(const struct config *config);
+
+/* What so many files allow; where they are fewer than wanted, connections of clients' own get a
+ * quarter of what the reserve leaves, at most. `clients` is 0: not even the reserve is there. */
+struct file_limits file_limits_of(const struct config *config, uint64_t files);
+
+/* The limits that config_load() has worked out are lower than what the file asks for. */
+bool file_limits_are_low(const struct config *config);
+
+uint64_t file_limits_hard(void); /* the most that the process may allow itself */
+int file_limits_raise(void);     /* the soft limit, to that; 0 or a negative errno */
+
+#endif

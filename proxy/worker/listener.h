@@ -1,0 +1,37 @@
+/* The sockets that a worker listens on, and the clients that come by them.
+ *
+ *   readable ─▶ accept, some at a time ─┬─ max_clients are here ─▶ a word of refusal
+ *      ▲                                └─▶ a client
+ *      └─ a pause ◀─ no open files are left, though a reserve is kept (file_limits.h)
+ *
+ * The accepting is our own: libuv goes on as long as somebody waits, and without an open file left
+ * it never comes back.
+ */
+#ifndef NESTGUARD_LISTENER_H
+#define NESTGUARD_LISTENER_H
+
+#include "base/address.h"
+#include "worker/client/client.h"
+
+struct listener;
+
+/* Zeroed memory listens nowhere. */
+struct listeners {
+    struct clients *clients;
+    struct listener *at;
+    size_t count;
+    uv_timer_t pause;
+};
+
+/* Listens on `count` bound sockets, which are taken over. 0 or a negative errno; ended by
+ * listeners_close() in either case. */
+int listeners_open(struct listeners *listeners, struct clients *clients, const int *fds,
+                   const struct address *addresses, size_t count);
+
+/* No new clients. */
+void listeners_close(struct listeners *listeners);
+
+/* When the loop has ended. */
+void listeners_finish(struct listeners *listeners);
+
+#endif
