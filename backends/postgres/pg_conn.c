@@ -3,7 +3,7 @@
  *   state        the socket is ready     the timer has run out
  *   WAITING      (there is none)         the backoff is over: connects
  *   CONNECTING   pg_connect_poll()       too slow: lost
- *   SETTING      reads the answer        too slow: lost
+ *   SETTING      reads the answer        too slow: lost         (lost at once: another server)
  *   UP           reads answers           the oldest query is overdue, or sending failed: lost
  *
  * A connection that is lost ends its queries at once and goes back to WAITING by itself.
@@ -37,7 +37,7 @@ struct pg_conn {
     struct pg_conn_options options;
     enum conn_state state;
     PGconn *pq;
-    struct pg_connecting connecting; /* while it does */
+    struct pg_connecting connecting; /* while it does; the server, once it has */
     struct pg_pipeline *pipeline;
     struct watcher *watcher;
     uv_timer_t timer; /* backoff, the limit for connecting, or the oldest query's deadline */
@@ -46,6 +46,7 @@ struct pg_conn {
     unsigned handles;      /* not yet closed: the timer and the watchers */
     bool is_new;           /* no attempt has ended yet */
     bool told_down;        /* on_change need not say it again */
+    bool told_stranger;    /* nor that it leads to a server that will not do */
     bool broken;           /* sending failed; the timer is about to deal with it */
     bool dying;            /* `error` holds the server's last words */
     bool retiring;         /* takes no more queries; opened anew behind the last */
@@ -295,7 +296,7 @@ static void come_up(struct pg_conn *conn)
     set_state(conn, CONN_UP);
     uv_timer_stop(&conn->timer);
     conn->backoff_ms = BACKOFF_MIN_MS;
-    conn->is_new = conn->told_down = false;
+    conn->is_new = conn->told_down = conn->told_stranger = false;
     conn->first_host = 0;
     conn->options.on_change(conn->options.arg, NULL);
 }
@@ -333,11 +334,32 @@ static void begin_use(struct pg_conn *conn)
         lose(conn, PG_DOWN);
 }
 
+/* The next attempt may lead to another one; of several hosts it begins with the next. */
+static void leave(struct pg_conn *conn)
+{
+    conn->first_host++;
+    lose(conn, PG_DOWN);
+}
+
+static void look_at_server(struct pg_conn *conn)
+{
+    const struct pg_server *server = &conn->connecting.server;
+    if (pg_server_fits(server, conn->options.rule, &conn->error)) {
+        begin_use(conn);
+        return;
+    }
+    /* Also where it was said already that it is down: this is another reason. */
+    conn->told_down = conn->told_down && conn->told_stranger;
+    conn->told_stranger = true;
+    leave(conn);
+    conn->options.on_stranger(conn->options.arg, server);
+}
+
 /* Does what pg_connect_poll() asks for. */
 static void act_on(struct pg_conn *conn, PostgresPollingStatusType next)
 {
     if (next == PGRES_POLLING_OK)
-        begin_use(conn);
+        look_at_server(conn);
     else if (next == PGRES_POLLING_FAILED || PQstatus(conn->pq) == CONNECTION_BAD ||
              watch(conn, next == PGRES_POLLING_READING ? UV_READABLE : UV_WRITABLE) < 0)
         give_up(conn);
@@ -439,6 +461,17 @@ void pg_conn_renew(struct pg_conn *conn)
     conn->retiring = true;
     if (conn->state == CONN_UP && pg_pipeline_depth(conn->pipeline) == 0)
         start_timer(conn, 0);
+}
+
+void pg_conn_check_server(struct pg_conn *conn)
+{
+    if (conn->state != CONN_SETTING && conn->state != CONN_UP)
+        return;
+    struct pg_error error;
+    if (pg_server_fits(&conn->connecting.server, conn->options.rule, &error))
+        return;
+    conn->error = error;
+    leave(conn);
 }
 
 static void timer_closed(uv_handle_t *handle)

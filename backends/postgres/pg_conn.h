@@ -11,6 +11,7 @@
 #define NESTGUARD_PG_CONN_H
 
 #include "postgres/pg_query.h"
+#include "postgres/pg_server.h"
 #include <uv.h>
 
 struct pg_conn;
@@ -21,9 +22,12 @@ struct pg_conn_options {
     uint64_t timeout_ms;
     const struct pg_statement *statements;
     size_t statement_count;
-    struct pg_queries *ended; /* where queries go when they have ended */
+    const struct pg_server_rule *rule; /* the server that will do; must outlive the connection */
+    struct pg_queries *ended;          /* where queries go when they have ended */
     /* It came up (`error` is NULL), or it is down, which is said once until it comes up. */
     void (*on_change)(void *arg, const struct pg_error *error);
+    /* It led to a server that will not do, and is down. */
+    void (*on_stranger)(void *arg, const struct pg_server *server);
     /* At the end of everything that the loop made it do: queries may have ended. */
     void (*on_event)(void *arg);
     void (*on_closed)(void *arg); /* the memory is gone */
@@ -46,6 +50,10 @@ void pg_conn_set_timeout(struct pg_conn *conn, uint64_t timeout_ms);
 
 /* Opens it anew when the queries under way have been answered; until then it is not up. */
 void pg_conn_renew(struct pg_conn *conn);
+
+/* The rule has changed: if it leads to a server that will not do any more, its queries end with
+ * PG_DOWN, and it is opened anew. */
+void pg_conn_check_server(struct pg_conn *conn);
 
 /* Ends its queries with PG_DOWN. No event but on_closed follows. */
 void pg_conn_close(struct pg_conn *conn);

@@ -80,6 +80,8 @@ static bool take(struct pg_connecting *connecting, PGresult *result)
         PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK;
     if (good && connecting->step == SETTINGS_FIND)
         good = pg_settings_found(connecting->conninfo, result);
+    else if (good && connecting->step == SETTINGS_SET)
+        good = pg_settings_read_server(&connecting->server, connecting->pq, result) == 0;
     PQclear(result);
     connecting->answered = true;
     return good;

@@ -20,7 +20,8 @@ struct pg_connecting {
     const char *conninfo;
     bool accepted; /* by the server: what follows are statements */
     enum pg_settings_step step;
-    bool answered; /* the statement of this step */
+    bool answered;           /* the statement of this step */
+    struct pg_server server; /* once it is up */
 };
 
 /* Begins to connect without waiting; it may have failed already. Notices are dropped. Only the name

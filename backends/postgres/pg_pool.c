@@ -26,6 +26,8 @@ struct pg_pool {
     uv_timer_t patience;   /* of the first that waits */
     unsigned handles;      /* not yet closed: idle, patience and the connections */
     struct pg_error error; /* of the connection that went down last */
+    struct pg_pool_rule rule;
+    struct pg_server stranger; /* on_stranger() is still to be told; or not known */
     bool closing;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -116,7 +118,17 @@ static void settle(struct pg_pool *pool)
 
 static void on_event(void *arg)
 {
-    settle(arg);
+    struct pg_pool *pool = arg;
+    struct pg_server stranger = pool->stranger;
+    pool->stranger = (struct pg_server){0};
+    settle(pool);
+    if (pg_server_is_known(&stranger) && pool->rule.on_stranger && !pool->closing)
+        pool->rule.on_stranger(pool->rule.arg, &stranger);
+}
+
+static void on_stranger(void *arg, const struct pg_server *server)
+{
+    ((struct pg_pool *)arg)->stranger = *server;
 }
 
 static void on_change(void *arg, const struct pg_error *error)
@@ -179,6 +191,14 @@ void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms)
         pg_conn_set_timeout(pool->conns[i], timeout_ms);
 }
 
+void pg_pool_keep_to(struct pg_pool *pool, const struct pg_pool_rule *rule)
+{
+    pool->rule = *rule;
+    for (unsigned i = 0; i < pool->options.connections && !pool->closing; i++)
+        pg_conn_check_server(pool->conns[i]);
+    deliver_later(pool);
+}
+
 void pg_pool_renew(struct pg_pool *pool)
 {
     for (unsigned i = 0; i < pool->options.connections && !pool->closing; i++)
@@ -191,6 +211,12 @@ unsigned pg_pool_live(const struct pg_pool *pool)
     for (unsigned i = 0; i < pool->options.connections && !pool->closing; i++)
         live += pg_conn_is_up(pool->conns[i]);
     return live;
+}
+
+const struct pg_error *pg_pool_error(const struct pg_pool *pool)
+{
+    bool all = pg_pool_live(pool) == pool->options.connections;
+    return all || !pool->error.text[0] ? NULL : &pool->error;
 }
 
 size_t pg_pool_in_flight(const struct pg_pool *pool)
@@ -237,6 +263,8 @@ static void create_conns(struct pg_pool *pool)
         .statements = pool->options.statements,
         .statement_count = pool->options.statement_count,
         .ended = &pool->ended,
+        .rule = &pool->rule.server,
+        .on_stranger = on_stranger,
         .on_change = on_change,
         .on_event = on_event,
         .on_closed = on_conn_closed,

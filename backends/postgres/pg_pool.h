@@ -10,6 +10,7 @@
 #define NESTGUARD_PG_POOL_H
 
 #include "postgres/pg_answer.h"
+#include "postgres/pg_server.h"
 #include <stdint.h>
 #include <uv.h>
 
@@ -45,11 +46,24 @@ void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *v
 /* For connections opened, and queries sent, from now on. */
 void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms);
 
+/* Only connections to a server that will do are up: others are closed, those that are opened and
+ * those that there are, whose queries end with PG_DOWN, and tried again with backoff. `on_stranger`
+ * (may be NULL) is told of each that was opened and led to another, in an event of its own. To
+ * begin with any server will do. */
+struct pg_pool_rule {
+    struct pg_server_rule server;
+    void (*on_stranger)(void *arg, const struct pg_server *server);
+    void *arg;
+};
+void pg_pool_keep_to(struct pg_pool *pool, const struct pg_pool_rule *rule);
+
 /* New connections may lead to another server: every connection is opened anew, once the queries
  * that it has are answered. */
 void pg_pool_renew(struct pg_pool *pool);
 
-unsigned pg_pool_live(const struct pg_pool *pool);    /* connections that are up */
+unsigned pg_pool_live(const struct pg_pool *pool); /* connections that are up */
+/* Why the connection that went down last did, while not all are up; or NULL. */
+const struct pg_error *pg_pool_error(const struct pg_pool *pool);
 size_t pg_pool_in_flight(const struct pg_pool *pool); /* queries without an answer */
 
 /* Ends every query with PG_DOWN and closes all; `closed` is called when the last handle is gone and

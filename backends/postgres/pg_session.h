@@ -7,6 +7,7 @@
 
 #include "postgres/pg_copy.h"
 #include "postgres/pg_error.h"
+#include "postgres/pg_server.h"
 #include <stdatomic.h>
 
 struct pg_session;
@@ -33,6 +34,9 @@ struct pg_session_options {
 int pg_session_open(struct pg_session **out, const struct pg_session_options *options,
                     struct pg_error *error);
 void pg_session_close(struct pg_session *session); /* NULL is allowed */
+
+/* As it was found when the session was opened. */
+const struct pg_server *pg_session_server(const struct pg_session *session);
 
 /* Runs one statement with text parameters (values[i] may be NULL). On 0 *out holds the result
  * (PGRES_TUPLES_OK or PGRES_COMMAND_OK); the caller frees it with PQclear(). `out` may be NULL. */

@@ -21,7 +21,8 @@ struct pg_session {
     const atomic_bool *stop;
     unsigned answer_timeout; /* seconds; 0: none */
     uint64_t deadline;       /* now_ms() until when the server may be silent; 0: for ever */
-    bool spent;              /* left in the middle of an answer: only good for closing */
+    struct pg_server server;
+    bool spent; /* left in the middle of an answer: only good for closing */
 };
 
 static uint64_t now_ms(void)
@@ -117,8 +118,14 @@ static int connect_to(struct pg_session *session, const struct pg_session_option
         pg_connect_start(&connecting, &how, host);
         session->pq = connecting.pq;
         rc = connect_within(session, &connecting, seconds, error);
+        session->server = connecting.server;
     }
     return rc == -ETIMEDOUT ? -ECONNREFUSED : rc;
+}
+
+const struct pg_server *pg_session_server(const struct pg_session *session)
+{
+    return &session->server;
 }
 
 PGconn *pg_session_detach(struct pg_session *session)

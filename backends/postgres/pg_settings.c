@@ -5,6 +5,7 @@
 #include "postgres/pg_settings.h"
 
 #include "net/allocate.h"
+#include "postgres/pg_server.h"
 
 #include <ctype.h>
 #include <pthread.h>
@@ -76,6 +77,7 @@ static const char decoding[] = " -c logical_decoding_work_mem=4MB";
  * used to do not change under them. Sessions are opened by threads of their own. */
 struct found {
     char *conninfo, *values[COUNT];
+    bool may_identify; /* the server, by its cluster */
     struct found *next;
 };
 
@@ -107,12 +109,13 @@ static struct found *read_row(const char *conninfo, const PGresult *row)
     for (size_t i = 0; i < COUNT; i++)
         if (pg_settings[i].kind == SETTING_FOUND)
             found->values[i] = allocate_text(PQgetvalue(row, 0, column++));
+    found->may_identify = PQgetvalue(row, 0, column)[0] == 't';
     return found;
 }
 
 static bool makes_sense(const PGresult *row)
 {
-    int columns = 0;
+    int columns = 1;
     for (size_t i = 0; i < COUNT; i++)
         columns += pg_settings[i].kind == SETTING_FOUND;
     return PQntuples(row) == 1 && PQnfields(row) == columns;
@@ -232,6 +235,7 @@ static char *find_statement(void)
         else
             put(&text, "pg_catalog.current_setting('%s')", setting->name);
     }
+    put(&text, ", %s", pg_server_may_identify);
     return text.at;
 }
 
@@ -253,7 +257,21 @@ static char *set_statement(PGconn *pq, const struct found *found)
         else if (setting->kind == SETTING_FOUND)
             put_set(&text, pq, setting->name, found->values[i]);
     }
+    put(&text, ", %s", pg_server_columns);
+    if (found->may_identify)
+        put(&text, ", %s", pg_server_identifier);
     return text.at;
+}
+
+int pg_settings_read_server(struct pg_server *server, const PGconn *pq, const PGresult *row)
+{
+    int column = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        enum setting_kind kind = pg_settings[i].kind;
+        column += kind == SETTING_FOUND ||
+                  (kind == SETTING_LATER && PQserverVersion(pq) >= pg_settings[i].since);
+    }
+    return pg_server_read(server, row, column);
 }
 
 char *pg_settings_statement(PGconn *pq, const char *conninfo, enum pg_settings_step step)

@@ -17,6 +17,8 @@
 #ifndef NESTGUARD_PG_SETTINGS_H
 #define NESTGUARD_PG_SETTINGS_H
 
+#include "postgres/pg_server.h"
+
 #include <libpq-fe.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +47,8 @@ char *pg_settings_statement(PGconn *pq, const char *conninfo, enum pg_settings_s
 /* The answer to SETTINGS_FIND, one row, of which the first that comes for a conninfo counts. False:
  * it makes no sense. */
 bool pg_settings_found(const char *conninfo, const PGresult *row);
+
+/* The answer to SETTINGS_SET also says which server it is. 0, or -EPROTO. */
+int pg_settings_read_server(struct pg_server *server, const PGconn *pq, const PGresult *row);
 
 #endif

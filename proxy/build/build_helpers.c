@@ -4,14 +4,17 @@
 #include "build/build_session.h"
 #include "database/keyspace_sql.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static int add(struct build_helpers *helpers, const struct pg_session_options *options,
-               const char *snapshot)
+               const char *snapshot, const struct pg_server *server)
 {
     struct pg_session *session = NULL;
     struct pg_error error;
     int status = pg_session_open(&session, options, &error);
+    if (!status && !pg_server_is_same(pg_session_server(session), server, true))
+        status = -ESTALE;
     if (!status)
         status = build_session_begin(session, &error);
     if (!status)
@@ -24,10 +27,11 @@ static int add(struct build_helpers *helpers, const struct pg_session_options *o
 }
 
 void build_helpers_get(struct build_helpers *helpers, unsigned wanted,
-                       const struct pg_session_options *options, const char *snapshot)
+                       const struct pg_session_options *options, const char *snapshot,
+                       const struct pg_server *server)
 {
     while (helpers->count < wanted && !helpers->no_more)
-        helpers->no_more = add(helpers, options, snapshot) != 0;
+        helpers->no_more = add(helpers, options, snapshot, server) != 0;
 }
 
 /* A helper must not wait for the table: whoever wants it for himself alone waits for our first

@@ -15,9 +15,11 @@ struct build_helpers {
     bool no_more; /* the last one that was wanted could not be had */
 };
 
-/* Opens those that are missing to so many. */
+/* Opens those that are missing to so many; all lead to this server, the one that has the snapshot.
+ */
 void build_helpers_get(struct build_helpers *helpers, unsigned wanted,
-                       const struct pg_session_options *options, const char *snapshot);
+                       const struct pg_session_options *options, const char *snapshot,
+                       const struct pg_server *server);
 
 /* Lets each of them lock the keyspace's table; those that cannot at once are closed. */
 void build_helpers_lock(struct build_helpers *helpers, const struct keyspace *keyspace);

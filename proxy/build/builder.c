@@ -154,6 +154,19 @@ static int watch_waits(struct builder *builder, const struct pg_session_options 
     return 0;
 }
 
+/* A name may lead here now, and there a moment later: what was asked of another server than the
+ * log is of is nothing that the log goes on from. */
+static int compare_servers(struct builder *builder)
+{
+    const struct pg_server *asked = pg_session_server(builder->session);
+    const struct pg_server *followed = pg_stream_server(builder->built.stream);
+    if (pg_server_is_same(asked, followed, true))
+        return 0;
+    pg_error_say(&builder->error, "the connections of the build lead to different servers (%s, %s)",
+                 asked->history, followed->history);
+    return -ESTALE;
+}
+
 static int open_stream(struct builder *builder)
 {
     struct pg_session_options log = session_options(builder);
@@ -166,7 +179,7 @@ static int open_stream(struct builder *builder)
     if (!status)
         status = build_stream_open(&builder->built, &options, &builder->error);
     build_wait_end_watch(&builder->wait);
-    return status;
+    return status ? status : compare_servers(builder);
 }
 
 /* ---- connections of one snapshot ---- */
@@ -218,7 +231,7 @@ static int get_helpers(struct builder *builder, unsigned wanted)
     int status = export_snapshot(builder, &snapshot);
     if (status)
         return status;
-    build_helpers_get(&builder->helpers, wanted, &options, snapshot);
+    build_helpers_get(&builder->helpers, wanted, &options, snapshot, &builder->built.server);
     free(snapshot);
     return 0;
 }
@@ -352,6 +365,7 @@ static int end_snapshot(struct builder *builder)
 
 static int build_once(struct builder *builder)
 {
+    builder->built.server = *pg_session_server(builder->session);
     int status = build_session_read_values(builder->session, builder->config,
                                            &builder->built.values, &builder->error);
     if (!status && builder->config->sync == SYNC_REPLICATION)
@@ -390,16 +404,21 @@ static bool may_start_over(const struct builder *builder, int status, unsigned s
     return disturbed && !stopped && starts < STARTS_MAX;
 }
 
+/* Over a new session: what the one before had begun may be left in the middle, and it may lead to
+ * another server than the log. */
 static int start_over(struct builder *builder, unsigned starts)
 {
+    struct pg_session_options options = session_options(builder);
     struct timespec pause = {.tv_nsec = (PAUSE_MS / 2L << (starts - 1)) * 1000000L};
     log_info("generation %llu: %s; starting over",
              (unsigned long long)builder->built.generation->number, builder->error.text);
     enter(builder, BUILD_CONNECTING);
     forget(builder);
+    pg_session_close(builder->session);
+    builder->session = NULL;
     if (starts > 1)
         nanosleep(&pause, NULL);
-    return pg_session_exec(builder->session, "ROLLBACK", 0, NULL, NULL, &builder->error);
+    return pg_session_open(&builder->session, &options, &builder->error);
 }
 
 static int build(struct builder *builder)

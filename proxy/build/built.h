@@ -10,6 +10,7 @@
 /* A generation as it was built, and what it takes to follow the log from there. */
 struct built {
     struct generation *generation; /* one reference */
+    struct pg_server server;       /* that all of it is of */
     struct pg_stream *stream;      /* not started; NULL where no log is followed */
     uint32_t *tables;              /* each keyspace's table, by its oid in the stream */
     struct snapshot snapshot;      /* that it was read under, and that the stream begins behind */

@@ -259,8 +259,10 @@ static json_t *text_or_null(const char *text)
 
 static json_t *backends_json(const struct keeper *keeper)
 {
-    return json_pack("{s:{s:b}, s:{s:i, s:i, s:i}}", "cache", "up", redis_is_up(keeper->redis),
-                     "database", "connections", (int)pg_pool_live(keeper->pool), "loads_in_flight",
+    const struct pg_error *error = pg_pool_error(keeper->pool);
+    return json_pack("{s:{s:b}, s:{s:i, s:o, s:i, s:i}}", "cache", "up", redis_is_up(keeper->redis),
+                     "database", "connections", (int)pg_pool_live(keeper->pool), "error",
+                     error ? json_string(error->text) : json_null(), "loads_in_flight",
                      (int)loads_count(keeper->loads), "load_budget",
                      (int)keeper_config(keeper)->load_budget);
 }

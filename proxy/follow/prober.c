@@ -128,9 +128,9 @@ int prober_create(struct prober **out, uv_loop_t *loop, const struct prober_opti
     return 0;
 }
 
-void prober_renew(struct prober *prober)
+struct pg_pool *prober_pool(struct prober *prober)
 {
-    pg_pool_renew(prober->pool);
+    return prober->pool;
 }
 
 static void on_timer_closed(uv_handle_t *timer)

@@ -30,8 +30,8 @@ struct prober_options {
 int prober_create(struct prober **out, uv_loop_t *loop, const struct prober_options *options,
                   const char **error);
 
-/* New connections may lead to another server: it asks over one. */
-void prober_renew(struct prober *prober);
+/* That it asks over. */
+struct pg_pool *prober_pool(struct prober *prober);
 
 void prober_now(struct prober *prober); /* asks at once, beside the rhythm */
 void prober_close(struct prober *prober, void (*closed)(void *arg),

@@ -390,11 +390,15 @@ static void renew_names(struct keeper *keeper)
 
 static void on_built(void *arg, struct built *built)
 {
-    renew_names(arg);
-    if (built->stream)
-        keeper_follow(arg, built);
+    struct keeper *keeper = arg;
+    renew_names(keeper);
+    if (!keeper_keep_to(keeper, &built->server))
+        renewal_settle(&keeper->renewal,
+                       "the server is a standby, and the one before was a primary");
+    else if (built->stream)
+        keeper_follow(keeper, built);
     else
-        keeper_stand(arg, built);
+        keeper_stand(keeper, built);
 }
 
 static void init(struct keeper *keeper, struct config *config)
@@ -446,6 +450,8 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
     keeper_open_values(keeper, &loads);
     keeper->loads = loads_create(&loads, keeper->view);
     status = keeper_open_sync(keeper);
+    if (!status)
+        keeper_open_server(keeper);
     if (!status)
         status = open_control(keeper, options);
     for (unsigned i = 0; i < keeper_config(keeper)->workers && !status; i++) {

@@ -84,9 +84,10 @@ struct keeper {
     struct sync *candidate;      /* of the one that is to replace it */
     /* Without a log to follow, in the place of these two. */
     struct standing *standing, *standing_candidate;
-    bool taking_over; /* workers may still look keys up in the generation before */
-    char lost[256];   /* why there is none */
-    char server[40];  /* publication_server() as it was last heard of */
+    bool taking_over;           /* workers may still look keys up in the generation before */
+    char lost[256];             /* why there is none */
+    char server[40];            /* publication_server() as it was last heard of */
+    struct pg_server_rule rule; /* for all connections; see keeper_server.c */
     /* Commits up to this position of the log may have returned because they were confirmed in the
      * guard's name, until this time (clock_ms()), by what is no more: a lost stream, the confirmer.
      */
@@ -153,6 +154,16 @@ void keeper_views_are_in(struct keeper *keeper);             /* every worker has
 void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while */
 
 int keeper_open_checker(struct keeper *keeper);
+
+/* Every connection leads to the server that the newest generation is of; see keeper_server.c. */
+void keeper_open_server(struct keeper *keeper); /* once there are all pools */
+/* A generation is built, of that server. False: it is a standby where a primary was before. */
+bool keeper_keep_to(struct keeper *keeper, const struct pg_server *server);
+
+/* The database is another server than the one that the generation in force is of, or the candidate:
+ * each does nothing in the other's mode. */
+void keeper_leave_sync(struct keeper *keeper, const char *why);
+void keeper_leave_standing(struct keeper *keeper, const char *why);
 
 /* Generations that follow no log; the last two do nothing with sync: replication. */
 void keeper_stand(struct keeper *keeper, struct built *built); /* as the candidate */

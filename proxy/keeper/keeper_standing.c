@@ -52,6 +52,14 @@ static void on_fault(void *arg, struct standing *standing, const char *why)
     renewal_replace(&keeper->renewal, keeper->lost);
 }
 
+void keeper_leave_standing(struct keeper *keeper, const char *why)
+{
+    if (keeper->standing)
+        on_fault(keeper, keeper->standing, why);
+    if (keeper->standing_candidate)
+        on_fault(keeper, keeper->standing_candidate, why);
+}
+
 void keeper_stand(struct keeper *keeper, struct built *built)
 {
     keeper_learn_values(keeper, built->values);

@@ -234,6 +234,15 @@ static void on_fault(void *arg, struct sync *sync, const char *why)
     renewal_settle(&keeper->renewal, text);
 }
 
+/* The one that serves first: from then on nothing is rejected. */
+void keeper_leave_sync(struct keeper *keeper, const char *why)
+{
+    if (keeper->sync)
+        on_fault(keeper, keeper->sync, why);
+    if (keeper->candidate)
+        on_fault(keeper, keeper->candidate, why);
+}
+
 static const struct sync_events events = {.changed = on_changed,
                                           .changed_unknown = on_changed_unknown,
                                           .inserted = on_inserted,
@@ -254,7 +263,7 @@ static void note_server(struct keeper *keeper, const char *fingerprint)
     log_info("database: another server than before, or restarted; connections are opened anew");
     pg_pool_renew(keeper->pool);
     pg_pool_renew(checker_pool(keeper->checker));
-    prober_renew(keeper->prober);
+    pg_pool_renew(prober_pool(keeper->prober));
 }
 
 void keeper_follow(struct keeper *keeper, struct built *built)

@@ -85,6 +85,7 @@ static int open_at(struct pg_slot *slot, const struct pg_session_options *option
     int rc = pg_session_open_walsender(&session, options, error);
     if (rc < 0)
         return rc;
+    slot->server = *pg_session_server(session);
     rc = place(slot, session, error);
     if (rc < 0)
         pg_session_close(session);

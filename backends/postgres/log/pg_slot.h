@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 struct pg_slot {
-    PGconn *pq;    /* to the walsender, non-blocking; closed by the owner with PQfinish() */
+    PGconn *pq; /* to the walsender, non-blocking; closed by the owner with PQfinish() */
+    struct pg_server server;
     char name[64]; /* "": there is no slot */
     uint64_t consistent_point;
     char snapshot[64]; /* of a slot; lives until the next command on the connection */

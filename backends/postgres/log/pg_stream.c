@@ -411,6 +411,11 @@ const char *pg_stream_snapshot(const struct pg_stream *stream)
     return stream->slot.snapshot;
 }
 
+const struct pg_server *pg_stream_server(const struct pg_stream *stream)
+{
+    return &stream->slot.server;
+}
+
 uint64_t pg_stream_consistent_point(const struct pg_stream *stream)
 {
     return stream->slot.consistent_point;

@@ -42,6 +42,7 @@ int pg_stream_open(struct pg_stream **out, const struct pg_stream_options *optio
  * be imported (SET TRANSACTION SNAPSHOT) until pg_stream_start() is called. */
 const char *pg_stream_snapshot(const struct pg_stream *stream);
 uint64_t pg_stream_consistent_point(const struct pg_stream *stream);
+const struct pg_server *pg_stream_server(const struct pg_stream *stream); /* whose log it is */
 
 /* All come on the loop, never from inside a function of this header, and never after
  * pg_stream_close(). Each of them may call every function below. */

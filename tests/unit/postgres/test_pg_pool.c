@@ -627,6 +627,45 @@ static void renewed_connections_are_opened_anew_behind_their_last_answer(void **
     bench_close(&bench);
 }
 
+static void on_stranger(void *arg, const struct pg_server *stranger)
+{
+    *(struct pg_server *)arg = *stranger;
+}
+
+static void a_server_that_will_not_do_answers_nothing(void **state)
+{
+    struct bench bench;
+    struct outcome slow, refused, after;
+    struct pg_server stranger = {.history = ""};
+    struct pg_pool_rule rule = {.server = {.server = {.history = "another/00000001"}},
+                                .on_stranger = on_stranger,
+                                .arg = &stranger};
+    (void)state;
+    bench_open(&bench, 2);
+    RUN_UNTIL(&bench, bench.ups == 2);
+    assert_null(pg_pool_error(bench.pool));
+    submit(&bench, SLEEP, "30", &slow);
+    pg_pool_keep_to(bench.pool, &rule);
+    assert_int_equal(slow.calls, 0);
+    assert_int_equal(pg_pool_live(bench.pool), 0);
+    RUN_UNTIL(&bench, slow.calls);
+    must_have_failed(&slow, PG_DOWN, "");
+    RUN_UNTIL(&bench, pg_server_is_known(&stranger));
+    assert_false(stranger.standby);
+    assert_non_null(strstr(pg_pool_error(bench.pool)->text, "another server"));
+    refused = ask(&bench, SAY, "x");
+    must_have_failed(&refused, PG_DOWN, "");
+    rule.server.server = stranger;
+    rule.server.primary = rule.server.unrestarted = true;
+    pg_pool_keep_to(bench.pool, &rule);
+    RUN_UNTIL(&bench, pg_pool_live(bench.pool) == 2);
+    pg_pool_keep_to(bench.pool, &rule); /* nothing has changed */
+    assert_int_equal(pg_pool_live(bench.pool), 2);
+    after = ask(&bench, SAY, "x");
+    must_be_done(&after, "x");
+    bench_close(&bench);
+}
+
 static void closing_ends_every_query_once(void **state)
 {
     struct bench bench;
@@ -774,6 +813,7 @@ int main(void)
         cmocka_unit_test(an_idle_connections_end_is_told_with_the_servers_reason),
         cmocka_unit_test(a_killed_server_is_used_again_when_it_is_back),
         cmocka_unit_test(renewed_connections_are_opened_anew_behind_their_last_answer),
+        cmocka_unit_test(a_server_that_will_not_do_answers_nothing),
         cmocka_unit_test(closing_ends_every_query_once),
         cmocka_unit_test(a_pool_can_be_closed_before_it_ever_ran),
         cmocka_unit_test(a_callback_may_close_the_pool),

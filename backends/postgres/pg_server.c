@@ -1,0 +1,64 @@
+#include "postgres/pg_server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The log's file says which timeline it is of at once, the control file only some time after a
+ * promotion. */
+const char pg_server_columns[] =
+    "pg_catalog.pg_is_in_recovery(),"
+    " EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text,"
+    " CASE WHEN pg_catalog.pg_is_in_recovery() THEN 'standby' ELSE pg_catalog.\"left\"("
+    "pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8) END";
+const char pg_server_identifier[] =
+    "(SELECT system_identifier FROM pg_catalog.pg_control_system())";
+const char pg_server_may_identify[] =
+    "pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'execute')";
+
+enum { IS_STANDBY, STARTED, TIMELINE, IDENTIFIER, COLUMNS };
+
+int pg_server_read(struct pg_server *server, const PGresult *row, int column)
+{
+    int columns = PQnfields(row) - column;
+    if (PQntuples(row) != 1 || columns < IDENTIFIER || columns > COLUMNS)
+        return -EPROTO;
+    server->standby = PQgetvalue(row, 0, column + IS_STANDBY)[0] == 't';
+    snprintf(server->started, sizeof server->started, "%s", PQgetvalue(row, 0, column + STARTED));
+    snprintf(server->history, sizeof server->history, "%s/%s",
+             columns > IDENTIFIER ? PQgetvalue(row, 0, column + IDENTIFIER) : "",
+             PQgetvalue(row, 0, column + TIMELINE));
+    return 0;
+}
+
+bool pg_server_is_known(const struct pg_server *server)
+{
+    return server->history[0] != '\0';
+}
+
+bool pg_server_is_same(const struct pg_server *server, const struct pg_server *other,
+                       bool unrestarted)
+{
+    bool one_history =
+        server->standby == other->standby && strcmp(server->history, other->history) == 0;
+    return one_history &&
+           ((!unrestarted && !server->standby) || strcmp(server->started, other->started) == 0);
+}
+
+bool pg_server_fits(const struct pg_server *server, const struct pg_server_rule *rule,
+                    struct pg_error *error)
+{
+    if (rule->primary && server->standby) {
+        pg_error_say(error, "the connection leads to a standby: what it shows may be older than "
+                            "what the primary's log tells");
+        return false;
+    }
+    if (!pg_server_is_known(&rule->server) ||
+        pg_server_is_same(server, &rule->server, rule->unrestarted))
+        return true;
+    pg_error_say(error,
+                 "the connection leads to another server than the filter is of, or to one that "
+                 "was restarted (%s, not %s)",
+                 server->history, rule->server.history);
+    return false;
+}

@@ -1,0 +1,43 @@
+/* Which server a connection leads to. A name, a balancer or a list of hosts may lead to one server
+ * now and to another a moment later, and what the one says is nothing to hold against what the
+ * other said: a standby lags behind, and a server that was promoted has a log of its own.
+ */
+#ifndef NESTGUARD_PG_SERVER_H
+#define NESTGUARD_PG_SERVER_H
+
+#include "postgres/pg_error.h"
+
+/* As the connection found it when it was opened; zeroed it is not known. */
+struct pg_server {
+    /* "7312345678901234567/00000001": the cluster, where the role may ask for it, and a primary's
+     * timeline, which a promotion begins anew and a restart keeps. */
+    char history[48];
+    char started[32]; /* when its postmaster was: seconds since 1970 */
+    bool standby;
+};
+
+/* Which server will do; zeroed: any. */
+struct pg_server_rule {
+    bool primary; /* no standby */
+    /* Nor may the server have been restarted since; a standby never may: it may come up with less
+     * than it had shown before. */
+    bool unrestarted;
+    struct pg_server server; /* this one, if it is known */
+};
+
+/* SQL: columns of a SELECT, to be read by pg_server_read(); the last is only for roles that
+ * pg_server_may_identify is true for. Private to backends/. */
+extern const char pg_server_columns[], pg_server_identifier[], pg_server_may_identify[];
+
+/* From `column` on. 0, or -EPROTO. Private to backends/. */
+int pg_server_read(struct pg_server *server, const PGresult *row, int column);
+
+bool pg_server_is_known(const struct pg_server *server);
+bool pg_server_is_same(const struct pg_server *server, const struct pg_server *other,
+                       bool unrestarted);
+
+/* Whether it will do; else *error says why not. */
+bool pg_server_fits(const struct pg_server *server, const struct pg_server_rule *rule,
+                    struct pg_error *error);
+
+#endif

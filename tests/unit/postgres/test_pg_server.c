@@ -1,0 +1,118 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "postgres/pg_server.h"
+
+enum { BEFORE = 1 }; /* columns of something else */
+
+static int read_cells(struct pg_server *server, const char *const *cells, int count)
+{
+    PGresult *row = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+    PGresAttDesc attributes[8] = {{0}};
+    char name[] = "c";
+    for (int i = 0; i < count; i++)
+        attributes[i] = (PGresAttDesc){.name = name};
+    assert_true(PQsetResultAttrs(row, count, attributes));
+    for (int i = 0; i < count; i++)
+        assert_true(PQsetvalue(row, 0, i, (char *)(size_t)cells[i], (int)strlen(cells[i])));
+    int status = pg_server_read(server, row, BEFORE);
+    PQclear(row);
+    return status;
+}
+
+static struct pg_server server(const char *standby, const char *started, const char *timeline,
+                               const char *identifier)
+{
+    struct pg_server server = {.history = ""};
+    const char *const cells[] = {"public", standby, started, timeline, identifier};
+    assert_int_equal(read_cells(&server, cells, 5), 0);
+    assert_true(pg_server_is_known(&server));
+    return server;
+}
+
+static void what_a_server_says_of_itself_is_read(void **state)
+{
+    struct pg_server found, unnamed;
+    const char *const cells[] = {"public", "f", "1700000000.5", "00000002"};
+    (void)state;
+    found = server("t", "1700000000.5", "standby", "7311");
+    assert_true(found.standby);
+    assert_string_equal(found.history, "7311/standby");
+    assert_string_equal(found.started, "1700000000.5");
+    assert_int_equal(read_cells(&unnamed, cells, 4), 0);
+    assert_false(unnamed.standby);
+    assert_string_equal(unnamed.history, "/00000002");
+    assert_int_equal(read_cells(&unnamed, cells, 3), -EPROTO);
+    assert_false(pg_server_is_known(&(struct pg_server){0}));
+}
+
+static void a_primary_is_the_same_after_a_restart_unless_that_counts(void **state)
+{
+    struct pg_server before = server("f", "1", "00000001", "7311");
+    struct pg_server after = server("f", "2", "00000001", "7311");
+    (void)state;
+    assert_true(pg_server_is_same(&before, &before, true));
+    assert_true(pg_server_is_same(&before, &after, false));
+    assert_false(pg_server_is_same(&before, &after, true));
+}
+
+static void a_standby_is_another_after_a_restart(void **state)
+{
+    struct pg_server before = server("t", "1", "standby", "7311");
+    struct pg_server after = server("t", "2", "standby", "7311");
+    (void)state;
+    assert_true(pg_server_is_same(&before, &before, false));
+    assert_false(pg_server_is_same(&before, &after, false));
+}
+
+static void another_cluster_and_a_promoted_standby_are_others(void **state)
+{
+    struct pg_server primary = server("f", "1", "00000001", "7311");
+    struct pg_server standby = server("t", "1", "standby", "7311");
+    struct pg_server promoted = server("f", "1", "00000002", "7311");
+    struct pg_server stranger = server("f", "1", "00000001", "9000");
+    (void)state;
+    assert_false(pg_server_is_same(&primary, &standby, false));
+    assert_false(pg_server_is_same(&primary, &promoted, false));
+    assert_false(pg_server_is_same(&standby, &promoted, false));
+    assert_false(pg_server_is_same(&primary, &stranger, false));
+}
+
+static void a_rule_lets_in_what_it_names_and_says_why_not(void **state)
+{
+    struct pg_server primary = server("f", "1", "00000001", "7311");
+    struct pg_server standby = server("t", "1", "standby", "7311");
+    struct pg_server promoted = server("f", "1", "00000002", "7311");
+    struct pg_server_rule rule = {0};
+    struct pg_error error = {.text = ""};
+    (void)state;
+    assert_true(pg_server_fits(&standby, &rule, &error));
+    rule.primary = true;
+    assert_true(pg_server_fits(&primary, &rule, &error));
+    assert_string_equal(error.text, "");
+    assert_false(pg_server_fits(&standby, &rule, &error));
+    assert_non_null(strstr(error.text, "a standby"));
+    rule.server = primary;
+    assert_true(pg_server_fits(&primary, &rule, &error));
+    assert_false(pg_server_fits(&promoted, &rule, &error));
+    assert_non_null(strstr(error.text, "7311/00000002"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_server_says_of_itself_is_read),
+        cmocka_unit_test(a_primary_is_the_same_after_a_restart_unless_that_counts),
+        cmocka_unit_test(a_standby_is_another_after_a_restart),
+        cmocka_unit_test(another_cluster_and_a_promoted_standby_are_others),
+        cmocka_unit_test(a_rule_lets_in_what_it_names_and_says_why_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
