@@ -7,14 +7,28 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <uv.h>
+
+static struct filter_seed seed;
+
+static void draw_seed(void)
+{
+    if (filter_seed_random(&seed) < 0) {
+        fputs("nestguard: the system gives no random bytes\n", stderr);
+        abort();
+    }
+}
+
+uint64_t keymap_hash(struct span key)
+{
+    static uv_once_t drawn = UV_ONCE_INIT;
+    uv_once(&drawn, draw_seed);
+    return filter_hash(&seed, key.at, key.length);
+}
 
 void keymap_init(struct keymap *map)
 {
     *map = (struct keymap){0};
-    if (filter_seed_random(&map->seed) < 0) {
-        fputs("nestguard: the system gives no random bytes\n", stderr);
-        abort();
-    }
 }
 
 void keymap_finish(struct keymap *map)
@@ -28,11 +42,10 @@ static struct keymap_node **bucket_of(const struct keymap *map, uint64_t hash)
     return &map->buckets[hash & (map->size - 1)];
 }
 
-struct keymap_node *keymap_find(const struct keymap *map, struct span key)
+struct keymap_node *keymap_find(const struct keymap *map, struct span key, uint64_t hash)
 {
     if (!map->count)
         return NULL;
-    uint64_t hash = filter_hash(&map->seed, key.at, key.length);
     struct keymap_node *node = *bucket_of(map, hash);
     while (node && (node->hash != hash || node->key.length != key.length ||
                     memcmp(node->key.at, key.at, key.length) != 0))
@@ -68,7 +81,6 @@ static void resize(struct keymap *map)
 
 void keymap_insert(struct keymap *map, struct keymap_node *node)
 {
-    node->hash = filter_hash(&map->seed, node->key.at, node->key.length);
     if (map->size)
         put_in_bucket(map, node);
     node->newer = NULL;

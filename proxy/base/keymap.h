@@ -1,5 +1,6 @@
 /* A map from key bytes to whatever embeds a keymap_node: exact, unlike a filter. Clients choose the
- * keys, so they are hashed with SipHash under a secret seed. One thread.
+ * keys, so they are hashed with SipHash under a secret seed, the same for all maps: who looks a key
+ * up in several hashes it once. A map is one thread's.
  */
 #ifndef NESTGUARD_KEYMAP_H
 #define NESTGUARD_KEYMAP_H
@@ -13,7 +14,7 @@ struct keymap_node {
     struct keymap_node *chain;         /* in its bucket */
     struct keymap_node *older, *newer; /* in order of insertion */
     struct span key; /* owned by whoever owns the node; must not change while it is in */
-    uint64_t hash;
+    uint64_t hash;   /* keymap_hash() of it */
 };
 
 struct keymap {
@@ -21,14 +22,16 @@ struct keymap {
     size_t size; /* of buckets; a power of two, or 0 */
     size_t count;
     struct keymap_node *oldest, *newest;
-    struct filter_seed seed;
 };
 
 void keymap_init(struct keymap *map);
 void keymap_finish(struct keymap *map); /* the nodes are the caller's to free, before */
 
-struct keymap_node *keymap_find(const struct keymap *map, struct span key); /* NULL: not in */
-/* node->key is set, and not in the map yet. */
+uint64_t keymap_hash(struct span key); /* any thread */
+
+/* NULL: not in. `hash` is the key's. */
+struct keymap_node *keymap_find(const struct keymap *map, struct span key, uint64_t hash);
+/* Key and hash are set, and not in the map yet. */
 void keymap_insert(struct keymap *map, struct keymap_node *node);
 void keymap_remove(struct keymap *map, struct keymap_node *node); /* node is in */
 

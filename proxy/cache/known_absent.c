@@ -7,7 +7,8 @@
 
 struct node {
     struct keymap_node map;
-    char key[];
+    struct key key;
+    char text[];
 };
 
 void known_absent_init(struct known_absent *known, size_t limit, struct watch *watch)
@@ -19,9 +20,10 @@ void known_absent_init(struct known_absent *known, size_t limit, struct watch *w
 
 static void drop(struct known_absent *known, struct keymap_node *node)
 {
-    watch_drop(known->watch, node->key);
+    struct node *absent = container_of(node, struct node, map);
+    watch_drop(known->watch, absent->key);
     keymap_remove(&known->map, node);
-    free(container_of(node, struct node, map));
+    free(absent);
 }
 
 void known_absent_limit(struct known_absent *known, size_t limit)
@@ -44,27 +46,26 @@ void known_absent_finish(struct known_absent *known)
 }
 
 /* A limit of 0 switches the memory off. */
-void known_absent_add(struct known_absent *known, struct span key)
+void known_absent_add(struct known_absent *known, struct key key)
 {
-    if (!known->limit || keymap_find(&known->map, key))
+    if (!known->limit || key_find(&known->map, key))
         return;
     if (known->map.count >= known->limit)
         drop(known, known->map.oldest);
-    struct node *node = xmalloc(sizeof *node + key.length);
-    memcpy(node->key, key.at, key.length);
-    node->map.key = (struct span){node->key, key.length};
-    keymap_insert(&known->map, &node->map);
+    struct node *node = xmalloc(sizeof *node + key.text.length);
+    node->key = key_copy(key, node->text);
+    key_insert(&known->map, &node->map, node->key);
     watch_add(known->watch, key);
 }
 
-void known_absent_forget(struct known_absent *known, struct span key)
+void known_absent_forget(struct known_absent *known, struct key key)
 {
-    struct keymap_node *node = keymap_find(&known->map, key);
+    struct keymap_node *node = key_find(&known->map, key);
     if (node)
         drop(known, node);
 }
 
-bool known_absent_has(const struct known_absent *known, struct span key)
+bool known_absent_has(const struct known_absent *known, struct key key)
 {
-    return keymap_find(&known->map, key) != NULL;
+    return key_find(&known->map, key) != NULL;
 }

@@ -4,7 +4,6 @@
 #ifndef NESTGUARD_KNOWN_ABSENT_H
 #define NESTGUARD_KNOWN_ABSENT_H
 
-#include "base/keymap.h"
 #include "guard/watch.h"
 #include <stdbool.h>
 
@@ -20,8 +19,8 @@ void known_absent_limit(struct known_absent *known, size_t limit); /* from now o
 void known_absent_clear(struct known_absent *known);               /* forgets all */
 void known_absent_finish(struct known_absent *known);
 
-void known_absent_add(struct known_absent *known, struct span key);
-void known_absent_forget(struct known_absent *known, struct span key);
-bool known_absent_has(const struct known_absent *known, struct span key);
+void known_absent_add(struct known_absent *known, struct key key);
+void known_absent_forget(struct known_absent *known, struct key key);
+bool known_absent_has(const struct known_absent *known, struct key key);
 
 #endif

@@ -26,7 +26,7 @@ enum {
 struct load {
     struct keymap_node node;
     struct loads *loads;
-    int keyspace;
+    struct key key;
     uint64_t started; /* clock_ms() when the query was asked */
     /* Under which the query began and absences may be remembered; 0: under none. */
     uint64_t generation;
@@ -37,7 +37,7 @@ struct load {
     struct blob *value; /* while it is being written to the cache */
     bool overtaken;     /* by a change during that: no longer in flight for anybody */
     struct load_request *waiting, **last;
-    char key[];
+    char text[]; /* the key's */
 };
 
 struct loads {
@@ -76,9 +76,9 @@ void loads_use_view(struct loads *loads, const struct view *view)
     loads->view = view;
 }
 
-static struct load *find(const struct loads *loads, struct span key)
+static struct load *find(const struct loads *loads, struct key key)
 {
-    struct keymap_node *node = keymap_find(&loads->in_flight, key);
+    struct keymap_node *node = key_find(&loads->in_flight, key);
     return node ? container_of(node, struct load, node) : NULL;
 }
 
@@ -160,13 +160,13 @@ static void ask(struct load *load)
     for (struct load_request *request = load->waiting; request; request = request->next)
         request->late = request->late_and_stale = false;
     load->stale = false;
-    load->unseen = unseen_has(loads->options.unseen, load->node.key);
+    load->unseen = unseen_has(loads->options.unseen, load->key);
     if (load->unseen)
         unseen_hurry(loads->options.unseen);
     load->started = clock_ms();
-    load->generation = generation_of(loads, load->keyspace);
+    load->generation = generation_of(loads, load->key.keyspace);
     loads->querying++;
-    rows_load(loads->options.rows, load->keyspace, load->node.key, on_row, load);
+    rows_load(loads->options.rows, load->key, on_row, load);
 }
 
 /* Ends the load, or asks once more for those who came too late for its answer. */
@@ -181,7 +181,7 @@ static void finish(struct load *load)
         keymap_insert(map, &load->node); /* as the youngest: in the order of the queries' starts */
         ask(load);
     } else {
-        watch_drop(load->loads->options.watch, load->node.key);
+        watch_drop(load->loads->options.watch, load->key);
         free(load);
     }
 }
@@ -189,7 +189,7 @@ static void finish(struct load *load)
 static void on_filled(void *arg, const struct redis_answer *reply)
 {
     struct load *load = arg;
-    struct load_counters *counters = &load->loads->options.counters[load->keyspace];
+    struct load_counters *counters = &load->loads->options.counters[load->key.keyspace];
     load->loads->filling--;
     counter_add(reply->outcome == REDIS_DONE ? &counters->fills : &counters->fills_failed, 1);
     finish(load);
@@ -216,16 +216,16 @@ static struct redis_bytes bytes_of(struct span span)
 static void fill(struct load *load, struct blob *value)
 {
     if (load->loads->filling >= FILLS_MAX) {
-        counter_add(&load->loads->options.counters[load->keyspace].fills_failed, 1);
+        counter_add(&load->loads->options.counters[load->key.keyspace].fills_failed, 1);
         finish(load);
         return;
     }
-    const struct keyspace *keyspace = &load->loads->view->config->keyspaces[load->keyspace];
+    const struct keyspace *keyspace = &load->loads->view->config->keyspaces[load->key.keyspace];
     load->value = blob_share(value);
     load->loads->filling++;
     if (load->loads->options.filling)
-        load->loads->options.filling(load->loads->options.arg, load->keyspace, load->node.key);
-    redis_fill(load->loads->options.redis, bytes_of(load->node.key), bytes_of(blob_span(value)),
+        load->loads->options.filling(load->loads->options.arg, load->key);
+    redis_fill(load->loads->options.redis, bytes_of(load->key.text), bytes_of(blob_span(value)),
                draw_ttl(keyspace), on_filled, load);
 }
 
@@ -234,10 +234,10 @@ static void remember_absent(struct load *load)
 {
     struct loads *loads = load->loads;
     if (load->stale || load->unseen || !load->generation ||
-        load->generation != generation_of(loads, load->keyspace))
+        load->generation != generation_of(loads, load->key.keyspace))
         return;
-    counter_add(&loads->options.counters[load->keyspace].false_positives, 1);
-    known_absent_add(&loads->absent, load->node.key);
+    counter_add(&loads->options.counters[load->key.keyspace].false_positives, 1);
+    known_absent_add(&loads->absent, load->key);
 }
 
 /* A broken table would fail every load, thousands a second. */
@@ -256,16 +256,15 @@ static void on_row(void *arg, const struct row_result *result)
     struct load *load = arg;
     load->loads->querying--;
     if (!load->timed_out || result->outcome != LOAD_TIMEOUT) /* that has been counted */
-        count(load->loads, load->keyspace, result->outcome);
+        count(load->loads, load->key.keyspace, result->outcome);
     if (result->outcome == LOAD_REFUSED)
-        complain(load->loads, load->keyspace, result->error);
+        complain(load->loads, load->key.keyspace, result->error);
     if (result->other_spelling.at)
-        spellings_add(load->loads->options.spellings, load->keyspace, load->node.key,
-                      result->other_spelling);
+        spellings_add(load->loads->options.spellings, load->key, result->other_spelling);
     if (result->outcome == LOAD_ABSENT)
         remember_absent(load);
     else if (result->outcome == LOAD_ROW)
-        known_absent_forget(&load->loads->absent, load->node.key);
+        known_absent_forget(&load->loads->absent, load->key);
     answer_all(load, result->outcome, result->value);
     if (result->outcome == LOAD_ROW && !load->stale && !load->unseen)
         fill(load, result->value);
@@ -278,14 +277,12 @@ static void on_row(void *arg, const struct row_result *result)
 
 static void start(struct loads *loads, struct load_request *request)
 {
-    struct load *load = xcalloc(1, sizeof *load + request->key_length);
-    memcpy(load->key, request->key, request->key_length);
-    load->node.key = (struct span){load->key, request->key_length};
+    struct load *load = xcalloc(1, sizeof *load + request->key.text.length);
+    load->key = key_copy(request->key, load->text);
     load->loads = loads;
-    load->keyspace = request->keyspace;
     load->last = &load->waiting;
-    keymap_insert(&loads->in_flight, &load->node);
-    watch_add(loads->options.watch, load->node.key);
+    key_insert(&loads->in_flight, &load->node, load->key);
+    watch_add(loads->options.watch, load->key);
     join(load, request);
     ask(load);
 }
@@ -293,7 +290,7 @@ static void start(struct loads *loads, struct load_request *request)
 /* What the load is doing decides: filling, given up, or asking the database. */
 static void join_flight(struct load *load, struct load_request *request)
 {
-    counter_add(&load->loads->options.counters[load->keyspace].coalesced, 1);
+    counter_add(&load->loads->options.counters[load->key.keyspace].coalesced, 1);
     if (load->value) {
         answer(request, LOAD_ROW, load->value);
     } else if (load->timed_out) {
@@ -308,21 +305,21 @@ static void join_flight(struct load *load, struct load_request *request)
 /* Answered without a query. */
 static void refuse(struct loads *loads, struct load_request *request, enum load_outcome outcome)
 {
-    count(loads, request->keyspace, outcome);
+    count(loads, request->key.keyspace, outcome);
     answer(request, outcome, NULL);
 }
 
 void loads_submit(struct loads *loads, struct load_request *request)
 {
-    struct span key = {request->key, request->key_length};
-    enum load_outcome foretold = rows_foretell(loads->options.rows, request->keyspace, key);
+    struct key key = request->key;
+    enum load_outcome foretold = rows_foretell(loads->options.rows, key);
     struct load *load = find(loads, key);
     if (load) {
         join_flight(load, request);
     } else if (foretold != LOAD_ROW) {
         refuse(loads, request, foretold);
-    } else if (generation_of(loads, request->keyspace) && known_absent_has(&loads->absent, key)) {
-        counter_add(&loads->options.counters[request->keyspace].known_absent, 1);
+    } else if (generation_of(loads, key.keyspace) && known_absent_has(&loads->absent, key)) {
+        counter_add(&loads->options.counters[key.keyspace].known_absent, 1);
         answer(request, LOAD_ABSENT, NULL);
     } else if (loads->querying >= loads->view->config->load_budget) {
         refuse(loads, request, LOAD_BUSY);
@@ -340,7 +337,7 @@ static void change(struct load *load)
     }
 }
 
-void loads_changed(struct loads *loads, struct span key)
+void loads_changed(struct loads *loads, struct key key)
 {
     struct load *load = find(loads, key);
     known_absent_forget(&loads->absent, key);
@@ -365,7 +362,7 @@ static void time_out(struct load *load)
     if (load->timed_out || load->value)
         return;
     load->timed_out = true;
-    count(load->loads, load->keyspace, LOAD_TIMEOUT);
+    count(load->loads, load->key.keyspace, LOAD_TIMEOUT);
     answer_all(load, LOAD_TIMEOUT, NULL);
 }
 
@@ -388,12 +385,12 @@ void loads_give_up(struct loads *loads)
         time_out(container_of(node, struct load, node));
 }
 
-bool loads_in_flight(const struct loads *loads, struct span key)
+bool loads_in_flight(const struct loads *loads, struct key key)
 {
     return find(loads, key) != NULL;
 }
 
-bool loads_knows_absent(const struct loads *loads, struct span key)
+bool loads_knows_absent(const struct loads *loads, struct key key)
 {
     return known_absent_has(&loads->absent, key);
 }

@@ -38,7 +38,7 @@ struct loads_options {
     struct watch *watch;            /* where keys that it is at work for are watched; may be NULL */
     struct unseen *unseen;          /* NULL: no log is followed */
     /* A value is about to be sent to the cache. May be NULL. */
-    void (*filling)(void *arg, int keyspace, struct span key);
+    void (*filling)(void *arg, struct key key);
     void *arg;
     struct spellings *spellings; /* is told of keys in another spelling; may be NULL */
 };
@@ -54,7 +54,7 @@ void loads_use_view(struct loads *loads, const struct view *view);
 /* Takes the request; it goes back to its sender when it is answered. */
 void loads_submit(struct loads *loads, struct load_request *request);
 
-void loads_changed(struct loads *loads, struct span key);
+void loads_changed(struct loads *loads, struct key key);
 
 /* Any row may have changed, and with it what is said of its key. */
 void loads_all_changed(struct loads *loads);
@@ -65,8 +65,8 @@ void loads_check_time(struct loads *loads, uint64_t now);
 /* Answers everybody who still waits: the guard is ending. */
 void loads_give_up(struct loads *loads);
 
-bool loads_in_flight(const struct loads *loads, struct span key);
-bool loads_knows_absent(const struct loads *loads, struct span key);
+bool loads_in_flight(const struct loads *loads, struct key key);
+bool loads_knows_absent(const struct loads *loads, struct key key);
 size_t loads_count(const struct loads *loads); /* queries on their way */
 
 #endif

@@ -137,9 +137,14 @@ static void keep_limit(struct purger *purger)
 
 /* Nothing has to be remembered of a key that is in the queue, or that the sweep of a cache which is
  * down now will find. (While it is up each key is seen to, for it may refuse to be swept.) */
-static bool is_owed(const struct lane *lane, struct span key)
+static bool is_owed(const struct lane *lane, struct key key)
 {
-    return (lane->whole && !cache_is_up(lane->purger)) || keymap_find(&lane->queue, key);
+    return (lane->whole && !cache_is_up(lane->purger)) || key_find(&lane->queue, key);
+}
+
+static struct key key_of(const struct lane *lane, const struct owed_key *owed)
+{
+    return (struct key){owed->node.key, owed->node.hash, lane->keyspace};
 }
 
 static void enqueue(struct lane *lane, struct owed_key *key)
@@ -148,12 +153,11 @@ static void enqueue(struct lane *lane, struct owed_key *key)
     lane->purger->queued++;
 }
 
-static void enqueue_copy(struct lane *lane, struct span bytes)
+static void enqueue_copy(struct lane *lane, struct key key)
 {
-    struct owed_key *key = xmalloc(sizeof *key + bytes.length);
-    memcpy(key->bytes, bytes.at, bytes.length);
-    key->node.key = (struct span){key->bytes, bytes.length};
-    enqueue(lane, key);
+    struct owed_key *owed = xmalloc(sizeof *owed + key.text.length);
+    key_insert(&lane->queue, &owed->node, key_copy(key, owed->bytes));
+    lane->purger->queued++;
 }
 
 /* ---- refusals ---- */
@@ -214,7 +218,7 @@ static void confirm(struct batch *batch)
 static void owe_again(struct batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
-        if (is_owed(batch->lane, batch->keys[i]->node.key))
+        if (is_owed(batch->lane, key_of(batch->lane, batch->keys[i])))
             free(batch->keys[i]);
         else
             enqueue(batch->lane, batch->keys[i]);
@@ -313,9 +317,10 @@ static void abandon_sweep(struct purger *purger)
 }
 
 /* A step's worth may be past the limit: it is sent at once, and the next step waits for that. */
-static void on_found(void *arg, struct span key)
+static void on_found(void *arg, struct span text)
 {
     struct purger *purger = arg;
+    struct key key = key_make(purger->swept->keyspace, text);
     purger->swept_keys++;
     if (!is_owed(purger->swept, key))
         enqueue_copy(purger->swept, key);
@@ -384,9 +389,9 @@ static void on_idle(uv_idle_t *idle)
     go_on_sweeping(purger);
 }
 
-void purger_key(struct purger *purger, int keyspace, struct span key)
+void purger_key(struct purger *purger, struct key key)
 {
-    struct lane *lane = &purger->lanes[keyspace];
+    struct lane *lane = &purger->lanes[key.keyspace];
     if (is_owed(lane, key))
         return;
     enqueue_copy(lane, key);

@@ -22,9 +22,9 @@
 #ifndef NESTGUARD_PURGER_H
 #define NESTGUARD_PURGER_H
 
-#include "base/span.h"
 #include "config/config.h"
 #include "guard/counters.h"
+#include "guard/key.h"
 #include "redis/redis.h"
 
 struct purger;
@@ -39,7 +39,7 @@ struct purger_options {
 
 struct purger *purger_create(const struct purger_options *options);
 
-void purger_key(struct purger *purger, int keyspace, struct span key);
+void purger_key(struct purger *purger, struct key key);
 /* Everything that matches its template. */
 void purger_keyspace(struct purger *purger, int keyspace);
 

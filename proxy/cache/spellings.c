@@ -66,15 +66,15 @@ static void complain(struct account *account, struct span asked, struct span own
     free(own_text);
 }
 
-void spellings_add(struct spellings *spellings, int keyspace, struct span asked, struct span own)
+void spellings_add(struct spellings *spellings, struct key asked, struct span own)
 {
     if (!spellings)
         return;
-    struct account *account = &spellings->accounts[keyspace];
+    struct account *account = &spellings->accounts[asked.keyspace];
     counter_add(account->count, 1);
-    copy(account->latest.asked, sizeof account->latest.asked, asked);
+    copy(account->latest.asked, sizeof account->latest.asked, asked.text);
     copy(account->latest.own, sizeof account->latest.own, own);
-    complain(account, asked, own);
+    complain(account, asked.text, own);
 }
 
 const struct spelling *spellings_latest(const struct spellings *spellings, size_t keyspace)

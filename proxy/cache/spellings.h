@@ -9,6 +9,7 @@
 #include "base/span.h"
 #include "config/config.h"
 #include "guard/counters.h"
+#include "guard/key.h"
 
 struct spellings;
 
@@ -18,7 +19,7 @@ void spellings_destroy(struct spellings *spellings); /* NULL is allowed */
 
 /* The key `asked` is no row's; the row that SQL finds by it has the key `own`. Both are copied. The
  * log has the first of a keyspace, and one a minute later on. Nothing is done for NULL. */
-void spellings_add(struct spellings *spellings, int keyspace, struct span asked, struct span own);
+void spellings_add(struct spellings *spellings, struct key asked, struct span own);
 
 /* The latest of a keyspace, cut off where it is very long; empty while there is none. */
 struct spelling {

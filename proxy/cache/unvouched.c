@@ -8,8 +8,8 @@
 
 struct filled_key {
     struct keymap_node node;
-    int keyspace;
-    char bytes[];
+    struct key key;
+    char text[];
 };
 
 struct unvouched {
@@ -49,31 +49,29 @@ void unvouched_destroy(struct unvouched *unvouched)
     free(unvouched);
 }
 
-void unvouched_add(struct unvouched *unvouched, int keyspace, struct span bytes)
+void unvouched_add(struct unvouched *unvouched, struct key key)
 {
-    if (unvouched->whole[keyspace] || keymap_find(&unvouched->keys, bytes))
+    if (unvouched->whole[key.keyspace] || key_find(&unvouched->keys, key))
         return;
     if (unvouched->keys.count >= unvouched->max_keys) {
-        unvouched->whole[keyspace] = true;
+        unvouched->whole[key.keyspace] = true;
         return;
     }
-    struct filled_key *key = xmalloc(sizeof *key + bytes.length);
-    memcpy(key->bytes, bytes.at, bytes.length);
-    key->keyspace = keyspace;
-    key->node.key = (struct span){key->bytes, bytes.length};
-    keymap_insert(&unvouched->keys, &key->node);
+    struct filled_key *filled = xmalloc(sizeof *filled + key.text.length);
+    filled->key = key_copy(key, filled->text);
+    key_insert(&unvouched->keys, &filled->node, filled->key);
 }
 
-void unvouched_give(struct unvouched *unvouched,
-                    void (*purge)(void *arg, int keyspace, const struct span *key), void *arg)
+void unvouched_give(struct unvouched *unvouched, void (*all)(void *arg, int keyspace),
+                    void (*one)(void *arg, struct key key), void *arg)
 {
     for (size_t i = 0; i < unvouched->keyspaces; i++)
         if (unvouched->whole[i])
-            purge(arg, (int)i, NULL);
+            all(arg, (int)i);
     for (struct keymap_node *node = unvouched->keys.oldest; node; node = node->newer) {
-        int keyspace = container_of(node, struct filled_key, node)->keyspace;
-        if (!unvouched->whole[keyspace])
-            purge(arg, keyspace, &node->key);
+        struct key key = container_of(node, struct filled_key, node)->key;
+        if (!unvouched->whole[key.keyspace])
+            one(arg, key);
     }
     forget(unvouched);
 }

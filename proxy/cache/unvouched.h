@@ -9,7 +9,7 @@
 #ifndef NESTGUARD_UNVOUCHED_H
 #define NESTGUARD_UNVOUCHED_H
 
-#include "base/span.h"
+#include "guard/key.h"
 #include <stddef.h>
 
 struct unvouched;
@@ -17,11 +17,11 @@ struct unvouched;
 struct unvouched *unvouched_create(size_t keyspaces, size_t max_keys);
 void unvouched_destroy(struct unvouched *unvouched); /* NULL is allowed */
 
-void unvouched_add(struct unvouched *unvouched, int keyspace, struct span key);
+void unvouched_add(struct unvouched *unvouched, struct key key);
 
-/* Calls `purge` for each key, and with NULL for a keyspace that is remembered whole; then forgets
- * them. The keys live until the call returns. */
-void unvouched_give(struct unvouched *unvouched,
-                    void (*purge)(void *arg, int keyspace, const struct span *key), void *arg);
+/* Calls `all` for each keyspace that is remembered whole and `one` for each key of the others; then
+ * forgets them. The keys live until the call returns. */
+void unvouched_give(struct unvouched *unvouched, void (*all)(void *arg, int keyspace),
+                    void (*one)(void *arg, struct key key), void *arg);
 
 #endif

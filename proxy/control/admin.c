@@ -32,7 +32,6 @@ enum { ASK_MOST = 5 };
 struct key_call {
     struct keeper *keeper;
     struct http_call *call;
-    int keyspace;
     struct key_touch touch;
     unsigned asked; /* how often the database was asked */
     bool deletes_row;
@@ -40,13 +39,12 @@ struct key_call {
     bool no_room;         /* DELETE: no entry could be made */
     unsigned outstanding; /* answers still to come: workers, cache */
     const char *cache_error;
-    size_t length;
-    char key[];
+    char text[]; /* the key's */
 };
 
-static struct span key_of(const struct key_call *key)
+static struct key key_of(const struct key_call *key)
 {
-    return (struct span){key->key, key->length};
+    return key->touch.key;
 }
 
 static void key_call_close(struct key_call *key)
@@ -83,10 +81,8 @@ static struct key_call *key_call_open(struct http_call *call, struct keeper *kee
     struct key_call *key = xcalloc(1, sizeof *key + text.length);
     key->keeper = keeper;
     key->call = call;
-    key->keyspace = keyspace;
-    key->length = text.length;
-    memcpy(key->key, text.at, text.length);
-    key->touch = (struct key_touch){.next = keeper->touches, .key = key_of(key)};
+    key->touch = (struct key_touch){.next = keeper->touches,
+                                    .key = key_copy(key_make(keyspace, text), key->text)};
     keeper->touches = &key->touch;
     watch_add(keeper->watch, key_of(key));
     return key;
@@ -125,7 +121,7 @@ static void get_key(struct http_call *call, void *arg)
 {
     int keyspace = keyspace_of(call, arg);
     if (keyspace != NOT_GUARDED)
-        explain_key(arg, call, keyspace, http_call_rest(call));
+        explain_key(arg, call, key_make(keyspace, http_call_rest(call)));
 }
 
 /* ---- PUT /v1/keys/{key} ---- */
@@ -185,7 +181,7 @@ static void purged(void *arg, const struct redis_answer *answer)
 {
     struct key_call *key = arg;
     if (answer->outcome == REDIS_DONE)
-        counter_add(&key->keeper->counters[key->keyspace].purges, 1);
+        counter_add(&key->keeper->counters[key_of(key).keyspace].purges, 1);
     else
         key->cache_error = answer->outcome == REDIS_DOWN ? "it is down" : "it refused the DEL";
     deleted_in_part(key);
@@ -202,7 +198,8 @@ static void reject_and_purge(struct key_call *key, struct override entry)
         key->no_room = true;
         key->outstanding = 1;
     }
-    redis_purge(keeper->redis, (struct redis_bytes){key->key, key->length}, purged, key);
+    redis_purge(keeper->redis, (struct redis_bytes){key_of(key).text.at, key_of(key).text.length},
+                purged, key);
 }
 
 static struct override known_of(const struct key_call *key)
@@ -315,7 +312,7 @@ static void row_asked(void *arg, const struct row_result *result)
         key_call_close(key);
     } else if (key->deletes_row) {
         key->touch.touched = unseen_has(key->keeper->unseen, key_of(key));
-        rows_remove(&key->keeper->rows, key->keyspace, key_of(key), result->way, row_removed, key);
+        rows_remove(&key->keeper->rows, key_of(key), result->way, row_removed, key);
     } else {
         http_answer_error(key->call, 409,
                           "the row exists: delete it first, or with ?row=delete, or refuse the key "
@@ -330,7 +327,7 @@ static void ask_row(struct key_call *key)
     const struct rows *rows = &key->keeper->rows;
     key->touch.touched = unseen_has(key->keeper->unseen, key_of(key));
     key->asked++;
-    switch (rows_foretell(rows, key->keyspace, key_of(key))) {
+    switch (rows_foretell(rows, key_of(key))) {
     case LOAD_ABSENT:
         bury(key);
         break;
@@ -339,7 +336,7 @@ static void ask_row(struct key_call *key)
         key_call_close(key);
         break;
     default:
-        rows_load(rows, key->keyspace, key_of(key), row_asked, key);
+        rows_load(rows, key_of(key), row_asked, key);
     }
 }
 

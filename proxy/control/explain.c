@@ -21,10 +21,9 @@
 struct explanation {
     struct keeper *keeper;
     struct http_call *call;
-    int keyspace;
+    struct key key;
     json_t *body;
-    size_t length;
-    char key[];
+    char text[]; /* the key's */
 };
 
 /* What is decided, by the functions by which workers decide, on the view and the entries that they
@@ -36,11 +35,6 @@ struct judgement {
     bool known_absent; /* the filter has it, and the database has not */
 };
 
-static struct span key_of(const struct explanation *it)
-{
-    return (struct span){it->key, it->length};
-}
-
 /* Where the keyspace may not reject, the ruling says nothing of the filter, which is asked whatever
  * entries say. */
 static struct judgement judge(const struct explanation *it)
@@ -48,13 +42,13 @@ static struct judgement judge(const struct explanation *it)
     const struct keeper *keeper = it->keeper;
     const struct view *view = keeper->view;
     struct permission permission = permission_begin(view);
-    struct judgement judgement = {.held = guard_holds(view, it->keyspace, key_of(it))};
-    judgement.ruling =
-        guard_decide(&permission, &keeper->overrides, it->keyspace, key_of(it), judgement.held);
+    struct judgement judgement = {.held = guard_holds(view, it->key)};
+    judgement.ruling = guard_decide(&permission, &keeper->overrides, it->key.keyspace, it->key.text,
+                                    judgement.held);
     judgement.possible = judgement.ruling.reason == REASON_NO_PERMISSION
                              ? !view->generation || judgement.held
                              : judgement.ruling.decision == DECISION_PASS;
-    judgement.known_absent = loads_knows_absent(keeper->loads, key_of(it));
+    judgement.known_absent = loads_knows_absent(keeper->loads, it->key);
     return judgement;
 }
 
@@ -93,9 +87,9 @@ static void on_row(void *arg, const struct row_result *result)
 static void ask_for_row(struct explanation *it)
 {
     const struct rows *rows = &it->keeper->rows;
-    enum load_outcome foretold = rows_foretell(rows, it->keyspace, key_of(it));
+    enum load_outcome foretold = rows_foretell(rows, it->key);
     if (foretold == LOAD_ROW)
-        rows_load(rows, it->keyspace, key_of(it), on_row, it);
+        rows_load(rows, it->key, on_row, it);
     else
         on_row(it, &(struct row_result){.outcome = foretold, .error = ""});
 }
@@ -106,17 +100,17 @@ static json_t *describe(const struct explanation *it, struct judgement judgement
         [DECISION_PASS] = "pass", [DECISION_REJECT] = "reject", [DECISION_SHADOW] = "shadow"};
     const struct keeper *keeper = it->keeper;
     const struct view *view = keeper->view;
-    struct override entry = overrides_find(&keeper->overrides, key_of(it), clock_ms());
+    struct override entry = overrides_find(&keeper->overrides, it->key, clock_ms());
     json_t *body =
         json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:n, s:n}", "key",
-                  json_bytes(it->key, it->length), "keyspace",
-                  keeper_config(keeper)->keyspaces[it->keyspace].name, "verdict",
+                  json_bytes(it->key.text.at, it->key.text.length), "keyspace",
+                  keeper_config(keeper)->keyspaces[it->key.keyspace].name, "verdict",
                   judgement.possible ? "possible" : "absent", "decision",
                   decisions[judgement.ruling.decision], "why", reason_text(judgement.ruling.reason),
-                  "state", keyspace_state_name(view->states[it->keyspace]), "entry",
+                  "state", keyspace_state_name(view->states[it->key.keyspace]), "entry",
                   entry.blocked_until ? "block" : override_kind_name(entry.kind), "in_flight",
-                  loads_in_flight(keeper->loads, key_of(it)), "known_absent",
-                  judgement.known_absent, "row", "other_spelling");
+                  loads_in_flight(keeper->loads, it->key), "known_absent", judgement.known_absent,
+                  "row", "other_spelling");
     json_object_set_new(body, "generation",
                         view->generation ? json_integer((json_int_t)view->generation->number)
                                          : json_null());
@@ -137,11 +131,9 @@ static void on_cache(void *arg, const struct redis_answer *cache)
         ask_for_row(it);
 }
 
-void explain_key(struct keeper *keeper, struct http_call *call, int keyspace, struct span key)
+void explain_key(struct keeper *keeper, struct http_call *call, struct key key)
 {
-    struct explanation *it = xmalloc(sizeof *it + key.length);
-    *it = (struct explanation){
-        .keeper = keeper, .call = call, .keyspace = keyspace, .length = key.length};
-    memcpy(it->key, key.at, key.length);
-    redis_exists(keeper->redis, (struct redis_bytes){it->key, it->length}, on_cache, it);
+    struct explanation *it = xmalloc(sizeof *it + key.text.length);
+    *it = (struct explanation){.keeper = keeper, .call = call, .key = key_copy(key, it->text)};
+    redis_exists(keeper->redis, (struct redis_bytes){it->text, key.text.length}, on_cache, it);
 }

@@ -2,15 +2,14 @@
 #ifndef NESTGUARD_EXPLAIN_H
 #define NESTGUARD_EXPLAIN_H
 
-#include "base/span.h"
+#include "guard/key.h"
 #include "http/http.h"
 #include <jansson.h>
 
 struct keeper;
 
-/* Asks whom it needs and then answers the call. The key, which is one of this keyspace, is copied.
- */
-void explain_key(struct keeper *keeper, struct http_call *call, int keyspace, struct span key);
+/* Asks whom it needs and then answers the call. The key is copied. */
+void explain_key(struct keeper *keeper, struct http_call *call, struct key key);
 
 /* Text of JSON: `before`, and that the row's own key is `own`. */
 json_t *explain_spelling(const char *before, struct span own);

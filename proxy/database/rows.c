@@ -26,17 +26,16 @@ enum { STATEMENT_LOAD, STATEMENT_LOAD_ANEW, STATEMENT_REMOVE, STATEMENT_ACCEPTS,
 
 struct query {
     const struct rows *rows;
-    int keyspace;
+    struct key key;
     bool removes;
     unsigned statement;      /* under way */
     struct pg_error refusal; /* with STATEMENT_ACCEPTS: what it is asked for */
     size_t way, ways;        /* the one being tried, and the one before which to stop */
-    struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX]; /* of `key`, below */
+    struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX]; /* of the key's text */
     struct buffer other;                               /* the key of a row that equals it */
     row_cb done;
     void *arg;
-    size_t key_length;
-    char key[];
+    char text[]; /* the key's */
 };
 
 void rows_statements_init(struct rows_statements *statements, const struct config *config)
@@ -67,7 +66,7 @@ void rows_statements_finish(struct rows_statements *statements)
 
 static const struct keyspace *keyspace_of(const struct query *query)
 {
-    return &query->rows->config->keyspaces[query->keyspace];
+    return &query->rows->config->keyspaces[query->key.keyspace];
 }
 
 /* ---- answers ---- */
@@ -239,51 +238,46 @@ static void ask(struct query *query, unsigned statement)
     for (size_t c = 0; c < key->columns; c++)
         texts[c] = xstrndup(query->splits[query->way][c].at, query->splits[query->way][c].length);
     query->statement = statement;
-    pg_pool_submit(query->rows->pool, (size_t)query->keyspace * STATEMENTS + statement,
+    pg_pool_submit(query->rows->pool, (size_t)query->key.keyspace * STATEMENTS + statement,
                    (const char *const *)texts, on_answer, query);
     for (size_t c = 0; c < key->columns; c++)
         free(texts[c]);
 }
 
-static struct query *query_create(const struct rows *rows, int keyspace, struct span key,
-                                  row_cb done, void *arg)
+static struct query *query_create(const struct rows *rows, struct key key, row_cb done, void *arg)
 {
-    struct query *query = xmalloc(sizeof *query + key.length);
+    struct query *query = xmalloc(sizeof *query + key.text.length);
     query->rows = rows;
-    query->keyspace = keyspace;
     query->removes = false;
     query->way = 0;
     query->other = (struct buffer){0};
     query->done = done;
     query->arg = arg;
-    query->key_length = key.length;
-    memcpy(query->key, key.at, key.length);
+    query->key = key_copy(key, query->text);
     query->ways =
-        key_template_split(&keyspace_of(query)->key, (struct span){query->key, key.length},
-                           query->splits, ROW_WAYS_MAX);
+        key_template_split(&keyspace_of(query)->key, query->key.text, query->splits, ROW_WAYS_MAX);
     return query;
 }
 
 /* Text parameters end with a zero byte, so a key that holds one is no column's text. */
-enum load_outcome rows_foretell(const struct rows *rows, int keyspace, struct span key)
+enum load_outcome rows_foretell(const struct rows *rows, struct key key)
 {
     struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX];
-    if (memchr(key.at, '\0', key.length))
+    const struct key_template *template = &rows->config->keyspaces[key.keyspace].key;
+    if (memchr(key.text.at, '\0', key.text.length))
         return LOAD_ABSENT;
-    size_t ways =
-        key_template_split(&rows->config->keyspaces[keyspace].key, key, splits, ROW_WAYS_MAX);
+    size_t ways = key_template_split(template, key.text, splits, ROW_WAYS_MAX);
     return ways > ROW_WAYS_MAX ? LOAD_AMBIGUOUS : LOAD_ROW;
 }
 
-void rows_load(const struct rows *rows, int keyspace, struct span key, row_cb done, void *arg)
+void rows_load(const struct rows *rows, struct key key, row_cb done, void *arg)
 {
-    ask(query_create(rows, keyspace, key, done, arg), STATEMENT_LOAD);
+    ask(query_create(rows, key, done, arg), STATEMENT_LOAD);
 }
 
-void rows_remove(const struct rows *rows, int keyspace, struct span key, size_t way, row_cb done,
-                 void *arg)
+void rows_remove(const struct rows *rows, struct key key, size_t way, row_cb done, void *arg)
 {
-    struct query *query = query_create(rows, keyspace, key, done, arg);
+    struct query *query = query_create(rows, key, done, arg);
     query->removes = true;
     query->way = way;
     query->ways = way + 1;

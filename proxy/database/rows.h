@@ -51,13 +51,12 @@ struct row_result {
 /* What is known of a key without asking: LOAD_ABSENT (no column's text can be in it),
  * LOAD_AMBIGUOUS, or LOAD_ROW: the database must be asked. Only such a key may be given to the
  * functions below. */
-enum load_outcome rows_foretell(const struct rows *rows, int keyspace, struct span key);
+enum load_outcome rows_foretell(const struct rows *rows, struct key key);
 
 /* Called once, never before the asking function has returned. */
 typedef void (*row_cb)(void *arg, const struct row_result *result);
 
-void rows_load(const struct rows *rows, int keyspace, struct span key, row_cb done, void *arg);
-void rows_remove(const struct rows *rows, int keyspace, struct span key, size_t way, row_cb done,
-                 void *arg);
+void rows_load(const struct rows *rows, struct key key, row_cb done, void *arg);
+void rows_remove(const struct rows *rows, struct key key, size_t way, row_cb done, void *arg);
 
 #endif

@@ -24,7 +24,7 @@ struct unseen_key {
     struct keymap_node node;
     size_t mentions;
     const struct transaction *last; /* that has mentioned it; not to be followed */
-    char key[];
+    char text[];
 };
 
 struct mention {
@@ -149,7 +149,8 @@ static struct span bytes_of(const uint32_t *xid)
 /* NULL when there is no room: then the horizon covers the transaction. */
 static struct transaction *transaction_of(struct unseen *unseen, uint32_t xid)
 {
-    struct keymap_node *known = keymap_find(&unseen->transactions, bytes_of(&xid));
+    uint64_t hash = keymap_hash(bytes_of(&xid));
+    struct keymap_node *known = keymap_find(&unseen->transactions, bytes_of(&xid), hash);
     if (known)
         return container_of(known, struct transaction, node);
     if (unseen->remembered >= unseen->options.max_remembered) {
@@ -159,6 +160,7 @@ static struct transaction *transaction_of(struct unseen *unseen, uint32_t xid)
     struct transaction *transaction = xcalloc(1, sizeof *transaction);
     transaction->xid = xid;
     transaction->node.key = bytes_of(&transaction->xid);
+    transaction->node.hash = hash;
     keymap_insert(&unseen->transactions, &transaction->node);
     unseen->remembered++;
     return transaction;
@@ -170,21 +172,19 @@ static void mark_everything(struct unseen *unseen, struct transaction *transacti
     transaction->everything = true;
 }
 
-static struct unseen_key *key_of(struct unseen *unseen, struct span bytes)
+static struct unseen_key *remember(struct unseen *unseen, struct key key)
 {
-    struct keymap_node *known = keymap_find(&unseen->keys, bytes);
+    struct keymap_node *known = key_find(&unseen->keys, key);
     if (known)
         return container_of(known, struct unseen_key, node);
-    struct unseen_key *key = xcalloc(1, sizeof *key + bytes.length);
-    memcpy(key->key, bytes.at, bytes.length);
-    key->node.key = (struct span){key->key, bytes.length};
-    keymap_insert(&unseen->keys, &key->node);
-    return key;
+    struct unseen_key *fresh = xcalloc(1, sizeof *fresh + key.text.length);
+    key_insert(&unseen->keys, &fresh->node, key_copy(key, fresh->text));
+    return fresh;
 }
 
-static void mention(struct unseen *unseen, struct transaction *transaction, struct span bytes)
+static void mention(struct unseen *unseen, struct transaction *transaction, struct key changed)
 {
-    struct unseen_key *key = key_of(unseen, bytes);
+    struct unseen_key *key = remember(unseen, changed);
     if (key->last == transaction)
         return;
     struct mention *mention = xmalloc(sizeof *mention);
@@ -195,7 +195,7 @@ static void mention(struct unseen *unseen, struct transaction *transaction, stru
     unseen->remembered++;
 }
 
-void unseen_changed(struct unseen *unseen, struct span key, uint32_t xid)
+void unseen_changed(struct unseen *unseen, struct key key, uint32_t xid)
 {
     if (is_over(unseen, xid)) /* who catches up is told of little else */
         return;
@@ -245,10 +245,10 @@ void unseen_learn(struct unseen *unseen, const char *text)
     drop_transactions(unseen, false);
 }
 
-bool unseen_has(const struct unseen *unseen, struct span key)
+bool unseen_has(const struct unseen *unseen, struct key key)
 {
     return unseen && (unseen->has_horizon || unseen->has_begin || unseen->everything ||
-                      keymap_find(&unseen->keys, key) != NULL);
+                      key_find(&unseen->keys, key) != NULL);
 }
 
 void unseen_hurry(struct unseen *unseen)

@@ -20,8 +20,8 @@
 #ifndef NESTGUARD_UNSEEN_H
 #define NESTGUARD_UNSEEN_H
 
-#include "base/span.h"
 #include "database/snapshot.h"
+#include "guard/key.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +41,7 @@ void unseen_destroy(struct unseen *unseen); /* NULL is allowed */
 
 /* The log tells of a row with this key, or of many rows, that transaction `xid` (not a part of
  * another) has changed or is changing. */
-void unseen_changed(struct unseen *unseen, struct span key, uint32_t xid);
+void unseen_changed(struct unseen *unseen, struct key key, uint32_t xid);
 void unseen_all_changed(struct unseen *unseen, uint32_t xid);
 
 /* A log is followed from a snapshot on, which is taken over: it tells nothing of what was over by
@@ -55,7 +55,7 @@ void unseen_follow(struct unseen *unseen, struct snapshot *begin, bool alone);
 void unseen_learn(struct unseen *unseen, const char *snapshot);
 
 /* Whether a query that is sent now may miss a change of this key that was told. NULL: never. */
-bool unseen_has(const struct unseen *unseen, struct span key);
+bool unseen_has(const struct unseen *unseen, struct key key);
 
 void unseen_hurry(struct unseen *unseen); /* somebody would like unseen_has() to become false */
 

@@ -48,16 +48,15 @@ struct doubt {
     enum state state;
     bool querying;                 /* an answer is still to come */
     struct generation *generation; /* one reference; none when abandoned */
-    int keyspace;
-    uint64_t hash;
-    uint64_t answered; /* clock_ms() when the answer had come */
-    bool changed;      /* since the question of this round was sent */
+    struct key key;                /* its text lies behind */
+    uint64_t hash;                 /* the generation's */
+    uint64_t answered;             /* clock_ms() when the answer had come */
+    bool changed;                  /* since the question of this round was sent */
     unsigned rounds, strikes, unseen;
     enum doubt_outcome outcome; /* of those FORETOLD and ENDED */
     struct span other;          /* with DOUBT_OTHER_SPELLING, which is told at once */
     doubt_cb done;
     void *arg;
-    struct span key; /* lies behind */
 };
 
 struct doubts {
@@ -80,7 +79,7 @@ static bool is_of(const struct doubt *doubt, const struct generation *generation
 
 static bool is_possible(const struct doubt *doubt)
 {
-    return filter_contains(doubt->generation->filters[doubt->keyspace], doubt->hash);
+    return filter_contains(doubt->generation->filters[doubt->key.keyspace], doubt->hash);
 }
 
 /* ---- leaving ---- */
@@ -116,7 +115,7 @@ static void drop(struct doubt *doubt)
 static void tell(struct doubt *doubt)
 {
     abandon(doubt);
-    doubt->done(doubt->arg, doubt->keyspace, doubt->key, doubt->outcome, doubt->other);
+    doubt->done(doubt->arg, doubt->key, doubt->outcome, doubt->other);
     if (!doubt->querying)
         free(doubt);
 }
@@ -187,7 +186,7 @@ static void ask(struct doubt *doubt)
     doubt->changed = unseen_has(doubt->doubts->options.unseen, doubt->key);
     doubt->unseen += doubt->changed;
     doubt->rounds++;
-    rows_load(doubt->doubts->options.rows, doubt->keyspace, doubt->key, on_row, doubt);
+    rows_load(doubt->doubts->options.rows, doubt->key, on_row, doubt);
 }
 
 static void judge(struct doubt *doubt)
@@ -219,13 +218,11 @@ void doubts_known(struct doubts *doubts, const struct generation *generation, ui
     tell_ended(doubts);
 }
 
-void doubts_changed(struct doubts *doubts, const struct generation *generation, int keyspace,
-                    struct span key)
+void doubts_changed(struct doubts *doubts, const struct generation *generation, struct key key)
 {
     for (unsigned i = 0; i < doubts->count; i++) {
         struct doubt *doubt = doubts->all[i];
-        if (is_of(doubt, generation) && doubt->keyspace == keyspace &&
-            doubt->key.length == key.length && !memcmp(doubt->key.at, key.at, key.length))
+        if (is_of(doubt, generation) && key_equals(doubt->key, key))
             doubt->changed = true;
     }
 }
@@ -233,16 +230,13 @@ void doubts_changed(struct doubts *doubts, const struct generation *generation, 
 /* ---- coming ---- */
 
 static struct doubt *doubt_create(struct doubts *doubts, struct generation *generation,
-                                  int keyspace, struct span key)
+                                  struct key key)
 {
-    struct doubt *doubt = xcalloc(1, sizeof *doubt + key.length);
-    char *own = (char *)(doubt + 1);
-    memcpy(own, key.at, key.length);
+    struct doubt *doubt = xcalloc(1, sizeof *doubt + key.text.length);
     doubt->doubts = doubts;
     doubt->generation = generation;
-    doubt->keyspace = keyspace;
-    doubt->hash = filter_hash(&generation->seed, key.at, key.length);
-    doubt->key = (struct span){own, key.length};
+    doubt->hash = filter_hash(&generation->seed, key.text.at, key.text.length);
+    doubt->key = key_copy(key, (char *)(doubt + 1));
     generation->references++;
     return doubt;
 }
@@ -256,8 +250,7 @@ static void foretell(struct doubt *doubt, enum doubt_outcome outcome)
 /* The filter may have come to know the key since somebody doubted it. */
 static void begin(struct doubt *doubt)
 {
-    enum load_outcome outcome =
-        rows_foretell(doubt->doubts->options.rows, doubt->keyspace, doubt->key);
+    enum load_outcome outcome = rows_foretell(doubt->doubts->options.rows, doubt->key);
     if (outcome == LOAD_ABSENT || is_possible(doubt))
         foretell(doubt, DOUBT_CLEARED);
     else if (outcome != LOAD_ROW)
@@ -266,12 +259,12 @@ static void begin(struct doubt *doubt)
         ask(doubt);
 }
 
-bool doubts_add(struct doubts *doubts, struct generation *generation, int keyspace, struct span key,
-                doubt_cb done, void *arg)
+bool doubts_add(struct doubts *doubts, struct generation *generation, struct key key, doubt_cb done,
+                void *arg)
 {
     if (doubts->count == doubts->options.max_at_once)
         return false;
-    struct doubt *doubt = doubt_create(doubts, generation, keyspace, key);
+    struct doubt *doubt = doubt_create(doubts, generation, key);
     doubt->done = done;
     doubt->arg = arg;
     doubts->all[doubts->count++] = doubt;

@@ -40,20 +40,18 @@ enum doubt_outcome {
 /* Called once for each doubt that was taken, never before doubts_add() has returned. The key lives
  * until the call returns, and so does `other`, the row's own key with DOUBT_OTHER_SPELLING. May use
  * every function below but doubts_destroy(). */
-typedef void (*doubt_cb)(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
-                         struct span other);
+typedef void (*doubt_cb)(void *arg, struct key key, enum doubt_outcome outcome, struct span other);
 
 struct doubts *doubts_create(const struct doubts_options *options);
 
 /* Looks into a key for a generation, of which it holds a reference meanwhile. The key is copied.
  * false: too many are under way; a query whose doubt has ended counts until its answer. */
-bool doubts_add(struct doubts *doubts, struct generation *generation, int keyspace, struct span key,
-                doubt_cb done, void *arg);
+bool doubts_add(struct doubts *doubts, struct generation *generation, struct key key, doubt_cb done,
+                void *arg);
 
 /* A row with this key was inserted, updated or deleted by the log that `generation` follows. To be
  * told before the doubts_known() that covers its commit. Costs next to nothing without doubts. */
-void doubts_changed(struct doubts *doubts, const struct generation *generation, int keyspace,
-                    struct span key);
+void doubts_changed(struct doubts *doubts, const struct generation *generation, struct key key);
 
 /* Everything that was committed by `known` (clock_ms()) is in the filters of `generation`. Doubts
  * end in no other call than this and doubts_forget(), or by an answer of the database; so this is

@@ -24,6 +24,7 @@
 #ifndef NESTGUARD_FOLLOWER_H
 #define NESTGUARD_FOLLOWER_H
 
+#include "guard/key.h"
 #include "guard/view.h"
 #include "postgres/log/pg_stream.h"
 
@@ -32,11 +33,11 @@ struct follower;
 struct follower_events {
     /* A row with this key was inserted, updated or deleted by transaction `xid`, here and below the
      * one that commits, not a part of it. */
-    void (*changed)(void *arg, int keyspace, struct span key, uint32_t xid);
+    void (*changed)(void *arg, struct key key, uint32_t xid);
     /* A row was updated whose key, though unchanged, is not told. */
     void (*changed_unknown)(void *arg, int keyspace, uint32_t xid);
     /* A row with this key came to be; comes behind changed(). */
-    void (*inserted)(void *arg, int keyspace, struct span key);
+    void (*inserted)(void *arg, struct key key);
     /* Every row of the keyspace is gone. The filter still holds their keys: a new generation is
      * wanted. */
     void (*truncated)(void *arg, int keyspace, uint32_t xid);

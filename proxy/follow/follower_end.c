@@ -5,17 +5,16 @@ enum {
     CLOCK_EVERY = 64    /* changes from one look at the clock to the next */
 };
 
-static void tell_changed(struct follower *follower, const struct change *change)
+static void tell_changed(struct follower *follower, struct key key)
 {
-    follower->events.changed(follower->arg, change->keyspace, change->key,
-                             transaction_xid(follower->ending.transaction));
+    follower->events.changed(follower->arg, key, transaction_xid(follower->ending.transaction));
 }
 
-static void tell_inserted(struct follower *follower, const struct change *change)
+static void tell_inserted(struct follower *follower, struct key key)
 {
-    tell_changed(follower, change);
+    tell_changed(follower, key);
     if (!follower->closed)
-        follower->events.inserted(follower->arg, change->keyspace, change->key);
+        follower->events.inserted(follower->arg, key);
 }
 
 /* Every insertion of the transaction is in the filter already: so a key that it deletes and inserts
@@ -27,13 +26,13 @@ static int carry_out(struct follower *follower, const struct change *change)
     switch (change->kind) {
     case CHANGE_INSERTED:
     case CHANGE_DUE:
-        tell_inserted(follower, change);
+        tell_inserted(follower, key_make(change->keyspace, change->key));
         return 0;
     case CHANGE_DELETED:
-        tell_changed(follower, change);
+        tell_changed(follower, key_make(change->keyspace, change->key));
         return follower_take_out(follower, change->keyspace, change->key);
     case CHANGE_UPDATED:
-        tell_changed(follower, change);
+        tell_changed(follower, key_make(change->keyspace, change->key));
         return 0;
     case CHANGE_UNTOLD:
         follower->events.changed_unknown(follower->arg, change->keyspace, xid);

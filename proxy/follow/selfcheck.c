@@ -27,8 +27,7 @@ enum {
 /* A key that the filter lacked. The sample's limits bound how many there are. */
 struct suspect {
     struct suspect *next;
-    int keyspace;
-    struct span key; /* lies behind */
+    struct key key; /* its text lies behind */
 };
 
 struct selfcheck {
@@ -120,16 +119,18 @@ static const char *name_of(const struct selfcheck *check, size_t keyspace)
 }
 
 /* Rows may hold any bytes; a log is read on terminals. */
-static void fail(struct selfcheck *check, int keyspace, struct span key)
+static void fail(struct selfcheck *check, struct key failed)
 {
+    struct span key = failed.text;
     char shown[KEY_SHOWN_MAX + 1];
     size_t length = key.length < KEY_SHOWN_MAX ? key.length : KEY_SHOWN_MAX;
     for (size_t i = 0; i < length; i++)
         shown[i] = (unsigned char)key.at[i] < ' ' || key.at[i] == 0x7f ? '?' : key.at[i];
     shown[length] = '\0';
-    decide(check, (size_t)keyspace, SELFCHECK_FAILED,
+    decide(check, (size_t)failed.keyspace, SELFCHECK_FAILED,
            xasprintf("keyspace %s: the database has a row of key %s%s, the filter has not",
-                     name_of(check, (size_t)keyspace), shown, length < key.length ? "..." : ""));
+                     name_of(check, (size_t)failed.keyspace), shown,
+                     length < key.length ? "..." : ""));
     finish(check);
 }
 
@@ -145,16 +146,15 @@ static uint64_t hash_of(const struct selfcheck *check, struct span key)
     return filter_hash(&check->options.generation->seed, key.at, key.length);
 }
 
-static void on_doubt(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
-                     struct span other);
+static void on_doubt(void *arg, struct key key, enum doubt_outcome outcome, struct span other);
 
 /* false: not taken. */
 static bool look_into(struct selfcheck *check, const struct suspect *suspect)
 {
-    if (is_possible(check, suspect->keyspace, hash_of(check, suspect->key)))
+    if (is_possible(check, suspect->key.keyspace, hash_of(check, suspect->key.text)))
         return true; /* by now */
-    if (!doubts_add(check->options.doubts, check->options.generation, suspect->keyspace,
-                    suspect->key, on_doubt, check))
+    if (!doubts_add(check->options.doubts, check->options.generation, suspect->key, on_doubt,
+                    check))
         return false;
     check->examined++;
     return true;
@@ -177,24 +177,23 @@ static void examine(struct selfcheck *check)
     if (check->examined)
         return;
     if (check->suspects)
-        leave_undecided(check, check->suspects->keyspace);
+        leave_undecided(check, check->suspects->key.keyspace);
     finish(check);
 }
 
 /* What one could not learn, the next ones will not either. A row that spells its key otherwise by
  * now has changed since it was sampled. */
-static void on_doubt(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
-                     struct span other)
+static void on_doubt(void *arg, struct key key, enum doubt_outcome outcome, struct span other)
 {
     struct selfcheck *check = arg;
     (void)other;
     check->examined--;
     if (outcome == DOUBT_CONFIRMED) {
-        fail(check, keyspace, key);
+        fail(check, key);
         return;
     }
     if (outcome == DOUBT_UNDECIDED) {
-        leave_undecided(check, keyspace);
+        leave_undecided(check, key.keyspace);
         drop_suspects(check);
     }
     examine(check);
@@ -202,12 +201,11 @@ static void on_doubt(void *arg, int keyspace, struct span key, enum doubt_outcom
 
 /* ---- sampling ---- */
 
-static void suspect_key(struct selfcheck *check, struct span key)
+static void suspect_key(struct selfcheck *check, struct span text)
 {
-    struct suspect *suspect = xmalloc(sizeof *suspect + key.length);
-    char *own = (char *)(suspect + 1);
-    memcpy(own, key.at, key.length);
-    *suspect = (struct suspect){check->suspects, (int)check->keyspace, {own, key.length}};
+    struct suspect *suspect = xmalloc(sizeof *suspect + text.length);
+    struct key key = key_make((int)check->keyspace, text);
+    *suspect = (struct suspect){check->suspects, key_copy(key, (char *)(suspect + 1))};
     check->suspects = suspect;
 }
 

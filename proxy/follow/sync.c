@@ -115,11 +115,11 @@ void sync_probed(struct sync *sync, const struct probe *probe)
 
 /* ---- the follower's events, passed on ---- */
 
-static void on_changed(void *arg, int keyspace, struct span key, uint32_t xid)
+static void on_changed(void *arg, struct key key, uint32_t xid)
 {
     struct sync *sync = arg;
-    doubts_changed(sync->options.doubts, sync->generation, keyspace, key);
-    sync->events.changed(sync->options.arg, sync, keyspace, key, xid);
+    doubts_changed(sync->options.doubts, sync->generation, key);
+    sync->events.changed(sync->options.arg, sync, key, xid);
 }
 
 static void on_changed_unknown(void *arg, int keyspace, uint32_t xid)
@@ -128,10 +128,10 @@ static void on_changed_unknown(void *arg, int keyspace, uint32_t xid)
     sync->events.changed_unknown(sync->options.arg, sync, keyspace, xid);
 }
 
-static void on_inserted(void *arg, int keyspace, struct span key)
+static void on_inserted(void *arg, struct key key)
 {
     struct sync *sync = arg;
-    sync->events.inserted(sync->options.arg, sync, keyspace, key);
+    sync->events.inserted(sync->options.arg, sync, key);
 }
 
 static void on_truncated(void *arg, int keyspace, uint32_t xid)

@@ -26,9 +26,9 @@ struct sync;
 /* Of the follower's events those about rows; see follower.h. `sync` says which generation they are
  * of. */
 struct sync_events {
-    void (*changed)(void *arg, struct sync *sync, int keyspace, struct span key, uint32_t xid);
+    void (*changed)(void *arg, struct sync *sync, struct key key, uint32_t xid);
     void (*changed_unknown)(void *arg, struct sync *sync, int keyspace, uint32_t xid);
-    void (*inserted)(void *arg, struct sync *sync, int keyspace, struct span key);
+    void (*inserted)(void *arg, struct sync *sync, struct key key);
     void (*truncated)(void *arg, struct sync *sync, int keyspace, uint32_t xid);
     /* Caught up, and the self-check has passed: the generation may take over. False: not now; asked
      * again when the log has been followed further. */

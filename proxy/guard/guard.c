@@ -14,11 +14,12 @@ int guard_match(const struct config *config, struct span key)
     return NOT_GUARDED;
 }
 
-bool guard_holds(const struct view *view, int keyspace, struct span key)
+bool guard_holds(const struct view *view, struct key key)
 {
     const struct generation *generation = view->generation;
-    return generation && filter_contains(generation->filters[keyspace],
-                                         filter_hash(&generation->seed, key.at, key.length));
+    return generation &&
+           filter_contains(generation->filters[key.keyspace],
+                           filter_hash(&generation->seed, key.text.at, key.text.length));
 }
 
 void key_probes_add(struct key_probes *probes, const struct view *view, int keyspace,
@@ -43,7 +44,7 @@ void key_probes_end(struct key_probes *probes)
 /* That a batch's time may be somewhat old does no harm: an entry that ends meanwhile was in force
  * when the lookup came. */
 struct override guard_entry(struct permission *permission, const struct overrides *overrides,
-                            struct span key)
+                            struct key key)
 {
     return overrides_find(overrides, key, permission_time(permission));
 }
@@ -51,7 +52,7 @@ struct override guard_entry(struct permission *permission, const struct override
 /* Where no log tells of it, a key that is written while a generation is being built must be
  * admitted though the present one holds it: the next may have taken its snapshot before the key's
  * row came. */
-bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct span key,
+bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct key key,
                       bool held)
 {
     struct override entry = {.kind = OVERRIDE_NONE};

@@ -34,7 +34,7 @@ struct ruling {
 int guard_match(const struct config *config, struct span key);
 
 /* Whether the keyspace's filter may hold the key; false without a generation. */
-bool guard_holds(const struct view *view, int keyspace, struct span key);
+bool guard_holds(const struct view *view, struct key key);
 
 /* Many keys to ask the filters for, so that the memory of these, which is far larger than the
  * processor's caches, is waited for once and not key by key. */
@@ -60,7 +60,7 @@ void key_probes_end(struct key_probes *probes);
 
 /* The exact entry of a key, if any. */
 struct override guard_entry(struct permission *permission, const struct overrides *overrides,
-                            struct span key);
+                            struct key key);
 
 /* The ruling on a lookup of a guarded key, by the permission's view. `held` is guard_holds(), asked
  * after the permission began.
@@ -77,7 +77,7 @@ static inline struct ruling guard_decide(struct permission *permission,
     const struct view *view = permission->view;
     struct override entry = {.kind = OVERRIDE_NONE};
     if (overrides_count(overrides))
-        entry = guard_entry(permission, overrides, key);
+        entry = guard_entry(permission, overrides, key_make(keyspace, key));
     if (entry.blocked_until)
         return (struct ruling){DECISION_REJECT, REASON_BLOCK};
     if (view->states[keyspace] != KEYSPACE_GUARDING)
@@ -94,7 +94,7 @@ static inline struct ruling guard_decide(struct permission *permission,
 }
 
 /* Whether a write of this key is news: neither the filter nor a hint in force covers it. */
-bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct span key,
+bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct key key,
                       bool held);
 
 const char *reason_text(enum reason reason);

@@ -38,9 +38,9 @@ void overrides_finish(struct overrides *overrides)
 
 /* A sticky entry that has outlived `until` still holds: a generation ends it, which only
  * overrides_expire() is told of. */
-struct override overrides_find(const struct overrides *overrides, struct span key, uint64_t now)
+struct override overrides_find(const struct overrides *overrides, struct key key, uint64_t now)
 {
-    struct keymap_node *found = keymap_find(&overrides->map, key);
+    struct keymap_node *found = key_find(&overrides->map, key);
     if (!found)
         return (struct override){.kind = OVERRIDE_NONE};
     struct override entry = node_of(found)->entry;
@@ -52,18 +52,16 @@ struct override overrides_find(const struct overrides *overrides, struct span ke
 }
 
 /* Dropped and made anew, so that the entry counts as inspected now. */
-void overrides_set(struct overrides *overrides, struct span key, struct override entry)
+void overrides_set(struct overrides *overrides, struct key key, struct override entry)
 {
-    struct keymap_node *found = keymap_find(&overrides->map, key);
+    struct keymap_node *found = key_find(&overrides->map, key);
     if (found)
         drop(overrides, node_of(found));
     if (entry.kind == OVERRIDE_NONE && !entry.blocked_until)
         return;
-    struct node *node = xmalloc(sizeof *node + key.length);
-    memcpy(node->key, key.at, key.length);
-    node->map.key = (struct span){node->key, key.length};
+    struct node *node = xmalloc(sizeof *node + key.text.length);
     node->entry = entry;
-    keymap_insert(&overrides->map, &node->map);
+    key_insert(&overrides->map, &node->map, key_copy(key, node->key));
 }
 
 /* What was known may end before the block does, and must not come back behind it. */

@@ -6,7 +6,7 @@
 #ifndef NESTGUARD_OVERRIDES_H
 #define NESTGUARD_OVERRIDES_H
 
-#include "base/keymap.h"
+#include "guard/key.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,10 +36,10 @@ void overrides_init(struct overrides *overrides);
 void overrides_finish(struct overrides *overrides);
 
 /* What is in force: kind is OVERRIDE_NONE and blocked_until is 0 where nothing is. */
-struct override overrides_find(const struct overrides *overrides, struct span key, uint64_t now);
+struct override overrides_find(const struct overrides *overrides, struct key key, uint64_t now);
 
 /* Replaces the key's entry; an empty one drops it. The key is copied. */
-void overrides_set(struct overrides *overrides, struct span key, struct override entry);
+void overrides_set(struct overrides *overrides, struct key key, struct override entry);
 
 /* Looks at the `most` entries that it has not looked at for longest, and drops those that have
  * ended; `generation` is the number of the one in force. Work is bounded, so that a large table

@@ -37,11 +37,10 @@ struct load_request {
     struct load_request *next; /* the keeper's list of those who wait for the same key */
     bool late;                 /* the keeper's: joined when the query was on its way */
     bool late_and_stale;       /* the keeper's: joined when the row had changed since */
-    int keyspace;
     enum load_outcome outcome;
     struct blob *value; /* with LOAD_ROW; a reference that goes back with the request */
-    size_t key_length;
-    char key[];
+    struct key key;
+    char text[]; /* the key's */
 };
 
 struct slot;
@@ -52,19 +51,17 @@ struct slot;
 struct write_request {
     struct message message;
     struct slot *slot;
-    int keyspace;
     bool wants_hint;
     bool deletes; /* of the cache: what is on its way there must not stay */
-    size_t key_length;
-    char key[];
+    struct key key;
+    char text[]; /* the key's */
 };
 
 /* A sample of what shadow mode would have rejected: is there a row? Comes back at once. */
 struct doubt_message {
     struct message message;
-    int keyspace;
-    size_t key_length;
-    char key[];
+    struct key key;
+    char text[]; /* the key's */
 };
 
 /* The keeper's order to set (or with OVERRIDE_NONE drop) an exact entry. */
@@ -72,8 +69,8 @@ struct override_message {
     struct message message;
     struct broadcast *broadcast; /* the keeper's */
     struct override entry;
-    size_t key_length;
-    char key[];
+    struct key key;
+    char text[]; /* the key's */
 };
 
 #endif

@@ -1,16 +1,13 @@
 #include "guard/watch.h"
 
 #include "base/memory.h"
-#include "filters/filter.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { PLACES_PER_KEY = 8, PLACES_MIN = 4096 };
 
 struct watch {
-    struct filter_seed seed;
     size_t mask;
     _Atomic uint32_t counts[];
 };
@@ -22,10 +19,6 @@ struct watch *watch_create(size_t keys)
         places *= 2;
     struct watch *watch = xcalloc(1, sizeof *watch + places * sizeof watch->counts[0]);
     watch->mask = places - 1;
-    if (filter_seed_random(&watch->seed) < 0) {
-        fputs("nestguard: the system gives no random bytes\n", stderr);
-        abort();
-    }
     return watch;
 }
 
@@ -34,24 +27,24 @@ void watch_destroy(struct watch *watch)
     free(watch);
 }
 
-static size_t place_of(const struct watch *watch, struct span key)
+static size_t place_of(const struct watch *watch, struct key key)
 {
-    return filter_hash(&watch->seed, key.at, key.length) & watch->mask;
+    return key.hash & watch->mask;
 }
 
-void watch_add(struct watch *watch, struct span key)
+void watch_add(struct watch *watch, struct key key)
 {
     if (watch)
         atomic_fetch_add(&watch->counts[place_of(watch, key)], 1);
 }
 
-void watch_drop(struct watch *watch, struct span key)
+void watch_drop(struct watch *watch, struct key key)
 {
     if (watch)
         atomic_fetch_sub(&watch->counts[place_of(watch, key)], 1);
 }
 
-bool watch_has(const struct watch *watch, struct span key)
+bool watch_has(const struct watch *watch, struct key key)
 {
     return watch && atomic_load(&watch->counts[place_of(watch, key)]) != 0;
 }

@@ -9,7 +9,7 @@
 #ifndef NESTGUARD_WATCH_H
 #define NESTGUARD_WATCH_H
 
-#include "base/span.h"
+#include "guard/key.h"
 #include <stdbool.h>
 
 struct watch;
@@ -18,9 +18,9 @@ struct watch *watch_create(size_t keys); /* good for about so many watched at on
 void watch_destroy(struct watch *watch); /* NULL is allowed */
 
 /* The keeper. Each add needs its drop. NULL: nobody looks. */
-void watch_add(struct watch *watch, struct span key);
-void watch_drop(struct watch *watch, struct span key);
+void watch_add(struct watch *watch, struct key key);
+void watch_drop(struct watch *watch, struct key key);
 
-bool watch_has(const struct watch *watch, struct span key); /* any thread */
+bool watch_has(const struct watch *watch, struct key key); /* any thread */
 
 #endif

@@ -37,7 +37,7 @@ struct keyspace_status {
  * It is watched, so that workers tell. */
 struct key_touch {
     struct key_touch *next;
-    struct span key;
+    struct key key;
     bool touched;
     /* Set by who waits for the next probe of the database; called once. May close its own call. */
     void (*on_probe)(struct key_touch *touch);
@@ -127,7 +127,7 @@ void keeper_review(struct keeper *keeper);
 /* Sets an exact entry here and in every worker, and marks what is under way for the key as changed;
  * `done` (may be NULL) is called when every worker has it, never before this has returned. -ENOSPC
  * when the table is full of others, -ESHUTDOWN while draining: then nothing is done. */
-int keeper_override(struct keeper *keeper, struct span key, struct override entry,
+int keeper_override(struct keeper *keeper, struct key key, struct override entry,
                     void (*done)(void *arg), void *arg);
 
 /* An entry that begins now. for_ms 0: for as long as the sync mode needs it. */
@@ -135,7 +135,7 @@ struct override keeper_hint(const struct keeper *keeper, uint64_t for_ms);
 struct override keeper_tombstone(const struct keeper *keeper);
 
 /* Whether keeper_override() would find room for this key. */
-bool keeper_has_room(const struct keeper *keeper, struct span key);
+bool keeper_has_room(const struct keeper *keeper, struct key key);
 
 /* Messages about keys: a worker's write or deletion, which goes back when that is safe, and an
  * entry that comes back from a worker. */
@@ -144,7 +144,7 @@ void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt);
 void keeper_take_override_back(struct override_message *message);
 
 /* The key may have come to be: calls of the control port that ask for its row must ask again. */
-void keeper_touch(struct keeper *keeper, struct span key);
+void keeper_touch(struct keeper *keeper, struct key key);
 
 /* Following the database; all but the first two do nothing without sync: replication. */
 void keeper_follow(struct keeper *keeper, struct built *built); /* as the candidate */

@@ -26,42 +26,41 @@ struct broadcast {
     void *arg;
 };
 
-static void send_override(struct keeper *keeper, struct span key, struct override entry,
+static void send_override(struct keeper *keeper, struct key key, struct override entry,
                           struct broadcast *broadcast)
 {
     for (unsigned i = 0; i < keeper->worker_count; i++) {
-        struct override_message *message = xmalloc(sizeof *message + key.length);
+        struct override_message *message = xmalloc(sizeof *message + key.text.length);
         *message = (struct override_message){
             .message = {.kind = MESSAGE_OVERRIDE, .sender = &keeper->mailbox},
             .broadcast = broadcast,
             .entry = entry,
-            .key_length = key.length};
-        memcpy(message->key, key.at, key.length);
+            .key = key_copy(key, message->text)};
         mailbox_post(&keeper->workers[i]->serving.mailbox, &message->message);
     }
 }
 
-static bool has_entry(const struct keeper *keeper, struct span key)
+static bool has_entry(const struct keeper *keeper, struct key key)
 {
     struct override entry = overrides_find(&keeper->overrides, key, clock_ms());
     return entry.kind != OVERRIDE_NONE || entry.blocked_until;
 }
 
-bool keeper_has_room(const struct keeper *keeper, struct span key)
+bool keeper_has_room(const struct keeper *keeper, struct key key)
 {
     return !keeper->draining &&
            (overrides_count(&keeper->overrides) < keeper_config(keeper)->max_hints ||
             has_entry(keeper, key));
 }
 
-void keeper_touch(struct keeper *keeper, struct span key)
+void keeper_touch(struct keeper *keeper, struct key key)
 {
     for (struct key_touch *touch = keeper->touches; touch; touch = touch->next)
-        if (touch->key.length == key.length && memcmp(touch->key.at, key.at, key.length) == 0)
+        if (key_equals(touch->key, key))
             touch->touched = true;
 }
 
-int keeper_override(struct keeper *keeper, struct span key, struct override entry,
+int keeper_override(struct keeper *keeper, struct key key, struct override entry,
                     void (*done)(void *arg), void *arg)
 {
     if (!keeper_has_room(keeper, key))
@@ -144,13 +143,14 @@ static void lose_hint(struct keeper *keeper)
 
 void keeper_take_write(struct keeper *keeper, struct write_request *write)
 {
-    struct span key = {write->key, write->key_length};
+    struct key key = write->key;
     struct override known = overrides_find(&keeper->overrides, key, clock_ms());
     int status = -EALREADY;
     loads_changed(keeper->loads, key);
     keeper_touch(keeper, key);
     if (write->deletes) { /* behind any fill that was sent before */
-        redis_purge(keeper->redis, (struct redis_bytes){key.at, key.length}, is_purged, write);
+        redis_purge(keeper->redis, (struct redis_bytes){key.text.at, key.text.length}, is_purged,
+                    write);
         return;
     }
     if (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE)
@@ -166,38 +166,36 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
 
 /* A key may be any bytes, and there may be many: one a second, escaped as in the control port's
  * paths. */
-static void log_false_reject(struct keeper *keeper, int keyspace, struct span key)
+static void log_false_reject(struct keeper *keeper, struct key key)
 {
     uint64_t now = clock_ms();
     if (keeper->complained && now - keeper->complained < COMPLAINT_MS)
         return;
     keeper->complained = now;
-    char *text = http_target_escape(key);
+    char *text = http_target_escape(key.text);
     log_error("keyspace %s: %.200s has a row and would have been rejected",
-              keeper_config(keeper)->keyspaces[keyspace].name, text);
+              keeper_config(keeper)->keyspaces[key.keyspace].name, text);
     free(text);
 }
 
-static void on_doubt(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
-                     struct span other)
+static void on_doubt(void *arg, struct key key, enum doubt_outcome outcome, struct span other)
 {
     struct keeper *keeper = arg;
-    struct load_counters *counters = &keeper->counters[keyspace];
+    struct load_counters *counters = &keeper->counters[key.keyspace];
     if (outcome == DOUBT_UNDECIDED || outcome == DOUBT_UNSEEN)
         return;
     counter_add(&counters->shadow_checked, 1);
     if (outcome == DOUBT_OTHER_SPELLING)
-        spellings_add(keeper->spellings, keyspace, key, other);
+        spellings_add(keeper->spellings, key, other);
     if (outcome != DOUBT_CONFIRMED)
         return;
     counter_add(&counters->false_rejects, 1);
-    log_false_reject(keeper, keyspace, key);
+    log_false_reject(keeper, key);
 }
 
 void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt)
 {
-    struct span key = {doubt->key, doubt->key_length};
     if (keeper->generation && !keeper->draining)
-        doubts_add(keeper->doubts, keeper->generation, doubt->keyspace, key, on_doubt, keeper);
+        doubts_add(keeper->doubts, keeper->generation, doubt->key, on_doubt, keeper);
     mailbox_return(&doubt->message);
 }

@@ -35,13 +35,13 @@ void keeper_end_lease(struct keeper *keeper)
 
 /* ---- rows ---- */
 
-static void on_changed(void *arg, struct sync *sync, int keyspace, struct span key, uint32_t xid)
+static void on_changed(void *arg, struct sync *sync, struct key key, uint32_t xid)
 {
     struct keeper *keeper = arg;
     (void)sync;
     unseen_changed(keeper->unseen, key, xid);
     loads_changed(keeper->loads, key);
-    purger_key(keeper->purger, keyspace, key);
+    purger_key(keeper->purger, key);
 }
 
 static void on_changed_unknown(void *arg, struct sync *sync, int keyspace, uint32_t xid)
@@ -88,10 +88,9 @@ static void entry_is_gone(void *arg)
     free(ended);
 }
 
-static void on_inserted(void *arg, struct sync *sync, int keyspace, struct span key)
+static void on_inserted(void *arg, struct sync *sync, struct key key)
 {
     struct keeper *keeper = arg;
-    (void)keyspace;
     keeper_touch(keeper, key);
     if (!overrides_count(&keeper->overrides))
         return;

@@ -30,27 +30,28 @@ void keeper_purge_missed(struct keeper *keeper)
 }
 
 /* Once rows were missed all keys will be purged. */
-static void on_filling(void *arg, int keyspace, struct span key)
+static void on_filling(void *arg, struct key key)
 {
     struct keeper *keeper = arg;
     bool follows = keeper_config(keeper)->sync == SYNC_REPLICATION;
     if (follows && !keeper->sync && !keeper->candidate && !keeper->missed)
-        unvouched_add(keeper->unvouched, keyspace, key);
+        unvouched_add(keeper->unvouched, key);
 }
 
-static void purge_unvouched(void *arg, int keyspace, const struct span *key)
+static void purge_keyspace(void *arg, int keyspace)
 {
-    struct keeper *keeper = arg;
-    if (key)
-        purger_key(keeper->purger, keyspace, *key);
-    else
-        purger_keyspace(keeper->purger, keyspace);
+    purger_keyspace(((struct keeper *)arg)->purger, keyspace);
+}
+
+static void purge_key(void *arg, struct key key)
+{
+    purger_key(((struct keeper *)arg)->purger, key);
 }
 
 void keeper_purge_unvouched(struct keeper *keeper)
 {
     loads_all_changed(keeper->loads);
-    unvouched_give(keeper->unvouched, purge_unvouched, keeper);
+    unvouched_give(keeper->unvouched, purge_keyspace, purge_key, keeper);
 }
 
 void keeper_vouch(struct keeper *keeper)

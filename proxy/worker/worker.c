@@ -42,8 +42,7 @@ static void take_view(struct worker *worker, struct view_message *message)
 
 static void take_override(struct worker *worker, struct override_message *message)
 {
-    overrides_set(&worker->serving.overrides, (struct span){message->key, message->key_length},
-                  message->entry);
+    overrides_set(&worker->serving.overrides, message->key, message->entry);
     mailbox_return(&message->message);
 }
 

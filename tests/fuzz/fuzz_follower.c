@@ -55,15 +55,15 @@ void pg_stream_pause(struct pg_stream *of, bool paused)
 
 static bool has_ended;
 
-static void on_changed(void *arg, int keyspace, struct span key, uint32_t xid)
+static void on_changed(void *arg, struct key key, uint32_t xid)
 {
     (void)arg, (void)xid;
-    CHECK(keyspace == 0 && key.at && key.length >= 2 && !memcmp(key.at, "k:", 2));
+    CHECK(key.keyspace == 0 && span_starts(key.text, "k:"));
 }
 
-static void on_key(void *arg, int keyspace, struct span key)
+static void on_key(void *arg, struct key key)
 {
-    on_changed(arg, keyspace, key, 0);
+    on_changed(arg, key, 0);
 }
 
 static void on_keyspace(void *arg, int keyspace, uint32_t xid)

@@ -47,18 +47,17 @@ static inline void bench_finish(struct bench *bench)
     config_destroy(bench->config);
 }
 
-static inline void on_end(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
-                          struct span other)
+static inline void on_end(void *arg, struct key key, enum doubt_outcome outcome, struct span other)
 {
     struct end *end = arg;
     end->calls++;
     assert_int_equal(outcome == DOUBT_OTHER_SPELLING, other.at != NULL);
     snprintf(end->other, sizeof end->other, "%.*s", (int)other.length, other.at ? other.at : "");
-    end->keyspace = keyspace;
+    end->keyspace = key.keyspace;
     end->outcome = outcome;
-    assert_true(key.length < sizeof end->key);
-    memcpy(end->key, key.at, key.length);
-    end->key[key.length] = '\0';
+    assert_true(key.text.length < sizeof end->key);
+    memcpy(end->key, key.text.at, key.text.length);
+    end->key[key.text.length] = '\0';
 }
 
 static inline bool try_to_doubt(struct bench *bench, struct end *end, const char *key)
@@ -66,8 +65,8 @@ static inline bool try_to_doubt(struct bench *bench, struct end *end, const char
     char own[100];
     *end = (struct end){0};
     snprintf(own, sizeof own, "%s", key);
-    bool taken = doubts_add(bench->doubts, bench->generation, ITEMS,
-                            (struct span){own, strlen(key)}, on_end, end);
+    bool taken = doubts_add(bench->doubts, bench->generation,
+                            key_make(ITEMS, (struct span){own, strlen(key)}), on_end, end);
     memset(own, 'x', sizeof own); /* the caller's bytes need not outlive the call */
     assert_int_equal(end->calls, 0);
     return taken;
@@ -93,7 +92,7 @@ static inline void all_is_known(struct bench *bench)
 
 static inline void changed(struct bench *bench, const char *key)
 {
-    doubts_changed(bench->doubts, bench->generation, ITEMS, span_of(key));
+    doubts_changed(bench->doubts, bench->generation, key_make(ITEMS, span_of(key)));
 }
 
 #endif

@@ -94,19 +94,18 @@ static void hear(struct bench *bench, const char *what, struct span key)
              key.at);
 }
 
-static void on_changed(void *arg, int keyspace, struct span key, uint32_t xid)
+static void on_changed(void *arg, struct key key, uint32_t xid)
 {
     struct bench *bench = arg;
     bench->xid = xid;
-    hear(bench, "changed", key);
+    hear(bench, "changed", key.text);
     if (bench->watcher)
-        bench->watcher(bench, keyspace, key);
+        bench->watcher(bench, key.keyspace, key.text);
 }
 
-static void on_inserted(void *arg, int keyspace, struct span key)
+static void on_inserted(void *arg, struct key key)
 {
-    (void)keyspace;
-    hear(arg, "inserted", key);
+    hear(arg, "inserted", key.text);
 }
 
 static void on_changed_unknown(void *arg, int keyspace, uint32_t xid)

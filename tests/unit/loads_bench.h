@@ -102,10 +102,8 @@ static inline void ask_keyspace(struct bench *bench, struct asked *asked, int ke
     *asked = (struct asked){0};
     request->message = (struct message){.kind = MESSAGE_LOAD, .sender = &bench->mailbox};
     request->lookup = (struct lookup *)asked;
-    request->keyspace = keyspace;
     request->late = request->late_and_stale = true; /* the keeper must not trust these */
-    request->key_length = key.length;
-    memcpy(request->key, key.at, key.length);
+    request->key = key_copy(key_make(keyspace, key), request->text);
     loads_submit(bench->loads, request);
 }
 

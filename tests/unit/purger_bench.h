@@ -168,7 +168,10 @@ static inline void bench_finish(struct bench *bench)
 
 static inline void purge(struct bench *bench, const char *key)
 {
-    purger_key(bench->purger, *key == 'i' ? ITEMS : *key == 'o' ? ORDERS : ODD, span_of(key));
+    purger_key(bench->purger, key_make(*key == 'i'   ? ITEMS
+                                       : *key == 'o' ? ORDERS
+                                                     : ODD,
+                                       span_of(key)));
 }
 
 static inline void purge_numbers(struct bench *bench, int from, int to)

@@ -247,8 +247,7 @@ static inline struct message *next_message(struct bench *bench, enum message_kin
 static inline struct load_request *next_load(struct bench *bench, const char *key)
 {
     struct load_request *request = (struct load_request *)(void *)next_message(bench, MESSAGE_LOAD);
-    assert_int_equal(request->key_length, strlen(key));
-    assert_memory_equal(request->key, key, strlen(key));
+    assert_true(span_is(request->key.text, key));
     return request;
 }
 
@@ -256,8 +255,7 @@ static inline struct write_request *next_hint(struct bench *bench, const char *k
 {
     struct write_request *hint = (struct write_request *)(void *)next_message(bench, MESSAGE_WRITE);
     assert_true(hint->wants_hint);
-    assert_int_equal(hint->key_length, strlen(key));
-    assert_memory_equal(hint->key, key, strlen(key));
+    assert_true(span_is(hint->key.text, key));
     return hint;
 }
 
@@ -314,9 +312,7 @@ static inline void send_entry(struct bench *bench, const char *key, struct overr
     struct override_message *message = xcalloc(1, sizeof *message + strlen(key));
     message->message = (struct message){.kind = MESSAGE_OVERRIDE, .sender = &bench->keeper};
     message->entry = entry;
-
-    message->key_length = strlen(key);
-    memcpy(message->key, key, strlen(key));
+    message->key = key_copy(key_make(0, span_of(key)), message->text);
     send_order(bench, &message->message);
 }
 

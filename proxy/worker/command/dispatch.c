@@ -232,8 +232,10 @@ static size_t leave_rest(const struct part *part, const struct request *last)
 static bool is_held(const struct serving *serving, const struct request *request, bool held,
                     bool behind_write)
 {
-    return held || (behind_write && guard_holds(serving->view, request->keyspace,
-                                                request->arguments[request->command->first_key]));
+    if (held || !behind_write)
+        return held;
+    struct span text = request->arguments[request->command->first_key];
+    return guard_holds(serving->view, key_make(request->keyspace, text));
 }
 
 /* In order, as long as the client lets them. Returns how many were served. */

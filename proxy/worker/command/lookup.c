@@ -92,9 +92,8 @@ __attribute__((noinline)) static void sample(struct serving *serving, int keyspa
         return;
     serving->sampled = now;
     struct doubt_message *doubt = xmalloc(sizeof *doubt + key.length);
-    *doubt = (struct doubt_message){
-        .message = {.kind = MESSAGE_DOUBT}, .keyspace = keyspace, .key_length = key.length};
-    memcpy(doubt->key, key.at, key.length);
+    *doubt = (struct doubt_message){.message = {.kind = MESSAGE_DOUBT},
+                                    .key = key_copy(key_make(keyspace, key), doubt->text)};
     serving_ask_keeper(serving, &doubt->message);
 }
 

@@ -13,11 +13,9 @@ enum { LOADS_AT_ONCE = 32 };
 static void ask_keeper(struct lookup *lookup)
 {
     struct load_request *request = xmalloc(sizeof *request + lookup->key.length);
-    *request = (struct load_request){.message = {.kind = MESSAGE_LOAD},
-                                     .lookup = lookup,
-                                     .keyspace = lookup->keyspace,
-                                     .key_length = lookup->key.length};
-    memcpy(request->key, lookup->key.at, lookup->key.length);
+    struct key key = key_make(lookup->keyspace, lookup->key);
+    *request = (struct load_request){
+        .message = {.kind = MESSAGE_LOAD}, .lookup = lookup, .key = key_copy(key, request->text)};
     lookup->slot->loading++;
     serving_ask_keeper(lookup->slot->serving, &request->message);
 }

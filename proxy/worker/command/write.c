@@ -30,7 +30,7 @@ static const struct slot_kind write_kind = {.on_cache = write_reply,
 /* This worker admits the key at once, so that the client's next command already finds it admitted;
  * the keeper tells all workers until when the entry holds. When it has no place for it that word
  * never comes, and the entry must end by itself. */
-static void admit_here(struct serving *serving, struct span key)
+static void admit_here(struct serving *serving, struct key key)
 {
     uint64_t now = clock_ms();
     struct override known = overrides_find(&serving->overrides, key, now);
@@ -39,35 +39,33 @@ static void admit_here(struct serving *serving, struct span key)
     overrides_set(&serving->overrides, key, override_admit(known, hint));
 }
 
-static void tell_keeper(struct slot *slot, int keyspace, struct span key, bool wants_hint,
-                        bool deletes)
+static void tell_keeper(struct slot *slot, struct key key, bool wants_hint, bool deletes)
 {
-    struct write_request *write = xmalloc(sizeof *write + key.length);
+    struct write_request *write = xmalloc(sizeof *write + key.text.length);
     *write = (struct write_request){.message = {.kind = MESSAGE_WRITE},
                                     .slot = slot,
-                                    .keyspace = keyspace,
+                                    .key = key_copy(key, write->text),
                                     .wants_hint = wants_hint,
-                                    .deletes = deletes,
-                                    .key_length = key.length};
-    memcpy(write->key, key.at, key.length);
+                                    .deletes = deletes};
     slot->waiting++;
     serving_ask_keeper(slot->serving, &write->message);
 }
 
-static void note_key(struct slot *slot, struct span key, bool deletes)
+static void note_key(struct slot *slot, struct span text, bool deletes)
 {
     struct serving *serving = slot->serving;
-    int keyspace = guard_match(serving_config(serving), key);
+    int keyspace = guard_match(serving_config(serving), text);
     if (keyspace == NOT_GUARDED)
         return;
-    bool held = !deletes && guard_holds(serving->view, keyspace, key);
+    struct key key = key_make(keyspace, text);
+    bool held = !deletes && guard_holds(serving->view, key);
     bool wants_hint = !deletes && guard_wants_hint(serving->view, &serving->overrides, key, held);
     if (wants_hint) {
         counter_add(&serving->keyspaces[keyspace].hints, 1);
         admit_here(serving, key);
     }
     if (wants_hint || watch_has(serving->watch, key))
-        tell_keeper(slot, keyspace, key, wants_hint, deletes);
+        tell_keeper(slot, key, wants_hint, deletes);
 }
 
 struct slot *write_open(struct client *client)

@@ -19,15 +19,15 @@ static void a_row_answers_and_fills_the_cache(void **state)
     ask(&bench, &one, "item:1");
     assert_int_equal(fake_pool.count, 1);
     assert_int_equal(loads_count(bench.loads), 1);
-    assert_true(loads_in_flight(bench.loads, span_of("item:1")));
-    assert_false(loads_in_flight(bench.loads, span_of("item:2")));
+    assert_true(loads_in_flight(bench.loads, key_make(0, span_of("item:1"))));
+    assert_false(loads_in_flight(bench.loads, key_make(0, span_of("item:2"))));
     row_is("payload");
     must_get_value(&bench, &one, "payload");
     assert_int_equal(loads_count(bench.loads), 0);
     must_fill("item:1", "payload");
-    assert_true(loads_in_flight(bench.loads, span_of("item:1")));
+    assert_true(loads_in_flight(bench.loads, key_make(0, span_of("item:1"))));
     fill_ends(REDIS_DONE);
-    assert_false(loads_in_flight(bench.loads, span_of("item:1")));
+    assert_false(loads_in_flight(bench.loads, key_make(0, span_of("item:1"))));
     assert_int_equal(COUNTED(&bench, loads_row), 1);
     assert_int_equal(COUNTED(&bench, fills), 1);
     bench_finish(&bench);
@@ -43,7 +43,7 @@ static void a_load_that_finds_no_row_fills_nothing(void **state)
     fake_no_row();
     must_get(&bench, &one, LOAD_ABSENT);
     assert_int_equal(fake_cache.count, 0);
-    assert_false(loads_in_flight(bench.loads, span_of("item:1")));
+    assert_false(loads_in_flight(bench.loads, key_make(0, span_of("item:1"))));
     assert_int_equal(COUNTED(&bench, loads_absent), 1);
     bench_finish(&bench);
 }
@@ -80,7 +80,7 @@ static void failures_are_told_and_forgotten(void **state)
     ask(&bench, &one, "item:1");
     fake_refusal("42501");
     must_get(&bench, &one, LOAD_REFUSED);
-    assert_false(loads_knows_absent(bench.loads, span_of("item:1")));
+    assert_false(loads_knows_absent(bench.loads, key_make(0, span_of("item:1"))));
     assert_int_equal(COUNTED(&bench, loads_down), 1);
     assert_int_equal(COUNTED(&bench, loads_timeout), 1);
     assert_int_equal(COUNTED(&bench, loads_refused), 1);
@@ -315,7 +315,7 @@ static void giving_up_answers_all_who_wait(void **state)
     must_get(&bench, &other, LOAD_TIMEOUT);
     fake_outcome(PG_DOWN);
     fake_no_row();
-    assert_false(loads_in_flight(bench.loads, span_of("item:1")));
+    assert_false(loads_in_flight(bench.loads, key_make(0, span_of("item:1"))));
     bench_finish(&bench);
 }
 
@@ -344,16 +344,16 @@ static void a_row_that_changes_while_its_fill_hangs_can_still_be_read(void **sta
     bench_init(&bench, "");
     ask(&bench, &one, "item:1");
     row_is("old");
-    loads_changed(bench.loads, span_of("item:1"));
+    loads_changed(bench.loads, key_make(0, span_of("item:1")));
     ask(&bench, &after, "item:1");
     assert_int_equal(fake_pool.count, 1);
     row_is("new");
     must_get_value(&bench, &after, "new");
     fill_ends(REDIS_DOWN); /* the old one's */
     must_fill("item:1", "new");
-    assert_true(loads_in_flight(bench.loads, span_of("item:1")));
+    assert_true(loads_in_flight(bench.loads, key_make(0, span_of("item:1"))));
     fill_ends(REDIS_DONE);
-    assert_false(loads_in_flight(bench.loads, span_of("item:1")));
+    assert_false(loads_in_flight(bench.loads, key_make(0, span_of("item:1"))));
     bench_finish(&bench);
 }
 

@@ -82,7 +82,7 @@ static void a_row_that_is_found_is_not_remembered_as_absent(void **state)
     row_is("new");
     must_get_value(&bench, &late, "new");
     fill_ends(REDIS_DONE);
-    assert_false(loads_knows_absent(bench.loads, item_1));
+    assert_false(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     ask(&bench, &after, "item:1");
     must_wait(&bench, &after);
     row_is("new");
@@ -100,11 +100,11 @@ static void a_change_during_the_query_keeps_its_row_out_of_the_cache(void **stat
     (void)state;
     bench_init(&bench, "");
     ask(&bench, &before, "item:1");
-    loads_changed(bench.loads, item_1);
+    loads_changed(bench.loads, key_make(ITEMS, item_1));
     row_is("old");
     must_get_value(&bench, &before, "old"); /* it asked before the change */
     assert_int_equal(fake_cache.count, 0);
-    assert_false(loads_in_flight(bench.loads, item_1));
+    assert_false(loads_in_flight(bench.loads, key_make(ITEMS, item_1)));
     bench_finish(&bench);
 }
 
@@ -115,10 +115,10 @@ static void a_change_during_the_query_keeps_its_absence_from_being_remembered(vo
     (void)state;
     bench_init(&bench, "");
     ask(&bench, &before, "item:1");
-    loads_changed(bench.loads, item_1);
+    loads_changed(bench.loads, key_make(ITEMS, item_1));
     fake_no_row();
     must_get(&bench, &before, LOAD_ABSENT);
-    assert_false(loads_knows_absent(bench.loads, item_1));
+    assert_false(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     assert_int_equal(COUNTED(&bench, false_positives), 0);
     bench_finish(&bench);
 }
@@ -131,7 +131,7 @@ static void who_joins_after_the_change_gets_a_query_of_their_own(void **state)
     bench_init(&bench, "");
     ask(&bench, &before, "item:1");
     ask(&bench, &joined, "item:1");
-    loads_changed(bench.loads, item_1);
+    loads_changed(bench.loads, key_make(ITEMS, item_1));
     ask(&bench, &after, "item:1");
     row_is("old");
     must_get_value(&bench, &before, "old");
@@ -153,10 +153,10 @@ static void a_second_change_makes_the_second_query_stale_too(void **state)
     (void)state;
     bench_init(&bench, "");
     ask(&bench, &before, "item:1");
-    loads_changed(bench.loads, item_1);
+    loads_changed(bench.loads, key_make(ITEMS, item_1));
     ask(&bench, &between, "item:1");
     row_is("one");
-    loads_changed(bench.loads, item_1);
+    loads_changed(bench.loads, key_make(ITEMS, item_1));
     ask(&bench, &after, "item:1");
     row_is("two");
     must_get_value(&bench, &between, "two");
@@ -178,7 +178,7 @@ static void a_change_during_the_fill_takes_its_value_from_who_asks_later(void **
     bench_init(&bench, "");
     ask(&bench, &before, "item:1");
     row_is("old");
-    loads_changed(bench.loads, item_1);
+    loads_changed(bench.loads, key_make(ITEMS, item_1));
     ask(&bench, &after, "item:1");
     must_wait(&bench, &after);
     fill_ends(REDIS_DONE);
@@ -194,8 +194,8 @@ static void a_change_of_another_key_disturbs_nothing(void **state)
     (void)state;
     bench_init(&bench, "");
     ask(&bench, &one, "item:1");
-    loads_changed(bench.loads, span_of("item:11"));
-    loads_changed(bench.loads, span_of("item:"));
+    loads_changed(bench.loads, key_make(0, span_of("item:11")));
+    loads_changed(bench.loads, key_make(0, span_of("item:")));
     row_is("payload");
     must_fill("item:1", "payload");
     fill_ends(REDIS_DONE);
@@ -211,7 +211,7 @@ static void a_stale_load_past_its_time_fills_nothing(void **state)
     (void)state;
     bench_init(&bench, "");
     ask(&bench, &one, "item:1");
-    loads_changed(bench.loads, item_1);
+    loads_changed(bench.loads, key_make(ITEMS, item_1));
     loads_check_time(bench.loads, clock_ms() + 5000);
     must_get(&bench, &one, LOAD_TIMEOUT);
     row_is("old");
@@ -237,7 +237,7 @@ static void a_false_positive_that_was_found_out_needs_no_second_query(void **sta
     (void)state;
     bench_init(&bench, "");
     find_absent(&bench, "item:1");
-    assert_true(loads_knows_absent(bench.loads, item_1));
+    assert_true(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     ask(&bench, &again, "item:1");
     assert_int_equal(fake_pool.count, 0);
     must_get(&bench, &again, LOAD_ABSENT);
@@ -252,8 +252,8 @@ static void a_change_of_the_key_ends_what_was_remembered(void **state)
     (void)state;
     bench_init(&bench, "");
     find_absent(&bench, "item:1");
-    loads_changed(bench.loads, item_1);
-    assert_false(loads_knows_absent(bench.loads, item_1));
+    loads_changed(bench.loads, key_make(ITEMS, item_1));
+    assert_false(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     find_absent(&bench, "item:1");
     bench_finish(&bench);
 }
@@ -267,7 +267,7 @@ static void without_permission_nothing_is_remembered_and_nothing_used(void **sta
     find_absent(&bench, "item:2");
     use_view(&bench, KEYSPACE_PASSING, true);
     find_absent(&bench, "item:1");
-    assert_false(loads_knows_absent(bench.loads, item_1));
+    assert_false(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     find_absent(&bench, "item:2");
     assert_int_equal(COUNTED(&bench, known_absent), 0);
     bench_finish(&bench);
@@ -281,7 +281,7 @@ static void while_loading_nothing_is_remembered(void **state)
     use_view(&bench, KEYSPACE_LOADING, false);
     find_absent(&bench, "item:1");
     find_absent(&bench, "item:1");
-    assert_false(loads_knows_absent(bench.loads, item_1));
+    assert_false(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     assert_int_equal(COUNTED(&bench, false_positives), 0);
     bench_finish(&bench);
 }
@@ -293,9 +293,9 @@ static void a_new_generation_forgets_what_was_remembered(void **state)
     bench_init(&bench, "");
     find_absent(&bench, "item:1");
     use_view(&bench, KEYSPACE_GUARDING, true); /* a new view of the same generation */
-    assert_true(loads_knows_absent(bench.loads, item_1));
+    assert_true(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     use_view(&bench, KEYSPACE_GUARDING, false);
-    assert_false(loads_knows_absent(bench.loads, item_1));
+    assert_false(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     find_absent(&bench, "item:1");
     bench_finish(&bench);
 }
@@ -311,7 +311,7 @@ static void must_not_remember_over(enum keyspace_state before, enum keyspace_sta
     use_view(&bench, after, false);
     fake_no_row();
     must_get(&bench, &one, LOAD_ABSENT);
-    assert_false(loads_knows_absent(bench.loads, item_1));
+    assert_false(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     bench_finish(&bench);
 }
 
@@ -334,9 +334,9 @@ static void a_second_query_counts_under_the_generation_it_began_in(void **state)
     ask(&bench, &late, "item:1");
     use_view(&bench, KEYSPACE_GUARDING, false);
     fake_no_row();
-    assert_false(loads_knows_absent(bench.loads, item_1));
+    assert_false(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     fake_no_row();
-    assert_true(loads_knows_absent(bench.loads, item_1));
+    assert_true(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     must_get(&bench, &late, LOAD_ABSENT);
     bench_finish(&bench);
 }
@@ -351,11 +351,11 @@ static void what_is_remembered_is_bounded(void **state)
     for (int i = 0; i < 30; i++) {
         snprintf(key, sizeof key, "item:%d", i);
         find_absent(&bench, key);
-        assert_true(loads_knows_absent(bench.loads, span_of(key)));
+        assert_true(loads_knows_absent(bench.loads, key_make(0, span_of(key))));
     }
     for (int i = 0; i < 30; i++) {
         snprintf(key, sizeof key, "item:%d", i);
-        known += loads_knows_absent(bench.loads, span_of(key));
+        known += loads_knows_absent(bench.loads, key_make(0, span_of(key)));
     }
     assert_int_equal(known, 10);
     bench_finish(&bench);
@@ -370,8 +370,8 @@ static void a_new_configuration_bounds_it_anew(void **state)
     find_absent(&bench, "item:2");
     bench.shared->config->max_known_absent = 1;
     use_view(&bench, KEYSPACE_GUARDING, true);
-    assert_false(loads_knows_absent(bench.loads, item_1));
-    assert_true(loads_knows_absent(bench.loads, span_of("item:2")));
+    assert_false(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
+    assert_true(loads_knows_absent(bench.loads, key_make(0, span_of("item:2"))));
     bench_finish(&bench);
 }
 
@@ -390,7 +390,7 @@ static void one_random_step(struct bench *bench, struct asked *asked, int *count
             ask(bench, &asked[(*count)++], key);
         break;
     case 2:
-        loads_changed(bench->loads, span_of(key));
+        loads_changed(bench->loads, key_make(0, span_of(key)));
         break;
     case 3:
         loads_check_time(bench->loads, clock_ms() + (uint64_t)(rand() % 2) * 5000);

@@ -15,8 +15,8 @@ static const char running[] = "7:8:7", over[] = "8:8:";
 /* As the keeper takes it. */
 static void changed(struct bench *bench)
 {
-    unseen_changed(bench->unseen, item_1, XID);
-    loads_changed(bench->loads, item_1);
+    unseen_changed(bench->unseen, key_make(ITEMS, item_1), XID);
+    loads_changed(bench->loads, key_make(ITEMS, item_1));
 }
 
 static void a_row_that_may_be_old_serves_and_is_not_kept(void **state)
@@ -54,13 +54,13 @@ static void an_absence_that_may_be_old_is_not_remembered(void **state)
     ask(&bench, &asked, "item:1");
     fake_no_row();
     must_get(&bench, &asked, LOAD_ABSENT);
-    assert_false(loads_knows_absent(bench.loads, item_1));
+    assert_false(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     assert_int_equal(COUNTED(&bench, false_positives), 0);
     unseen_learn(bench.unseen, over);
     ask(&bench, &asked, "item:1");
     fake_no_row();
     must_get(&bench, &asked, LOAD_ABSENT);
-    assert_true(loads_knows_absent(bench.loads, item_1));
+    assert_true(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     bench_finish(&bench);
 }
 
@@ -107,7 +107,7 @@ static void other_keys_are_filled(void **state)
     struct asked asked;
     (void)state;
     bench_init(&bench, "");
-    unseen_changed(bench.unseen, span_of("item:11"), XID);
+    unseen_changed(bench.unseen, key_make(0, span_of("item:11")), XID);
     ask(&bench, &asked, "item:1");
     row_is("payload");
     must_fill("item:1", "payload");

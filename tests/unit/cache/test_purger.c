@@ -88,8 +88,8 @@ static void keys_may_hold_any_byte(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench, 1000);
-    purger_key(bench.purger, ITEMS, (struct span){odd, sizeof odd - 1});
-    purger_key(bench.purger, ITEMS, (struct span){odd, sizeof odd - 2});
+    purger_key(bench.purger, key_make(ITEMS, (struct span){odd, sizeof odd - 1}));
+    purger_key(bench.purger, key_make(ITEMS, (struct span){odd, sizeof odd - 2}));
     turn(&bench);
     assert_int_equal(fake.calls[0].count, 2);
     assert_int_equal(fake.calls[0].lengths[0], sizeof odd - 1);

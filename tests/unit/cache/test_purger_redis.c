@@ -70,7 +70,8 @@ static void close_purger(struct purge_bench *bench)
 
 static void purge(struct purge_bench *bench, const char *key)
 {
-    purger_key(bench->purger, *key == 'i' ? ITEMS : ORDERS, (struct span){key, strlen(key)});
+    purger_key(bench->purger,
+               key_make(*key == 'i' ? ITEMS : ORDERS, (struct span){key, strlen(key)}));
 }
 
 static void purge_items(struct purge_bench *bench, int from, int to)

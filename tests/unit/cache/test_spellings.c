@@ -65,7 +65,7 @@ static void bench_finish(struct bench *bench)
 
 static void add(struct bench *bench, int keyspace, const char *asked, const char *own)
 {
-    spellings_add(bench->spellings, keyspace, span_of(asked), span_of(own));
+    spellings_add(bench->spellings, key_make(keyspace, span_of(asked)), span_of(own));
 }
 
 static void each_is_counted_and_the_latest_kept(void **state)
@@ -92,7 +92,7 @@ static void a_long_key_is_cut_off(void **state)
     bench_init(&bench);
     memset(asked, '0', sizeof asked);
     memset(own, '1', sizeof own);
-    spellings_add(bench.spellings, ITEMS, (struct span){asked, sizeof asked},
+    spellings_add(bench.spellings, key_make(ITEMS, (struct span){asked, sizeof asked}),
                   (struct span){own, sizeof own});
     const struct spelling *latest = spellings_latest(bench.spellings, ITEMS);
     assert_int_equal(strlen(latest->asked), sizeof latest->asked - 1);
@@ -129,7 +129,7 @@ static void without_an_account_nothing_happens(void **state)
 {
     (void)state;
     lines.count = 0;
-    spellings_add(NULL, ITEMS, span_of("item:042"), span_of("item:42"));
+    spellings_add(NULL, key_make(ITEMS, span_of("item:042")), span_of("item:42"));
     spellings_destroy(NULL);
     assert_int_equal(lines.count, 0);
 }

@@ -13,24 +13,34 @@ enum { KEYSPACES = 2, MAX_KEYS = 3 };
 
 static char given[200]; /* "0:key 1:* ..." */
 
-static void on_given(void *arg, int keyspace, const struct span *key)
+static void note(void *arg, int keyspace, struct span text)
 {
     size_t length = strlen(given);
     assert_ptr_equal(arg, given);
     snprintf(given + length, sizeof given - length, "%s%d:%.*s", length ? " " : "", keyspace,
-             key ? (int)key->length : 1, key ? key->at : "*");
+             (int)text.length, text.at);
+}
+
+static void on_all(void *arg, int keyspace)
+{
+    note(arg, keyspace, (struct span){"*", 1});
+}
+
+static void on_one(void *arg, struct key key)
+{
+    note(arg, key.keyspace, key.text);
 }
 
 static void assert_gives(struct unvouched *unvouched, const char *wanted)
 {
     given[0] = '\0';
-    unvouched_give(unvouched, on_given, given);
+    unvouched_give(unvouched, on_all, on_one, given);
     assert_string_equal(given, wanted);
 }
 
 static void add(struct unvouched *unvouched, int keyspace, const char *key)
 {
-    unvouched_add(unvouched, keyspace, (struct span){key, strlen(key)});
+    unvouched_add(unvouched, key_make(keyspace, (struct span){key, strlen(key)}));
 }
 
 static void keys_are_given_once_and_forgotten(void **state)

@@ -81,7 +81,7 @@ static void load(struct bench *bench, int keyspace, const char *key)
     char own[100];
     snprintf(own, sizeof own, "%s", key);
     bench->calls = 0;
-    rows_load(&bench->rows, keyspace, (struct span){own, strlen(key)}, on_row, bench);
+    rows_load(&bench->rows, key_make(keyspace, (struct span){own, strlen(key)}), on_row, bench);
     memset(own, 'x', sizeof own); /* the caller's bytes need not outlive the call */
     assert_int_equal(bench->calls, 0);
 }
@@ -132,7 +132,7 @@ static void each_keyspace_has_its_statements(void **state)
 
 static enum load_outcome foretell(const struct bench *bench, int keyspace, struct span key)
 {
-    return rows_foretell(&bench->rows, keyspace, key);
+    return rows_foretell(&bench->rows, key_make(keyspace, key));
 }
 
 static void a_key_with_a_zero_byte_is_no_rows_key(void **state)
@@ -548,7 +548,7 @@ static void sixteen_ways_are_all_tried(void **state)
 static void must_remove(struct bench *bench, char *word, long long removed)
 {
     bench->calls = 0;
-    rows_remove(&bench->rows, ORDERS, span_of("order:a:b:c"), 1, on_row, bench);
+    rows_remove(&bench->rows, key_make(ORDERS, span_of("order:a:b:c")), 1, on_row, bench);
     assert_int_equal(bench->calls, 0);
     assert_int_equal(fake_pool.queries[0].statement, REMOVE_ORDER);
     must_ask("a:b", "c");
@@ -582,23 +582,23 @@ static void removing_says_when_nothing_went_or_nothing_is_known(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench, 1);
-    rows_remove(&bench.rows, ITEMS, span_of("item:1"), 0, on_removed, &bench);
+    rows_remove(&bench.rows, key_make(ITEMS, span_of("item:1")), 0, on_removed, &bench);
     fake_pool.removed = (char[]){"0"};
     fake_outcome(PG_DONE);
     must_end(&bench, LOAD_ROW);
     assert_int_equal(bench.result.removed, 0);
     assert_null(bench.result.value);
     bench.calls = 0;
-    rows_remove(&bench.rows, ITEMS, span_of("item:1"), 0, on_removed, &bench);
+    rows_remove(&bench.rows, key_make(ITEMS, span_of("item:1")), 0, on_removed, &bench);
     fake_outcome(PG_DOWN);
     must_end(&bench, LOAD_DOWN);
     assert_int_equal(bench.result.removed, 0);
     bench.calls = 0;
-    rows_remove(&bench.rows, ITEMS, span_of("item:1"), 0, on_removed, &bench);
+    rows_remove(&bench.rows, key_make(ITEMS, span_of("item:1")), 0, on_removed, &bench);
     fake_refusal("23503"); /* a foreign key holds the row */
     must_end(&bench, LOAD_REFUSED);
     bench.calls = 0;
-    rows_remove(&bench.rows, ITEMS, span_of("item:1"), 0, on_removed, &bench);
+    rows_remove(&bench.rows, key_make(ITEMS, span_of("item:1")), 0, on_removed, &bench);
     fake_refusal("22003"); /* of a trigger, say */
     must_ask_of_item(ACCEPTS_ITEM, "1");
     fake_no_row();

@@ -19,12 +19,12 @@ static struct unseen *create(size_t max)
 
 static bool has(const struct unseen *unseen, const char *key)
 {
-    return unseen_has(unseen, span_of(key));
+    return unseen_has(unseen, key_make(0, span_of(key)));
 }
 
 static void change(struct unseen *unseen, const char *key, uint32_t xid)
 {
-    unseen_changed(unseen, span_of(key), xid);
+    unseen_changed(unseen, key_make(0, span_of(key)), xid);
 }
 
 static void a_change_is_unseen_until_its_transaction_is_over(void **state)

@@ -112,8 +112,8 @@ static void a_key_that_no_column_can_hold_is_cleared_without_a_question(void **s
     struct end end = {0};
     (void)state;
     bench_init(&bench, 4);
-    assert_true(doubts_add(bench.doubts, bench.generation, ITEMS, (struct span){"item:\0", 6},
-                           on_end, &end));
+    assert_true(doubts_add(bench.doubts, bench.generation,
+                           key_make(ITEMS, (struct span){"item:\0", 6}), on_end, &end));
     assert_int_equal(end.calls, 0);
     doubts_known(bench.doubts, bench.generation, 1);
     must_end(&end, DOUBT_CLEARED);
@@ -126,8 +126,9 @@ static void a_key_with_too_many_splits_is_undecided(void **state)
     struct end end = {0};
     (void)state;
     bench_init(&bench, 4);
-    assert_true(doubts_add(bench.doubts, bench.generation, ORDERS,
-                           span_of("order:::::::::::::::::::::::"), on_end, &end));
+    assert_true(doubts_add(bench.doubts, bench.generation,
+                           key_make(ORDERS, span_of("order:::::::::::::::::::::::")), on_end,
+                           &end));
     assert_int_equal(end.calls, 0);
     doubts_known(bench.doubts, bench.generation, 1);
     must_end(&end, DOUBT_UNDECIDED);
@@ -258,8 +259,8 @@ static void other_rows_changes_do_not_matter(void **state)
     for (int round = 0; round < 3; round++) {
         changed(&bench, "item:77");
         changed(&bench, "item:8");
-        doubts_changed(bench.doubts, bench.generation, ORDERS, span_of("item:7"));
-        doubts_changed(bench.doubts, other, ITEMS, span_of("item:7"));
+        doubts_changed(bench.doubts, bench.generation, key_make(ORDERS, span_of("item:7")));
+        doubts_changed(bench.doubts, other, key_make(ITEMS, span_of("item:7")));
         row_is("7");
         all_is_known(&bench);
     }

@@ -21,7 +21,7 @@ static void a_generation_given_up_ends_its_doubts_undecided(void **state)
     doubt(&bench, &asked, "item:2");
     learn(bench.generation, ITEMS, "item:3");
     doubt(&bench, &foretold, "item:3");
-    doubts_add(bench.doubts, other, ITEMS, span_of("item:4"), on_end, &others);
+    doubts_add(bench.doubts, other, key_make(ITEMS, span_of("item:4")), on_end, &others);
     doubts_forget(bench.doubts, bench.generation);
     must_end(&asked, DOUBT_UNDECIDED);
     must_end(&answered, DOUBT_UNDECIDED);
@@ -89,7 +89,7 @@ static void destruction_calls_nobody_whatever_is_under_way(void **state)
     doubt(&bench, &asked, "item:2");
     learn(bench.generation, ITEMS, "item:3");
     doubt(&bench, &foretold, "item:3");
-    doubts_add(bench.doubts, other, ITEMS, span_of("item:2"), on_end, &forgotten);
+    doubts_add(bench.doubts, other, key_make(ITEMS, span_of("item:2")), on_end, &forgotten);
     doubts_forget(bench.doubts, other);
     doubts_destroy(bench.doubts);
     bench.doubts = NULL;
@@ -107,10 +107,10 @@ static void destruction_calls_nobody_whatever_is_under_way(void **state)
 static struct bench *again_bench;
 static struct end *again_end;
 
-static void cancel_the_other(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
+static void cancel_the_other(void *arg, struct key key, enum doubt_outcome outcome,
                              struct span other)
 {
-    on_end(arg, keyspace, key, outcome, other);
+    on_end(arg, key, outcome, other);
     doubts_cancel(again_bench->doubts, again_end);
 }
 
@@ -125,7 +125,8 @@ static void a_callback_may_cancel_what_ends_in_the_same_moment(void **state)
     for (int i = 0; i < 2; i++) {
         char key[] = "item:0";
         key[5] = (char)('0' + i);
-        doubts_add(bench.doubts, bench.generation, ITEMS, span_of(key), cancel_the_other, &ends[i]);
+        doubts_add(bench.doubts, bench.generation, key_make(ITEMS, span_of(key)), cancel_the_other,
+                   &ends[i]);
     }
     doubts_forget(bench.doubts, bench.generation);
     assert_int_equal(ends[0].calls, 1);
@@ -135,20 +136,18 @@ static void a_callback_may_cancel_what_ends_in_the_same_moment(void **state)
     ends[0].calls = ends[1].calls = 0;
     again_end = &ends[1];
     for (int i = 0; i < 2; i++)
-        doubts_add(bench.doubts, bench.generation, ITEMS, span_of("item:5"), cancel_the_other,
-                   &ends[i]);
+        doubts_add(bench.doubts, bench.generation, key_make(ITEMS, span_of("item:5")),
+                   cancel_the_other, &ends[i]);
     doubts_forget(bench.doubts, bench.generation);
     assert_int_equal(ends[0].calls, 1);
     assert_int_equal(ends[1].calls, 0);
     bench_finish(&bench);
 }
 
-static void doubt_again(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
-                        struct span other)
+static void doubt_again(void *arg, struct key key, enum doubt_outcome outcome, struct span other)
 {
-    on_end(arg, keyspace, key, outcome, other);
-    assert_true(
-        doubts_add(again_bench->doubts, again_bench->generation, keyspace, key, on_end, again_end));
+    on_end(arg, key, outcome, other);
+    assert_true(doubts_add(again_bench->doubts, again_bench->generation, key, on_end, again_end));
     assert_int_equal(again_end->calls, 0);
 }
 
@@ -161,7 +160,8 @@ static void a_callback_may_add_in_the_place_that_was_freed(void **state)
     again_bench = &bench;
     again_end = &second;
     learn(bench.generation, ITEMS, "item:7");
-    doubts_add(bench.doubts, bench.generation, ITEMS, span_of("item:7"), doubt_again, &first);
+    doubts_add(bench.doubts, bench.generation, key_make(ITEMS, span_of("item:7")), doubt_again,
+               &first);
     doubts_known(bench.doubts, bench.generation, 1);
     must_end(&first, DOUBT_CLEARED);
     assert_int_equal(second.calls, 0);
@@ -178,7 +178,7 @@ static void a_row_that_is_gone_unseen_proves_nothing(void **state)
     struct end end;
     (void)state;
     bench_init(&bench, 1);
-    unseen_changed(bench.unseen, span_of("item:7"), 900);
+    unseen_changed(bench.unseen, key_make(0, span_of("item:7")), 900);
     doubt(&bench, &end, "item:7");
     for (int round = 0; round < 3; round++) {
         assert_int_equal(end.calls, 0);
@@ -195,7 +195,7 @@ static void a_row_that_is_still_there_when_all_is_seen_is_confirmed(void **state
     struct end end;
     (void)state;
     bench_init(&bench, 1);
-    unseen_changed(bench.unseen, span_of("item:7"), 900);
+    unseen_changed(bench.unseen, key_make(0, span_of("item:7")), 900);
     doubt(&bench, &end, "item:7");
     row_is("7");
     unseen_learn(bench.unseen, "901:901:");

@@ -49,13 +49,12 @@ static const char *key_of(int key)
     return keys[key];
 }
 
-static void on_end(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
-                   struct span other)
+static void on_end(void *arg, struct key key, enum doubt_outcome outcome, struct span other)
 {
     struct world *world = arg;
     (void)other;
-    int number = key.at[key.length - 1] - '0';
-    assert_int_equal(keyspace, ITEMS);
+    int number = key.text.at[key.text.length - 1] - '0';
+    assert_int_equal(key.keyspace, ITEMS);
     world->ends[outcome]++;
     if (outcome != DOUBT_CONFIRMED)
         return;
@@ -82,7 +81,7 @@ static void follow(struct world *world)
             learn(world->generation, ITEMS, key_of(key));
         else
             unlearn(world->generation, ITEMS, key_of(key));
-        doubts_changed(world->doubts, world->generation, ITEMS, span_of(key_of(key)));
+        doubts_changed(world->doubts, world->generation, key_make(ITEMS, span_of(key_of(key))));
     }
     if (!world->probe_time || world->followed < world->probe_end)
         return;
@@ -111,7 +110,8 @@ static void answer(struct world *world)
 
 static void doubt(struct world *world)
 {
-    doubts_add(world->doubts, world->generation, ITEMS, span_of(key_of(draw(KEYS))), on_end, world);
+    doubts_add(world->doubts, world->generation, key_make(ITEMS, span_of(key_of(draw(KEYS)))),
+               on_end, world);
 }
 
 static void step(struct world *world)

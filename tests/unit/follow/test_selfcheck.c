@@ -202,11 +202,9 @@ static void a_generation_given_up_leaves_it_undecided(void **state)
     bench_finish(&bench);
 }
 
-static void count_end(void *arg, int keyspace, struct span key, enum doubt_outcome outcome,
-                      struct span other)
+static void count_end(void *arg, struct key key, enum doubt_outcome outcome, struct span other)
 {
     (void)other;
-    (void)keyspace;
     (void)key;
     (void)outcome;
     ++*(int *)arg;
@@ -219,8 +217,8 @@ static void when_others_take_all_places_it_is_undecided(void **state)
     (void)state;
     bench_init(&bench, 1);
     fake_pool.params = 1;
-    assert_true(
-        doubts_add(bench.doubts, bench.generation, ITEMS, span_of("item:0"), count_end, &ends));
+    assert_true(doubts_add(bench.doubts, bench.generation, key_make(ITEMS, span_of("item:0")),
+                           count_end, &ends));
     row_is("0"); /* and now it waits */
     begin(&bench);
     ITEMS_ARE("1");

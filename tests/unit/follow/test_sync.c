@@ -126,12 +126,10 @@ void selfcheck_cancel(struct selfcheck *check)
     fake.cancelled++;
 }
 
-void doubts_changed(struct doubts *doubts, const struct generation *generation, int keyspace,
-                    struct span key)
+void doubts_changed(struct doubts *doubts, const struct generation *generation, struct key key)
 {
     (void)doubts;
     (void)generation;
-    (void)keyspace;
     (void)key;
 }
 

@@ -86,13 +86,13 @@ static void enter(struct bench *bench, const char *key, int kind)
     if (kind != BLOCKED)
         entry = (struct override){
             .kind = (enum override_kind)kind, .sticky = kind == OVERRIDE_HINT, .until = end};
-    overrides_set(&bench->overrides, span_of(key), entry);
+    overrides_set(&bench->overrides, key_make(0, span_of(key)), entry);
 }
 
 static struct ruling decide(const struct bench *bench, int keyspace, const char *key)
 {
     struct permission permission = permission_begin(bench->view);
-    bool is_held = guard_holds(bench->view, keyspace, span_of(key));
+    bool is_held = guard_holds(bench->view, key_make(keyspace, span_of(key)));
     return guard_decide(&permission, &bench->overrides, keyspace, span_of(key), is_held);
 }
 
@@ -231,9 +231,10 @@ static void an_entry_that_has_ended_decides_nothing(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench);
-    overrides_set(&bench.overrides, span_of(bench.absent),
+    overrides_set(&bench.overrides, key_make(0, span_of(bench.absent)),
                   (struct override){.kind = OVERRIDE_HINT, .until = clock_ms()});
-    overrides_set(&bench.overrides, held, (struct override){.blocked_until = clock_ms()});
+    overrides_set(&bench.overrides, key_make(ITEMS, held),
+                  (struct override){.blocked_until = clock_ms()});
     must_decide(&bench, ITEMS, bench.absent, DECISION_REJECT, REASON_ABSENT);
     must_decide(&bench, ITEMS, held.at, DECISION_PASS, REASON_POSSIBLE);
     bench_finish(&bench);
@@ -254,7 +255,7 @@ static void probes_of_several_keyspaces_are_answered_each_by_its_filter(void **s
     key_probes_end(&probes);
     for (size_t i = 0; i < KEY_PROBES_MAX; i++)
         assert_int_equal(probes.at[i].held,
-                         guard_holds(bench.view, keyspaces[i % 5], span_of(keys[i % 5])));
+                         guard_holds(bench.view, key_make(keyspaces[i % 5], span_of(keys[i % 5]))));
     assert_true(probes.at[0].held && probes.at[1].held && !probes.at[2].held);
     use_states(&bench, KEYSPACE_LOADING, false);
     probes.count = 0;
@@ -268,8 +269,8 @@ static void probes_of_several_keyspaces_are_answered_each_by_its_filter(void **s
 
 static bool wants_hint(const struct bench *bench, const char *key)
 {
-    bool is_held = guard_holds(bench->view, ITEMS, span_of(key));
-    return guard_wants_hint(bench->view, &bench->overrides, span_of(key), is_held);
+    bool is_held = guard_holds(bench->view, key_make(ITEMS, span_of(key)));
+    return guard_wants_hint(bench->view, &bench->overrides, key_make(0, span_of(key)), is_held);
 }
 
 static void must_want(struct bench *bench, int entry, bool if_held, bool if_absent)
@@ -306,7 +307,7 @@ static void before_the_first_generation_every_written_key_is_news(void **state)
     (void)state;
     bench_init(&bench);
     use_states(&bench, KEYSPACE_LOADING, false);
-    assert_false(guard_holds(bench.view, ITEMS, held));
+    assert_false(guard_holds(bench.view, key_make(ITEMS, held)));
     assert_true(wants_hint(&bench, held.at));
     enter(&bench, held.at, OVERRIDE_HINT);
     assert_false(wants_hint(&bench, held.at));

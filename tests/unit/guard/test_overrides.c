@@ -8,7 +8,14 @@
 
 #include <stdio.h>
 
-static const struct span key = {"item:1", 6};
+static struct key key;
+
+static int name_key(void **state)
+{
+    (void)state;
+    key = key_make(0, (struct span){"item:1", 6});
+    return 0;
+}
 
 static enum override_kind kind_at(const struct overrides *overrides, uint64_t now)
 {
@@ -52,12 +59,15 @@ static void the_key_is_copied_with_its_zero_bytes(void **state)
     char bytes[] = "a\0b";
     (void)state;
     overrides_init(&table);
-    overrides_set(&table, (struct span){bytes, 3},
+    overrides_set(&table, key_make(0, (struct span){bytes, 3}),
                   (struct override){.kind = OVERRIDE_HINT, .until = 9});
     bytes[2] = 'c';
-    assert_int_equal(overrides_find(&table, (struct span){"a\0b", 3}, 0).kind, OVERRIDE_HINT);
-    assert_int_equal(overrides_find(&table, (struct span){"a\0c", 3}, 0).kind, OVERRIDE_NONE);
-    assert_int_equal(overrides_find(&table, (struct span){"a", 1}, 0).kind, OVERRIDE_NONE);
+    assert_int_equal(overrides_find(&table, key_make(0, (struct span){"a\0b", 3}), 0).kind,
+                     OVERRIDE_HINT);
+    assert_int_equal(overrides_find(&table, key_make(0, (struct span){"a\0c", 3}), 0).kind,
+                     OVERRIDE_NONE);
+    assert_int_equal(overrides_find(&table, key_make(0, (struct span){"a", 1}), 0).kind,
+                     OVERRIDE_NONE);
     overrides_finish(&table);
 }
 
@@ -100,7 +110,7 @@ static void fill(struct overrides *table, int count, uint64_t until)
     char text[20];
     for (int i = 0; i < count; i++) {
         snprintf(text, sizeof text, "item:%d", i);
-        overrides_set(table, span_of(text),
+        overrides_set(table, key_make(0, span_of(text)),
                       (struct override){.kind = OVERRIDE_HINT, .until = until});
     }
 }
@@ -131,7 +141,7 @@ static void expiring_in_small_steps_reaches_every_entry(void **state)
     for (int i = 0; i < 90; i++) {
         snprintf(text, sizeof text, "item:%d", i);
         uint64_t until = i < 80 ? 1000 : 10;
-        overrides_set(&table, span_of(text),
+        overrides_set(&table, key_make(0, span_of(text)),
                       (struct override){.kind = OVERRIDE_HINT, .until = until});
     }
     for (int i = 0; i < 9; i++)
@@ -192,12 +202,13 @@ static void what_ends_during_a_block_does_not_come_back_behind_it(void **state)
     struct overrides table;
     (void)state;
     overrides_init(&table);
-    overrides_set(&table, span_of("item:1"),
+    overrides_set(&table, key_make(0, span_of("item:1")),
                   (struct override){
                       .kind = OVERRIDE_TOMBSTONE, .sticky = true, .epoch = 3, .blocked_until = 50});
     overrides_expire(&table, 10, 4, 10);
-    assert_int_equal(overrides_find(&table, span_of("item:1"), 10).blocked_until, 50);
-    assert_int_equal(overrides_find(&table, span_of("item:1"), 60).kind, OVERRIDE_NONE);
+    assert_int_equal(overrides_find(&table, key_make(0, span_of("item:1")), 10).blocked_until, 50);
+    assert_int_equal(overrides_find(&table, key_make(0, span_of("item:1")), 60).kind,
+                     OVERRIDE_NONE);
     overrides_finish(&table);
 }
 
@@ -216,5 +227,5 @@ int main(void)
         cmocka_unit_test(admitting_never_weakens_what_admits_already),
         cmocka_unit_test(every_kind_has_a_name),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, name_key, NULL);
 }

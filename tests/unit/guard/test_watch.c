@@ -12,7 +12,7 @@
 static void a_key_is_watched_until_its_last_drop(void **state)
 {
     struct watch *watch = watch_create(10);
-    struct span key = span_of("item:1");
+    struct key key = key_make(0, span_of("item:1"));
     (void)state;
     assert_false(watch_has(watch, key));
     watch_add(watch, key);
@@ -33,13 +33,13 @@ static void every_watched_key_is_found_and_few_others(void **state)
     (void)state;
     for (unsigned i = 0; i < KEYS; i++) {
         snprintf(text, sizeof text, "item:%u", i);
-        watch_add(watch, span_of(text));
+        watch_add(watch, key_make(0, span_of(text)));
     }
     for (unsigned i = 0; i < KEYS; i++) {
         snprintf(text, sizeof text, "item:%u", i);
-        assert_true(watch_has(watch, span_of(text)));
+        assert_true(watch_has(watch, key_make(0, span_of(text))));
         snprintf(text, sizeof text, "other:%u", i);
-        others += watch_has(watch, span_of(text));
+        others += watch_has(watch, key_make(0, span_of(text)));
     }
     assert_true(others < KEYS / 5);
     watch_destroy(watch);
@@ -48,9 +48,9 @@ static void every_watched_key_is_found_and_few_others(void **state)
 static void without_a_watch_nothing_is_watched(void **state)
 {
     (void)state;
-    watch_add(NULL, span_of("a"));
-    assert_false(watch_has(NULL, span_of("a")));
-    watch_drop(NULL, span_of("a"));
+    watch_add(NULL, key_make(0, span_of("a")));
+    assert_false(watch_has(NULL, key_make(0, span_of("a"))));
+    watch_drop(NULL, key_make(0, span_of("a")));
     watch_destroy(NULL);
 }
 

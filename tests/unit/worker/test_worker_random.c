@@ -241,7 +241,7 @@ static void lose_cache(struct storm *storm)
 static void answer_load(struct load_request *load)
 {
     char value[20];
-    snprintf(value, sizeof value, "l%.*s", (int)load->key_length - 5, load->key + 5);
+    snprintf(value, sizeof value, "l%.*s", (int)load->key.text.length - 5, load->text + 5);
     if (rand() % 2)
         return_row(load, value);
     else
