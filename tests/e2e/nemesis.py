@@ -94,7 +94,7 @@ class Nemesis:
             return self.run_.problems or (
                 stream and stream["purges_owed"] == 0 and time.monotonic() > noticed)
 
-        wait_until(is_done, 4 * PATIENCE, lambda: f"no more purges: {self.run_.status()}")
+        wait_until(is_done, 4 * PATIENCE, self.run_.situation)
 
     # the guard
 
@@ -125,7 +125,7 @@ class Nemesis:
             while not self.is_started(guard):
                 guard.wait()
                 time.sleep(0.05)
-        wait_until(guard.is_ready, 4 * PATIENCE, lambda: f"{guard.status()}\n{guard.log()}")
+        wait_until(guard.is_ready, 4 * PATIENCE, self.run_.situation)
         self.run_.lives += 1
 
     def is_started(self, guard):

@@ -11,8 +11,10 @@ error never does. In the end the guard must guard again.
 """
 import collections
 import os
+import sys
 import threading
 import time
+import traceback
 
 import psycopg2
 import requests
@@ -72,27 +74,21 @@ def number_of(position):
 
 
 class PollMonitor(Part):
-    """Finds out up to when rows are in the generation in force: it is one that had not been begun
-    by then."""
+    """Finds out up to when rows are in the generation in force: it is one that was asked for
+    afterwards."""
 
     def step(self):
-        life, moment, status = self.run_.lives, time.monotonic(), self.run_.status()
-        while not self.run_.stop.is_set() and status and life == self.run_.lives:
-            before, status = status, self.run_.status()
-            if status and life == self.run_.lives and in_force(status) > newest(before):
+        life, moment, wanted = self.run_.lives, time.monotonic(), self.run_.rebuild()
+        while wanted and not self.run_.stop.is_set():
+            status = self.run_.status()
+            if not status or life != self.run_.lives:
+                return
+            if status["generation"] and status["generation"]["number"] >= wanted:
                 self.run_.histories.confirm_followed(moment)
                 self.run_.counts["confirmations"] += 1
-                return
-            status = before
+                break
             time.sleep(0.02)
-
-
-def in_force(status):
-    return (status["generation"] or {"number": 0})["number"]
-
-
-def newest(status):
-    return max(in_force(status), (status["building"] or {"number": 0})["number"])
+        self.run_.stop.wait(self.chance.choice([0.1, 1, 4]))
 
 
 class Run:
@@ -130,10 +126,12 @@ class Run:
         self.refusals[f"{who}: {str(error).splitlines()[:1]}"] += 1
 
     def rebuild(self):
+        """The number of the generation, whose snapshot is yet to be taken; None without a guard."""
         try:
-            requests.post(f"http://127.0.0.1:{self.guard.control_port}/v1/rebuild", timeout=5)
-        except requests.RequestException:
-            pass
+            return requests.post(f"http://127.0.0.1:{self.guard.control_port}/v1/rebuild",
+                                 timeout=5).json()["generation"]
+        except (requests.RequestException, KeyError, ValueError):
+            return None
 
     def let_it_guard(self, seconds):
         """Or else, after migrations one upon the other, it would rest longer and longer between
@@ -155,6 +153,22 @@ class Run:
             return None
         self.states[status["keyspaces"][0]["state"]] += 1
         return status
+
+    def situation(self):
+        """What everybody does, for whoever has waited in vain."""
+        frames = sys._current_frames()  # pylint: disable=protected-access
+        lines = [f"{part.name}: {''.join(traceback.format_stack(frames[part.ident])[-6:])}"
+                 for part in self.parts if part.ident in frames]
+        try:
+            lines += map(str, query_alone(
+                self.database, "SELECT pid, application_name, state, wait_event, query,"
+                " now() - xact_start, array(SELECT (relation::regclass, mode, granted)::text"
+                "  FROM pg_locks l WHERE l.pid = a.pid AND locktype = 'relation'"
+                "  AND (NOT granted OR relation > 16384)), pg_blocking_pids(pid)"
+                " FROM pg_stat_activity a WHERE datname = current_database()"))
+        except psycopg2.Error as error:
+            lines.append(f"the database does not answer: {error}")
+        return "\n".join([f"{self.status()}", *lines, self.guard.log()])
 
     def end_guard(self):
         self.lives += 1
@@ -203,7 +217,7 @@ class Run:
                 self.guard.explain(key)["verdict"] == "absent"], "nothing would be rejected"
 
     def wait_guarding(self):
-        wait_until(self.guard.is_ready, PATIENCE, self.guard.status)
+        wait_until(self.guard.is_ready, PATIENCE, self.situation)
 
 
 def chosen(kinds):

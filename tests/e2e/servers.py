@@ -12,10 +12,8 @@ import contextlib
 import json
 import os
 import pathlib
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import urllib.parse
@@ -24,6 +22,7 @@ import psycopg2
 import redis
 import requests
 
+from ports import free_port
 from waiting import wait_until
 from wire import Wire
 
@@ -43,26 +42,6 @@ REPORTS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "WARNING: ThreadSa
 PATIENCE = 30
 
 running = []
-given_ports = set()
-
-
-def free_port():
-    """A port that nobody has, below the range that outgoing connections take theirs from, and that
-    was not given before: whoever got it may not listen yet. Test programs that run at the same time
-    mostly look in places of their own."""
-    first = 20000 + os.getpid() % 12 * 1000
-    for _ in range(200):
-        port = random.SystemRandom().randrange(first, first + 1000)
-        if port in given_ports:
-            continue
-        given_ports.add(port)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    raise RuntimeError(f"no free port from {first} on")
 
 
 def _postgres_can_enter(directory):
@@ -81,6 +60,20 @@ def make_directory(name):
         made = tempfile.mkdtemp(prefix="nestguard-postgres-", dir="/tmp")
         os.chmod(made, 0o755)
     return pathlib.Path(made)
+
+
+def signal_each(pids, number):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def is_alive(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in "XZ"
 
 
 class Server:
@@ -128,25 +121,22 @@ class Server:
         """To the process alone: a server's own children hear of it from the server."""
         self.process.send_signal(number)
 
-    def _signal_all(self, number):
-        """To the process and its children, each of which has a session of its own in PostgreSQL."""
+    def _children(self):
+        """Each has a session of its own in PostgreSQL, and is paused or killed by itself."""
         path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
         try:
-            children = pathlib.Path(path).read_text().split()
+            return [int(child) for child in pathlib.Path(path).read_text().split()]
         except OSError:
-            children = []
-        for pid in [self.process.pid, *map(int, children)]:
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                pass
+            return []
 
     def pause(self):
         """Nothing of the server answers until resume()."""
-        self._signal_all(signal.SIGSTOP)
+        self.signal(signal.SIGSTOP)  # first, and it gets no new children
+        signal_each(self._children(), signal.SIGSTOP)
 
     def resume(self):
-        self._signal_all(signal.SIGCONT)
+        signal_each(self._children(), signal.SIGCONT)
+        self.signal(signal.SIGCONT)
 
     def is_running(self):
         return self.process is not None and self.process.poll() is None
@@ -175,9 +165,15 @@ class Server:
         """Ends it as a crash would."""
         if self.process is None:
             return
-        self._signal_all(signal.SIGKILL)
+        self.signal(signal.SIGSTOP)
+        children = self._children()
+        self.signal(signal.SIGKILL)
+        signal_each(children, signal.SIGKILL)
         self.process.wait()
         self.process = None
+        # PostgreSQL does not start while a child of the one before holds its memory.
+        wait_until(lambda: not any(map(is_alive, children)), PATIENCE,
+                   f"the end of all processes of {self.name}")
 
     def restart(self):
         self.stop()

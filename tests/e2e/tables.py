@@ -24,6 +24,10 @@ class Table:
         self.sql = f"SELECT id, {value} FROM public.{self.name} WHERE {condition}"
         self.ids = ids
 
+    def is_whole(self):
+        """Whether names of columns are part of the values."""
+        return self.keyspace["value"] == "json"
+
     def published(self):
         """As a publication names it."""
         where = self.keyspace.get("where")
