@@ -111,3 +111,11 @@ void buffer_trim(struct buffer *buffer, size_t keep)
         buffer_finish(buffer);
     }
 }
+
+char *buffer_string(struct buffer *buffer)
+{
+    struct span bytes = buffer_span(buffer);
+    char *text = xstrndup(bytes.length ? bytes.at : "", bytes.length);
+    buffer_finish(buffer);
+    return text;
+}

@@ -22,6 +22,8 @@ void buffer_commit(struct buffer *buffer, size_t written); /* that many of those
                                                               bytes now */
 void buffer_printf(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+char *buffer_string(struct buffer *buffer); /* what is readable, as a new string; the buffer is
+                                               empty again */
 void buffer_take(struct buffer *buffer, size_t length); /* drops readable bytes from the start */
 void buffer_clear(struct buffer *buffer);               /* keeps the memory */
 /* Gives memory back when the buffer is empty and larger than `keep`. */

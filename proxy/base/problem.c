@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -19,11 +18,9 @@ static char *text_of(const char *format, va_list list)
     return text;
 }
 
-void problems_add(struct problems *problems, enum problem_level level, const char *place,
-                  const char *remedy, const char *format, ...)
+void problems_add_list(struct problems *problems, enum problem_level level, const char *place,
+                       const char *remedy, const char *format, va_list list)
 {
-    va_list list;
-    va_start(list, format);
     problems->at = xrealloc(problems->at, (problems->count + 1) * sizeof *problems->at);
     problems->at[problems->count++] = (struct problem){
         .level = level,
@@ -31,9 +28,17 @@ void problems_add(struct problems *problems, enum problem_level level, const cha
         .text = text_of(format, list),
         .remedy = remedy ? xstrdup(remedy) : NULL,
     };
-    va_end(list);
     problems->errors += level == PROBLEM_ERROR;
     problems->notes += level == PROBLEM_NOTE;
+}
+
+void problems_add(struct problems *problems, enum problem_level level, const char *place,
+                  const char *remedy, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    problems_add_list(problems, level, place, remedy, format, list);
+    va_end(list);
 }
 
 void problems_finish(struct problems *problems)

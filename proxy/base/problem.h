@@ -3,6 +3,7 @@
 #ifndef NESTGUARD_PROBLEM_H
 #define NESTGUARD_PROBLEM_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -30,6 +31,8 @@ void problems_finish(struct problems *problems);
 void problems_add(struct problems *problems, enum problem_level level, const char *place,
                   const char *remedy, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+void problems_add_list(struct problems *problems, enum problem_level level, const char *place,
+                       const char *remedy, const char *format, va_list list);
 
 /* One finding a paragraph: "PLACE: error: TEXT" and, indented, the remedy. Without notes: those are
  * for who has asked what there is to say. */

@@ -8,6 +8,7 @@
 #include "build/build_stream.h"
 
 #include "base/memory.h"
+#include "database/catalogue/publication_ensure.h"
 #include "database/publication.h"
 
 #include <errno.h>

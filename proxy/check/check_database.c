@@ -5,9 +5,8 @@
 #include "check/check_database.h"
 
 #include "base/memory.h"
-#include "check/check_questions.h"
 #include "check/check_replication.h"
-#include "check/check_table.h"
+#include "database/catalogue/inspector.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,14 +17,13 @@ struct database {
     struct problems *problems;
     enum problem_level down;
     char *place;
-    struct questions *questions;
+    struct questions questions;
     PGresult *server; /* one row, columns as in enum server_cell */
 };
 
 enum server_cell {
     SERVER_NUMBER,
     SERVER_VERSION,
-    SERVER_ROLE,         /* quoted */
     SERVER_SESSION_ROLE, /* whose connections are counted */
     SERVER_NAME,         /* the database, quoted */
     SERVER_ROLE_LIMIT,
@@ -40,7 +38,7 @@ enum server_cell {
 static const char describe_server[] =
     "SELECT current_setting('server_version_num'),"
     "       split_part(current_setting('server_version'), ' ', 1),"
-    "       quote_ident(current_user), quote_ident(session_user), quote_ident(d.datname),"
+    "       quote_ident(session_user), quote_ident(d.datname),"
     "       CASE WHEN r.rolsuper THEN -1 ELSE r.rolconnlimit END,"
     "       CASE WHEN r.rolsuper THEN -1 ELSE d.datconnlimit END,"
     "       current_setting('max_connections'), CASE WHEN r.rolsuper THEN 0 ELSE"
@@ -109,11 +107,26 @@ static bool is_refusal(const struct database *db, const struct pg_error *error)
     return PQpingParams(keywords, values, 1) == PQPING_OK;
 }
 
+/* The server's own statement_timeout comes first, so that a statement waiting for a lock is refused
+ * and the session lives on; the session's deadline is for servers and networks that say nothing at
+ * all. */
+static int open_session(struct pg_session **session, const char *conninfo, struct pg_error *error)
+{
+    const struct pg_session_options options = {.conninfo = conninfo,
+                                               .application = "nestguard",
+                                               .connect_timeout = CHECK_SECONDS,
+                                               .answer_timeout = CHECK_SECONDS};
+    int status = pg_session_open(session, &options, error);
+    if (!status)
+        status = pg_session_exec(*session, "SET statement_timeout = '3s'", 0, NULL, NULL, error);
+    return status;
+}
+
 /* Opens the session; false when there is none, which has been reported. */
 static bool enter(struct database *db)
 {
     struct pg_error error;
-    if (questions_open(&db->questions, db->config->database, &error) == 0)
+    if (open_session(&db->questions.session, db->config->database, &error) == 0)
         return true;
     if (is_refusal(db, &error))
         problems_add(db->problems, PROBLEM_ERROR, db->place, NULL,
@@ -137,9 +150,9 @@ static const char *text(const struct database *db, enum server_cell cell)
 static bool check_server(struct database *db)
 {
     struct pg_error error;
-    db->server = questions_ask(db->questions, describe_server, 0, NULL, &error);
+    db->server = questions_ask(&db->questions, describe_server, 0, NULL, &error);
     if (!db->server) {
-        if (!questions_lost(db->questions))
+        if (!questions_lost(&db->questions))
             problems_add(db->problems, questions_severity(&error), db->place, NULL,
                          "the server does not describe itself: %s", error.text);
         return false;
@@ -192,27 +205,21 @@ static void check_standby(const struct database *db)
                      "refused");
 }
 
-/* True when no keyspace has errors. */
-static bool check_keyspaces(const struct database *db)
+static void check_tables(struct database *db)
 {
-    size_t errors = db->problems->errors;
-    for (size_t i = 0; i < db->config->keyspace_count; i++)
-        check_table(db->questions, db->config, &db->config->keyspaces[i], text(db, SERVER_ROLE),
-                    db->problems);
-    return db->problems->errors == errors && !questions_lost(db->questions);
-}
-
-/* What the publication needs of a table is asked of tables that are there and can be read. */
-static void check_tables(const struct database *db)
-{
-    const struct check_replication replication = {
-        db->questions, db->config, db->place, text(db, SERVER_ROLE), db->problems,
-    };
-    bool follow = db->config->sync == SYNC_REPLICATION;
-    if (follow)
+    const struct check_replication replication = {&db->questions, db->config, db->place,
+                                                  db->problems};
+    const struct inspector_options options = {.config = db->config,
+                                              .questions = &db->questions,
+                                              .problems = db->problems,
+                                              .place = db->place};
+    struct publication_plan plan;
+    struct pg_error error;
+    if (db->config->sync == SYNC_REPLICATION)
         check_replication_server(&replication);
-    if (check_keyspaces(db) && follow)
-        check_replication_publication(&replication);
+    inspect(&plan, &options, &error); /* what had no answer has become a finding */
+    check_replication_plan(&replication, &plan);
+    publication_plan_finish(&plan);
 }
 
 static void check_inside(struct database *db, char version[64])
@@ -233,14 +240,14 @@ bool check_database(const struct config *config, enum problem_level down, struct
     version[0] = '\0';
     if (check_conninfo(&db) && enter(&db)) {
         check_inside(&db, version);
-        const struct pg_error *loss = questions_lost(db.questions);
+        const struct pg_error *loss = questions_lost(&db.questions);
         if (loss)
             problems_add(problems, down, db.place, NULL,
                          "the connection was lost while it was being asked: %s", loss->text);
         reached = !loss;
     }
     PQclear(db.server);
-    questions_close(db.questions);
+    pg_session_close(db.questions.session);
     free(db.place);
     return reached;
 }

@@ -1,5 +1,5 @@
-/* From the server, without which nothing works, over the right to replicate to the publication and
- * its tables (publication_survey.h).
+/* From the server, without which nothing works, over the right to replicate, to the publication,
+ * where the inspector found that something is missing.
  *
  * That the server would take a condition as a row filter can only be found out by giving it one:
  * the publication is created in a transaction that is rolled back, by a role that may create it.
@@ -8,7 +8,6 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "database/publication_survey.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,8 +126,8 @@ static void check_connection(const struct check_replication *check)
     struct pg_session_options options = {
         .conninfo = conninfo,
         .application = "nestguard",
-        .connect_timeout = QUESTION_SECONDS,
-        .answer_timeout = QUESTION_SECONDS,
+        .connect_timeout = CHECK_SECONDS,
+        .answer_timeout = CHECK_SECONDS,
     };
     struct pg_session *session = NULL;
     struct pg_error error;
@@ -174,26 +173,20 @@ void check_replication_server(const struct check_replication *check)
     PQclear(server);
 }
 
-static PGresult *ask(void *arg, const char *sql, int count, const char *const *values,
-                     struct pg_error *error)
-{
-    return questions_ask(arg, sql, count, values, error);
-}
-
 static void report_missing(const struct check_replication *check,
-                           const struct publication_survey *survey)
+                           const struct publication_plan *plan)
 {
     const char *name = check->config->publication;
-    if (survey->exists)
-        problems_add(check->problems, PROBLEM_ERROR, check->place, survey->missing,
+    if (plan->exists)
+        problems_add(check->problems, PROBLEM_ERROR, check->place, plan->missing,
                      "publication %s lacks tables, and role %s may not add them: that takes the "
                      "owner of publication and tables",
-                     name, check->role);
+                     name, plan->role);
     else
-        problems_add(check->problems, PROBLEM_ERROR, check->place, survey->missing,
+        problems_add(check->problems, PROBLEM_ERROR, check->place, plan->missing,
                      "there is no publication %s, and role %s may not create it: that takes the "
                      "owner of the tables, with CREATE on the database",
-                     name, check->role);
+                     name, plan->role);
 }
 
 static bool run(const struct check_replication *check, const char *sql, struct pg_error *error)
@@ -216,16 +209,11 @@ static void rehearse(const struct check_replication *check, const char *sql)
     run(check, "ROLLBACK", &error);
 }
 
-void check_replication_publication(const struct check_replication *check)
+void check_replication_plan(const struct check_replication *check,
+                            const struct publication_plan *plan)
 {
-    const struct publication_asker asker = {ask, check->questions};
-    struct publication_survey survey;
-    struct pg_error error;
-    if (publication_survey(&survey, &asker, check->config, check->problems, &error) < 0)
-        report_refusal(check, "the publication could not be looked at", &error);
-    else if (survey.missing && !survey.allowed)
-        report_missing(check, &survey);
-    else if (survey.missing && survey.filtered)
-        rehearse(check, survey.missing);
-    publication_survey_finish(&survey);
+    if (plan->missing && !plan->allowed)
+        report_missing(check, plan);
+    else if (plan->missing && plan->filtered)
+        rehearse(check, plan->missing);
 }

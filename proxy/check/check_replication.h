@@ -3,15 +3,17 @@
 #define NESTGUARD_CHECK_REPLICATION_H
 
 #include "base/problem.h"
-#include "check/check_questions.h"
 #include "config/config.h"
+#include "database/catalogue/inspector.h"
+
+/* The server may take so long to let us in, and for each answer. */
+enum { CHECK_SECONDS = 5 };
 
 /* What of it there is to check. */
 struct check_replication {
     struct questions *questions;
     const struct config *config;
     const char *place; /* how findings about the server call it */
-    const char *role;  /* quoted: ready for GRANT ... TO */
     struct problems *problems;
 };
 
@@ -19,7 +21,8 @@ struct check_replication {
  * replication connection. Adds every finding. */
 void check_replication_server(const struct check_replication *check);
 
-/* Publication and tables. To be asked once the tables are in order otherwise. */
-void check_replication_publication(const struct check_replication *check);
+/* Whether what the publication lacks can be added. */
+void check_replication_plan(const struct check_replication *check,
+                            const struct publication_plan *plan);
 
 #endif

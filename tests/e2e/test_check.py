@@ -198,6 +198,15 @@ class TestUniqueIndex:
         settings = {"where": where} if where else {}
         refuse(check, "no unique index", "(deleted_at IS NULL)", **settings)
 
+    def test_conditions_that_no_partition_meets_are_different(self, check, database):
+        database.execute("""
+            CREATE TABLE items (id int NOT NULL, payload text NOT NULL) PARTITION BY LIST (id);
+            CREATE TABLE items_1 PARTITION OF items FOR VALUES IN (1);
+            CREATE UNIQUE INDEX ON items (id, payload) WHERE id = 8""")
+        settings = {"key": "item:{id}:{payload}"}
+        refuse(check, "no unique index", "(id = 8)", where="id = 7", **settings)
+        assert_in_order(check(keyspace(where="(ID  = 8)", **settings)))
+
     def test_remedy_for_a_partitioned_table_can_be_run(self, check, database):
         database.execute("""
             CREATE TABLE items (id int NOT NULL, payload text NOT NULL) PARTITION BY HASH (id);

@@ -29,6 +29,21 @@ static void zeroed_memory_is_an_empty_buffer(void **state)
     buffer_finish(&buffer);
 }
 
+static void what_is_readable_becomes_a_string(void **state)
+{
+    (void)state;
+    struct buffer buffer = {0};
+    char *empty = buffer_string(&buffer);
+    buffer_printf(&buffer, "%d bottles", 10);
+    buffer_take(&buffer, 3);
+    char *text = buffer_string(&buffer);
+    assert_string_equal(empty, "");
+    assert_string_equal(text, "bottles");
+    assert_null(buffer.bytes);
+    free(empty);
+    free(text);
+}
+
 static void even_no_room_gives_a_place_to_write(void **state)
 {
     (void)state;
@@ -159,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zeroed_memory_is_an_empty_buffer),
+        cmocka_unit_test(what_is_readable_becomes_a_string),
         cmocka_unit_test(even_no_room_gives_a_place_to_write),
         cmocka_unit_test(bytes_come_out_in_the_order_in_which_they_went_in),
         cmocka_unit_test(reserved_room_can_be_written_to_its_last_byte),

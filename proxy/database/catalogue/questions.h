@@ -1,24 +1,21 @@
-/* The session through which `check` asks the database: a question that has no answer within some
- * seconds ends it, so that neither a locked table nor a silent network can hold up a start.
- */
-#ifndef NESTGUARD_CHECK_QUESTIONS_H
-#define NESTGUARD_CHECK_QUESTIONS_H
+/* Statements over a session, whose loss is remembered: once it is lost, nothing more is asked. */
+#ifndef NESTGUARD_QUESTIONS_H
+#define NESTGUARD_QUESTIONS_H
 
 #include "base/problem.h"
 #include "postgres/pg_session.h"
 #include <stdbool.h>
 
-struct questions;
+/* Zeroed, then the session is set, which stays its owner's. */
+struct questions {
+    struct pg_session *session;
+    int status; /* of the last question; what ended the session stays */
+    struct pg_error loss;
+};
 
-enum { QUESTION_SECONDS = 5 };
-
-/* 0, or what pg_session_open() returns, with its error. */
-int questions_open(struct questions **out, const char *conninfo, struct pg_error *error);
-void questions_close(struct questions *questions); /* NULL is allowed */
-
-/* Runs one statement. Returns its result (freed with PQclear), or NULL: then the server refused it
- * and *error says why, or the session is lost. Once it is lost every further question is NULL at
- * once, with the error that ended it. */
+/* Runs one statement with text parameters. Returns its result (freed with PQclear), or NULL: then
+ * the server refused it and *error says why, or the session is lost. Once it is lost every further
+ * question is NULL at once, with the error that ended it. */
 PGresult *questions_ask(struct questions *questions, const char *sql, int count,
                         const char *const *values, struct pg_error *error);
 

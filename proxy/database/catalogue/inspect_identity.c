@@ -3,7 +3,7 @@
  * application's UPDATE and DELETE of a published table that has none, or one without the columns
  * that the row filter looks at. Each partition has its own.
  */
-#include "database/publication_survey.h"
+#include "database/catalogue/subject.h"
 
 #include "base/buffer.h"
 #include "base/memory.h"
@@ -59,34 +59,26 @@ static const char *cell(const PGresult *members, int row, enum member_cell colum
     return PQgetvalue(members, row, (int)column);
 }
 
-static char *string_of(struct buffer *buffer)
+static void check_log(const struct subject *subject, const PGresult *members, int row)
 {
-    struct span bytes = buffer_span(buffer);
-    char *text = xstrndup(bytes.at, bytes.length);
-    buffer_finish(buffer);
-    return text;
-}
-
-static void check_log(struct surveyor *surveyor, size_t keyspace, const PGresult *members, int row)
-{
-    const char *table = surveyor_text(surveyor, keyspace, GUARDED_NAME);
+    const char *table = subject_table(subject);
     const char *name = cell(members, row, MEMBER_NAME);
     char *logged = xasprintf("ALTER TABLE %s SET LOGGED;", name);
     char *detach = xasprintf("ALTER TABLE %s DETACH PARTITION %s;", table, name);
     if (cell(members, row, MEMBER_INHERITS)[0] == 't')
-        surveyor_report(surveyor, keyspace, NULL,
-                        "table %s inherits from %s: the log tells of its rows under its own name, "
-                        "so that the keyspace would miss them; partitions can be followed, or "
-                        "use sync: poll",
-                        name, table);
+        subject_report(subject, PROBLEM_ERROR, NULL,
+                       "table %s inherits from %s: the log tells of its rows under its own name, "
+                       "so that the keyspace would miss them; partitions can be followed, or "
+                       "use sync: poll",
+                       name, table);
     else if (cell(members, row, MEMBER_KIND)[0] == 'f')
-        surveyor_report(surveyor, keyspace, detach,
-                        "partition %s is a foreign table: its rows change elsewhere, unseen by "
-                        "this database's log",
-                        name);
+        subject_report(subject, PROBLEM_ERROR, detach,
+                       "partition %s is a foreign table: its rows change elsewhere, unseen by "
+                       "this database's log",
+                       name);
     else if (cell(members, row, MEMBER_PERSISTENCE)[0] == 'u')
-        surveyor_report(surveyor, keyspace, logged,
-                        "table %s is unlogged: the database's log does not tell of its rows", name);
+        subject_report(subject, PROBLEM_ERROR, logged,
+                       "table %s is unlogged: the database's log does not tell of its rows", name);
     free(detach);
     free(logged);
 }
@@ -107,9 +99,9 @@ static bool is_followed(const PGresult *members, int row)
 }
 
 /* A condition as a rule needs columns that no index has. */
-static void check_key(struct surveyor *surveyor, size_t keyspace, const PGresult *members)
+static void check_key(const struct subject *subject, const PGresult *members)
 {
-    bool filtered = surveyor->config->keyspaces[keyspace].where != NULL;
+    bool filtered = subject->keyspace->where != NULL;
     struct buffer remedy = {0};
     const char *columns = NULL, *table = NULL;
     for (int row = 0; row < PQntuples(members); row++) {
@@ -120,54 +112,60 @@ static void check_key(struct surveyor *surveyor, size_t keyspace, const PGresult
         put_remedy(&remedy, cell(members, row, MEMBER_NAME),
                    filtered ? "FULL" : cell(members, row, MEMBER_SUGGESTION));
     }
-    char *sql = string_of(&remedy);
+    char *sql = buffer_string(&remedy);
     if (table)
-        surveyor_report(surveyor, keyspace, sql,
-                        "key: the replica identity of table %s lacks %s: the log does not say "
-                        "which key a deleted row had",
-                        table, columns);
+        subject_report(subject, PROBLEM_ERROR, sql,
+                       "key: the replica identity of table %s lacks %s: the log does not say "
+                       "which key a deleted row had",
+                       table, columns);
     free(sql);
 }
 
 /* Whether the condition can be told from what the log keeps of a member's row. Those whose keys
  * are not kept have been reported. */
-static bool filter_is_covered(struct surveyor *surveyor, size_t keyspace, const PGresult *members,
-                              int row)
+static bool filter_is_covered(const struct subject *subject, const PGresult *members, int row)
 {
-    return !is_followed(members, row) || cell(members, row, MEMBER_FULL)[0] == 't' ||
-           cell(members, row, MEMBER_UNCOVERED)[0] ||
-           survey_filter_within(surveyor, keyspace, cell(members, row, MEMBER_IDENTITY));
+    struct pg_error error;
+    if (!is_followed(members, row) || cell(members, row, MEMBER_FULL)[0] == 't' ||
+        cell(members, row, MEMBER_UNCOVERED)[0] || subject->inspection->failed)
+        return true;
+    enum condition_answer answer =
+        condition_is_within(subject, cell(members, row, MEMBER_IDENTITY), &error);
+    if (answer == CONDITION_UNKNOWN)
+        inspection_fails(subject->inspection, &error);
+    return answer != CONDITION_NO;
 }
 
-static void check_filter(struct surveyor *surveyor, size_t keyspace, const PGresult *members)
+static void check_filter(const struct subject *subject, const PGresult *members)
 {
     struct buffer remedy = {0};
     const char *table = NULL;
     for (int row = 0; row < PQntuples(members); row++) {
-        if (filter_is_covered(surveyor, keyspace, members, row))
+        if (filter_is_covered(subject, members, row))
             continue;
         table = table ? table : cell(members, row, MEMBER_NAME);
         put_remedy(&remedy, cell(members, row, MEMBER_NAME), "FULL");
     }
-    char *sql = string_of(&remedy);
-    if (table && !surveyor->failed)
-        surveyor_report(surveyor, keyspace, sql,
-                        "where: the replica identity of table %s lacks columns of the condition: "
-                        "with the condition as the publication's row filter, the application could "
-                        "not UPDATE or DELETE any more",
-                        table);
+    char *sql = buffer_string(&remedy);
+    if (table && !subject->inspection->failed)
+        subject_report(subject, PROBLEM_ERROR, sql,
+                       "where: the replica identity of table %s lacks columns of the condition: "
+                       "with the condition as the publication's row filter, the application could "
+                       "not UPDATE or DELETE any more",
+                       table);
     free(sql);
 }
 
-void survey_identity(struct surveyor *surveyor, size_t keyspace)
+void inspect_identity(const struct subject *subject)
 {
-    const char *values[SURVEY_VALUES_MAX] = {surveyor_text(surveyor, keyspace, GUARDED_OID)};
-    surveyor_key_values(values, 1, &surveyor->config->keyspaces[keyspace]);
-    PGresult *members = surveyor_ask(surveyor, list_members, 1 + KEY_COLUMNS_MAX, values);
+    const char *values[SUBJECT_VALUES_MAX] = {answer_text(subject->table, 0, TABLE_OID)};
+    subject_key_values(subject, values, 1);
+    PGresult *members =
+        inspection_insist(subject->inspection, list_members, 1 + KEY_COLUMNS_MAX, values);
     for (int row = 0; row < PQntuples(members); row++)
-        check_log(surveyor, keyspace, members, row);
-    check_key(surveyor, keyspace, members);
-    if (surveyor->config->keyspaces[keyspace].where)
-        check_filter(surveyor, keyspace, members);
+        check_log(subject, members, row);
+    check_key(subject, members);
+    if (subject->keyspace->where)
+        check_filter(subject, members);
     PQclear(members);
 }

@@ -1,16 +1,16 @@
 /* The guard compares texts, the database values. Where a value has several spellings, an
  * application that writes another one than the server prints finds its rows by SQL, and is denied
  * all of them by a guard that enforces. The catalogue says of which types that cannot be true
- * (check_table.c); of all others it is said, in more words where they are known.
+ * (inspector.c); of all others it is said, in more words where they are known.
  */
 #include "base/memory.h"
-#include "check/check_subject.h"
+#include "database/catalogue/subject.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* How the values of types are printed. */
 struct rule {
-    const char *types[6]; /* pg_type.typname, or a word of check_table.c */
+    const char *types[6]; /* pg_type.typname, or a word of inspector.c */
     const char *printed;
     /* Another spelling, which nearly every declared type of the kind takes: the server is asked how
      * it prints that. NULL: what it prints would be no different. */
@@ -92,25 +92,26 @@ static char *example(const struct subject *subject, int row, const char *other)
  */
 static void note_integer(const struct subject *subject, int row)
 {
-    problems_add(subject->problems, PROBLEM_NOTE, subject->place, NULL,
-                 "key: column %s is a number: its key is written %s (42, not 042)",
-                 answer_text(subject->columns, row, COLUMN_NAME), integers.printed);
+    subject_report(subject, PROBLEM_NOTE, NULL,
+                   "key: column %s is a number: its key is written %s (42, not 042)",
+                   answer_text(subject->columns, row, COLUMN_NAME), integers.printed);
 }
 
 static void warn(const struct subject *subject, int row, const struct rule *rule)
 {
     char *instead = example(subject, row, rule ? rule->other : NULL);
-    problems_add(subject->problems, PROBLEM_WARNING, subject->place, NULL,
-                 "key: column %s is of type %s, whose values %s several spellings. A row's key is "
-                 "the one that PostgreSQL prints%s%s%s. Applications that write another find the "
-                 "row by SQL and nothing here: see that they write this one, or take a text column",
-                 answer_text(subject->columns, row, COLUMN_NAME),
-                 answer_text(subject->columns, row, COLUMN_TYPE), rule ? "have" : "may have",
-                 rule ? ", " : "", rule ? rule->printed : "", instead);
+    subject_report(
+        subject, PROBLEM_WARNING, NULL,
+        "key: column %s is of type %s, whose values %s several spellings. A row's key is "
+        "the one that PostgreSQL prints%s%s%s. Applications that write another find the "
+        "row by SQL and nothing here: see that they write this one, or take a text column",
+        answer_text(subject->columns, row, COLUMN_NAME),
+        answer_text(subject->columns, row, COLUMN_TYPE), rule ? "have" : "may have",
+        rule ? ", " : "", rule ? rule->printed : "", instead);
     free(instead);
 }
 
-void check_spelling(const struct subject *subject, int row)
+void inspect_spelling(const struct subject *subject, int row)
 {
     const char *type = answer_text(subject->columns, row, COLUMN_SPELLING);
     if (strcmp(type, "one") == 0)

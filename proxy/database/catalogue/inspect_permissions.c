@@ -1,22 +1,16 @@
 /* What the role must be allowed to do, and the GRANT that allows it. */
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "check/check_subject.h"
+#include "database/catalogue/subject.h"
 #include <stdlib.h>
 #include <string.h>
-
-static bool has(const struct subject *subject, enum table_cell privilege)
-{
-    return answer_true(subject->table, 0, (int)privilege);
-}
 
 /* The remedy names role and object as SQL needs them, ready to be pasted. */
 static void report(const struct subject *subject, enum problem_level level, const char *grant,
                    const char *object, const char *text)
 {
-    char *remedy = xasprintf("GRANT %s ON %s TO %s;", grant, object, subject->role);
-    problems_add(subject->problems, level, subject->place, remedy, "role %s %s", subject->role,
-                 text);
+    char *remedy = xasprintf("GRANT %s ON %s TO %s;", grant, object, subject_role(subject));
+    subject_report(subject, level, remedy, "role %s %s", subject_role(subject), text);
     free(remedy);
 }
 
@@ -47,7 +41,7 @@ static void list_unreadable(const struct subject *subject, struct buffer *column
 static bool check_select(const struct subject *subject)
 {
     struct buffer columns = {0};
-    if (has(subject, TABLE_SELECT))
+    if (subject_is(subject, TABLE_SELECT))
         return true;
     list_unreadable(subject, &columns);
     bool readable = buffer_length(&columns) == 0;
@@ -63,7 +57,7 @@ static bool check_select(const struct subject *subject)
 
 static bool check_schema(const struct subject *subject)
 {
-    if (has(subject, TABLE_SCHEMA_USAGE))
+    if (subject_is(subject, TABLE_SCHEMA_USAGE))
         return true;
     char *object = xasprintf("SCHEMA %s", answer_text(subject->table, 0, TABLE_SCHEMA));
     report(subject, PROBLEM_ERROR, "USAGE", object, "may not use the schema of the table");
@@ -74,32 +68,32 @@ static bool check_schema(const struct subject *subject)
 /* Only the control port deletes. */
 static void check_delete(const struct subject *subject)
 {
-    if (subject->config->has_control && !has(subject, TABLE_DELETE))
+    if (subject->config->has_control && !subject_is(subject, TABLE_DELETE))
         report(subject, PROBLEM_WARNING, "DELETE", subject_table(subject),
                "may not delete rows: DELETE with ?row=delete on the control port will be refused");
 }
 
 /* The guard's sessions refuse what a policy would touch (row_security), whether it hides rows or
  * shows all: it may be another tomorrow. */
-static void check_row_security(const struct subject *subject)
+void inspect_row_security(const struct subject *subject)
 {
-    if (!has(subject, TABLE_HIDES_ROWS))
+    if (!subject_is(subject, TABLE_HIDES_ROWS))
         return;
-    char *remedy = xasprintf("ALTER ROLE %s BYPASSRLS;", subject->role);
-    problems_add(subject->problems, PROBLEM_ERROR, subject->place, remedy,
-                 "row-level security of table %s applies to role %s: the guard must not reject the "
-                 "keys of rows that it cannot see, so the database will refuse all that it asks; "
-                 "it needs a role that sees all rows, whatever the policies are",
-                 subject_table(subject), subject->role);
+    char *remedy = xasprintf("ALTER ROLE %s BYPASSRLS;", subject_role(subject));
+    subject_report(
+        subject, PROBLEM_ERROR, remedy,
+        "row-level security of table %s applies to role %s: the guard must not reject the "
+        "keys of rows that it cannot see, so the database will refuse all that it asks; "
+        "it needs a role that sees all rows, whatever the policies are",
+        subject_table(subject), subject_role(subject));
     free(remedy);
 }
 
 /* All are looked at, so that one round of GRANTs is enough. */
-bool check_permissions(const struct subject *subject)
+bool inspect_permissions(const struct subject *subject)
 {
     bool schema = check_schema(subject);
     bool select = check_select(subject);
     check_delete(subject);
-    check_row_security(subject);
     return schema && select;
 }

@@ -3,7 +3,7 @@
  * exactly these; one that does not hold at every moment (deferrable, not valid) does not count. */
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "check/check_subject.h"
+#include "database/catalogue/subject.h"
 #include <stdlib.h>
 
 enum index_cell { INDEX_NAME, INDEX_PREDICATE, INDEX_VALID, INDEX_IMMEDIATE };
@@ -21,17 +21,36 @@ static const char list_indexes[] =
     "              (ARRAY[$2, $3, $4, $5, $6, $7, $8, $9]::text[])) = i.indnkeyatts"
     " ORDER BY i.indisprimary DESC, 1";
 
+/* Whether `where` is the index's own condition. */
+static bool covers(const struct subject *subject, const char *predicate, bool *unsure)
+{
+    struct pg_error error;
+    const char *where = subject->keyspace->where;
+    if (!predicate[0] || !where)
+        return !predicate[0];
+    enum condition_answer answer = condition_is_same(subject, where, predicate, &error);
+    if (answer == CONDITION_UNKNOWN && !*unsure) {
+        *unsure = true;
+        inspection_note(subject->inspection, &error);
+        if (!questions_lost(subject->questions))
+            subject_report(subject, questions_severity(&error), NULL,
+                           "where could not be compared with the condition of an index: %s (is "
+                           "table %s locked?)",
+                           error.text, subject_table(subject));
+    }
+    return answer == CONDITION_YES;
+}
+
 /* Why the index does not make the key unique; NULL when it does. */
-static char *weakness(const struct subject *subject, const PGresult *indexes, int row)
+static char *weakness(const struct subject *subject, const PGresult *indexes, int row, bool *unsure)
 {
     const char *name = answer_text(indexes, row, INDEX_NAME);
     const char *predicate = answer_text(indexes, row, INDEX_PREDICATE);
-    const char *where = subject->keyspace->where;
     if (!answer_true(indexes, row, INDEX_VALID))
         return xasprintf("index %s is not valid: drop it before it is made anew", name);
     if (!answer_true(indexes, row, INDEX_IMMEDIATE))
         return xasprintf("index %s is deferrable: a key may have two rows until a commit", name);
-    if (!predicate[0] || (where && check_same_condition(subject, where, predicate)))
+    if (covers(subject, predicate, unsure))
         return NULL;
     return xasprintf("index %s covers only rows with %s, which counts only for a keyspace with "
                      "that condition as its `where`",
@@ -57,39 +76,37 @@ static char *remedy(const struct subject *subject)
         buffer_printf(&sql, " WHERE %s", keyspace->where);
     buffer_printf(&sql, ";%s",
                   partitioned ? " -- the columns of the partition key must be among them" : "");
-    char *text = xstrndup(sql.bytes + sql.start, buffer_length(&sql));
-    buffer_finish(&sql);
-    return text;
+    return buffer_string(&sql);
 }
 
 static void report(const struct subject *subject, const char *near_miss)
 {
     char *sql = remedy(subject);
-    problems_add(subject->problems, PROBLEM_ERROR, subject->place, sql,
-                 "key: table %s has no unique index on the key columns, or on some of them, so "
-                 "that a key could mean several rows%s%s",
-                 subject_table(subject), near_miss ? "; " : "", near_miss ? near_miss : "");
+    subject_report(subject, PROBLEM_ERROR, sql,
+                   "key: table %s has no unique index on the key columns, or on some of them, so "
+                   "that a key could mean several rows%s%s",
+                   subject_table(subject), near_miss ? "; " : "", near_miss ? near_miss : "");
     free(sql);
 }
 
-void check_unique_index(const struct subject *subject)
+void inspect_unique_index(const struct subject *subject)
 {
     const struct key_template *key = &subject->keyspace->key;
     const char *columns[KEY_COLUMNS_MAX] = {NULL};
     char *near_miss = NULL;
-    bool unique = false;
+    bool unique = false, unsure = false;
     for (size_t i = 0; i < key->columns; i++)
         columns[i] = key->column[i];
     PGresult *indexes = subject_ask(subject, "indexes", list_indexes, columns, KEY_COLUMNS_MAX);
     for (int row = 0; row < PQntuples(indexes) && !unique; row++) {
-        char *why = weakness(subject, indexes, row);
+        char *why = weakness(subject, indexes, row, &unsure);
         unique = !why;
         if (near_miss)
             free(why);
         else
             near_miss = why;
     }
-    if (indexes && !unique && !questions_lost(subject->questions))
+    if (indexes && !unique && !unsure)
         report(subject, near_miss);
     free(near_miss);
     PQclear(indexes);

@@ -2,7 +2,7 @@
  * that mends it; and the application's own changes go on in every case. */
 #include "publication_test.h"
 
-#include "database/publication.h"
+#include "database/catalogue/publication_ensure.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -265,7 +265,7 @@ static void what_cannot_be_followed_is_refused_for_good(void **state)
                    "CREATE VIEW views AS SELECT * FROM parts");
     refused(ITEMS, "table public.children inherits from public.items");
     refused("- {name: s, key: 's:{id}', table: sums, value: json}\n", "generated");
-    refused("- {name: v, key: 'v:{a}', table: views, value: json}\n", "views is no ordinary");
+    refused("- {name: v, key: 'v:{a}', table: views, value: json}\n", "public.views is a view");
     refused("- {name: g, key: 'g:{a}', table: gone, value: json}\n", "table gone does not exist");
     refused("- {name: c, key: 'c:{gone}', table: parts, value: json}\n", "has no column gone");
     refused(PARTS "- {name: p, key: 'p:{a}', table: parts_1, value: json}\n",

@@ -1,0 +1,85 @@
+/* Conditions and statements are not understood here: the server is asked to plan them, and what it
+ * says is passed on. */
+#include "database/catalogue/subject.h"
+
+#include "base/memory.h"
+#include "database/condition_changes.h"
+#include "database/keyspace_sql.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char list_changing[] =
+    CONDITION_CHANGES_OF "$2" CONDITION_CHANGES_IS " WHERE $1::oid IS NOT NULL";
+
+/* GRANT, when it is this table that may not be read: a condition may name others. */
+static char *grant(const struct subject *subject, const struct pg_error *error)
+{
+    if (strcmp(error->sqlstate, "42501") != 0 ||
+        !strstr(error->text, subject->keyspace->table_name))
+        return NULL;
+    return xasprintf("GRANT SELECT ON %s TO %s;", subject_table(subject), subject_role(subject));
+}
+
+static void report_refusal(const struct subject *subject, const char *what,
+                           const struct pg_error *error)
+{
+    if (questions_lost(subject->questions))
+        return;
+    if (questions_severity(error) == PROBLEM_WARNING) {
+        subject_report(subject, PROBLEM_WARNING, NULL,
+                       "%s could not be tried: %s (is table %s locked?)", what, error->text,
+                       subject_table(subject));
+        return;
+    }
+    char *remedy = grant(subject, error);
+    subject_report(subject, PROBLEM_ERROR, remedy, "%s is not accepted by the server: %s", what,
+                   error->text);
+    free(remedy);
+}
+
+static void check_changing(const struct subject *subject)
+{
+    PGresult *result = subject_ask(subject, "functions", list_changing,
+                                   (const char *const[]){subject->keyspace->where}, 1);
+    if (result && PQntuples(result) == 1 && !PQgetisnull(result, 0, 0))
+        subject_report(subject, PROBLEM_WARNING, NULL,
+                       "where: the result of %s changes without the row being changed, which the "
+                       "filter does not see: it keeps the answer of the moment when it was built",
+                       answer_text(result, 0, 0));
+    PQclear(result);
+}
+
+bool inspect_where(const struct subject *subject)
+{
+    struct pg_error error;
+    if (!subject->keyspace->where)
+        return true;
+    char *sql = xasprintf("EXPLAIN SELECT 1 FROM %s WHERE (%s\n)", subject_table(subject),
+                          subject->keyspace->where);
+    PGresult *plan = questions_ask(subject->questions, sql, 0, NULL, &error);
+    if (plan)
+        check_changing(subject);
+    else
+        report_refusal(subject, "where", &error);
+    bool accepted = plan != NULL;
+    PQclear(plan);
+    free(sql);
+    return accepted;
+}
+
+/* With NULL in place of every key column, whose types the server finds by itself. */
+void inspect_load(const struct subject *subject)
+{
+    const char *values[KEY_COLUMNS_MAX] = {NULL};
+    struct pg_error error;
+    char *load = keyspace_sql_load(subject->keyspace);
+    char *sql = xasprintf("EXPLAIN %s", load);
+    PGresult *result =
+        questions_ask(subject->questions, sql, (int)subject->keyspace->key.columns, values, &error);
+    if (!result)
+        report_refusal(subject, "the statement that loads a row", &error);
+    PQclear(result);
+    free(sql);
+    free(load);
+}

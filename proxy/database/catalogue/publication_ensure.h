@@ -1,0 +1,18 @@
+/* The publication is made, or left alone, or what is wrong with it and its tables is an error. */
+#ifndef NESTGUARD_PUBLICATION_ENSURE_H
+#define NESTGUARD_PUBLICATION_ENSURE_H
+
+#include "config/config.h"
+#include "postgres/pg_session.h"
+
+/* Creates the publication, or adds the tables that it lacks, when the role may; a publication that
+ * is right is left alone. A standby is refused. A table with `where` gets it as its row filter
+ * (PostgreSQL 15 and newer); publish_via_partition_root is on. Never creates what would make the
+ * application's own UPDATE or DELETE fail (row filter or table without a fitting replica identity):
+ * that is an error with the ALTER TABLE that mends it. Errors are those of pg_session.h; on -EPROTO
+ * *error says what is wrong and holds the SQL that a person with the right to do so must run, or,
+ * where that is too long for it, says that `nestguard check` prints it. */
+int publication_ensure(struct pg_session *session, const struct config *config,
+                       struct pg_error *error);
+
+#endif

@@ -1,0 +1,144 @@
+/* What has been learned of one keyspace's table so far; shared by the files of the inspector. */
+#ifndef NESTGUARD_SUBJECT_H
+#define NESTGUARD_SUBJECT_H
+
+#include "database/catalogue/inspector.h"
+
+struct inspection {
+    const struct inspector_options *options;
+    struct publication_plan *plan;
+    struct pg_error *error;   /* of the first question without an answer */
+    int status;               /* of that */
+    bool failed;              /* one about the publication had none: no more are asked about it */
+    PGresult *publication;    /* one row; NULL: not known */
+    struct subject *subjects; /* of each keyspace */
+};
+
+struct subject {
+    struct inspection *inspection;
+    struct questions *questions;
+    const struct config *config;
+    const struct keyspace *keyspace;
+    char *place;       /* "keyspace items (nestguard.yaml:12)" */
+    PGresult *table;   /* one row, columns as in enum table_cell; NULL: not found */
+    PGresult *columns; /* a row for each column, as in enum column_cell; NULL: not known */
+    PGresult *entry;   /* one row, columns as in enum entry_cell; NULL: not known */
+};
+
+enum table_cell {
+    TABLE_OID,
+    TABLE_NAME,   /* schema.name, quoted where SQL needs it */
+    TABLE_SCHEMA, /* the same of the schema alone */
+    TABLE_ROLE,   /* who asks, quoted: ready for GRANT ... TO */
+    TABLE_KIND,   /* pg_class.relkind */
+    TABLE_TEMPORARY,
+    TABLE_HAS_CHILDREN, /* by inheritance */
+    TABLE_OWNED,        /* the role may do what its owner may */
+    TABLE_SCHEMA_USAGE,
+    TABLE_SELECT,
+    TABLE_DELETE,
+    TABLE_HIDES_ROWS /* row-level security applies to the role */
+};
+
+enum column_cell {
+    COLUMN_NAME,
+    COLUMN_QUOTED,
+    COLUMN_TYPE,     /* as declared */
+    COLUMN_SPELLING, /* how its values are spelled: see inspect_spelling.c */
+    COLUMN_NOT_NULL,
+    COLUMN_GENERATED, /* computed from others */
+    COLUMN_READABLE,
+    COLUMN_HAS_EQUALITY
+};
+
+enum entry_cell {
+    ENTRY_ANCESTORS, /* oids of the tables that it is a partition of: ",1,2," */
+    ENTRY_TOLD_AS,   /* one of these that is published; NULL: none */
+    ENTRY_PUBLISHED, /* it has an entry of its own in the publication */
+    ENTRY_FILTER,    /* the entry's row filter; NULL: none */
+    ENTRY_UNLISTED   /* key columns that the entry's column list lacks, quoted; NULL: none */
+};
+
+/* The table's quoted name. */
+const char *subject_table(const struct subject *subject);
+const char *subject_role(const struct subject *subject);
+
+/* Of the table. */
+bool subject_is(const struct subject *subject, enum table_cell cell);
+
+/* Row of `columns`, or -1. */
+int subject_column(const struct subject *subject, const char *name);
+
+/* Adds a finding about the keyspace; remedy may be NULL. */
+void subject_report(const struct subject *subject, enum problem_level level, const char *remedy,
+                    const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* The key's columns as parameters, behind `first` of them that the caller sets. */
+enum { SUBJECT_VALUES_MAX = 3 + KEY_COLUMNS_MAX };
+void subject_key_values(const struct subject *subject, const char *values[SUBJECT_VALUES_MAX],
+                        size_t first);
+
+/* Notes that a question had no answer; *error of the first one is kept. */
+void inspection_note(struct inspection *inspection, const struct pg_error *error);
+
+/* Asks about the table: the parameters are its oid and then `more`. A refusal becomes a finding
+ * that says what `topic` could not be read. NULL when there is no answer. */
+PGresult *subject_ask(const struct subject *subject, const char *topic, const char *sql,
+                      const char *const *more, size_t more_count);
+
+/* Every column that the key names exists. False: one does not, which has been reported. */
+bool inspect_key(const struct subject *subject);
+
+/* Those that exist have types that a key can be made of, and the value's exists. */
+void inspect_columns(const struct subject *subject);
+
+/* The stream tells the key's values. */
+void inspect_generated(const struct subject *subject);
+
+/* What a key column's type, which is that of this row of `columns`, means for keys: they are texts,
+ * and only the text that the server prints is a row's. */
+void inspect_spelling(const struct subject *subject, int row);
+
+/* The role sees all rows. */
+void inspect_row_security(const struct subject *subject);
+
+/* The role may use the schema, read what the guard reads and, for ?row=delete, delete. Returns
+ * false when the table cannot be read at all, so that statements need not be tried. */
+bool inspect_permissions(const struct subject *subject);
+
+/* Some unique index makes a key mean one row at most. */
+void inspect_unique_index(const struct subject *subject);
+
+/* The server accepts `where`. False: it does not, which has been reported. */
+bool inspect_where(const struct subject *subject);
+
+/* The server accepts the statement that loads a row. */
+void inspect_load(const struct subject *subject);
+
+/* Publication and tables together, all of which are in order by themselves. */
+void inspect_publication(struct inspection *inspection);
+
+/* Table, partitions and children: each must be logged under the table's name, and its log must name
+ * the key and the condition's columns of a row that goes. */
+void inspect_identity(const struct subject *subject);
+
+/* A question about the publication, without whose answer all of it is given up: NULL, from then on
+ * at once. So is it by inspection_fails(), after a question of another kind. */
+PGresult *inspection_insist(struct inspection *inspection, const char *sql, int count,
+                            const char *const *values);
+void inspection_fails(struct inspection *inspection, const struct pg_error *error);
+
+/* UNKNOWN: it could not be tried, and *error says why. */
+enum condition_answer { CONDITION_NO, CONDITION_YES, CONDITION_UNKNOWN };
+
+/* Whether two conditions on the keyspace's table mean the same to the server; NULL: all rows. One
+ * that it does not plan, or may not, is the same as its own text alone. */
+enum condition_answer condition_is_same(const struct subject *subject, const char *a, const char *b,
+                                        struct pg_error *error);
+
+/* Whether the keyspace's condition needs no more of a row than these columns (quoted, separated by
+ * commas). */
+enum condition_answer condition_is_within(const struct subject *subject, const char *columns,
+                                          struct pg_error *error);
+
+#endif
