@@ -6,7 +6,7 @@
  *                                             the record of their transaction (transaction.h)
  *                                                               │ its commit
  *                                                               ├─▶ filters: removals
- *                                                               └─▶ events: to the cache's keeper
+ *                                                               └─▶ changes: to the keeper
  *
  * The stream begins where the generation's snapshot ends, so nothing is missed and nothing counted
  * twice. The server sends small transactions when they are committed and large ones while they are
@@ -24,23 +24,13 @@
 #ifndef NESTGUARD_FOLLOWER_H
 #define NESTGUARD_FOLLOWER_H
 
-#include "guard/key.h"
+#include "guard/change.h"
 #include "guard/view.h"
 #include "postgres/log/pg_stream.h"
 
 struct follower;
 
 struct follower_events {
-    /* A row with this key was inserted, updated or deleted by transaction `xid`, here and below the
-     * one that commits, not a part of it. */
-    void (*changed)(void *arg, struct key key, uint32_t xid);
-    /* A row was updated whose key, though unchanged, is not told. */
-    void (*changed_unknown)(void *arg, int keyspace, uint32_t xid);
-    /* A row with this key came to be; comes behind changed(). */
-    void (*inserted)(void *arg, struct key key);
-    /* Every row of the keyspace is gone. The filter still holds their keys: a new generation is
-     * wanted. */
-    void (*truncated)(void *arg, int keyspace, uint32_t xid);
     /* Everything that was committed before `lsn` is applied. */
     void (*reached)(void *arg, uint64_t lsn);
     /* The end: `why` lives until the call returns. Only follower_close() may follow. */
@@ -53,6 +43,9 @@ struct follower_options {
     struct generation *generation; /* holds a reference */
     struct pg_stream *stream;      /* taken over */
     const uint32_t *tables;        /* each keyspace's table, by its oid in the stream; copied */
+    /* Each change, when its transaction is committed. After CAUSE_TRUNCATED the filter still holds
+     * the keys: a new generation is wanted. */
+    struct change_sink changes;
     const struct follower_events *events;
     void *arg;
 };

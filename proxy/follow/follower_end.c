@@ -5,16 +5,21 @@ enum {
     CLOCK_EVERY = 64    /* changes from one look at the clock to the next */
 };
 
-static void tell_changed(struct follower *follower, struct key key)
-{
-    follower->events.changed(follower->arg, key, transaction_xid(follower->ending.transaction));
-}
+static const enum cause causes[] = {
+    [CHANGE_INSERTED] = CAUSE_INSERTED, [CHANGE_DUE] = CAUSE_INSERTED,
+    [CHANGE_UPDATED] = CAUSE_UPDATED,   [CHANGE_DELETED] = CAUSE_DELETED,
+    [CHANGE_UNTOLD] = CAUSE_UNTOLD,     [CHANGE_TRUNCATED] = CAUSE_TRUNCATED};
 
-static void tell_inserted(struct follower *follower, struct key key)
+static void tell(const struct follower *follower, const struct change *change)
 {
-    tell_changed(follower, key);
-    if (!follower->closed)
-        follower->events.inserted(follower->arg, key);
+    bool has_key = change->kind != CHANGE_UNTOLD && change->kind != CHANGE_TRUNCATED;
+    struct key_change told = {.cause = causes[change->kind],
+                              .key = {.keyspace = change->keyspace},
+                              .xid = transaction_xid(follower->ending.transaction),
+                              .generation = follower->generation};
+    if (has_key)
+        told.key = key_make(change->keyspace, change->key);
+    follower->changes.tell(follower->changes.arg, &told);
 }
 
 /* Every insertion of the transaction is in the filter already: so a key that it deletes and inserts
@@ -22,26 +27,10 @@ static void tell_inserted(struct follower *follower, struct key key)
  * another transaction has in the filter by then only adds to that. */
 static int carry_out(struct follower *follower, const struct change *change)
 {
-    uint32_t xid = transaction_xid(follower->ending.transaction);
-    switch (change->kind) {
-    case CHANGE_INSERTED:
-    case CHANGE_DUE:
-        tell_inserted(follower, key_make(change->keyspace, change->key));
-        return 0;
-    case CHANGE_DELETED:
-        tell_changed(follower, key_make(change->keyspace, change->key));
-        return follower_take_out(follower, change->keyspace, change->key);
-    case CHANGE_UPDATED:
-        tell_changed(follower, key_make(change->keyspace, change->key));
-        return 0;
-    case CHANGE_UNTOLD:
-        follower->events.changed_unknown(follower->arg, change->keyspace, xid);
-        return 0;
-    case CHANGE_TRUNCATED:
-        follower->events.truncated(follower->arg, change->keyspace, xid);
-        return 0;
-    }
-    return 0;
+    tell(follower, change);
+    return change->kind == CHANGE_DELETED
+               ? follower_take_out(follower, change->keyspace, change->key)
+               : 0;
 }
 
 /* Of what is rolled back nothing was done but the insertions. */

@@ -27,6 +27,7 @@ struct follower {
     unsigned handles;
     const struct config *config;
     struct generation *generation;
+    struct change_sink changes;
     struct follower_events events;
     void *arg;
     uint32_t *tables;              /* of each keyspace */

@@ -221,6 +221,7 @@ static struct follower *create(uv_loop_t *loop, const struct follower_options *o
     follower->config = options->config;
     follower->generation = options->generation;
     follower->generation->references++;
+    follower->changes = options->changes;
     follower->events = *options->events;
     follower->arg = options->arg;
     follower->tables = xcalloc(keyspaces, sizeof *follower->tables);

@@ -113,32 +113,7 @@ void sync_probed(struct sync *sync, const struct probe *probe)
     tell_known(sync, before);
 }
 
-/* ---- the follower's events, passed on ---- */
-
-static void on_changed(void *arg, struct key key, uint32_t xid)
-{
-    struct sync *sync = arg;
-    doubts_changed(sync->options.doubts, sync->generation, key);
-    sync->events.changed(sync->options.arg, sync, key, xid);
-}
-
-static void on_changed_unknown(void *arg, int keyspace, uint32_t xid)
-{
-    struct sync *sync = arg;
-    sync->events.changed_unknown(sync->options.arg, sync, keyspace, xid);
-}
-
-static void on_inserted(void *arg, struct key key)
-{
-    struct sync *sync = arg;
-    sync->events.inserted(sync->options.arg, sync, key);
-}
-
-static void on_truncated(void *arg, int keyspace, uint32_t xid)
-{
-    struct sync *sync = arg;
-    sync->events.truncated(sync->options.arg, sync, keyspace, xid);
-}
+/* ---- life ---- */
 
 static void on_fault(void *arg, const char *why)
 {
@@ -156,17 +131,10 @@ static struct checks *create_checks(struct sync *sync)
                                                   .arg = sync});
 }
 
-/* ---- life ---- */
-
 int sync_start(struct sync **out, uv_loop_t *loop, struct built *built,
                const struct sync_options *options, struct pg_error *error)
 {
-    static const struct follower_events events = {.changed = on_changed,
-                                                  .changed_unknown = on_changed_unknown,
-                                                  .inserted = on_inserted,
-                                                  .truncated = on_truncated,
-                                                  .reached = on_reached,
-                                                  .fault = on_fault};
+    static const struct follower_events events = {.reached = on_reached, .fault = on_fault};
     struct sync *sync = xcalloc(1, sizeof *sync);
     sync->generation = built->generation;
     sync->begin = pg_stream_consistent_point(built->stream);
@@ -180,6 +148,7 @@ int sync_start(struct sync **out, uv_loop_t *loop, struct built *built,
                                       .generation = built->generation,
                                       .stream = built->stream,
                                       .tables = built->tables,
+                                      .changes = options->changes,
                                       .events = &events,
                                       .arg = sync};
     built->generation = NULL;

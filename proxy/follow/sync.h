@@ -23,13 +23,7 @@
 
 struct sync;
 
-/* Of the follower's events those about rows; see follower.h. `sync` says which generation they are
- * of. */
 struct sync_events {
-    void (*changed)(void *arg, struct sync *sync, struct key key, uint32_t xid);
-    void (*changed_unknown)(void *arg, struct sync *sync, int keyspace, uint32_t xid);
-    void (*inserted)(void *arg, struct sync *sync, struct key key);
-    void (*truncated)(void *arg, struct sync *sync, int keyspace, uint32_t xid);
     /* Caught up, and the self-check has passed: the generation may take over. False: not now; asked
      * again when the log has been followed further. */
     bool (*ready)(void *arg, struct sync *sync);
@@ -45,6 +39,7 @@ struct sync_options {
     struct prober *prober;
     struct checker *checker;
     struct doubts *doubts;
+    struct change_sink changes; /* is told of each change by the follower; see follower.h */
     const struct sync_events *events;
     void *arg;
 };

@@ -449,6 +449,7 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
                                   .spellings = keeper->spellings};
     keeper_open_values(keeper, &loads);
     keeper->loads = loads_create(&loads, keeper->view);
+    keeper_open_changes(keeper);
     status = keeper_open_sync(keeper);
     if (!status)
         keeper_open_server(keeper);

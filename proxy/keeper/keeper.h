@@ -23,6 +23,7 @@
 #include "guard/overrides.h"
 #include "guard/view.h"
 #include "http/http.h"
+#include "keeper/changes.h"
 #include "worker/worker.h"
 
 /* State of a keyspace with its history, for status and metrics. */
@@ -65,6 +66,7 @@ struct keeper {
     unsigned worker_count, workers_left; /* left: those that have not ended */
     _Atomic unsigned client_total;
 
+    struct changes changes;
     struct rows rows;
     struct rows_statements statements; /* the pool's */
     struct pg_pool *pool;
@@ -143,8 +145,11 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write);
 void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt);
 void keeper_take_override_back(struct override_message *message);
 
-/* The key may have come to be: calls of the control port that ask for its row must ask again. */
-void keeper_touch(struct keeper *keeper, struct key key);
+/* Subscribes those who must hear of changes. */
+void keeper_open_changes(struct keeper *keeper);
+
+/* The log tells of a row that its filter has: what the key's entry says is known. */
+void keeper_end_entry(struct keeper *keeper, const struct key_change *insertion);
 
 /* Following the database; all but the first two do nothing without sync: replication. */
 void keeper_follow(struct keeper *keeper, struct built *built); /* as the candidate */
@@ -177,7 +182,6 @@ void keeper_pace_builds(struct keeper *keeper);
 /* Old values; see keeper_values.c. The first gives `loads` what it must call. */
 void keeper_open_values(struct keeper *keeper, struct loads_options *loads);
 void keeper_close_values(struct keeper *keeper);
-void keeper_purge_all(struct keeper *keeper, int keyspace);
 void keeper_purge_missed(struct keeper *keeper); /* a log is followed again */
 void keeper_purge_unvouched(struct keeper *keeper);
 void keeper_vouch(struct keeper *keeper); /* the candidate's log begins to be followed */

@@ -53,11 +53,19 @@ bool keeper_has_room(const struct keeper *keeper, struct key key)
             has_entry(keeper, key));
 }
 
-void keeper_touch(struct keeper *keeper, struct key key)
+static void tell(struct keeper *keeper, enum cause cause, struct key key)
 {
-    for (struct key_touch *touch = keeper->touches; touch; touch = touch->next)
-        if (key_equals(touch->key, key))
-            touch->touched = true;
+    struct key_change change = change_of_key(cause, key);
+    changes_tell(&keeper->changes, &change);
+}
+
+static enum cause cause_of(struct override entry)
+{
+    static const enum cause causes[] = {
+        [OVERRIDE_HINT] = CAUSE_HINT, [OVERRIDE_TOMBSTONE] = CAUSE_TOMBSTONE};
+    if (entry.kind == OVERRIDE_NONE)
+        return entry.blocked_until ? CAUSE_BLOCK : CAUSE_RELEASE;
+    return causes[entry.kind];
 }
 
 int keeper_override(struct keeper *keeper, struct key key, struct override entry,
@@ -68,9 +76,7 @@ int keeper_override(struct keeper *keeper, struct key key, struct override entry
     struct broadcast *broadcast = xmalloc(sizeof *broadcast);
     *broadcast = (struct broadcast){keeper->worker_count, done, arg};
     overrides_set(&keeper->overrides, key, entry);
-    loads_changed(keeper->loads, key);
-    if (entry.kind == OVERRIDE_HINT)
-        keeper_touch(keeper, key);
+    tell(keeper, cause_of(entry), key);
     send_override(keeper, key, entry, broadcast);
     return 0;
 }
@@ -146,8 +152,7 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
     struct key key = write->key;
     struct override known = overrides_find(&keeper->overrides, key, clock_ms());
     int status = -EALREADY;
-    loads_changed(keeper->loads, key);
-    keeper_touch(keeper, key);
+    tell(keeper, write->deletes ? CAUSE_DROPPED : CAUSE_WRITTEN, key);
     if (write->deletes) { /* behind any fill that was sent before */
         redis_purge(keeper->redis, (struct redis_bytes){key.text.at, key.text.length}, is_purged,
                     write);

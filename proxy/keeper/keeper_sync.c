@@ -33,37 +33,7 @@ void keeper_end_lease(struct keeper *keeper)
         atomic_store_explicit(&keeper->generation->lease, 0, memory_order_release);
 }
 
-/* ---- rows ---- */
-
-static void on_changed(void *arg, struct sync *sync, struct key key, uint32_t xid)
-{
-    struct keeper *keeper = arg;
-    (void)sync;
-    unseen_changed(keeper->unseen, key, xid);
-    loads_changed(keeper->loads, key);
-    purger_key(keeper->purger, key);
-}
-
-static void on_changed_unknown(void *arg, struct sync *sync, int keyspace, uint32_t xid)
-{
-    struct keeper *keeper = arg;
-    (void)sync;
-    unseen_all_changed(keeper->unseen, xid);
-    keeper_purge_all(keeper, keyspace);
-}
-
-/* A candidate, too, may hold keys of rows that are gone, and be the only one that is told: then the
- * generation that comes after it is wanted. */
-static void on_truncated(void *arg, struct sync *sync, int keyspace, uint32_t xid)
-{
-    struct keeper *keeper = arg;
-    unseen_all_changed(keeper->unseen, xid);
-    keeper_purge_all(keeper, keyspace);
-    log_info("keyspace %s: its table was truncated; its keys go with the generation after %llu",
-             keeper_config(keeper)->keyspaces[keyspace].name,
-             (unsigned long long)sync_generation(sync)->number);
-    renewal_begin(&keeper->renewal);
-}
+/* ---- entries that the log ends ---- */
 
 /* A commit that waits for the guard may return only when no worker holds the key's tombstone any
  * more. */
@@ -88,16 +58,25 @@ static void entry_is_gone(void *arg)
     free(ended);
 }
 
-static void on_inserted(void *arg, struct sync *sync, struct key key)
+static struct sync *sync_of(const struct keeper *keeper, const struct generation *generation)
 {
-    struct keeper *keeper = arg;
-    keeper_touch(keeper, key);
+    if (keeper->sync && sync_generation(keeper->sync) == generation)
+        return keeper->sync;
+    if (keeper->candidate && sync_generation(keeper->candidate) == generation)
+        return keeper->candidate;
+    return NULL;
+}
+
+void keeper_end_entry(struct keeper *keeper, const struct key_change *insertion)
+{
+    struct key key = insertion->key;
+    struct sync *sync = sync_of(keeper, insertion->generation);
     if (!overrides_count(&keeper->overrides))
         return;
     struct override entry = overrides_find(&keeper->overrides, key, clock_ms());
     bool ends =
         entry.kind == OVERRIDE_TOMBSTONE || (entry.kind == OVERRIDE_HINT && sync == keeper->sync);
-    if (!ends)
+    if (!ends || !sync)
         return;
     struct ended_entry *ended = xmalloc(sizeof *ended);
     *ended = (struct ended_entry){keeper, sync_generation(sync)->number};
@@ -242,13 +221,7 @@ void keeper_leave_sync(struct keeper *keeper, const char *why)
         on_fault(keeper, keeper->candidate, why);
 }
 
-static const struct sync_events events = {.changed = on_changed,
-                                          .changed_unknown = on_changed_unknown,
-                                          .inserted = on_inserted,
-                                          .truncated = on_truncated,
-                                          .ready = on_ready,
-                                          .known = on_known,
-                                          .fault = on_fault};
+static const struct sync_events events = {.ready = on_ready, .known = on_known, .fault = on_fault};
 
 /* Connections that were opened before lead to what was the database then: its rows, or its lack of
  * them, are nothing to answer with. */
@@ -276,6 +249,7 @@ void keeper_follow(struct keeper *keeper, struct built *built)
                                    .prober = keeper->prober,
                                    .checker = keeper->checker,
                                    .doubts = keeper->doubts,
+                                   .changes = changes_sink(&keeper->changes),
                                    .events = &events,
                                    .arg = keeper};
     if (sync_start(&keeper->candidate, &keeper->loop, built, &options, &error) < 0) {

@@ -4,20 +4,27 @@
  *   the log was lost for a while ─────▶ missed ────┼──────────────▶ purged
  *   DDL ─▶ another answer ─▶ values ───────────────┴─ at once ────▶
  *
- * Each purge says first that whatever is being loaded is old (loads_all_changed()), so that none of
- * it is filled behind the purge. What was filled before was sent before, over the same connection
- * to the cache. And what is asked later is told by the log that is followed by then, but for what
- * it told, or was over when it began, and is not visible yet: unseen.h sees to that.
+ * Each is a cause of changes.h, which says that whatever is being loaded is old before it purges,
+ * so that none of it is filled behind the purge. What was filled before was sent before, over the
+ * same connection to the cache. And what is asked later is told by the log that is followed by
+ * then, but for what it told, or was over when it began, and is not visible yet: unseen.h sees to
+ * that.
  */
 #include "keeper/keeper.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 
-void keeper_purge_all(struct keeper *keeper, int keyspace)
+static void tell_keyspace(struct keeper *keeper, enum cause cause, int keyspace)
 {
-    loads_all_changed(keeper->loads);
-    purger_keyspace(keeper->purger, keyspace);
+    struct key_change change = change_of_keyspace(cause, keyspace);
+    changes_tell(&keeper->changes, &change);
+}
+
+static void tell_all(struct keeper *keeper, enum cause cause)
+{
+    for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++)
+        tell_keyspace(keeper, cause, (int)i);
 }
 
 /* What the serving stream had not told yet when it was lost lies before the snapshot of the
@@ -25,8 +32,7 @@ void keeper_purge_all(struct keeper *keeper, int keyspace)
 void keeper_purge_missed(struct keeper *keeper)
 {
     keeper->missed = false;
-    for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++)
-        keeper_purge_all(keeper, (int)i);
+    tell_all(keeper, CAUSE_MISSED);
 }
 
 /* Once rows were missed all keys will be purged. */
@@ -38,20 +44,22 @@ static void on_filling(void *arg, struct key key)
         unvouched_add(keeper->unvouched, key);
 }
 
-static void purge_keyspace(void *arg, int keyspace)
+static void on_unvouched_keyspace(void *arg, int keyspace)
 {
-    purger_keyspace(((struct keeper *)arg)->purger, keyspace);
+    tell_keyspace(arg, CAUSE_FILLED, keyspace);
 }
 
-static void purge_key(void *arg, struct key key)
+static void on_unvouched(void *arg, struct key key)
 {
-    purger_key(((struct keeper *)arg)->purger, key);
+    struct keeper *keeper = arg;
+    struct key_change change = change_of_key(CAUSE_UNVOUCHED, key);
+    changes_tell(&keeper->changes, &change);
 }
 
 void keeper_purge_unvouched(struct keeper *keeper)
 {
-    loads_all_changed(keeper->loads);
-    unvouched_give(keeper->unvouched, purge_keyspace, purge_key, keeper);
+    tell_all(keeper, CAUSE_ASKED);
+    unvouched_give(keeper->unvouched, on_unvouched_keyspace, on_unvouched, keeper);
 }
 
 void keeper_vouch(struct keeper *keeper)
@@ -68,7 +76,7 @@ static void on_altered(void *arg, int keyspace)
     log_info("keyspace %s: a column or type that its values are made of was altered; all keys of "
              "it are deleted from the cache",
              keeper_config(keeper)->keyspaces[keyspace].name);
-    keeper_purge_all(keeper, keyspace);
+    tell_keyspace(keeper, CAUSE_ALTERED, keyspace);
 }
 
 void keeper_learn_values(struct keeper *keeper, const char *answer)

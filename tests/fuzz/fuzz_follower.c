@@ -55,21 +55,14 @@ void pg_stream_pause(struct pg_stream *of, bool paused)
 
 static bool has_ended;
 
-static void on_changed(void *arg, struct key key, uint32_t xid)
+static void on_change(void *arg, const struct key_change *change)
 {
-    (void)arg, (void)xid;
-    CHECK(key.keyspace == 0 && span_starts(key.text, "k:"));
-}
-
-static void on_key(void *arg, struct key key)
-{
-    on_changed(arg, key, 0);
-}
-
-static void on_keyspace(void *arg, int keyspace, uint32_t xid)
-{
-    (void)arg, (void)xid;
-    CHECK(keyspace == 0);
+    (void)arg;
+    CHECK(change->key.keyspace == 0 && !has_ended);
+    if (change->cause == CAUSE_UNTOLD || change->cause == CAUSE_TRUNCATED)
+        CHECK(!change->key.text.at);
+    else
+        CHECK(span_starts(change->key.text, "k:"));
 }
 
 static void on_reached(void *arg, uint64_t lsn)
@@ -85,12 +78,7 @@ static void on_fault(void *arg, const char *why)
     has_ended = true;
 }
 
-static const struct follower_events events = {.changed = on_changed,
-                                              .changed_unknown = on_keyspace,
-                                              .inserted = on_key,
-                                              .truncated = on_keyspace,
-                                              .reached = on_reached,
-                                              .fault = on_fault};
+static const struct follower_events events = {.reached = on_reached, .fault = on_fault};
 
 /* ---- what it follows for ---- */
 
@@ -155,8 +143,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     has_ended = stream.paused = stream.closed = false;
     CHECK(key_template_parse(&keyspace.key, "k:{id}", &why) == 0);
     CHECK(uv_loop_init(&loop) == 0);
-    const struct follower_options options = {
-        .config = &config, .generation = generation, .tables = tables, .events = &events};
+    const struct follower_options options = {.config = &config,
+                                             .generation = generation,
+                                             .tables = tables,
+                                             .changes = {on_change, NULL},
+                                             .events = &events};
     CHECK(follower_start(&follower, &loop, &options, &error) == 0);
     feed_pieces(&loop, bytes, size);
     follower_close(follower);

@@ -94,30 +94,27 @@ static void hear(struct bench *bench, const char *what, struct span key)
              key.at);
 }
 
-static void on_changed(void *arg, struct key key, uint32_t xid)
+static void hear_key(struct bench *bench, const struct key_change *change)
+{
+    hear(bench, "changed", change->key.text);
+    if (change->cause == CAUSE_INSERTED)
+        hear(bench, "inserted", change->key.text);
+    if (bench->watcher)
+        bench->watcher(bench, change->key.keyspace, change->key.text);
+}
+
+static void on_change(void *arg, const struct key_change *change)
 {
     struct bench *bench = arg;
-    bench->xid = xid;
-    hear(bench, "changed", key.text);
-    if (bench->watcher)
-        bench->watcher(bench, key.keyspace, key.text);
-}
-
-static void on_inserted(void *arg, struct key key)
-{
-    hear(arg, "inserted", key.text);
-}
-
-static void on_changed_unknown(void *arg, int keyspace, uint32_t xid)
-{
-    ((struct bench *)arg)->xid = xid;
-    hear(arg, "unknown in", span_of(((struct bench *)arg)->config->keyspaces[keyspace].name));
-}
-
-static void on_truncated(void *arg, int keyspace, uint32_t xid)
-{
-    ((struct bench *)arg)->xid = xid;
-    hear(arg, "truncated", span_of(((struct bench *)arg)->config->keyspaces[keyspace].name));
+    struct span name = span_of(bench->config->keyspaces[change->key.keyspace].name);
+    bench->xid = change->xid;
+    assert_ptr_equal(change->generation, bench->generation);
+    if (change->cause == CAUSE_UNTOLD)
+        hear(bench, "unknown in", name);
+    else if (change->cause == CAUSE_TRUNCATED)
+        hear(bench, "truncated", name);
+    else
+        hear_key(bench, change);
 }
 
 static void on_reached(void *arg, uint64_t lsn)
@@ -131,12 +128,7 @@ static void on_fault(void *arg, const char *why)
     snprintf(bench->fault, sizeof bench->fault, "%s", why);
 }
 
-static const struct follower_events events = {.changed = on_changed,
-                                              .changed_unknown = on_changed_unknown,
-                                              .inserted = on_inserted,
-                                              .truncated = on_truncated,
-                                              .reached = on_reached,
-                                              .fault = on_fault};
+static const struct follower_events events = {.reached = on_reached, .fault = on_fault};
 
 static void bench_init_with(struct bench *bench, size_t capacity)
 {
@@ -154,6 +146,7 @@ static void bench_init_with(struct bench *bench, size_t capacity)
     struct follower_options follow = {.config = bench->config,
                                       .generation = bench->generation,
                                       .tables = tables,
+                                      .changes = {on_change, bench},
                                       .events = &events,
                                       .arg = bench};
     assert_int_equal(follower_start(&bench->follower, &bench->loop, &follow, &error), 0);

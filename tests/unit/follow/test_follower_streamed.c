@@ -565,7 +565,7 @@ static void a_follower_may_be_closed_by_what_it_tells(void **state)
     insert_item("1", "one");
     stream_stop();
     stream_commit(8, 1000);
-    must_hear(&bench, "changed item:1, ");
+    must_hear(&bench, "changed item:1, inserted item:1, ");
     assert_int_equal(bench.reached, 0);
     bench_finish(&bench);
 }

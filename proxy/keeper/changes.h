@@ -1,0 +1,44 @@
+/* The one place where it is decided what the change of a key means, and to whom:
+ *
+ *   log ────────┐                              ┌─▶ doubts   a round of a doubt about it proves
+ * nothing a client ───┼─▶ changes_tell() ─▶ table ───┼─▶ unseen   queries may not see it yet an
+ * entry ───┤   of causes                  ├─▶ loads    what is loaded or remembered of it is old no
+ * log ─────┘                              ├─▶ cache    it is deleted there ├─▶ calls    a call that
+ * asked for its row asks again ├─▶ entries  what its exact entry said is known now └─▶ renewal  a
+ * new generation is wanted
+ */
+#ifndef NESTGUARD_CHANGES_H
+#define NESTGUARD_CHANGES_H
+
+#include "guard/change.h"
+
+/* In the order in which they are told. */
+enum subscriber {
+    SUBSCRIBER_DOUBTS,
+    SUBSCRIBER_UNSEEN,
+    SUBSCRIBER_LOADS,
+    SUBSCRIBER_CACHE,
+    SUBSCRIBER_CALLS,
+    SUBSCRIBER_ENTRIES,
+    SUBSCRIBER_RENEWAL,
+    SUBSCRIBERS
+};
+
+/* Zeroed: nobody is told. */
+struct changes {
+    struct change_sink subscribers[SUBSCRIBERS];
+};
+
+/* One for each; NULL: nobody any more. */
+void changes_subscribe(struct changes *changes, enum subscriber subscriber,
+                       void (*hear)(void *arg, const struct key_change *change), void *arg);
+
+void changes_tell(const struct changes *changes, const struct key_change *change);
+
+/* For who cannot see this room. */
+struct change_sink changes_sink(struct changes *changes);
+
+/* Whether it is told of any key of a keyspace, and not of one. */
+bool cause_is_of_keyspace(enum cause cause);
+
+#endif

@@ -1,0 +1,75 @@
+/* Who subscribes to changes, and what each makes of them; see changes.h. */
+#include "keeper/keeper.h"
+
+#include "base/log.h"
+
+static void doubt(void *arg, const struct key_change *change)
+{
+    struct keeper *keeper = arg;
+    doubts_changed(keeper->doubts, change->generation, change->key);
+}
+
+static void unsee(void *arg, const struct key_change *change)
+{
+    struct keeper *keeper = arg;
+    if (cause_is_of_keyspace(change->cause))
+        unseen_all_changed(keeper->unseen, change->xid);
+    else
+        unseen_changed(keeper->unseen, change->key, change->xid);
+}
+
+/* Any row may have changed, of any keyspace: that costs no more than some loads which are not
+ * shared. */
+static void age(void *arg, const struct key_change *change)
+{
+    struct keeper *keeper = arg;
+    if (cause_is_of_keyspace(change->cause))
+        loads_all_changed(keeper->loads);
+    else
+        loads_changed(keeper->loads, change->key);
+}
+
+static void purge(void *arg, const struct key_change *change)
+{
+    struct keeper *keeper = arg;
+    if (cause_is_of_keyspace(change->cause))
+        purger_keyspace(keeper->purger, change->key.keyspace);
+    else
+        purger_key(keeper->purger, change->key);
+}
+
+static void touch(void *arg, const struct key_change *change)
+{
+    struct keeper *keeper = arg;
+    for (struct key_touch *call = keeper->touches; call; call = call->next)
+        if (key_equals(call->key, change->key))
+            call->touched = true;
+}
+
+static void end_entry(void *arg, const struct key_change *change)
+{
+    keeper_end_entry(arg, change);
+}
+
+/* A candidate, too, may hold keys of rows that are gone, and be the only one that is told: then the
+ * generation that comes after it is wanted. */
+static void renew(void *arg, const struct key_change *change)
+{
+    struct keeper *keeper = arg;
+    log_info("keyspace %s: its table was truncated; its keys go with the generation after %llu",
+             keeper_config(keeper)->keyspaces[change->key.keyspace].name,
+             (unsigned long long)change->generation->number);
+    renewal_begin(&keeper->renewal);
+}
+
+void keeper_open_changes(struct keeper *keeper)
+{
+    struct changes *changes = &keeper->changes;
+    changes_subscribe(changes, SUBSCRIBER_DOUBTS, doubt, keeper);
+    changes_subscribe(changes, SUBSCRIBER_UNSEEN, unsee, keeper);
+    changes_subscribe(changes, SUBSCRIBER_LOADS, age, keeper);
+    changes_subscribe(changes, SUBSCRIBER_CACHE, purge, keeper);
+    changes_subscribe(changes, SUBSCRIBER_CALLS, touch, keeper);
+    changes_subscribe(changes, SUBSCRIBER_ENTRIES, end_entry, keeper);
+    changes_subscribe(changes, SUBSCRIBER_RENEWAL, renew, keeper);
+}
