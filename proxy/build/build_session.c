@@ -43,13 +43,17 @@ int build_session_import(struct pg_session *session, const char *exported, struc
 }
 
 int build_session_read_snapshot(struct pg_session *session, struct snapshot *snapshot,
-                                struct pg_error *error)
+                                uint32_t *next_xid, struct pg_error *error)
 {
+    /* An id's age is how many came after it: the only way to ask for the next without taking it. */
+    static const char sql[] =
+        "SELECT s, age(pg_snapshot_xmin(s)::xid) FROM pg_current_snapshot() s";
     PGresult *result;
-    int status = pg_session_exec(session, "SELECT pg_current_snapshot()", 0, NULL, &result, error);
+    int status = pg_session_exec(session, sql, 0, NULL, &result, error);
     if (status)
         return status;
     status = snapshot_read(snapshot, PQgetvalue(result, 0, 0));
+    *next_xid = snapshot->xmin + (uint32_t)strtoul(PQgetvalue(result, 0, 1), NULL, 10);
     if (status)
         pg_error_say(error, "the server's snapshot is not understood");
     PQclear(result);

@@ -18,9 +18,9 @@ int build_session_begin(struct pg_session *session, struct pg_error *error);
 /* Before the first query: the snapshot is this one, that another transaction has exported. */
 int build_session_import(struct pg_session *session, const char *exported, struct pg_error *error);
 
-/* The snapshot that the transaction has. */
+/* The snapshot that the transaction has, and the id that the next one to write will get. */
 int build_session_read_snapshot(struct pg_session *session, struct snapshot *snapshot,
-                                struct pg_error *error);
+                                uint32_t *next_xid, struct pg_error *error);
 
 /* A new string: its name for others to begin with, as long as this transaction lasts. */
 int build_session_export(struct pg_session *session, char **exported, struct pg_error *error);

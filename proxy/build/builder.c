@@ -209,7 +209,8 @@ static int begin_snapshot(struct builder *builder)
         status = compare(builder);
     if (status)
         return status;
-    return build_session_read_snapshot(builder->session, &builder->built.snapshot, &builder->error);
+    return build_session_read_snapshot(builder->session, &builder->built.snapshot,
+                                       &builder->built.next_xid, &builder->error);
 }
 
 /* The slot's is there as long as its connection is silent; without a slot, the session's own. */

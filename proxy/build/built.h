@@ -14,6 +14,7 @@ struct built {
     struct pg_stream *stream;      /* not started; NULL where no log is followed */
     uint32_t *tables;              /* each keyspace's table, by its oid in the stream */
     struct snapshot snapshot;      /* that it was read under, and that the stream begins behind */
+    uint32_t next_xid;             /* that no transaction had before; see settled.h */
     char *fingerprint;             /* of what the stream was told to report; see publication.h */
     char *values;                  /* from before the snapshot; see values.h */
 };

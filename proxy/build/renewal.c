@@ -60,6 +60,14 @@ static void become_idle(struct renewal *renewal)
         start(renewal);
 }
 
+static void try_later(struct renewal *renewal)
+{
+    uv_timer_start(&renewal->timer, on_timer, renewal->retry_ms, 0);
+    renewal->retry_ms *= 2;
+    if (renewal->retry_ms > RETRY_MAX_MS)
+        renewal->retry_ms = RETRY_MAX_MS;
+}
+
 static void succeed(struct renewal *renewal)
 {
     renewal->error[0] = '\0';
@@ -68,15 +76,16 @@ static void succeed(struct renewal *renewal)
         renewal->retry_ms = RETRY_MIN_MS;
     renewal->shaky = false;
     become_idle(renewal);
-    renewal_reschedule(renewal);
+    if (renewal->repeat && renewal->phase == RENEWAL_IDLE && !renewal->stopped)
+        try_later(renewal);
+    else
+        renewal_reschedule(renewal);
+    renewal->repeat = false;
 }
 
-static void try_later(struct renewal *renewal)
+void renewal_repeat(struct renewal *renewal)
 {
-    uv_timer_start(&renewal->timer, on_timer, renewal->retry_ms, 0);
-    renewal->retry_ms *= 2;
-    if (renewal->retry_ms > RETRY_MAX_MS)
-        renewal->retry_ms = RETRY_MAX_MS;
+    renewal->repeat = renewal->shaky = true;
 }
 
 /* The generation in force stays in force; guarding goes on with it. */

@@ -63,7 +63,7 @@ bool guard_wants_hint(const struct view *view, const struct overrides *overrides
         return true;
     if (entry.kind == OVERRIDE_HINT)
         return view->config->sync != SYNC_REPLICATION &&
-               (!entry.sticky || (unseen && entry.epoch < view->newest));
+               (!entry.sticky || entry.epoch < view->newest);
     return unseen || !held;
 }
 

@@ -4,6 +4,7 @@
 #include "guard/overrides.h"
 
 #include "base/memory.h"
+#include "guard/view.h"
 
 #include <stdlib.h>
 
@@ -65,14 +66,18 @@ void overrides_set(struct overrides *overrides, struct key key, struct override 
 }
 
 /* What was known may end before the block does, and must not come back behind it. */
-static bool has_ended(struct override *entry, uint64_t now, uint64_t generation)
+static bool has_ended(struct override *entry, uint64_t now, const struct generation *generation)
 {
-    if (now >= entry->until && !(entry->sticky && entry->epoch >= generation))
+    uint64_t in_force = generation ? generation->number : 0;
+    uint64_t settled = generation ? generation->settled : 0;
+    uint64_t known = entry->kind == OVERRIDE_HINT ? settled : in_force;
+    if (now >= entry->until && !(entry->sticky && entry->epoch >= known))
         entry->kind = OVERRIDE_NONE;
     return entry->kind == OVERRIDE_NONE && now >= entry->blocked_until;
 }
 
-void overrides_expire(struct overrides *overrides, uint64_t now, uint64_t generation, size_t most)
+void overrides_expire(struct overrides *overrides, uint64_t now,
+                      const struct generation *generation, size_t most)
 {
     if (most > overrides->map.count)
         most = overrides->map.count;

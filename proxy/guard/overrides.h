@@ -18,8 +18,10 @@ enum override_kind {
 
 /* What is known of a key, and beside it the admin's order to refuse it, which ends by itself and
  * leaves what is known as it was. What is known ends: not before `until`, and if it is `sticky` not
- * before a generation is in force whose building began after the entry was made (number > epoch). A
- * sticky entry holds what no log will tell. */
+ * before a generation is in force whose building began after the entry was made (number > epoch).
+ * That is long enough for a tombstone: its row was gone for everybody. A hint is for a row that may
+ * not be committed yet: it ends with a generation that knows what was under way when another was
+ * begun after the hint (settled > epoch). A sticky entry holds what no log will tell. */
 struct override {
     enum override_kind kind;
     bool sticky;
@@ -27,6 +29,8 @@ struct override {
     uint64_t epoch; /* number of the newest generation that was begun when the entry was made */
     uint64_t blocked_until; /* 0: not blocked */
 };
+
+struct generation;
 
 struct overrides {
     struct keymap map;
@@ -42,9 +46,10 @@ struct override overrides_find(const struct overrides *overrides, struct key key
 void overrides_set(struct overrides *overrides, struct key key, struct override entry);
 
 /* Looks at the `most` entries that it has not looked at for longest, and drops those that have
- * ended; `generation` is the number of the one in force. Work is bounded, so that a large table
- * never stalls a loop. */
-void overrides_expire(struct overrides *overrides, uint64_t now, uint64_t generation, size_t most);
+ * ended; by number and `settled` of the generation in force, or NULL. Work is bounded, so that a
+ * large table never stalls a loop. */
+void overrides_expire(struct overrides *overrides, uint64_t now,
+                      const struct generation *generation, size_t most);
 
 size_t overrides_count(const struct overrides *overrides);
 

@@ -20,7 +20,7 @@ const char *keyspace_state_name(enum keyspace_state state)
 struct generation *generation_create(uint64_t number, size_t keyspaces)
 {
     struct generation *generation = xcalloc(1, sizeof *generation);
-    generation->number = number;
+    generation->number = generation->settled = number;
     generation->count = keyspaces;
     generation->filters = xcalloc(keyspaces, sizeof *generation->filters);
     generation->shared = xcalloc(keyspaces, sizeof *generation->shared);

@@ -20,6 +20,9 @@ const char *keyspace_state_name(enum keyspace_state state);
 /* One filter for each keyspace, in the configuration's order, all built from one snapshot. */
 struct generation {
     uint64_t number; /* from 1 */
+    /* The newest generation, at most this one, such that what was being written when it was begun
+     * is known here; see settled.h. Where a log is followed that tells the rest. */
+    uint64_t settled;
     struct filter_seed seed;
     size_t count;
     struct filter **filters;

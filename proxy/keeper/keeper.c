@@ -91,7 +91,7 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
         doubts_forget(keeper->doubts, keeper->generation);
         generation_release(keeper->generation);
         keeper->generation = fresh;
-        if (fresh->number > keeper->hints_lost)
+        if (fresh->settled > keeper->hints_lost)
             keeper->hints_overflowed = false;
     }
     update_states(keeper, states);
@@ -104,9 +104,9 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
     send_view(keeper, view);
     adopt_view(keeper, view);
     if (fresh)
-        overrides_expire(&keeper->overrides, clock_ms(), fresh->number, SIZE_MAX);
+        overrides_expire(&keeper->overrides, clock_ms(), fresh, SIZE_MAX);
     if (fresh && keeper->hints_overflowed)
-        renewal_begin(&keeper->renewal);
+        renewal_repeat(&keeper->renewal);
 }
 
 void keeper_review(struct keeper *keeper)
@@ -163,7 +163,7 @@ static void on_tick(uv_timer_t *tick)
 {
     struct keeper *keeper = tick->data;
     uint64_t now = clock_ms();
-    overrides_expire(&keeper->overrides, now, keeper->generation ? keeper->generation->number : 0,
+    overrides_expire(&keeper->overrides, now, keeper->generation,
                      EXPIRE_PER_TICK + overrides_count(&keeper->overrides) / 64);
     loads_check_time(keeper->loads, now);
     if (keeper->draining && now - keeper->drain_since > keeper_config(keeper)->drain_timeout_ms)

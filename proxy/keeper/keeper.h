@@ -15,6 +15,7 @@
 #include "cache/spellings.h"
 #include "cache/unvouched.h"
 #include "config/config.h"
+#include "database/settled.h"
 #include "database/unseen.h"
 #include "follow/confirmer.h"
 #include "follow/standing.h"
@@ -58,9 +59,10 @@ struct keeper {
     struct keyspace_status *keyspaces;
     struct overrides overrides; /* the table that counts; workers have copies */
     /* Hints found no place: nothing may be rejected until a generation is in force that was begun
-     * after number hints_lost, the newest when the last of them was lost. */
+     * after number hints_lost, the newest when the last of them was lost, and that is settled. */
     bool hints_overflowed;
     uint64_t hints_lost;
+    struct settled settled; /* the generations that follow no log */
 
     struct worker **workers;
     unsigned worker_count, workers_left; /* left: those that have not ended */

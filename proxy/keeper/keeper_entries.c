@@ -92,8 +92,8 @@ void keeper_take_override_back(struct override_message *message)
     free(broadcast);
 }
 
-/* Without a log nothing confirms a key but the next snapshot: the entry holds until one was taken
- * after it. */
+/* Without a log nothing confirms a key but later snapshots: the entry holds until one was taken in
+ * which everybody who may have been writing the row is over. */
 struct override keeper_hint(const struct keeper *keeper, uint64_t for_ms)
 {
     const struct config *config = keeper_config(keeper);

@@ -50,6 +50,7 @@ static void leave(struct keeper *keeper)
     static const char why[] = "the database is another server now, or was restarted";
     log_info("database: another server than before, or restarted; connections are opened anew");
     keeper->rule.server = (struct pg_server){0};
+    settled_forget(&keeper->settled);
     keeper_leave_sync(keeper, why);
     keeper_leave_standing(keeper, why);
 }

@@ -35,8 +35,8 @@ static void take_view(struct worker *worker, struct view_message *message)
     worker->serving.view = message->view;
     message->view = replaced;
     if (worker->serving.view->generation)
-        overrides_expire(&worker->serving.overrides, clock_ms(),
-                         worker->serving.view->generation->number, SIZE_MAX);
+        overrides_expire(&worker->serving.overrides, clock_ms(), worker->serving.view->generation,
+                         SIZE_MAX);
     mailbox_return(&message->message);
 }
 
@@ -147,7 +147,7 @@ static void on_tick(uv_timer_t *tick)
     for (struct client *client = worker->clients.first; client; client = client->following)
         session_check(client, now);
     each_shared(worker, upstream_check_progress);
-    overrides_expire(&worker->serving.overrides, now, generation ? generation->number : 0,
+    overrides_expire(&worker->serving.overrides, now, generation,
                      EXPIRE_PER_TICK + overrides_count(&worker->serving.overrides) / 64);
     go_on_ending(worker);
 }

@@ -84,8 +84,10 @@ static void enter(struct bench *bench, const char *key, int kind)
     uint64_t end = clock_ms() + 60000;
     struct override entry = {.blocked_until = end};
     if (kind != BLOCKED)
-        entry = (struct override){
-            .kind = (enum override_kind)kind, .sticky = kind == OVERRIDE_HINT, .until = end};
+        entry = (struct override){.kind = (enum override_kind)kind,
+                                  .sticky = kind == OVERRIDE_HINT,
+                                  .until = end,
+                                  .epoch = bench->view->newest};
     overrides_set(&bench->overrides, key_make(0, span_of(key)), entry);
 }
 
@@ -301,6 +303,19 @@ static void a_write_is_news_when_nothing_admits_the_key(void **state)
     bench_finish(&bench);
 }
 
+/* By the same transaction as before, or by a later one, which a generation may not have seen. */
+static void a_write_is_news_again_once_another_generation_was_begun(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    enter(&bench, bench.absent, OVERRIDE_HINT);
+    assert_false(wants_hint(&bench, bench.absent));
+    bench.view->newest++;
+    assert_true(wants_hint(&bench, bench.absent));
+    bench_finish(&bench);
+}
+
 static void before_the_first_generation_every_written_key_is_news(void **state)
 {
     struct bench bench;
@@ -336,6 +351,7 @@ int main(void)
         cmocka_unit_test(an_entry_that_has_ended_decides_nothing),
         cmocka_unit_test(probes_of_several_keyspaces_are_answered_each_by_its_filter),
         cmocka_unit_test(a_write_is_news_when_nothing_admits_the_key),
+        cmocka_unit_test(a_write_is_news_again_once_another_generation_was_begun),
         cmocka_unit_test(before_the_first_generation_every_written_key_is_news),
         cmocka_unit_test(every_reason_has_a_text_of_its_own),
     };

@@ -1,4 +1,5 @@
 #include "guard/overrides.h"
+#include "guard/view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,12 @@ static int name_key(void **state)
 static enum override_kind kind_at(const struct overrides *overrides, uint64_t now)
 {
     return overrides_find(overrides, key, now).kind;
+}
+
+/* A generation is in force that knows all that was under way when it was begun. */
+static void expire(struct overrides *table, uint64_t now, uint64_t number, size_t most)
+{
+    overrides_expire(table, now, &(struct generation){.number = number, .settled = number}, most);
 }
 
 static void the_last_entry_of_a_key_counts(void **state)
@@ -79,9 +86,9 @@ static void an_entry_ends_with_its_time(void **state)
     overrides_set(&table, key, (struct override){.kind = OVERRIDE_HINT, .until = 100});
     assert_int_equal(kind_at(&table, 99), OVERRIDE_HINT);
     assert_int_equal(kind_at(&table, 100), OVERRIDE_NONE);
-    overrides_expire(&table, 99, 1, SIZE_MAX);
+    expire(&table, 99, 1, SIZE_MAX);
     assert_int_equal(overrides_count(&table), 1);
-    overrides_expire(&table, 100, 0, SIZE_MAX);
+    expire(&table, 100, 0, SIZE_MAX);
     assert_int_equal(overrides_count(&table), 0);
     overrides_finish(&table);
 }
@@ -95,12 +102,12 @@ static void a_sticky_entry_outlives_its_time_until_a_later_generation(void **sta
     overrides_set(
         &table, key,
         (struct override){.kind = OVERRIDE_TOMBSTONE, .sticky = true, .until = 100, .epoch = 5});
-    overrides_expire(&table, 1000, 0, SIZE_MAX);
-    overrides_expire(&table, 1000, 5, SIZE_MAX);
+    expire(&table, 1000, 0, SIZE_MAX);
+    expire(&table, 1000, 5, SIZE_MAX);
     assert_int_equal(kind_at(&table, 1000), OVERRIDE_TOMBSTONE);
-    overrides_expire(&table, 99, 6, SIZE_MAX);
+    expire(&table, 99, 6, SIZE_MAX);
     assert_int_equal(kind_at(&table, 99), OVERRIDE_TOMBSTONE);
-    overrides_expire(&table, 100, 6, SIZE_MAX);
+    expire(&table, 100, 6, SIZE_MAX);
     assert_int_equal(overrides_count(&table), 0);
     overrides_finish(&table);
 }
@@ -121,13 +128,13 @@ static void expiring_looks_at_no_more_entries_than_it_may(void **state)
     (void)state;
     overrides_init(&table);
     fill(&table, 100, 10);
-    overrides_expire(&table, 10, 0, 0);
+    expire(&table, 10, 0, 0);
     assert_int_equal(overrides_count(&table), 100);
-    overrides_expire(&table, 10, 0, 30);
+    expire(&table, 10, 0, 30);
     assert_int_equal(overrides_count(&table), 70);
-    overrides_expire(&table, 10, 0, 1000);
+    expire(&table, 10, 0, 1000);
     assert_int_equal(overrides_count(&table), 0);
-    overrides_expire(&table, 10, 0, 1);
+    expire(&table, 10, 0, 1);
     overrides_finish(&table);
 }
 
@@ -145,7 +152,7 @@ static void expiring_in_small_steps_reaches_every_entry(void **state)
                       (struct override){.kind = OVERRIDE_HINT, .until = until});
     }
     for (int i = 0; i < 9; i++)
-        overrides_expire(&table, 10, 0, 10);
+        expire(&table, 10, 0, 10);
     assert_int_equal(overrides_count(&table), 80);
     overrides_finish(&table);
 }
@@ -161,14 +168,14 @@ static void a_block_ends_by_itself_and_leaves_what_was_known(void **state)
     assert_int_equal(overrides_find(&table, key, 49).blocked_until, 50);
     assert_int_equal(overrides_find(&table, key, 50).blocked_until, 0);
     assert_int_equal(overrides_find(&table, key, 50).kind, OVERRIDE_HINT);
-    overrides_expire(&table, 60, 3, 10);
+    expire(&table, 60, 3, 10);
     assert_int_equal(overrides_count(&table), 1);
-    overrides_expire(&table, 60, 4, 10);
+    expire(&table, 60, 4, 10);
     assert_int_equal(overrides_count(&table), 0);
     overrides_set(&table, key, (struct override){.blocked_until = 50});
-    overrides_expire(&table, 49, 9, 10);
+    expire(&table, 49, 9, 10);
     assert_int_equal(overrides_count(&table), 1);
-    overrides_expire(&table, 50, 9, 10);
+    expire(&table, 50, 9, 10);
     assert_int_equal(overrides_count(&table), 0);
     overrides_finish(&table);
 }
@@ -205,16 +212,38 @@ static void what_ends_during_a_block_does_not_come_back_behind_it(void **state)
     overrides_set(&table, key_make(0, span_of("item:1")),
                   (struct override){
                       .kind = OVERRIDE_TOMBSTONE, .sticky = true, .epoch = 3, .blocked_until = 50});
-    overrides_expire(&table, 10, 4, 10);
+    expire(&table, 10, 4, 10);
     assert_int_equal(overrides_find(&table, key_make(0, span_of("item:1")), 10).blocked_until, 50);
     assert_int_equal(overrides_find(&table, key_make(0, span_of("item:1")), 60).kind,
                      OVERRIDE_NONE);
     overrides_finish(&table);
 }
 
+static void a_hint_waits_for_what_was_under_way_and_a_tombstone_does_not(void **state)
+{
+    struct overrides table;
+    struct generation unsettled = {.number = 5, .settled = 3},
+                      settled = {.number = 6, .settled = 4};
+    struct key hint = key_make(0, span_of("hint")), tombstone = key_make(1, span_of("tombstone"));
+    (void)state;
+    overrides_init(&table);
+    overrides_set(&table, hint, (struct override){OVERRIDE_HINT, .sticky = true, .epoch = 3});
+    overrides_set(&table, tombstone,
+                  (struct override){OVERRIDE_TOMBSTONE, .sticky = true, .epoch = 3});
+    overrides_expire(&table, 10, NULL, SIZE_MAX);
+    assert_int_equal(overrides_count(&table), 2);
+    overrides_expire(&table, 10, &unsettled, SIZE_MAX);
+    assert_int_equal(overrides_find(&table, hint, 10).kind, OVERRIDE_HINT);
+    assert_int_equal(overrides_find(&table, tombstone, 10).kind, OVERRIDE_NONE);
+    overrides_expire(&table, 10, &settled, SIZE_MAX);
+    assert_int_equal(overrides_count(&table), 0);
+    overrides_finish(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hint_waits_for_what_was_under_way_and_a_tombstone_does_not),
         cmocka_unit_test(the_last_entry_of_a_key_counts),
         cmocka_unit_test(none_drops_the_entry),
         cmocka_unit_test(the_key_is_copied_with_its_zero_bytes),

@@ -1,0 +1,82 @@
+"""A key that is written through the guard is admitted until a filter knows its row. Without a log
+nothing but the filters themselves tells when that is."""
+import contextlib
+
+import pytest
+
+from servers import PATIENCE
+from waiting import wait_until
+
+HINT_TTL = "300ms"
+
+
+@contextlib.contextmanager
+def uncommitted(database, sql):
+    """Committed at its end."""
+    connection = database.connect()
+    try:
+        connection.autocommit = False
+        connection.cursor().execute(sql)
+        yield
+        connection.commit()
+    finally:
+        connection.close()
+
+
+def write(guard, cache, key):
+    """As an application that has not committed the row yet."""
+    guard.redis().set(key, "new")
+    cache.client().delete(key)
+
+
+def outlive_the_ttl(guard):
+    """What was admitted before has been for longer than hint_ttl."""
+    guard.control("PUT", guard.key_path("item:9999") + f"?for={HINT_TTL}")
+    wait_until(lambda: not is_admitted(guard, "item:9999"), PATIENCE, guard.status)
+
+
+def is_admitted(guard, key):
+    return guard.explain(key)["verdict"] != "absent"
+
+
+@pytest.fixture(params=["poll", "none"])
+def guard(request, start_guard, items):
+    return start_guard(items(), sync=request.param, hint_ttl=HINT_TTL)
+
+
+def test_a_hint_outlives_the_filters_that_cannot_see_its_row(guard, database, cache):
+    with uncommitted(database, "INSERT INTO items VALUES (1000, 'new')"):
+        write(guard, cache, "item:1000")
+        outlive_the_ttl(guard)
+        for _ in range(3):
+            guard.rebuild()
+        assert is_admitted(guard, "item:1000")
+    assert guard.redis().get("item:1000") == b"new"
+    for _ in range(2):
+        guard.rebuild()
+    wait_until(lambda: guard.status()["entries"] == 0, PATIENCE, guard.status)
+    assert guard.redis().get("item:1000") == b"new"
+    assert not is_admitted(guard, "item:5000")
+
+
+def test_a_hint_ends_with_the_next_filter_where_nobody_writes(guard, cache):
+    write(guard, cache, "item:1000")
+    outlive_the_ttl(guard)
+    assert is_admitted(guard, "item:1000")
+    guard.rebuild()
+    wait_until(lambda: not is_admitted(guard, "item:1000"), PATIENCE, guard.status)
+
+
+def test_hints_that_found_no_place_are_kept_to_as_long(start_guard, database, cache, items):
+    guard = start_guard(items(), sync="poll", poll_interval="1h", hint_ttl=HINT_TTL, max_hints=5)
+    with uncommitted(database, "INSERT INTO items VALUES (1005, 'new')"):
+        for n in range(1000, 1010):
+            write(guard, cache, f"item:{n}")
+        assert guard.keyspace()["state"] == "passing"
+        before = guard.generation()
+        wait_until(lambda: guard.generation() >= before + 2, PATIENCE, guard.status)
+        assert guard.keyspace()["state"] == "passing"
+    assert guard.redis().get("item:1005") == b"new"
+    wait_until(lambda: guard.keyspace()["state"] == "guarding", PATIENCE, guard.status)
+    assert guard.redis().get("item:1005") == b"new"
+    assert not is_admitted(guard, "item:5000")
