@@ -31,6 +31,21 @@ enum reply_state {
     REPLY_HURRIED   /* likewise, and its client has held up the others for long enough */
 };
 
+/* Whom the end of a connection concerns. */
+enum tenure {
+    TENURE_HELD,    /* somebody uses it */
+    TENURE_LOST,    /* it is lost, and its owner is to be told at the end of this turn */
+    TENURE_TOLD,    /* and has been */
+    TENURE_FINISHED /* closed for good: the owner may be gone already */
+};
+
+/* Whether whoever gets the replies takes them. */
+enum intake {
+    INTAKE_WANTED,
+    INTAKE_UNWANTED, /* its owner wants no more for now */
+    INTAKE_STALLED   /* likewise one of those who share it, who may not hold it up for long */
+};
+
 struct upstream {
     struct stream stream;
     struct serving *serving;
@@ -38,15 +53,13 @@ struct upstream {
     enum state state;
     enum attempt attempt;
     enum reply_state reply;
-    bool finishing; /* for good: the owner may be gone already */
+    enum tenure tenure;
+    enum intake intake;
     struct upstream_options options;
     char *name;       /* what options.name points to */
     bool held;        /* nothing but the greeting is written */
     bool relays;      /* no frames any more: all bytes are the owner's */
-    bool is_lost;     /* the owner is to be told */
-    bool reading;     /* from the stream */
-    bool unread;      /* whoever gets the replies wants no more for now */
-    uint64_t stalled; /* clock_ms() since when it is not read from; 0: it is, or its owner waits */
+    uint64_t stalled; /* clock_ms() since when it is */
     uint64_t heard;   /* the loop's time of the last bytes */
     uint64_t backoff_ms, since;
     uv_timer_t timer;
@@ -70,8 +83,19 @@ static inline bool upstream_was_tried(const struct upstream *upstream)
     return upstream->attempt == ATTEMPT_OVER || upstream->attempt == ATTEMPT_TOO_OLD;
 }
 
-/* Asserts that the move is legal. */
+/* Whether the stream is read from now. The greeting always is. */
+static inline bool upstream_is_reading(const struct upstream *upstream)
+{
+    return upstream->state == GREETING ||
+           (upstream->state == UP && upstream->intake == INTAKE_WANTED);
+}
+
+/* These assert that the move is legal. */
 void upstream_set_state(struct upstream *upstream, enum state state);
+void upstream_set_tenure(struct upstream *upstream, enum tenure tenure);
+
+/* Reads or stops reading, where that makes a difference. */
+void upstream_set_intake(struct upstream *upstream, enum intake intake);
 
 /* Another reply is expected, to the slot's request or (NULL) to the greeting. */
 void upstream_push(struct upstream *upstream, struct slot *slot, unsigned index);

@@ -19,8 +19,9 @@ static const char no_reply_text[] = "the cache sent something that is no reply";
  * nothing is lost. */
 static bool is_idle(const struct upstream *upstream)
 {
-    return upstream->state == UP && !upstream->pending.count && !upstream->finishing &&
-           !upstream_is_own(upstream) && clock_ms() - upstream->since > IDLE_MS;
+    return upstream->state == UP && !upstream->pending.count &&
+           upstream->tenure != TENURE_FINISHED && !upstream_is_own(upstream) &&
+           clock_ms() - upstream->since > IDLE_MS;
 }
 
 /* As at the first attempt, requests wait for this one. */
@@ -34,7 +35,7 @@ static void connect_again(struct upstream *upstream)
 
 /* ---- replies ---- */
 
-static void update_reading(struct upstream *upstream);
+static void follow_intake(struct upstream *upstream, bool was_reading);
 
 /* Not all that comes is a reply. */
 static bool listens(const struct upstream *upstream)
@@ -66,7 +67,7 @@ static void greeted(struct upstream *upstream, unsigned left, struct span reply)
         upstream->backoff_ms = UPSTREAM_BACKOFF_MIN_MS;
         serving_log_cache(upstream->serving, NULL);
         upstream_mark_dirty(upstream);
-        update_reading(upstream);
+        follow_intake(upstream, true);
     }
 }
 
@@ -74,8 +75,8 @@ static void greeted(struct upstream *upstream, unsigned left, struct span reply)
 static bool owner_takes(struct upstream *upstream, struct span frame)
 {
     const struct upstream_options *options = &upstream->options;
-    return upstream->state == UP && upstream_is_own(upstream) && !upstream->finishing &&
-           options->owner->takes(options->client, frame);
+    return upstream->state == UP && upstream_is_own(upstream) &&
+           upstream->tenure != TENURE_FINISHED && options->owner->takes(options->client, frame);
 }
 
 /* A push on a shared connection is part of what its oldest command does. */
@@ -114,12 +115,12 @@ static void deliver(struct upstream *upstream, struct span reply)
  * rest of the reply is taken in. */
 static void stall(struct upstream *upstream, struct replies *replies)
 {
-    if (upstream_is_own(upstream) || upstream->stalled || upstream->reply == REPLY_HURRIED ||
-        replies_waiting(replies) < STALL_BYTES)
+    if (upstream_is_own(upstream) || upstream->intake == INTAKE_STALLED ||
+        upstream->reply == REPLY_HURRIED || replies_waiting(replies) < STALL_BYTES)
         return;
     upstream->stalled = clock_ms();
     replies->stalls = upstream;
-    upstream_read(upstream, false);
+    upstream_set_intake(upstream, INTAKE_STALLED);
 }
 
 /* A large reply need not be whole to be passed on, when it is one and its kind takes it so. */
@@ -195,30 +196,29 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
     buffer_trim(&upstream->in, UPSTREAM_KEEP_BYTES);
 }
 
-/* The greeting is always read, whoever wants no replies for now. */
-static void update_reading(struct upstream *upstream)
+static void follow_intake(struct upstream *upstream, bool was_reading)
 {
-    bool wanted = upstream->state == GREETING || (upstream->state == UP && !upstream->unread);
-    if (upstream->reading == wanted)
-        return;
-    upstream->reading = wanted;
-    if (wanted)
+    bool is_reading = upstream_is_reading(upstream);
+    if (is_reading && !was_reading)
         stream_read_start(&upstream->stream, on_room, on_read);
-    else
+    else if (was_reading && !is_reading)
         stream_read_stop(&upstream->stream);
+}
+
+void upstream_set_intake(struct upstream *upstream, enum intake intake)
+{
+    bool was_reading = upstream_is_reading(upstream);
+    upstream->intake = intake;
+    follow_intake(upstream, was_reading);
 }
 
 void upstream_begin(struct upstream *upstream)
 {
-    update_reading(upstream);
+    follow_intake(upstream, false);
     upstream_mark_dirty(upstream);
 }
 
 void upstream_read(struct upstream *upstream, bool wanted)
 {
-    upstream->unread = !wanted;
-    if (wanted)
-        upstream->stalled = 0;
-    if (upstream->state == UP)
-        update_reading(upstream);
+    upstream_set_intake(upstream, wanted ? INTAKE_WANTED : INTAKE_UNWANTED);
 }

@@ -51,6 +51,19 @@ void upstream_set_state(struct upstream *upstream, enum state state)
     upstream->since = clock_ms();
 }
 
+void upstream_set_tenure(struct upstream *upstream, enum tenure tenure)
+{
+    static const unsigned allowed[] = {
+        [TENURE_HELD] = 1u << TENURE_LOST | 1u << TENURE_FINISHED,
+        [TENURE_LOST] = 1u << TENURE_TOLD | 1u << TENURE_FINISHED,
+        [TENURE_TOLD] = 1u << TENURE_FINISHED,
+        [TENURE_FINISHED] = 0,
+    };
+    assert(allowed[upstream->tenure] & 1u << tenure);
+    (void)allowed;
+    upstream->tenure = tenure;
+}
+
 /* ---- the queue of pending requests ---- */
 
 void upstream_push(struct upstream *upstream, struct slot *slot, unsigned index)
@@ -108,7 +121,7 @@ static void free_if_done(uv_handle_t *timer)
 /* Either try again, or that was all. */
 void upstream_closed(struct upstream *upstream)
 {
-    if (upstream->finishing) {
+    if (upstream->tenure == TENURE_FINISHED) {
         uv_close((uv_handle_t *)&upstream->timer, free_if_done);
         return;
     }
@@ -137,7 +150,7 @@ void upstream_close_stream(struct upstream *upstream)
 {
     bool has_stream = upstream->state != DIALING;
     upstream_set_state(upstream, CLOSING);
-    upstream->reading = false;
+    upstream_set_intake(upstream, INTAKE_WANTED); /* of the next */
     if (has_stream) {
         stream_close(&upstream->stream, on_stream_closed);
     } else if (dial_is_over(&upstream->dial)) {
@@ -148,21 +161,29 @@ void upstream_close_stream(struct upstream *upstream)
     }
 }
 
+/* Its owner hears of it at the end of the turn. */
+static void take_from_owner(struct upstream *upstream)
+{
+    if (upstream_is_own(upstream) && upstream->tenure == TENURE_HELD)
+        upstream_set_tenure(upstream, TENURE_LOST);
+}
+
 /* What was sent may have run or not; nobody is told that it did. Counted when it is news, not at
  * every attempt. */
 void upstream_lose(struct upstream *upstream, const char *why)
 {
     if (upstream->state == CLOSING || upstream->state == CLOSED)
         return;
-    if (!upstream->finishing && !upstream_is_own(upstream) &&
+    bool finished = upstream->tenure == TENURE_FINISHED;
+    if (!finished && !upstream_is_own(upstream) &&
         (upstream->state == UP || !upstream_was_tried(upstream)))
         counter_add(&upstream->serving->counters.upstream_failures, 1);
-    if (!upstream->finishing && (!upstream_is_own(upstream) || upstream->state != UP))
+    if (!finished && (!upstream_is_own(upstream) || upstream->state != UP))
         serving_log_cache(upstream->serving, why);
     bool congested = upstream_is_congested(upstream);
     if (upstream->attempt != ATTEMPT_TOO_OLD)
         upstream->attempt = ATTEMPT_OVER;
-    upstream->is_lost = upstream_is_own(upstream) && !upstream->finishing;
+    take_from_owner(upstream);
     fail_pending(upstream);
     upstream_mark_dirty(upstream);
     buffer_clear(&upstream->in);
@@ -170,8 +191,6 @@ void upstream_lose(struct upstream *upstream, const char *why)
     buffer_clear(&upstream->out);
     upstream->frame = (struct resp_frame){0};
     upstream->reply = REPLY_GATHERED;
-    upstream->unread = false;
-    upstream->stalled = 0;
     if (congested)
         tell_relief(upstream);
     upstream_close_stream(upstream);
@@ -191,7 +210,8 @@ struct buffer *upstream_command(struct upstream *upstream, struct slot *slot, un
     slot->waiting++;
     if (upstream->attempt == ATTEMPT_TOO_OLD && upstream->state == CLOSED)
         start_anew(upstream);
-    if (upstream->finishing || (upstream->state != UP && upstream_was_tried(upstream))) {
+    if (upstream->tenure == TENURE_FINISHED ||
+        (upstream->state != UP && upstream_was_tried(upstream))) {
         fail_later(upstream, (struct pending){slot, index, 0});
         buffer_clear(&upstream->unsent);
         return &upstream->unsent;
@@ -281,8 +301,8 @@ static void flush(struct turn_task *task)
                            upstream->attempt == ATTEMPT_TOO_OLD ? too_old_text : down_text);
     }
     pending_finish(&failed);
-    if (upstream->is_lost && !upstream->finishing) {
-        upstream->is_lost = false;
+    if (upstream->tenure == TENURE_LOST) {
+        upstream_set_tenure(upstream, TENURE_TOLD);
         upstream->options.owner->lost(upstream->options.client);
     }
 }
@@ -315,7 +335,7 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
 static void stop_waiting(struct upstream *upstream)
 {
     upstream->attempt = ATTEMPT_OVER;
-    upstream->is_lost = upstream_is_own(upstream);
+    take_from_owner(upstream);
     fail_pending(upstream);
     buffer_clear(&upstream->out);
 }
@@ -325,13 +345,13 @@ static void stop_waiting(struct upstream *upstream)
 static bool is_silent(const struct upstream *upstream, uint64_t asked, uint64_t patience)
 {
     uint64_t since = upstream->heard > asked ? upstream->heard : asked;
-    return upstream->reading && !upstream->held &&
+    return upstream_is_reading(upstream) && !upstream->held &&
            uv_now(&upstream->serving->loop) - since > patience;
 }
 
 void upstream_check_progress(struct upstream *upstream)
 {
-    if (upstream->stalled && clock_ms() - upstream->stalled > STALL_MS) {
+    if (upstream->intake == INTAKE_STALLED && clock_ms() - upstream->stalled > STALL_MS) {
         upstream->reply = REPLY_HURRIED;
         upstream_read(upstream, true);
     }
@@ -352,7 +372,7 @@ void upstream_check_progress(struct upstream *upstream)
 
 void upstream_close(struct upstream *upstream)
 {
-    upstream->finishing = true;
+    upstream_set_tenure(upstream, TENURE_FINISHED);
     fail_pending(upstream);
     if (upstream->state == CLOSED) {
         uv_timer_stop(&upstream->timer);
