@@ -5,7 +5,7 @@
  * what came through it. */
 #include "cli/filter_command.h"
 
-#include "cli/arguments.h"
+#include "base/arguments.h"
 #include "cli/filter_file.h"
 #include "cli/lines.h"
 #include "cli/progress.h"

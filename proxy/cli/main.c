@@ -1,7 +1,7 @@
 /* The command line. */
+#include "base/arguments.h"
 #include "check/check.h"
-#include "cli/arguments.h"
-#include "cli/ctl.h"
+#include "cli/ctl_program.h"
 #include "cli/filter_command.h"
 #include "cli/plan.h"
 #include "cli/serve.h"
@@ -16,7 +16,7 @@ static const struct {
     const char *word;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"ctl", ctl_main},
+    {"ctl", ctl_program_run},
     {"filter", filter_command_main},
     {"plan", plan_main},
 };

@@ -1,7 +1,7 @@
 /* The command line of `nestguard plan`, and its comparison of the kinds of filter. */
 #include "cli/plan.h"
 
-#include "cli/arguments.h"
+#include "base/arguments.h"
 #include "cli/plan_run.h"
 #include "cli/progress.h"
 #include "config/units.h"

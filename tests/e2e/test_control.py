@@ -2,12 +2,14 @@
 import concurrent.futures
 import json
 import re
+import shutil
 import socket
+import subprocess
 
 import pytest
 import redis
 
-from servers import PATIENCE, run_nestguard
+from servers import NESTGUARD, PATIENCE, run_nestguard
 from waiting import wait_until
 
 MISSING = "item:1000"
@@ -389,6 +391,17 @@ class TestCtl:
         guard.stop()
         status, said = self.ctl(guard, "status")
         assert status == 1 and str(guard.control_port) in said
+
+    def test_only_the_client_has_the_libraries_of_one(self, tmp_path):
+        def needed(program):
+            return subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+
+        assert "libcurl" not in needed(NESTGUARD)
+        assert "libcurl" in needed(f"{NESTGUARD}-ctl")
+        alone = shutil.copy(NESTGUARD, tmp_path)
+        done = subprocess.run([alone, "ctl", "ready"], env={"PATH": str(tmp_path)}, check=False,
+                              capture_output=True, text=True)
+        assert done.returncode == 1 and "nestguard-ctl" in done.stderr
 
     def test_wrong_usage(self, guard):
         for words in ([], ["nosuch"], ["explain"], ["explain", "a", "b"], ["status", "--what"]):

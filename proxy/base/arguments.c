@@ -1,4 +1,4 @@
-#include "cli/arguments.h"
+#include "base/arguments.h"
 
 #include <assert.h>
 #include <errno.h>

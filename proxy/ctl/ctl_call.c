@@ -1,5 +1,5 @@
 /* libcurl, told to send the target as it is and to trust nothing from the environment. */
-#include "cli/ctl_call.h"
+#include "ctl/ctl_call.h"
 
 #include "base/memory.h"
 

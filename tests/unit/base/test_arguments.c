@@ -1,4 +1,4 @@
-#include "cli/arguments.h"
+#include "base/arguments.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

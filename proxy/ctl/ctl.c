@@ -1,10 +1,10 @@
 /* `nestguard ctl`: the command line, and what is printed. */
-#include "cli/ctl.h"
+#include "ctl/ctl.h"
 
+#include "base/arguments.h"
 #include "base/memory.h"
-#include "cli/arguments.h"
-#include "cli/ctl_call.h"
 #include "config/config.h"
+#include "ctl/ctl_call.h"
 #include "http/http_target.h"
 
 #include <errno.h>

@@ -5,8 +5,8 @@
 
 #include <cmocka.h>
 
-#include "cli/ctl.h"
 #include "control_stub.h"
+#include "ctl/ctl.h"
 
 #include <fcntl.h>
 
