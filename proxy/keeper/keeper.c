@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/service.h"
 #include "keeper/reload.h"
 #include "postgres/pg_hosts.h"
 #include "postgres/pg_pool.h"
@@ -159,6 +160,17 @@ static void on_message(void *arg, struct message *message)
 
 /* ---- time, signals ---- */
 
+/* When the thread that has waited longest for its turn had the last one. */
+static uint64_t oldest_turn(const struct keeper *keeper, uint64_t now)
+{
+    uint64_t oldest = now;
+    for (unsigned i = 0; i < keeper->worker_count && !keeper->draining; i++) {
+        uint64_t turn = worker_turn(keeper->workers[i]);
+        oldest = turn < oldest ? turn : oldest;
+    }
+    return oldest;
+}
+
 static void on_tick(uv_timer_t *tick)
 {
     struct keeper *keeper = tick->data;
@@ -175,6 +187,7 @@ static void on_tick(uv_timer_t *tick)
     keeper_watch_standing(keeper);
     keeper_review(keeper);
     keeper_watch_sync(keeper, now);
+    service_alive(oldest_turn(keeper, now));
 }
 
 static void on_end_signal(uv_signal_t *signal, int number)
@@ -187,6 +200,7 @@ static void on_end_signal(uv_signal_t *signal, int number)
     log_info("%s: finishing what is under way, %.1f s at most",
              number == SIGINT ? "SIGINT" : "SIGTERM",
              (double)keeper_config(keeper)->drain_timeout_ms / 1000);
+    service_stopping();
     keeper->draining = true;
     keeper->drain_since = clock_ms();
     for (unsigned i = 0; i < keeper->worker_count; i++) {
@@ -200,7 +214,11 @@ static void on_reload_signal(uv_signal_t *signal, int number)
 {
     struct keeper *keeper = signal->data;
     (void)number;
-    struct shared_config *fresh = keeper->draining ? NULL : reload_config(keeper->shared);
+    if (keeper->draining)
+        return;
+    service_reloading();
+    struct shared_config *fresh = reload_config(keeper->shared);
+    service_ready();
     if (!fresh)
         return;
     shared_config_release(keeper->shared);
@@ -470,6 +488,7 @@ int keeper_run(const struct keeper_options *options)
     if (start(keeper, options))
         return 1; /* the process ends, and with it all that was begun */
     renewal_begin(&keeper->renewal);
+    service_ready();
     uv_run(&keeper->loop, UV_RUN_DEFAULT);
     int status = uv_loop_close(&keeper->loop);
     if (status < 0)

@@ -142,6 +142,7 @@ static void on_tick(uv_timer_t *tick)
     struct worker *worker = tick->data;
     uint64_t now = clock_ms();
     const struct generation *generation = worker->serving.view->generation;
+    atomic_store_explicit(&worker->turn, now, memory_order_relaxed);
     for (struct client *client = worker->clients.first; client; client = client->following)
         connection_check_progress(client, now);
     for (struct client *client = worker->clients.first; client; client = client->following)
@@ -230,6 +231,7 @@ int worker_create(struct worker **out, const struct worker_options *options)
     uv_timer_init(&worker->serving.loop, &worker->tick);
     worker->tick.data = worker;
     uv_timer_start(&worker->tick, on_tick, TICK_MS, TICK_MS);
+    atomic_init(&worker->turn, clock_ms());
     /* Each worker has a socket of its own for each address; the kernel shares clients out. */
     int status = listeners_open(&worker->listeners, &worker->clients, options->fds,
                                 options->addresses, options->count);
@@ -238,6 +240,11 @@ int worker_create(struct worker **out, const struct worker_options *options)
     if (!status)
         *out = worker;
     return status;
+}
+
+uint64_t worker_turn(const struct worker *worker)
+{
+    return atomic_load_explicit(&worker->turn, memory_order_relaxed);
 }
 
 void worker_destroy(struct worker *worker)

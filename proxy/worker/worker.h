@@ -20,6 +20,7 @@ struct worker {
     uv_timer_t tick;            /* looks for what has taken too long */
     struct message *drain;      /* the order to end, once it has come */
     uint64_t drain_since;       /* clock_ms() */
+    _Atomic uint64_t turn;      /* clock_ms() of the last tick, for the keeper */
 };
 
 struct worker_options {
@@ -36,6 +37,10 @@ struct worker_options {
 /* Starts the thread. 0 or a negative errno. The worker ends by MESSAGE_DRAIN, which comes back to
  * the keeper as the worker's last act. */
 int worker_create(struct worker **out, const struct worker_options *options);
+
+/* When the thread last came to its timer (clock_ms()), a tenth of a second ago while all is well.
+ * For any thread, until MESSAGE_DRAIN has come back. */
+uint64_t worker_turn(const struct worker *worker);
 
 /* After MESSAGE_DRAIN has come back: joins the thread and frees. The view that the worker held is
  * the caller's. */
