@@ -7,6 +7,7 @@
 
 #include "base/arguments.h"
 #include "cli/filter_file.h"
+#include "cli/forms.h"
 #include "cli/lines.h"
 #include "cli/progress.h"
 #include "config/units.h"
@@ -24,10 +25,8 @@ enum { HASHES_FIRST = 1 << 12, AHEAD = 32, PROGRESS_EVERY = 1 << 14 };
 
 static int usage(FILE *out)
 {
-    fputs("  nestguard filter build KEYS FILE [--fpr P] [--filter KIND]\n"
-          "        makes a filter of the keys in KEYS, a line each (-: standard input)\n"
-          "  nestguard filter query FILE\n"
-          "        for each line of standard input: \"absent\" or \"possible\", and the line\n\n"
+    forms_print("filter", out);
+    fputs("\n"
           "  P     the share of absent keys that may be taken for possible ones, at most; 0.0001\n"
           "  KIND  ",
           out);

@@ -3,6 +3,7 @@
 #include "check/check.h"
 #include "cli/ctl_program.h"
 #include "cli/filter_command.h"
+#include "cli/forms.h"
 #include "cli/plan.h"
 #include "cli/serve.h"
 #include "config/config.h"
@@ -23,20 +24,10 @@ static const struct {
 
 static int usage(FILE *out)
 {
-    fputs(
-        "nestguard stands between an application and its Redis, and answers lookups of keys that "
-        "have\n"
-        "no row in PostgreSQL before they reach either.\n\n"
-        "  nestguard serve -c FILE     serve\n"
-        "  nestguard check -c FILE     say everything that is wrong with file, cache and database\n"
-        "  nestguard ctl COMMAND       ask or order a running guard; `nestguard ctl --help` lists "
-        "how\n"
-        "  nestguard plan              compare the kinds of filter; `nestguard plan --help`\n"
-        "  nestguard filter            build a filter from a file of keys, and ask it;\n"
-        "                              `nestguard filter --help`\n"
-        "  nestguard --help            this page, and every setting of the file\n"
-        "  nestguard --version\n",
-        out);
+    fputs("nestguard stands between an application and its Redis, and answers lookups of keys that "
+          "have\nno row in PostgreSQL before they reach either.\n\n",
+          out);
+    forms_print(NULL, out);
     return out == stdout ? 0 : 2;
 }
 

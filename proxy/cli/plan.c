@@ -2,6 +2,7 @@
 #include "cli/plan.h"
 
 #include "base/arguments.h"
+#include "cli/forms.h"
 #include "cli/plan_run.h"
 #include "cli/progress.h"
 #include "config/units.h"
@@ -20,13 +21,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 static int usage(FILE *out)
 {
-    fputs(
-        "  nestguard plan --keys N --fpr P\n"
-        "        for each kind of filter: memory, false positives and speed with N keys at a rate\n"
-        "        of P, by the formulas and measured here with N keys, 10 million at most\n"
-        "  nestguard plan --table\n"
-        "        the textbook's table for Bloom filters, measured beside the formula\n",
-        out);
+    forms_print("plan", out);
     return out == stdout ? EXIT_DONE : EXIT_USAGE;
 }
 

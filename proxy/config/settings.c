@@ -2,6 +2,7 @@
  */
 #include "config/settings.h"
 
+#include "base/wrap.h"
 #include "config/config.h"
 #include "config/similar.h"
 
@@ -231,8 +232,7 @@ const char *sync_mode_name(enum sync_mode mode)
     return sync_choices[mode];
 }
 
-/* "duration, 10ms to 1h; default 1s" */
-static void print_type(const struct setting *setting, FILE *out)
+void setting_print_type(const struct setting *setting, FILE *out)
 {
     fputs(setting_type_name(setting->type), out);
     for (size_t i = 0; setting->choices && setting->choices[i]; i++)
@@ -247,28 +247,11 @@ static void print_type(const struct setting *setting, FILE *out)
         fprintf(out, "; default: %s", setting->otherwise);
 }
 
-/* Prints words up to column 80 and indents the lines that follow. */
-static void print_wrapped(const char *text, int indent, FILE *out)
-{
-    int column = indent;
-    fprintf(out, "%*s", indent, "");
-    while (*text) {
-        int word = (int)strcspn(text, " ");
-        if (column > indent && column + 1 + word > 80) {
-            fprintf(out, "\n%*s", indent, "");
-            column = indent;
-        }
-        column += fprintf(out, "%s%.*s", column > indent ? " " : "", word, text);
-        text += word + (text[word] == ' ');
-    }
-    fputc('\n', out);
-}
-
 static void print_table(const struct setting *table, FILE *out)
 {
     for (; table->name; table++) {
         fprintf(out, "  %-20s ", table->name);
-        print_type(table, out);
+        setting_print_type(table, out);
         fputc('\n', out);
         print_wrapped(table->help, 23, out);
     }

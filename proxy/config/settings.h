@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 enum setting_type {
     SETTING_COUNT,     /* unsigned */
@@ -56,6 +57,9 @@ const struct setting *setting_similar(const struct setting *table, const char *n
 
 /* How its type is called for a person: "duration". */
 const char *setting_type_name(enum setting_type type);
+
+/* "duration, 10ms to 1h; default 1s" */
+void setting_print_type(const struct setting *setting, FILE *out);
 
 /* Whether its value must not appear in messages. */
 bool setting_is_secret(const struct setting *setting);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "config/config.h"
 #include "ctl/ctl_call.h"
+#include "ctl/ctl_commands.h"
 #include "http/http_target.h"
 
 #include <errno.h>
@@ -14,87 +15,13 @@
 
 enum { EXIT_DONE = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2 };
 
-enum { OPTIONS = 2 }; /* of a command, at most */
-
-static const char default_address[] = "127.0.0.1:6390";
-
-struct option {
-    const char *name;  /* "for" of --for */
-    const char *query; /* what it adds to the URL, before its value */
-    const char *value; /* what its value is called; NULL: it takes none */
-};
-
-/* A command takes at most one of its options. */
-struct command {
-    const char *name, *method, *path;
-    bool takes_key;
-    struct option options[OPTIONS];
-    const char *usage, *help;
-};
-
-static const struct command commands[] = {
-    {.name = "status",
-     .method = "GET",
-     .path = "/v1/status",
-     .usage = "status",
-     .help = "everything: keyspaces, generation, fill, clients, rates"},
-    {.name = "metrics",
-     .method = "GET",
-     .path = "/metrics",
-     .usage = "metrics",
-     .help = "the counters, as Prometheus reads them"},
-    {.name = "health",
-     .method = "GET",
-     .path = "/healthz",
-     .usage = "health",
-     .help = "is the guard alive"},
-    {.name = "ready",
-     .method = "GET",
-     .path = "/readyz",
-     .usage = "ready",
-     .help = "are clients served (exit status 1 when not)"},
-    {.name = "guarding",
-     .method = "GET",
-     .path = "/guardz",
-     .usage = "guarding",
-     .help = "is every keyspace guarding (exit status 1 when not)"},
-    {.name = "explain",
-     .method = "GET",
-     .path = "/v1/keys/",
-     .takes_key = true,
-     .usage = "explain KEY",
-     .help = "what the guard says of a key, and why"},
-    {.name = "admit",
-     .method = "PUT",
-     .path = "/v1/keys/",
-     .takes_key = true,
-     .options = {{"for", "for=", "DURATION"}},
-     .usage = "admit KEY [--for DURATION]",
-     .help = "let a key pass before its row is seen"},
-    {.name = "delete",
-     .method = "DELETE",
-     .path = "/v1/keys/",
-     .takes_key = true,
-     .options = {{"row", "row=delete", NULL}, {"block", "block=", "DURATION"}},
-     .usage = "delete KEY [--row | --block DURATION]",
-     .help = "purge and reject a key whose row is gone; --row deletes the row, too;\n"
-             "--block refuses the key for a time although its row is there"},
-    {.name = "rebuild",
-     .method = "POST",
-     .path = "/v1/rebuild",
-     .usage = "rebuild",
-     .help = "build a new generation of the filters"},
-};
-
-enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
-
 /* The command line, taken apart. */
 struct words {
     const char *file, *control, *token;
     unsigned help;
-    const struct command *command;
+    const struct ctl_command *command;
     const char *key;
-    const struct option *option;
+    const struct ctl_option *option;
     const char *value;
 };
 
@@ -117,11 +44,11 @@ static void print_usage(FILE *out)
 {
     fputs("usage: nestguard ctl [-c FILE | --control ADDRESS] [--token TOKEN] COMMAND [ARGS]\n\n",
           out);
-    for (size_t i = 0; i < COMMANDS; i++) {
-        const char *help = commands[i].help;
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        const char *help = ctl_commands[i].help;
         size_t line = strcspn(help, "\n");
 
-        fprintf(out, "  %-38s %.*s\n", commands[i].usage, (int)line, help);
+        fprintf(out, "  %-38s %.*s\n", ctl_commands[i].usage, (int)line, help);
         if (help[line])
             fprintf(out, "  %-38s %s\n", "", help + line + 1);
     }
@@ -132,7 +59,7 @@ static void print_usage(FILE *out)
         "environment as NESTGUARD_TOKEN, where other users cannot see it. DURATION is a number\n"
         "with a unit: 30s, 10m, 2h. A key that begins with '-' goes after '--'.\n"
         "Exit status: 0 done, 1 the guard refused or could not, 2 wrong usage.\n",
-        default_address);
+        ctl_default_address);
 }
 
 /* What stands before the command. Returns where that is, or -EINVAL after a complaint. */
@@ -163,7 +90,7 @@ static int read_globals(struct words *out, int count, char **words)
     return at;
 }
 
-static int complain_of(const struct arguments *arguments, const struct command *command)
+static int complain_of(const struct arguments *arguments, const struct ctl_command *command)
 {
     const char *wrong = arguments->wrong;
 
@@ -185,9 +112,9 @@ static int complain_of(const struct arguments *arguments, const struct command *
 /* What was said of the command's options: one of them, once, at the most. */
 static int take_option(struct words *out, const unsigned *given, const char *const *values)
 {
-    const struct command *command = out->command;
+    const struct ctl_command *command = out->command;
 
-    for (size_t i = 0; i < OPTIONS; i++) {
+    for (size_t i = 0; i < CTL_OPTIONS; i++) {
         if (!given[i])
             continue;
         if (given[i] > 1 || out->option)
@@ -212,15 +139,15 @@ static int check_key(const struct words *words)
 /* Reads words[0], the command, and what follows it. 0, or -EINVAL after a complaint. */
 static int read_arguments(struct words *out, int count, char **words)
 {
-    const struct command *command = out->command;
-    const char *values[OPTIONS] = {0};
-    unsigned given[OPTIONS] = {0};
-    struct argument_option options[OPTIONS + 2] = {0};
+    const struct ctl_command *command = out->command;
+    const char *values[CTL_OPTIONS] = {0};
+    unsigned given[CTL_OPTIONS] = {0};
+    struct argument_option options[CTL_OPTIONS + 2] = {0};
     struct arguments arguments = {
         .options = options, .plain = &out->key, .most = command->takes_key ? 1 : 0};
     size_t own = 0;
 
-    for (; own < OPTIONS && command->options[own].name; own++)
+    for (; own < CTL_OPTIONS && command->options[own].name; own++)
         options[own] = (struct argument_option){command->options[own].name,
                                                 command->options[own].value ? &values[own] : NULL,
                                                 &given[own], 0};
@@ -236,15 +163,15 @@ static int read_arguments(struct words *out, int count, char **words)
 
 static int read_command(struct words *out, const char *name)
 {
-    for (size_t i = 0; i < COMMANDS; i++) {
-        if (strcmp(commands[i].name, name) == 0) {
-            out->command = &commands[i];
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        if (strcmp(ctl_commands[i].name, name) == 0) {
+            out->command = &ctl_commands[i];
             return 0;
         }
     }
     fprintf(stderr, "nestguard ctl: unknown command %s; there are", name);
-    for (size_t i = 0; i < COMMANDS; i++)
-        fprintf(stderr, "%s %s", i ? "," : "", commands[i].name);
+    for (size_t i = 0; i < ctl_command_count; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", ctl_commands[i].name);
     fputc('\n', stderr);
     return -EINVAL;
 }
@@ -278,7 +205,7 @@ static bool is_token(const char *text)
 /* A new string: path and query of the call. */
 static char *target_of(const struct words *words)
 {
-    const struct option *option = words->option;
+    const struct ctl_option *option = words->option;
     char *key = http_target_escape(span_of(words->key ? words->key : ""));
     char *value = http_target_escape(span_of(option && option->value ? words->value : ""));
     char *target = xasprintf("%s%s%s%s%s", words->command->path, key, option ? "?" : "",
@@ -402,7 +329,7 @@ static int call_configured(const struct words *words)
 /* Without -c and --control: the address of the sample configuration. */
 static int call_address(const struct words *words)
 {
-    const char *text = words->control ? words->control : default_address;
+    const char *text = words->control ? words->control : ctl_default_address;
     struct address address;
     const char *error;
     int status;

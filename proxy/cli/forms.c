@@ -1,0 +1,34 @@
+#include "cli/forms.h"
+
+#include "base/wrap.h"
+
+#include <string.h>
+
+const struct form forms[] = {
+    {"serve", "-c FILE", "serves until SIGTERM"},
+    {"check", "-c FILE",
+     "says everything that is wrong with file, cache and database, and the SQL that mends it"},
+    {"ctl", "COMMAND", "asks or orders a running guard; `nestguard ctl --help` lists how"},
+    {"plan", "--keys N --fpr P",
+     "for each kind of filter: memory, false positives and speed with N keys at a rate of P, by "
+     "the "
+     "formulas and measured here with N keys, 10 million at most"},
+    {"plan", "--table", "the textbook's table for Bloom filters, measured beside the formula"},
+    {"filter", "build KEYS FILE [--fpr P] [--filter KIND]",
+     "makes a filter of the keys in KEYS, a line each (-: standard input)"},
+    {"filter", "query FILE",
+     "for each line of standard input: \"absent\" or \"possible\", and the line"},
+    {"--help", "", "prints this, and every setting of the file"},
+    {"--version", "", "prints the version"},
+    {0}};
+
+void forms_print(const char *word, FILE *out)
+{
+    for (const struct form *form = forms; form->word; form++) {
+        if (word && strcmp(form->word, word) != 0)
+            continue;
+        fprintf(out, "  nestguard %s%s%s\n", form->word, *form->arguments ? " " : "",
+                form->arguments);
+        print_wrapped(form->help, 8, out);
+    }
+}

@@ -1,0 +1,32 @@
+/* The commands of `nestguard ctl`: one table, from which its command line, --help, the manual and
+ * the shells' completions are made.
+ */
+#ifndef NESTGUARD_CTL_COMMANDS_H
+#define NESTGUARD_CTL_COMMANDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { CTL_OPTIONS = 2 }; /* of a command, at most */
+
+struct ctl_option {
+    const char *name;  /* "for" of --for */
+    const char *query; /* what it adds to the URL, before its value */
+    const char *value; /* what its value is called; NULL: it takes none */
+};
+
+/* A command takes at most one of its options. */
+struct ctl_command {
+    const char *name, *method, *path;
+    bool takes_key;
+    struct ctl_option options[CTL_OPTIONS];
+    const char *usage, *help;
+};
+
+extern const struct ctl_command ctl_commands[];
+extern const size_t ctl_command_count;
+
+/* Where a guard is looked for when nothing else is said. */
+extern const char ctl_default_address[];
+
+#endif

@@ -1,0 +1,187 @@
+/* Both shells get the same three lists: words to begin with, words of ctl, and what may stand
+ * behind each of them. Values of options are files or nothing that could be known.
+ */
+#include "manual/completions.h"
+
+#include "cli/forms.h"
+#include "ctl/ctl_commands.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* A row for each word; a word may have several rows. */
+static bool is_first_row(const struct form *form)
+{
+    return form == forms || strcmp(form->word, form[-1].word) != 0;
+}
+
+/* What is to be typed of "build KEYS FILE [--fpr P]": all but capitals and brackets. */
+static void print_typed(const char *arguments, FILE *out)
+{
+    while (*arguments) {
+        size_t run = strcspn(arguments, " []");
+        if (run && !isupper((unsigned char)*arguments))
+            fprintf(out, " %.*s", (int)run, arguments);
+        arguments += run + (arguments[run] != '\0');
+    }
+}
+
+/* ---- bash ---- */
+
+static void print_bash_words(FILE *out)
+{
+    fputs("    nestguard)\n        offered='", out);
+    for (const struct form *form = forms; form->word; form++)
+        if (is_first_row(form))
+            fprintf(out, "%s%s", form == forms ? "" : " ", form->word);
+    fputs("'\n        ;;\n", out);
+    for (const struct form *form = forms; form->word; form++) {
+        if (!is_first_row(form) || !strcmp(form->word, "ctl") || !*form->arguments)
+            continue;
+        fprintf(out, "    '%s')\n        offered='", form->word);
+        for (const struct form *row = form; row->word && !strcmp(row->word, form->word); row++)
+            print_typed(row->arguments, out);
+        fputs("'\n        ;;\n", out);
+    }
+}
+
+static void print_bash_ctl(FILE *out)
+{
+    fputs("    ctl)\n        offered='", out);
+    fputs("-c --control --token ", out);
+    for (size_t i = 0; i < ctl_command_count; i++)
+        fprintf(out, "%s%s", i ? " " : "", ctl_commands[i].name);
+    fputs("'\n        ;;\n", out);
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        fprintf(out, "    'ctl %s')\n        offered='", ctl_commands[i].name);
+        for (size_t at = 0; at < CTL_OPTIONS && ctl_commands[i].options[at].name; at++)
+            fprintf(out, " --%s", ctl_commands[i].options[at].name);
+        fputs("'\n        ;;\n", out);
+    }
+}
+
+void completion_bash(FILE *out)
+{
+    fputs("# bash completion of nestguard and nestguard-ctl\n"
+          "_nestguard() {\n"
+          "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
+          "    local place=nestguard offered='' at\n"
+          "    COMPREPLY=()\n"
+          "    [ \"${COMP_WORDS[0]##*/}\" != nestguard-ctl ] || place=ctl\n"
+          "    for ((at = 1; at < COMP_CWORD; at++)); do\n"
+          "        case $place:${COMP_WORDS[at]} in\n"
+          "        ctl:-*) [[ ${COMP_WORDS[at]} == *=* ]] || ((at++)) ;;\n"
+          "        nestguard:*) place=${COMP_WORDS[at]} ;;\n"
+          "        ctl:*) place=\"ctl ${COMP_WORDS[at]}\" ;;\n"
+          "        esac\n"
+          "    done\n"
+          "    case $before in\n"
+          "    -c | --config)\n"
+          "        compopt -o filenames 2>/dev/null\n"
+          "        mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
+          "        return\n"
+          "        ;;\n"
+          "    --control | --token | --for | --block | --keys | --fpr | --filter) return ;;\n"
+          "    esac\n"
+          "    case $place in\n",
+          out);
+    print_bash_words(out);
+    print_bash_ctl(out);
+    fputs("    esac\n"
+          "    mapfile -t COMPREPLY < <(compgen -W \"$offered\" -- \"$word\")\n"
+          "    [[ $place != filter || $word == -* ]] || {\n"
+          "        compopt -o filenames 2>/dev/null\n"
+          "        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$word\")\n"
+          "    }\n"
+          "}\n"
+          "complete -F _nestguard nestguard nestguard-ctl\n",
+          out);
+}
+
+/* ---- zsh ---- */
+
+/* 'word:help', in single quotes. */
+static void print_zsh_row(const char *word, const char *help, FILE *out)
+{
+    fprintf(out, "        '%s:", word);
+    for (; *help; help++) {
+        if (*help == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*help == '\n' || *help == ':' ? ' ' : *help, out);
+    }
+    fputs("'\n", out);
+}
+
+static void print_zsh_lists(FILE *out)
+{
+    fputs("    local -a words_of_nestguard=(\n", out);
+    for (const struct form *form = forms; form->word; form++)
+        if (is_first_row(form))
+            print_zsh_row(form->word, form->help, out);
+    fputs("    )\n    local -a words_of_ctl=(\n", out);
+    for (size_t i = 0; i < ctl_command_count; i++)
+        print_zsh_row(ctl_commands[i].name, ctl_commands[i].help, out);
+    fputs("    )\n", out);
+}
+
+static void print_zsh_options(const struct ctl_command *command, FILE *out)
+{
+    for (size_t i = 0; i < CTL_OPTIONS && command->options[i].name; i++) {
+        const struct ctl_option *option = &command->options[i];
+        fprintf(out, " '--%s", option->name);
+        if (option->value)
+            fprintf(out, ":%s:", option->value);
+        fputs("'", out);
+    }
+}
+
+static void print_zsh_ctl(FILE *out)
+{
+    fputs("_nestguard_ctl() {\n"
+          "    local state\n"
+          "    _arguments -C '-c:FILE:_files' '--control:ADDRESS:' '--token:TOKEN:' "
+          "'1:command:->command' '*::argument:->argument'\n"
+          "    case $state in\n"
+          "    command) _describe command words_of_ctl ;;\n"
+          "    argument)\n"
+          "        case $words[1] in\n",
+          out);
+    for (size_t i = 0; i < ctl_command_count; i++) {
+        if (!ctl_commands[i].options[0].name)
+            continue;
+        fprintf(out, "        %s) _arguments", ctl_commands[i].name);
+        print_zsh_options(&ctl_commands[i], out);
+        fputs(" ;;\n", out);
+    }
+    fputs("        esac\n        ;;\n    esac\n}\n", out);
+}
+
+void completion_zsh(FILE *out)
+{
+    fputs("#compdef nestguard nestguard-ctl\n", out);
+    print_zsh_ctl(out);
+    fputs("_nestguard() {\n    local state\n", out);
+    print_zsh_lists(out);
+    fputs("    if [[ $service == nestguard-ctl ]]; then\n"
+          "        _nestguard_ctl\n"
+          "        return\n"
+          "    fi\n"
+          "    _arguments -C '1:command:->command' '*::argument:->argument'\n"
+          "    case $state in\n"
+          "    command) _describe command words_of_nestguard ;;\n"
+          "    argument)\n"
+          "        case $words[1] in\n"
+          "        ctl) _nestguard_ctl ;;\n"
+          "        serve | check) _arguments '-c:FILE:_files' ;;\n"
+          "        plan) _arguments '--keys:N:' '--fpr:P:' '--table' ;;\n"
+          "        filter) _arguments '1:command:(build query)' '*:FILE:_files' '--fpr:P:' "
+          "'--filter:KIND:' ;;\n"
+          "        esac\n"
+          "        ;;\n"
+          "    esac\n"
+          "}\n"
+          "_nestguard \"$@\"\n",
+          out);
+}
