@@ -1,0 +1,141 @@
+"""The container and the Kubernetes manifests, as far as a machine without either can tell."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import servers
+from servers import NESTGUARD, PATIENCE, ROOT, run_nestguard
+
+yaml = pytest.importorskip("yaml")
+from waiting import wait_until  # noqa: E402
+
+DEPLOY = pathlib.Path(ROOT, "deploy")
+BUILD = pathlib.Path(NESTGUARD).parent
+
+
+@pytest.fixture(scope="module")
+def manifests():
+    """{kind: manifest}; there is one of each."""
+    found = [manifest for file in sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+             for manifest in yaml.safe_load_all(file.read_text())]
+    kinds = {manifest["kind"]: manifest for manifest in found}
+    assert len(kinds) == len(found)
+    return kinds
+
+
+def container_of(manifests):
+    [container] = manifests["Deployment"]["spec"]["template"]["spec"]["containers"]
+    return container
+
+
+class TestKubernetes:
+    def test_selectors_find_the_pods_and_the_service(self, manifests):
+        labels = manifests["Deployment"]["spec"]["template"]["metadata"]["labels"].items()
+        for selector in (manifests["Deployment"]["spec"]["selector"]["matchLabels"],
+                         manifests["Service"]["spec"]["selector"],
+                         manifests["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"]):
+            assert selector and selector.items() <= labels
+        assert (manifests["ServiceMonitor"]["spec"]["selector"]["matchLabels"].items()
+                <= manifests["Service"]["metadata"]["labels"].items())
+
+    def test_ports_have_the_names_that_are_asked_for(self, manifests):
+        ports = {port["name"]: port["containerPort"] for port in container_of(manifests)["ports"]}
+        services = {port["name"]: port["targetPort"] for port in manifests["Service"]["spec"]["ports"]}
+        assert set(services.values()) <= set(ports)
+        [endpoint] = manifests["ServiceMonitor"]["spec"]["endpoints"]
+        assert endpoint["port"] in services
+        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+            assert container_of(manifests)[probe]["httpGet"]["port"] in ports
+        settings = yaml.safe_load(manifests["ConfigMap"]["data"]["nestguard.yaml"])
+        assert settings["listen"].endswith(f":{ports['redis']}")
+        assert settings["control"].endswith(f":{ports['control']}")
+
+    def test_load_balancers_ask_whether_clients_are_served(self, manifests):
+        container = container_of(manifests)
+        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+        assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+
+    def test_secrets_and_volumes_are_there(self, manifests):
+        keys = manifests["Secret"]["stringData"]
+        [endpoint] = manifests["ServiceMonitor"]["spec"]["endpoints"]
+        wanted = [endpoint["authorization"]["credentials"]]
+        wanted += [entry["valueFrom"]["secretKeyRef"] for entry in container_of(manifests)["env"]
+                   if "secretKeyRef" in entry["valueFrom"]]
+        for reference in wanted:
+            assert reference["name"] == manifests["Secret"]["metadata"]["name"]
+            assert reference["key"] in keys
+        volumes = {volume["name"]: volume
+                   for volume in manifests["Deployment"]["spec"]["template"]["spec"]["volumes"]}
+        assert {mount["name"] for mount in container_of(manifests)["volumeMounts"]} == set(volumes)
+        assert volumes["configuration"]["configMap"]["name"] == manifests["ConfigMap"]["metadata"]["name"]
+
+    def test_the_file_has_no_mistake(self, manifests, tmp_path):
+        """Of the file nothing is complained; the servers that it names are not here."""
+        file = tmp_path / "nestguard.yaml"
+        file.write_text(manifests["ConfigMap"]["data"]["nestguard.yaml"].replace(
+            "@postgresql:5432", "@127.0.0.1:1").replace("redis:6379", "127.0.0.1:1"))
+        environment = {entry["name"]: "word" for entry in container_of(manifests)["env"]}
+        assert set(re.findall(r"\$\{(\w+)\}", file.read_text())) == set(environment)
+        said = run_nestguard("check", "-c", file, **environment)[1]
+        complaints = [line for line in said.splitlines() if re.search(r"\b(error|warning)\b", line)]
+        assert complaints and all("127.0.0.1:1" in line or "port 1" in line
+                                  for line in complaints), said
+
+    def test_nothing_runs_as_root_or_writes_to_its_root(self, manifests):
+        pod = manifests["Deployment"]["spec"]["template"]["spec"]
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        security = container_of(manifests)["securityContext"]
+        assert security["readOnlyRootFilesystem"] is True and security["capabilities"]["drop"] == ["ALL"]
+        assert security["allowPrivilegeEscalation"] is False
+        user = pod["securityContext"]["runAsUser"]
+        assert re.search(rf"^USER {user}:", (DEPLOY / "Containerfile").read_text(), re.M)
+        assert container_of(manifests)["image"].split(":")[1] == run_nestguard("--version")[1].split()[1]
+
+
+class Contained(servers.Nestguard):
+    """A guard in the container's root, which it cannot write to, as the container's user."""
+    root = None
+
+    def command(self):
+        return ["unshare", "--mount", "sh", "-ec", """
+            mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"
+            mount -t proc proc "$1/proc" && mount -t tmpfs tmpfs "$1/tmp"
+            exec setpriv --pdeathsig KILL chroot --userspec=65532:65532 "$1" /usr/bin/nestguard \
+                serve -c /etc/nestguard/nestguard.yaml""", "-", str(self.root)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
+class TestContainer:
+    @pytest.fixture(scope="class")
+    def root(self, tmp_path_factory):
+        root = tmp_path_factory.mktemp("image")
+        subprocess.run([DEPLOY / "container-root", BUILD, root], check=True)
+        for path in (root, *root.parents):
+            if path.owner() == "root" and path.stat().st_mode & 0o777 == 0o700:
+                path.chmod(0o711)
+        return root
+
+    def test_it_holds_no_shell(self, root):
+        assert sorted(path.name for path in (root / "usr/bin").iterdir()) == ["nestguard", "nestguard-ctl"]
+        assert not (root / "bin").exists()
+
+    def test_it_serves_and_is_probed(self, root, database, cache, items):
+        guard = Contained({"cache": cache.url, "database": database.url, "keyspaces": [items()]})
+        Contained.root = root
+        shutil.copy(guard.file, root / "etc/nestguard/nestguard.yaml")
+        try:
+            guard.start()
+            assert guard.redis().mget("item:1", "item:1000") == [b"payload 1", None]
+            containerfile = (DEPLOY / "Containerfile").read_text()
+            probe = yaml.safe_load(re.search(r"HEALTHCHECK CMD (.*)", containerfile).group(1))
+            subprocess.run(["nsenter", f"--target={guard.process.pid}", "--mount", "chroot",
+                            "--userspec=65532:65532", root, *probe], check=True, stdout=sys.stderr)
+            wait_until(guard.is_serving, PATIENCE, "readiness")
+            guard.finish()
+        finally:
+            guard.remove()
