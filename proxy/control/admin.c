@@ -21,7 +21,6 @@
 #include "guard/guard.h"
 #include "http/json_bytes.h"
 #include "keeper/keeper.h"
-#include "redis/redis.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,11 +48,7 @@ static struct key key_of(const struct key_call *key)
 
 static void key_call_close(struct key_call *key)
 {
-    struct key_touch **at = &key->keeper->touches;
-    while (*at != &key->touch)
-        at = &(*at)->next;
-    *at = key->touch.next;
-    watch_drop(key->keeper->watch, key_of(key));
+    keeper_close_touch(key->keeper, &key->touch);
     free(key);
 }
 
@@ -81,10 +76,8 @@ static struct key_call *key_call_open(struct http_call *call, struct keeper *kee
     struct key_call *key = xcalloc(1, sizeof *key + text.length);
     key->keeper = keeper;
     key->call = call;
-    key->touch = (struct key_touch){.next = keeper->touches,
-                                    .key = key_copy(key_make(keyspace, text), key->text)};
-    keeper->touches = &key->touch;
-    watch_add(keeper->watch, key_of(key));
+    key->touch.key = key_copy(key_make(keyspace, text), key->text);
+    keeper_open_touch(keeper, &key->touch);
     return key;
 }
 
@@ -143,7 +136,7 @@ static void put_key(struct http_call *call, void *arg)
     struct key_call *key = for_ms < 0 ? NULL : key_call_open(call, keeper);
     if (!key)
         return;
-    struct override entry = overrides_find(&keeper->overrides, key_of(key), clock_ms());
+    struct override entry = keeper_entry(keeper, key_of(key));
     struct override hint = override_admit(entry, keeper_hint(keeper, (uint64_t)for_ms));
     hint.blocked_until = 0; /* whoever admits a key ends its block */
     key->created = entry.kind != OVERRIDE_HINT || entry.blocked_until;
@@ -180,9 +173,7 @@ static void workers_know(void *arg)
 static void purged(void *arg, const struct redis_answer *answer)
 {
     struct key_call *key = arg;
-    if (answer->outcome == REDIS_DONE)
-        counter_add(&key->keeper->counters[key_of(key).keyspace].purges, 1);
-    else
+    if (answer->outcome != REDIS_DONE)
         key->cache_error = answer->outcome == REDIS_DOWN ? "it is down" : "it refused the DEL";
     deleted_in_part(key);
 }
@@ -198,13 +189,12 @@ static void reject_and_purge(struct key_call *key, struct override entry)
         key->no_room = true;
         key->outstanding = 1;
     }
-    redis_purge(keeper->redis, (struct redis_bytes){key_of(key).text.at, key_of(key).text.length},
-                purged, key);
+    keeper_purge(keeper, key_of(key), purged, key);
 }
 
 static struct override known_of(const struct key_call *key)
 {
-    return overrides_find(&key->keeper->overrides, key_of(key), clock_ms());
+    return keeper_entry(key->keeper, key_of(key));
 }
 
 static void block(struct key_call *key, uint64_t for_ms)
@@ -251,7 +241,7 @@ static void ask_again(struct key_touch *touch)
  * it is waited for, until the probe after which queries see it. */
 static void bury_unless_touched(struct key_call *key)
 {
-    bool unseen = unseen_has(key->keeper->unseen, key_of(key));
+    bool unseen = keeper_has_unseen(key->keeper, key_of(key));
     if (!key->touch.touched) {
         bury(key);
     } else if (key->asked == ASK_MOST) {
@@ -259,7 +249,7 @@ static void bury_unless_touched(struct key_call *key)
         key_call_close(key);
     } else if (unseen) {
         key->touch.on_probe = ask_again;
-        unseen_hurry(key->keeper->unseen);
+        keeper_hurry_unseen(key->keeper);
     } else {
         ask_row(key);
     }
@@ -311,8 +301,8 @@ static void row_asked(void *arg, const struct row_result *result)
             result->equals);
         key_call_close(key);
     } else if (key->deletes_row) {
-        key->touch.touched = unseen_has(key->keeper->unseen, key_of(key));
-        rows_remove(&key->keeper->rows, key_of(key), result->way, row_removed, key);
+        keeper_renew_touch(key->keeper, &key->touch);
+        rows_remove(keeper_rows(key->keeper), key_of(key), result->way, row_removed, key);
     } else {
         http_answer_error(key->call, 409,
                           "the row exists: delete it first, or with ?row=delete, or refuse the key "
@@ -324,8 +314,8 @@ static void row_asked(void *arg, const struct row_result *result)
 /* The database need not be asked about a key that no column's text can be in. */
 static void ask_row(struct key_call *key)
 {
-    const struct rows *rows = &key->keeper->rows;
-    key->touch.touched = unseen_has(key->keeper->unseen, key_of(key));
+    const struct rows *rows = keeper_rows(key->keeper);
+    keeper_renew_touch(key->keeper, &key->touch);
     key->asked++;
     switch (rows_foretell(rows, key_of(key))) {
     case LOAD_ABSENT:
@@ -359,10 +349,11 @@ static void delete_key(struct http_call *call, void *arg)
     if (!key)
         return;
     key->deletes_row = row != NULL;
+    int status = keeper_has_room(keeper, key_of(key));
     if (block_ms)
         block(key, (uint64_t)block_ms);
-    else if (!keeper_has_room(keeper, key_of(key))) /* before a row is deleted */
-        answer_busy_table(key, keeper->draining ? -ESHUTDOWN : -ENOSPC);
+    else if (status) /* before a row is deleted */
+        answer_busy_table(key, status);
     else
         ask_row(key);
 }
@@ -379,41 +370,51 @@ static void healthz(struct http_call *call, void *arg)
  * rotation would make an outage of the cache out of one of the database. */
 static void readyz(struct http_call *call, void *arg)
 {
-    bool ready = status_is_serving(arg);
+    struct report report;
+    keeper_report(arg, &report);
+    bool ready = status_is_serving(&report);
     http_answer_json(call, ready ? 200 : 503, json_pack("{s:b}", "ready", ready));
+    report_finish(&report);
 }
 
 /* What an alert asks. */
 static void guardz(struct http_call *call, void *arg)
 {
-    bool guarding = status_is_guarding(arg);
+    struct report report;
+    keeper_report(arg, &report);
+    bool guarding = status_is_guarding(&report);
     http_answer_json(
         call, guarding ? 200 : 503,
-        json_pack("{s:b, s:o}", "guarding", guarding, "keyspaces", status_states(arg)));
+        json_pack("{s:b, s:o}", "guarding", guarding, "keyspaces", status_states(&report)));
+    report_finish(&report);
 }
 
 static void metrics(struct http_call *call, void *arg)
 {
+    struct report report;
     struct buffer text = {0};
-    status_metrics(arg, &text);
+    keeper_report(arg, &report);
+    status_metrics(&report, &text);
     http_answer_text(call, 200, "text/plain; version=0.0.4; charset=utf-8", buffer_span(&text));
     buffer_finish(&text);
+    report_finish(&report);
 }
 
 static void status(struct http_call *call, void *arg)
 {
-    http_answer_json(call, 200, status_json(arg));
+    struct report report;
+    keeper_report(arg, &report);
+    http_answer_json(call, 200, status_json(&report));
+    report_finish(&report);
 }
 
 static void rebuild(struct http_call *call, void *arg)
 {
-    struct keeper *keeper = arg;
-    if (keeper->draining)
-        http_answer_error(call, 503, "the guard is ending");
+    uint64_t number = keeper_rebuild(arg);
+    if (number)
+        http_answer_json(call, 202, json_pack("{s:I}", "generation", (json_int_t)number));
     else
-        http_answer_json(
-            call, 202,
-            json_pack("{s:I}", "generation", (json_int_t)renewal_begin(&keeper->renewal)));
+        http_answer_error(call, 503, "the guard is ending");
 }
 
 const struct http_route admin_routes[] = {

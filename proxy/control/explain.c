@@ -8,13 +8,11 @@
  */
 #include "control/explain.h"
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "control/status.h"
 #include "guard/guard.h"
 #include "http/json_bytes.h"
 #include "keeper/keeper.h"
-#include "redis/redis.h"
 
 #include <stdlib.h>
 
@@ -25,32 +23,6 @@ struct explanation {
     json_t *body;
     char text[]; /* the key's */
 };
-
-/* What is decided, by the functions by which workers decide, on the view and the entries that they
- * have copies of. */
-struct judgement {
-    struct ruling ruling;
-    bool held;         /* the filter may have it */
-    bool possible;     /* the verdict, whether the keyspace may reject by it or not */
-    bool known_absent; /* the filter has it, and the database has not */
-};
-
-/* Where the keyspace may not reject, the ruling says nothing of the filter, which is asked whatever
- * entries say. */
-static struct judgement judge(const struct explanation *it)
-{
-    const struct keeper *keeper = it->keeper;
-    const struct view *view = keeper->view;
-    struct permission permission = permission_begin(view);
-    struct judgement judgement = {.held = guard_holds(view, it->key)};
-    judgement.ruling = guard_decide(&permission, &keeper->overrides, it->key.keyspace, it->key.text,
-                                    judgement.held);
-    judgement.possible = judgement.ruling.reason == REASON_NO_PERMISSION
-                             ? !view->generation || judgement.held
-                             : judgement.ruling.decision == DECISION_PASS;
-    judgement.known_absent = loads_knows_absent(keeper->loads, it->key);
-    return judgement;
-}
 
 json_t *explain_spelling(const char *before, struct span own)
 {
@@ -86,7 +58,7 @@ static void on_row(void *arg, const struct row_result *result)
 
 static void ask_for_row(struct explanation *it)
 {
-    const struct rows *rows = &it->keeper->rows;
+    const struct rows *rows = keeper_rows(it->keeper);
     enum load_outcome foretold = rows_foretell(rows, it->key);
     if (foretold == LOAD_ROW)
         rows_load(rows, it->key, on_row, it);
@@ -94,38 +66,34 @@ static void ask_for_row(struct explanation *it)
         on_row(it, &(struct row_result){.outcome = foretold, .error = ""});
 }
 
-static json_t *describe(const struct explanation *it, struct judgement judgement)
+static json_t *describe(const struct explanation *it, const struct key_report *report)
 {
     static const char *const decisions[] = {
         [DECISION_PASS] = "pass", [DECISION_REJECT] = "reject", [DECISION_SHADOW] = "shadow"};
-    const struct keeper *keeper = it->keeper;
-    const struct view *view = keeper->view;
-    struct override entry = overrides_find(&keeper->overrides, it->key, clock_ms());
-    json_t *body =
-        json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:n, s:n}", "key",
-                  json_bytes(it->key.text.at, it->key.text.length), "keyspace",
-                  keeper_config(keeper)->keyspaces[it->key.keyspace].name, "verdict",
-                  judgement.possible ? "possible" : "absent", "decision",
-                  decisions[judgement.ruling.decision], "why", reason_text(judgement.ruling.reason),
-                  "state", keyspace_state_name(view->states[it->key.keyspace]), "entry",
-                  entry.blocked_until ? "block" : override_kind_name(entry.kind), "in_flight",
-                  loads_in_flight(keeper->loads, it->key), "known_absent", judgement.known_absent,
-                  "row", "other_spelling");
+    const struct override *entry = &report->entry;
+    json_t *body = json_pack(
+        "{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:n, s:n}", "key",
+        json_bytes(it->key.text.at, it->key.text.length), "keyspace",
+        keeper_config(it->keeper)->keyspaces[it->key.keyspace].name, "verdict",
+        report->is_possible ? "possible" : "absent", "decision", decisions[report->ruling.decision],
+        "why", reason_text(report->ruling.reason), "state", keyspace_state_name(report->state),
+        "entry", entry->blocked_until ? "block" : override_kind_name(entry->kind), "in_flight",
+        report->in_flight, "known_absent", report->known_absent, "row", "other_spelling");
     json_object_set_new(body, "generation",
-                        view->generation ? json_integer((json_int_t)view->generation->number)
-                                         : json_null());
-    json_object_set_new(body, "position", status_position(keeper));
+                        report->generation ? json_integer((json_int_t)report->generation)
+                                           : json_null());
+    json_object_set_new(body, "position", status_position(&report->stream));
     return body;
 }
 
 static void on_cache(void *arg, const struct redis_answer *cache)
 {
     struct explanation *it = arg;
-    struct judgement judgement = judge(it);
-    it->body = describe(it, judgement);
+    struct key_report report = keeper_report_key(it->keeper, it->key);
+    it->body = describe(it, &report);
     json_object_set_new(it->body, "cached",
                         cache->outcome == REDIS_DONE ? json_boolean(cache->number) : json_null());
-    if (judgement.possible && judgement.held && !judgement.known_absent)
+    if (report.is_possible && report.is_held && !report.known_absent)
         answer(it);
     else
         ask_for_row(it);
@@ -135,5 +103,5 @@ void explain_key(struct keeper *keeper, struct http_call *call, struct key key)
 {
     struct explanation *it = xmalloc(sizeof *it + key.text.length);
     *it = (struct explanation){.keeper = keeper, .call = call, .key = key_copy(key, it->text)};
-    redis_exists(keeper->redis, (struct redis_bytes){it->text, key.text.length}, on_cache, it);
+    keeper_ask_cache(keeper, it->key, on_cache, it);
 }

@@ -6,7 +6,7 @@
  *
  * A signal has the workers drain; when the last of them has, keeper_end.c does the rest.
  */
-#include "keeper/keeper.h"
+#include "keeper/keeper_internal.h"
 #include "keeper/keeper_run.h"
 
 #include "base/clock.h"

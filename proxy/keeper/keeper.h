@@ -1,38 +1,27 @@
 /* The one thread that owns the truth: generations, exact entries, loads, the control port. It runs
- * the process' main loop; everything declared here belongs to that thread.
+ * the process' main loop, and everything declared here belongs to that thread.
  *
  *   workers ◀─views, exact entries─ keeper ─▶ loads ─▶ PostgreSQL, Redis
  *      └──────loads, hints────────▶   ├─▶ renewal (a builder thread at a time)
  *                                      └─▶ control port
+ *
+ * This is what the control port's calls may do with it. What they tell is in report.h.
  */
 #ifndef NESTGUARD_KEEPER_H
 #define NESTGUARD_KEEPER_H
 
-#include "base/mailbox.h"
-#include "build/renewal.h"
-#include "cache/loads.h"
-#include "cache/purger.h"
-#include "cache/spellings.h"
-#include "cache/unvouched.h"
-#include "config/config.h"
-#include "database/settled.h"
-#include "database/unseen.h"
-#include "follow/confirmer.h"
-#include "follow/standing.h"
-#include "follow/sync.h"
-#include "follow/values.h"
+#include "database/rows.h"
+#include "guard/key.h"
 #include "guard/overrides.h"
-#include "guard/view.h"
-#include "http/http.h"
-#include "keeper/changes.h"
-#include "worker/worker.h"
+#include "redis/redis.h"
 
-/* State of a keyspace with its history, for status and metrics. */
-struct keyspace_status {
-    enum keyspace_state state;
-    const char *reason; /* static text */
-    uint64_t since;     /* clock_ms() */
-};
+struct keeper;
+
+const struct config *keeper_config(const struct keeper *keeper); /* in force */
+
+/* Begins a generation whose snapshot is taken after this call. Returns its number; 0: the guard is
+ * ending. */
+uint64_t keeper_rebuild(struct keeper *keeper);
 
 /* A key that a call of the control port is at work for: whether it may have a row that the database
  * did not show, for it was written through the guard meanwhile, or the log told of its insertion.
@@ -45,88 +34,26 @@ struct key_touch {
     void (*on_probe)(struct key_touch *touch);
 };
 
-struct keeper {
-    uv_loop_t loop;
-    struct mailbox mailbox;
-    uv_timer_t tick;
-    uv_signal_t on_term, on_int, on_hup;
-    uint64_t started;
+void keeper_open_touch(struct keeper *keeper, struct key_touch *touch); /* its key is set */
+void keeper_close_touch(struct keeper *keeper, struct key_touch *touch);
 
-    struct shared_config *first;   /* of the start: the pool speaks its SQL */
-    struct shared_config *shared;  /* in force; its config is shared->config */
-    struct generation *generation; /* in force; NULL until the first is complete */
-    struct view *view;             /* the newest published */
-    struct keyspace_status *keyspaces;
-    struct overrides overrides; /* the table that counts; workers have copies */
-    /* Hints found no place: nothing may be rejected until a generation is in force that was begun
-     * after number hints_lost, the newest when the last of them was lost, and that is settled. */
-    bool hints_overflowed;
-    uint64_t hints_lost;
-    struct settled settled; /* the generations that follow no log */
+/* The call asks for the key's row now: it is touched only if the log has told of a change that
+ * queries may not see yet. Returns that. */
+bool keeper_renew_touch(const struct keeper *keeper, struct key_touch *touch);
 
-    struct worker **workers;
-    unsigned worker_count, workers_left; /* left: those that have not ended */
-    _Atomic unsigned client_total;
+/* Queries may not see yet what the log has told of the key. To wait until they do, set on_probe. */
+bool keeper_has_unseen(const struct keeper *keeper, struct key key);
+void keeper_hurry_unseen(struct keeper *keeper);
 
-    struct changes changes;
-    struct rows rows;
-    struct rows_statements statements; /* the pool's */
-    struct pg_pool *pool;
-    struct redis *redis;
-    struct loads *loads;
-    struct watch *watch;   /* what workers must tell of before they write it */
-    struct unseen *unseen; /* what the log has told and queries may not see */
-    struct doubts *doubts;
-    struct unvouched *unvouched;
-    struct values *values;
-    struct spellings *spellings;
-    struct checker *checker;
-    struct purger *purger;
-    struct prober *prober;       /* this and the next three: with sync: replication, else NULL */
-    struct confirmer *confirmer; /* at work only while there is no `sync` */
-    struct sync *sync;           /* of the generation in force; NULL when it was lost */
-    struct sync *candidate;      /* of the one that is to replace it */
-    /* Without a log to follow, in the place of these two. */
-    struct standing *standing, *standing_candidate;
-    bool taking_over;           /* workers may still look keys up in the generation before */
-    char lost[256];             /* why there is none */
-    char server[40];            /* publication_server() as it was last heard of */
-    struct pg_server_rule rule; /* for all connections; see keeper_server.c */
-    /* Commits up to this position of the log may have returned because they were confirmed in the
-     * guard's name, until this time (clock_ms()), by what is no more: a lost stream, the confirmer.
-     */
-    uint64_t confirmed, confirmed_until;
-    uint64_t complained; /* clock_ms() when a false reject was logged last */
-    bool missed;         /* rows changed, for all we know, and no log told of it */
-    struct pace {
-        uint64_t time, position;    /* clock_ms() and log position when last looked at */
-        double bytes_per_second;    /* of log, lately */
-        bool renewing;              /* catching up was given up for a new generation */
-    } pace;                         /* of the serving sync */
-    struct key_touch *touches;      /* calls of the control port under way */
-    struct load_counters *counters; /* one for each keyspace */
-    struct renewal renewal;
-    unsigned views_out;       /* views that have not replaced the one before them everywhere */
-    struct http_server *http; /* the control port; NULL without one */
-    bool draining;            /* told to end: nothing new is begun */
-    uint64_t drain_since;     /* clock_ms() */
-    uint64_t step_since;      /* clock_ms(): what the end waits for now */
-};
+/* For questions to the database. */
+const struct rows *keeper_rows(const struct keeper *keeper);
 
-/* The workers have ended: so does the rest, in order. */
-void keeper_end(struct keeper *keeper);
+/* Asks the cache whether it has the key; deletes it there, behind any fill that was sent before. */
+void keeper_ask_cache(struct keeper *keeper, struct key key, redis_answer_cb done, void *arg);
+void keeper_purge(struct keeper *keeper, struct key key, redis_answer_cb done, void *arg);
 
-static inline const struct config *keeper_config(const struct keeper *keeper)
-{
-    return keeper->shared->config;
-}
-
-/* Makes a fresh generation (NULL: keeps the present one) the one in force, works out every
- * keyspace's state, and sends the workers a new view. Takes the generation's reference. */
-void keeper_publish(struct keeper *keeper, struct generation *fresh);
-
-/* Publishes a new view if a keyspace's state is not what it should be. */
-void keeper_review(struct keeper *keeper);
+/* What is in force for the key. */
+struct override keeper_entry(const struct keeper *keeper, struct key key);
 
 /* Sets an exact entry here and in every worker, and marks what is under way for the key as changed;
  * `done` (may be NULL) is called when every worker has it, never before this has returned. -ENOSPC
@@ -134,68 +61,11 @@ void keeper_review(struct keeper *keeper);
 int keeper_override(struct keeper *keeper, struct key key, struct override entry,
                     void (*done)(void *arg), void *arg);
 
+/* 0 when keeper_override() would set an entry of this key; else what it would return. */
+int keeper_has_room(const struct keeper *keeper, struct key key);
+
 /* An entry that begins now. for_ms 0: for as long as the sync mode needs it. */
 struct override keeper_hint(const struct keeper *keeper, uint64_t for_ms);
 struct override keeper_tombstone(const struct keeper *keeper);
-
-/* Whether keeper_override() would find room for this key. */
-bool keeper_has_room(const struct keeper *keeper, struct key key);
-
-/* Messages about keys: a worker's write or deletion, which goes back when that is safe, and an
- * entry that comes back from a worker. */
-void keeper_take_write(struct keeper *keeper, struct write_request *write);
-void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt);
-void keeper_take_override_back(struct override_message *message);
-
-/* Subscribes those who must hear of changes. */
-void keeper_open_changes(struct keeper *keeper);
-
-/* The log tells of a row that its filter has: what the key's entry says is known. */
-void keeper_end_entry(struct keeper *keeper, const struct key_change *insertion);
-
-/* Following the database; all but the first two do nothing without sync: replication. */
-void keeper_follow(struct keeper *keeper, struct built *built); /* as the candidate */
-void keeper_extend_lease(struct keeper *keeper, uint64_t known);
-void keeper_end_lease(struct keeper *keeper);                /* from here on nothing is rejected */
-void keeper_views_are_in(struct keeper *keeper);             /* every worker has the newest view */
-void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while */
-
-int keeper_open_checker(struct keeper *keeper);
-
-/* Every connection leads to the server that the newest generation is of; see keeper_server.c. */
-void keeper_open_server(struct keeper *keeper); /* once there are all pools */
-/* A generation is built, of that server. False: it is a standby where a primary was before. */
-bool keeper_keep_to(struct keeper *keeper, const struct pg_server *server);
-
-/* The database is another server than the one that the generation in force is of, or the candidate:
- * each does nothing in the other's mode. */
-void keeper_leave_sync(struct keeper *keeper, const char *why);
-void keeper_leave_standing(struct keeper *keeper, const char *why);
-
-/* Generations that follow no log; the last two do nothing with sync: replication. */
-void keeper_stand(struct keeper *keeper, struct built *built); /* as the candidate */
-void keeper_watch_standing(struct keeper *keeper);             /* once in a while */
-void keeper_close_standing(struct keeper *keeper);
-
-/* While a generation guards, the next is built without haste, so that lookups go on as fast;
- * unless the one that guards may be full before. */
-void keeper_pace_builds(struct keeper *keeper);
-
-/* Old values; see keeper_values.c. The first gives `loads` what it must call. */
-void keeper_open_values(struct keeper *keeper, struct loads_options *loads);
-void keeper_close_values(struct keeper *keeper);
-void keeper_purge_missed(struct keeper *keeper); /* a log is followed again */
-void keeper_purge_unvouched(struct keeper *keeper);
-void keeper_vouch(struct keeper *keeper); /* the candidate's log begins to be followed */
-void keeper_learn_values(struct keeper *keeper, const char *answer); /* see values.h */
-
-struct unseen *keeper_create_unseen(struct keeper *keeper); /* empty where no log is followed */
-int keeper_open_sync(struct keeper *keeper);
-
-/* Whether all is told that was committed by this time (clock_ms()), as far as there is a log. */
-bool keeper_has_followed(const struct keeper *keeper, uint64_t time);
-
-/* What no log has told of by now none will: then every key is purged. */
-void keeper_close_sync(struct keeper *keeper, void (*closed)(void *arg), void *arg);
 
 #endif

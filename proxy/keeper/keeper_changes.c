@@ -1,5 +1,5 @@
 /* Who subscribes to changes, and what each makes of them; see changes.h. */
-#include "keeper/keeper.h"
+#include "keeper/keeper_internal.h"
 
 #include "base/log.h"
 

@@ -9,7 +9,7 @@
  * them. Both take no time while all is well. What they wait for, a database or a cache that does
  * not answer, they wait for as long as clients may, and the log says what is left undone.
  */
-#include "keeper/keeper.h"
+#include "keeper/keeper_internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"

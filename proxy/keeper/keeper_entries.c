@@ -5,7 +5,7 @@
  * Whoever gave an entry is answered when the last worker has it: from then on no lookup anywhere is
  * decided without it.
  */
-#include "keeper/keeper.h"
+#include "keeper/keeper_internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -40,17 +40,25 @@ static void send_override(struct keeper *keeper, struct key key, struct override
     }
 }
 
+struct override keeper_entry(const struct keeper *keeper, struct key key)
+{
+    return overrides_find(&keeper->overrides, key, clock_ms());
+}
+
 static bool has_entry(const struct keeper *keeper, struct key key)
 {
-    struct override entry = overrides_find(&keeper->overrides, key, clock_ms());
+    struct override entry = keeper_entry(keeper, key);
     return entry.kind != OVERRIDE_NONE || entry.blocked_until;
 }
 
-bool keeper_has_room(const struct keeper *keeper, struct key key)
+int keeper_has_room(const struct keeper *keeper, struct key key)
 {
-    return !keeper->draining &&
-           (overrides_count(&keeper->overrides) < keeper_config(keeper)->max_hints ||
-            has_entry(keeper, key));
+    if (keeper->draining)
+        return -ESHUTDOWN;
+    return overrides_count(&keeper->overrides) < keeper_config(keeper)->max_hints ||
+                   has_entry(keeper, key)
+               ? 0
+               : -ENOSPC;
 }
 
 static void tell(struct keeper *keeper, enum cause cause, struct key key)
@@ -71,8 +79,9 @@ static enum cause cause_of(struct override entry)
 int keeper_override(struct keeper *keeper, struct key key, struct override entry,
                     void (*done)(void *arg), void *arg)
 {
-    if (!keeper_has_room(keeper, key))
-        return keeper->draining ? -ESHUTDOWN : -ENOSPC;
+    int status = keeper_has_room(keeper, key);
+    if (status)
+        return status;
     struct broadcast *broadcast = xmalloc(sizeof *broadcast);
     *broadcast = (struct broadcast){keeper->worker_count, done, arg};
     overrides_set(&keeper->overrides, key, entry);

@@ -16,7 +16,7 @@
  * While no server is known, at the start and after the one before was left, any that is good enough
  * will do: nothing is rejected then, and what is filled is purged when a log is followed.
  */
-#include "keeper/keeper.h"
+#include "keeper/keeper_internal.h"
 
 #include "base/log.h"
 

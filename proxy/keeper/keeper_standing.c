@@ -3,7 +3,7 @@
  *   renewal ─ built ─▶ candidate ─ its self-check passes ─▶ in force ─ a later one fails ─▶
  * passing, and a new generation
  */
-#include "keeper/keeper.h"
+#include "keeper/keeper_internal.h"
 
 #include "base/log.h"
 

@@ -9,7 +9,7 @@
  * purges first. Only an insert that the serving one has applied ends a hint: before that its filter
  * does not know the key.
  */
-#include "keeper/keeper.h"
+#include "keeper/keeper_internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"

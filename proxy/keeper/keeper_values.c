@@ -10,7 +10,7 @@
  * then, but for what it told, or was over when it began, and is not visible yet: unseen.h sees to
  * that.
  */
-#include "keeper/keeper.h"
+#include "keeper/keeper_internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"

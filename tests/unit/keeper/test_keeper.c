@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "build/builder.h"
-#include "keeper/keeper.h"
+#include "keeper/keeper_internal.h"
 #include "keeper/keeper_run.h"
 #include "worker_bench.h"
 

@@ -1,0 +1,87 @@
+/* What the control port's calls may do with the keeper; see keeper.h. */
+#include "keeper/keeper_internal.h"
+
+#include "base/memory.h"
+#include "redis/redis.h"
+
+#include <stdlib.h>
+
+const struct config *keeper_config(const struct keeper *keeper)
+{
+    return keeper->shared->config;
+}
+
+uint64_t keeper_rebuild(struct keeper *keeper)
+{
+    return keeper->draining ? 0 : renewal_begin(&keeper->renewal);
+}
+
+void keeper_open_touch(struct keeper *keeper, struct key_touch *touch)
+{
+    touch->next = keeper->touches;
+    keeper->touches = touch;
+    watch_add(keeper->watch, touch->key);
+}
+
+void keeper_close_touch(struct keeper *keeper, struct key_touch *touch)
+{
+    struct key_touch **at = &keeper->touches;
+    while (*at != touch)
+        at = &(*at)->next;
+    *at = touch->next;
+    watch_drop(keeper->watch, touch->key);
+}
+
+bool keeper_renew_touch(const struct keeper *keeper, struct key_touch *touch)
+{
+    return touch->touched = keeper_has_unseen(keeper, touch->key);
+}
+
+bool keeper_has_unseen(const struct keeper *keeper, struct key key)
+{
+    return unseen_has(keeper->unseen, key);
+}
+
+void keeper_hurry_unseen(struct keeper *keeper)
+{
+    unseen_hurry(keeper->unseen);
+}
+
+const struct rows *keeper_rows(const struct keeper *keeper)
+{
+    return &keeper->rows;
+}
+
+static struct redis_bytes bytes_of(struct key key)
+{
+    return (struct redis_bytes){key.text.at, key.text.length};
+}
+
+void keeper_ask_cache(struct keeper *keeper, struct key key, redis_answer_cb done, void *arg)
+{
+    redis_exists(keeper->redis, bytes_of(key), done, arg);
+}
+
+/* ---- a deletion, which counts when it is done ---- */
+
+struct purge {
+    counter *count;
+    redis_answer_cb done;
+    void *arg;
+};
+
+static void on_purged(void *arg, const struct redis_answer *answer)
+{
+    struct purge purge = *(struct purge *)arg;
+    free(arg);
+    if (answer->outcome == REDIS_DONE)
+        counter_add(purge.count, 1);
+    purge.done(purge.arg, answer);
+}
+
+void keeper_purge(struct keeper *keeper, struct key key, redis_answer_cb done, void *arg)
+{
+    struct purge *purge = xmalloc(sizeof *purge);
+    *purge = (struct purge){&keeper->counters[key.keyspace].purges, done, arg};
+    redis_purge(keeper->redis, bytes_of(key), on_purged, purge);
+}

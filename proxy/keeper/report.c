@@ -1,0 +1,157 @@
+#include "keeper/report.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "keeper/keeper_internal.h"
+#include "postgres/pg_pool.h"
+#include "redis/redis.h"
+
+#include <stdlib.h>
+
+/* ---- counters ---- */
+
+#define ADD(name, help) to->name += counter_read(&from->name);
+#define TAKE(name, help) to->name = counter_read(&from->name);
+
+static void add_lookups(struct keyspace_report *to, const struct keyspace_counters *from)
+{
+    KEYSPACE_COUNTERS(ADD)
+}
+
+static void take_loads(struct keyspace_report *to, const struct load_counters *from)
+{
+    LOAD_COUNTERS(TAKE)
+}
+
+static void add_worker(struct worker_report *to, const struct worker_counters *from)
+{
+    WORKER_COUNTERS(ADD)
+    to->shared_connections += counter_read(&from->shared_connections);
+    to->own_connections += counter_read(&from->own_connections);
+}
+
+static void report_workers(const struct keeper *keeper, struct report *report)
+{
+    report->workers = keeper->worker_count;
+    report->clients = atomic_load(&keeper->client_total);
+    for (unsigned i = 0; i < keeper->worker_count; i++) {
+        const struct serving *serving = &keeper->workers[i]->serving;
+        add_worker(&report->worker, &serving->counters);
+        for (size_t k = 0; k < report->count; k++)
+            add_lookups(&report->keyspaces[k], &serving->keyspaces[k]);
+    }
+}
+
+/* ---- parts ---- */
+
+static struct generation_report report_generation(const struct generation *generation)
+{
+    if (!generation)
+        return (struct generation_report){0};
+    return (struct generation_report){generation->number, generation->rows,
+                                      generation_bytes(generation), generation->build_seconds,
+                                      generation->built_at};
+}
+
+static struct build_report report_build(const struct renewal *renewal)
+{
+    struct build_report report = {.at_work = renewal->builder != NULL,
+                                  .newest = renewal->newest,
+                                  .error = renewal->error,
+                                  .failures = renewal->failures};
+    if (renewal->builder)
+        report.progress = builder_progress(renewal->builder);
+    return report;
+}
+
+static struct stream_report report_stream(const struct keeper *keeper)
+{
+    if (!keeper->sync)
+        return (struct stream_report){0};
+    const struct lag *lag = sync_lag(keeper->sync);
+    return (struct stream_report){true,
+                                  lag->position,
+                                  lag_bytes(lag),
+                                  lag->known,
+                                  keeper->pace.bytes_per_second,
+                                  sync_counts(keeper->sync)};
+}
+
+static void report_backends(const struct keeper *keeper, struct report *report)
+{
+    const struct pg_error *error = pg_pool_error(keeper->pool);
+    report->cache_is_up = redis_is_up(keeper->redis);
+    report->purges_owed = purger_owed(keeper->purger);
+    report->database_connections = pg_pool_live(keeper->pool);
+    report->database_error = error ? error->text : NULL;
+    report->loads = loads_count(keeper->loads);
+}
+
+static void report_keyspace(const struct keeper *keeper, size_t i, struct keyspace_report *report)
+{
+    const struct keyspace_status *status = &keeper->keyspaces[i];
+    const struct checker_account *account = checker_account(keeper->checker);
+    report->config = &keeper_config(keeper)->keyspaces[i];
+    report->state = status->state;
+    report->reason = status->reason;
+    report->since = status->since;
+    report->spelling = spellings_latest(keeper->spellings, i);
+    take_loads(report, &keeper->counters[i]);
+    if (account->generation)
+        report->check = account->keyspaces[i];
+    if (keeper->generation) {
+        report->kind = filter_kind_of(keeper->generation->filters[i]);
+        report->filter = filter_stats(keeper->generation->filters[i]);
+    }
+}
+
+/* ---- all ---- */
+
+void keeper_report(const struct keeper *keeper, struct report *report)
+{
+    const struct checker_account *account = checker_account(keeper->checker);
+    *report = (struct report){.config = keeper_config(keeper),
+                              .started = keeper->started,
+                              .is_draining = keeper->draining,
+                              .count = keeper_config(keeper)->keyspace_count,
+                              .generation = report_generation(keeper->generation),
+                              .build = report_build(&keeper->renewal),
+                              .stream = report_stream(keeper),
+                              .check = {account->generation, account->time},
+                              .confirms_everything =
+                                  keeper->confirmer && confirmer_is_at_work(keeper->confirmer),
+                              .entries = overrides_count(&keeper->overrides)};
+    report->keyspaces = xcalloc(report->count, sizeof *report->keyspaces);
+    for (size_t i = 0; i < report->count; i++)
+        report_keyspace(keeper, i, &report->keyspaces[i]);
+    report_workers(keeper, report);
+    report_backends(keeper, report);
+}
+
+void report_finish(struct report *report)
+{
+    free(report->keyspaces);
+    *report = (struct report){0};
+}
+
+/* What is decided, by the functions by which workers decide, on the view and the entries that they
+ * have copies of. Where the keyspace may not reject, the ruling says nothing of the filter, which
+ * is asked whatever entries say. */
+struct key_report keeper_report_key(const struct keeper *keeper, struct key key)
+{
+    const struct view *view = keeper->view;
+    struct permission permission = permission_begin(view);
+    struct key_report report = {.is_held = guard_holds(view, key),
+                                .known_absent = loads_knows_absent(keeper->loads, key),
+                                .in_flight = loads_in_flight(keeper->loads, key),
+                                .entry = overrides_find(&keeper->overrides, key, clock_ms()),
+                                .state = view->states[key.keyspace],
+                                .generation = view->generation ? view->generation->number : 0,
+                                .stream = report_stream(keeper)};
+    report.ruling =
+        guard_decide(&permission, &keeper->overrides, key.keyspace, key.text, report.is_held);
+    report.is_possible = report.ruling.reason == REASON_NO_PERMISSION
+                             ? !view->generation || report.is_held
+                             : report.ruling.decision == DECISION_PASS;
+    return report;
+}

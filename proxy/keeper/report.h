@@ -1,0 +1,109 @@
+/* What the keeper and its parts tell of themselves, in plain values: all that status, metrics and
+ * the explanation of a key are made from. Workers go on counting while they are read: sums are near
+ * each other in time, but no snapshot.
+ */
+#ifndef NESTGUARD_REPORT_H
+#define NESTGUARD_REPORT_H
+
+#include "build/builder.h"
+#include "cache/spellings.h"
+#include "follow/checks.h"
+#include "follow/follower.h"
+#include "follow/lag.h"
+#include "guard/counters.h"
+#include "guard/guard.h"
+#include "guard/view.h"
+
+#define REPORT_MEMBER(name, help) uint64_t name;
+
+struct keyspace_report {
+    const struct keyspace *config;
+    enum keyspace_state state;
+    const char *reason;    /* for it */
+    uint64_t since;        /* clock_ms() */
+    enum filter_kind kind; /* this and `filter`: while there is a generation */
+    struct filter_stats filter;
+    struct selfcheck_account check;  /* after the first self-check */
+    const struct spelling *spelling; /* the latest that was another than its row's */
+    KEYSPACE_COUNTERS(REPORT_MEMBER) /* of all workers */
+    LOAD_COUNTERS(REPORT_MEMBER)
+};
+
+struct generation_report {
+    uint64_t number; /* 0: there is none, and nothing of the rest */
+    uint64_t rows;
+    size_t bytes;
+    double build_seconds;
+    time_t built_at;
+};
+
+struct build_report {
+    bool at_work; /* else there is no progress */
+    uint64_t newest;
+    struct build_progress progress;
+    const char *error; /* of the last that failed, or "" */
+    uint64_t failures;
+};
+
+struct stream_report {
+    bool is_followed;          /* else nothing of the rest is there */
+    uint64_t position, behind; /* of the log; and bytes of it that are not followed yet */
+    uint64_t known;            /* clock_ms() by which all commits are known */
+    double bytes_per_second;
+    struct follower_counts counts;
+};
+
+struct check_report {
+    uint64_t generation; /* 0: there was no self-check */
+    uint64_t time;       /* clock_ms() */
+};
+
+struct worker_report { /* of all */
+    WORKER_COUNTERS(REPORT_MEMBER)
+    uint64_t shared_connections, own_connections;
+};
+
+/* Lives until anything is done with the keeper, but for `keyspaces`. */
+struct report {
+    const struct config *config;
+    uint64_t started; /* clock_ms() */
+    bool is_draining;
+    unsigned workers, clients;
+    size_t count; /* of keyspaces */
+    struct keyspace_report *keyspaces;
+    struct worker_report worker;
+    struct generation_report generation; /* in force */
+    struct build_report build;
+    struct stream_report stream; /* of the generation in force */
+    struct check_report check;   /* the last, of whichever generation */
+    bool confirms_everything;    /* commits that wait for the guard return at once */
+    bool cache_is_up;
+    size_t purges_owed;
+    unsigned database_connections;
+    const char *database_error; /* why there are not more; NULL: nothing is wrong */
+    size_t loads;               /* on their way */
+    size_t entries;
+};
+
+/* What happens to one key now, and by what. */
+struct key_report {
+    struct ruling ruling;
+    bool is_held;      /* the filter may have it */
+    bool is_possible;  /* the verdict, whether the keyspace may reject by it or not */
+    bool known_absent; /* the filter has it, and the database has not */
+    bool in_flight;
+    struct override entry;
+    enum keyspace_state state;
+    uint64_t generation;         /* in force; 0: none */
+    struct stream_report stream; /* followed so far */
+};
+
+struct keeper;
+
+/* To be finished. */
+void keeper_report(const struct keeper *keeper, struct report *report);
+void report_finish(struct report *report);
+
+struct key_report keeper_report_key(const struct keeper *keeper, struct key key);
+
+#endif

@@ -1,0 +1,167 @@
+/* The account in its two forms, made from a report that no keeper has filled. */
+#include "control/status.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+
+static struct spelling spelling = {"item:042", "item:42"};
+static struct keyspace keyspaces[2] = {{.name = "items", .table_text = "items", .enforce = true},
+                                       {.name = "orders", .table_text = "orders"}};
+static struct config config = {.keyspace_count = 2, .keyspaces = keyspaces, .load_budget = 200};
+
+static struct report report_of_a_start(struct keyspace_report *reports)
+{
+    static char text[] = "item:{id}";
+    keyspaces[0].key.text = keyspaces[1].key.text = text;
+    for (size_t i = 0; i < 2; i++)
+        reports[i] = (struct keyspace_report){.config = &keyspaces[i],
+                                              .state = KEYSPACE_LOADING,
+                                              .reason = "no generation is complete yet",
+                                              .since = clock_ms(),
+                                              .spelling = &spelling};
+    return (struct report){.config = &config,
+                           .started = clock_ms(),
+                           .workers = 2,
+                           .count = 2,
+                           .keyspaces = reports,
+                           .build.error = ""};
+}
+
+static void guard(struct report *report)
+{
+    report->generation =
+        (struct generation_report){.number = 7, .rows = 10, .built_at = time(NULL)};
+    for (size_t i = 0; i < report->count; i++)
+        report->keyspaces[i].state = KEYSPACE_GUARDING;
+}
+
+static void it_serves_until_it_drains_whatever_it_guards(void **state)
+{
+    struct keyspace_report reports[2];
+    struct report report = report_of_a_start(reports);
+    (void)state;
+    assert_true(status_is_serving(&report));
+    report.is_draining = true;
+    assert_false(status_is_serving(&report));
+    report = report_of_a_start(reports);
+    report.workers = 0;
+    assert_false(status_is_serving(&report));
+}
+
+static void it_guards_when_every_keyspace_does(void **state)
+{
+    struct keyspace_report reports[2];
+    struct report report = report_of_a_start(reports);
+    (void)state;
+    assert_false(status_is_guarding(&report));
+    guard(&report);
+    assert_true(status_is_guarding(&report));
+    reports[1].state = KEYSPACE_PASSING;
+    assert_false(status_is_guarding(&report));
+    json_t *states = status_states(&report);
+    assert_string_equal(json_string_value(json_object_get(states, "items")), "guarding");
+    assert_string_equal(json_string_value(json_object_get(states, "orders")), "passing");
+    json_decref(states);
+}
+
+static const json_t *keyspace_at(const json_t *status, size_t i)
+{
+    return json_array_get(json_object_get(status, "keyspaces"), i);
+}
+
+static void what_is_not_there_is_null(void **state)
+{
+    static const char *const names[] = {"generation", "building", "last_build_error", "stream"};
+    struct keyspace_report reports[2];
+    struct report report = report_of_a_start(reports);
+    (void)state;
+    json_t *status = status_json(&report);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_true(json_is_null(json_object_get(status, names[i])));
+    assert_true(json_is_null(json_object_get(keyspace_at(status, 0), "filter")));
+    assert_true(json_is_null(json_object_get(keyspace_at(status, 0), "self_check")));
+    assert_true(json_is_null(json_object_get(keyspace_at(status, 0), "other_spelling_example")));
+    json_decref(status);
+}
+
+static void every_counter_stands_under_its_name(void **state)
+{
+    struct keyspace_report reports[2];
+    struct report report = report_of_a_start(reports);
+    (void)state;
+    guard(&report);
+    reports[0].rejected = 90;
+    reports[0].false_positives = 10;
+    reports[0].loads_row = 3;
+    reports[0].loads_absent = 2;
+    reports[0].other_spellings = 1;
+    report.worker.commands = 12;
+    report.worker.own_connections = 5;
+    json_t *status = status_json(&report);
+    const json_t *items = keyspace_at(status, 0);
+    assert_int_equal(json_integer_value(json_object_get(items, "rejected")), 90);
+    assert_int_equal(json_integer_value(json_object_get(items, "loads")), 5);
+    assert_int_equal(json_integer_value(json_object_get(keyspace_at(status, 1), "loads")), 0);
+    assert_int_equal(json_integer_value(json_object_get(status, "commands")), 12);
+    assert_int_equal(json_integer_value(json_object_get(status, "own_connections")), 5);
+    json_t *filter = json_object_get(items, "filter");
+    double rate = json_real_value(json_object_get(filter, "measured_false_positive_rate"));
+    assert_true(rate > 0.0999 && rate < 0.1001);
+    json_t *example = json_object_get(items, "other_spelling_example");
+    assert_string_equal(json_string_value(json_object_get(example, "row")), "item:42");
+    json_decref(status);
+}
+
+static void assert_line(struct buffer *text, const char *line)
+{
+    buffer_append(text, "", 1);
+    assert_non_null(strstr(buffer_span(text).at, line));
+}
+
+static void metrics_tell_the_same(void **state)
+{
+    struct keyspace_report reports[2];
+    struct report report = report_of_a_start(reports);
+    struct buffer text = {0};
+    (void)state;
+    guard(&report);
+    reports[1].rejected = 90;
+    reports[1].loads_absent = 2;
+    report.stream = (struct stream_report){.is_followed = true, .position = 512, .behind = 64};
+    status_metrics(&report, &text);
+    assert_line(&text, "\nnestguard_rejected_total{keyspace=\"orders\"} 90\n");
+    assert_line(&text, "\nnestguard_loads_total{keyspace=\"orders\",result=\"absent\"} 2\n");
+    assert_line(&text, "\nnestguard_keyspace_state{keyspace=\"items\",state=\"guarding\"} 1\n");
+    assert_line(&text, "\nnestguard_stream_lag_bytes 64\n");
+    assert_line(&text, "\nnestguard_generation 7\n");
+    buffer_finish(&text);
+}
+
+static void a_position_is_told_as_the_server_writes_it(void **state)
+{
+    struct stream_report stream = {.is_followed = true, .position = 0x16B3748};
+    (void)state;
+    json_t *text = status_position(&stream);
+    assert_string_equal(json_string_value(text), "0/16B3748");
+    json_decref(text);
+    stream.is_followed = false;
+    assert_true(json_is_null(status_position(&stream)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_serves_until_it_drains_whatever_it_guards),
+        cmocka_unit_test(it_guards_when_every_keyspace_does),
+        cmocka_unit_test(what_is_not_there_is_null),
+        cmocka_unit_test(every_counter_stands_under_its_name),
+        cmocka_unit_test(metrics_tell_the_same),
+        cmocka_unit_test(a_position_is_told_as_the_server_writes_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
