@@ -136,11 +136,11 @@ struct redis_command *redis_command_exists(struct redis_bytes key)
     return create_for_key("EXISTS", key);
 }
 
-struct redis_command *redis_command_of(const char *const *words)
+struct redis_command *redis_command_of(const char *const *words, size_t count)
 {
     struct arguments arguments = {0};
-    for (; *words; words++)
-        add_text(&arguments, *words);
+    for (size_t i = 0; i < count; i++)
+        add_text(&arguments, words[i]);
     return create(&arguments);
 }
 

@@ -33,7 +33,7 @@ struct redis_command *redis_command_purge_many(const struct redis_bytes *keys, s
 struct redis_command *redis_command_scan(const char *cursor, struct redis_bytes pattern,
                                          unsigned count);
 struct redis_command *redis_command_exists(struct redis_bytes key);
-struct redis_command *redis_command_of(const char *const *words); /* up to NULL; at most six */
+struct redis_command *redis_command_of(const char *const *words, size_t count); /* at most six */
 
 /* The bytes are no longer needed. */
 void redis_command_sent(struct redis_command *command);

@@ -158,6 +158,7 @@ static void close_link(struct redis *redis, enum link_state before)
 static void lose(struct redis *redis)
 {
     enum link_state before = redis->state;
+    redis->greeting.left |= before == LINK_UP && redis->sent.first;
     set_state(redis, LINK_CLOSING);
     close_link(redis, before);
     tell_down(redis);
@@ -408,8 +409,10 @@ int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options
     struct redis *redis = allocate(1, sizeof *redis);
     redis->loop = loop;
     copy_options(&redis->options, options);
-    redis->greeting = (struct redis_greeting){
-        .options = &redis->options, .send = greet_with, .done = on_greeted, .arg = redis};
+    redis->greeting = (struct redis_greeting){.login = redis_login_of(&redis->options),
+                                              .send = greet_with,
+                                              .done = on_greeted,
+                                              .arg = redis};
     redis->wire = (struct redis_wire){
         .reply = on_reply, .broken = on_broken, .closed = on_wire_closed, .arg = redis};
     redis->state_cb = state;

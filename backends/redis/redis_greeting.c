@@ -1,14 +1,15 @@
-/* All but the last step go out at once. Commands end without a reply when the connection is lost,
- * which others are told of.
+/* All but the last command go out at once. Commands end without a reply when the connection is
+ * lost, which others are told of.
  */
 #include "redis/redis_greeting.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void ask(struct redis_greeting *greeting, const char *const *words, redis_answer_cb done)
+static void ask(struct redis_greeting *greeting, const char *const *words, size_t count,
+                redis_answer_cb done)
 {
-    struct redis_command *command = redis_command_of(words);
+    struct redis_command *command = redis_command_of(words, count);
     command->done = done;
     command->arg = greeting;
     greeting->send(greeting->arg, command);
@@ -35,51 +36,88 @@ static const char *doubt(const struct redis_identity *last, const struct redis_i
     return NULL;
 }
 
-static void succeed(struct redis_greeting *greeting)
-{
-    greeting->doubt = greeting->is_second ? doubt(&greeting->last, &greeting->own) : NULL;
-    greeting->is_second = true;
-    greeting->last = greeting->own;
-    greeting->done(greeting->arg, NULL);
-}
-
-static void on_killed(void *arg, const struct redis_answer *answer)
-{
-    if (answer->outcome != REDIS_DOWN)
-        succeed(arg);
-}
-
-/* Its number stays remembered until the server has answered: this connection may be lost as well.
- */
-static void kill_last(struct redis_greeting *greeting)
-{
-    const struct redis_identity *last = &greeting->last, *own = &greeting->own;
-    char id[24];
-    snprintf(id, sizeof id, "%lld", last->client);
-    if (last->client && own->run_id[0] && strcmp(last->run_id, own->run_id) == 0)
-        ask(greeting, (const char *[]){"CLIENT", "KILL", "ID", id, NULL}, on_killed);
-    else
-        succeed(greeting);
-}
-
-/* Errors to a PING that say nothing against the connection. */
+/* Errors that say nothing against the connection, and nothing of later. */
 static bool is_passing_trouble(const char *error)
 {
-    static const char *const codes[] = {"LOADING ", "BUSY ", "MASTERDOWN ", "NOPERM "};
+    static const char *const codes[] = {"LOADING ", "BUSY ", "MASTERDOWN "};
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (strncmp(error, codes[i], strlen(codes[i])) == 0)
             return true;
     return false;
 }
 
+static void note_trouble(struct redis_greeting *greeting, const struct redis_answer *answer)
+{
+    greeting->busy |= answer->outcome == REDIS_REFUSED && is_passing_trouble(answer->error);
+}
+
+/* `killed`: the server has forgotten the connection before, or never had it. */
+static void succeed(struct redis_greeting *greeting, bool killed)
+{
+    const char *why = greeting->is_second ? doubt(&greeting->last, &greeting->own) : NULL;
+    if (!why && greeting->left && !killed)
+        why =
+            "what was sent over the connection before may still be run (CLIENT ID and CLIENT KILL "
+            "are not allowed)";
+    greeting->doubt = why;
+    greeting->is_second = true;
+    greeting->left = false;
+    greeting->last = greeting->own;
+    greeting->done(greeting->arg, NULL);
+}
+
+static bool is_same(const struct redis_greeting *greeting)
+{
+    return greeting->own.run_id[0] && strcmp(greeting->last.run_id, greeting->own.run_id) == 0;
+}
+
+static bool is_other(const struct redis_greeting *greeting)
+{
+    return greeting->own.run_id[0] && greeting->last.run_id[0] && !is_same(greeting);
+}
+
+/* What was left behind may still be run, and the server cannot be told now to forget it. */
+static bool must_wait(struct redis_greeting *greeting, const struct redis_answer *answer)
+{
+    if (!greeting->left || !greeting->busy || is_other(greeting))
+        return false;
+    refused(greeting, "CLIENT KILL",
+            answer->outcome == REDIS_REFUSED ? answer->error : "the server was busy");
+    return true;
+}
+
+static void on_killed(void *arg, const struct redis_answer *answer)
+{
+    struct redis_greeting *greeting = arg;
+    note_trouble(greeting, answer);
+    if (answer->outcome != REDIS_DOWN && !must_wait(greeting, answer))
+        succeed(greeting, answer->outcome == REDIS_DONE);
+}
+
+/* Its number stays remembered until the server has answered: this connection may be lost as well.
+ */
+static void kill_last(struct redis_greeting *greeting)
+{
+    char id[24];
+    snprintf(id, sizeof id, "%lld", greeting->last.client);
+    if (is_same(greeting) && greeting->last.client)
+        ask(greeting, (const char *[]){"CLIENT", "KILL", "ID", id}, 4, on_killed);
+    else
+        succeed(greeting, is_other(greeting));
+}
+
 /* The PING tells a server that answers from one that merely accepts, and brings to light that a
  * password is missing. */
 static void on_pong(void *arg, const struct redis_answer *answer)
 {
-    if (answer->outcome == REDIS_REFUSED && !is_passing_trouble(answer->error))
-        refused(arg, "PING", answer->error);
-    else if (answer->outcome != REDIS_DOWN)
-        kill_last(arg);
+    struct redis_greeting *greeting = arg;
+    bool is_refused = answer->outcome == REDIS_REFUSED;
+    note_trouble(greeting, answer);
+    if (is_refused && !is_passing_trouble(answer->error) &&
+        strncmp(answer->error, "NOPERM ", 7) != 0)
+        refused(greeting, "PING", answer->error);
+    else if (answer->outcome != REDIS_DOWN && !must_wait(greeting, answer))
+        kill_last(greeting);
 }
 
 static void on_client_id(void *arg, const struct redis_answer *answer)
@@ -99,6 +137,7 @@ static void read_id(const struct redis_answer *answer, const char *field, char i
 static void on_server(void *arg, const struct redis_answer *answer)
 {
     struct redis_greeting *greeting = arg;
+    note_trouble(greeting, answer);
     read_id(answer, "\nrun_id:", greeting->own.run_id);
 }
 
@@ -108,39 +147,25 @@ static void on_replication(void *arg, const struct redis_answer *answer)
     read_id(answer, "\nmaster_replid:", greeting->own.history);
 }
 
-static void on_auth(void *arg, const struct redis_answer *answer)
+static void on_login(void *arg, const struct redis_answer *answer)
 {
-    if (answer->outcome == REDIS_REFUSED)
-        refused(arg, "AUTH", answer->error);
-}
-
-static void on_select(void *arg, const struct redis_answer *answer)
-{
-    if (answer->outcome == REDIS_REFUSED)
-        refused(arg, "SELECT", answer->error);
-}
-
-static void authenticate(struct redis_greeting *greeting)
-{
-    const struct redis_options *options = greeting->options;
-    if (!options->password)
-        return;
-    if (options->user)
-        ask(greeting, (const char *[]){"AUTH", options->user, options->password, NULL}, on_auth);
-    else
-        ask(greeting, (const char *[]){"AUTH", options->password, NULL}, on_auth);
+    struct redis_greeting *greeting = arg;
+    const char *step = greeting->steps[greeting->answered++].name;
+    const char *refusal = answer->outcome == REDIS_REFUSED ? answer->error : NULL;
+    if (redis_login_judge(&greeting->login, refusal, refusal ? strlen(refusal) : 0))
+        refused(greeting, step, refusal);
 }
 
 void redis_greet(struct redis_greeting *greeting)
 {
-    char db[16];
-    snprintf(db, sizeof db, "%d", greeting->options->db);
+    size_t count = redis_login_steps(greeting->steps, &greeting->login);
     greeting->own = (struct redis_identity){0};
-    authenticate(greeting);
-    if (greeting->options->db != 0)
-        ask(greeting, (const char *[]){"SELECT", db, NULL}, on_select);
-    ask(greeting, (const char *[]){"CLIENT", "ID", NULL}, on_client_id);
-    ask(greeting, (const char *[]){"INFO", "server", NULL}, on_server);
-    ask(greeting, (const char *[]){"INFO", "replication", NULL}, on_replication);
-    ask(greeting, (const char *[]){"PING", NULL}, on_pong);
+    greeting->busy = false;
+    greeting->answered = 0;
+    for (size_t i = 0; i < count; i++)
+        ask(greeting, greeting->steps[i].words, greeting->steps[i].count, on_login);
+    ask(greeting, (const char *[]){"CLIENT", "ID"}, 2, on_client_id);
+    ask(greeting, (const char *[]){"INFO", "server"}, 2, on_server);
+    ask(greeting, (const char *[]){"INFO", "replication"}, 2, on_replication);
+    ask(greeting, (const char *[]){"PING"}, 1, on_pong);
 }

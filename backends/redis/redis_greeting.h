@@ -1,6 +1,8 @@
-/* The first commands of a connection to the cache, before any other may go. Private to backends/.
+/* The first commands of the guard's own connection to the cache, before any other may go. Private
+ * to backends/.
  *
- *   AUTH ─▶ SELECT ─▶ CLIENT ID, INFO twice ─▶ PING ─▶ CLIENT KILL of the connection before ─▶ done
+ *   login (redis_login.h) ─▶ CLIENT ID, INFO twice ─▶ PING ─▶ CLIENT KILL of the connection before
+ *                                                                                         ─▶ done
  *
  * A connection that is given up may have left commands behind that the server has not read yet: it
  * was paused, or the network was. Were such a SET to run after a purge that came over the next
@@ -8,14 +10,17 @@
  * whatever is still to be read from it, before the new one carries anything.
  *
  * Only the server that the old connection led to is told so, for another one, or the same started
- * anew, may have given its number to somebody else. A server that is too old for these commands,
- * or does not allow them to this user, is greeted without.
+ * anew, may have given its number to somebody else. While it only cannot do so just now (a script
+ * keeps it busy), the connection is not up: the number is kept for the next attempt. A server that
+ * is too old for these commands, or does not allow them to this user, is greeted without; then what
+ * was left behind is a reason for doubt.
  */
 #ifndef NESTGUARD_REDIS_GREETING_H
 #define NESTGUARD_REDIS_GREETING_H
 
 #include "redis/redis.h"
 #include "redis/redis_command.h"
+#include "redis/redis_login.h"
 
 /* A connection as its server knows it. */
 struct redis_identity {
@@ -29,12 +34,16 @@ struct redis_identity {
 
 /* Zeroed, then the first four set. Is used for one connection after the other. */
 struct redis_greeting {
-    const struct redis_options *options;
+    struct redis_login login;
     void (*send)(void *arg, struct redis_command *command); /* its done and arg are set */
     void (*done)(void *arg, const char *error);             /* NULL: other commands may go */
     void *arg;
     struct redis_identity last; /* the last connection whose greeting went well */
     struct redis_identity own;
+    struct redis_login_step steps[REDIS_LOGIN_STEPS];
+    size_t answered;   /* of the steps */
+    bool left;         /* set by the owner: that one was lost with commands that had no answer */
+    bool busy;         /* the server cannot answer all of this just now */
     bool is_second;    /* or a later one: `last` says of which server */
     const char *doubt; /* see redis_doubt() */
 };

@@ -1,10 +1,11 @@
-/* One conversation, AUTH, SELECT, INFO, on a loop of its own. All of it shares one deadline, so
+/* One conversation, the login and INFO, on a loop of its own. All of it shares one deadline, so
  * that `check` takes no longer however many steps are slow.
  */
 #include "redis/redis_survey.h"
 #include "net/allocate.h"
 #include "net/dial.h"
 #include "redis/redis_command.h"
+#include "redis/redis_login.h"
 #include "redis/redis_wire.h"
 
 #include <errno.h>
@@ -53,8 +54,10 @@ struct talk {
     struct dial dial;
     struct redis_wire wire;
     struct redis_commands asked; /* their replies come in this order */
-    const char *step;
-    const struct redis_options *options;
+    struct redis_login login;
+    struct redis_login_step steps[REDIS_LOGIN_STEPS];
+    size_t count, done; /* of the steps */
+    const char *step;   /* under way */
     struct redis_survey *out;
     char *error; /* [256] */
     int status;
@@ -104,29 +107,29 @@ static void on_late(uv_timer_t *timer)
 
 /* ---- the steps ---- */
 
-static void ask(struct talk *talk, const char *const *words, redis_answer_cb done)
+static void ask(struct talk *talk, const char *const *words, size_t count, redis_answer_cb done)
 {
-    struct redis_command *command = redis_command_of(words);
+    struct redis_command *command = redis_command_of(words, count);
     command->done = done;
     command->arg = talk;
     wire_append(&talk->wire, command->wire, command->wire_length);
     redis_commands_append(&talk->asked, command);
 }
 
-static void on_auth(void *arg, const struct redis_answer *answer)
+static void next_step(struct talk *talk)
 {
-    struct talk *talk = arg;
-    if (answer->outcome == REDIS_REFUSED)
-        end(talk, -EACCES, " refused: ", answer->error);
-    talk->step = talk->options->db ? "SELECT" : "INFO";
+    talk->step = talk->done < talk->count ? talk->steps[talk->done].name : "INFO";
+    talk->done++;
 }
 
-static void on_select(void *arg, const struct redis_answer *answer)
+static void on_login(void *arg, const struct redis_answer *answer)
 {
     struct talk *talk = arg;
-    if (answer->outcome == REDIS_REFUSED)
-        end(talk, -EACCES, " refused: ", answer->error);
-    talk->step = "INFO";
+    const char *refusal = answer->outcome == REDIS_REFUSED ? answer->error : NULL;
+    int status = redis_login_judge(&talk->login, refusal, refusal ? strlen(refusal) : 0);
+    if (status)
+        end(talk, status, " refused: ", refusal);
+    next_step(talk);
 }
 
 /* What answers INFO with another text, or none, is taken for no Redis. */
@@ -145,20 +148,13 @@ static void on_info(void *arg, const struct redis_answer *answer)
         end(talk, -EPROTO, ": ", "the answer names no redis_version");
 }
 
-/* Without a password AUTH is not sent: it would be an error where none is set. */
 static void converse(struct talk *talk)
 {
-    const struct redis_options *options = talk->options;
-    char db[16];
-    snprintf(db, sizeof db, "%d", options->db);
-    talk->step = options->password ? "AUTH" : options->db ? "SELECT" : "INFO";
-    if (options->password && options->user)
-        ask(talk, (const char *[]){"AUTH", options->user, options->password, NULL}, on_auth);
-    else if (options->password)
-        ask(talk, (const char *[]){"AUTH", options->password, NULL}, on_auth);
-    if (options->db)
-        ask(talk, (const char *[]){"SELECT", db, NULL}, on_select);
-    ask(talk, (const char *[]){"INFO", NULL}, on_info);
+    talk->count = redis_login_steps(talk->steps, &talk->login);
+    for (size_t i = 0; i < talk->count; i++)
+        ask(talk, talk->steps[i].words, talk->steps[i].count, on_login);
+    ask(talk, (const char *[]){"INFO"}, 1, on_info);
+    next_step(talk);
     wire_flush(&talk->wire);
 }
 
@@ -177,8 +173,11 @@ static void on_dialed(void *arg, const char *error)
 int redis_survey(const struct redis_options *options, struct redis_survey *out, char error[256])
 {
     struct dial_options dial = {options->host, options->port, options->path, options->tls};
-    struct talk talk = {
-        .options = options, .out = out, .error = error, .step = "cannot connect", .dialing = true};
+    struct talk talk = {.login = redis_login_of(options),
+                        .out = out,
+                        .error = error,
+                        .step = "cannot connect",
+                        .dialing = true};
     *out = (struct redis_survey){0};
     error[0] = '\0';
     talk.wire = (struct redis_wire){

@@ -1,39 +1,46 @@
-/* SELECT is sent also for database 0: its error tells of a cache that wants a password. */
 #include "cache/greeting.h"
 
+#include "redis/redis_login.h"
 #include "resp/resp.h"
 
-#include <stdio.h>
+static struct redis_login login_of(const struct cache_url *cache)
+{
+    return (struct redis_login){
+        .user = cache->user, .password = cache->password, .db = cache->db, .selects_always = true};
+}
+
+static void write_step(struct buffer *out, const struct redis_login_step *step)
+{
+    struct span words[REDIS_LOGIN_WORDS];
+    for (size_t i = 0; i < step->count; i++)
+        words[i] = span_of(step->words[i]);
+    resp_write_command(out, words, step->count);
+}
 
 void greeting_write_auth(struct buffer *out, const struct cache_url *cache)
 {
-    struct span words[3] = {span_of("AUTH")};
-    size_t count = 1;
-    if (cache->user || !cache->password)
-        words[count++] = span_of(cache->user ? cache->user : "default");
-    words[count++] = span_of(cache->password ? cache->password : "");
-    resp_write_command(out, words, count);
+    struct redis_login login = login_of(cache);
+    struct redis_login_step step;
+    redis_login_auth(&step, &login);
+    write_step(out, &step);
 }
 
 unsigned greeting_write(struct buffer *out, const struct cache_url *cache, bool resp3,
                         const char *name)
 {
-    char db[16];
-    unsigned replies = 1;
-    snprintf(db, sizeof db, "%d", cache->db);
-    if (cache->password) {
-        greeting_write_auth(out, cache);
-        replies++;
-    }
-    resp_write_command(out, (struct span[]){span_of("SELECT"), span_of(db)}, 2);
-    if (resp3) {
-        resp_write_command(out, (struct span[]){span_of("HELLO"), span_of("3")}, 2);
-        replies++;
-    }
-    if (name) {
-        struct span words[] = {span_of("CLIENT"), span_of("SETNAME"), span_of(name)};
-        resp_write_command(out, words, 3);
-        replies++;
-    }
-    return replies;
+    struct redis_login_step steps[REDIS_LOGIN_STEPS];
+    struct redis_login login = login_of(cache);
+    login.resp3 = resp3;
+    login.name = name;
+    size_t count = redis_login_steps(steps, &login);
+    for (size_t i = 0; i < count; i++)
+        write_step(out, &steps[i]);
+    return (unsigned)count;
+}
+
+int greeting_judge(struct span reply, bool resp3)
+{
+    const struct redis_login login = {.resp3 = resp3};
+    bool is_error = reply.length && reply.at[0] == '-';
+    return redis_login_judge(&login, is_error ? reply.at + 1 : NULL, reply.length - is_error);
 }

@@ -3,7 +3,9 @@
 #include "worker/upstream/upstream_internal.h"
 
 #include "base/clock.h"
+#include "cache/greeting.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 enum {
@@ -43,31 +45,30 @@ static bool listens(const struct upstream *upstream)
     return upstream_is_own(upstream) || upstream->options.resp3;
 }
 
-static bool is_too_old(const struct upstream *upstream, struct span reply)
+static void come_up(struct upstream *upstream)
 {
-    static const char unknown[] = "-ERR unknown command", no_protocol[] = "-NOPROTO";
-    return upstream->options.resp3 &&
-           (span_starts(reply, unknown) || span_starts(reply, no_protocol));
+    upstream_set_state(upstream, UP);
+    upstream->attempt = ATTEMPT_OVER;
+    upstream->backoff_ms = UPSTREAM_BACKOFF_MIN_MS;
+    serving_log_cache(upstream->serving, NULL);
+    upstream_mark_dirty(upstream);
+    follow_intake(upstream, true);
 }
 
 /* `left` counts the greeting's replies that are still to come. */
 static void greeted(struct upstream *upstream, unsigned left, struct span reply)
 {
     char why[160];
-    if (is_too_old(upstream, reply)) {
+    int verdict = greeting_judge(reply, upstream->options.resp3);
+    if (verdict == -EPROTONOSUPPORT) {
         upstream->attempt = ATTEMPT_TOO_OLD;
         upstream_lose(upstream, "the cache does not know RESP3");
-    } else if (reply.at[0] == '-') {
+    } else if (verdict) {
         snprintf(why, sizeof why, "the cache refused the greeting: %.*s", (int)reply.length - 3,
                  reply.at + 1);
         upstream_lose(upstream, why);
     } else if (!left) {
-        upstream_set_state(upstream, UP);
-        upstream->attempt = ATTEMPT_OVER;
-        upstream->backoff_ms = UPSTREAM_BACKOFF_MIN_MS;
-        serving_log_cache(upstream->serving, NULL);
-        upstream_mark_dirty(upstream);
-        follow_intake(upstream, true);
+        come_up(upstream);
     }
 }
 

@@ -202,6 +202,63 @@ static void a_server_that_says_no_to_all_of_it_is_used_without(void **state)
     execute("ACL DELUSER guard");
 }
 
+/* What it left behind may then come at any time. */
+static void a_refusal_to_forget_what_was_left_is_a_reason_for_doubt(void **state)
+{
+    struct bench bench;
+    struct redis_options options = options_at(server.port);
+    (void)state;
+    options.user = "guard";
+    options.password = "pass";
+    execute("ACL SETUSER guard on >pass ~* +set +del +exists +client|id +info");
+    open_impatient(&bench, &options);
+    lose_and_return(&bench); /* with nothing under way */
+    assert_null(redis_doubt(bench.redis));
+    lose_by_silence(&bench);
+    RUN_UNTIL(&bench, bench.ups == 3);
+    must_be_doubted(&bench, "may still be run");
+    lose_and_return(&bench);
+    assert_null(redis_doubt(bench.redis));
+    bench_close(&bench);
+    execute("ACL DELUSER guard");
+}
+
+/* A script keeps the server from everything else. */
+static void a_server_that_is_too_busy_to_forget_is_not_up(void **state)
+{
+    struct bench bench;
+    struct redis_options options = options_at(server.port);
+    struct outcome outcome;
+    void *reply;
+    (void)state;
+    execute("FLUSHALL");
+    execute("CONFIG SET lua-time-limit 1");
+    open_impatient(&bench, &options);
+    int late = keep_alive();
+    redisContext *other = redisConnect("127.0.0.1", server.port);
+    kill(server.pid, SIGSTOP);
+    redisAppendCommand(other, "EVAL %s 0",
+                       "local s = redis.call('TIME')[1] "
+                       "while redis.call('TIME')[1] - s < 3 do end");
+    int written = 0;
+    while (!written)
+        assert_int_equal(redisBufferWrite(other, &written), REDIS_OK);
+    fill(&bench, "key", "stale", 0, &outcome);
+    RUN_UNTIL(&bench, outcome.calls);
+    must_have_failed(&outcome, REDIS_DOWN, "no answer");
+    kill(server.pid, SIGCONT);
+    RUN_UNTIL(&bench, bench.ups == 2);
+    purge(&bench, "key");
+    assert_null(redis_doubt(bench.redis));
+    arrive_late(late, "SET key stale\r\n");
+    must_exist(&bench, "key", 0);
+    assert_int_equal(redisGetReply(other, &reply), REDIS_OK);
+    freeReplyObject(reply);
+    redisFree(other);
+    bench_close(&bench);
+    close(late);
+}
+
 /* ---- what may be forgotten ---- */
 
 static void the_same_server_is_not_doubted(void **state)
@@ -278,6 +335,8 @@ int main(void)
         cmocka_unit_test(an_attempt_that_fails_forgets_nothing),
         cmocka_unit_test(nobody_else_is_killed_after_a_restart),
         cmocka_unit_test(a_server_that_says_no_to_all_of_it_is_used_without),
+        cmocka_unit_test(a_refusal_to_forget_what_was_left_is_a_reason_for_doubt),
+        cmocka_unit_test(a_server_that_is_too_busy_to_forget_is_not_up),
         cmocka_unit_test(the_same_server_is_not_doubted),
         cmocka_unit_test(a_server_that_was_started_anew_is_doubted_once),
         cmocka_unit_test(a_server_that_was_a_replica_is_doubted),
