@@ -1,14 +1,33 @@
-/* The log: one line an event on standard error. `2026-11-20T10:00:00.123Z info  message`; the time
- * is left out under systemd, which adds its own. Any thread may call. Libraries below proxy/ never
- * log.
+/* The log: one line an event on standard error, whole lines only. Any thread may call. Libraries
+ * below proxy/ never log.
+ *
+ *   text      2026-11-20T10:00:00.123Z info    keyspace items: guarding, was loading: …
+ *   json      {"time": "…", "level": "info", "event": "keyspace %s: %s, was %s: %s", "message":
+ * "…"} journald  <6>info    keyspace items: …
+ *
+ * `event` is the message before anything was put into it: the same for each message of its kind.
  */
 #ifndef NESTGUARD_LOG_H
 #define NESTGUARD_LOG_H
 
-enum log_level { LOG_LEVEL_INFO, LOG_LEVEL_WARNING, LOG_LEVEL_ERROR };
+#include <stdbool.h>
+
+enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARNING, LOG_LEVEL_ERROR };
+enum log_format { LOG_TEXT, LOG_JSON };
+
+/* From now on, for all threads. Before the first call: text, from info on. */
+void log_configure(enum log_format format, enum log_level least);
+
+/* Whether lines of this level are written at all. */
+bool log_wants(enum log_level level);
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+#define log_debug(...)                                                                             \
+    do {                                                                                           \
+        if (log_wants(LOG_LEVEL_DEBUG))                                                            \
+            log_line(LOG_LEVEL_DEBUG, __VA_ARGS__);                                                \
+    } while (0)
 #define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_warning(...) log_line(LOG_LEVEL_WARNING, __VA_ARGS__)
 #define log_error(...) log_line(LOG_LEVEL_ERROR, __VA_ARGS__)

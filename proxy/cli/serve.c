@@ -124,6 +124,7 @@ int serve_main(const char *file)
     if (!config)
         return status;
     size_t listens = config->listens;
+    log_configure(config->log_format, config->log_level);
     raise_file_limit(config);
     if (open_ports(config, &options) == 0)
         status = run(config, &options);

@@ -5,6 +5,7 @@
 #define NESTGUARD_CONFIG_H
 
 #include "base/address.h"
+#include "base/log.h"
 #include "base/problem.h"
 #include "config/cache_url.h"
 #include "config/file_limits.h"
@@ -78,7 +79,9 @@ struct config {
     unsigned max_known_absent;  /* false positives remembered */
     size_t max_filter_memory;   /* bytes one generation may take; 0: no bound */
     uint64_t drain_timeout_ms;  /* SIGTERM: how long clients may finish */
-    struct file_limits limits;  /* what this process can keep of max_clients, own_connections */
+    enum log_format log_format;
+    enum log_level log_level;  /* what is less is not written */
+    struct file_limits limits; /* what this process can keep of max_clients, own_connections */
     struct keyspace *keyspaces;
     size_t keyspace_count;
 };

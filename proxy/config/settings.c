@@ -20,6 +20,8 @@ static const char *const filter_choices[] = {
     [FILTER_SCALABLE_BLOOM] = "scalable-bloom",
     NULL,
 };
+static const char *const log_format_choices[] = {[LOG_TEXT] = "text", [LOG_JSON] = "json", NULL};
+static const char *const log_level_choices[] = {"debug", "info", "warning", "error", NULL};
 static const char *const on_absent_choices[] = {"nil", "error", "value", NULL};
 static const char *const on_miss_choices[] = {"load", "pass", NULL};
 
@@ -124,6 +126,11 @@ const struct setting config_settings[] = {
      .most = "1h",
      .help = "after SIGTERM, how long clients may finish what they have begun, and keys whose rows "
              "have changed are still deleted from the cache"},
+    {"log_format", SETTING_CHOICE, AT(log_format), .standard = "text",
+     .choices = log_format_choices,
+     .help = "lines of the log (on standard error) for people, or a JSON object each"},
+    {"log_level", SETTING_CHOICE, AT(log_level), .standard = "info", .choices = log_level_choices,
+     .help = "the least that is logged; debug has each client's coming and going"},
     {"keyspaces", SETTING_KEYSPACES, AT(keyspaces), .required = true,
      .help = "the guarded keys, a list; each has the settings below"},
     {0},

@@ -22,6 +22,8 @@ struct shared_config *reload_config(const struct shared_config *running)
         config_fixed_differences(running->config, fresh, &problems);
         config_keep_fixed(fresh, running->config);
     }
+    if (!status)
+        log_configure(fresh->log_format, fresh->log_level);
     log_problems(&problems);
     if (status)
         log_error("reload: the file has errors: nothing was changed");

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "worker/client/session.h"
 #include "worker/command/dispatch.h"
@@ -66,6 +67,7 @@ struct client *connection_create(struct clients *clients, bool is_unix)
     stream_init(&client->stream, &serving->loop, is_unix);
     client->stream.handle.data = client;
     link_client(clients, client);
+    log_debug("client %llu: has come", (unsigned long long)client->id);
     return client;
 }
 
@@ -84,6 +86,7 @@ static void on_closed(uv_handle_t *handle)
     turn_cancel(&client->serving->turn, &client->input_task);
     turn_cancel(&client->serving->turn, &client->output_task);
     unlink_client(client);
+    log_debug("client %llu: has gone", (unsigned long long)client->id);
     buffer_finish(&client->in);
     buffer_finish(&client->replies.out);
     buffer_finish(&client->replies.unheard);

@@ -26,7 +26,7 @@ static const char full[] =
     "load_connections: 7\nload_timeout: 7s\nload_budget: 77\n"
     "cache_timeout: 8s\ncache_connections: 5\nmax_clients: 55\nmax_arguments: 555\n"
     "max_bulk: 5mb\nmax_command: 6mb\nmax_output: 7mb\noutput_timeout: 9s\nhint_ttl: 4s\n"
-    "max_hints: 44\nmax_known_absent: 45\nmax_filter_memory: 46mb\ndrain_timeout: 47s\n"
+    "max_hints: 44\nmax_known_absent: 45\nmax_filter_memory: 46mb\ndrain_timeout: 47s\nlog_format: json\nlog_level: error\n"
     "keyspaces:\n" ITEMS ", where: \"not gone\", ttl: 1h,\n"
     "     ttl_jitter: 20%, false_positive_rate: 0.001, on_absent: value, absent_value: nope,\n"
     "     on_miss: pass, enforce: false}\n" OTHERS "}\n";
@@ -79,6 +79,8 @@ static void a_copy_equals_and_shares_no_memory(void **state)
     assert_string_equal(copy.control.host, "::1");
     assert_string_equal(copy.cache.password, "secret");
     assert_int_equal(copy.drain_timeout_ms, 47000);
+    assert_int_equal(copy.log_format, LOG_JSON);
+    assert_int_equal(copy.log_level, LOG_LEVEL_ERROR);
     assert_string_equal(keyspaces[0].absent_value, "nope");
     assert_true(key_template_matches(&keyspaces[1].key, span_of("other:1:2")));
     assert_true(keyspaces[1].value_is_json);

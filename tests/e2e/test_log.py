@@ -1,0 +1,53 @@
+"""The log: its forms, its levels, and that a reload changes both and loses nothing."""
+import json
+import signal
+
+from servers import PATIENCE
+from waiting import wait_until
+
+
+def lines(guard):
+    return guard.log_path.read_text().splitlines()
+
+
+def wait_for_line(guard, text, count=1):
+    wait_until(lambda: sum(text in line for line in lines(guard)) >= count, PATIENCE,
+               lambda: f"{text!r}\n{guard.log()}")
+
+
+def test_json_has_an_object_a_line(start_guard, items):
+    guard = start_guard(items(), log_format="json")
+    said = [json.loads(line) for line in lines(guard) if line.startswith("{")]
+    assert said and all(set(entry) == {"time", "level", "event", "message"} for entry in said)
+    [state] = [entry for entry in said if entry["event"].startswith("keyspace %s: %s, was %s")]
+    assert state["message"].startswith("keyspace items: guarding, was loading")
+
+
+def test_clients_come_and_go_at_debug_level_only(start_guard, items):
+    guard = start_guard(items())
+    guard.redis().ping()
+    assert not any("client " in line for line in lines(guard))
+    guard.configure({**json.loads(guard.file.read_text()), "log_level": "debug"})
+    guard.signal(signal.SIGHUP)
+    wait_for_line(guard, "configuration read again")
+    with guard.wire():
+        wait_for_line(guard, "has come")
+    wait_for_line(guard, "has gone")
+
+
+def test_a_reload_changes_the_form_and_loses_no_line(start_guard, items):
+    guard = start_guard(items())
+    before = lines(guard)
+    for count, form in enumerate(["json", "text"] * 3, 1):
+        guard.configure({**json.loads(guard.file.read_text()), "log_format": form})
+        guard.signal(signal.SIGHUP)
+        wait_for_line(guard, "configuration read again", count)
+    assert lines(guard)[:len(before)] == before
+    again = [line for line in lines(guard) if "configuration read again" in line]
+    assert [line.startswith("{") for line in again] == [True, False] * 3
+
+
+def test_the_level_leaves_out_what_is_less(start_guard, items):
+    guard = start_guard(items(), log_level="error")
+    assert not any(" info " in line or " warning " in line for line in lines(guard)
+                   if line.startswith("20"))
