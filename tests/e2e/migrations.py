@@ -19,8 +19,8 @@ from servers import PATIENCE
 from tables import PARTITIONS, partition_ids
 
 KINDS = ["add column", "rewrite", "rename column", "rename value", "retype", "index", "truncate",
-         "vacuum full", "cluster", "detach", "publication", "row security", "role", "rename table",
-         "enum", "swap", "restore"]
+         "vacuum full", "cluster", "detach", *["publication"] * 4, "row security", "role",
+         "rename table", "enum", "swap", "restore"]
 COLUMNS_MAX = 800  # of 1600 that a table may ever have had
 
 EVENTS = f"ALTER PUBLICATION {PUBLICATION} SET (publish = '%s')"
@@ -35,6 +35,12 @@ ROLE = ["search_path = decoys, public", "default_transaction_isolation = 'serial
         "idle_in_transaction_session_timeout = '20ms'", "quote_all_identifiers = on"]
 
 
+# Those of a build, of which one has a snapshot; and how the guard calls what it does then.
+SLOTS = "SELECT slot_name FROM pg_replication_slots WHERE confirmed_flush_lsn IS NOT NULL"
+SURVEY = "looking"
+PHASES = ["connecting", SURVEY, SURVEY, "waiting", "locking", "counting", "copying"]
+
+
 class Busy(Exception):
     """A guard is being started."""
 
@@ -45,13 +51,13 @@ class Migrator(Committer):
     def __init__(self, run, number, tables, kinds):
         super().__init__(run, f"migrator {number}", 1000 + number)
         self.tables, self.count, self.refusal = tables, 0, None
-        self.helper = None  # another connection
+        self.sides = {}  # other connections
         self.kinds = [kind for kind in kinds if self.tables_for(kind)]
 
     def close(self):
         super().close()
-        if self.helper:
-            self.helper.close()
+        for connection in self.sides.values():
+            connection.close()
 
     def tables_for(self, kind):
         wanted = {"detach": ["parts"], "enum": ["docs"], "role": ["items"],
@@ -61,12 +67,11 @@ class Migrator(Committer):
                 if kind not in wanted or table.name in wanted[kind]]
 
     def step(self):
-        if not self.kinds:
-            self.run_.stop.wait()
+        kinds = self.run_.in_season(self.name, self.kinds)
+        pause = self.chance.choice([0, 0.1, 0.5, 1, 2]) * self.chance.random() if kinds else 0.2
+        if self.run_.stop.wait(pause) or not kinds:
             return
-        if self.run_.stop.wait(self.chance.choice([0, 0.1, 0.5, 1, 2]) * self.chance.random()):
-            return
-        kind = self.chance.choice(self.kinds)
+        kind = self.chance.choice(kinds)
         table = self.chance.choice(self.tables_for(kind))
         self.run_.counts[kind] += 1
         self.count += 1
@@ -94,17 +99,46 @@ class Migrator(Committer):
             yield
 
     def await_build(self):
-        if not self.helper or self.helper.closed:
-            self.helper = self.run_.database.connect()
-            self.helper.cursor().execute("SET lock_timeout = '200ms'")
-            self.helper.commit()
-        before, end = self.slots(), time.monotonic() + 0.3
-        self.run_.rebuild()
-        if self.run_.publishes and self.chance.random() < 0.7:
-            while not self.slots() - before and time.monotonic() < end:
-                time.sleep(0.002)
+        """One begins, and comes to somewhere."""
+        if self.run_.publishes and self.chance.random() < 0.5:
+            self.await_slot()
         else:
-            time.sleep(self.chance.choice([0, 0.02, 0.1]) * self.chance.random())
+            self.await_phase(self.chance.choice(PHASES))
+
+    def await_slot(self):
+        """A build begins; waits, not long, until it has its snapshot."""
+        with contextlib.suppress(psycopg2.Error):  # the database is away
+            cursor, end = self.side("watcher"), time.monotonic() + 0.5
+            cursor.execute(SLOTS)
+            before = cursor.fetchall()
+            self.run_.rebuild()
+            while time.monotonic() < end:
+                cursor.execute(SLOTS)
+                if set(cursor.fetchall()) - set(before):
+                    break
+                time.sleep(0.002)
+
+    def await_phase(self, phase):
+        """A build begins; waits, not long, until it is somewhere in the phase."""
+        wanted, end = self.run_.rebuild(), time.monotonic() + 1
+        while wanted and time.monotonic() < end:
+            status = self.run_.status()
+            building = status and status["building"]
+            if not building or building["number"] > wanted:
+                break
+            if building["number"] == wanted and building["phase"].startswith(phase):
+                time.sleep(self.chance.choice([0, 0.15]) * self.chance.random())
+                break
+            time.sleep(0.002)
+
+    def side(self, name):
+        """Over another connection, which is in no transaction unless it is begun."""
+        connection = self.sides.get(name)
+        if not connection or connection.closed:
+            connection = self.sides[name] = self.run_.database.connect()
+            connection.autocommit = True
+            connection.cursor().execute("SET lock_timeout = '200ms'")
+        return connection.cursor()
 
     @contextlib.contextmanager
     def locked(self):
@@ -114,27 +148,13 @@ class Migrator(Committer):
             yield
             return
         try:
-            self.helper.cursor().execute(f"LOCK TABLE public.{other.name} IN ACCESS EXCLUSIVE MODE")
+            self.side("locker").execute(
+                f"BEGIN; LOCK TABLE public.{other.name} IN ACCESS EXCLUSIVE MODE")
             yield
         finally:
             self.run_.locking.release()
-            try:
-                self.helper.rollback()
-            except psycopg2.Error:
-                self.helper.close()
-
-    def slots(self):
-        """Those whose snapshot is taken."""
-        try:
-            cursor = self.cursor()
-            cursor.execute("SELECT slot_name FROM pg_replication_slots"
-                           " WHERE confirmed_flush_lsn IS NOT NULL")
-            found = {name for name, in cursor.fetchall()}
-            self.connection.rollback()
-            return found
-        except psycopg2.Error:
-            self.give_up()
-            return set()
+            with contextlib.suppress(psycopg2.Error):
+                self.side("locker").execute("ROLLBACK")
 
     def rest(self, longest=0.3):
         time.sleep(self.chance.choice([0, 0, 0.1, 1]) * self.chance.random() * longest)
@@ -166,6 +186,8 @@ class Migrator(Committer):
             if rows and ids is None and self.chance.random() < 0.3:
                 cursor.execute(f"LOCK TABLE public.{table.name} IN ACCESS EXCLUSIVE MODE")
                 self.change_rows(cursor, table)
+            if self.chance.random() < 0.3:
+                self.await_build()
             self.rest()
             values = table.read(cursor, ids) if ids is None or ids else {}
             return self.commit(cursor, values, unlogged=True)
@@ -214,14 +236,14 @@ class Migrator(Committer):
         finally:
             self.run_.starting.release()
 
-    def there_and_back(self, table, there, back, affected=None, changed=()):
+    def there_and_back(self, table, there, back, affected=None, changed=(), rests=(0, 0.1, 2)):
         """In one transaction or in two, which change the values of no ids but these."""
         if self.chance.random() < 0.3:
             self.do(table, there, lambda _: self.rest(), back, ids=[], rows=False)
             return
         with self.away(affected or [table]):
             if self.do(table, there, ids=changed, rows=False):
-                self.rest(2)
+                time.sleep(self.chance.choice(rests) * self.chance.random())
                 self.do(table, back, ids=changed, rows=False, must=True)
 
     # columns
@@ -405,7 +427,9 @@ class Migrator(Committer):
             (whole.replace(", public.parts", ""), whole),
             (f"ALTER PUBLICATION {PUBLICATION} RENAME TO elsewhere",
              f"ALTER PUBLICATION elsewhere RENAME TO {PUBLICATION}")])
-        self.there_and_back(table, there, back, self.run_.tables)
+        if self.chance.random() < 0.6:
+            self.await_phase(SURVEY)
+        self.there_and_back(table, there, back, self.run_.tables, rests=(0, 4))
 
     def row_security(self, table):
         row = f"ALTER TABLE public.{table.name} %s ROW LEVEL SECURITY"

@@ -8,8 +8,8 @@ from parts import MAX_LAG, SEED
 from waiting import wait_until
 from servers import PATIENCE
 
-KINDS = ["pause guard", "pause database", "pause cache", "restart cache", "forget", "renew",
-         "renew", "kill database", "kill guard", "kill guard", "start cold", "start cold"]
+KINDS = ["pause guard", "pause database", "pause cache", "restart cache", "forget", "forget",
+         "renew", "renew", "kill database", "kill guard", "kill guard", "start cold", "start cold"]
 STREAM_KINDS = ["pause walsender", "kill walsender", "kill walsender"]
 NOTICED = 1  # seconds in which the guard has another connection to a cache that is back
 
@@ -21,9 +21,10 @@ class Nemesis:
         self.run_, self.kinds, self.chance = run, kinds, random.Random(f"{SEED} nemesis")
 
     def step(self):
-        if self.run_.stop.wait(self.chance.uniform(0.1, 1.0)) or not self.kinds:
+        kinds = self.run_.in_season("nemesis", self.kinds)
+        if self.run_.stop.wait(self.chance.uniform(0.1, 1.0)) or not kinds:
             return
-        kind = self.chance.choice(self.kinds)
+        kind = self.chance.choice(kinds)
         self.run_.counts[kind] += 1
         getattr(self, kind.replace(" ", "_"))()
 

@@ -11,6 +11,7 @@ error never does. In the end the guard must guard again.
 """
 import collections
 import os
+import random
 import sys
 import threading
 import time
@@ -34,6 +35,7 @@ USUAL = ["pause guard", "pause database", "pause cache", "pause walsender", "res
          "cluster", "index"]
 ONLY = os.environ.get("NESTGUARD_FAULTS", ",".join(USUAL)).split(",")
 READERS = 3
+SEASON, SHARES = 6, [0.15, 0.4, 1]  # in seconds; how many of the faults one has
 ROUNDING = 0.003  # of times that the guard tells, in milliseconds
 
 
@@ -102,6 +104,7 @@ class Run:
         self.stop = threading.Event()
         self.starting = threading.Lock()  # held while a guard is, or while none should be
         self.locking = threading.Lock()
+        self.begun = time.monotonic()
         self.lives = 0  # changes before a guard ends and when the next one guards
         self.problems, self.refusals = [], collections.Counter()
         self.counts, self.states = collections.Counter(), collections.Counter()
@@ -115,6 +118,13 @@ class Run:
             *(migrations.Migrator(self, n, tables[n::2], chosen(migrations.KINDS))
               for n in range(2)),
             StreamMonitor(self, "monitor") if self.publishes else PollMonitor(self, "monitor")]
+
+    def in_season(self, who, kinds):
+        """Those of his faults that happen now. Some are seen only while others rest: what one
+        leaves in the cache, another would sweep away."""
+        season = f"{SEED} {who} {int((time.monotonic() - self.begun) / SEASON)}"
+        share = random.Random(season).choice(SHARES)
+        return [kind for kind in kinds if random.Random(f"{season} {kind}").random() < share]
 
     def fail(self, text):
         self.problems.append(f"NESTGUARD_SEED={SEED} at {time.monotonic():.4f}: {text}")
@@ -175,18 +185,18 @@ class Run:
         self.guard.kill()
 
     def go(self, seconds=SECONDS):
-        begun, patience = time.monotonic(), 1
+        self.begun, patience = time.monotonic(), 1
         for part in self.parts:
             part.start()
         try:
-            while not self.stop.is_set() and time.monotonic() < begun + seconds:
+            while not self.stop.is_set() and time.monotonic() < self.begun + seconds:
                 self.nemesis.step()
             patience = 4 * PATIENCE
         finally:
             self.stop.set()
             for part in self.parts:
                 part.join(patience)
-            self.counts["seconds"] = round(time.monotonic() - begun)
+            self.counts["seconds"] = round(time.monotonic() - self.begun)
         self.problems += [f"{part.name} does not end" for part in self.parts if part.is_alive()]
         assert not self.problems, "\n".join(self.problems)
 
