@@ -3,8 +3,7 @@ a nemesis kills, pauses and restarts whatever takes part.
 
     NESTGUARD_SEED      repeats the choices of a run (not their timing)
     NESTGUARD_SECONDS   how long each test runs; a few seconds without it
-    NESTGUARD_FAULTS    only these, of nemesis.py and migrations.py: "rewrite,renew,kill guard";
-                        "all" for every one of them. Without it those of USUAL
+    NESTGUARD_FAULTS    only these, of nemesis.py and migrations.py: "rewrite,renew,kill guard"
 
 histories.py knows what each reply may be: a wrong one, however short the time, fails the test; an
 error never does. In the end the guard must guard again.
@@ -29,11 +28,8 @@ from servers import PATIENCE
 from tables import WRITERS
 from waiting import wait_until
 
-SECONDS = float(os.environ.get("NESTGUARD_SECONDS", 7))
-USUAL = ["pause guard", "pause database", "pause cache", "pause walsender", "restart cache", "renew",
-         "kill database", "kill walsender", "kill guard", "truncate", "rewrite", "vacuum full",
-         "cluster", "index"]
-ONLY = os.environ.get("NESTGUARD_FAULTS", ",".join(USUAL)).split(",")
+SECONDS = float(os.environ.get("NESTGUARD_SECONDS", 10))
+ONLY = os.environ.get("NESTGUARD_FAULTS", "all").split(",")
 READERS = 3
 SEASON, SHARES = 6, [0.15, 0.4, 1]  # in seconds; how many of the faults one has
 ROUNDING = 0.003  # of times that the guard tells, in milliseconds
