@@ -32,7 +32,7 @@ static struct keyspace_status status_now(const struct keeper *keeper)
     if (keeper->hints_overflowed)
         return (struct keyspace_status){
             KEYSPACE_PASSING, "more keys were admitted than max_hints allows; renewing", 0};
-    if (!keeper->sync && !keeper->standing)
+    if (!keeper->replication.serving && !keeper->standing)
         return (struct keyspace_status){KEYSPACE_PASSING, keeper->lost, 0};
     if (clock_ms() >= atomic_load_explicit(&keeper->generation->lease, memory_order_relaxed))
         return (struct keyspace_status){KEYSPACE_PASSING,
@@ -124,7 +124,7 @@ static void take_view_back(struct keeper *keeper, struct view_message *message)
     free(message);
     if (--keeper->views_out > 0)
         return;
-    keeper_views_are_in(keeper);
+    replication_views_are_in(&keeper->replication);
     renewal_announced(&keeper->renewal);
 }
 
@@ -181,7 +181,7 @@ static void on_tick(uv_timer_t *tick)
     if (keeper->draining && now - keeper->drain_since > keeper_config(keeper)->drain_timeout_ms)
         loads_give_up(keeper->loads); /* so that the workers' requests come back */
     renewal_report(&keeper->renewal, now);
-    if (keeper->generation && !keeper->sync)
+    if (keeper->generation && !keeper->replication.serving)
         doubts_known(keeper->doubts, keeper->generation, UINT64_MAX);
     values_check_time(keeper->values, now);
     keeper_watch_standing(keeper);
@@ -202,6 +202,7 @@ static void on_end_signal(uv_signal_t *signal, int number)
              (double)keeper_config(keeper)->drain_timeout_ms / 1000);
     service_stopping();
     keeper->draining = true;
+    replication_end(&keeper->replication);
     keeper->drain_since = clock_ms();
     for (unsigned i = 0; i < keeper->worker_count; i++) {
         struct message *message = xcalloc(1, sizeof *message);
@@ -223,6 +224,7 @@ static void on_reload_signal(uv_signal_t *signal, int number)
         return;
     shared_config_release(keeper->shared);
     keeper->shared = fresh;
+    replication_use_config(&keeper->replication, fresh->config);
     pg_pool_set_timeout(keeper->pool, keeper_config(keeper)->load_timeout_ms);
     keeper_publish(keeper, NULL);
     renewal_reschedule(&keeper->renewal);
@@ -414,7 +416,7 @@ static void on_built(void *arg, struct built *built)
         renewal_settle(&keeper->renewal,
                        "the server is a standby, and the one before was a primary");
     else if (built->stream)
-        keeper_follow(keeper, built);
+        replication_follow(&keeper->replication, built);
     else
         keeper_stand(keeper, built);
 }

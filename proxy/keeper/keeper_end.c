@@ -97,17 +97,16 @@ static void sync_ended(void *arg)
 static void wait_for_log(uv_timer_t *tick)
 {
     struct keeper *keeper = tick->data;
-    if (!keeper_has_followed(keeper, keeper->drain_since) && !is_late(keeper))
+    if (!replication_has_followed(&keeper->replication, keeper->drain_since) && !is_late(keeper))
         return;
     uv_timer_stop(tick);
-    keeper_close_sync(keeper, sync_ended, keeper);
+    replication_close(&keeper->replication, keeper->drain_since, sync_ended, keeper);
 }
 
 static void http_ended(void *arg)
 {
     struct keeper *keeper = arg;
-    if (keeper->prober)
-        prober_now(keeper->prober);
+    replication_probe(&keeper->replication);
     await(keeper, wait_for_log);
 }
 

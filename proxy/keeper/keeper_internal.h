@@ -12,15 +12,14 @@
 #include "config/config.h"
 #include "database/settled.h"
 #include "database/unseen.h"
-#include "follow/confirmer.h"
 #include "follow/standing.h"
-#include "follow/sync.h"
 #include "follow/values.h"
 #include "guard/overrides.h"
 #include "guard/view.h"
 #include "http/http.h"
 #include "keeper/changes.h"
 #include "keeper/keeper.h"
+#include "keeper/replication.h"
 #include "worker/worker.h"
 
 /* State of a keyspace with its history, for status and metrics. */
@@ -67,27 +66,12 @@ struct keeper {
     struct spellings *spellings;
     struct checker *checker;
     struct purger *purger;
-    struct prober *prober;       /* this and the next three: with sync: replication, else NULL */
-    struct confirmer *confirmer; /* at work only while there is no `sync` */
-    struct sync *sync;           /* of the generation in force; NULL when it was lost */
-    struct sync *candidate;      /* of the one that is to replace it */
-    /* Without a log to follow, in the place of these two. */
+    struct replication replication;
+    /* Without a log to follow, in the place of replication. */
     struct standing *standing, *standing_candidate;
-    bool taking_over;           /* workers may still look keys up in the generation before */
-    char lost[256];             /* why there is none */
-    char server[40];            /* publication_server() as it was last heard of */
-    struct pg_server_rule rule; /* for all connections; see keeper_server.c */
-    /* Commits up to this position of the log may have returned because they were confirmed in the
-     * guard's name, until this time (clock_ms()), by what is no more: a lost stream, the confirmer.
-     */
-    uint64_t confirmed, confirmed_until;
-    uint64_t complained; /* clock_ms() when a false reject was logged last */
-    bool missed;         /* rows changed, for all we know, and no log told of it */
-    struct pace {
-        uint64_t time, position;    /* clock_ms() and log position when last looked at */
-        double bytes_per_second;    /* of log, lately */
-        bool renewing;              /* catching up was given up for a new generation */
-    } pace;                         /* of the serving sync */
+    char lost[256];                 /* why there is none */
+    struct pg_server_rule rule;     /* for all connections; see keeper_server.c */
+    uint64_t complained;            /* clock_ms() when a false reject was logged last */
     struct key_touch *touches;      /* calls of the control port under way */
     struct load_counters *counters; /* one for each keyspace */
     struct renewal renewal;
@@ -120,11 +104,8 @@ void keeper_open_changes(struct keeper *keeper);
 /* The log tells of a row that its filter has: what the key's entry says is known. */
 void keeper_end_entry(struct keeper *keeper, const struct key_change *insertion);
 
-/* Following the database; all but the first two do nothing without sync: replication. */
-void keeper_follow(struct keeper *keeper, struct built *built); /* as the candidate */
-void keeper_extend_lease(struct keeper *keeper, uint64_t known);
+/* What follows from following the database; see replication.h. */
 void keeper_end_lease(struct keeper *keeper);                /* from here on nothing is rejected */
-void keeper_views_are_in(struct keeper *keeper);             /* every worker has the newest view */
 void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while */
 
 int keeper_open_checker(struct keeper *keeper);
@@ -134,9 +115,9 @@ void keeper_open_server(struct keeper *keeper); /* once there are all pools */
 /* A generation is built, of that server. False: it is a standby where a primary was before. */
 bool keeper_keep_to(struct keeper *keeper, const struct pg_server *server);
 
-/* The database is another server than the one that the generation in force is of, or the candidate:
- * each does nothing in the other's mode. */
-void keeper_leave_sync(struct keeper *keeper, const char *why);
+/* Their connections are opened anew. */
+void keeper_renew_pools(struct keeper *keeper);
+
 void keeper_leave_standing(struct keeper *keeper, const char *why);
 
 /* Generations that follow no log; the last two do nothing with sync: replication. */
@@ -151,18 +132,11 @@ void keeper_pace_builds(struct keeper *keeper);
 /* Old values; see keeper_values.c. The first gives `loads` what it must call. */
 void keeper_open_values(struct keeper *keeper, struct loads_options *loads);
 void keeper_close_values(struct keeper *keeper);
-void keeper_purge_missed(struct keeper *keeper); /* a log is followed again */
+void keeper_purge_missed(struct keeper *keeper);
 void keeper_purge_unvouched(struct keeper *keeper);
-void keeper_vouch(struct keeper *keeper); /* the candidate's log begins to be followed */
 void keeper_learn_values(struct keeper *keeper, const char *answer); /* see values.h */
 
 struct unseen *keeper_create_unseen(struct keeper *keeper); /* empty where no log is followed */
 int keeper_open_sync(struct keeper *keeper);
-
-/* Whether all is told that was committed by this time (clock_ms()), as far as there is a log. */
-bool keeper_has_followed(const struct keeper *keeper, uint64_t time);
-
-/* What no log has told of by now none will: then every key is purged. */
-void keeper_close_sync(struct keeper *keeper, void (*closed)(void *arg), void *arg);
 
 #endif

@@ -32,16 +32,18 @@ static void apply(struct keeper *keeper)
     struct pg_pool_rule rule = {keeper->rule, on_stranger, keeper};
     pg_pool_keep_to(keeper->pool, &rule);
     pg_pool_keep_to(checker_pool(keeper->checker), &rule);
-    if (keeper->prober)
-        pg_pool_keep_to(prober_pool(keeper->prober), &rule);
+    struct pg_pool *probes = replication_pool(&keeper->replication);
+    if (probes)
+        pg_pool_keep_to(probes, &rule);
 }
 
-static void renew_all(struct keeper *keeper)
+void keeper_renew_pools(struct keeper *keeper)
 {
     pg_pool_renew(keeper->pool);
     pg_pool_renew(checker_pool(keeper->checker));
-    if (keeper->prober)
-        pg_pool_renew(prober_pool(keeper->prober));
+    struct pg_pool *probes = replication_pool(&keeper->replication);
+    if (probes)
+        pg_pool_renew(probes);
 }
 
 /* What is of the server before is given up. */
@@ -51,7 +53,7 @@ static void leave(struct keeper *keeper)
     log_info("database: another server than before, or restarted; connections are opened anew");
     keeper->rule.server = (struct pg_server){0};
     settled_forget(&keeper->settled);
-    keeper_leave_sync(keeper, why);
+    replication_leave(&keeper->replication, why);
     keeper_leave_standing(keeper, why);
 }
 
@@ -64,7 +66,7 @@ static void on_stranger(void *arg, const struct pg_server *server)
         return;
     leave(keeper);
     apply(keeper);
-    renew_all(keeper);
+    keeper_renew_pools(keeper);
 }
 
 void keeper_open_server(struct keeper *keeper)

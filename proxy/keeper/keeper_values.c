@@ -27,20 +27,15 @@ static void tell_all(struct keeper *keeper, enum cause cause)
         tell_keyspace(keeper, cause, (int)i);
 }
 
-/* What the serving stream had not told yet when it was lost lies before the snapshot of the
- * generation that comes after it: no log tells of it. */
 void keeper_purge_missed(struct keeper *keeper)
 {
-    keeper->missed = false;
     tell_all(keeper, CAUSE_MISSED);
 }
 
-/* Once rows were missed all keys will be purged. */
 static void on_filling(void *arg, struct key key)
 {
     struct keeper *keeper = arg;
-    bool follows = keeper_config(keeper)->sync == SYNC_REPLICATION;
-    if (follows && !keeper->sync && !keeper->candidate && !keeper->missed)
+    if (replication_is_blind(&keeper->replication))
         unvouched_add(keeper->unvouched, key);
 }
 
@@ -60,14 +55,6 @@ void keeper_purge_unvouched(struct keeper *keeper)
 {
     tell_all(keeper, CAUSE_ASKED);
     unvouched_give(keeper->unvouched, on_unvouched_keyspace, on_unvouched, keeper);
-}
-
-void keeper_vouch(struct keeper *keeper)
-{
-    if (keeper->missed)
-        keeper_purge_missed(keeper);
-    if (!keeper->sync)
-        keeper_purge_unvouched(keeper);
 }
 
 static void on_altered(void *arg, int keyspace)

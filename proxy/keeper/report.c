@@ -64,19 +64,6 @@ static struct build_report report_build(const struct renewal *renewal)
     return report;
 }
 
-static struct stream_report report_stream(const struct keeper *keeper)
-{
-    if (!keeper->sync)
-        return (struct stream_report){0};
-    const struct lag *lag = sync_lag(keeper->sync);
-    return (struct stream_report){true,
-                                  lag->position,
-                                  lag_bytes(lag),
-                                  lag->known,
-                                  keeper->pace.bytes_per_second,
-                                  sync_counts(keeper->sync)};
-}
-
 static void report_backends(const struct keeper *keeper, struct report *report)
 {
     const struct pg_error *error = pg_pool_error(keeper->pool);
@@ -116,10 +103,9 @@ void keeper_report(const struct keeper *keeper, struct report *report)
                               .count = keeper_config(keeper)->keyspace_count,
                               .generation = report_generation(keeper->generation),
                               .build = report_build(&keeper->renewal),
-                              .stream = report_stream(keeper),
+                              .stream = replication_report(&keeper->replication),
                               .check = {account->generation, account->time},
-                              .confirms_everything =
-                                  keeper->confirmer && confirmer_is_at_work(keeper->confirmer),
+                              .confirms_everything = replication_lets_go(&keeper->replication),
                               .entries = overrides_count(&keeper->overrides)};
     report->keyspaces = xcalloc(report->count, sizeof *report->keyspaces);
     for (size_t i = 0; i < report->count; i++)
@@ -147,7 +133,7 @@ struct key_report keeper_report_key(const struct keeper *keeper, struct key key)
                                 .entry = overrides_find(&keeper->overrides, key, clock_ms()),
                                 .state = view->states[key.keyspace],
                                 .generation = view->generation ? view->generation->number : 0,
-                                .stream = report_stream(keeper)};
+                                .stream = replication_report(&keeper->replication)};
     report.ruling =
         guard_decide(&permission, &keeper->overrides, key.keyspace, key.text, report.is_held);
     report.is_possible = report.ruling.reason == REASON_NO_PERMISSION

@@ -1,0 +1,440 @@
+#include "keeper/replication.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "database/publication.h"
+
+enum {
+    PACE_MS = 1000,
+    RENEWAL_OVERHEAD_SECONDS = 1,
+    /* Shares of a filter's places: with so few of them free another is built; and in a hurry. */
+    NEARLY_FULL = 128,
+    ALMOST_FULL = 256
+};
+
+static const struct replication_events *events_of(const struct replication *replication)
+{
+    return replication->options.events;
+}
+
+/* ---- which is meant ---- */
+
+static bool is_of(const struct sync *sync, uint64_t generation)
+{
+    return sync && sync_generation(sync)->number == generation;
+}
+
+static struct sync *sync_of(const struct replication *replication, uint64_t generation)
+{
+    if (is_of(replication->serving, generation))
+        return replication->serving;
+    return is_of(replication->candidate, generation) ? replication->candidate : NULL;
+}
+
+bool replication_serves(const struct replication *replication, const struct generation *generation)
+{
+    return is_of(replication->serving, generation->number);
+}
+
+bool replication_hold(struct replication *replication, uint64_t generation)
+{
+    struct sync *sync = sync_of(replication, generation);
+    if (sync)
+        sync_hold(sync);
+    return sync != NULL;
+}
+
+void replication_release(struct replication *replication, uint64_t generation)
+{
+    struct sync *sync = sync_of(replication, generation);
+    if (sync)
+        sync_release(sync);
+}
+
+/* ---- leases ---- */
+
+static void end_lease(const struct sync *sync)
+{
+    atomic_store_explicit(&sync_generation(sync)->lease, 0, memory_order_release);
+}
+
+static void extend_lease(const struct replication *replication, uint64_t known)
+{
+    struct generation *generation = sync_generation(replication->serving);
+    uint64_t until = known + replication->config->max_lag_ms;
+    if (until > atomic_load_explicit(&generation->lease, memory_order_relaxed))
+        atomic_store_explicit(&generation->lease, until, memory_order_release);
+}
+
+/* ---- the course of a generation ---- */
+
+static void remember_confirmed(struct replication *replication, uint64_t position)
+{
+    if (position > replication->confirmed)
+        replication->confirmed = position;
+    replication->confirmed_until = clock_ms();
+}
+
+/* Whatever commit may have returned because it was confirmed in the guard's name, who takes over
+ * must know it, too: by the position up to which was confirmed or, of what is no more, by a
+ * question for the log's end that was asked afterwards. That is for a server which does not have
+ * that position any more: a standby that was promoted without it. */
+static bool knows_what_was_confirmed(const struct replication *replication, const struct sync *sync)
+{
+    const struct lag *lag = sync_lag(sync);
+    if (replication->serving)
+        return lag->position >= sync_lag(replication->serving)->position;
+    return lag->position >= replication->confirmed || lag->known > replication->confirmed_until;
+}
+
+/* So that there is a position to catch up to. Commits wait from here on until the generation is in
+ * force, so its position is asked for at once. */
+static void end_confirming(struct replication *replication)
+{
+    uint64_t confirmed = confirmer_end(replication->confirmer);
+    if (!confirmed)
+        return;
+    remember_confirmed(replication, confirmed);
+    prober_now(replication->prober);
+}
+
+/* What the serving stream had not told yet when it was lost lies before the snapshot of the
+ * generation that comes after it: no log tells of it. */
+static void tell_missed(struct replication *replication)
+{
+    replication->missed = false;
+    events_of(replication)->missed(replication->options.arg);
+}
+
+/* From here on nothing is confirmed until every worker looks into the new filters. */
+static bool on_ready(void *arg, struct sync *sync)
+{
+    struct replication *replication = arg;
+    struct sync *replaced = replication->serving;
+    struct generation *generation = sync_generation(sync);
+    end_confirming(replication);
+    if (replication->ending || !knows_what_was_confirmed(replication, sync))
+        return false;
+    /* What lies between was purged by neither. */
+    bool gap = replaced && sync_lag(replaced)->position < sync_begin(sync);
+    replication->candidate = NULL;
+    replication->serving = sync;
+    replication->pace = (struct pace){0};
+    replication->taking_over = true;
+    generation->references++;
+    extend_lease(replication, sync_lag(sync)->known);
+    events_of(replication)->in_force(replication->options.arg, generation);
+    sync_close(replaced);
+    if (gap)
+        tell_missed(replication);
+    log_info("generation %llu: in force", (unsigned long long)generation->number);
+    events_of(replication)->settled(replication->options.arg, NULL);
+    return true;
+}
+
+/* Only now may commits return because this generation has them: a worker that looked into the one
+ * before would not find them.
+ *
+ * Without a stream the newest view lets nothing be rejected, and has since the stream was lost. Now
+ * that every worker has it, none rejects by an earlier one either, whatever lease that one's
+ * generation still has: so nobody needs to know of a commit before it returns. */
+void replication_views_are_in(struct replication *replication)
+{
+    if (replication->taking_over) {
+        sync_release(replication->serving);
+        prober_now(replication->prober); /* answered, it confirms once more; see sync.c */
+    }
+    replication->taking_over = false;
+    if (replication->confirmer && !replication->serving && !replication->ending)
+        confirmer_begin(replication->confirmer);
+}
+
+static void on_known(void *arg, struct sync *sync, uint64_t known)
+{
+    struct replication *replication = arg;
+    if (sync != replication->serving)
+        return;
+    extend_lease(replication, known);
+    events_of(replication)->known(replication->options.arg);
+}
+
+/* The lease ends before anything else: from here on nothing is rejected. */
+static void lose_serving(struct replication *replication, const char *why)
+{
+    char text[256];
+    end_lease(replication->serving);
+    snprintf(text, sizeof text, "%s", why); /* it may be the sync's */
+    remember_confirmed(replication, sync_lag(replication->serving)->position);
+    sync_close(replication->serving);
+    replication->serving = NULL;
+    replication->taking_over = false;
+    replication->missed = true;
+    if (replication->candidate)
+        tell_missed(replication);
+    events_of(replication)->lost(replication->options.arg, text);
+}
+
+static void on_fault(void *arg, struct sync *sync, const char *why)
+{
+    struct replication *replication = arg;
+    log_warning("generation %llu: %s", (unsigned long long)sync_generation(sync)->number, why);
+    if (sync == replication->serving) {
+        lose_serving(replication, why);
+        return;
+    }
+    char text[256];
+    snprintf(text, sizeof text, "%s", why);
+    replication->candidate = NULL;
+    replication->missed |= !replication->serving;
+    sync_close(sync);
+    events_of(replication)->settled(replication->options.arg, text);
+}
+
+/* The one that serves first: from then on nothing is rejected. */
+void replication_leave(struct replication *replication, const char *why)
+{
+    if (replication->serving)
+        on_fault(replication, replication->serving, why);
+    if (replication->candidate)
+        on_fault(replication, replication->candidate, why);
+}
+
+static const struct sync_events events = {.ready = on_ready, .known = on_known, .fault = on_fault};
+
+/* Connections that were opened before lead to what was the database then: its rows, or its lack of
+ * them, are nothing to answer with. */
+static void note_server(struct replication *replication, const char *fingerprint)
+{
+    const char *server = publication_server(fingerprint);
+    bool is_another = replication->server[0] && strcmp(server, replication->server) != 0;
+    snprintf(replication->server, sizeof replication->server, "%s", server);
+    if (!is_another)
+        return;
+    log_info("database: another server than before, or restarted; connections are opened anew");
+    events_of(replication)->another_server(replication->options.arg);
+}
+
+void replication_follow(struct replication *replication, struct built *built)
+{
+    struct pg_error error = {.text = ""};
+    note_server(replication, built->fingerprint);
+    events_of(replication)->begins(replication->options.arg, built, !replication->serving);
+    struct sync_options options = {.config = replication->options.config,
+                                   .prober = replication->prober,
+                                   .checker = replication->options.checker,
+                                   .doubts = replication->options.doubts,
+                                   .changes = replication->options.changes,
+                                   .events = &events,
+                                   .arg = replication};
+    if (sync_start(&replication->candidate, replication->options.loop, built, &options, &error) <
+        0) {
+        replication->candidate = NULL;
+        events_of(replication)->settled(replication->options.arg, error.text);
+        return;
+    }
+    if (replication->missed)
+        tell_missed(replication);
+    events_of(replication)->begun(replication->options.arg);
+}
+
+/* ---- catching up, or a new generation ---- */
+
+static const struct generation *generation_served(const struct replication *replication)
+{
+    return sync_generation(replication->serving);
+}
+
+static double seconds_to_catch_up(const struct replication *replication)
+{
+    double rate = replication->pace.bytes_per_second;
+    double bytes = (double)lag_bytes(sync_lag(replication->serving));
+    return rate > 1 ? bytes / rate : bytes;
+}
+
+/* Reading the log costs much more for each change than COPY for each row. Judged by this guard's
+ * own pace and by what the last building took; while nothing may be rejected, none rests. */
+static void renew_when_quicker(struct replication *replication)
+{
+    double catch_up = seconds_to_catch_up(replication);
+    const struct generation *last = generation_served(replication);
+    double renew = last->build_seconds - last->rested_seconds + RENEWAL_OVERHEAD_SECONDS;
+    if (replication->pace.renewing || catch_up < 2 * renew)
+        return;
+    replication->pace.renewing = true;
+    log_info("%llu bytes of log behind, %.0f s to catch up at %.0f bytes/s; a new generation takes "
+             "about %.0f s and is begun",
+             (unsigned long long)lag_bytes(sync_lag(replication->serving)), catch_up,
+             replication->pace.bytes_per_second, renew);
+    events_of(replication)->wanted(replication->options.arg);
+}
+
+static void watch_pace(struct replication *replication, uint64_t now, bool may_renew)
+{
+    struct pace *pace = &replication->pace;
+    if (!replication->serving || now - pace->time < PACE_MS)
+        return;
+    const struct lag *lag = sync_lag(replication->serving);
+    if (pace->time && lag->position >= pace->position)
+        pace->bytes_per_second =
+            (double)(lag->position - pace->position) * 1000 / (double)(now - pace->time);
+    pace->time = now;
+    pace->position = lag->position;
+    if (may_renew && lag->known && now - lag->known > replication->config->max_lag_ms + PACE_MS)
+        renew_when_quicker(replication);
+}
+
+/* The first keyspace, if any, whose followed filter has less than one of so many places free; else
+ * their number. */
+static size_t full_keyspace(const struct replication *replication, size_t places)
+{
+    size_t i = 0;
+    for (; i < generation_served(replication)->count; i++) {
+        struct filter_stats stats = filter_stats(generation_served(replication)->filters[i]);
+        if (stats.keys > stats.capacity - stats.capacity / places)
+            break;
+    }
+    return i;
+}
+
+/* A followed filter grows; another is built before it is full. */
+static bool renew_when_nearly_full(struct replication *replication)
+{
+    if (!replication->serving)
+        return false;
+    size_t full = full_keyspace(replication, NEARLY_FULL);
+    if (full == generation_served(replication)->count)
+        return false;
+    struct filter_stats stats = filter_stats(generation_served(replication)->filters[full]);
+    log_info("keyspace %s: its filter is nearly full: %zu keys of %zu",
+             replication->config->keyspaces[full].name, stats.keys, stats.capacity);
+    events_of(replication)->wanted(replication->options.arg);
+    return true;
+}
+
+bool replication_lasts(const struct replication *replication)
+{
+    return !replication->serving ||
+           full_keyspace(replication, ALMOST_FULL) == generation_served(replication)->count;
+}
+
+void replication_watch(struct replication *replication, uint64_t now, bool may_renew)
+{
+    if (may_renew && renew_when_nearly_full(replication))
+        may_renew = false;
+    watch_pace(replication, now, may_renew);
+}
+
+/* ---- what the syncs are served by ---- */
+
+static void on_probe(void *arg, const struct probe *probe)
+{
+    struct replication *replication = arg;
+    note_server(replication, probe->fingerprint);
+    events_of(replication)->probed(replication->options.arg, probe);
+    if (replication->serving)
+        sync_probed(replication->serving, probe);
+    if (replication->candidate)
+        sync_probed(replication->candidate, probe);
+}
+
+/* Whoever waits for a probe is told of each that failed: he counts how often he has waited. */
+static void on_probe_failed(void *arg, const char *why, bool is_news)
+{
+    struct replication *replication = arg;
+    if (is_news)
+        log_warning("database: where its log ends could not be asked: %s", why);
+    events_of(replication)->probed(replication->options.arg, NULL);
+}
+
+void replication_probe(struct replication *replication)
+{
+    if (replication->prober)
+        prober_now(replication->prober);
+}
+
+struct pg_pool *replication_pool(const struct replication *replication)
+{
+    return replication->prober ? prober_pool(replication->prober) : NULL;
+}
+
+/* ---- what is told of it ---- */
+
+struct stream_report replication_report(const struct replication *replication)
+{
+    if (!replication->serving)
+        return (struct stream_report){0};
+    const struct lag *lag = sync_lag(replication->serving);
+    return (struct stream_report){true,
+                                  lag->position,
+                                  lag_bytes(lag),
+                                  lag->known,
+                                  replication->pace.bytes_per_second,
+                                  sync_counts(replication->serving)};
+}
+
+bool replication_lets_go(const struct replication *replication)
+{
+    return replication->confirmer && confirmer_is_at_work(replication->confirmer);
+}
+
+/* ---- life ---- */
+
+int replication_open(struct replication *replication, const struct replication_options *options)
+{
+    const char *error = NULL;
+    struct prober_options prober = {.config = options->config,
+                                    .probed = on_probe,
+                                    .failed = on_probe_failed,
+                                    .arg = replication};
+    *replication = (struct replication){.options = *options, .config = options->config};
+    if (options->config->sync != SYNC_REPLICATION)
+        return 0;
+    replication->missed = options->config->purge_at_start;
+    replication->confirmer = confirmer_create(options->loop, options->config);
+    int status = prober_create(&replication->prober, options->loop, &prober, &error);
+    if (status)
+        log_error("database: %s", error);
+    return status;
+}
+
+void replication_use_config(struct replication *replication, const struct config *config)
+{
+    replication->config = config;
+}
+
+/* Once rows were missed all keys will be purged. */
+bool replication_is_blind(const struct replication *replication)
+{
+    return replication->prober && !replication->serving && !replication->candidate &&
+           !replication->missed;
+}
+
+static const struct sync *sync_that_tells(const struct replication *replication)
+{
+    return replication->serving ? replication->serving : replication->candidate;
+}
+
+bool replication_has_followed(const struct replication *replication, uint64_t time)
+{
+    const struct sync *sync = sync_that_tells(replication);
+    return !sync || sync_lag(sync)->known >= time;
+}
+
+void replication_end(struct replication *replication)
+{
+    replication->ending = true;
+}
+
+void replication_close(struct replication *replication, uint64_t since, void (*closed)(void *arg),
+                       void *arg)
+{
+    if (replication->missed || !replication_has_followed(replication, since))
+        tell_missed(replication);
+    sync_close(replication->candidate);
+    sync_close(replication->serving);
+    replication->candidate = replication->serving = NULL;
+    confirmer_destroy(replication->confirmer);
+    replication->confirmer = NULL;
+    prober_close(replication->prober, closed, arg);
+    replication->prober = NULL;
+}

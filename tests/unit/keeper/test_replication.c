@@ -1,0 +1,519 @@
+/* Which generation serves and which is to: with logs, probes and a confirmer that do what the test
+ * says. */
+#include "keeper/replication.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+/* ---- a log that is followed ---- */
+
+struct sync {
+    struct generation *generation;
+    struct lag lag;
+    uint64_t begin;
+    unsigned holds, probes;
+    struct sync_options options;
+};
+
+static struct {
+    struct sync *last; /* that was begun */
+    unsigned open, probes;
+    bool confirming, fails;
+    uint64_t confirmed;
+    struct prober_options prober;
+} fake;
+
+int sync_start(struct sync **out, uv_loop_t *loop, struct built *built,
+               const struct sync_options *options, struct pg_error *error)
+{
+    (void)loop;
+    if (fake.fails) {
+        snprintf(error->text, sizeof error->text, "no stream");
+        return -1;
+    }
+    struct sync *sync = xcalloc(1, sizeof *sync);
+    sync->generation = built->generation;
+    built->generation = NULL;
+    sync->options = *options;
+    sync->holds = 1;
+    fake.last = *out = sync;
+    fake.open++;
+    return 0;
+}
+
+void sync_probed(struct sync *sync, const struct probe *probe)
+{
+    (void)probe;
+    sync->probes++;
+}
+
+void sync_hold(struct sync *sync)
+{
+    sync->holds++;
+}
+
+void sync_release(struct sync *sync)
+{
+    sync->holds--;
+}
+
+struct generation *sync_generation(const struct sync *sync)
+{
+    return sync->generation;
+}
+
+const struct lag *sync_lag(const struct sync *sync)
+{
+    return &sync->lag;
+}
+
+uint64_t sync_begin(const struct sync *sync)
+{
+    return sync->begin;
+}
+
+struct follower_counts sync_counts(const struct sync *sync)
+{
+    (void)sync;
+    return (struct follower_counts){.changes = 3};
+}
+
+void sync_close(struct sync *sync)
+{
+    if (!sync)
+        return;
+    fake.open--;
+    generation_release(sync->generation);
+    free(sync);
+}
+
+/* ---- probes, and the confirmer ---- */
+
+int prober_create(struct prober **out, uv_loop_t *loop, const struct prober_options *options,
+                  const char **error)
+{
+    (void)loop;
+    (void)error;
+    fake.prober = *options;
+    *out = (struct prober *)&fake;
+    return 0;
+}
+
+void prober_now(struct prober *prober)
+{
+    assert_ptr_equal(prober, &fake);
+    fake.probes++;
+}
+
+struct pg_pool *prober_pool(struct prober *prober)
+{
+    (void)prober;
+    return NULL;
+}
+
+void prober_close(struct prober *prober, void (*closed)(void *arg), void *arg)
+{
+    (void)prober;
+    closed(arg);
+}
+
+struct confirmer *confirmer_create(uv_loop_t *loop, const struct config *config)
+{
+    (void)loop;
+    (void)config;
+    return (struct confirmer *)&fake;
+}
+
+void confirmer_begin(struct confirmer *confirmer)
+{
+    (void)confirmer;
+    fake.confirming = true;
+}
+
+uint64_t confirmer_end(struct confirmer *confirmer)
+{
+    (void)confirmer;
+    uint64_t confirmed = fake.confirming ? fake.confirmed : 0;
+    fake.confirming = false;
+    return confirmed;
+}
+
+bool confirmer_is_at_work(const struct confirmer *confirmer)
+{
+    (void)confirmer;
+    return fake.confirming;
+}
+
+void confirmer_destroy(struct confirmer *confirmer)
+{
+    (void)confirmer;
+}
+
+/* ---- the rest of the keeper ---- */
+
+struct bench {
+    struct config config;
+    struct keyspace keyspace;
+    struct replication replication;
+    struct generation *in_force;
+    char heard[300]; /* "begins begun ..." */
+};
+
+static void hear(struct bench *bench, const char *what)
+{
+    size_t length = strlen(bench->heard);
+    snprintf(bench->heard + length, sizeof bench->heard - length, "%s%s", length ? " " : "", what);
+}
+
+static void must_hear(struct bench *bench, const char *wanted)
+{
+    assert_string_equal(bench->heard, wanted);
+    bench->heard[0] = '\0';
+}
+
+static void on_begins(void *arg, struct built *built, bool alone)
+{
+    assert_non_null(built->generation);
+    hear(arg, alone ? "begins-alone" : "begins");
+}
+
+static void on_begun(void *arg)
+{
+    hear(arg, "begun");
+}
+
+static void on_in_force(void *arg, struct generation *generation)
+{
+    struct bench *bench = arg;
+    generation_release(bench->in_force);
+    bench->in_force = generation;
+    hear(bench, "in-force");
+}
+
+static void on_lost(void *arg, const char *why)
+{
+    hear(arg, "lost:");
+    hear(arg, why);
+}
+
+static void on_settled(void *arg, const char *error)
+{
+    hear(arg, error ? error : "settled");
+}
+
+static void on_wanted(void *arg)
+{
+    hear(arg, "wanted");
+}
+
+static void on_known(void *arg)
+{
+    hear(arg, "known");
+}
+
+static void on_missed(void *arg)
+{
+    hear(arg, "missed");
+}
+
+static void on_probed(void *arg, const struct probe *probe)
+{
+    hear(arg, probe ? "probed" : "unanswered");
+}
+
+static void on_another_server(void *arg)
+{
+    hear(arg, "another");
+}
+
+static void on_closed(void *arg)
+{
+    hear(arg, "closed");
+}
+
+static void open_with(struct bench *bench, bool purge_at_start)
+{
+    static const struct replication_events events = {
+        on_begins, on_begun, on_in_force, on_lost,   on_settled,
+        on_wanted, on_known, on_missed,   on_probed, on_another_server};
+    memset(&fake, 0, sizeof fake);
+    *bench = (struct bench){.keyspace.name = "items"};
+    bench->config = (struct config){.sync = SYNC_REPLICATION,
+                                    .purge_at_start = purge_at_start,
+                                    .max_lag_ms = 1000,
+                                    .keyspace_count = 1,
+                                    .keyspaces = &bench->keyspace};
+    assert_int_equal(replication_open(&bench->replication,
+                                      &(struct replication_options){.config = &bench->config,
+                                                                    .events = &events,
+                                                                    .arg = bench}),
+                     0);
+}
+
+static void close_bench(struct bench *bench)
+{
+    bench->heard[0] = '\0';
+    replication_close(&bench->replication, 0, on_closed, bench);
+    assert_int_equal(fake.open, 0);
+    generation_release(bench->in_force);
+}
+
+static struct sync *follow(struct bench *bench, uint64_t number)
+{
+    struct built built = {.generation = generation_create(number, 0),
+                          .fingerprint = (char[]){"server 1"}};
+    replication_follow(&bench->replication, &built);
+    generation_release(built.generation);
+    return fake.last;
+}
+
+static bool ready(struct sync *sync)
+{
+    return sync->options.events->ready(sync->options.arg, sync);
+}
+
+static void fault(struct sync *sync, const char *why)
+{
+    sync->options.events->fault(sync->options.arg, sync, why);
+}
+
+static uint64_t lease_of(const struct generation *generation)
+{
+    return atomic_load(&generation->lease);
+}
+
+/* A generation serves. */
+static struct sync *serve(struct bench *bench, uint64_t number)
+{
+    struct sync *sync = follow(bench, number);
+    sync->lag.known = clock_ms();
+    assert_true(ready(sync));
+    replication_views_are_in(&bench->replication);
+    bench->heard[0] = '\0';
+    return sync;
+}
+
+/* ---- tests ---- */
+
+static void a_candidate_serves_when_it_is_ready(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, false);
+    struct sync *sync = follow(&bench, 1);
+    must_hear(&bench, "begins-alone begun");
+    assert_false(replication_serves(&bench.replication, sync->generation));
+    sync->lag.known = 5000;
+    assert_true(ready(sync));
+    must_hear(&bench, "in-force settled");
+    assert_true(replication_serves(&bench.replication, bench.in_force));
+    close_bench(&bench);
+}
+
+static void nothing_is_confirmed_until_every_worker_has_the_view(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, false);
+    struct sync *sync = follow(&bench, 1);
+    assert_true(ready(sync));
+    assert_int_equal(sync->holds, 1);
+    replication_views_are_in(&bench.replication);
+    assert_int_equal(sync->holds, 0);
+    replication_views_are_in(&bench.replication);
+    assert_int_equal(sync->holds, 0);
+    close_bench(&bench);
+}
+
+static void what_is_known_extends_the_lease_of_who_serves_alone(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, false);
+    struct sync *sync = serve(&bench, 1);
+    struct sync *candidate = follow(&bench, 2);
+    atomic_store(&candidate->generation->lease, 0);
+    atomic_store(&sync->generation->lease, 0);
+    must_hear(&bench, "begins begun");
+    sync->options.events->known(sync->options.arg, sync, 7000);
+    candidate->options.events->known(candidate->options.arg, candidate, 9000);
+    must_hear(&bench, "known");
+    assert_int_equal(lease_of(sync->generation), 8000);
+    assert_int_equal(lease_of(candidate->generation), 0);
+    close_bench(&bench);
+}
+
+/* Its rows are missed only once no other log tells of them. */
+static void a_lost_log_ends_the_lease_first(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, false);
+    struct sync *sync = serve(&bench, 1);
+    fault(sync, "cut");
+    must_hear(&bench, "lost: cut");
+    assert_int_equal(lease_of(bench.in_force), 0);
+    assert_false(replication_is_blind(&bench.replication)); /* all will be purged */
+    replication_views_are_in(&bench.replication);
+    assert_true(replication_lets_go(&bench.replication));
+    follow(&bench, 2);
+    must_hear(&bench, "begins-alone missed begun");
+    close_bench(&bench);
+}
+
+static void a_lost_log_is_missed_at_once_where_a_candidate_follows(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, false);
+    struct sync *sync = serve(&bench, 1);
+    follow(&bench, 2);
+    must_hear(&bench, "begins begun");
+    fault(sync, "cut");
+    must_hear(&bench, "missed lost: cut");
+    close_bench(&bench);
+}
+
+/* Commits have returned because the guard's name has confirmed them: who serves must have them. */
+static void who_takes_over_knows_what_was_confirmed(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, false);
+    replication_views_are_in(&bench.replication);
+    assert_true(fake.confirming);
+    fake.confirmed = 500;
+    struct sync *sync = follow(&bench, 1);
+    sync->lag.position = 499;
+    assert_false(ready(sync));
+    assert_false(fake.confirming);
+    sync->lag.position = 500;
+    assert_true(ready(sync));
+    close_bench(&bench);
+}
+
+static void a_successor_is_as_far_as_who_serves(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, false);
+    struct sync *sync = serve(&bench, 1);
+    sync->lag.position = 900;
+    struct sync *next = follow(&bench, 2);
+    next->lag.position = 800;
+    assert_false(ready(next));
+    next->begin = 950; /* what lies between was told by neither */
+    next->lag.position = 1000;
+    bench.heard[0] = '\0';
+    assert_true(ready(next));
+    must_hear(&bench, "in-force missed settled");
+    assert_int_equal(fake.open, 1);
+    close_bench(&bench);
+}
+
+static void a_candidate_that_fails_leaves_the_one_that_serves(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, false);
+    struct sync *sync = serve(&bench, 1);
+    fault(follow(&bench, 2), "altered");
+    must_hear(&bench, "begins begun altered");
+    assert_true(replication_serves(&bench.replication, sync->generation));
+    fake.fails = true;
+    follow(&bench, 3);
+    must_hear(&bench, "begins no stream");
+    close_bench(&bench);
+}
+
+static void a_hold_is_of_one_generation(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, false);
+    struct sync *sync = serve(&bench, 1);
+    struct sync *candidate = follow(&bench, 2);
+    assert_true(replication_hold(&bench.replication, 2));
+    assert_false(replication_hold(&bench.replication, 3));
+    assert_int_equal(sync->holds, 0);
+    assert_int_equal(candidate->holds, 2);
+    replication_release(&bench.replication, 2);
+    replication_release(&bench.replication, 3);
+    assert_int_equal(candidate->holds, 1);
+    close_bench(&bench);
+}
+
+static void probes_reach_the_keeper_before_the_logs(void **state)
+{
+    struct bench bench;
+    struct probe probe = {.fingerprint = "server 1", .snapshot = "", .values = ""};
+    (void)state;
+    open_with(&bench, false);
+    struct sync *sync = serve(&bench, 1);
+    fake.prober.probed(fake.prober.arg, &probe);
+    must_hear(&bench, "probed");
+    assert_int_equal(sync->probes, 1);
+    fake.prober.failed(fake.prober.arg, "down", false);
+    must_hear(&bench, "unanswered");
+    assert_int_equal(sync->probes, 1);
+    close_bench(&bench);
+}
+
+static void what_the_end_has_not_heard_of_is_missed(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, false);
+    struct sync *sync = serve(&bench, 1);
+    replication_end(&bench.replication);
+    struct sync *candidate = follow(&bench, 2);
+    candidate->lag.position = sync->lag.position;
+    assert_false(ready(candidate));
+    bench.heard[0] = '\0';
+    assert_true(replication_has_followed(&bench.replication, sync->lag.known));
+    assert_false(replication_has_followed(&bench.replication, sync->lag.known + 1));
+    replication_close(&bench.replication, sync->lag.known + 1, on_closed, &bench);
+    must_hear(&bench, "missed closed");
+    generation_release(bench.in_force);
+}
+
+static void blind_is_who_fills_before_a_log_is_followed(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, true);
+    assert_false(replication_is_blind(&bench.replication)); /* all is purged then */
+    close_bench(&bench);
+    open_with(&bench, false);
+    assert_true(replication_is_blind(&bench.replication));
+    follow(&bench, 1);
+    assert_false(replication_is_blind(&bench.replication));
+    close_bench(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_candidate_serves_when_it_is_ready),
+        cmocka_unit_test(nothing_is_confirmed_until_every_worker_has_the_view),
+        cmocka_unit_test(what_is_known_extends_the_lease_of_who_serves_alone),
+        cmocka_unit_test(a_lost_log_ends_the_lease_first),
+        cmocka_unit_test(a_lost_log_is_missed_at_once_where_a_candidate_follows),
+        cmocka_unit_test(who_takes_over_knows_what_was_confirmed),
+        cmocka_unit_test(a_successor_is_as_far_as_who_serves),
+        cmocka_unit_test(a_candidate_that_fails_leaves_the_one_that_serves),
+        cmocka_unit_test(a_hold_is_of_one_generation),
+        cmocka_unit_test(probes_reach_the_keeper_before_the_logs),
+        cmocka_unit_test(what_the_end_has_not_heard_of_is_missed),
+        cmocka_unit_test(blind_is_who_fills_before_a_log_is_followed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
