@@ -52,6 +52,7 @@ struct builder {
     struct build_helpers helpers; /* with the same snapshot */
     struct pg_error error;
     atomic_bool stop, hurried;
+    atomic_bool halt; /* what the sessions look at: stopped, or a copier of this start has failed */
     _Atomic uint64_t rows, rows_total, began; /* for the keeper to look at */
     _Atomic enum build_phase phase;
     struct build_wait wait;
@@ -139,7 +140,7 @@ static struct pg_session_options session_options(struct builder *builder)
     return (struct pg_session_options){.conninfo = builder->config->database,
                                        .application = application,
                                        .connect_timeout = CONNECT_SECONDS,
-                                       .stop = &builder->stop};
+                                       .stop = &builder->halt};
 }
 
 static int watch_waits(struct builder *builder, const struct pg_session_options *options)
@@ -247,7 +248,7 @@ static int start_copiers(struct builder *builder, struct copy_target *target,
         copiers[i] = copier_start(target, session, scan_sql(scan, target->keyspace, i, count));
         if (copiers[i])
             continue;
-        atomic_store_explicit(&builder->stop, true, memory_order_relaxed);
+        atomic_store_explicit(&builder->halt, true, memory_order_relaxed);
         snprintf(builder->error.text, sizeof builder->error.text, "no thread to read rows on");
         return -EAGAIN;
     }
@@ -330,7 +331,7 @@ static int copy_keyspace(struct builder *builder)
                                  .keeps_copies = builder->built.stream != NULL,
                                  .scan = &scan,
                                  .counter = &builder->rows,
-                                 .stop = &builder->stop,
+                                 .stop = &builder->halt,
                                  .hurried = &builder->hurried};
     if (uv_mutex_init(&target.lock))
         abort();
@@ -405,6 +406,14 @@ static bool may_start_over(const struct builder *builder, int status, unsigned s
     return disturbed && !stopped && starts < STARTS_MAX;
 }
 
+/* Whoever stops the build meanwhile says so before he has it halt. */
+static void go_on(struct builder *builder)
+{
+    atomic_store(&builder->halt, false);
+    if (atomic_load(&builder->stop))
+        atomic_store(&builder->halt, true);
+}
+
 /* Over a new session: what the one before had begun may be left in the middle, and it may lead to
  * another server than the log. */
 static int start_over(struct builder *builder, unsigned starts)
@@ -415,6 +424,7 @@ static int start_over(struct builder *builder, unsigned starts)
              (unsigned long long)builder->built.generation->number, builder->error.text);
     enter(builder, BUILD_CONNECTING);
     forget(builder);
+    go_on(builder);
     pg_session_close(builder->session);
     builder->session = NULL;
     if (starts > 1)
@@ -485,7 +495,8 @@ struct builder *builder_start(uv_loop_t *loop, const struct builder_options *opt
 
 void builder_stop(struct builder *builder)
 {
-    atomic_store_explicit(&builder->stop, true, memory_order_relaxed);
+    atomic_store(&builder->stop, true);
+    atomic_store(&builder->halt, true);
 }
 
 void builder_hurry(struct builder *builder, bool hurried)

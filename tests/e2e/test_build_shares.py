@@ -1,5 +1,7 @@
 """A large table is read in shares of pages, over several connections, many keys to a row where their
 types allow it; whichever way it is read, the filter has each row once."""
+import concurrent.futures
+
 import psycopg2.errors
 import pytest
 
@@ -167,6 +169,32 @@ def test_a_connection_that_cannot_be_had_is_done_without(database, build):
     database.execute(f'ALTER DATABASE "{database.name}" CONNECTION LIMIT 7')
     guard = build(MANY_BIGINTS, keyspace(), build_connections=16, load_connections=1)
     assert_has_all(database, guard)
+
+
+def test_a_copy_that_would_wait_for_a_lock_is_begun_anew(database, build):
+    """An index is built anew: that waits for the first connection, and the second would wait for it."""
+    gate = Gate(database.server.port)
+    other = database.connect()
+    other.autocommit = True
+    try:
+        gate.hold_requests(b"COPY (")
+        url = database.url.replace(str(database.server.port), str(gate.port))
+        guard = build(MANY_BIGINTS, keyspace(), database=url, ready=False)
+        wait_until(lambda: gate.count_held() == 2, PATIENCE, guard.log)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            waits = pool.submit(other.cursor().execute, "REINDEX INDEX items_pkey")
+            wait_until(lambda: database.value("SELECT count(*) FROM pg_locks WHERE NOT granted AND"
+                                              " relation = 'items_pkey'::regclass"), PATIENCE, "it")
+            gate.release()
+            waits.result(PATIENCE)
+        guard.wait_guarding()
+        assert "starting over" in guard.log()
+        assert guard.status()["last_build_error"] is None and guard.generation() == 1
+        assert_has_all(database, guard)
+        guard.stop()
+    finally:
+        other.close()
+        gate.close()
 
 
 def test_changes_while_the_shares_are_read_are_followed(database, build):
