@@ -4,6 +4,9 @@
  *   the log was lost for a while ─────▶ missed ────┼──────────────▶ purged
  *   DDL ─▶ another answer ─▶ values ───────────────┴─ at once ────▶
  *
+ * Without a log, in the place of its first following is the first generation: with it comes what
+ * its values are made of, as it was when the building began.
+ *
  * Each is a cause of changes.h, which says that whatever is being loaded is old before it purges,
  * so that none of it is filled behind the purge. What was filled before was sent before, over the
  * same connection to the cache. And what is asked later is told by the log that is followed by
@@ -32,10 +35,20 @@ void keeper_purge_missed(struct keeper *keeper)
     tell_all(keeper, CAUSE_MISSED);
 }
 
+/* Without a log it is what values are made of that vouches for them: what is altered after the
+ * first answer is noticed, when a generation is built; before it there is nothing to compare with.
+ */
+static bool is_vouched_for(const struct keeper *keeper)
+{
+    if (keeper_config(keeper)->sync != SYNC_REPLICATION)
+        return values_are_known(keeper->values);
+    return !replication_is_blind(&keeper->replication);
+}
+
 static void on_filling(void *arg, struct key key)
 {
     struct keeper *keeper = arg;
-    if (replication_is_blind(&keeper->replication))
+    if (!is_vouched_for(keeper))
         unvouched_add(keeper->unvouched, key);
 }
 
@@ -68,7 +81,10 @@ static void on_altered(void *arg, int keyspace)
 
 void keeper_learn_values(struct keeper *keeper, const char *answer)
 {
+    bool vouched = is_vouched_for(keeper);
     values_learn(keeper->values, answer, clock_ms());
+    if (!vouched && is_vouched_for(keeper))
+        keeper_purge_unvouched(keeper);
 }
 
 void keeper_open_values(struct keeper *keeper, struct loads_options *loads)

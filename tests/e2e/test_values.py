@@ -244,6 +244,22 @@ class TestDDL:
         wait_generation(guard, 2)
 
     @pytest.mark.parametrize("sync", ["poll", "none"])
+    def test_without_a_log_between_a_failed_build_and_the_next(self, start_guard, database, cache,
+                                                               rich, sync):
+        database.execute("CREATE TABLE notes (id int PRIMARY KEY, size text);"
+                         "INSERT INTO notes VALUES (1, 'not yet')")
+        notes = {"name": "notes", "key": "note:{id}", "table": "notes", "value": "size",
+                 "where": "size::int > 0"}
+        guard = start_guard(rich("mood"), notes, sync=sync, ready=False)
+        wait_until(lambda: "not yet" in (guard.status()["last_build_error"] or ""), PATIENCE,
+                   guard.log)
+        wait_filled(guard, cache, "item:7", b"sad")
+        database.execute("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'")
+        database.execute("UPDATE notes SET size = '1'")
+        guard.wait_guarding()
+        wait_value(guard, "item:7", b"blue")
+
+    @pytest.mark.parametrize("sync", ["poll", "none"])
     def test_without_a_log_purges_with_the_next_generation(self, start_guard, database, cache,
                                                            rich, sync):
         guard = start_guard(rich("mood"), sync=sync)
