@@ -293,6 +293,23 @@ def test_a_partition_that_is_attached_between_the_slot_and_the_locks(start_guard
     guard.stop()
 
 
+def test_a_partition_that_was_elsewhere_between_the_slot_and_the_locks(start_guard, database, items,
+                                                                       gate, parts):
+    """It is the same table again, and nobody was told what it was filled with meanwhile."""
+    keyspace = items(table="parts")
+    publish(database, keyspace)
+    gate.hold_requests(b"BEGIN ISOLATION LEVEL")
+    guard = start_guard(keyspace, sync="replication", database=through(gate, database), ready=False)
+    gate.wait_held()
+    database.execute("ALTER TABLE parts DETACH PARTITION high; INSERT INTO high VALUES (300, 'new');"
+                     "ALTER TABLE parts ATTACH PARTITION high FOR VALUES FROM (100) TO (1000)")
+    gate.release()
+    guard.wait_guarding()
+    assert guard.redis().mget("item:1", "item:200", "item:300", "item:2") == [b"low", b"high", b"new",
+                                                                             None]
+    guard.stop()
+
+
 @pytest.mark.parametrize("change, before", [
     ("SET (publish = 'update, delete, truncate')",
      "SET (publish = 'insert, update, delete, truncate')"),

@@ -88,6 +88,22 @@ def test_a_row_that_the_database_does_not_show_yet_is_not_buried(follow, items, 
     assert guard.redis().get("item:1000") == b"new"
 
 
+def test_a_deletion_is_answered_though_the_database_says_no_more_what_is_seen(follow, database, items,
+                                                                             unseen):
+    guard = follow(items())
+    unseen("INSERT INTO items VALUES (1000, 'new')")
+    wait_until(lambda: is_possible(guard, "item:1000"), PATIENCE, "the filter to know")
+    with contextlib.closing(database.connect()) as connection:
+        connection.autocommit = True
+        connection.cursor().execute(
+            "SET synchronous_commit = local;"
+            " REVOKE EXECUTE ON FUNCTION pg_current_wal_insert_lsn() FROM PUBLIC")
+    wait_until(lambda: "could not be asked" in guard.log(), PATIENCE, guard.log)
+    assert call(guard, "DELETE", "item:1000") == 409
+    unseen.seen()
+    assert guard.redis().get("item:1000") == b"new"
+
+
 def test_a_row_that_is_still_shown_is_no_false_reject(follow, items, unseen):
     guard = follow(items(enforce=False))
     unseen("DELETE FROM items WHERE id = 7")
