@@ -236,6 +236,8 @@ static void remember_absent(struct load *load)
     if (load->stale || load->unseen || !load->generation ||
         load->generation != generation_of(loads, load->key.keyspace))
         return;
+    if (loads->options.is_expected && loads->options.is_expected(loads->options.arg, load->key))
+        return;
     counter_add(&loads->options.counters[load->key.keyspace].false_positives, 1);
     known_absent_add(&loads->absent, load->key);
 }

@@ -39,6 +39,9 @@ struct loads_options {
     struct unseen *unseen;          /* NULL: no log is followed */
     /* A value is about to be sent to the cache. May be NULL. */
     void (*filling)(void *arg, struct key key);
+    /* Somebody says that the key has a row: that a query sees none yet is not remembered. May be
+     * NULL. */
+    bool (*is_expected)(void *arg, struct key key);
     void *arg;
     struct spellings *spellings; /* is told of keys in another spelling; may be NULL */
 };

@@ -52,6 +52,14 @@ static void on_filling(void *arg, struct key key)
         unvouched_add(keeper->unvouched, key);
 }
 
+/* Without a log nothing would tell that the row has been committed since; with one, what tells of
+ * it ends the hint. */
+static bool is_expected(void *arg, struct key key)
+{
+    const struct keeper *keeper = arg;
+    return overrides_find(&keeper->overrides, key, clock_ms()).kind == OVERRIDE_HINT;
+}
+
 static void on_unvouched_keyspace(void *arg, int keyspace)
 {
     tell_keyspace(arg, CAUSE_FILLED, keyspace);
@@ -94,6 +102,7 @@ void keeper_open_values(struct keeper *keeper, struct loads_options *loads)
     keeper->values = values_create(&(struct values_options){
         .keyspaces = config->keyspace_count, .altered = on_altered, .arg = keeper});
     loads->filling = on_filling;
+    loads->is_expected = is_expected;
     loads->arg = keeper;
 }
 

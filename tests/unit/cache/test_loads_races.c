@@ -246,6 +246,32 @@ static void a_false_positive_that_was_found_out_needs_no_second_query(void **sta
     bench_finish(&bench);
 }
 
+static bool expects_item_1(void *arg, struct key key)
+{
+    (void)arg;
+    return key.text.length == item_1.length && !memcmp(key.text.at, item_1.at, item_1.length);
+}
+
+static void what_is_expected_is_not_remembered_as_absent(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    loads_destroy(bench.loads);
+    struct loads_options options = {.rows = &bench.rows,
+                                    .counters = bench.counters,
+                                    .unseen = bench.unseen,
+                                    .spellings = bench.spellings,
+                                    .is_expected = expects_item_1};
+    bench.loads = loads_create(&options, bench.view);
+    find_absent(&bench, "item:1");
+    find_absent(&bench, "item:2");
+    assert_false(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
+    assert_int_equal(COUNTED(&bench, false_positives), 1);
+    find_absent(&bench, "item:1");
+    bench_finish(&bench);
+}
+
 static void a_change_of_the_key_ends_what_was_remembered(void **state)
 {
     struct bench bench;
@@ -450,6 +476,7 @@ int main(void)
         cmocka_unit_test(a_change_of_another_key_disturbs_nothing),
         cmocka_unit_test(a_stale_load_past_its_time_fills_nothing),
         cmocka_unit_test(a_false_positive_that_was_found_out_needs_no_second_query),
+        cmocka_unit_test(what_is_expected_is_not_remembered_as_absent),
         cmocka_unit_test(a_change_of_the_key_ends_what_was_remembered),
         cmocka_unit_test(without_permission_nothing_is_remembered_and_nothing_used),
         cmocka_unit_test(while_loading_nothing_is_remembered),
