@@ -76,16 +76,7 @@ static void succeed(struct renewal *renewal)
         renewal->retry_ms = RETRY_MIN_MS;
     renewal->shaky = false;
     become_idle(renewal);
-    if (renewal->repeat && renewal->phase == RENEWAL_IDLE && !renewal->stopped)
-        try_later(renewal);
-    else
-        renewal_reschedule(renewal);
-    renewal->repeat = false;
-}
-
-void renewal_repeat(struct renewal *renewal)
-{
-    renewal->repeat = renewal->shaky = true;
+    renewal_reschedule(renewal);
 }
 
 /* The generation in force stays in force; guarding goes on with it. */

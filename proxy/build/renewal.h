@@ -28,7 +28,6 @@ struct renewal {
     struct renewal_options options;
     bool stopped;
     bool shaky;                   /* the last generation did not last */
-    bool repeat;                  /* another is wanted soon after the one at work */
     uint64_t in_force;            /* clock_ms() when the last generation took over */
     struct builder *builder;      /* at work, or NULL */
     bool hurried;                 /* nobody guards meanwhile */
@@ -55,11 +54,6 @@ void renewal_announced(struct renewal *renewal);
 /* The generation that complete() took is in force (error NULL), or it failed: then another is
  * begun, with backoff. */
 void renewal_settle(struct renewal *renewal, const char *error);
-
-/* The generation that is coming into force does not know enough yet: another is begun, with
- * backoff.
- */
-void renewal_repeat(struct renewal *renewal);
 
 /* The generation in force must be replaced: begins another, with backoff when it did not last. */
 void renewal_replace(struct renewal *renewal, const char *why);

@@ -67,7 +67,7 @@ struct override guard_entry(struct permission *permission, const struct override
  *
  * A block holds whatever the guard knows. A tombstone and the filter reject only with permission:
  * without it the row may have come back unseen, and the lease may have run out before the next view
- * says so. A hint outranks the filter.
+ * says so. A hint outranks the filter; so does a write that is under way, and a tombstone, too.
  *
  * Mostly there are no entries at all: then neither the key is hashed nor the clock read. */
 static inline struct ruling guard_decide(struct permission *permission,
@@ -82,7 +82,7 @@ static inline struct ruling guard_decide(struct permission *permission,
         return (struct ruling){DECISION_REJECT, REASON_BLOCK};
     if (view->states[keyspace] != KEYSPACE_GUARDING)
         return (struct ruling){DECISION_PASS, REASON_NO_PERMISSION};
-    if (entry.kind == OVERRIDE_HINT)
+    if (entry.kind == OVERRIDE_HINT || entry.writes)
         return (struct ruling){DECISION_PASS, REASON_HINT};
     if (held && entry.kind != OVERRIDE_TOMBSTONE)
         return (struct ruling){DECISION_PASS, REASON_POSSIBLE};

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "guard/view.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct node {
@@ -52,17 +53,44 @@ struct override overrides_find(const struct overrides *overrides, struct key key
     return entry;
 }
 
-/* Dropped and made anew, so that the entry counts as inspected now. */
+/* The node is made anew, so that the entry counts as inspected now. */
+static void replace(struct overrides *overrides, struct keymap_node *found, struct key key,
+                    struct override entry)
+{
+    struct node *node = NULL;
+    if (entry.kind != OVERRIDE_NONE || entry.blocked_until || entry.writes) {
+        node = xmalloc(sizeof *node + key.text.length);
+        node->entry = entry;
+    }
+    if (found)
+        drop(overrides, node_of(found));
+    if (node)
+        key_insert(&overrides->map, &node->map, key_copy(key, node->key));
+}
+
 void overrides_set(struct overrides *overrides, struct key key, struct override entry)
 {
     struct keymap_node *found = key_find(&overrides->map, key);
+    entry.writes = found ? node_of(found)->entry.writes : 0;
+    replace(overrides, found, key, entry);
+}
+
+void overrides_begin_write(struct overrides *overrides, struct key key)
+{
+    struct keymap_node *found = key_find(&overrides->map, key);
     if (found)
+        node_of(found)->entry.writes++;
+    else
+        replace(overrides, NULL, key, (struct override){.kind = OVERRIDE_NONE, .writes = 1});
+}
+
+void overrides_end_write(struct overrides *overrides, struct key key)
+{
+    struct keymap_node *found = key_find(&overrides->map, key);
+    assert(found && node_of(found)->entry.writes);
+    struct override *entry = &node_of(found)->entry;
+    if (--entry->writes == 0 && entry->kind == OVERRIDE_NONE && !entry->blocked_until)
         drop(overrides, node_of(found));
-    if (entry.kind == OVERRIDE_NONE && !entry.blocked_until)
-        return;
-    struct node *node = xmalloc(sizeof *node + key.text.length);
-    node->entry = entry;
-    key_insert(&overrides->map, &node->map, key_copy(key, node->key));
 }
 
 /* What was known may end before the block does, and must not come back behind it. */
@@ -73,7 +101,7 @@ static bool has_ended(struct override *entry, uint64_t now, const struct generat
     uint64_t known = entry->kind == OVERRIDE_HINT ? settled : in_force;
     if (now >= entry->until && !(entry->sticky && entry->epoch >= known))
         entry->kind = OVERRIDE_NONE;
-    return entry->kind == OVERRIDE_NONE && now >= entry->blocked_until;
+    return entry->kind == OVERRIDE_NONE && now >= entry->blocked_until && !entry->writes;
 }
 
 void overrides_expire(struct overrides *overrides, uint64_t now,

@@ -28,6 +28,7 @@ struct override {
     uint64_t until; /* ms of clock_ms() */
     uint64_t epoch; /* number of the newest generation that was begun when the entry was made */
     uint64_t blocked_until; /* 0: not blocked */
+    unsigned writes;        /* of the key that are under way: while there are any it is admitted */
 };
 
 struct generation;
@@ -42,8 +43,12 @@ void overrides_finish(struct overrides *overrides);
 /* What is in force: kind is OVERRIDE_NONE and blocked_until is 0 where nothing is. */
 struct override overrides_find(const struct overrides *overrides, struct key key, uint64_t now);
 
-/* Replaces the key's entry; an empty one drops it. The key is copied. */
+/* Replaces the key's entry, but for its `writes`; an empty one drops it. The key is copied. */
 void overrides_set(struct overrides *overrides, struct key key, struct override entry);
+
+/* A write of the key has been sent, and has come to its end. Each begin needs its end. */
+void overrides_begin_write(struct overrides *overrides, struct key key);
+void overrides_end_write(struct overrides *overrides, struct key key);
 
 /* Looks at the `most` entries that it has not looked at for longest, and drops those that have
  * ended; by number and `settled` of the generation in force, or NULL. Work is bounded, so that a

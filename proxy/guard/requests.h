@@ -46,11 +46,12 @@ struct load_request {
 struct slot;
 
 /* A write or deletion of a guarded key, which the keeper must know of: because no filter holds the
- * key (a hint), or because the keeper is at work for it. The reply to the command waits until this
- * comes back; a writer already has the hint in its own copy. */
+ * key (a hint), or because the keeper is at work for it; of the latter when it is sent, and of both
+ * when the cache has done it. The reply to the command waits until these come back. */
 struct write_request {
     struct message message;
     struct slot *slot;
+    bool done; /* the cache has done it, for all we know; else it is only on its way there */
     bool wants_hint;
     bool deletes; /* of the cache: what is on its way there must not stay */
     struct key key;

@@ -29,9 +29,6 @@ static struct keyspace_status status_now(const struct keeper *keeper)
 {
     if (!keeper->generation)
         return (struct keyspace_status){KEYSPACE_LOADING, "no generation is complete yet", 0};
-    if (keeper->hints_overflowed)
-        return (struct keyspace_status){
-            KEYSPACE_PASSING, "more keys were admitted than max_hints allows; renewing", 0};
     if (!keeper->replication.serving && !keeper->standing)
         return (struct keyspace_status){KEYSPACE_PASSING, keeper->lost, 0};
     if (clock_ms() >= atomic_load_explicit(&keeper->generation->lease, memory_order_relaxed))
@@ -92,8 +89,6 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
         doubts_forget(keeper->doubts, keeper->generation);
         generation_release(keeper->generation);
         keeper->generation = fresh;
-        if (fresh->settled > keeper->hints_lost)
-            keeper->hints_overflowed = false;
     }
     update_states(keeper, states);
     keeper_pace_builds(keeper);
@@ -106,8 +101,6 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
     adopt_view(keeper, view);
     if (fresh)
         overrides_expire(&keeper->overrides, clock_ms(), fresh, SIZE_MAX);
-    if (fresh && keeper->hints_overflowed)
-        renewal_repeat(&keeper->renewal);
 }
 
 void keeper_review(struct keeper *keeper)
@@ -180,6 +173,7 @@ static void on_tick(uv_timer_t *tick)
     loads_check_time(keeper->loads, now);
     if (keeper->draining && now - keeper->drain_since > keeper_config(keeper)->drain_timeout_ms)
         loads_give_up(keeper->loads); /* so that the workers' requests come back */
+    keeper_renew_hints(keeper, now);
     renewal_report(&keeper->renewal, now);
     if (keeper->generation && !keeper->replication.serving)
         doubts_known(keeper->doubts, keeper->generation, UINT64_MAX);

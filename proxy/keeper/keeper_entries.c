@@ -10,13 +10,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "guard/hint_share.h"
 #include "http/http_target.h"
 #include "redis/redis.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-enum { COMPLAINT_MS = 1000 };
+enum { COMPLAINT_MS = 1000, RENEW_HINTS_MS = 60000 };
 
 /* One entry on its way to all workers: how many have not confirmed it yet, and who waits for that.
  */
@@ -76,17 +77,23 @@ static enum cause cause_of(struct override entry)
     return causes[entry.kind];
 }
 
+static void set_entry(struct keeper *keeper, struct key key, struct override entry,
+                      void (*done)(void *arg), void *arg)
+{
+    struct broadcast *broadcast = xmalloc(sizeof *broadcast);
+    *broadcast = (struct broadcast){keeper->worker_count, done, arg};
+    overrides_set(&keeper->overrides, key, entry);
+    tell(keeper, cause_of(entry), key);
+    send_override(keeper, key, entry, broadcast);
+}
+
 int keeper_override(struct keeper *keeper, struct key key, struct override entry,
                     void (*done)(void *arg), void *arg)
 {
     int status = keeper_has_room(keeper, key);
     if (status)
         return status;
-    struct broadcast *broadcast = xmalloc(sizeof *broadcast);
-    *broadcast = (struct broadcast){keeper->worker_count, done, arg};
-    overrides_set(&keeper->overrides, key, entry);
-    tell(keeper, cause_of(entry), key);
-    send_override(keeper, key, entry, broadcast);
+    set_entry(keeper, key, entry, done, arg);
     return 0;
 }
 
@@ -140,39 +147,32 @@ static void is_purged(void *arg, const struct redis_answer *answer)
     write_is_known(arg);
 }
 
-/* A hint that finds no place must not be forgotten: nothing is rejected until a new generation
- * knows the key; one that is being built may have taken its snapshot before. The view that says so
- * reaches each worker before this message does. */
-static void lose_hint(struct keeper *keeper)
+/* Without a log only a generation ends hints. One is begun when half of their places are taken, but
+ * not one after the other. */
+void keeper_renew_hints(struct keeper *keeper, uint64_t now)
 {
-    keeper->hints_lost = keeper->renewal.newest;
-    if (keeper->hints_overflowed)
-        return;
-    log_warning("more than %u keys were admitted since the last generation: nothing is rejected "
-                "until the next (max_hints)",
-                keeper_config(keeper)->max_hints);
-    keeper->hints_overflowed = true;
-    keeper_publish(keeper, NULL);
-    renewal_begin(&keeper->renewal);
+    const struct config *config = keeper_config(keeper);
+    if (config->sync != SYNC_REPLICATION && keeper->renewal.phase == RENEWAL_IDLE &&
+        hint_room_is_scarce(overrides_count(&keeper->overrides), config->max_hints) &&
+        now - keeper->renewal.polled >= RENEW_HINTS_MS && !keeper->draining)
+        renewal_begin(&keeper->renewal);
 }
 
+/* What is under way for the key is stale when its write is sent, and when it is done. A hint finds
+ * its place: its worker has seen to that (hint_share.h). */
 void keeper_take_write(struct keeper *keeper, struct write_request *write)
 {
     struct key key = write->key;
     struct override known = overrides_find(&keeper->overrides, key, clock_ms());
-    int status = -EALREADY;
     tell(keeper, write->deletes ? CAUSE_DROPPED : CAUSE_WRITTEN, key);
-    if (write->deletes) { /* behind any fill that was sent before */
+    if (write->done && write->deletes) /* behind any fill that was sent before */
         redis_purge(keeper->redis, (struct redis_bytes){key.text.at, key.text.length}, is_purged,
                     write);
-        return;
-    }
-    if (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE)
-        status = keeper_override(keeper, key, override_admit(known, keeper_hint(keeper, 0)),
-                                 write_is_known, write);
-    if (status == -ENOSPC)
-        lose_hint(keeper);
-    if (status)
+    else if (write->done && !keeper->draining &&
+             (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE))
+        set_entry(keeper, key, override_admit(known, keeper_hint(keeper, 0)), write_is_known,
+                  write);
+    else
         mailbox_return(&write->message);
 }
 

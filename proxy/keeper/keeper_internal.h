@@ -42,10 +42,6 @@ struct keeper {
     struct view *view;             /* the newest published */
     struct keyspace_status *keyspaces;
     struct overrides overrides; /* the table that counts; workers have copies */
-    /* Hints found no place: nothing may be rejected until a generation is in force that was begun
-     * after number hints_lost, the newest when the last of them was lost, and that is settled. */
-    bool hints_overflowed;
-    uint64_t hints_lost;
     struct settled settled; /* the generations that follow no log */
 
     struct worker **workers;
@@ -95,6 +91,7 @@ void keeper_review(struct keeper *keeper);
 /* Messages about keys: a worker's write or deletion, which goes back when that is safe, and an
  * entry that comes back from a worker. */
 void keeper_take_write(struct keeper *keeper, struct write_request *write);
+void keeper_renew_hints(struct keeper *keeper, uint64_t now); /* once in a while */
 void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt);
 void keeper_take_override_back(struct override_message *message);
 

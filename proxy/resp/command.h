@@ -38,6 +38,14 @@ enum command_effect {
     EFFECT_HANG_UP, /* Redis ends the connection */
 };
 
+/* What a WRITE's reply is where it made nothing. */
+enum command_proof {
+    PROOF_NOT_NIL,  /* an error, or nil */
+    PROOF_NOT_ZERO, /* or 0 */
+    PROOF_NO_ERROR, /* an error alone: nil is what was there before */
+    PROOF_SCRIPT    /* an error from before it ran */
+};
+
 /* In place of a last key: keys that only the arguments tell. */
 enum {
     KEYS_COUNTED = -1000, /* from first_key on, as many as the argument before says */
@@ -53,6 +61,7 @@ struct command {
     int first_key, last_key, key_step; /* as COMMAND INFO gives them, but of a WRITE only the keys
                                           that it makes (RENAME: the second); 0: none that matter */
     enum command_effect effect;
+    enum command_proof proof; /* of a WRITE */
     const char *absent[2]; /* reply of a GET or READ for a missing key, in RESP2 and in RESP3 */
 };
 

@@ -5,14 +5,15 @@
  * key the guard does not look at them.) Commands whose answer has a shape that depends on
  * arguments, as HMGET, LPOS, SMISMEMBER or SRANDMEMBER, are not here: they are forwarded.
  *
- * A WRITE names the keys that exist after it. A hint too many costs a lookup, a missing one an
- * answer that contradicts the cache, so those that make their key only mostly (SET XX, a STORE of
- * nothing; a script, which may only read its keys) are rows as well. Of commands with a source and
- * a destination the keys are the destination alone.
+ * A WRITE names the keys that exist after it, if its reply does not say otherwise (command_proof):
+ * those that make their key only mostly (SET XX, a STORE of nothing; a script, which may only read
+ * its keys) are rows as well. Of commands with a source and a destination the keys are the
+ * destination alone.
  */
 #include "resp/command.h"
 
-#define ROW(name, kind, arity, first, last, step) name, kind, arity, first, last, step, EFFECT_NONE
+#define ROW(name, kind, arity, first, last, step)                                                  \
+    name, kind, arity, first, last, step, EFFECT_NONE, PROOF_NOT_NIL
 #define READ_BOTH(name, arity, absent2, absent3)                                                   \
     ROW(name, COMMAND_READ, arity, 1, 1, 1),                                                       \
     {                                                                                              \
@@ -26,13 +27,17 @@
     }
 #define WRITE_KEYS(name, arity, first, last, step)                                                 \
     ROW(name, COMMAND_WRITE, arity, first, last, step), NO_ANSWER
+#define WRITE_PROVED(name, arity, first, last, step, proof)                                        \
+    name, COMMAND_WRITE, arity, first, last, step, EFFECT_NONE, proof, NO_ANSWER
 #define WRITE(name, arity) WRITE_KEYS(name, arity, 1, 1, 1)
 #define WRITE_SECOND(name, arity) WRITE_KEYS(name, arity, 2, 2, 1)
 #define DELETE(name, arity, last) ROW(name, COMMAND_DELETE, arity, 1, last, 1), NO_ANSWER
 #define LOCAL(name, arity) ROW(name, COMMAND_LOCAL, arity, 0, 0, 0), NO_ANSWER
-#define STATEFUL(name, effect) name, COMMAND_STATEFUL, 0, 0, 0, 0, EFFECT_##effect, NO_ANSWER
+#define STATEFUL(name, effect)                                                                     \
+    name, COMMAND_STATEFUL, 0, 0, 0, 0, EFFECT_##effect, PROOF_NOT_NIL, NO_ANSWER
 /* Forwarded, unless command_is_stateful() finds among their arguments what has this effect. */
-#define DEPENDS(name, effect) name, COMMAND_FORWARD, 0, 0, 0, 0, EFFECT_##effect, NO_ANSWER
+#define DEPENDS(name, effect)                                                                      \
+    name, COMMAND_FORWARD, 0, 0, 0, 0, EFFECT_##effect, PROOF_NOT_NIL, NO_ANSWER
 
 #define ZERO ":0\r\n"
 #define NIL "$-1\r\n"
@@ -43,9 +48,9 @@
 #define NO_SUCH_KEY ":-2\r\n"
 
 const struct command command_table[] = {
-    {"GET", COMMAND_GET, 2, 1, 1, 1, EFFECT_NONE, {NIL, NULL3}},
-    {"MGET", COMMAND_MGET, -2, 1, -1, 1, EFFECT_NONE, NO_ANSWER},
-    {"EXISTS", COMMAND_EXISTS, -2, 1, -1, 1, EFFECT_NONE, NO_ANSWER},
+    {"GET", COMMAND_GET, 2, 1, 1, 1, EFFECT_NONE, PROOF_NOT_NIL, {NIL, NULL3}},
+    {"MGET", COMMAND_MGET, -2, 1, -1, 1, EFFECT_NONE, PROOF_NOT_NIL, NO_ANSWER},
+    {"EXISTS", COMMAND_EXISTS, -2, 1, -1, 1, EFFECT_NONE, PROOF_NOT_NIL, NO_ANSWER},
 
     {DELETE("DEL", -2, -1)},
     {DELETE("UNLINK", -2, -1)},
@@ -103,11 +108,11 @@ const struct command command_table[] = {
     {WRITE("SETEX", 4)},
     {WRITE("PSETEX", 4)},
     {WRITE("SETNX", 3)},
-    {WRITE("GETSET", 3)},
+    {WRITE_PROVED("GETSET", 3, 1, 1, 1, PROOF_NO_ERROR)},
     {WRITE_KEYS("MSET", -3, 1, -1, 2)},
-    {WRITE_KEYS("MSETNX", -3, 1, -1, 2)},
+    {WRITE_PROVED("MSETNX", -3, 1, -1, 2, PROOF_NOT_ZERO)},
     {WRITE("APPEND", 3)},
-    {WRITE("SETRANGE", 4)},
+    {WRITE_PROVED("SETRANGE", 4, 1, 1, 1, PROOF_NOT_ZERO)},
     {WRITE("SETBIT", 4)},
     {WRITE("BITFIELD", -2)},
     {WRITE("INCR", 2)},
@@ -131,27 +136,27 @@ const struct command command_table[] = {
     {WRITE("RESTORE", -4)},
     {WRITE("RESTORE-ASKING", -4)},
     {WRITE("PFMERGE", -2)},
-    {WRITE("SDIFFSTORE", -3)},
-    {WRITE("SINTERSTORE", -3)},
-    {WRITE("SUNIONSTORE", -3)},
-    {WRITE("ZDIFFSTORE", -4)},
-    {WRITE("ZINTERSTORE", -4)},
-    {WRITE("ZUNIONSTORE", -4)},
-    {WRITE("ZRANGESTORE", -5)},
-    {WRITE("GEOSEARCHSTORE", -8)},
-    {WRITE_KEYS("EVAL", -3, 3, KEYS_COUNTED, 1)},
-    {WRITE_KEYS("EVALSHA", -3, 3, KEYS_COUNTED, 1)},
-    {WRITE_KEYS("FCALL", -3, 3, KEYS_COUNTED, 1)},
-    {WRITE_KEYS("SORT", -2, 2, KEYS_STORED, 1)},
-    {WRITE_KEYS("GEORADIUS", -6, 6, KEYS_STORED, 1)},
-    {WRITE_KEYS("GEORADIUSBYMEMBER", -5, 5, KEYS_STORED, 1)},
+    {WRITE_PROVED("SDIFFSTORE", -3, 1, 1, 1, PROOF_NOT_ZERO)},
+    {WRITE_PROVED("SINTERSTORE", -3, 1, 1, 1, PROOF_NOT_ZERO)},
+    {WRITE_PROVED("SUNIONSTORE", -3, 1, 1, 1, PROOF_NOT_ZERO)},
+    {WRITE_PROVED("ZDIFFSTORE", -4, 1, 1, 1, PROOF_NOT_ZERO)},
+    {WRITE_PROVED("ZINTERSTORE", -4, 1, 1, 1, PROOF_NOT_ZERO)},
+    {WRITE_PROVED("ZUNIONSTORE", -4, 1, 1, 1, PROOF_NOT_ZERO)},
+    {WRITE_PROVED("ZRANGESTORE", -5, 1, 1, 1, PROOF_NOT_ZERO)},
+    {WRITE_PROVED("GEOSEARCHSTORE", -8, 1, 1, 1, PROOF_NOT_ZERO)},
+    {WRITE_PROVED("EVAL", -3, 3, KEYS_COUNTED, 1, PROOF_SCRIPT)},
+    {WRITE_PROVED("EVALSHA", -3, 3, KEYS_COUNTED, 1, PROOF_SCRIPT)},
+    {WRITE_PROVED("FCALL", -3, 3, KEYS_COUNTED, 1, PROOF_SCRIPT)},
+    {WRITE_PROVED("SORT", -2, 2, KEYS_STORED, 1, PROOF_NOT_ZERO)},
+    {WRITE_PROVED("GEORADIUS", -6, 6, KEYS_STORED, 1, PROOF_NOT_ZERO)},
+    {WRITE_PROVED("GEORADIUSBYMEMBER", -5, 5, KEYS_STORED, 1, PROOF_NOT_ZERO)},
     {WRITE_SECOND("RENAME", 3)},
-    {WRITE_SECOND("RENAMENX", 3)},
-    {WRITE_SECOND("COPY", -3)},
+    {WRITE_PROVED("RENAMENX", 3, 2, 2, 1, PROOF_NOT_ZERO)},
+    {WRITE_PROVED("COPY", -3, 2, 2, 1, PROOF_NOT_ZERO)},
     {WRITE_SECOND("RPOPLPUSH", 3)},
     {WRITE_SECOND("LMOVE", 5)},
-    {WRITE_SECOND("SMOVE", 4)},
-    {WRITE_SECOND("BITOP", -4)},
+    {WRITE_PROVED("SMOVE", 4, 2, 2, 1, PROOF_NOT_ZERO)},
+    {WRITE_PROVED("BITOP", -4, 2, 2, 1, PROOF_NOT_ZERO)},
 
     {LOCAL("AUTH", -2)},
     {LOCAL("HELLO", -1)},

@@ -14,6 +14,7 @@
 #include "worker/client/session.h"
 #include "worker/command/dispatch.h"
 #include "worker/command/row_loads.h"
+#include "worker/command/write.h"
 #include "worker/connection.h"
 #include "worker/upstream/upstream.h"
 
@@ -58,7 +59,7 @@ static void take_loaded(struct worker *worker, struct load_request *request)
 static void take_written(struct worker *worker, struct write_request *request)
 {
     worker->serving.asked--;
-    slot_answered(request->slot);
+    write_returned(&worker->serving, request);
     free(request);
 }
 
@@ -76,6 +77,7 @@ static void each_shared(struct worker *worker, void (*act)(struct upstream *upst
 
 static void close_all(struct worker *worker)
 {
+    worker->serving.ending = true;
     each_shared(worker, upstream_close);
     turn_run(&worker->serving.turn, TURN_WRITE);
     turn_close(&worker->serving.turn);

@@ -31,6 +31,7 @@
 #define MGET "*4\r\n$4\r\nMGET\r\n$6\r\nitem:1\r\n$5\r\nother\r\n$6\r\nitem:2\r\n"
 #define PING "*1\r\n$4\r\nPING\r\n"
 #define SET_NEW "*3\r\n$3\r\nSET\r\n$8\r\nitem:new\r\n$1\r\nv\r\n"
+#define GET_NEW "*2\r\n$3\r\nGET\r\n$8\r\nitem:new\r\n"
 #define NIL "$-1\r\n"
 #define CACHE_DOWN "-NESTGUARD cache down\r\n"
 
@@ -254,7 +255,7 @@ static inline struct load_request *next_load(struct bench *bench, const char *ke
 static inline struct write_request *next_hint(struct bench *bench, const char *key)
 {
     struct write_request *hint = (struct write_request *)(void *)next_message(bench, MESSAGE_WRITE);
-    assert_true(hint->wants_hint);
+    assert_true(hint->done && hint->wants_hint);
     assert_true(span_is(hint->key.text, key));
     return hint;
 }

@@ -10,6 +10,7 @@
 #ifndef NESTGUARD_CLIENT_H
 #define NESTGUARD_CLIENT_H
 
+#include "guard/hint_share.h"
 #include "net/stream.h"
 #include "worker/client/session_state.h"
 #include "worker/reply/slot.h"
@@ -47,6 +48,7 @@ struct client {
     struct replies replies;
     struct upstream *upstream; /* its own, or one of the shared: keeps its commands in order */
     struct session session;
+    struct hint_share hints;
     struct span fresh;     /* input of this turn, in the worker's scratch buffer */
     struct buffer in;      /* input that could not be served yet */
     struct buffer sending; /* replies that the kernel has not taken yet */

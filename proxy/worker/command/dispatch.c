@@ -189,7 +189,8 @@ static void dispatch_any(struct client *client, const struct request *request)
     } else if (!command_arity_ok(command, request->count)) {
         request_forward(request, client); /* the cache says it best */
     } else if (command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE) {
-        write_dispatch(client, request);
+        if (write_dispatch(client, request) < 0)
+            resp_write_error(client_reply(client), "%s", write_refusal);
     } else if (request->keyspace != NOT_GUARDED) {
         lookup_dispatch(client, request);
     } else if (!lookup_dispatch_many(client, request)) {

@@ -113,17 +113,51 @@ static inline bool rejects(struct serving *serving, int keyspace, struct span ke
     return ruling.decision == DECISION_REJECT;
 }
 
-/* The cache's word on a guarded key: a hit is counted; of a miss, true says that a load is under
- * way. */
-static bool loads_after(struct lookup *lookup, bool hit)
+/* A key that was passed on for a write that was under way is decided upon once more when the cache
+ * does not have it: the write may have been refused since. The ruling is as good as that on a
+ * lookup that is sent now. */
+static bool is_rejected_now(const struct lookup *lookup)
+{
+    const struct serving *serving = lookup->slot->serving;
+    struct permission permission = permission_begin(serving->view);
+    bool held = guard_holds(serving->view, key_make(lookup->keyspace, lookup->key));
+    return guard_decide(&permission, &serving->overrides, lookup->keyspace, lookup->key, held)
+               .decision == DECISION_REJECT;
+}
+
+/* What a key's lookup has come to once the cache has said its word. */
+enum course {
+    COURSE_ANSWERED, /* that word is the answer */
+    COURSE_LOADING,
+    COURSE_REJECTED
+};
+
+static enum course go_on_after(struct lookup *lookup, bool hit)
 {
     struct serving *serving = lookup->slot->serving;
     struct keyspace_counters *counters = &serving->keyspaces[lookup->keyspace];
     counter_add(hit ? &counters->cache_hits : &counters->cache_misses, 1);
-    if (hit || keyspace_of(serving, lookup->keyspace)->on_miss != MISS_LOAD)
-        return false;
+    if (hit)
+        return COURSE_ANSWERED;
+    if (is_rejected_now(lookup)) {
+        counter_add(&counters->rejected, 1);
+        return COURSE_REJECTED;
+    }
+    if (keyspace_of(serving, lookup->keyspace)->on_miss != MISS_LOAD)
+        return COURSE_ANSWERED;
     row_load(lookup);
-    return true;
+    return COURSE_LOADING;
+}
+
+/* The same where the cache's word, or that there is no row, goes to `out`. */
+static void take_value(struct lookup *lookup, struct span reply, struct buffer *out)
+{
+    enum course course = go_on_after(lookup, !is_nil(reply));
+    if (course == COURSE_ANSWERED)
+        buffer_append(out, reply.at, reply.length);
+    else if (course == COURSE_REJECTED)
+        write_absent(out, keyspace_of(lookup->slot->serving, lookup->keyspace),
+                     nil_of(lookup->slot), true);
 }
 
 /* Without the cache the row itself answers; where the application loads by itself, it must learn of
@@ -154,15 +188,15 @@ static void get_reply(struct slot *slot, unsigned index, struct span reply)
         buffer_append(slot_output(slot), reply.at, reply.length);
     else if (is_cache_failure(reply))
         get_failure(slot, index, "NESTGUARD cache down");
-    else if (!loads_after(slot->lookups, !is_nil(reply)))
-        buffer_append(slot_output(slot), reply.at, reply.length);
+    else
+        take_value(slot->lookups, reply, slot_output(slot));
 }
 
 /* What comes in parts is neither nil nor an error. */
 static void get_part(struct slot *slot, struct span bytes)
 {
     if (!slot->begun)
-        loads_after(slot->lookups, true);
+        go_on_after(slot->lookups, true);
     buffer_append(slot_output(slot), bytes.at, bytes.length);
 }
 
@@ -210,8 +244,9 @@ static void mget_element(struct lookup *lookup, struct span element)
         fail_lookup(lookup, "NESTGUARD cache error: its reply to MGET is too short");
         return;
     }
-    bool loading = lookup->keyspace != NOT_GUARDED && loads_after(lookup, !is_nil(element));
-    if (!loading)
+    if (lookup->keyspace != NOT_GUARDED)
+        take_value(lookup, element, &lookup->answer);
+    else
         buffer_append(&lookup->answer, element.at, element.length);
 }
 
@@ -279,7 +314,8 @@ static void exists_reply(struct slot *slot, unsigned index, struct span reply)
     bool guarded = lookup->keyspace != NOT_GUARDED;
     if (guarded && is_cache_failure(reply))
         exists_failure(slot, index, "NESTGUARD cache down");
-    else if (!guarded || reply.at[0] != ':' || !loads_after(lookup, !span_is(reply, ":0\r\n")))
+    else if (!guarded || reply.at[0] != ':' ||
+             go_on_after(lookup, !span_is(reply, ":0\r\n")) != COURSE_LOADING)
         buffer_append(&lookup->answer, reply.at, reply.length);
 }
 

@@ -94,11 +94,21 @@ static void refused_reply(struct slot *slot, unsigned index, struct span reply)
 static const struct slot_kind refused_kind = {.on_cache = refused_reply,
                                               .on_cache_failure = request_take_failure};
 
+static void no_room_reply(struct slot *slot, unsigned index, struct span reply)
+{
+    (void)index;
+    (void)reply;
+    resp_write_error(slot_output(slot), "%s", write_refusal);
+}
+
+static const struct slot_kind no_room_kind = {.on_cache = no_room_reply,
+                                              .on_cache_failure = request_take_failure};
+
 /* In its place the cache gets a command without arguments, so that it gives the transaction up. */
-static void refuse_in_multi(struct client *client)
+static void refuse_in_multi(struct client *client, const struct slot_kind *kind)
 {
     static const struct span wrong = {"*1\r\n$3\r\nGET\r\n", 13};
-    struct slot *slot = slot_open(&client->replies, &refused_kind);
+    struct slot *slot = slot_open(&client->replies, kind);
     upstream_send(client->upstream, slot, 0, wrong);
     slot_answered(slot);
 }
@@ -119,16 +129,24 @@ static bool alters_by_exec(const struct request *request)
     return true;
 }
 
-/* A write is a hint already now: EXEC follows soon, and its reply is the writer's word. */
+/* A write is a hint once it is queued: EXEC follows soon, and its reply is the writer's word. */
+static void queue_write(struct client *client, const struct request *request)
+{
+    if (!command_arity_ok(request->command, request->count) ||
+        client->session.states & SESSION_OTHER_DB)
+        request_forward(request, client);
+    else if (write_dispatch(client, request) < 0)
+        refuse_in_multi(client, &no_room_kind);
+}
+
 static void queue(struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
     bool writes = command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE;
     if (alters_by_exec(request))
-        refuse_in_multi(client);
-    else if (writes && command_arity_ok(command, request->count) &&
-             !(client->session.states & SESSION_OTHER_DB))
-        write_dispatch(client, request);
+        refuse_in_multi(client, &refused_kind);
+    else if (writes)
+        queue_write(client, request);
     else if (lookup_is_guarded(client, request))
         request_forward_as(request, client, &queued_kind);
     else

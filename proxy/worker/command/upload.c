@@ -58,7 +58,8 @@ static bool may_begin(const struct client *client, const struct command *command
 {
     const struct config *config = serving_config(client->serving);
     bool plain = command->kind == COMMAND_FORWARD && command->effect == EFFECT_NONE;
-    bool room = client->session.own || client->serving->own_connections < config->limits.own_connections;
+    bool room =
+        client->session.own || client->serving->own_connections < config->limits.own_connections;
     return client->authenticated && !client->session.states && room &&
            (plain || is_write(command)) && command_arity_ok(command, count) &&
            count <= config->max_arguments;

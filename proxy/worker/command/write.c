@@ -1,81 +1,173 @@
-/* A write or deletion goes two ways when the keeper must know of it, and its reply waits for both:
+/* A write of which the keeper must know, and its reply, which waits for the keeper twice:
  *
- *   SET, DEL ─▶ slot ─┬─▶ cache ────────────────────────────────────────────────────────────▶ reply
- *                     └─▶ keeper ─▶ an entry in every worker; what was on its way is stale ─▶ back
+ *   SET ─▶ admitted here ─┬─▶ cache ─▶ its reply ─▶ done? ─▶ keeper ─▶ an entry everywhere ─▶ reply
+ *                         └─▶ keeper, when it is at work for the key: what is on its way is stale
  *
- * Whoever has seen the reply may read the key through any worker.
+ * Whoever has seen the reply may read the key through any worker. Until then the key is admitted in
+ * the writer's worker alone, so that what is pipelined behind the write finds it; that ends with
+ * the write, and if the cache has refused it, or written nothing, nothing is left of it.
+ *
+ * Why that makes no wrong nil. What was looked up meanwhile was passed on, not rejected. A refused
+ * write leaves what filter and entries say, as if it had not been sent; an entry that was there
+ * before stands. Two clients may write one key: each write under way is counted, and the entry of
+ * the one that was done is no other's to take back. When the connection is lost before the reply,
+ * the write may have happened: it counts as done. Of a client that has gone, too.
  */
 #include "worker/command/write.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "guard/guard.h"
+#include "worker/command/write_proof.h"
+
+#include <errno.h>
+
+const char write_refusal[] = "NESTGUARD busy: too many keys that no row is known for were written "
+                             "(max_hints), try again later";
+
+enum { PROOFS = PROOF_SCRIPT + 1 };
+
+/* Of writes, one for each proof; and of deletions. */
+static const struct slot_kind write_kinds[PROOFS], delete_kind;
+
+/* ---- what it leads to ---- */
+
+static bool wants_hint(const struct serving *serving, struct key key)
+{
+    bool held = guard_holds(serving->view, key);
+    return guard_wants_hint(serving->view, &serving->overrides, key, held);
+}
+
+static struct key key_of(const struct lookup *lookup)
+{
+    return key_make(lookup->keyspace, lookup->key);
+}
+
+static void tell_keeper(const struct lookup *lookup, bool done)
+{
+    struct slot *slot = lookup->slot;
+    struct serving *serving = slot->serving;
+    struct key key = key_of(lookup);
+    bool deletes = slot->kind == &delete_kind;
+    struct write_request *write = xmalloc(sizeof *write + key.text.length);
+    *write = (struct write_request){.message = {.kind = MESSAGE_WRITE},
+                                    .slot = slot,
+                                    .done = done,
+                                    .wants_hint = done && !deletes && wants_hint(serving, key),
+                                    .deletes = deletes,
+                                    .key = key_copy(key, write->text)};
+    if (write->wants_hint)
+        counter_add(&serving->keyspaces[lookup->keyspace].hints, 1);
+    slot->waiting++;
+    serving_ask_keeper(serving, &write->message);
+}
+
+void write_returned(struct serving *serving, const struct write_request *request)
+{
+    if (request->done && !request->deletes)
+        overrides_end_write(&serving->overrides, request->key);
+    slot_answered(request->slot);
+}
+
+/* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. */
+static void conclude(struct slot *slot, bool done)
+{
+    struct serving *serving = slot->serving;
+    for (size_t i = 0; i < slot->lookup_count; i++) {
+        if (done && !serving->ending)
+            tell_keeper(&slot->lookups[i], true);
+        else if (slot->kind != &delete_kind)
+            overrides_end_write(&serving->overrides, key_of(&slot->lookups[i]));
+    }
+    if (!done && slot->replies)
+        hint_share_return(&client_of(slot->replies)->hints, slot->lookup_count);
+}
+
+static bool is_done(const struct slot *slot, struct span reply)
+{
+    if (slot->kind == &delete_kind)
+        return reply.at[0] != '-';
+    return write_is_done((enum command_proof)(slot->kind - write_kinds), reply);
+}
 
 /* The reply must not leave before the keeper has done its part: it waits in the slot. */
 static void write_reply(struct slot *slot, unsigned index, struct span reply)
 {
     (void)index;
     buffer_append(&slot->reply, reply.at, reply.length);
+    if (slot->lookup_count)
+        conclude(slot, is_done(slot, reply));
 }
 
 static void write_failure(struct slot *slot, unsigned index, const char *why)
 {
     (void)index;
     resp_write_error(&slot->reply, "%s", why);
+    conclude(slot, true);
 }
 
-static const struct slot_kind write_kind = {.on_cache = write_reply,
-                                            .on_cache_failure = write_failure};
-
-/* This worker admits the key at once, so that the client's next command already finds it admitted;
- * the keeper tells all workers until when the entry holds. When it has no place for it that word
- * never comes, and the entry must end by itself. */
-static void admit_here(struct serving *serving, struct key key)
+static void write_unheard(struct slot *slot, struct span reply)
 {
-    uint64_t now = clock_ms();
-    struct override known = overrides_find(&serving->overrides, key, now);
-    struct override hint = {.kind = OVERRIDE_HINT,
-                            .until = now + serving_config(serving)->hint_ttl_ms};
-    overrides_set(&serving->overrides, key, override_admit(known, hint));
+    conclude(slot, !reply.length || is_done(slot, reply));
 }
 
-static void tell_keeper(struct slot *slot, struct key key, bool wants_hint, bool deletes)
-{
-    struct write_request *write = xmalloc(sizeof *write + key.text.length);
-    *write = (struct write_request){.message = {.kind = MESSAGE_WRITE},
-                                    .slot = slot,
-                                    .key = key_copy(key, write->text),
-                                    .wants_hint = wants_hint,
-                                    .deletes = deletes};
-    slot->waiting++;
-    serving_ask_keeper(slot->serving, &write->message);
-}
+#define KIND                                                                                       \
+    {                                                                                              \
+        .on_cache = write_reply, .on_cache_failure = write_failure, .on_unheard = write_unheard    \
+    }
+static const struct slot_kind write_kinds[PROOFS] = {KIND, KIND, KIND, KIND};
+static const struct slot_kind delete_kind = KIND;
+#undef KIND
 
-static void note_key(struct slot *slot, struct span text, bool deletes)
+/* ---- which keys the keeper must know of ---- */
+
+static bool must_note(const struct serving *serving, struct span text, bool deletes)
 {
-    struct serving *serving = slot->serving;
     int keyspace = guard_match(serving_config(serving), text);
     if (keyspace == NOT_GUARDED)
-        return;
+        return false;
     struct key key = key_make(keyspace, text);
-    bool held = !deletes && guard_holds(serving->view, key);
-    bool wants_hint = !deletes && guard_wants_hint(serving->view, &serving->overrides, key, held);
-    if (wants_hint) {
-        counter_add(&serving->keyspaces[keyspace].hints, 1);
-        admit_here(serving, key);
-    }
-    if (wants_hint || watch_has(serving->watch, key))
-        tell_keeper(slot, key, wants_hint, deletes);
+    return watch_has(serving->watch, key) || (!deletes && wants_hint(serving, key));
 }
 
+/* Before the command goes to the cache. */
+static void note(struct slot *slot, const struct span *keys, size_t count)
+{
+    struct serving *serving = slot->serving;
+    slot_set_lookups(slot, keys, count);
+    for (size_t i = 0; i < count; i++) {
+        struct lookup *lookup = &slot->lookups[i];
+        lookup->keyspace = guard_match(serving_config(serving), lookup->key);
+        if (slot->kind != &delete_kind)
+            overrides_begin_write(&serving->overrides, key_of(lookup));
+        if (watch_has(serving->watch, key_of(lookup)))
+            tell_keeper(lookup, false);
+    }
+}
+
+static bool has_room(struct client *client, size_t count)
+{
+    const struct serving *serving = client->serving;
+    const struct config *config = serving_config(serving);
+    const struct generation *generation = serving->view->generation;
+    struct hint_room room = {.used = overrides_count(&serving->overrides),
+                             .most = config->max_hints,
+                             .now = clock_ms(),
+                             .ttl_ms = config->sync == SYNC_REPLICATION ? config->hint_ttl_ms : 0,
+                             .generation = generation ? generation->settled : 0};
+    return hint_share_take(&client->hints, &room, count);
+}
+
+/* The end of a large one: it cannot be refused any more. */
 struct slot *write_open(struct client *client)
 {
-    return slot_open(&client->replies, &write_kind);
+    return slot_open(&client->replies, &write_kinds[PROOF_NO_ERROR]);
 }
 
 void write_note(struct slot *slot, struct span key)
 {
-    note_key(slot, key, false);
+    if (must_note(slot->serving, key, false))
+        note(slot, &key, 1);
 }
 
 struct keys {
@@ -110,10 +202,24 @@ static struct keys stored_key(const struct request *request)
     return (struct keys){0, 0};
 }
 
+/* A BITFIELD of GETs alone only reads. */
+static bool writes_no_field(const struct request *request)
+{
+    if (strcmp(request->command->name, "BITFIELD") != 0)
+        return false;
+    for (size_t i = 2; i < request->count; i++)
+        if (span_is_word(request->arguments[i], "SET") ||
+            span_is_word(request->arguments[i], "INCRBY"))
+            return false;
+    return true;
+}
+
 static struct keys keys_of(const struct request *request)
 {
     const struct command *command = request->command;
     size_t first = (size_t)command->first_key;
+    if (writes_no_field(request))
+        return (struct keys){0, 0};
     if (command->last_key >= 0)
         return (struct keys){first, (size_t)command->last_key + 1};
     if (command->last_key == KEYS_COUNTED)
@@ -123,14 +229,39 @@ static struct keys keys_of(const struct request *request)
     return (struct keys){first, request->count};
 }
 
-/* Mostly there is nothing to tell, and the command is forwarded like any other. */
-void write_dispatch(struct client *client, const struct request *request)
+/* An array of spans. */
+static void find_keys(const struct client *client, const struct request *request,
+                      struct buffer *found)
 {
-    const struct command *command = request->command;
-    struct slot *slot = slot_open(&client->replies, &write_kind);
+    bool deletes = request->command->kind == COMMAND_DELETE;
     struct keys keys = keys_of(request);
-    for (size_t i = keys.first; i < keys.end; i += (size_t)command->key_step)
-        note_key(slot, request->arguments[i], command->kind == COMMAND_DELETE);
-    request_to_cache(request, client, slot, 0);
-    slot_answered(slot);
+    for (size_t i = keys.first; i < keys.end; i += (size_t)request->command->key_step)
+        if (must_note(client->serving, request->arguments[i], deletes))
+            buffer_append(found, (const char *)&request->arguments[i], sizeof(struct span));
+}
+
+static const struct slot_kind *kind_of(const struct request *request)
+{
+    if (request->command->kind == COMMAND_DELETE)
+        return &delete_kind;
+    return &write_kinds[write_proof(request->command, request->arguments, request->count)];
+}
+
+/* Mostly there is nothing to tell, and the command is forwarded like any other. */
+int write_dispatch(struct client *client, const struct request *request)
+{
+    struct buffer found = {0};
+    const struct slot_kind *kind = kind_of(request);
+    find_keys(client, request, &found);
+    size_t count = buffer_length(&found) / sizeof(struct span);
+    bool refused = count && kind != &delete_kind && !has_room(client, count);
+    if (!refused) {
+        struct slot *slot = slot_open(&client->replies, kind);
+        if (count)
+            note(slot, (const struct span *)(const void *)buffer_span(&found).at, count);
+        request_to_cache(request, client, slot, 0);
+        slot_answered(slot);
+    }
+    buffer_finish(&found);
+    return refused ? -ENOSPC : 0;
 }

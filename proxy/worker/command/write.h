@@ -6,9 +6,15 @@
 
 #include "worker/command/request.h"
 
-/* Forwards a COMMAND_WRITE or COMMAND_DELETE. Its reply leaves when every worker has admitted the
- * keys that no filter knew, and nothing older of them can reach the cache any more. */
-void write_dispatch(struct client *client, const struct request *request);
+/* Forwards a COMMAND_WRITE or COMMAND_DELETE. When the cache has done it, its reply leaves as soon
+ * as every worker has admitted the keys that no filter knew, and nothing older of them can reach
+ * the cache any more. A write of more such keys than the client may is refused instead: -ENOSPC,
+ * and nothing is written to the client's replies. */
+int write_dispatch(struct client *client, const struct request *request);
+extern const char write_refusal[]; /* what to answer then */
+
+/* The keeper has given a request back, which stays the caller's. */
+void write_returned(struct serving *serving, const struct write_request *request);
 
 /* The same in pieces: the slot, and before the last of the command goes to the cache, its key. */
 struct slot *write_open(struct client *client);

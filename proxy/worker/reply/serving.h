@@ -27,6 +27,7 @@ struct serving {
     const struct watch *watch;                  /* the keys that the keeper must hear of */
     unsigned own_connections;                   /* of clients that do not share */
     size_t asked;                               /* requests that the keeper has not returned yet */
+    bool ending;                                /* the keeper is asked nothing any more */
     struct view *view;                          /* decided by; the keeper replaces it */
     struct permission permission;               /* to reject, of the batch being served */
     struct overrides overrides;                 /* the copy of the keeper's exact entries */

@@ -338,6 +338,8 @@ void slot_cache_reply(struct slot *slot, unsigned index, struct span reply)
         catch_up(slot);
     if (slot->begun ? slot->replies != NULL : slot_is_wanted(slot))
         slot->kind->on_cache(slot, index, reply);
+    else if (slot->kind->on_unheard)
+        slot->kind->on_unheard(slot, reply);
     slot_answered(slot);
 }
 
@@ -347,6 +349,8 @@ void slot_cache_failure(struct slot *slot, unsigned index, const char *why)
         end_replies(slot->replies, REPLIES_BROKEN);
     if (slot->replies)
         slot->kind->on_cache_failure(slot, index, why);
+    else if (slot->kind->on_unheard)
+        slot->kind->on_unheard(slot, (struct span){"", 0});
     slot_answered(slot);
 }
 

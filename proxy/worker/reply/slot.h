@@ -34,6 +34,9 @@ struct slot_kind {
     void (*on_part)(struct slot *slot, struct span bytes);
     /* The cache did not answer that request; `why` is an error text without its dash. */
     void (*on_cache_failure)(struct slot *slot, unsigned index, const char *why);
+    /* In place of these two when nobody waits for the reply any more; `reply` is empty when the
+     * cache did not answer. NULL: then it does not matter. */
+    void (*on_unheard)(struct slot *slot, struct span reply);
     /* The keeper's answer to one lookup; NULL when the kind never loads. */
     void (*on_loaded)(struct lookup *lookup, enum load_outcome outcome, const struct blob *value);
     /* Everything is there: writes what is left of the reply to slot_output(). May be NULL. */

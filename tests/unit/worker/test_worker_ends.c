@@ -63,11 +63,10 @@ static void a_client_may_vanish_with_a_hint_under_way(void **state)
     int client = connect_client(&bench);
     say(client, SET_NEW);
     must_hear(bench.cache, SET_NEW);
-    struct write_request *hint = next_hint(&bench, "item:new");
     vanish(client);
     must_lose_clients(&bench, 0);
-    mailbox_return(&hint->message);
     say(bench.cache, "+OK\r\n");
+    mailbox_return(&next_hint(&bench, "item:new")->message);
     int next = connect_client(&bench);
     must_serve(&bench, next);
     close(next);
@@ -336,13 +335,12 @@ static void what_is_under_way_is_finished_before_the_end(void **state)
     struct load_request *load = next_load(&bench, "item:1");
     say(writer, SET_NEW);
     must_hear(bench.cache, SET_NEW);
-    struct write_request *hint = next_hint(&bench, "item:new");
     send_drain(&bench);
     return_row(load, "one");
     must_hear(client, "$3\r\none\r\n");
     say(bench.cache, "+PONG\r\n+OK\r\n");
     must_end(client, "+PONG\r\n");
-    mailbox_return(&hint->message);
+    mailbox_return(&next_hint(&bench, "item:new")->message);
     must_end(writer, "+OK\r\n");
     bench_free(&bench);
 }

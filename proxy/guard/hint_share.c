@@ -1,0 +1,41 @@
+#include "guard/hint_share.h"
+
+enum { FEW = 1000 }; /* a thousandth of the table */
+
+/* What was counted before has ended by now, or will before as much again is taken. */
+static void start_anew(struct hint_share *share, const struct hint_room *room)
+{
+    bool ended = room->ttl_ms ? room->now - share->since >= room->ttl_ms
+                              : room->generation != share->generation;
+    if (!ended)
+        return;
+    *share = (struct hint_share){.since = room->now, .generation = room->generation};
+}
+
+/* A table of a few places is nobody's alone, either. */
+static size_t part(size_t most, size_t divisor)
+{
+    return most / divisor ? most / divisor : 1;
+}
+
+bool hint_share_take(struct hint_share *share, const struct hint_room *room, size_t count)
+{
+    start_anew(share, room);
+    size_t own = share->count + count, all = room->used + count;
+    bool has_few = own <= part(room->most, FEW);
+    if (all > room->most || own > part(room->most, 2) ||
+        (!has_few && all > room->most - room->most / 4))
+        return false;
+    share->count = own;
+    return true;
+}
+
+void hint_share_return(struct hint_share *share, size_t count)
+{
+    share->count -= count < share->count ? count : share->count;
+}
+
+bool hint_room_is_scarce(size_t used, size_t most)
+{
+    return used >= part(most, 2);
+}

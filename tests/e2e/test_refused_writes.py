@@ -1,0 +1,95 @@
+"""What a client did not achieve has no effect: a write that the cache refuses, or that writes nothing,
+admits no key, loads no row, and builds nothing."""
+import pytest
+import redis
+
+from wire import command
+
+NEW = "item:777"
+
+
+def keys(count):
+    return [f"item:{n}" for n in range(1000, 1000 + count)]
+
+
+@pytest.fixture
+def guard(start_guard, items, cache):
+    admin = cache.client()
+    admin.acl_setuser("weak", enabled=True, nopass=True, commands=["+ping"])
+    yield start_guard(items())
+    admin.acl_deluser("weak")
+
+
+def assert_untouched(guard, key=NEW):
+    """As if the write had never been sent."""
+    assert guard.explain(key)["entry"] == "none"
+    assert guard.redis().get(key) is None
+    assert guard.keyspace()["loads"] == 0
+    assert guard.keyspace()["state"] == "guarding"
+    assert guard.generation() == 1
+    assert guard.status()["entries"] == 0
+
+
+def test_what_the_cache_refuses_admits_nothing(guard):
+    with guard.wire() as wire:
+        assert wire.ask("AUTH", "weak", "x") == b"+OK\r\n"
+        assert wire.ask("SET", NEW, "v").startswith(b"-NOPERM")
+    assert_untouched(guard)
+
+
+def test_a_refused_script_of_many_keys_starts_nothing(guard):
+    with guard.wire() as wire:
+        assert wire.ask("AUTH", "weak", "x") == b"+OK\r\n"
+        for _ in range(10):
+            assert wire.ask("EVAL", "return 1", 30000, *keys(30000)).startswith(b"-NOPERM")
+            assert guard.keyspace()["state"] == "guarding"
+    assert_untouched(guard, "item:1000")
+
+
+@pytest.mark.parametrize("write", [
+    ["SET", NEW, "v", "XX"], ["SET", NEW, "v", "XX", "GET"], ["RENAME", "none", NEW],
+    ["RESTORE", NEW, "0", "nonsense"], ["COPY", "none", NEW], ["EVALSHA", "0" * 40, "1", NEW],
+    ["BITFIELD", NEW, "GET", "u8", "0"], ["SORT", "none", "STORE", NEW], ["SETRANGE", NEW, "0", ""],
+    ["SINTERSTORE", NEW, "none", "none2"], ["LMOVE", "none", NEW, "LEFT", "LEFT"],
+    ["ZADD", NEW, "XX", "1", "m"], ["XADD", NEW, "NOMKSTREAM", "*", "f", "v"]])
+def test_what_writes_nothing_admits_nothing(guard, write):
+    pipeline = command(*write) + command("GET", NEW)
+    with guard.wire() as wire:
+        for _ in range(20):
+            wire.send(pipeline)
+            wire.read_reply()
+            assert wire.read_reply() == b"$-1\r\n"
+    assert_untouched(guard)
+
+
+@pytest.mark.parametrize("write", [
+    ["SET", NEW, "v"], ["SET", NEW, "v", "NX"], ["SET", NEW, "v", "GET"], ["GETSET", NEW, "v"],
+    ["APPEND", NEW, "v"], ["EVAL", "return redis.call('SET', KEYS[1], 'v')", "1", NEW],
+    ["SETEX", NEW, "100", "v"], ["MSET", "other", "x", NEW, "v"]])
+def test_what_is_written_is_found_at_once_and_later(guard, write):
+    with guard.wire() as wire:
+        wire.send(command(*write) + command("GET", NEW))
+        wire.read_reply()
+        assert wire.read_reply() == b"$1\r\nv\r\n"
+    for _ in range(10):
+        assert guard.redis().get(NEW) == b"v"
+
+
+def test_who_writes_more_than_a_share_is_told_and_nobody_else_is_harmed(start_guard, items):
+    guard = start_guard(items(), max_hints=1000)
+    client, other = guard.redis(), guard.redis()
+    client.mset({key: "v" for key in keys(500)})
+    with pytest.raises(redis.ResponseError, match="max_hints"):
+        client.set("item:9000", "v")
+    with pytest.raises(redis.ResponseError, match="EXECABORT|max_hints"):
+        with client.pipeline(transaction=True) as pipe:
+            pipe.set("item:9001", "v").set("fine", "x").execute()
+    assert not client.exists("fine")
+    assert client.set("item:1", "a row's") and client.set("no:matter", "v")
+    assert other.set("item:9002", "v")
+    assert other.get("item:9002") == b"v"
+    assert other.get("item:9000") is None
+    assert client.mget(keys(500)) == [b"v"] * 500
+    assert guard.keyspace()["state"] == "guarding"
+    assert guard.generation() == 1
+    assert guard.keyspace()["loads"] == 0

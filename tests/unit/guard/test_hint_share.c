@@ -1,0 +1,95 @@
+/* Who may have how many of the places for hints. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "guard/hint_share.h"
+
+static const struct hint_room empty = {.most = 100000, .now = 1000, .ttl_ms = 500};
+
+static struct hint_room with(size_t used)
+{
+    struct hint_room room = empty;
+    room.used = used;
+    return room;
+}
+
+static void one_client_gets_half_of_the_places(void **state)
+{
+    struct hint_share share = {0};
+    (void)state;
+    assert_true(hint_share_take(&share, &empty, 50000));
+    assert_false(hint_share_take(&share, &empty, 1));
+}
+
+static void many_clients_leave_a_quarter_to_those_with_few(void **state)
+{
+    struct hint_share many = {0}, few = {0};
+    struct hint_room room = with(75000);
+    (void)state;
+    assert_false(hint_share_take(&many, &room, 5000));
+    assert_true(hint_share_take(&few, &room, 100));
+    assert_false(hint_share_take(&few, &room, 1));
+    room.used = 100000;
+    struct hint_share newcomer = {0};
+    assert_false(hint_share_take(&newcomer, &room, 1));
+}
+
+static void what_a_refused_write_took_is_free_again(void **state)
+{
+    struct hint_share share = {0};
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        assert_true(hint_share_take(&share, &empty, 50000));
+        hint_share_return(&share, 50000);
+    }
+    hint_share_return(&share, 1);
+    assert_int_equal(share.count, 0);
+}
+
+static void a_share_is_whole_again_when_its_hints_have_ended(void **state)
+{
+    struct hint_share share = {0};
+    struct hint_room room = empty;
+    (void)state;
+    assert_true(hint_share_take(&share, &room, 50000));
+    room.now += 499;
+    assert_false(hint_share_take(&share, &room, 1));
+    room.now += 1;
+    assert_true(hint_share_take(&share, &room, 50000));
+}
+
+static void without_a_log_a_generation_ends_them(void **state)
+{
+    struct hint_share share = {0};
+    struct hint_room room = {.most = 100000, .now = 1000, .generation = 1};
+    (void)state;
+    assert_true(hint_share_take(&share, &room, 50000));
+    room.now += 1000000;
+    assert_false(hint_share_take(&share, &room, 1));
+    room.generation = 2;
+    assert_true(hint_share_take(&share, &room, 50000));
+}
+
+static void half_a_table_is_scarce(void **state)
+{
+    (void)state;
+    assert_false(hint_room_is_scarce(49999, 100000));
+    assert_true(hint_room_is_scarce(50000, 100000));
+    assert_false(hint_room_is_scarce(0, 1));
+    assert_true(hint_room_is_scarce(1, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_client_gets_half_of_the_places),
+        cmocka_unit_test(many_clients_leave_a_quarter_to_those_with_few),
+        cmocka_unit_test(what_a_refused_write_took_is_free_again),
+        cmocka_unit_test(a_share_is_whole_again_when_its_hints_have_ended),
+        cmocka_unit_test(without_a_log_a_generation_ends_them),
+        cmocka_unit_test(half_a_table_is_scarce)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
