@@ -15,10 +15,10 @@
 enum {
     NAME_WORDS = 3, /* the longest name has 20 bytes */
     NAME_ROOM = NAME_WORDS * 8,
-    SLOT_BITS = 9 /* four times the rows */
+    SLOT_BITS = 10 /* four times the rows */
 };
 
-static const struct command forward = {.name = "", .kind = COMMAND_FORWARD};
+static const struct command stranger = {.name = "", .kind = COMMAND_STATEFUL};
 
 /* Upper case, and zeros behind its end. */
 struct name {
@@ -109,7 +109,7 @@ static const struct command *unknown(void)
     if (!prepared) {
         abort();
     }
-    return &forward;
+    return &stranger;
 }
 
 const struct command *command_find(struct span text)
@@ -146,7 +146,7 @@ static bool has_block_option(const struct span *arguments, size_t count)
 /* Only rows that depend on their arguments are FORWARD in the table: SCRIPT, XREAD, XREADGROUP. */
 bool command_is_stateful(const struct command *command, const struct span *arguments, size_t count)
 {
-    if (command->kind != COMMAND_FORWARD || command == &forward) {
+    if (command->kind != COMMAND_FORWARD || command->effect == EFFECT_NONE) {
         return command->kind == COMMAND_STATEFUL;
     }
     if (strcmp(command->name, "SCRIPT") == 0) {

@@ -1,6 +1,6 @@
 /* What the guard must know of a Redis command: which arguments are keys, and what becomes of it.
  * One const table; commands that it does not name are forwarded, so that those which do not exist
- * yet work too.
+ * yet work too, over a connection of their client's own: nobody knows how many replies they have.
  */
 #ifndef NESTGUARD_COMMAND_H
 #define NESTGUARD_COMMAND_H
@@ -24,7 +24,7 @@ enum command_kind {
 
 /* What a COMMAND_STATEFUL does to its connection. */
 enum command_effect {
-    EFFECT_NONE,
+    EFFECT_NONE, /* that is known of: the command is not in the table */
     EFFECT_MULTI,
     EFFECT_EXEC, /* and DISCARD */
     EFFECT_WATCH,
@@ -62,13 +62,13 @@ struct command {
                                           that it makes (RENAME: the second); 0: none that matter */
     enum command_effect effect;
     enum command_proof proof; /* of a WRITE */
-    const char *absent[2]; /* reply of a GET or READ for a missing key, in RESP2 and in RESP3 */
+    const char *absent[2];    /* reply of a GET or READ for a missing key, in RESP2 and in RESP3 */
 };
 
 /* Before any thread that calls command_find(); any thread, any number of times. */
 void commands_prepare(void);
 
-/* The row of the command called by `name` in any case, or the row of COMMAND_FORWARD for one that
+/* The row of the command called by `name` in any case, or a row of COMMAND_STATEFUL for one that
  * the table does not name. Never NULL. */
 const struct command *command_find(struct span name);
 

@@ -83,10 +83,20 @@ def words_of(row):
     arguments = READ_ARGUMENTS.get(row["name"], ["1"] * (abs(row["arity"]) - 2))
     return [row["name"], "new", *arguments]
 
+LATER = """HEXPIRE HEXPIREAT HEXPIRETIME HGETDEL HGETEX HPERSIST HPEXPIRE HPEXPIREAT HPEXPIRETIME HPTTL
+    HSETEX HTTL""".split()
+
 
 def test_every_row_names_a_command(table, known):
     unknown = {row["name"] for row in table.values()} - set(known)
-    assert unknown <= {"POST", "HOST:", "WAITAOF"}
+    assert unknown <= {"POST", "HOST:", "WAITAOF", *LATER}
+
+
+def test_every_command_is_in_the_table(table, known, cache):
+    """What is not would cost each client that uses it a connection of its own."""
+    if not cache.client().info("server")["redis_version"].startswith("7.0."):
+        pytest.skip("the list is that of Redis 7.0")
+    assert set(known) - set(table) <= {"ASKING"}
 
 
 # Since 7.2 they take WITHSCORE, behind which a missing key is another kind of nil: that is forwarded.
@@ -147,7 +157,8 @@ def test_a_command_that_reads_one_key_is_in_the_table_unless_its_reply_varies(ta
         pytest.skip("the list is that of Redis 7.0")
     reading = {name for name, command in known.items()
                if command["keys"] == [1, 1, 1] and b"readonly" in command["flags"]}
-    assert reading - set(table) == varying
+    answered = {name for name, row in table.items() if row["kind"] in ("get", "read", "mget", "exists")}
+    assert reading - answered == varying
 
 
 def prepared(line, wire):

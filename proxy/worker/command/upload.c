@@ -57,7 +57,8 @@ static bool is_write(const struct command *command)
 static bool may_begin(const struct client *client, const struct command *command, size_t count)
 {
     const struct config *config = serving_config(client->serving);
-    bool plain = command->kind == COMMAND_FORWARD && command->effect == EFFECT_NONE;
+    bool forwarded = command->kind == COMMAND_FORWARD || command->kind == COMMAND_STATEFUL;
+    bool plain = forwarded && command->effect == EFFECT_NONE;
     bool room =
         client->session.own || client->serving->own_connections < config->limits.own_connections;
     return client->authenticated && !client->session.states && room &&

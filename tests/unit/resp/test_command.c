@@ -113,7 +113,7 @@ static void replies_that_are_not_constant_are_forwarded(void **state)
     }
 }
 
-static void unknown_names_are_forwarded(void **state)
+static void unknown_names_are_not_for_shared_connections(void **state)
 {
     (void)state;
     const char *names[] = {"",
@@ -131,10 +131,11 @@ static void unknown_names_are_forwarded(void **state)
                            "AVERYVERYLONGCOMMANDNAMETHATNOBODYHAS"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const struct command *command = find(names[i]);
-        assert_int_equal(command->kind, COMMAND_FORWARD);
+        assert_int_equal(command->kind, COMMAND_STATEFUL);
         assert_int_equal(command->first_key, 0);
         assert_true(command_arity_ok(command, 1));
-        assert_false(command_is_stateful(command, &(struct span){names[i], 1}, 1));
+        assert_int_equal(command->effect, EFFECT_NONE);
+        assert_true(command_is_stateful(command, &(struct span){names[i], 1}, 1));
     }
 }
 
@@ -160,9 +161,9 @@ static void only_the_two_cases_of_a_letter_are_the_same(void **state)
 static void a_zero_byte_is_part_of_a_name(void **state)
 {
     (void)state;
-    assert_int_equal(command_find((struct span){"GET\0", 4})->kind, COMMAND_FORWARD);
+    assert_int_equal(command_find((struct span){"GET\0", 4})->kind, COMMAND_STATEFUL);
     assert_int_equal(command_find((struct span){"GET\0GET\0GET\0GET\0GET\0GET", 23})->kind,
-                     COMMAND_FORWARD);
+                     COMMAND_STATEFUL);
 }
 
 static void names_of_any_length_are_looked_up_inside_their_bytes(void **state)
@@ -171,7 +172,7 @@ static void names_of_any_length_are_looked_up_inside_their_bytes(void **state)
     for (size_t length = 0; length < 2000; length++) {
         char *name = xmalloc(length);
         memset(name, 'g', length);
-        assert_int_equal(command_find((struct span){name, length})->kind, COMMAND_FORWARD);
+        assert_int_equal(command_find((struct span){name, length})->kind, COMMAND_STATEFUL);
         free(name);
     }
 }
@@ -233,7 +234,7 @@ int main(void)
         cmocka_unit_test(what_a_row_holds_fits_its_kind),
         cmocka_unit_test(the_kinds_are_those_the_guard_relies_on),
         cmocka_unit_test(replies_that_are_not_constant_are_forwarded),
-        cmocka_unit_test(unknown_names_are_forwarded),
+        cmocka_unit_test(unknown_names_are_not_for_shared_connections),
         cmocka_unit_test(only_the_two_cases_of_a_letter_are_the_same),
         cmocka_unit_test(a_zero_byte_is_part_of_a_name),
         cmocka_unit_test(names_of_any_length_are_looked_up_inside_their_bytes),

@@ -270,6 +270,29 @@ static void exists_gives_no_count_that_leaves_out_a_key(void **state)
     bench_finish(&bench);
 }
 
+/* ---- commands that nobody knows ---- */
+
+/* One may have no reply, or two, which on a shared connection would be others'. */
+static void an_unknown_command_has_a_connection_of_its_own(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench), other = connect_client(&bench);
+    say(client, "MODULE.TALK\r\n");
+    int own = accept_cache(&bench);
+    say(own, "+OK\r\n");
+    must_hear(own, "*1\r\n$11\r\nMODULE.TALK\r\n");
+    must_serve(&bench, other);
+    say(own, "+one\r\n+two\r\n");
+    must_hear(client, "+one\r\n");
+    must_serve(&bench, other);
+    close(client);
+    close(other);
+    close(own);
+    bench_finish(&bench);
+}
+
 /* ---- writes ---- */
 
 /* Every worker must know the key before the writer may tell anybody of it. */
@@ -488,6 +511,7 @@ int main(void)
         cmocka_unit_test(exists_counts_over_filter_cache_and_database),
         cmocka_unit_test(exists_gives_no_count_that_leaves_out_a_key),
         cmocka_unit_test(a_writes_reply_waits_until_every_worker_knows_the_key),
+        cmocka_unit_test(an_unknown_command_has_a_connection_of_its_own),
         cmocka_unit_test(a_refused_write_has_no_effect),
         cmocka_unit_test(a_write_of_nothing_has_no_effect),
         cmocka_unit_test(of_two_writers_of_a_key_one_may_be_refused),
