@@ -33,7 +33,7 @@ struct redis_answer {
     long long number;
     bool found;
     const char *error;       /* "" when there is none */
-    struct redis_bytes text; /* a string reply, with a 0 behind it; NULL when it was none */
+    struct redis_bytes text; /* a string reply, or CONFIG GET's, with a 0 behind it; else NULL */
     struct redis_page page;
 };
 

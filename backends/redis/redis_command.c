@@ -183,8 +183,15 @@ static struct redis_answer refusal(const char *error)
     return (struct redis_answer){.outcome = REDIS_REFUSED, .error = error};
 }
 
-/* The few kinds of replies that these commands have: a status or nil, an integer, a string, SCAN's
- * array, an error. `page.keys` is the caller's to free. */
+/* CONFIG GET's: a name and its value. */
+static bool is_pair(const redisReply *reply)
+{
+    return reply->elements == 2 && reply->element[0]->type == REDIS_REPLY_STRING &&
+           reply->element[1]->type == REDIS_REPLY_STRING;
+}
+
+/* The few kinds of replies that these commands have: a status or nil, an integer, a string, a pair,
+ * SCAN's array, an error. `page.keys` is the caller's to free. */
 static struct redis_answer answer_of(const redisReply *reply)
 {
     struct redis_answer answer = {.outcome = REDIS_DONE, .found = true, .error = ""};
@@ -196,6 +203,8 @@ static struct redis_answer answer_of(const redisReply *reply)
         answer.found = false;
     else if (reply->type == REDIS_REPLY_STRING)
         answer.text = (struct redis_bytes){reply->str, reply->len};
+    else if (reply->type == REDIS_REPLY_ARRAY && is_pair(reply))
+        answer.text = (struct redis_bytes){reply->element[1]->str, reply->element[1]->len};
     else if (reply->type == REDIS_REPLY_ARRAY && !read_page(&answer.page, reply))
         return refusal("a reply of an unknown form");
     return answer;

@@ -1,5 +1,5 @@
-/* One conversation, the login and INFO, on a loop of its own. All of it shares one deadline, so
- * that `check` takes no longer however many steps are slow.
+/* One conversation, the login, INFO and CONFIG GET, on a loop of its own. All of it shares one
+ * deadline, so that `check` takes no longer however many steps are slow.
  */
 #include "redis/redis_survey.h"
 #include "net/allocate.h"
@@ -142,10 +142,27 @@ static void on_info(void *arg, const struct redis_answer *answer)
     }
     if (answer->text.at)
         redis_survey_read(talk->out, answer->text.at);
-    if (talk->out->version[0])
-        end(talk, 0, "", "");
-    else
+    if (!talk->out->version[0])
         end(talk, -EPROTO, ": ", "the answer names no redis_version");
+}
+
+/* A refusal says nothing: CONFIG is not for everybody. */
+static uint64_t limit_of(const struct redis_answer *answer)
+{
+    return answer->outcome == REDIS_DONE && answer->text.at ? strtoull(answer->text.at, NULL, 10)
+                                                            : 0;
+}
+
+static void on_max_bulk(void *arg, const struct redis_answer *answer)
+{
+    ((struct talk *)arg)->out->max_bulk = limit_of(answer);
+}
+
+static void on_max_clients(void *arg, const struct redis_answer *answer)
+{
+    struct talk *talk = arg;
+    talk->out->max_clients = limit_of(answer);
+    end(talk, 0, "", "");
 }
 
 static void converse(struct talk *talk)
@@ -154,6 +171,8 @@ static void converse(struct talk *talk)
     for (size_t i = 0; i < talk->count; i++)
         ask(talk, talk->steps[i].words, talk->steps[i].count, on_login);
     ask(talk, (const char *[]){"INFO"}, 1, on_info);
+    ask(talk, (const char *[]){"CONFIG", "GET", "proto-max-bulk-len"}, 3, on_max_bulk);
+    ask(talk, (const char *[]){"CONFIG", "GET", "maxclients"}, 3, on_max_clients);
     next_step(talk);
     wire_flush(&talk->wire);
 }

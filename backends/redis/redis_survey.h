@@ -11,6 +11,7 @@ struct redis_survey {
     char memory_policy[32]; /* "allkeys-lru"; "" when it does not say */
     bool is_replica;
     bool is_cluster_node;
+    uint64_t max_bulk, max_clients; /* its limits; 0 when it does not say */
 };
 
 /* Connects by itself, authenticates, selects, and reads what INFO gives, all within timeout_ms. 0,

@@ -3,6 +3,14 @@
 #include "redis/redis_login.h"
 #include "resp/resp.h"
 
+#include <string.h>
+
+static const struct {
+    const char *name;
+    uint64_t standard;
+} limits[CACHE_LIMITS] = {[LIMIT_BULK] = {"proto-max-bulk-len", 512 * 1024 * 1024},
+                          [LIMIT_CLIENTS] = {"maxclients", 10000}};
+
 static struct redis_login login_of(const struct cache_url *cache)
 {
     return (struct redis_login){
@@ -43,4 +51,25 @@ int greeting_judge(struct span reply, bool resp3)
     const struct redis_login login = {.resp3 = resp3};
     bool is_error = reply.length && reply.at[0] == '-';
     return redis_login_judge(&login, is_error ? reply.at + 1 : NULL, reply.length - is_error);
+}
+
+void greeting_write_limits(struct buffer *out)
+{
+    for (int limit = 0; limit < CACHE_LIMITS; limit++) {
+        struct span words[] = {span_of("CONFIG"), span_of("GET"), span_of(limits[limit].name)};
+        resp_write_command(out, words, 3);
+    }
+}
+
+/* An array or a map of one name and its value, or an empty one: the last line counts. */
+uint64_t greeting_read_limit(enum cache_limit limit, struct span reply)
+{
+    uint64_t value = 0;
+    const char *end = reply.at + reply.length;
+    const char *at = reply.length > 2 ? memrchr(reply.at, '\n', reply.length - 1) : NULL;
+    if (!at || (reply.at[0] != '*' && reply.at[0] != '%'))
+        return limits[limit].standard;
+    while (++at < end && *at >= '0' && *at <= '9' && value < UINT64_MAX / 10 - 9)
+        value = value * 10 + (uint64_t)(*at - '0');
+    return value ? value : limits[limit].standard;
 }

@@ -10,6 +10,14 @@
 unsigned greeting_write(struct buffer *out, const struct cache_url *cache, bool resp3,
                         const char *name);
 
+/* Behind that on a shared connection: the cache's own limits are asked for. Each has one reply,
+ * which may be an error: CONFIG is not for everybody. */
+enum cache_limit { LIMIT_BULK, LIMIT_CLIENTS, CACHE_LIMITS };
+void greeting_write_limits(struct buffer *out); /* in this order */
+
+/* Of such a reply; what Redis has by default where it does not say. */
+uint64_t greeting_read_limit(enum cache_limit limit, struct span reply);
+
 /* Only the first of them, also where no password is configured. */
 void greeting_write_auth(struct buffer *out, const struct cache_url *cache);
 

@@ -74,6 +74,24 @@ static void check_memory(const struct cache *cache, const struct redis_survey *s
                      "values, and every lookup of others goes to the database");
 }
 
+/* Kept to by the guard; told where they are lower than what the file says. */
+static void check_limits(const struct cache *cache, const struct config *config,
+                         const struct redis_survey *survey)
+{
+    uint64_t wanted = (uint64_t)config->workers *
+                      (config->limits.own_connections + 2 * (uint64_t)config->cache_connections);
+    if (survey->max_bulk && survey->max_bulk < config->max_bulk)
+        problems_add(cache->problems, PROBLEM_WARNING, cache->place, NULL,
+                     "proto-max-bulk-len is %llu: the guard refuses larger arguments, too, "
+                     "although max_bulk is %zu",
+                     (unsigned long long)survey->max_bulk, config->max_bulk);
+    if (survey->max_clients && survey->max_clients < wanted)
+        problems_add(cache->problems, PROBLEM_NOTE, cache->place, NULL,
+                     "maxclients is %llu, and own_connections of all workers may be more: the "
+                     "guard keeps to fewer, and leaves a tenth to others",
+                     (unsigned long long)survey->max_clients);
+}
+
 static void check_role(const struct cache *cache, const struct redis_survey *survey)
 {
     if (survey->is_cluster_node)
@@ -100,6 +118,7 @@ bool check_cache(const struct config *config, enum problem_level down, struct pr
         check_version(&cache, survey.version);
         check_role(&cache, &survey);
         check_memory(&cache, &survey);
+        check_limits(&cache, config, &survey);
     }
     memcpy(version, survey.version, sizeof survey.version);
     free(place);

@@ -35,6 +35,7 @@ static void take_view(struct worker *worker, struct view_message *message)
     struct view *replaced = worker->serving.view;
     worker->serving.view = message->view;
     message->view = replaced;
+    serving_update_limits(&worker->serving);
     if (worker->serving.view->generation)
         overrides_expire(&worker->serving.overrides, clock_ms(), worker->serving.view->generation,
                          SIZE_MAX);
@@ -203,6 +204,7 @@ static void init_serving(struct worker *worker, const struct worker_options *opt
     serving->keeper = options->keeper;
     serving->watch = options->watch;
     serving->view = options->view;
+    serving_update_limits(serving);
     serving->keyspaces = xcalloc_aligned(CACHE_LINE, serving_config(serving)->keyspace_count *
                                                          sizeof *serving->keyspaces);
     overrides_init(&serving->overrides);

@@ -54,6 +54,18 @@ def test_warning_alone_does_not_fail(check, database):
     assert_in_order(check(keyspace()))
 
 
+def test_a_lower_limit_of_the_cache_is_told(check, database, cache):
+    database.execute(GOOD)
+    admin = cache.client()
+    before = admin.config_get("proto-max-bulk-len")["proto-max-bulk-len"]
+    admin.config_set("proto-max-bulk-len", 1024 * 1024)
+    try:
+        text, _ = check(keyspace()).one("warning")
+        assert "proto-max-bulk-len is 1048576" in text and "max_bulk is 536870912" in text
+    finally:
+        admin.config_set("proto-max-bulk-len", before)
+
+
 class TestTable:
     def test_missing_one_is_suggested_by_similar_names(self, check, database):
         database.execute(GOOD)

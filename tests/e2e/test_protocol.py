@@ -325,3 +325,21 @@ def test_unix_sockets_on_either_side(start_guard, cache, items):
         assert client.mget("item:1", "item:101") == [b"payload 1", None]
         guard.stop()
         assert not pathlib.Path(path).exists(), "it takes its socket file away"
+
+
+def test_what_the_cache_would_punish_does_not_reach_it(start_guard, items, cache):
+    """Redis hangs up on an argument above its limit: on a shared connection, on everybody."""
+    admin = cache.client()
+    before = admin.config_get("proto-max-bulk-len")["proto-max-bulk-len"]
+    admin.config_set("proto-max-bulk-len", 1024 * 1024)
+    try:
+        guard = start_guard(items(), cache_connections=1, workers=1)
+        steady = guard.redis()
+        assert steady.set("other", "x")
+        failures = guard.total("nestguard_upstream_failures_total")
+        said = guard.raw(b"*2\r\n$3\r\nGET\r\n$1500000\r\n" + b"k" * 1500000 + b"\r\n")
+        assert said == b"-ERR Protocol error: invalid bulk length\r\n"
+        assert steady.get("other") == b"x"
+        assert guard.total("nestguard_upstream_failures_total") == failures
+    finally:
+        admin.config_set("proto-max-bulk-len", before)

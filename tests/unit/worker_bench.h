@@ -33,6 +33,8 @@
 #define SET_NEW "*3\r\n$3\r\nSET\r\n$8\r\nitem:new\r\n$1\r\nv\r\n"
 #define GET_NEW "*2\r\n$3\r\nGET\r\n$8\r\nitem:new\r\n"
 #define NIL "$-1\r\n"
+#define NOT_ALLOWED "-NOPERM this user may not\r\n"
+#define WELCOME "+OK\r\n" NOT_ALLOWED NOT_ALLOWED /* CONFIG is not for everybody */
 #define CACHE_DOWN "-NESTGUARD cache down\r\n"
 
 enum { PATIENCE_MS = 10000, KEEPER_MESSAGES = 4096 };
@@ -150,7 +152,8 @@ static inline void must_end(int fd, const char *last)
 
 /* ---- the cache ---- */
 
-static inline int accept_cache(struct bench *bench)
+/* One that a client has of its own. */
+static inline int accept_own(struct bench *bench)
 {
     must_be_readable(bench->cache_listener, "the worker's connection to the cache");
     int fd = accept(bench->cache_listener, NULL, NULL);
@@ -159,10 +162,18 @@ static inline int accept_cache(struct bench *bench)
     return fd;
 }
 
+static inline int accept_cache(struct bench *bench)
+{
+    int fd = accept_own(bench);
+    must_hear(fd, "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$18\r\nproto-max-bulk-len\r\n"
+                  "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$10\r\nmaxclients\r\n");
+    return fd;
+}
+
 static inline void serve_cache(struct bench *bench)
 {
     bench->cache = accept_cache(bench);
-    say(bench->cache, "+OK\r\n");
+    say(bench->cache, WELCOME);
 }
 
 /* ---- the clients ---- */

@@ -51,12 +51,12 @@ static bool make_room(struct client *client)
 {
     struct serving *serving = client->serving;
     struct client *other = client->clients->first;
-    while (serving->own_connections >= serving_config(serving)->limits.own_connections && other) {
+    while (serving->own_connections >= serving->own_limit && other) {
         if (is_idle(other))
             session_end(other);
         other = other->following;
     }
-    return serving->own_connections < serving_config(serving)->limits.own_connections;
+    return serving->own_connections < serving->own_limit;
 }
 
 int session_begin(struct client *client)

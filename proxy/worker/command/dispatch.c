@@ -57,8 +57,8 @@ static struct resp_limits limits_of(const struct client *client)
     if (!client->authenticated)
         return (struct resp_limits){GUEST_ARGUMENTS, GUEST_BULK,
                                     GUEST_ARGUMENTS * (size_t)GUEST_BULK, GUEST_BULK};
-    return (struct resp_limits){config->max_arguments, config->max_bulk, config->max_command,
-                                INLINE_BYTES};
+    return (struct resp_limits){config->max_arguments, client->serving->max_bulk,
+                                config->max_command, INLINE_BYTES};
 }
 
 /* Whether the command looks up its one key alone, so that its verdict can be prepared with the

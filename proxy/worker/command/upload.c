@@ -60,7 +60,7 @@ static bool may_begin(const struct client *client, const struct command *command
     bool forwarded = command->kind == COMMAND_FORWARD || command->kind == COMMAND_STATEFUL;
     bool plain = forwarded && command->effect == EFFECT_NONE;
     bool room =
-        client->session.own || client->serving->own_connections < config->limits.own_connections;
+        client->session.own || client->serving->own_connections < client->serving->own_limit;
     return client->authenticated && !client->session.states && room &&
            (plain || is_write(command)) && command_arity_ok(command, count) &&
            count <= config->max_arguments;
@@ -121,8 +121,7 @@ static enum resp_status read_header(struct client *client, const char **at, cons
     enum resp_status status = resp_read_number(at, end, &length);
     if (status != RESP_DONE)
         return status;
-    if (length < 0 || (size_t)length > serving_config(client->serving)->max_bulk ||
-        (size_t)length > upload->room)
+    if (length < 0 || (size_t)length > client->serving->max_bulk || (size_t)length > upload->room)
         return RESP_BAD;
     upload->room -= (size_t)length;
     upload->body = (size_t)length + 2;

@@ -13,6 +13,26 @@ void serving_ask_keeper(struct serving *serving, struct message *message)
     mailbox_post(serving->keeper, message);
 }
 
+/* A tenth of the cache's places is for others; shared connections, and the keeper's, come first. */
+static uint64_t own_allowed(const struct config *config, uint64_t clients)
+{
+    uint64_t others = clients / 10 + 4 + 2 * (uint64_t)config->cache_connections * config->workers;
+    return clients > others ? (clients - others) / config->workers : 0;
+}
+
+void serving_update_limits(struct serving *serving)
+{
+    const struct config *config = serving_config(serving);
+    uint64_t clients = serving->cache_clients;
+    uint64_t own = clients ? own_allowed(config, clients) : UINT64_MAX;
+    serving->own_limit = config->limits.own_connections;
+    if (own < serving->own_limit)
+        serving->own_limit = (unsigned)own;
+    serving->max_bulk = config->max_bulk;
+    if (serving->cache_bulk && serving->cache_bulk < serving->max_bulk)
+        serving->max_bulk = serving->cache_bulk;
+}
+
 /* Compared as far as they are kept. */
 static bool is_news(const char *last, const char *why, size_t size)
 {

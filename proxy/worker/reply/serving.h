@@ -26,14 +26,17 @@ struct serving {
     alignas(CACHE_LINE) struct mailbox *keeper; /* from here on nobody else writes */
     const struct watch *watch;                  /* the keys that the keeper must hear of */
     unsigned own_connections;                   /* of clients that do not share */
-    size_t asked;                               /* requests that the keeper has not returned yet */
-    bool ending;                                /* the keeper is asked nothing any more */
-    struct view *view;                          /* decided by; the keeper replaces it */
-    struct permission permission;               /* to reject, of the batch being served */
-    struct overrides overrides;                 /* the copy of the keeper's exact entries */
-    struct turn turn;                           /* what is left for the end of a loop turn */
-    struct turn_task relief; /* the worker's: clients may send to the cache again */
-    struct slot *free_slots; /* slot.c's store */
+    unsigned own_limit;                         /* as many as configuration and cache allow */
+    size_t max_bulk;                            /* likewise: bytes of an argument */
+    uint64_t cache_bulk, cache_clients; /* the cache's own limits, as last heard; 0: not yet */
+    size_t asked;                       /* requests that the keeper has not returned yet */
+    bool ending;                        /* the keeper is asked nothing any more */
+    struct view *view;                  /* decided by; the keeper replaces it */
+    struct permission permission;       /* to reject, of the batch being served */
+    struct overrides overrides;         /* the copy of the keeper's exact entries */
+    struct turn turn;                   /* what is left for the end of a loop turn */
+    struct turn_task relief;            /* the worker's: clients may send to the cache again */
+    struct slot *free_slots;            /* slot.c's store */
     size_t free_slot_count;
     struct resp_arguments arguments; /* of the batch being served */
     char scratch[64 * 1024];         /* where clients' input is read and parsed */
@@ -48,6 +51,10 @@ static inline const struct config *serving_config(const struct serving *serving)
 {
     return serving->view->config;
 }
+
+/* The configuration, or what is known of the cache's limits, has changed. What is over these the
+ * cache would punish by hanging up, and on a shared connection others would suffer it. */
+void serving_update_limits(struct serving *serving);
 
 /* Posts a message to the keeper; it comes back to the worker's mailbox. */
 void serving_ask_keeper(struct serving *serving, struct message *message);

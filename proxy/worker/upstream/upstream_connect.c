@@ -10,6 +10,10 @@ static void greet(struct upstream *upstream)
     size_t requests = upstream->pending.count;
     unsigned left =
         greeting_write(&upstream->greeting, cache, upstream->options.resp3, upstream->options.name);
+    if (!upstream_is_own(upstream)) {
+        greeting_write_limits(&upstream->greeting);
+        left += CACHE_LIMITS;
+    }
     while (left)
         upstream_push(upstream, NULL, --left);
     pending_rotate(&upstream->pending, requests);

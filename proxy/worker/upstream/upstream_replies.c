@@ -55,11 +55,25 @@ static void come_up(struct upstream *upstream)
     follow_intake(upstream, true);
 }
 
+/* The last ones on a shared connection tell of limits. */
+static bool takes_limit(struct upstream *upstream, unsigned left, struct span reply)
+{
+    if (upstream_is_own(upstream) || left >= CACHE_LIMITS)
+        return false;
+    enum cache_limit limit = (enum cache_limit)(CACHE_LIMITS - 1 - left);
+    struct serving *serving = upstream->serving;
+    *(limit == LIMIT_BULK ? &serving->cache_bulk : &serving->cache_clients) =
+        greeting_read_limit(limit, reply);
+    serving_update_limits(serving);
+    return true;
+}
+
 /* `left` counts the greeting's replies that are still to come. */
 static void greeted(struct upstream *upstream, unsigned left, struct span reply)
 {
     char why[160];
-    int verdict = greeting_judge(reply, upstream->options.resp3);
+    bool is_limit = takes_limit(upstream, left, reply);
+    int verdict = is_limit ? 0 : greeting_judge(reply, upstream->options.resp3);
     if (verdict == -EPROTONOSUPPORT) {
         upstream->attempt = ATTEMPT_TOO_OLD;
         upstream_lose(upstream, "the cache does not know RESP3");

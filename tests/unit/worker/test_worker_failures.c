@@ -18,7 +18,7 @@ static void what_comes_before_the_cache_is_there_waits_for_it(void **state)
     say(client, GET_ITEM_1 PING);
     bench.cache = accept_cache(&bench);
     must_be_silent(bench.cache); /* nothing is sent to the wrong database */
-    say(bench.cache, "+OK\r\n");
+    say(bench.cache, WELCOME);
     must_hear(bench.cache, GET_ITEM_1 PING);
     say(bench.cache, "$1\r\n1\r\n+PONG\r\n");
     must_hear(client, "$1\r\n1\r\n+PONG\r\n");
@@ -82,7 +82,7 @@ static void while_the_cache_is_away_rows_answer_and_the_rest_fails_at_once(void 
     return_row(next_load(&bench, "item:1"), "one");
     must_hear(client, "$3\r\none\r\n" CACHE_DOWN);
     must_be_silent(bench.cache);
-    say(bench.cache, "+OK\r\n");
+    say(bench.cache, WELCOME);
     must_serve(&bench, client);
     close(client);
     bench_finish(&bench);
@@ -147,6 +147,52 @@ static void a_reply_that_nobody_asked_for_ends_the_connection(void **state)
     bench_finish(&bench);
 }
 
+#define LIMIT(name_length, name, length, value)                                                    \
+    "*2\r\n$" name_length "\r\n" name "\r\n$" length "\r\n" value "\r\n"
+
+/* It would hang up on whoever sends more, and on all who share the connection. */
+static void what_the_cache_would_punish_does_not_reach_it(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_start(&bench, "");
+    bench.cache = accept_cache(&bench);
+    say(bench.cache, "+OK\r\n" LIMIT("18", "proto-max-bulk-len", "4", "2000")
+                         LIMIT("10", "maxclients", "5", "10000"));
+    int client = connect_client(&bench), other = connect_client(&bench);
+    must_serve(&bench, other);
+    say(client, "*2\r\n$3\r\nGET\r\n$2001\r\n");
+    must_end(client, "-ERR Protocol error: invalid bulk length\r\n");
+    must_serve(&bench, other);
+    close(other);
+    bench_finish(&bench);
+}
+
+/* The places of a small cache are not all for one worker's clients. */
+static void own_connections_keep_to_the_places_of_the_cache(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_start(&bench, "workers: 1\n");
+    bench.cache = accept_cache(&bench);
+    say(bench.cache, "+OK\r\n" LIMIT("18", "proto-max-bulk-len", "9", "536870912")
+                         LIMIT("10", "maxclients", "1", "7"));
+    int client = connect_client(&bench), other = connect_client(&bench);
+    must_serve(&bench, client);
+    say(client, "MULTI\r\n");
+    int own = accept_own(&bench);
+    say(own, "+OK\r\n");
+    must_hear(own, "*1\r\n$5\r\nMULTI\r\n");
+    say(own, "+OK\r\n");
+    must_hear(client, "+OK\r\n");
+    say(other, "MULTI\r\n");
+    must_hear(other, "-NESTGUARD busy: own_connections are used up\r\n");
+    close(client);
+    close(other);
+    close(own);
+    bench_finish(&bench);
+}
+
 static void a_silent_cache_is_given_up_in_time(void **state)
 {
     struct bench bench;
@@ -201,6 +247,8 @@ int main(void)
         cmocka_unit_test(a_cache_that_refuses_the_greeting_is_a_cache_that_is_down),
         cmocka_unit_test(a_cache_that_speaks_another_protocol_is_given_up),
         cmocka_unit_test(a_reply_that_nobody_asked_for_ends_the_connection),
+        cmocka_unit_test(what_the_cache_would_punish_does_not_reach_it),
+        cmocka_unit_test(own_connections_keep_to_the_places_of_the_cache),
         cmocka_unit_test(a_silent_cache_is_given_up_in_time),
         cmocka_unit_test(a_cache_that_is_starting_is_as_good_as_down),
     };
