@@ -52,6 +52,10 @@ int stream_write(struct stream *stream, uv_write_t *write, const char *bytes, si
 /* Bytes that were given and that the kernel has not taken yet. */
 size_t stream_queued(const struct stream *stream);
 
+/* Who is at the other end, for people: "[::1]:40000", or "unix". */
+enum { STREAM_PEER_SIZE = 64 };
+void stream_peer(const struct stream *stream, char text[STREAM_PEER_SIZE]);
+
 void stream_close(struct stream *stream, uv_close_cb closed);
 
 #endif

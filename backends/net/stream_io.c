@@ -2,6 +2,9 @@
 
 #include "net/stream_tls.h"
 
+#include <arpa/inet.h>
+#include <stdio.h>
+
 /* Idle for so long, a peer is asked whether it is still there: one that vanished says nothing. */
 enum { KEEPALIVE_SECONDS = 60 };
 
@@ -72,4 +75,20 @@ void stream_close(struct stream *stream, uv_close_cb closed)
         stream_tls_close(stream->tls, closed);
     else
         uv_close(&stream->handle, closed);
+}
+
+void stream_peer(const struct stream *stream, char text[STREAM_PEER_SIZE])
+{
+    struct sockaddr_storage at = {0};
+    int length = sizeof at;
+    char host[INET6_ADDRSTRLEN] = "";
+    const struct sockaddr_in6 *at6 = (const struct sockaddr_in6 *)&at;
+    const struct sockaddr_in *at4 = (const struct sockaddr_in *)&at;
+    if (stream->handle.type != UV_TCP ||
+        uv_tcp_getpeername(&stream->tcp, (struct sockaddr *)&at, &length) < 0)
+        snprintf(text, STREAM_PEER_SIZE, "%s", stream->handle.type == UV_TCP ? "unknown" : "unix");
+    else if (at.ss_family == AF_INET6 && uv_ip6_name(at6, host, sizeof host) == 0)
+        snprintf(text, STREAM_PEER_SIZE, "[%s]:%u", host, ntohs(at6->sin6_port));
+    else if (uv_ip4_name(at4, host, sizeof host) == 0)
+        snprintf(text, STREAM_PEER_SIZE, "%s:%u", host, ntohs(at4->sin_port));
 }

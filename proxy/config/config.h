@@ -68,10 +68,13 @@ struct config {
     unsigned cache_connections; /* shared connections, per worker */
     unsigned own_connections;   /* of clients that need one for themselves, at most, per worker */
     unsigned max_clients;       /* of all workers */
-    unsigned max_arguments;     /* of one command */
-    size_t max_bulk;            /* bytes of one argument */
-    size_t max_command;         /* bytes of one command */
-    size_t max_output;          /* bytes of replies that wait for one client */
+    unsigned max_strangers;     /* of these: in the TLS handshake, or before AUTH */
+    uint64_t authentication_timeout_ms; /* they are dropped after it */
+    uint64_t client_idle_timeout_ms;    /* a client that asks nothing for so long goes; 0: never */
+    unsigned max_arguments;             /* of one command */
+    size_t max_bulk;                    /* bytes of one argument */
+    size_t max_command;                 /* bytes of one command */
+    size_t max_output;                  /* bytes of replies that wait for one client */
     uint64_t output_timeout_ms; /* a client that takes none of its waiting replies for so long is
                                    dropped */
     uint64_t hint_ttl_ms;       /* how long an admitted key stays admitted without a row seen */

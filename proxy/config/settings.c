@@ -97,6 +97,17 @@ const struct setting config_settings[] = {
     {"max_clients", SETTING_COUNT, AT(max_clients), .standard = "10000", .least = "1",
      .most = "1000000",
      .help = "clients at once, as far as the limit of open files goes; more are refused"},
+    {"max_strangers", SETTING_COUNT, AT(max_strangers), .standard = "1000", .least = "1",
+     .most = "1000000",
+     .help = "clients at once that are in the TLS handshake or have not authenticated yet; of more "
+             "the one that is so for longest is dropped"},
+    {"authentication_timeout", SETTING_DURATION, AT(authentication_timeout_ms), .standard = "10s",
+     .least = "100ms", .most = "1h",
+     .help = "a client that takes longer for the TLS handshake and AUTH is dropped"},
+    {"client_idle_timeout", SETTING_DURATION, AT(client_idle_timeout_ms), .standard = "0",
+     .least = "0", .most = "365d",
+     .help = "a client that asks nothing for so long is closed, but for subscribers and who waits; "
+             "0: never"},
     {"max_arguments", SETTING_COUNT, AT(max_arguments), .standard = "1048576", .least = "8",
      .most = "16777216", .help = "arguments of one command"},
     {"max_bulk", SETTING_SIZE, AT(max_bulk), .standard = "512mb", .least = "64b", .most = "4gb",

@@ -41,6 +41,9 @@
     X(connections, "Client connections accepted")                                                  \
     X(connections_refused, "Client connections refused because of max_clients")                    \
     X(accept_pauses, "Times that accepting had to wait for open files")                            \
+    X(strangers_dropped, "Clients dropped before they had authenticated: too many, or too slow")   \
+    X(clients_idle, "Clients closed after client_idle_timeout")                                    \
+    X(authentication_failures, "Passwords and users that were refused")                            \
     X(clients_dropped, "Clients dropped because they did not read their replies")                  \
     X(protocol_errors, "Clients closed after a protocol error")                                    \
     X(tls_failures, "Clients closed because the TLS handshake failed")                             \

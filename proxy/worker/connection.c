@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "worker/client/session.h"
+#include "worker/client/strangers.h"
 #include "worker/command/dispatch.h"
 #include "worker/command/upload.h"
 #include "worker/upstream/upstream.h"
@@ -59,6 +60,7 @@ struct client *connection_create(struct clients *clients, bool is_unix)
     client->id = ++clients->last_id;
     client->authenticated = !serving_config(serving)->password;
     client->progress = clock_ms();
+    client->heard = uv_now(&serving->loop);
     client->input_task = (struct turn_task){.run = serve_input, .phase = TURN_READ};
     client->output_task = (struct turn_task){.run = flush, .phase = TURN_WRITE};
     client->replies.serving = serving;
@@ -108,6 +110,8 @@ static void end_stall(struct client *client, size_t bytes)
 /* Whatever belongs to it, and then the socket. */
 static void tear_down(struct client *client)
 {
+    strangers_review(client);
+    strangers_release(client, UINT64_MAX);
     end_stall(client, SIZE_MAX);
     upload_abort(client);
     session_finish(client);
@@ -210,6 +214,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
         client_close(client);
         return;
     }
+    client->heard = uv_now(&client->serving->loop);
     /* Served early when it gets much: what is then no longer wanted is not read on. */
     take_input(client, room->base, (size_t)count);
     turn_add(&client->serving->turn, &client->input_task);
@@ -246,6 +251,7 @@ static void on_secured(void *arg, const char *error)
         client_close(client);
     } else if (client->state == CLIENT_SECURING) {
         open_client(client);
+        strangers_review(client);
     }
 }
 
@@ -258,6 +264,7 @@ void connection_start(struct client *client, bool tls)
     else if (stream_secure(&client->stream, serving_config(client->serving)->clients_tls, NULL,
                            on_secured, client) < 0)
         client_close(client);
+    strangers_review(client);
 }
 
 /* ---- output ---- */
@@ -346,16 +353,30 @@ static void flush(struct turn_task *task)
         tear_down(client);
 }
 
+/* Nothing is under way for it, and nothing is to come unasked. */
+static bool is_idle(const struct client *client)
+{
+    return client->state == CLIENT_OPEN && !client->replies.first &&
+           !replies_waiting(&client->replies) && !session_waits(client);
+}
+
+static void check_idle(struct client *client)
+{
+    struct serving *serving = client->serving;
+    uint64_t patience = serving_config(serving)->client_idle_timeout_ms;
+    if (!patience || !is_idle(client) || uv_now(&serving->loop) - client->heard <= patience)
+        return;
+    counter_add(&serving->counters.clients_idle, 1);
+    client_close(client);
+}
+
 void connection_check_progress(struct client *client, uint64_t now)
 {
     uint64_t patience = serving_config(client->serving)->output_timeout_ms;
-    if (client->state >= CLIENT_CLOSING)
+    if (client->state >= CLIENT_CLOSING || client->state == CLIENT_SECURING)
         return;
-    if (client->state == CLIENT_SECURING) {
-        if (now - client->progress > patience)
-            client_close(client);
-        return;
-    }
+    strangers_release(client, now);
+    check_idle(client);
     size_t queued = stream_queued(&client->stream);
     if (!queued || queued != client->queued) {
         client->queued = queued;

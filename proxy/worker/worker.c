@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "resp/command.h"
 #include "worker/client/session.h"
+#include "worker/client/strangers.h"
 #include "worker/command/dispatch.h"
 #include "worker/command/row_loads.h"
 #include "worker/command/write.h"
@@ -150,6 +151,7 @@ static void on_tick(uv_timer_t *tick)
         connection_check_progress(client, now);
     for (struct client *client = worker->clients.first; client; client = client->following)
         session_check(client, now);
+    strangers_check(&worker->clients, now);
     each_shared(worker, upstream_check_progress);
     overrides_expire(&worker->serving.overrides, now, generation,
                      EXPIRE_PER_TICK + overrides_count(&worker->serving.overrides) / 64);

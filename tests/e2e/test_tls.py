@@ -362,3 +362,10 @@ def test_mistakes_name_line_and_remedy(certificates, database, cache, settings, 
     guard.remove()
     assert status != 0
     assert complaint in text and str(guard.file) + ":" in text, text
+
+
+def test_half_a_handshake_holds_a_place_for_so_long_and_no_longer(guard, certificates):
+    guard = guard(authentication_timeout="200ms")
+    with socket.create_connection(("127.0.0.1", guard.port), servers.PATIENCE) as half:
+        half.sendall(b"\x16\x03\x01")
+        assert half.recv(100) == b""

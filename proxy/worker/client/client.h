@@ -28,6 +28,21 @@ enum client_state {
     CLIENT_CLOSED   /* here until libuv has let go of the socket */
 };
 
+/* Whether a client has shown who it is (strangers.h). */
+struct acquaintance {
+    bool strange;
+    uint64_t since; /* clock_ms() when it became a stranger */
+    struct client *older, *newer;
+    unsigned failures;      /* to authenticate */
+    struct slot *refused;   /* whose error is held back; NULL: none */
+    uint64_t refused_until; /* clock_ms() */
+};
+
+struct strangers {
+    struct client *oldest, *newest;
+    unsigned count;
+};
+
 /* The clients of a worker. */
 struct clients {
     struct serving *serving;
@@ -35,6 +50,7 @@ struct clients {
     _Atomic unsigned *total;     /* of all workers */
     struct upstream **shared[2]; /* connections to the cache, by protocol; NULL: not needed yet */
     size_t shared_count;         /* of each */
+    struct strangers strangers;
     uint64_t last_id;
     struct batch *batch; /* dispatch.c's */
 };
@@ -49,6 +65,8 @@ struct client {
     struct upstream *upstream; /* its own, or one of the shared: keeps its commands in order */
     struct session session;
     struct hint_share hints;
+    struct acquaintance acquaintance;
+    uint64_t heard;        /* the loop's time when something came from it */
     struct span fresh;     /* input of this turn, in the worker's scratch buffer */
     struct buffer in;      /* input that could not be served yet */
     struct buffer sending; /* replies that the kernel has not taken yet */

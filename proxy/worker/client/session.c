@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "resp/pubsub.h"
+#include "worker/client/strangers.h"
 #include "worker/upstream/upstream.h"
 
 #include <errno.h>
@@ -85,6 +86,7 @@ void session_reset(struct client *client)
     free(client->name);
     client->name = NULL;
     client->authenticated = !serving_config(client->serving)->password;
+    strangers_review(client);
     client->replies.resp3 = client->replies.muted = client->replies.no_fallback = false;
     client->session.states = 0;
     client->session.channels = client->session.patterns = client->session.shards = 0;

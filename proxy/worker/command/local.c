@@ -7,6 +7,7 @@
 #include "base/secret.h"
 #include "cache/greeting.h"
 #include "worker/client/session.h"
+#include "worker/client/strangers.h"
 #include "worker/command/client_command.h"
 #include "worker/upstream/upstream.h"
 
@@ -29,28 +30,54 @@ static bool is_own_user(struct span user)
     return span_is_word(user, "default");
 }
 
+static const char wrong_password[] =
+    "WRONGPASS invalid username-password pair or user is disabled.";
+
 /* NULL: welcome; else the error. */
 static const char *authenticate(struct client *client, struct span password)
 {
     const char *secret = serving_config(client->serving)->password;
     if (secret && !secret_equal(password, span_of(secret)))
-        return "WRONGPASS invalid username-password pair or user is disabled.";
+        return wrong_password;
     client->authenticated = true;
+    strangers_review(client);
     return NULL;
+}
+
+static const struct slot_kind refused_kind = {0};
+
+/* The guard's own refusal of a password: it is told late. */
+static void refuse(struct client *client, const char *error)
+{
+    struct slot *slot = slot_open(&client->replies, &refused_kind);
+    resp_write_error(&slot->reply, "%s", error);
+    strangers_refuse(client, slot);
+    slot_answered(slot);
+}
+
+/* The cache's; likewise. */
+static void take_refusal(struct slot *slot, struct span cache_reply)
+{
+    buffer_append(&slot->reply, cache_reply.at, cache_reply.length);
+    strangers_refuse(client_of(slot->replies), slot);
 }
 
 /* The cache has taken the client for one of its users: its own connection is that user's. */
 static void become_user(struct client *client)
 {
     client->authenticated = true;
+    strangers_review(client);
     client->session.states |= SESSION_USER;
     client->replies.no_fallback = true;
 }
 
 static void user_reply(struct slot *slot, unsigned index, struct span cache_reply)
 {
-    if (cache_reply.at[0] == '+')
-        become_user(client_of(slot->replies));
+    if (cache_reply.at[0] == '-') {
+        take_refusal(slot, cache_reply);
+        return;
+    }
+    become_user(client_of(slot->replies));
     request_take_reply(slot, index, cache_reply);
 }
 
@@ -91,10 +118,12 @@ static void leave_user(struct client *client)
 static void log_in(struct client *client, struct span password)
 {
     const char *error = authenticate(client, password);
-    if (!error && client->session.states & SESSION_USER)
+    if (error)
+        refuse(client, error);
+    else if (client->session.states & SESSION_USER)
         leave_user(client);
     else
-        reply(client, error);
+        reply(client, NULL);
 }
 
 static void auth(struct client *client, const struct request *request)
@@ -190,8 +219,11 @@ static const struct slot_kind hello_kind = {.on_cache = hello_reply,
 
 static void hello_user_reply(struct slot *slot, unsigned index, struct span cache_reply)
 {
-    if (cache_reply.at[0] != '-')
-        become_user(client_of(slot->replies));
+    if (cache_reply.at[0] == '-') {
+        take_refusal(slot, cache_reply);
+        return;
+    }
+    become_user(client_of(slot->replies));
     hello_reply(slot, index, cache_reply);
 }
 
@@ -240,7 +272,9 @@ static void hello(struct client *client, const struct request *request)
         error = hello_options(request, &greeting);
     if (!error)
         error = check_hello(client, &greeting);
-    if (error) {
+    if (error == wrong_password) {
+        refuse(client, error);
+    } else if (error) {
         reply(client, error);
     } else if (!greeting.user || is_own_user(*greeting.user)) {
         ask_hello(client, greeting.resp3);

@@ -1,0 +1,113 @@
+#include "worker/client/strangers.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/log_pace.h"
+
+enum { WAIT_MS = 250, LONGEST_WAIT_MS = 2000 };
+
+static bool is_strange(const struct client *client)
+{
+    return client->state < CLIENT_CLOSING &&
+           (client->state == CLIENT_SECURING || !client->authenticated);
+}
+
+static void append(struct strangers *all, struct client *client)
+{
+    struct acquaintance *one = &client->acquaintance;
+    one->strange = true;
+    one->since = clock_ms();
+    one->older = all->newest;
+    one->newer = NULL;
+    *(all->newest ? &all->newest->acquaintance.newer : &all->oldest) = client;
+    all->newest = client;
+    all->count++;
+}
+
+static void take_out(struct strangers *all, struct client *client)
+{
+    struct acquaintance *one = &client->acquaintance;
+    one->strange = false;
+    *(one->older ? &one->older->acquaintance.newer : &all->oldest) = one->newer;
+    *(one->newer ? &one->newer->acquaintance.older : &all->newest) = one->older;
+    all->count--;
+}
+
+static void send_away(struct client *client, const char *why)
+{
+    static struct log_pace pace;
+    uint64_t left_out;
+    counter_add(&client->serving->counters.strangers_dropped, 1);
+    if (log_pace_may(&pace, clock_ms(), &left_out))
+        log_warning("%llu clients were dropped that had not shown who they are: %s",
+                    (unsigned long long)left_out + 1, why);
+    client_close(client);
+    strangers_review(client);
+}
+
+/* Each worker has its part of the places. */
+static unsigned most(const struct clients *clients)
+{
+    const struct config *config = serving_config(clients->serving);
+    unsigned share = config->max_strangers / config->workers;
+    return share ? share : 1;
+}
+
+void strangers_review(struct client *client)
+{
+    struct strangers *all = &client->clients->strangers;
+    bool strange = is_strange(client);
+    if (strange == client->acquaintance.strange)
+        return;
+    if (!strange) {
+        take_out(all, client);
+        return;
+    }
+    append(all, client);
+    if (all->count > most(client->clients))
+        send_away(all->oldest, "more than max_strangers had come");
+}
+
+void strangers_check(struct clients *clients, uint64_t now)
+{
+    uint64_t patience = serving_config(clients->serving)->authentication_timeout_ms;
+    struct strangers *all = &clients->strangers;
+    while (all->oldest && now - all->oldest->acquaintance.since > patience)
+        send_away(all->oldest, "it took longer than authentication_timeout");
+}
+
+/* ---- guesses ---- */
+
+static void log_failure(const struct client *client)
+{
+    static struct log_pace pace;
+    uint64_t left_out;
+    char peer[STREAM_PEER_SIZE];
+    if (!log_pace_may(&pace, clock_ms(), &left_out))
+        return;
+    stream_peer(&client->stream, peer);
+    log_warning("failed authentication: %s; %llu others since the last such line", peer,
+                (unsigned long long)left_out);
+}
+
+void strangers_refuse(struct client *client, struct slot *slot)
+{
+    struct acquaintance *one = &client->acquaintance;
+    uint64_t wait = WAIT_MS * (uint64_t)++one->failures;
+    counter_add(&client->serving->counters.authentication_failures, 1);
+    log_failure(client);
+    slot->waiting++;
+    one->refused = slot;
+    one->refused_until = clock_ms() + (wait < LONGEST_WAIT_MS ? wait : LONGEST_WAIT_MS);
+    client_settle(client);
+}
+
+void strangers_release(struct client *client, uint64_t now)
+{
+    struct acquaintance *one = &client->acquaintance;
+    struct slot *slot = one->refused;
+    if (!slot || now < one->refused_until)
+        return;
+    one->refused = NULL;
+    slot_answered(slot);
+}

@@ -1,0 +1,106 @@
+"""Who has not shown yet who he is keeps nobody else out, and who guesses waits."""
+import contextlib
+import socket
+import time
+
+import pytest
+
+from servers import PATIENCE
+from waiting import wait_until
+
+
+def is_closed(one):
+    """Nothing is read from it that was not sent before its end."""
+    with contextlib.suppress(BlockingIOError):
+        one.setblocking(False)
+        try:
+            return one.recv(1) == b""
+        except ConnectionError:
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def strangers(guard, count):
+    sockets = []
+    try:
+        for _ in range(count):
+            sockets.append(socket.create_connection(("127.0.0.1", guard.port)))
+        yield sockets
+    finally:
+        for one in sockets:
+            one.close()
+
+
+@pytest.fixture
+def locked(start_guard, items):
+    """A guard with a password."""
+    return lambda **settings: start_guard(items(), password="secret", workers=1, **settings)
+
+
+def test_strangers_have_places_of_their_own(locked):
+    guard = locked(max_strangers=10, max_clients=100, authentication_timeout="1h")
+    client = guard.redis()
+    assert client.get("item:1") == b"payload 1"
+    with strangers(guard, 60) as sockets:
+        wait_until(lambda: sum(map(is_closed, sockets)) >= 50, PATIENCE, "the end of 50 of them")
+        assert guard.status()["clients"] <= 11
+        assert client.get("item:2") == b"payload 2"
+        assert guard.redis().get("item:3") == b"payload 3"
+    assert guard.total("nestguard_strangers_dropped_total") >= 50
+    assert guard.log_path.read_text().count("shown who they are") < 10
+
+
+def test_a_stranger_has_so_long_and_no_longer(locked):
+    guard = locked(authentication_timeout="200ms")
+    client = guard.redis(single_connection_client=True)
+    assert client.get("item:1") == b"payload 1"
+    with strangers(guard, 3) as sockets:
+        wait_until(lambda: all(map(is_closed, sockets)), PATIENCE, "their end")
+    assert client.get("item:2") == b"payload 2"
+    assert guard.total("nestguard_connections_total") == 4
+
+
+def test_who_guesses_waits_longer_each_time_and_is_seen(locked):
+    guard = locked()
+    with guard.wire() as wire, guard.wire() as other:
+        began = time.monotonic()
+        for number in range(3):
+            assert wire.ask("AUTH", f"guess{number}").startswith(b"-WRONGPASS")
+        assert time.monotonic() - began >= 0.25 + 0.5 + 0.75
+        assert other.ask("HELLO", "3", "AUTH", "default", "guess").startswith(b"-WRONGPASS")
+        assert wire.ask("AUTH", "secret") == b"+OK\r\n"
+        assert wire.ask("GET", "item:1") == b"$9\r\npayload 1\r\n"
+    assert guard.total("nestguard_authentication_failures_total") == 4
+    assert 1 <= guard.log_path.read_text().count("failed authentication: 127.0.0.1:") <= 4
+
+
+def test_a_user_that_the_cache_refuses_is_a_guess_too(locked):
+    guard = locked()
+    with guard.wire() as wire:
+        assert wire.ask("AUTH", "nobody", "guess").startswith(b"-WRONGPASS")
+        assert wire.ask("PING").startswith(b"-NOAUTH")
+    assert guard.total("nestguard_authentication_failures_total") == 1
+
+
+def test_who_leaves_before_the_answer_leaves_nothing_behind(locked):
+    guard = locked()
+    for _ in range(20):
+        with guard.wire() as wire:
+            wire.send(b"AUTH guess\r\n")
+    wait_until(lambda: guard.status()["clients"] == 0, PATIENCE, "their end")
+
+
+def test_idle_clients_are_closed_when_that_is_wanted(start_guard, items):
+    guard = start_guard(items(), client_idle_timeout="300ms")
+    with guard.wire() as idle, guard.wire() as subscriber, guard.wire() as waiter:
+        assert subscriber.ask("SUBSCRIBE", "news").startswith(b"*3")
+        waiter.send(b"BLPOP queue 0\r\n")
+        assert idle.ask("PING") == b"+PONG\r\n"
+        assert idle.read_until_closed() == b""
+        client = guard.redis()
+        client.publish("news", "x")
+        assert b"news" in subscriber.read_reply()
+        client.rpush("queue", "job")
+        assert b"job" in waiter.read_reply()
+    assert guard.total("nestguard_clients_idle_total") >= 1
