@@ -3,12 +3,17 @@
 
 #include "base/log_settings.h"
 
+#include <errno.h>
 #include <jansson.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <syslog.h>
@@ -39,15 +44,40 @@ static void stamp(char *out, size_t size)
     snprintf(out + used, size - used, ".%03ldZ", now.tv_nsec / 1000000);
 }
 
-/* One call, so that lines of threads do not mix. */
+/* Without waiting: whether it was taken. A pipe that can be written to takes PIPE_BUF bytes. */
+static bool try_write(struct iovec *parts, size_t count)
+{
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+    ssize_t sent = sendmsg(STDERR_FILENO, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0 || errno != ENOTSOCK)
+        return sent >= 0;
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+    size_t length = 0;
+    for (size_t i = 0; i < count; i++)
+        length += parts[i].iov_len;
+    if (length > PIPE_BUF || poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT))
+        return false;
+    return writev(STDERR_FILENO, parts, (int)count) >= 0;
+}
+
+/* Nobody may wait for whoever does not read the log: a line that is not taken is left out, and the
+ * next that is taken tells of it. One call a line, so that those of threads do not mix. */
 static void write_line(const char *prefix, const char *text)
 {
-    char end[] = "\n";
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static unsigned long lost;
+    char end[] = "\n", said[64];
     struct iovec parts[] = {{.iov_base = (void *)(uintptr_t)prefix, .iov_len = strlen(prefix)},
                             {.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)},
                             {.iov_base = end, .iov_len = 1}};
-    if (writev(STDERR_FILENO, parts, 3) < 0)
-        return; /* there is nobody left to tell */
+    pthread_mutex_lock(&lock);
+    if (lost) {
+        int length = snprintf(said, sizeof said, "(%lu lines of log were lost)\n", lost);
+        struct iovec whole = {.iov_base = said, .iov_len = (size_t)length};
+        lost = try_write(&whole, 1) ? 0 : lost;
+    }
+    lost += !try_write(parts, 3);
+    pthread_mutex_unlock(&lock);
 }
 
 /* journald stamps lines itself, and takes their priority from their beginning. */

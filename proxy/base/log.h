@@ -1,5 +1,5 @@
 /* The log: one line an event on standard error, whole lines only. Any thread may call. Libraries
- * below proxy/ never log.
+ * below proxy/ never log. Nobody waits for who reads it: what is not taken is left out.
  *
  *   text      2026-11-20T10:00:00.123Z info    keyspace items: guarding, was loading: …
  *   json      {"time": "…", "level": "info", "event": "keyspace %s: %s, was %s: %s", "message":

@@ -14,9 +14,11 @@
 #include "control/admin.h"
 #include "keeper/keeper_run.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A file with errors, or servers that are there and cannot work with it, end the start; a server
@@ -51,9 +53,14 @@ static void raise_file_limit(const struct config *config)
              (unsigned long long)limits->files, limits->clients, limits->own_connections);
 }
 
-static int listen_on(const struct address *address, int *fds, unsigned count)
+/* Nobody listens yet, so nobody has come in by another mode. */
+static int listen_on(const struct config *config, const struct address *address, int *fds,
+                     unsigned count)
 {
     int status = address_listen(address, fds, count);
+    if (!status && address->path &&
+        chmod(address->path, (mode_t)strtoul(config->unix_socket_mode, NULL, 8)) < 0)
+        status = -errno;
     if (status < 0)
         log_error("listening on %s: %s", address->text, strerror(-status));
     else
@@ -66,11 +73,11 @@ static int open_ports(const struct config *config, struct keeper_options *option
     options->fds = xcalloc(config->listens, sizeof *options->fds);
     for (size_t i = 0; i < config->listens; i++) {
         options->fds[i] = xcalloc(config->workers, sizeof **options->fds);
-        if (listen_on(&config->listen[i], options->fds[i], config->workers) < 0)
+        if (listen_on(config, &config->listen[i], options->fds[i], config->workers) < 0)
             return -1;
     }
     options->control_fd = -1;
-    return config->has_control ? listen_on(&config->control, &options->control_fd, 1) : 0;
+    return config->has_control ? listen_on(config, &config->control, &options->control_fd, 1) : 0;
 }
 
 /* What a socket file was bound to is gone; the next start shall not have to wonder about it. */

@@ -43,7 +43,8 @@ struct config {
     char *file;
     struct address *listen; /* one or more, all of them different */
     size_t listens;
-    bool has_control; /* else `control` is empty */
+    char *unix_socket_mode; /* octal; of the sockets' files */
+    bool has_control;       /* else `control` is empty */
     struct address control;
     char *control_token; /* NULL: none */
     char *password;      /* NULL: none */

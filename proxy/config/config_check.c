@@ -219,12 +219,20 @@ static void check_keyspace(const struct config *config, const struct config_sour
     }
 }
 
+static void check_mode(const struct config *config, const struct config_source *source)
+{
+    const struct mention *mode = top(source, "unix_socket_mode");
+    if (mode->good && strspn(config->unix_socket_mode, "01234567") != 3)
+        config_report(source, mode->line, "unix_socket_mode is three octal digits, as in 660");
+}
+
 void config_check(struct config *config, const struct config_source *source)
 {
     check_listen(config, source);
     check_control(config, source);
     check_cache(config, source);
     check_sizes(config, source);
+    check_mode(config, source);
     check_clients_tls(config, source);
     check_cache_tls(config, source);
     for (size_t i = 0; i < config->keyspace_count; i++)

@@ -14,7 +14,7 @@ const char config_file_empty[] =
     "the file is empty; it must at least name cache, database and keyspaces: `nestguard --help` "
     "lists every setting";
 
-enum { LARGEST_FILE = 16 << 20, CHUNK = 64 << 10 };
+enum { LARGEST_FILE = 16 << 20, CHUNK = 64 << 10, DEEPEST = 32 };
 
 /* Also of pipes and devices, which have no size to ask for. */
 static int read_all(FILE *file, struct buffer *out)
@@ -92,6 +92,29 @@ static int check_end(yaml_parser_t *parser, const struct complaint *about)
     return root ? -EINVAL : 0;
 }
 
+/* libyaml takes time that grows with the square of the depth, and builds the tree by recursion.
+ * Four levels are enough for any file of ours. */
+static int check_depth(const struct complaint *about)
+{
+    yaml_parser_t parser;
+    yaml_event_t event;
+    int depth = 0;
+    bool ended = !yaml_parser_initialize(&parser);
+    if (!ended)
+        yaml_parser_set_input_string(&parser, (const unsigned char *)about->bytes.at,
+                                     about->bytes.length);
+    while (!ended && depth <= DEEPEST && yaml_parser_parse(&parser, &event)) {
+        ended = event.type == YAML_STREAM_END_EVENT;
+        depth += event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT;
+        depth -= event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
+        yaml_event_delete(&event);
+    }
+    if (depth > DEEPEST)
+        complain(about, parser.mark.line + 1, "lists and mappings are nested too deep here");
+    yaml_parser_delete(&parser);
+    return depth > DEEPEST ? -EINVAL : 0; /* what else is wrong is told by who loads it */
+}
+
 static int load_one(yaml_document_t *out, yaml_parser_t *parser, const struct complaint *about)
 {
     if (!yaml_parser_load(parser, out)) {
@@ -123,7 +146,9 @@ int config_file_read(yaml_document_t *out, const char *path, struct problems *pr
     struct complaint about = {path, buffer_span(&bytes), problems};
     yaml_parser_set_input_string(&parser, (const unsigned char *)about.bytes.at,
                                  about.bytes.length);
-    status = load_one(out, &parser, &about);
+    status = check_depth(&about);
+    if (!status)
+        status = load_one(out, &parser, &about);
     yaml_parser_delete(&parser);
     buffer_finish(&bytes);
     return status;

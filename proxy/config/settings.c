@@ -38,6 +38,11 @@ const struct setting config_settings[] = {
      .most = "4095",
      .help = "authorities (PEM) that must have signed a client's certificate; without this setting "
              "clients on tls: addresses need none"},
+    {"unix_socket_mode", SETTING_TEXT, AT(unix_socket_mode), .fixed = true, .standard = "660",
+     .least = "3", .most = "3",
+     .help =
+         "who may connect to unix sockets, listen's and control's, as chmod takes it; the umask "
+         "does not matter"},
     {"control", SETTING_CONTROL, AT(control), .fixed = true, .otherwise = "off",
      .help = "where the control port (HTTP) is: HOST:PORT, [IPV6]:PORT or unix:/path"},
     {"control_token", SETTING_SECRET, AT(control_token), .fixed = true, .otherwise = "none",

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/container_of.h"
 #include "base/log.h"
+#include "base/log_pace.h"
 #include "base/memory.h"
 #include "config/units.h"
 #include "control/explain.h"
@@ -433,6 +434,13 @@ const struct http_route admin_routes[] = {
 
 void admin_log(void *arg, const char *who, const char *method, const char *url, unsigned code)
 {
+    static struct log_pace strangers;
+    uint64_t left_out = 0;
     (void)arg;
-    log_info("control: %s: %s %s: %u", who, method, url, code);
+    if (code != 401)
+        log_info("control: %s: %s %s: %u", who, method, url, code);
+    else if (log_pace_may(&strangers, clock_ms(), &left_out))
+        log_warning("control: %s: %s %.200s: no valid token; %llu more calls since the last such "
+                    "line",
+                    who, method, url, (unsigned long long)left_out);
 }

@@ -179,7 +179,7 @@ static void report(struct http_call *call)
     char *who, *method, *url, *peer;
     const char *from;
 
-    if (!server->options.on_call || http_call_reads(call))
+    if (!server->options.on_call || (http_call_reads(call) && call->status != 401))
         return;
     peer = peer_of(call->connection);
     from = MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_FROM);

@@ -101,15 +101,13 @@ static bool is_literal_host(const char *host)
 
 /* Browsers send Origin with every request of a page that could change something: no page may
  * administer the guard through an operator's browser. A page whose own name was made to point here
- * (DNS rebinding) could leave it out; where no token stands in its way, the Host header gives it
- * away. */
+ * (DNS rebinding) could leave it out, and read what it gets; where no token stands in its way, the
+ * Host header gives it away. */
 static const char *check_browser(const struct http_call *call)
 {
     const char *host = header(call, MHD_HTTP_HEADER_HOST);
 
-    if (http_call_reads(call))
-        return NULL;
-    if (header(call, "Origin"))
+    if (!http_call_reads(call) && header(call, "Origin"))
         return "requests of web pages (with an Origin header) may only read";
     if (call->server->check_host && host && !is_literal_host(host))
         return "without a token, the Host header must be an IP address or localhost";

@@ -152,6 +152,7 @@ static void on_tick(uv_timer_t *tick)
     for (struct client *client = worker->clients.first; client; client = client->following)
         session_check(client, now);
     strangers_check(&worker->clients, now);
+    serving_tell_log(&worker->serving, now);
     each_shared(worker, upstream_check_progress);
     overrides_expire(&worker->serving.overrides, now, generation,
                      EXPIRE_PER_TICK + overrides_count(&worker->serving.overrides) / 64);

@@ -78,6 +78,7 @@ struct client {
     char *name; /* CLIENT SETNAME */
     enum client_state state;
     bool authenticated;
+    bool reply_off;   /* CLIENT REPLY OFF */
     bool reading;     /* from the socket */
     bool input_ended; /* it will send no more; what it has sent is still served */
     bool settling; /* no more input before its replies are out: what it asks next depends on them */

@@ -88,6 +88,7 @@ void session_reset(struct client *client)
     client->authenticated = !serving_config(client->serving)->password;
     strangers_review(client);
     client->replies.resp3 = client->replies.muted = client->replies.no_fallback = false;
+    client->reply_off = false;
     client->session.states = 0;
     client->session.channels = client->session.patterns = client->session.shards = 0;
     if (client->session.own)

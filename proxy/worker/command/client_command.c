@@ -106,13 +106,13 @@ static void set_replies(struct client *client, const struct request *request)
 {
     struct span mode = request->arguments[2];
     if (span_is_word(mode, "ON")) {
-        client->replies.muted = false;
+        client->replies.muted = client->reply_off = false;
         reply(client, NULL);
     } else if (span_is_word(mode, "OFF")) {
-        client->replies.muted = true;
+        client->replies.muted = client->reply_off = true;
     } else if (!span_is_word(mode, "SKIP")) {
         reply(client, "ERR syntax error");
-    } else if (!client->replies.muted) {
+    } else if (!client->reply_off) {
         client->session.states |= SESSION_SKIP;
     }
 }

@@ -160,7 +160,7 @@ static void dispatch_unheard(struct client *client, const struct request *reques
     client->session.states &= ~(unsigned)SESSION_SKIP;
     client->replies.muted = true;
     dispatch_any(client, request);
-    client->replies.muted = false;
+    client->replies.muted = client->reply_off; /* it may have been CLIENT REPLY OFF */
 }
 
 static bool dispatch_in_session(struct client *client, const struct request *request)
@@ -192,7 +192,7 @@ static void dispatch_any(struct client *client, const struct request *request)
         if (write_dispatch(client, request) < 0)
             resp_write_error(client_reply(client), "%s", write_refusal);
     } else if (request->keyspace != NOT_GUARDED) {
-        lookup_dispatch(client, request);
+        lookup_dispatch_user(client, request);
     } else if (!lookup_dispatch_many(client, request)) {
         request_forward(request, client);
     }

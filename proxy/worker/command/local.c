@@ -348,11 +348,11 @@ static void reset(struct client *client, const struct request *request)
     if (request->count > 1) {
         request_forward(request, client);
     } else if (client->session.own) {
-        client->replies.muted = false;
+        client->replies.muted = client->reply_off = false;
         request_forward_as(request, client, &reset_kind);
         client_settle(client);
     } else {
-        client->replies.muted = false;
+        client->replies.muted = client->reply_off = false;
         resp_write_status(client_reply(client), "RESET");
         session_reset(client);
         client_settle(client);

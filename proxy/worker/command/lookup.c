@@ -97,6 +97,20 @@ __attribute__((noinline)) static void sample(struct serving *serving, int keyspa
     serving_ask_keeper(serving, &doubt->message);
 }
 
+/* A user of the cache's own may not be allowed to read the key, and must not learn whether it
+ * exists: the cache is asked in any case, and only for what it does not have is the ruling told
+ * (go_on_after). What was blocked by order is absent to everybody. */
+__attribute__((noinline)) static bool rejects_user(struct serving *serving, int keyspace,
+                                                   struct span key, bool held)
+{
+    struct ruling ruling =
+        guard_decide(&serving->permission, &serving->overrides, keyspace, key, held);
+    bool rejected = ruling.decision == DECISION_REJECT && ruling.reason == REASON_BLOCK;
+    counter_add(&serving->keyspaces[keyspace].lookups, 1);
+    counter_add(&serving->keyspaces[keyspace].rejected, rejected);
+    return rejected;
+}
+
 /* Takes the ruling on a key and counts it; true: reject. */
 static inline bool rejects(struct serving *serving, int keyspace, struct span key, bool held)
 {
@@ -379,7 +393,8 @@ bool lookup_is_guarded(const struct client *client, const struct request *reques
 }
 
 /* Decides on some of the keys, at most as many as can be asked for together. */
-static void decide_some(struct serving *serving, struct lookup *lookups, size_t count)
+static void decide_some(struct serving *serving, struct lookup *lookups, size_t count,
+                        bool (*decide)(struct serving *, int, struct span, bool))
 {
     struct key_probes probes;
     probes.count = 0; /* the rest is written before it is read */
@@ -393,7 +408,7 @@ static void decide_some(struct serving *serving, struct lookup *lookups, size_t 
     for (size_t i = 0, probe = 0; i < count; i++)
         if (lookups[i].keyspace != NOT_GUARDED)
             lookups[i].rejected =
-                rejects(serving, lookups[i].keyspace, lookups[i].key, probes.at[probe++].held);
+                decide(serving, lookups[i].keyspace, lookups[i].key, probes.at[probe++].held);
 }
 
 /* Decides on each key of an MGET or EXISTS; returns how many are not rejected. */
@@ -403,7 +418,8 @@ static size_t decide_all(struct slot *slot, bool is_mget)
     size_t passing = 0;
     for (size_t i = 0; i < slot->lookup_count; i += KEY_PROBES_MAX) {
         size_t rest = slot->lookup_count - i;
-        decide_some(serving, &slot->lookups[i], rest < KEY_PROBES_MAX ? rest : KEY_PROBES_MAX);
+        decide_some(serving, &slot->lookups[i], rest < KEY_PROBES_MAX ? rest : KEY_PROBES_MAX,
+                    slot->replies->no_fallback ? rejects_user : rejects);
     }
     for (size_t i = 0; i < slot->lookup_count; i++) {
         struct lookup *lookup = &slot->lookups[i];
@@ -455,6 +471,17 @@ void lookup_dispatch(struct client *client, const struct request *request)
 {
     struct span key = request->arguments[request->command->first_key];
     if (rejects(client->serving, request->keyspace, key, request->held))
+        reject(client, request);
+    else
+        pass(client, request);
+}
+
+void lookup_dispatch_user(struct client *client, const struct request *request)
+{
+    struct span key = request->arguments[request->command->first_key];
+    if (client->replies.no_fallback
+            ? rejects_user(client->serving, request->keyspace, key, request->held)
+            : rejects(client->serving, request->keyspace, key, request->held))
         reject(client, request);
     else
         pass(client, request);

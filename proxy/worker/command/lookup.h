@@ -12,6 +12,9 @@
 /* Dispatches a lookup of one guarded key: request->keyspace is its keyspace. */
 void lookup_dispatch(struct client *client, const struct request *request);
 
+/* The same where the client may be a user of the cache's own. */
+void lookup_dispatch_user(struct client *client, const struct request *request);
+
 /* Dispatches an MGET or EXISTS of which at least one key is guarded; false: the command is none. */
 bool lookup_dispatch_many(struct client *client, const struct request *request);
 

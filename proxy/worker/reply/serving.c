@@ -1,10 +1,13 @@
 /* The little that all parts of a worker do alike. */
 #include "worker/reply/serving.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <stdio.h>
 #include <string.h>
+
+enum { TELL_MS = 1000 };
 
 void serving_ask_keeper(struct serving *serving, struct message *message)
 {
@@ -39,14 +42,23 @@ static bool is_news(const char *last, const char *why, size_t size)
     return strncmp(last, why, size - 1) != 0;
 }
 
+void serving_tell_log(struct serving *serving, uint64_t now)
+{
+    if (!serving->cache_news || (serving->cache_told && now - serving->cache_told < TELL_MS))
+        return;
+    serving->cache_news = false;
+    serving->cache_told = now;
+    if (serving->cache_lost[0])
+        log_warning("worker %u: cache connection: %s", serving->index, serving->cache_lost);
+    else
+        log_info("worker %u: cache connection is back", serving->index);
+}
+
 void serving_log_cache(struct serving *serving, const char *why)
 {
-    char *last = serving->cache_lost;
-    if (why && is_news(last, why, sizeof serving->cache_lost)) {
-        log_warning("worker %u: cache connection: %s", serving->index, why);
-        snprintf(last, sizeof serving->cache_lost, "%s", why);
-    } else if (!why && *last) {
-        log_info("worker %u: cache connection is back", serving->index);
-        *last = '\0';
-    }
+    if (!is_news(serving->cache_lost, why ? why : "", sizeof serving->cache_lost))
+        return;
+    snprintf(serving->cache_lost, sizeof serving->cache_lost, "%s", why ? why : "");
+    serving->cache_news = true;
+    serving_tell_log(serving, clock_ms());
 }

@@ -41,7 +41,9 @@ struct serving {
     struct resp_arguments arguments; /* of the batch being served */
     char scratch[64 * 1024];         /* where clients' input is read and parsed */
     size_t scratch_used;             /* of it, by input that is not served yet */
-    char cache_lost[160];            /* the log's last word about the cache; "": it is there */
+    char cache_lost[160];            /* why the cache is lost; "": it is there */
+    uint64_t cache_told;             /* clock_ms() of the log's last word about it */
+    bool cache_news;                 /* that is to be told */
     uint64_t sampled; /* clock_ms() of the last would-be reject that was told to the keeper */
     struct worker_counters counters;
     struct keyspace_counters *keyspaces; /* in the configuration's order */
@@ -59,8 +61,9 @@ void serving_update_limits(struct serving *serving);
 /* Posts a message to the keeper; it comes back to the worker's mailbox. */
 void serving_ask_keeper(struct serving *serving, struct message *message);
 
-/* Tells the log that the cache is lost, or with NULL that it is there again; once for each change,
- * also of the reason. */
+/* The cache is lost, or with NULL it is there again. The log is told of each change, also of the
+ * reason, but no more often than once a second: then of the last. */
 void serving_log_cache(struct serving *serving, const char *why);
+void serving_tell_log(struct serving *serving, uint64_t now); /* once in a while */
 
 #endif

@@ -21,7 +21,7 @@
 /* A value for every setting, each other than the default. */
 static const char full[] =
     "listen: [127.0.0.1:7001, \"unix:/tmp/x.sock\"]\ncontrol: \"[::1]:7002\"\n"
-    "control_token: t0ken\npassword: hunter2\nworkers: 3\n" HEAD
+    "control_token: t0ken\nunix_socket_mode: 600\npassword: hunter2\nworkers: 3\n" HEAD
     "poll_interval: 3m\nmax_lag: 3s\npublication: other\nbuild_connections: 5\n"
     "load_connections: 7\nload_timeout: 7s\nload_budget: 77\n"
     "cache_timeout: 8s\ncache_connections: 5\nmax_clients: 55\nmax_strangers: 56\n"

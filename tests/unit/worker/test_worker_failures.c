@@ -193,6 +193,28 @@ static void own_connections_keep_to_the_places_of_the_cache(void **state)
     bench_finish(&bench);
 }
 
+/* The last word is told in any case, a second later at most. */
+static void a_cache_that_comes_and_goes_does_not_fill_the_log(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_start(&bench, "");
+    int client = connect_client(&bench);
+    for (int i = 0; i < 6; i++) {
+        serve_cache(&bench);
+        must_serve(&bench, client);
+        say(client, PING);
+        must_hear(bench.cache, PING);
+        close(bench.cache);
+        must_hear(client, CACHE_DOWN);
+    }
+    assert_true(atomic_load(&log_warnings) <= 3);
+    serve_cache(&bench);
+    must_serve(&bench, client);
+    close(client);
+    bench_finish(&bench);
+}
+
 static void a_silent_cache_is_given_up_in_time(void **state)
 {
     struct bench bench;
@@ -249,6 +271,7 @@ int main(void)
         cmocka_unit_test(a_reply_that_nobody_asked_for_ends_the_connection),
         cmocka_unit_test(what_the_cache_would_punish_does_not_reach_it),
         cmocka_unit_test(own_connections_keep_to_the_places_of_the_cache),
+        cmocka_unit_test(a_cache_that_comes_and_goes_does_not_fill_the_log),
         cmocka_unit_test(a_silent_cache_is_given_up_in_time),
         cmocka_unit_test(a_cache_that_is_starting_is_as_good_as_down),
     };

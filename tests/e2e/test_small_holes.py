@@ -1,0 +1,116 @@
+"""What an attacker could learn, fill or stop by the way."""
+import os
+import stat
+import subprocess
+import urllib.parse
+
+import pytest
+
+import servers
+from servers import PATIENCE, run_nestguard
+from waiting import wait_until
+from wire import command
+
+
+@pytest.fixture
+def reader(cache):
+    """A user of the cache who may read some keys, none of them guarded."""
+    admin = cache.client()
+    admin.acl_setuser("reader", enabled=True, nopass=True, commands=["+@read", "+ping"],
+                      keys=["free:*"])
+    yield "reader"
+    admin.acl_deluser("reader")
+
+
+@pytest.mark.parametrize("words", [["GET"], ["MGET"], ["EXISTS"], ["TTL"], ["STRLEN"], ["TYPE"]])
+def test_who_may_not_read_a_key_does_not_learn_whether_it_exists(start_guard, items, reader, words):
+    guard = start_guard(items())
+    with guard.wire() as wire:
+        assert wire.ask("AUTH", reader, "x") == b"+OK\r\n"
+        present, absent = wire.ask(*words, "item:1"), wire.ask(*words, "item:901")
+    assert b"-NOPERM" in present and absent == present
+    assert guard.keyspace()["loads"] == 0
+
+
+def test_who_may_read_learns_of_absence_without_a_load(start_guard, items, cache):
+    admin = cache.client()
+    admin.acl_setuser("all", enabled=True, nopass=True, commands=["+@all"], keys=["*"])
+    guard = start_guard(items())
+    with guard.wire() as wire:
+        assert wire.ask("AUTH", "all", "x") == b"+OK\r\n"
+        assert wire.ask("GET", "item:901") == b"$-1\r\n"
+        assert wire.ask("MGET", "item:902", "item:903") == b"*2\r\n$-1\r\n$-1\r\n"
+        assert wire.ask("EXISTS", "item:901") == b":0\r\n"
+        assert guard.keyspace()["loads"] == 0
+        assert wire.ask("GET", "item:1") == b"$9\r\npayload 1\r\n"
+    admin.acl_deluser("all")
+
+
+@pytest.mark.parametrize("path", ["/v1/status", "/metrics", "/v1/keys/item%3A1", "/"])
+def test_a_page_of_another_name_reads_nothing(start_guard, items, path):
+    """Its name may have been made to point here; that of its host it cannot change."""
+    guard = start_guard(items())
+    assert guard.control("GET", path, headers={"Host": "evil.example"}).status_code == 403
+    assert guard.control("GET", path, headers={"Host": "localhost:1"}).status_code == 200
+
+
+def test_calls_without_a_token_leave_few_lines(start_guard, items):
+    guard = start_guard(items(), control_token="sesame")
+    for number in range(200):
+        method = ("GET", "PUT", "DELETE")[number % 3]
+        wrong = {"Authorization": f"Bearer {number}"}
+        assert guard.control(method, "/v1/keys/item%3A1", headers=wrong).status_code == 401
+    said = guard.log_path.read_text().count("no valid token")
+    assert 1 <= said < 20, guard.log()
+    assert guard.log_path.read_text().count(": 401") == 0
+
+
+def test_off_behind_skip_is_off(start_guard, items):
+    guard = start_guard(items())
+    with guard.wire() as wire:
+        wire.send(command("CLIENT", "REPLY", "SKIP") + command("CLIENT", "REPLY", "OFF") +
+                  command("PING") + command("GET", "item:1") + command("CLIENT", "REPLY", "ON") +
+                  command("CLIENT", "REPLY", "SKIP") + command("CLIENT", "REPLY", "SKIP") +
+                  command("PING") + command("ECHO", "heard"))
+        assert wire.read_replies(2) == b"+OK\r\n$5\r\nheard\r\n"
+
+
+def test_a_file_of_brackets_is_refused_at_once(tmp_path):
+    file = tmp_path / "deep.yaml"
+    file.write_text("keyspaces: " + "[" * 200_000)
+    status, said = run_nestguard("check", "-c", file)
+    assert status == 1 and "nested too deep" in said
+
+
+def test_a_log_that_nobody_reads_stops_nothing(database, cache, items):
+    guard = servers.Nestguard({"cache": cache.url, "database": database.url, "keyspaces": [items()]})
+    reading, writing = os.pipe()
+    try:
+        guard.process = subprocess.Popen(guard.command(), stdin=subprocess.DEVNULL, stderr=writing,
+                                         stdout=writing, env=guard.environment)
+        os.close(writing)
+        wait_until(guard.is_ready, PATIENCE, "the guard")
+        for number in range(600):
+            key = urllib.parse.quote(f"item:{number}" + "0" * 200, safe="")
+            assert guard.control("PUT", f"/v1/keys/{key}").status_code in (201, 404)
+        assert guard.redis().get("item:1") == b"payload 1"
+        os.set_blocking(reading, False)
+        assert len(os.read(reading, 1 << 20)) > 10_000
+        guard.control("PUT", "/v1/keys/item%3A2")
+        assert b"lines of log were lost" in os.read(reading, 1 << 20)
+    finally:
+        os.close(reading)
+        guard.finish()
+        guard.remove()
+
+
+@pytest.mark.parametrize("mode, wanted", [(None, 0o660), ("600", 0o600)])
+def test_a_unix_sockets_mode_is_not_the_umasks(start_guard, items, tmp_path, mode, wanted):
+    path = tmp_path / "guard.sock"
+    before = os.umask(0)
+    try:
+        guard = start_guard(items(), listen=[f"unix:{path}"], unix_socket_mode=mode)
+        assert stat.S_IMODE(path.stat().st_mode) == wanted
+        assert guard.is_alive()
+    finally:
+        os.umask(before)
