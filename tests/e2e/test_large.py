@@ -1,7 +1,9 @@
 """Large values pass through in pieces, in either direction, whatever is slow."""
+import contextlib
 import pathlib
 import re
 import threading
+import time
 
 import pytest
 
@@ -115,6 +117,23 @@ def test_a_slow_reader_holds_up_others_for_a_moment_only(start_guard, items, cac
         got += slow.read_bytes(len(bulk(value)) - len(got))
         assert got == bulk(value)
         assert slow.read_reply() == bulk("end")
+
+
+def test_many_slow_readers_hold_up_others_no_longer_than_one(start_guard, items, cache):
+    """A tenth of each second for all of them together; then they have connections of their own."""
+    guard = start_guard(items(), workers=1, cache_connections=1)
+    cache.client().set("plain", b"x" * 16 * MEGABYTE)
+    with contextlib.ExitStack() as open_wires:
+        other = open_wires.enter_context(guard.wire())
+        assert other.ask("GET", "item:1") == bulk("payload 1")
+        began = time.monotonic()
+        for _ in range(6):
+            slow = open_wires.enter_context(guard.wire())
+            slow.send(command("GET", "plain") + command("GET", "plain"))
+            slow.read_bytes(1000)  # it has begun
+            assert other.ask("GET", "item:1") == bulk("payload 1")
+        assert time.monotonic() - began < 4, "each held the others up by itself"
+        wait_until(lambda: guard.status()["own_connections"] >= 1, PATIENCE, "a connection of its own")
 
 
 def test_a_reader_that_leaves_in_the_middle_harms_nobody(guard, cache, value):

@@ -34,7 +34,7 @@ static const struct slot_kind fence_kind = {0};
 static bool is_idle(const struct client *client)
 {
     return client->session.own && !(client->session.states & ~(unsigned)SESSION_SKIP) &&
-           !client->replies.first;
+           !client->replies.first && !client->replies.slow;
 }
 
 void session_end(struct client *client)
@@ -60,16 +60,9 @@ static bool make_room(struct client *client)
     return serving->own_connections < serving->own_limit;
 }
 
-int session_begin(struct client *client)
+static void begin(struct client *client)
 {
     struct session *session = &client->session;
-    session->used = clock_ms();
-    if (session->own)
-        return 0;
-    if (!make_room(client)) {
-        resp_write_error(client_reply(client), "NESTGUARD busy: own_connections are used up");
-        return -EBUSY;
-    }
     struct upstream_options options = {
         .resp3 = client->replies.resp3, .name = client->name, .owner = &owner, .client = client};
     session->own = client->upstream = upstream_create(client->serving, &options);
@@ -78,7 +71,28 @@ int session_begin(struct client *client)
         session->fence = slot_open(&client->replies, &fence_kind);
         upstream_hold(session->own, true);
     }
+}
+
+int session_begin(struct client *client)
+{
+    client->session.used = clock_ms();
+    if (client->session.own)
+        return 0;
+    if (!make_room(client)) {
+        resp_write_error(client_reply(client), "NESTGUARD busy: own_connections are used up");
+        return -EBUSY;
+    }
+    begin(client);
     return 0;
+}
+
+/* Whoever reads so slowly that others who share a connection would feel it, shares none. */
+static void isolate(struct client *client)
+{
+    if (make_room(client))
+        begin(client);
+    else
+        client_drop(client);
 }
 
 void session_reset(struct client *client)
@@ -117,6 +131,8 @@ void session_pace(struct client *client)
 void session_check(struct client *client, uint64_t now)
 {
     struct session *session = &client->session;
+    if (client->replies.slow && !session->own && client->state == CLIENT_OPEN)
+        isolate(client);
     if (!session->own || client->state >= CLIENT_CLOSING)
         return;
     upstream_check_progress(session->own);

@@ -88,6 +88,7 @@ struct replies {
     bool muted;        /* CLIENT REPLY OFF: commands from now on get no reply */
     bool no_fallback;  /* the cache alone may answer: it knows what this client's user may read */
     struct buffer unheard;
+    bool slow; /* has held up a shared connection for longer than those who share it can bear */
     struct upstream *stalls; /* not read from before the client has taken more of a large reply */
 };
 

@@ -56,11 +56,12 @@ struct upstream {
     enum tenure tenure;
     enum intake intake;
     struct upstream_options options;
-    char *name;       /* what options.name points to */
-    bool held;        /* nothing but the greeting is written */
-    bool relays;      /* no frames any more: all bytes are the owner's */
-    uint64_t stalled; /* clock_ms() since when it is */
-    uint64_t heard;   /* the loop's time of the last bytes */
+    char *name;                        /* what options.name points to */
+    bool held;                         /* nothing but the greeting is written */
+    bool relays;                       /* no frames any more: all bytes are the owner's */
+    uint64_t stalled;                  /* clock_ms() since when it is */
+    uint64_t stall_window, stall_used; /* the present second's beginning; how much of it was lost */
+    uint64_t heard;                    /* the loop's time of the last bytes */
     uint64_t backoff_ms, since;
     uv_timer_t timer;
     struct dial dial;

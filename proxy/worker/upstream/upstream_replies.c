@@ -12,6 +12,8 @@ enum {
     READ_BYTES = 64 * 1024,
     LARGE_BYTES = 256 * 1024,      /* of a reply that is not all there */
     STALL_BYTES = 4 * 1024 * 1024, /* waiting for its client */
+    STALL_MS = 100,                /* of each STALL_WINDOW_MS a shared connection may be held up */
+    STALL_WINDOW_MS = 1000,
     IDLE_MS = 500 /* a connection that was closed earlier than this was refused, not idle */
 };
 
@@ -125,17 +127,49 @@ static void deliver(struct upstream *upstream, struct span reply)
         greeted(upstream, request.index, reply);
 }
 
+/* How long it may still be held up in this second, whoever does it. */
+static uint64_t stall_left(struct upstream *upstream, uint64_t now)
+{
+    if (now - upstream->stall_window >= STALL_WINDOW_MS) {
+        upstream->stall_window = now;
+        upstream->stall_used = 0;
+    }
+    return upstream->stall_used < STALL_MS ? STALL_MS - upstream->stall_used : 0;
+}
+
+/* The rest of the reply is taken in, whether its client reads or not. */
+static void hurry(struct upstream *upstream, struct replies *replies)
+{
+    upstream->reply = REPLY_HURRIED;
+    if (replies)
+        replies->slow = true;
+}
+
+static void on_stall_over(uv_timer_t *timer)
+{
+    struct upstream *upstream = timer->data;
+    const struct slot *slot = upstream_next_slot(upstream);
+    hurry(upstream, slot ? slot->replies : NULL);
+    upstream_read(upstream, true);
+}
+
 /* One that would have to wait in memory for a client that reads slowly makes the cache wait
- * instead. That others share the connection bounds how long: check_progress() ends it, and then the
- * rest of the reply is taken in. */
+ * instead. That others share the connection bounds how long that may be, for all slow ones
+ * together; who needs more gets a connection of its own (session_check()). */
 static void stall(struct upstream *upstream, struct replies *replies)
 {
     if (upstream_is_own(upstream) || upstream->intake == INTAKE_STALLED ||
         upstream->reply == REPLY_HURRIED || replies_waiting(replies) < STALL_BYTES)
         return;
-    upstream->stalled = clock_ms();
+    uint64_t now = clock_ms(), left = stall_left(upstream, now);
+    if (!left) {
+        hurry(upstream, replies);
+        return;
+    }
+    upstream->stalled = now;
     replies->stalls = upstream;
     upstream_set_intake(upstream, INTAKE_STALLED);
+    uv_timer_start(&upstream->timer, on_stall_over, left, 0);
 }
 
 /* A large reply need not be whole to be passed on, when it is one and its kind takes it so. */
@@ -235,5 +269,9 @@ void upstream_begin(struct upstream *upstream)
 
 void upstream_read(struct upstream *upstream, bool wanted)
 {
+    if (upstream->intake == INTAKE_STALLED) {
+        upstream->stall_used += clock_ms() - upstream->stalled;
+        uv_timer_stop(&upstream->timer);
+    }
     upstream_set_intake(upstream, wanted ? INTAKE_WANTED : INTAKE_UNWANTED);
 }

@@ -19,8 +19,7 @@
 enum {
     CONGESTED_BYTES = 16 * 1024 * 1024, /* not yet taken by the kernel; all clients' together */
     OWN_CONGESTED_BYTES = 1024 * 1024,
-    BACKOFF_MAX_MS = 2000,
-    STALL_MS = 1000 /* clients that share a connection wait no longer for one that reads slowly */
+    BACKOFF_MAX_MS = 2000
 };
 
 static const char down_text[] = "NESTGUARD cache down";
@@ -183,6 +182,7 @@ void upstream_lose(struct upstream *upstream, const char *why)
     bool congested = upstream_is_congested(upstream);
     if (upstream->attempt != ATTEMPT_TOO_OLD)
         upstream->attempt = ATTEMPT_OVER;
+    uv_timer_stop(&upstream->timer); /* of a stall */
     take_from_owner(upstream);
     fail_pending(upstream);
     upstream_mark_dirty(upstream);
@@ -351,10 +351,6 @@ static bool is_silent(const struct upstream *upstream, uint64_t asked, uint64_t 
 
 void upstream_check_progress(struct upstream *upstream)
 {
-    if (upstream->intake == INTAKE_STALLED && clock_ms() - upstream->stalled > STALL_MS) {
-        upstream->reply = REPLY_HURRIED;
-        upstream_read(upstream, true);
-    }
     static const char no_connection[] = "no connection within cache_timeout";
     uint64_t patience = serving_config(upstream->serving)->cache_timeout_ms;
     uint64_t now = uv_now(&upstream->serving->loop);
