@@ -384,7 +384,8 @@ class Migrator(Committer):
     def replace(self, table, statements):
         """The new table is published with its birth, or a little later."""
         full = [f"ALTER TABLE public.{table.name} REPLICA IDENTITY FULL"] * (table.name == "items")
-        add = [f"ALTER PUBLICATION {PUBLICATION} ADD TABLE {table.published()}"]
+        add = [f"DO $$ BEGIN ALTER PUBLICATION {PUBLICATION} ADD TABLE {table.published()};"
+               " EXCEPTION WHEN duplicate_object THEN END $$"]  # the other migrator was quicker
         add *= self.run_.publishes
         with self.away([table]):
             if self.chance.random() < 0.7:
