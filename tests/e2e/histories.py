@@ -48,7 +48,8 @@ class Histories:
         self.lock = threading.Lock()
         self.versions = {}  # key: its versions; the first is of before the beginning
         self.purged = self.probed = self.followed = 0
-        self.gaps = []      # [from, to]: changes committed in it were followed by no guard
+        self.gaps = []      # [from, to, over]: changes committed in it were followed by no guard;
+                            # what the cache held of before was gone when it was over
         self.lapses = []    # [moment, from, to]: the cache may be as it was at the moment
         self.unlogged = collections.defaultdict(lambda: [0, 0])  # kind of key: [under way, until]
 
@@ -90,7 +91,8 @@ class Histories:
 
     def _forget_old(self, key, now):
         """What no reply that is still to come may be."""
-        versions, past, moment = self.versions[key], now - REQUEST, self._moment(now)
+        versions, past = self.versions[key], now - REQUEST
+        moment = self._moment(now)._replace(time=past)
         for lapse, _, _ in self.lapses:
             moment = moment.without(lapse)
         for place in range(len(versions) - 1, 0, -1):
@@ -130,7 +132,7 @@ class Histories:
     def open_gap(self):
         """The guard is about to die: what it has not confirmed, nobody purges."""
         with self.lock:
-            self.gaps.append([min(self.purged, self.probed), NEVER])
+            self.gaps.append([min(self.purged, self.probed), NEVER, NEVER])
 
     def close_gap(self):
         with self.lock:
@@ -139,7 +141,9 @@ class Histories:
     def forget_gaps(self):
         """No guard runs, and the cache is empty."""
         with self.lock:
-            self.gaps.clear()
+            now = time.monotonic()
+            self.gaps = [[begin, end, min(over, now)] for begin, end, over in self.gaps
+                         if over > now - REQUEST]
 
     def begin_lapse(self, moment):
         """The cache is about to be as it was not long after the moment."""
@@ -167,7 +171,8 @@ class Histories:
     def _is_purged(self, version, moment):
         """A commit whose waiting overlaps a gap may have been written to the log within it."""
         return version.done <= (moment.probed if version.unlogged else moment.purged) and not any(
-            begin < version.done and version.begun <= end for begin, end in self.gaps)
+            begin < version.done and version.begun <= end and moment.time <= over
+            for begin, end, over in self.gaps)
 
     def _is_known(self, version, moment):
         return version.known < moment.time - self.slack or version.done < moment.followed
