@@ -31,7 +31,7 @@ from waiting import wait_until
 SECONDS = float(os.environ.get("NESTGUARD_SECONDS", 10))
 ONLY = os.environ.get("NESTGUARD_FAULTS", "all").split(",")
 READERS = 3
-SEASON, SHARES = 6, [0.15, 0.4, 1]  # in seconds; how many of the faults one has
+SEASON, SHARES = 6, [0, 0.35, 1]  # in seconds; how many of the faults one has, but at least one
 ROUNDING = 0.003  # of times that the guard tells, in milliseconds
 
 
@@ -118,9 +118,10 @@ class Run:
     def in_season(self, who, kinds):
         """Those of his faults that happen now. Some are seen only while others rest: what one
         leaves in the cache, another would sweep away."""
-        season = f"{SEED} {who} {int((time.monotonic() - self.begun) / SEASON)}"
-        share = random.Random(season).choice(SHARES)
-        return [kind for kind in kinds if random.Random(f"{season} {kind}").random() < share]
+        season = int((time.monotonic() - self.begun) / SEASON)
+        chance = random.Random(f"{SEED} {who} {season}")
+        count = max(1, round(len(kinds) * chance.choice(SHARES)))
+        return chance.sample(kinds, count) if kinds else []
 
     def fail(self, text):
         self.problems.append(f"NESTGUARD_SEED={SEED} at {time.monotonic():.4f}: {text}")
