@@ -1,10 +1,5 @@
-/* Where the parts meet. What workers and loads decide by is never changed but replaced:
- *
- *   configuration, generation, states ─▶ a new view ─▶ every worker ─▶ the replaced one comes back
- *
- * The message brings a worker's reference back, so that all counting happens on this thread.
- *
- * A signal has the workers drain; when the last of them has, keeper_end.c does the rest.
+/* Where the parts meet: the loop, the workers and their messages, time and signals. A signal has
+ * the workers drain; when the last of them has, keeper_end.c does the rest.
  */
 #include "keeper/keeper_internal.h"
 #include "keeper/keeper_run.h"
@@ -24,98 +19,41 @@ enum { TICK_MS = 100, EXPIRE_PER_TICK = 1000, MAX_BODY = 64 * 1024, DOUBTS_MAX =
 
 /* ---- views ---- */
 
-/* One state for all keyspaces: they share a generation. */
-static struct keyspace_status status_now(const struct keeper *keeper)
+static void on_adopted(void *arg, const struct view *view)
 {
-    if (!keeper->generation)
-        return (struct keyspace_status){KEYSPACE_LOADING, "no generation is complete yet", 0};
-    if (!keeper->replication.serving && !keeper->standing)
-        return (struct keyspace_status){KEYSPACE_PASSING, keeper->lost, 0};
-    if (clock_ms() >= atomic_load_explicit(&keeper->generation->lease, memory_order_relaxed))
-        return (struct keyspace_status){KEYSPACE_PASSING,
-                                        "further behind the database than max_lag", 0};
-    return (struct keyspace_status){KEYSPACE_GUARDING, "the generation is complete", 0};
-}
-
-/* Only a change is logged, and sets the time. */
-static void update_states(struct keeper *keeper, enum keyspace_state *states)
-{
-    struct keyspace_status now = status_now(keeper);
-    for (size_t i = 0; i < keeper_config(keeper)->keyspace_count; i++) {
-        struct keyspace_status *status = &keeper->keyspaces[i];
-        states[i] = now.state;
-        status->reason = now.reason;
-        if (status->state == now.state)
-            continue;
-        log_info("keyspace %s: %s, was %s: %s", keeper_config(keeper)->keyspaces[i].name,
-                 keyspace_state_name(now.state), keyspace_state_name(status->state), now.reason);
-        status->state = now.state;
-        status->since = clock_ms();
-    }
-}
-
-/* Mailboxes keep the order: whatever is posted after this is decided by the new view. */
-static void send_view(struct keeper *keeper, struct view *view)
-{
-    for (unsigned i = 0; i < keeper->worker_count; i++) {
-        struct view_message *message = xcalloc(1, sizeof *message);
-        message->message = (struct message){.kind = MESSAGE_VIEW, .sender = &keeper->mailbox};
-        message->view = view;
-        mailbox_post(&keeper->workers[i]->serving.mailbox, &message->message);
-        keeper->views_out++;
-    }
-}
-
-/* The keeper holds the view that it decides by, like a worker. */
-static void adopt_view(struct keeper *keeper, struct view *view)
-{
-    struct view *replaced = keeper->view;
-    keeper->view = view;
+    struct keeper *keeper = arg;
     keeper->rows.config = view->config;
+    replication_use_config(&keeper->replication, view->config);
     if (keeper->loads)
         loads_use_view(keeper->loads, view);
-    view_release(replaced);
 }
 
 void keeper_publish(struct keeper *keeper, struct generation *fresh)
 {
+    struct publishing *publishing = &keeper->publishing;
     if (keeper->draining) { /* workers that have ended take no message */
         generation_release(fresh);
         return;
     }
-    size_t count = keeper_config(keeper)->keyspace_count;
-    enum keyspace_state *states = xcalloc(count, sizeof *states);
-    if (fresh) {
-        doubts_forget(keeper->doubts, keeper->generation);
-        generation_release(keeper->generation);
-        keeper->generation = fresh;
-    }
-    update_states(keeper, states);
+    if (fresh)
+        doubts_forget(keeper->doubts, publishing->generation);
+    publishing_builds(publishing, keeper->renewal.newest, keeper->renewal.phase != RENEWAL_IDLE);
+    publishing_now(publishing, fresh);
     keeper_pace_builds(keeper);
-    struct view *view =
-        view_create(keeper->shared, keeper->generation, states, keeper->worker_count + 1);
-    free(states);
-    view->newest = keeper->renewal.newest;
-    view->building = keeper->renewal.phase != RENEWAL_IDLE;
-    send_view(keeper, view);
-    adopt_view(keeper, view);
     if (fresh)
         overrides_expire(&keeper->overrides, clock_ms(), fresh, SIZE_MAX);
 }
 
 void keeper_review(struct keeper *keeper)
 {
-    if (status_now(keeper).state != keeper->keyspaces[0].state && !keeper->draining)
+    if (publishing_is_due(&keeper->publishing))
         keeper_publish(keeper, NULL);
 }
 
-/* The workers' copies of a view take its place one after the other; when the last has, whatever
- * waits for that goes on. */
+/* When every worker has the newest view, whatever waits for that goes on. */
 static void take_view_back(struct keeper *keeper, struct view_message *message)
 {
-    view_release(message->view);
-    free(message);
-    if (--keeper->views_out > 0)
+    if (!publishing_take_back(&keeper->publishing, message))
         return;
     replication_views_are_in(&keeper->replication);
     renewal_announced(&keeper->renewal);
@@ -168,15 +106,15 @@ static void on_tick(uv_timer_t *tick)
 {
     struct keeper *keeper = tick->data;
     uint64_t now = clock_ms();
-    overrides_expire(&keeper->overrides, now, keeper->generation,
+    overrides_expire(&keeper->overrides, now, keeper->publishing.generation,
                      EXPIRE_PER_TICK + overrides_count(&keeper->overrides) / 64);
     loads_check_time(keeper->loads, now);
     if (keeper->draining && now - keeper->drain_since > keeper_config(keeper)->drain_timeout_ms)
         loads_give_up(keeper->loads); /* so that the workers' requests come back */
     keeper_renew_hints(keeper, now);
     renewal_report(&keeper->renewal, now);
-    if (keeper->generation && !keeper->replication.serving)
-        doubts_known(keeper->doubts, keeper->generation, UINT64_MAX);
+    if (keeper->publishing.generation && !keeper->replication.serving)
+        doubts_known(keeper->doubts, keeper->publishing.generation, UINT64_MAX);
     values_check_time(keeper->values, now);
     keeper_watch_standing(keeper);
     keeper_review(keeper);
@@ -212,13 +150,11 @@ static void on_reload_signal(uv_signal_t *signal, int number)
     if (keeper->draining)
         return;
     service_reloading();
-    struct shared_config *fresh = reload_config(keeper->shared);
+    struct shared_config *fresh = reload_config(keeper->publishing.shared);
     service_ready();
     if (!fresh)
         return;
-    shared_config_release(keeper->shared);
-    keeper->shared = fresh;
-    replication_use_config(&keeper->replication, fresh->config);
+    publishing_configure(&keeper->publishing, fresh);
     pg_pool_set_timeout(keeper->pool, keeper_config(keeper)->load_timeout_ms);
     keeper_publish(keeper, NULL);
     renewal_reschedule(&keeper->renewal);
@@ -239,14 +175,11 @@ static void free_all(struct keeper *keeper)
     spellings_destroy(keeper->spellings);
     unseen_destroy(keeper->unseen);
     keeper_close_values(keeper);
-    view_release(keeper->view);
-    generation_release(keeper->generation);
-    shared_config_release(keeper->shared);
-    shared_config_release(keeper->first);
+    publishing_finish(&keeper->publishing);
     overrides_finish(&keeper->overrides);
     watch_destroy(keeper->watch);
     free(keeper->workers);
-    free(keeper->keyspaces);
+    free(keeper->outlet.to);
     free(keeper->counters);
     rows_statements_finish(&keeper->statements);
     free(keeper);
@@ -347,7 +280,7 @@ static int start_worker(struct keeper *keeper, unsigned index, int **fds)
     struct worker_options options = {.index = index,
                                      .keeper = &keeper->mailbox,
                                      .watch = keeper->watch,
-                                     .view = keeper->view,
+                                     .view = keeper->publishing.view,
                                      .fds = own,
                                      .addresses = config->listen,
                                      .count = config->listens,
@@ -356,7 +289,7 @@ static int start_worker(struct keeper *keeper, unsigned index, int **fds)
     if (status)
         log_error("worker %u: %s", index, uv_strerror(status));
     else
-        keeper->view->holders++;
+        keeper->publishing.view->holders++;
     free(own);
     return status;
 }
@@ -364,12 +297,12 @@ static int start_worker(struct keeper *keeper, unsigned index, int **fds)
 /* Asked when a build begins: one that begins after a reload is built for what holds then. */
 static struct shared_config *config_to_build_for(void *arg)
 {
-    return ((struct keeper *)arg)->shared;
+    return ((struct keeper *)arg)->publishing.shared;
 }
 
 static const struct generation *generation_in_force(void *arg)
 {
-    return ((struct keeper *)arg)->generation;
+    return ((struct keeper *)arg)->publishing.generation;
 }
 
 /* Nobody is left to use it once the workers have been told to end. */
@@ -377,7 +310,7 @@ static void on_build_begins(void *arg)
 {
     struct keeper *keeper = arg;
     keeper_publish(keeper, NULL);
-    if (!keeper->views_out)
+    if (publishing_is_everywhere(&keeper->publishing))
         renewal_announced(&keeper->renewal);
 }
 
@@ -392,7 +325,7 @@ static void on_build_ended(void *arg)
  * connections are opened anew with it, and prepare anew. */
 static void renew_names(struct keeper *keeper)
 {
-    const struct config *config = keeper->first->config;
+    const struct config *config = publishing_first_config(&keeper->publishing);
     bool may_move = false;
     for (size_t i = 0; i < config->keyspace_count; i++)
         may_move |= !config->keyspaces[i].table_schema || config->keyspaces[i].where;
@@ -417,14 +350,11 @@ static void on_built(void *arg, struct built *built)
 
 static void init(struct keeper *keeper, struct config *config)
 {
-    keeper->first = keeper->shared = shared_config_create(config);
-    keeper->first->references++;
     keeper->started = clock_ms();
-    keeper->keyspaces = xcalloc(config->keyspace_count, sizeof *keeper->keyspaces);
     keeper->counters = xcalloc(config->keyspace_count, sizeof *keeper->counters);
     keeper->workers = xcalloc(config->workers, sizeof(struct worker *));
-    for (size_t i = 0; i < config->keyspace_count; i++)
-        keeper->keyspaces[i].since = keeper->started;
+    keeper->outlet = (struct outlet){.sender = &keeper->mailbox,
+                                     .to = xcalloc(config->workers, sizeof(struct mailbox *))};
     overrides_init(&keeper->overrides);
     keeper->watch = watch_create(config->max_known_absent + config->load_budget);
     uv_loop_init(&keeper->loop);
@@ -442,7 +372,10 @@ static void init(struct keeper *keeper, struct config *config)
                                            .complete = on_built,
                                            .idle = on_build_ended,
                                            .arg = keeper});
-    keeper_publish(keeper, NULL);
+    publishing_init(&keeper->publishing, &(struct publishing_options){.config = config,
+                                                                      .outlet = &keeper->outlet,
+                                                                      .adopted = on_adopted,
+                                                                      .arg = keeper});
 }
 
 static int start(struct keeper *keeper, const struct keeper_options *options)
@@ -462,7 +395,7 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
                                   .counters = keeper->counters,
                                   .spellings = keeper->spellings};
     keeper_open_values(keeper, &loads);
-    keeper->loads = loads_create(&loads, keeper->view);
+    keeper->loads = loads_create(&loads, keeper->publishing.view);
     keeper_open_changes(keeper);
     status = keeper_open_sync(keeper);
     if (!status)
@@ -471,7 +404,9 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
         status = open_control(keeper, options);
     for (unsigned i = 0; i < keeper_config(keeper)->workers && !status; i++) {
         status = start_worker(keeper, i, options->fds);
-        keeper->worker_count += !status;
+        if (!status)
+            keeper->outlet.to[keeper->outlet.count++] =
+                &keeper->workers[keeper->worker_count++]->serving.mailbox;
     }
     keeper->workers_left = keeper->worker_count;
     return status;

@@ -8,7 +8,7 @@
 
 const struct config *keeper_config(const struct keeper *keeper)
 {
-    return keeper->shared->config;
+    return publishing_config(&keeper->publishing);
 }
 
 uint64_t keeper_rebuild(struct keeper *keeper)

@@ -126,7 +126,7 @@ struct override keeper_hint(const struct keeper *keeper, uint64_t for_ms)
 struct override keeper_tombstone(const struct keeper *keeper)
 {
     bool follows = keeper_config(keeper)->sync == SYNC_REPLICATION;
-    uint64_t in_force = keeper->generation ? keeper->generation->number : 0;
+    uint64_t in_force = keeper->publishing.generation ? keeper->publishing.generation->number : 0;
     return (struct override){.kind = OVERRIDE_TOMBSTONE,
                              .sticky = true,
                              .until = clock_ms(),
@@ -209,7 +209,7 @@ static void on_doubt(void *arg, struct key key, enum doubt_outcome outcome, stru
 
 void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt)
 {
-    if (keeper->generation && !keeper->draining)
-        doubts_add(keeper->doubts, keeper->generation, doubt->key, on_doubt, keeper);
+    if (keeper->publishing.generation && !keeper->draining)
+        doubts_add(keeper->doubts, keeper->publishing.generation, doubt->key, on_doubt, keeper);
     mailbox_return(&doubt->message);
 }

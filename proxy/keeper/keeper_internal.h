@@ -19,15 +19,9 @@
 #include "http/http.h"
 #include "keeper/changes.h"
 #include "keeper/keeper.h"
+#include "keeper/publishing.h"
 #include "keeper/replication.h"
 #include "worker/worker.h"
-
-/* State of a keyspace with its history, for status and metrics. */
-struct keyspace_status {
-    enum keyspace_state state;
-    const char *reason; /* static text */
-    uint64_t since;     /* clock_ms() */
-};
 
 struct keeper {
     uv_loop_t loop;
@@ -36,13 +30,10 @@ struct keeper {
     uv_signal_t on_term, on_int, on_hup;
     uint64_t started;
 
-    struct shared_config *first;   /* of the start: the pool speaks its SQL */
-    struct shared_config *shared;  /* in force; its config is shared->config */
-    struct generation *generation; /* in force; NULL until the first is complete */
-    struct view *view;             /* the newest published */
-    struct keyspace_status *keyspaces;
+    struct outlet outlet;
+    struct publishing publishing;
     struct overrides overrides; /* the table that counts; workers have copies */
-    struct settled settled; /* the generations that follow no log */
+    struct settled settled;     /* the generations that follow no log */
 
     struct worker **workers;
     unsigned worker_count, workers_left; /* left: those that have not ended */
@@ -65,13 +56,11 @@ struct keeper {
     struct replication replication;
     /* Without a log to follow, in the place of replication. */
     struct standing *standing, *standing_candidate;
-    char lost[256];                 /* why there is none */
     struct pg_server_rule rule;     /* for all connections; see keeper_server.c */
     uint64_t complained;            /* clock_ms() when a false reject was logged last */
     struct key_touch *touches;      /* calls of the control port under way */
     struct load_counters *counters; /* one for each keyspace */
     struct renewal renewal;
-    unsigned views_out;       /* views that have not replaced the one before them everywhere */
     struct http_server *http; /* the control port; NULL without one */
     bool draining;            /* told to end: nothing new is begun */
     uint64_t drain_since;     /* clock_ms() */

@@ -22,7 +22,7 @@
 
 static bool follows(const struct keeper *keeper)
 {
-    return keeper->first->config->sync == SYNC_REPLICATION;
+    return publishing_first_config(&keeper->publishing)->sync == SYNC_REPLICATION;
 }
 
 static void on_stranger(void *arg, const struct pg_server *server);

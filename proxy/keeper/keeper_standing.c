@@ -23,7 +23,7 @@ static void on_ready(void *arg, struct standing *standing)
         return;
     keeper->standing = standing;
     keeper->standing_candidate = NULL;
-    keeper->lost[0] = '\0';
+    publishing_clear(&keeper->publishing, OBSTACLE_UNFOLLOWED);
     generation->references++;
     keeper_publish(keeper, generation);
     standing_close(replaced);
@@ -34,7 +34,7 @@ static void on_ready(void *arg, struct standing *standing)
 static void on_fault(void *arg, struct standing *standing, const char *why)
 {
     struct keeper *keeper = arg;
-    char text[sizeof keeper->lost];
+    char text[256];
     if (keeper->draining)
         return;
     snprintf(text, sizeof text, "%s", why);
@@ -44,12 +44,12 @@ static void on_fault(void *arg, struct standing *standing, const char *why)
         renewal_settle(&keeper->renewal, text);
         return;
     }
-    keeper_end_lease(keeper);
-    memcpy(keeper->lost, text, sizeof text);
+    publishing_end_lease(&keeper->publishing);
+    publishing_obstruct(&keeper->publishing, OBSTACLE_UNFOLLOWED, text);
     keeper->standing = NULL;
     standing_close(standing);
     keeper_publish(keeper, NULL);
-    renewal_replace(&keeper->renewal, keeper->lost);
+    renewal_replace(&keeper->renewal, text);
 }
 
 void keeper_leave_standing(struct keeper *keeper, const char *why)
@@ -66,13 +66,13 @@ void keeper_stand(struct keeper *keeper, struct built *built)
     keeper_learn_values(keeper, built->values);
     generation->settled =
         settled_learn(&keeper->settled, generation->number, &built->snapshot, built->next_xid);
-    keeper->standing_candidate =
-        standing_create(built, &(struct standing_options){.config = keeper->first->config,
-                                                          .checker = keeper->checker,
-                                                          .doubts = keeper->doubts,
-                                                          .ready = on_ready,
-                                                          .fault = on_fault,
-                                                          .arg = keeper});
+    keeper->standing_candidate = standing_create(
+        built, &(struct standing_options){.config = publishing_first_config(&keeper->publishing),
+                                          .checker = keeper->checker,
+                                          .doubts = keeper->doubts,
+                                          .ready = on_ready,
+                                          .fault = on_fault,
+                                          .arg = keeper});
 }
 
 /* The first may end the other's time. */
@@ -94,7 +94,8 @@ void keeper_close_standing(struct keeper *keeper)
 int keeper_open_checker(struct keeper *keeper)
 {
     const char *error = NULL;
-    int status = checker_create(&keeper->checker, &keeper->loop, keeper->first->config, &error);
+    int status = checker_create(&keeper->checker, &keeper->loop,
+                                publishing_first_config(&keeper->publishing), &error);
     if (status)
         log_error("database: %s", error);
     return status;

@@ -8,12 +8,6 @@
 
 enum { UNSEEN_MAX = 100000 };
 
-void keeper_end_lease(struct keeper *keeper)
-{
-    if (keeper->generation)
-        atomic_store_explicit(&keeper->generation->lease, 0, memory_order_release);
-}
-
 /* ---- entries that the log ends ---- */
 
 /* A commit that waits for the guard may return only when no worker holds the key's tombstone any
@@ -73,16 +67,16 @@ static void on_begun(void *arg)
 static void on_in_force(void *arg, struct generation *generation)
 {
     struct keeper *keeper = arg;
-    keeper->lost[0] = '\0';
+    publishing_clear(&keeper->publishing, OBSTACLE_UNFOLLOWED);
     keeper_publish(keeper, generation);
 }
 
 static void on_lost(void *arg, const char *why)
 {
     struct keeper *keeper = arg;
-    snprintf(keeper->lost, sizeof keeper->lost, "%s", why);
+    publishing_obstruct(&keeper->publishing, OBSTACLE_UNFOLLOWED, why);
     keeper_publish(keeper, NULL);
-    renewal_replace(&keeper->renewal, keeper->lost);
+    renewal_replace(&keeper->renewal, why);
 }
 
 static void on_settled(void *arg, const char *error)
@@ -136,7 +130,7 @@ static void on_another_server(void *arg)
 
 void keeper_pace_builds(struct keeper *keeper)
 {
-    bool guards = keeper->keyspaces[0].state == KEYSPACE_GUARDING;
+    bool guards = publishing_guards(&keeper->publishing);
     renewal_hurry(&keeper->renewal, !guards || !replication_lasts(&keeper->replication));
 }
 
@@ -169,7 +163,7 @@ int keeper_open_sync(struct keeper *keeper)
                                                      .missed = on_missed,
                                                      .probed = on_probed,
                                                      .another_server = on_another_server};
-    const struct config *config = keeper->first->config;
+    const struct config *config = publishing_first_config(&keeper->publishing);
     keeper->purger = purger_create(&(struct purger_options){.redis = keeper->redis,
                                                             .loop = &keeper->loop,
                                                             .config = config,

@@ -97,7 +97,7 @@ void keeper_learn_values(struct keeper *keeper, const char *answer)
 
 void keeper_open_values(struct keeper *keeper, struct loads_options *loads)
 {
-    const struct config *config = keeper->first->config;
+    const struct config *config = publishing_first_config(&keeper->publishing);
     keeper->unvouched = unvouched_create(config->keyspace_count, config->max_hints);
     keeper->values = values_create(&(struct values_options){
         .keyspaces = config->keyspace_count, .altered = on_altered, .arg = keeper});

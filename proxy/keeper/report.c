@@ -76,7 +76,7 @@ static void report_backends(const struct keeper *keeper, struct report *report)
 
 static void report_keyspace(const struct keeper *keeper, size_t i, struct keyspace_report *report)
 {
-    const struct keyspace_status *status = &keeper->keyspaces[i];
+    const struct keyspace_status *status = &keeper->publishing.keyspaces[i];
     const struct checker_account *account = checker_account(keeper->checker);
     report->config = &keeper_config(keeper)->keyspaces[i];
     report->state = status->state;
@@ -86,9 +86,9 @@ static void report_keyspace(const struct keeper *keeper, size_t i, struct keyspa
     take_loads(report, &keeper->counters[i]);
     if (account->generation)
         report->check = account->keyspaces[i];
-    if (keeper->generation) {
-        report->kind = filter_kind_of(keeper->generation->filters[i]);
-        report->filter = filter_stats(keeper->generation->filters[i]);
+    if (keeper->publishing.generation) {
+        report->kind = filter_kind_of(keeper->publishing.generation->filters[i]);
+        report->filter = filter_stats(keeper->publishing.generation->filters[i]);
     }
 }
 
@@ -101,7 +101,7 @@ void keeper_report(const struct keeper *keeper, struct report *report)
                               .started = keeper->started,
                               .is_draining = keeper->draining,
                               .count = keeper_config(keeper)->keyspace_count,
-                              .generation = report_generation(keeper->generation),
+                              .generation = report_generation(keeper->publishing.generation),
                               .build = report_build(&keeper->renewal),
                               .stream = replication_report(&keeper->replication),
                               .check = {account->generation, account->time},
@@ -125,7 +125,7 @@ void report_finish(struct report *report)
  * is asked whatever entries say. */
 struct key_report keeper_report_key(const struct keeper *keeper, struct key key)
 {
-    const struct view *view = keeper->view;
+    const struct view *view = keeper->publishing.view;
     struct permission permission = permission_begin(view);
     struct key_report report = {.is_held = guard_holds(view, key),
                                 .known_absent = loads_knows_absent(keeper->loads, key),

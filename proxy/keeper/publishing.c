@@ -1,0 +1,178 @@
+#include "keeper/publishing.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+const struct config *publishing_config(const struct publishing *publishing)
+{
+    return publishing->shared->config;
+}
+
+const struct config *publishing_first_config(const struct publishing *publishing)
+{
+    return publishing->first->config;
+}
+
+/* ---- states ---- */
+
+static const char *obstacle_of(const struct publishing *publishing)
+{
+    for (unsigned i = 0; i < OBSTACLES; i++)
+        if (publishing->obstacles[i][0])
+            return publishing->obstacles[i];
+    return NULL;
+}
+
+/* One state for all keyspaces: they share a generation. */
+static struct keyspace_status status_now(const struct publishing *publishing)
+{
+    const struct generation *generation = publishing->generation;
+    const char *obstacle = obstacle_of(publishing);
+    if (!generation)
+        return (struct keyspace_status){KEYSPACE_LOADING, "no generation is complete yet", 0};
+    if (obstacle)
+        return (struct keyspace_status){KEYSPACE_PASSING, obstacle, 0};
+    if (clock_ms() >= atomic_load_explicit(&generation->lease, memory_order_relaxed))
+        return (struct keyspace_status){KEYSPACE_PASSING,
+                                        "further behind the database than max_lag", 0};
+    return (struct keyspace_status){KEYSPACE_GUARDING, "the generation is complete", 0};
+}
+
+/* Only a change is logged, and sets the time. */
+static void update_states(struct publishing *publishing, enum keyspace_state *states)
+{
+    const struct config *config = publishing_config(publishing);
+    struct keyspace_status now = status_now(publishing);
+    for (size_t i = 0; i < config->keyspace_count; i++) {
+        struct keyspace_status *status = &publishing->keyspaces[i];
+        states[i] = now.state;
+        status->reason = now.reason;
+        if (status->state == now.state)
+            continue;
+        log_info("keyspace %s: %s, was %s: %s", config->keyspaces[i].name,
+                 keyspace_state_name(now.state), keyspace_state_name(status->state), now.reason);
+        status->state = now.state;
+        status->since = clock_ms();
+    }
+}
+
+bool publishing_guards(const struct publishing *publishing)
+{
+    return publishing->keyspaces[0].state == KEYSPACE_GUARDING;
+}
+
+void publishing_obstruct(struct publishing *publishing, enum obstacle obstacle, const char *why)
+{
+    snprintf(publishing->obstacles[obstacle], sizeof publishing->obstacles[obstacle], "%s", why);
+}
+
+void publishing_clear(struct publishing *publishing, enum obstacle obstacle)
+{
+    publishing->obstacles[obstacle][0] = '\0';
+}
+
+void publishing_end_lease(struct publishing *publishing)
+{
+    if (publishing->generation)
+        atomic_store_explicit(&publishing->generation->lease, 0, memory_order_release);
+}
+
+/* ---- views ---- */
+
+/* Mailboxes keep the order: whatever is posted after this is decided by the new view. */
+static void send_view(struct publishing *publishing, struct view *view)
+{
+    const struct outlet *outlet = publishing->options.outlet;
+    for (unsigned i = 0; i < outlet->count; i++) {
+        struct view_message *message = xcalloc(1, sizeof *message);
+        message->message = (struct message){.kind = MESSAGE_VIEW, .sender = outlet->sender};
+        message->view = view;
+        mailbox_post(outlet->to[i], &message->message);
+        publishing->views_out++;
+    }
+}
+
+static void adopt(struct publishing *publishing, struct view *view)
+{
+    struct view *replaced = publishing->view;
+    publishing->view = view;
+    publishing->options.adopted(publishing->options.arg, view);
+    view_release(replaced);
+}
+
+void publishing_now(struct publishing *publishing, struct generation *fresh)
+{
+    const struct outlet *outlet = publishing->options.outlet;
+    enum keyspace_state *states =
+        xcalloc(publishing_config(publishing)->keyspace_count, sizeof *states);
+    if (fresh) {
+        generation_release(publishing->generation);
+        publishing->generation = fresh;
+    }
+    update_states(publishing, states);
+    struct view *view =
+        view_create(publishing->shared, publishing->generation, states, outlet->count + 1);
+    free(states);
+    view->newest = publishing->newest;
+    view->building = publishing->building;
+    send_view(publishing, view);
+    adopt(publishing, view);
+}
+
+bool publishing_is_due(const struct publishing *publishing)
+{
+    return status_now(publishing).state != publishing->keyspaces[0].state;
+}
+
+bool publishing_is_everywhere(const struct publishing *publishing)
+{
+    return !publishing->views_out;
+}
+
+/* The workers' copies of a view take its place one after the other. */
+bool publishing_take_back(struct publishing *publishing, struct view_message *message)
+{
+    view_release(message->view);
+    free(message);
+    publishing->views_out--;
+    return publishing_is_everywhere(publishing);
+}
+
+/* ---- life ---- */
+
+void publishing_configure(struct publishing *publishing, struct shared_config *config)
+{
+    shared_config_release(publishing->shared);
+    publishing->shared = config;
+}
+
+void publishing_builds(struct publishing *publishing, uint64_t newest, bool building)
+{
+    publishing->newest = newest;
+    publishing->building = building;
+}
+
+void publishing_init(struct publishing *publishing, const struct publishing_options *options)
+{
+    size_t count = options->config->keyspace_count;
+    *publishing = (struct publishing){.options = *options};
+    publishing->first = publishing->shared = shared_config_create(options->config);
+    publishing->first->references++;
+    publishing->keyspaces = xcalloc(count, sizeof *publishing->keyspaces);
+    for (size_t i = 0; i < count; i++)
+        publishing->keyspaces[i].since = clock_ms();
+    publishing_now(publishing, NULL);
+}
+
+void publishing_finish(struct publishing *publishing)
+{
+    view_release(publishing->view);
+    generation_release(publishing->generation);
+    shared_config_release(publishing->shared);
+    shared_config_release(publishing->first);
+    free(publishing->keyspaces);
+    *publishing = (struct publishing){0};
+}
