@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-enum { TICK_MS = 100, EXPIRE_PER_TICK = 1000, MAX_BODY = 64 * 1024, DOUBTS_MAX = 1000 };
+enum { TICK_MS = 100, MAX_BODY = 64 * 1024, DOUBTS_MAX = 1000 };
 
 /* ---- views ---- */
 
@@ -23,6 +23,7 @@ static void on_adopted(void *arg, const struct view *view)
 {
     struct keeper *keeper = arg;
     keeper->rows.config = view->config;
+    entries_use_view(&keeper->entries, view);
     replication_use_config(&keeper->replication, view->config);
     if (keeper->loads)
         loads_use_view(keeper->loads, view);
@@ -41,7 +42,7 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
     publishing_now(publishing, fresh);
     keeper_pace_builds(keeper);
     if (fresh)
-        overrides_expire(&keeper->overrides, clock_ms(), fresh, SIZE_MAX);
+        entries_expire(&keeper->entries, clock_ms(), true);
 }
 
 void keeper_review(struct keeper *keeper)
@@ -79,7 +80,7 @@ static void on_message(void *arg, struct message *message)
         take_view_back(keeper, (struct view_message *)message);
         break;
     case MESSAGE_OVERRIDE:
-        keeper_take_override_back((struct override_message *)message);
+        entries_take_back((struct override_message *)message);
         break;
     case MESSAGE_DRAIN:
         free(message);
@@ -106,8 +107,7 @@ static void on_tick(uv_timer_t *tick)
 {
     struct keeper *keeper = tick->data;
     uint64_t now = clock_ms();
-    overrides_expire(&keeper->overrides, now, keeper->publishing.generation,
-                     EXPIRE_PER_TICK + overrides_count(&keeper->overrides) / 64);
+    entries_expire(&keeper->entries, now, false);
     loads_check_time(keeper->loads, now);
     if (keeper->draining && now - keeper->drain_since > keeper_config(keeper)->drain_timeout_ms)
         loads_give_up(keeper->loads); /* so that the workers' requests come back */
@@ -134,6 +134,7 @@ static void on_end_signal(uv_signal_t *signal, int number)
              (double)keeper_config(keeper)->drain_timeout_ms / 1000);
     service_stopping();
     keeper->draining = true;
+    entries_end(&keeper->entries);
     replication_end(&keeper->replication);
     keeper->drain_since = clock_ms();
     for (unsigned i = 0; i < keeper->worker_count; i++) {
@@ -176,7 +177,7 @@ static void free_all(struct keeper *keeper)
     unseen_destroy(keeper->unseen);
     keeper_close_values(keeper);
     publishing_finish(&keeper->publishing);
-    overrides_finish(&keeper->overrides);
+    entries_finish(&keeper->entries);
     watch_destroy(keeper->watch);
     free(keeper->workers);
     free(keeper->outlet.to);
@@ -355,7 +356,7 @@ static void init(struct keeper *keeper, struct config *config)
     keeper->workers = xcalloc(config->workers, sizeof(struct worker *));
     keeper->outlet = (struct outlet){.sender = &keeper->mailbox,
                                      .to = xcalloc(config->workers, sizeof(struct mailbox *))};
-    overrides_init(&keeper->overrides);
+    entries_init(&keeper->entries, &keeper->outlet, &keeper->changes);
     keeper->watch = watch_create(config->max_known_absent + config->load_budget);
     uv_loop_init(&keeper->loop);
     mailbox_init(&keeper->mailbox, &keeper->loop, on_message, keeper);

@@ -62,6 +62,34 @@ void keeper_ask_cache(struct keeper *keeper, struct key key, redis_answer_cb don
     redis_exists(keeper->redis, bytes_of(key), done, arg);
 }
 
+/* ---- entries ---- */
+
+struct override keeper_entry(const struct keeper *keeper, struct key key)
+{
+    return entries_find(&keeper->entries, key);
+}
+
+int keeper_has_room(const struct keeper *keeper, struct key key)
+{
+    return entries_have_room(&keeper->entries, key);
+}
+
+int keeper_override(struct keeper *keeper, struct key key, struct override entry,
+                    void (*done)(void *arg), void *arg)
+{
+    return entries_set(&keeper->entries, key, entry, done, arg);
+}
+
+struct override keeper_hint(const struct keeper *keeper, uint64_t for_ms)
+{
+    return entries_hint(&keeper->entries, for_ms);
+}
+
+struct override keeper_tombstone(const struct keeper *keeper)
+{
+    return entries_tombstone(&keeper->entries);
+}
+
 /* ---- a deletion, which counts when it is done ---- */
 
 struct purge {

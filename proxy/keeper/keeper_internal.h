@@ -18,6 +18,7 @@
 #include "guard/view.h"
 #include "http/http.h"
 #include "keeper/changes.h"
+#include "keeper/entries.h"
 #include "keeper/keeper.h"
 #include "keeper/publishing.h"
 #include "keeper/replication.h"
@@ -32,8 +33,11 @@ struct keeper {
 
     struct outlet outlet;
     struct publishing publishing;
-    struct overrides overrides; /* the table that counts; workers have copies */
-    struct settled settled;     /* the generations that follow no log */
+    struct entries entries;
+    /* Hints found no place: nothing may be rejected until a generation is in force that was begun
+     * after this number, the newest when the last of them was lost, and that is settled. */
+    uint64_t hints_lost;
+    struct settled settled; /* the generations that follow no log */
 
     struct worker **workers;
     unsigned worker_count, workers_left; /* left: those that have not ended */
@@ -77,12 +81,10 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh);
 /* Publishes a new view if a keyspace's state is not what it should be. */
 void keeper_review(struct keeper *keeper);
 
-/* Messages about keys: a worker's write or deletion, which goes back when that is safe, and an
- * entry that comes back from a worker. */
+/* A worker's write or deletion, which goes back when that is safe, and its doubts. */
 void keeper_take_write(struct keeper *keeper, struct write_request *write);
 void keeper_renew_hints(struct keeper *keeper, uint64_t now); /* once in a while */
 void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt);
-void keeper_take_override_back(struct override_message *message);
 
 /* Subscribes those who must hear of changes. */
 void keeper_open_changes(struct keeper *keeper);

@@ -28,21 +28,13 @@ static void entry_is_gone(void *arg)
  * know the key. */
 void keeper_end_entry(struct keeper *keeper, const struct key_change *insertion)
 {
-    struct key key = insertion->key;
-    uint64_t generation = insertion->generation->number;
-    if (!overrides_count(&keeper->overrides))
-        return;
-    struct override entry = keeper_entry(keeper, key);
-    bool ends = entry.kind == OVERRIDE_TOMBSTONE ||
-                (entry.kind == OVERRIDE_HINT &&
-                 replication_serves(&keeper->replication, insertion->generation));
-    if (!ends)
+    bool serving = replication_serves(&keeper->replication, insertion->generation);
+    if (!entries_wait_for(&keeper->entries, insertion->key, serving))
         return;
     struct ended_entry *ended = xmalloc(sizeof *ended);
-    *ended = (struct ended_entry){keeper, generation};
-    entry.kind = OVERRIDE_NONE;
-    if (keeper_override(keeper, key, entry, entry_is_gone, ended) == 0)
-        replication_hold(&keeper->replication, generation);
+    *ended = (struct ended_entry){keeper, insertion->generation->number};
+    if (entries_know(&keeper->entries, insertion->key, serving, entry_is_gone, ended))
+        replication_hold(&keeper->replication, ended->generation);
     else
         free(ended);
 }

@@ -57,7 +57,7 @@ static void on_filling(void *arg, struct key key)
 static bool is_expected(void *arg, struct key key)
 {
     const struct keeper *keeper = arg;
-    return overrides_find(&keeper->overrides, key, clock_ms()).kind == OVERRIDE_HINT;
+    return entries_find(&keeper->entries, key).kind == OVERRIDE_HINT;
 }
 
 static void on_unvouched_keyspace(void *arg, int keyspace)

@@ -106,7 +106,7 @@ void keeper_report(const struct keeper *keeper, struct report *report)
                               .stream = replication_report(&keeper->replication),
                               .check = {account->generation, account->time},
                               .confirms_everything = replication_lets_go(&keeper->replication),
-                              .entries = overrides_count(&keeper->overrides)};
+                              .entries = entries_count(&keeper->entries)};
     report->keyspaces = xcalloc(report->count, sizeof *report->keyspaces);
     for (size_t i = 0; i < report->count; i++)
         report_keyspace(keeper, i, &report->keyspaces[i]);
@@ -130,12 +130,12 @@ struct key_report keeper_report_key(const struct keeper *keeper, struct key key)
     struct key_report report = {.is_held = guard_holds(view, key),
                                 .known_absent = loads_knows_absent(keeper->loads, key),
                                 .in_flight = loads_in_flight(keeper->loads, key),
-                                .entry = overrides_find(&keeper->overrides, key, clock_ms()),
+                                .entry = entries_find(&keeper->entries, key),
                                 .state = view->states[key.keyspace],
                                 .generation = view->generation ? view->generation->number : 0,
                                 .stream = replication_report(&keeper->replication)};
     report.ruling =
-        guard_decide(&permission, &keeper->overrides, key.keyspace, key.text, report.is_held);
+        guard_decide(&permission, &keeper->entries.table, key.keyspace, key.text, report.is_held);
     report.is_possible = report.ruling.reason == REASON_NO_PERMISSION
                              ? !view->generation || report.is_held
                              : report.ruling.decision == DECISION_PASS;

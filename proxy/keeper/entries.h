@@ -1,0 +1,70 @@
+/* Exact entries on their way to those who decide by them:
+ *
+ *   control port, a worker's hint ─▶ the table that counts ─▶ every worker's copy ─▶ receipts ─▶
+ * done()
+ *
+ * Whoever gave an entry is answered when the last worker has it: from then on no lookup anywhere is
+ * decided without it.
+ */
+#ifndef NESTGUARD_ENTRIES_H
+#define NESTGUARD_ENTRIES_H
+
+#include "guard/overrides.h"
+#include "guard/requests.h"
+#include "guard/view.h"
+#include "keeper/changes.h"
+#include "keeper/outlet.h"
+
+struct entries {
+    const struct outlet *outlet;
+    const struct changes *changes; /* are told of each entry */
+    const struct view *view;       /* decided by now */
+    struct overrides table;
+    bool ending; /* no worker takes an entry any more */
+};
+
+void entries_init(struct entries *entries, const struct outlet *outlet,
+                  const struct changes *changes);
+void entries_finish(struct entries *entries);
+
+void entries_use_view(struct entries *entries, const struct view *view);
+void entries_end(struct entries *entries); /* nothing is set from here on */
+
+/* What is in force for the key. */
+struct override entries_find(const struct entries *entries, struct key key);
+
+/* 0 when entries_set() would set an entry of this key; else what it would return. */
+int entries_have_room(const struct entries *entries, struct key key);
+
+/* Sets an entry here and in every worker, and tells of the change; `done` (may be NULL) is called
+ * when every worker has it, never before this has returned. -ENOSPC when the table is full of
+ * others, -ESHUTDOWN at the end: then nothing is done. */
+int entries_set(struct entries *entries, struct key key, struct override entry,
+                void (*done)(void *arg), void *arg);
+
+/* The same without looking whether there is room: of a hint its worker has seen to that
+ * (guard/hint_share.h). Not at the end. */
+void entries_put(struct entries *entries, struct key key, struct override entry,
+                 void (*done)(void *arg), void *arg);
+
+/* An entry has come back from a worker. */
+void entries_take_back(struct override_message *message);
+
+/* Whether the key has an entry that the log's word of its row ends. */
+bool entries_wait_for(const struct entries *entries, struct key key, bool serving);
+
+/* The log tells of the key's row: what its entry says is known now, if `serving`, the generation
+ * that serves has it; a tombstone ends in any case. false: nothing had to be ended, or could. */
+bool entries_know(struct entries *entries, struct key key, bool serving, void (*done)(void *arg),
+                  void *arg);
+
+/* An entry that begins now. for_ms 0: for as long as the sync mode needs it. */
+struct override entries_hint(const struct entries *entries, uint64_t for_ms);
+struct override entries_tombstone(const struct entries *entries);
+
+/* Drops some of those that have ended, or with `all` every one. */
+void entries_expire(struct entries *entries, uint64_t now, bool all);
+
+size_t entries_count(const struct entries *entries);
+
+#endif
