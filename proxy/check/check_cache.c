@@ -55,7 +55,10 @@ static void report_failure(const struct cache *cache, enum problem_level down, i
         problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
                      "it is no Redis, or does not let us in: %s", error);
     else
-        problems_add(cache->problems, down, cache->place, NULL, "no connection: %s", error);
+        problems_add(cache->problems, down, cache->place, NULL,
+                     "no connection: %s; is Redis running there, and is this the address that it "
+                     "listens on (its `bind` and `port`)?",
+                     error);
 }
 
 static void check_version(const struct cache *cache, const char *version)

@@ -61,7 +61,11 @@ static int listen_on(const struct config *config, const struct address *address,
     if (!status && address->path &&
         chmod(address->path, (mode_t)strtoul(config->unix_socket_mode, NULL, 8)) < 0)
         status = -errno;
-    if (status < 0)
+    if (status == -EADDRINUSE)
+        log_error("listening on %s: another process has this address, maybe another guard (`ss "
+                  "-ltnp` names it): end that, or choose another one",
+                  address->text);
+    else if (status < 0)
         log_error("listening on %s: %s", address->text, strerror(-status));
     else
         log_info("listening on %s", address->text);

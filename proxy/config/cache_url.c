@@ -65,6 +65,9 @@ static int parse_host(struct cache_url *out, const char *text, size_t length, co
 {
     if (length == 0)
         return refuse(error, "the host is missing, as in redis://127.0.0.1:6379");
+    if (memchr(text, ',', length))
+        return refuse(error, "names several servers: `cache` is one, the primary, as in "
+                             "redis://127.0.0.1:6379");
     char *host = xstrndup(text, length);
     const char *name_end = host[0] == '[' ? strchr(host, ']') : host;
     char *full = name_end && !strchr(name_end, ':') ? xasprintf("%s:6379", host) : xstrdup(host);

@@ -197,11 +197,25 @@ static int refuse_conninfo(const char *message, struct setting_error *error)
                   length > 100 ? 100 : length, message);
 }
 
+/* Of another product's URL: how long its scheme is; 0 for what may be PostgreSQL's. */
+static int foreign_scheme(const char *text)
+{
+    size_t length = strcspn(text, "= '@:");
+    bool ours = strncmp(text, "postgres:", 9) == 0 || strncmp(text, "postgresql:", 11) == 0;
+    return strncmp(text + length, "://", 3) == 0 && !ours ? (int)length : 0;
+}
+
 static int read_database(const struct setting *setting, void *member, const char *text,
                          struct setting_error *error)
 {
     char *message = NULL;
     (void)setting;
+    int foreign = foreign_scheme(text);
+    if (foreign)
+        return refuse(error,
+                      "%.*s:// is the URL of another database: the keys and their changes are read "
+                      "from PostgreSQL, as in postgresql://user@host:5432/name",
+                      foreign, text);
     if (!*text)
         return refuse(error, "must not be empty");
     PQconninfoOption *options = PQconninfoParse(text, &message);

@@ -96,6 +96,13 @@ class TestTable:
         database.execute(GOOD + sql)
         refuse(check, "x", word, table="x")
 
+    @pytest.mark.parametrize("sync", ["poll", "none"])
+    def test_view_is_refused_for_a_reason_that_holds_without_a_log(self, check, database, sync):
+        database.execute(GOOD + "CREATE VIEW x AS SELECT * FROM items")
+        text, _ = check(keyspace(table="x"), sync=sync).one("error")
+        assert "whatever `sync` is" in text and "log" not in text
+        assert "name the table that holds the rows" in text
+
     def test_foreign_table_is_refused(self, check, database):
         database.execute("CREATE EXTENSION file_fdw; CREATE SERVER f FOREIGN DATA WRAPPER file_fdw;"
                          "CREATE FOREIGN TABLE x (id int) SERVER f OPTIONS (program 'true')")
@@ -120,6 +127,11 @@ class TestColumns:
                key="item:{nr}")
         refuse(check, "value:", "no column body", "id, payload, kind, deleted_at",
                value="body")
+
+    @pytest.mark.parametrize("value", ["lower(payload)", "payload || kind", "payload::json"])
+    def test_expression_as_value_is_called_one(self, check, database, value):
+        database.execute(GOOD)
+        refuse(check, f"value: {value} is an expression", "GENERATED ALWAYS AS", value=value)
 
     def test_slip_and_case_are_suggested(self, check, database):
         database.execute(GOOD)
@@ -360,6 +372,11 @@ class TestServer:
         assert 'role "nobody" does not exist' in report.one("error")[0]
         assert "secret" not in report.text
 
+    def test_url_of_another_database_is_told_from_a_broken_one(self, check):
+        text, _ = check(keyspace(), database="mysql://app:secret@127.0.0.1/shop").one("error")
+        assert "mysql:// is the URL of another database" in text
+        assert "postgresql://user@host:5432/name" in text and "secret" not in text
+
     def test_password_in_a_broken_connection_string_is_not_repeated(self, check):
         for broken in ("postgresql://guard:secret@[::1/shop", "password=secret secret2 host=x",
                        "postgresql://guard:secret@127.0.0.1:5432/shop?what=secret3"):
@@ -391,6 +408,7 @@ class TestCache:
         report = check(keyspace(), cache=f"redis://:secret@127.0.0.1:{port}/0")
         text, _ = report.one("error")
         assert "no connection" in text and f"127.0.0.1:{port}" in report.findings[0][0]
+        assert "is Redis running there" in text
         assert "secret" not in report.text
 
     def test_wrong_and_missing_passwords_are_errors(self, check, database, cache):
@@ -451,6 +469,10 @@ class TestFile:
         report = check(keyspace(key="no placeholder"))
         assert report.status == 1 and report.last.startswith("1 error, ")
         assert "were not asked" in report.text
+
+    def test_several_hosts_of_the_cache_are_called_that(self, check):
+        report = check(keyspace(), cache="redis://127.0.0.1:6379,127.0.0.1:6380")
+        assert "names several servers" in report.text and "bracket" not in report.text
 
     def test_missing_file_is_an_error(self, tmp_path):
         process = run_check(tmp_path / "none.yaml")

@@ -160,6 +160,22 @@ class TestIdentity:
         assert report.one("error")[1].count("FULL;") == 2
 
 
+    def test_keyspaces_of_one_table_agree_on_an_index_over_all_their_keys(self, follow, database):
+        database.execute(GOOD + "CREATE UNIQUE INDEX kinds ON items (kind);"
+                                "CREATE UNIQUE INDEX pairs ON items (kind, id)")
+        report = mend(follow, database, "lacks kind", keyspace(),
+                      keyspace(name="kinds", key="kind:{kind}"))
+        assert report.one("error")[1] == \
+            "ALTER TABLE public.items REPLICA IDENTITY USING INDEX pairs;"
+
+    def test_keyspaces_of_one_table_agree_on_full_where_no_index_will_do(self, follow, database):
+        """And what it costs is said."""
+        database.execute(GOOD + "CREATE UNIQUE INDEX kinds ON items (kind)")
+        report = mend(follow, database, "about twice the log", keyspace(),
+                      keyspace(name="kinds", key="kind:{kind}"))
+        assert report.one("error")[1] == "ALTER TABLE public.items REPLICA IDENTITY FULL;"
+
+
 class TestTable:
     def test_unlogged_one_is_mended_by_the_remedy(self, follow, database):
         database.execute(GOOD + "ALTER TABLE items SET UNLOGGED")

@@ -196,6 +196,16 @@ def test_check_names_ports_that_are_taken(write, tmp_path):
     assert (tmp_path / "taken.sock").exists(), "it only looks"
 
 
+def test_a_start_on_a_port_that_is_taken_says_what_to_do(write):
+    with socket.socket() as tcp:
+        tcp.bind(("127.0.0.1", 0))
+        tcp.listen()
+        port = tcp.getsockname()[1]
+        status, said = run_nestguard("serve", "-c", write(port=port, control=free_port()))
+    assert status == 1 and f"listening on 127.0.0.1:{port}: another process has" in said, said
+    assert "ss -ltnp" in said and "choose another one" in said
+
+
 def test_check_says_nothing_of_ports_that_are_free(write, tmp_path):
     path = write(port=free_port(), control=free_port())
     abandoned = socket.socket(socket.AF_UNIX)

@@ -128,10 +128,22 @@ static void look_at_key_column(const struct subject *subject, const char *name)
     look_at_null(subject, row, "key", "a row without it has no key, and is never found");
 }
 
+/* No name of a column that anybody gave on purpose has these. */
+static bool looks_computed(const char *name)
+{
+    return strpbrk(name, "()'|+*:>") != NULL;
+}
+
 static void look_at_value_column(const struct subject *subject, const char *name)
 {
     int row = subject_column(subject, name);
-    if (row < 0)
+    if (row < 0 && looks_computed(name))
+        subject_report(subject, PROBLEM_ERROR, NULL,
+                       "value: %s is an expression, and `value` is the name of a column of table "
+                       "%s, or json for the whole row; a column of its own can hold it (GENERATED "
+                       "ALWAYS AS (...) STORED)",
+                       name, subject_table(subject));
+    else if (row < 0)
         report_missing_column(subject, "value", name);
     else
         look_at_null(subject, row, "value", "clients get an empty string for NULL");

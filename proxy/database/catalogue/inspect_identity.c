@@ -9,6 +9,7 @@
 #include "base/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum member_cell {
     MEMBER_NAME,
@@ -18,11 +19,13 @@ enum member_cell {
     MEMBER_FULL,       /* its identity is the whole row */
     MEMBER_IDENTITY,   /* columns of its identity, quoted */
     MEMBER_UNCOVERED,  /* key columns that are not among them, quoted */
-    MEMBER_SUGGESTION, /* an identity that covers the key: what follows REPLICA IDENTITY */
+    MEMBER_SUGGESTION, /* an identity that covers the keys of all keyspaces of the table: what
+                          follows REPLICA IDENTITY */
 };
 
 /* The table and everything below it. Indexes that are deferrable, partial or not valid are no
- * identity to the server, either; included columns do not belong to one. $2..$9: the key. */
+ * identity to the server, either; included columns do not belong to one. $2..$9: the key; $10:
+ * those of all keyspaces of the table, which has one identity for them all. */
 static const char list_members[] =
     "WITH RECURSIVE tree (relid, inherits) AS ("
     "    SELECT $1::oid, false"
@@ -37,7 +40,8 @@ static const char list_members[] =
     "     WHERE x.indisunique AND x.indimmediate AND x.indisvalid AND x.indpred IS NULL"
     "       AND k.place <= x.indnkeyatts AND a.attrelid = x.indrelid AND a.attnum = k.attnum"
     "     GROUP BY 1, 2, 3, 4, 5),"
-    " key (columns) AS (SELECT array_remove(ARRAY[$2, $3, $4, $5, $6, $7, $8, $9]::text[], NULL))"
+    " key (columns, shared) AS"
+    "    (SELECT array_remove(ARRAY[$2, $3, $4, $5, $6, $7, $8, $9]::text[], NULL), $10::text[])"
     "SELECT format('%I.%I', n.nspname, c.relname), c.relkind, c.relpersistence, t.inherits,"
     "       c.relreplident = 'f',"
     "       (SELECT string_agg(quote_ident(b), ', ') FROM unnest(x.columns) b),"
@@ -45,7 +49,7 @@ static const char list_members[] =
     "         WHERE c.relreplident <> 'f' AND b <> ALL (coalesce(x.columns, '{}'))),"
     "       coalesce((SELECT CASE WHEN s.indisprimary THEN 'DEFAULT'"
     "                             ELSE 'USING INDEX ' || quote_ident(s.relname) END"
-    "           FROM indexes s WHERE s.indrelid = c.oid AND s.columns @> key.columns"
+    "           FROM indexes s WHERE s.indrelid = c.oid AND s.columns @> key.shared"
     "            AND s.not_null AND s.indexprs IS NULL"
     "          ORDER BY s.indisprimary DESC, cardinality(s.columns), s.relname LIMIT 1), 'FULL')"
     "  FROM tree t JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -98,6 +102,15 @@ static bool is_followed(const PGresult *members, int row)
            cell(members, row, MEMBER_INHERITS)[0] != 't';
 }
 
+/* What FULL costs is said with it. */
+static const char *cost_of(const char *remedy)
+{
+    return strstr(remedy, "IDENTITY FULL") ? "; FULL keeps the whole old row in the log with every "
+                                             "UPDATE and DELETE (for rows of "
+                                             "1 kB about twice the log)"
+                                           : "";
+}
+
 /* A condition as a rule needs columns that no index has. */
 static void check_key(const struct subject *subject, const PGresult *members)
 {
@@ -116,8 +129,8 @@ static void check_key(const struct subject *subject, const PGresult *members)
     if (table)
         subject_report(subject, PROBLEM_ERROR, sql,
                        "key: the replica identity of table %s lacks %s: the log does not say "
-                       "which key a deleted row had",
-                       table, columns);
+                       "which key a deleted row had%s",
+                       table, columns, cost_of(sql));
     free(sql);
 }
 
@@ -151,21 +164,51 @@ static void check_filter(const struct subject *subject, const PGresult *members)
         subject_report(subject, PROBLEM_ERROR, sql,
                        "where: the replica identity of table %s lacks columns of the condition: "
                        "with the condition as the publication's row filter, the application could "
-                       "not UPDATE or DELETE any more",
-                       table);
+                       "not UPDATE or DELETE any more%s",
+                       table, cost_of(sql));
     free(sql);
+}
+
+/* Appends an element of an array's text. */
+static void put_element(struct buffer *out, const char *text)
+{
+    buffer_printf(out, "%s\"", buffer_length(out) > 1 ? "," : "");
+    for (; *text; text++)
+        buffer_printf(out, "%s%c", *text == '"' || *text == '\\' ? "\\" : "", *text);
+    buffer_printf(out, "\"");
+}
+
+/* The key columns of all keyspaces of the same table, as an array's text; some twice. */
+static char *shared_columns(const struct subject *subject)
+{
+    const struct inspection *inspection = subject->inspection;
+    struct buffer out = {0};
+    buffer_printf(&out, "{");
+    for (size_t i = 0; i < inspection->options->config->keyspace_count; i++) {
+        const struct subject *other = &inspection->subjects[i];
+        if (strcmp(answer_text(other->table, 0, TABLE_OID),
+                   answer_text(subject->table, 0, TABLE_OID)) != 0)
+            continue;
+        for (size_t column = 0; column < other->keyspace->key.columns; column++)
+            put_element(&out, other->keyspace->key.column[column]);
+    }
+    buffer_printf(&out, "}");
+    return buffer_string(&out);
 }
 
 void inspect_identity(const struct subject *subject)
 {
+    char *shared = shared_columns(subject);
     const char *values[SUBJECT_VALUES_MAX] = {answer_text(subject->table, 0, TABLE_OID)};
     subject_key_values(subject, values, 1);
+    values[1 + KEY_COLUMNS_MAX] = shared;
     PGresult *members =
-        inspection_insist(subject->inspection, list_members, 1 + KEY_COLUMNS_MAX, values);
+        inspection_insist(subject->inspection, list_members, 2 + KEY_COLUMNS_MAX, values);
     for (int row = 0; row < PQntuples(members); row++)
         check_log(subject, members, row);
     check_key(subject, members);
     if (subject->keyspace->where)
         check_filter(subject, members);
     PQclear(members);
+    free(shared);
 }

@@ -208,15 +208,20 @@ static bool find_its_table(struct subject *subject)
 }
 
 /* Why a relation of this kind cannot be guarded; NULL for one that can. */
-static const char *kind_refusal(char kind)
+static const char *kind_refusal(char kind, bool follows)
 {
     switch (kind) {
     case 'r':
     case 'p':
         return NULL;
     case 'v':
-        return "is a view: it has no unique index, and the database's log does not say when its "
-               "rows change; name the table that holds the rows, and use `where` for a part of it";
+        return follows
+                   ? "is a view: it has no unique index, and the database's log does not say "
+                     "when its rows change; name the table that holds the rows, and use `where` "
+                     "for a part of it"
+                   : "is a view: it has no unique index that makes a key mean one row, whatever "
+                     "`sync` is; name the table that holds the rows, and use `where` for a part "
+                     "of it";
     case 'm':
         return "is a materialized view: the database's log does not say when its rows change; "
                "name the table that holds the rows";
@@ -232,7 +237,8 @@ static const char *kind_refusal(char kind)
 /* Only what has rows of its own, which the log tells of, can be guarded. */
 static bool check_kind(const struct subject *subject)
 {
-    const char *refusal = kind_refusal(answer_text(subject->table, 0, TABLE_KIND)[0]);
+    const char *refusal = kind_refusal(answer_text(subject->table, 0, TABLE_KIND)[0],
+                                       subject->config->sync == SYNC_REPLICATION);
     if (!refusal && subject_is(subject, TABLE_TEMPORARY))
         refusal = "is a temporary table: no other session sees its rows; name a permanent one";
     if (refusal)

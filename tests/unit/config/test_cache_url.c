@@ -129,6 +129,8 @@ static void mistakes_in_cache_urls_are_explained(void **state)
                 {"redis://h:0", "1 to 65535"},
                 {"redis://h:x/0", "1 to 65535"},
                 {"redis://::1", "brackets"},
+                {"redis://a:6379,b:6379", "several servers"},
+                {"redis://:pass@a,[::1]:6379/1", "several servers"},
                 {"redis://[::1", "HOST:PORT"},
                 {"redis://h/x", "database is a number"},
                 {"redis://h/-1", "database is a number"},
