@@ -9,7 +9,9 @@ reported as followed and purged. Nil may be older, too, where commits do not wai
 `slack`, the longest that it may be behind, and by no more than it said it was.
 
 A migration makes versions like any other commit. The log does not tell of them, and for a moment
-may not tell of others: they are `unlogged`, and the guard is to find out by asking (`probed`).
+may not tell of others: they are `unlogged`, and the guard is to find out by asking (`probed`). Of a
+transaction that puts one table in another's place it may have told half: that the one lost a row, not
+that the other has it.
 
 Without a log (`max_age`) nil may be as old as the snapshot that the guard rejects by, and a value as
 old as `max_age`.
@@ -177,6 +179,9 @@ class Histories:
     def _is_known(self, version, moment):
         return version.known < moment.time - self.slack or version.done < moment.followed
 
+    def _is_half_told(self, version, moment):
+        return version.unlogged and self.max_age is None and not self._is_known(version, moment)
+
     def allowed(self, key, asked, answered):
         """The values (None for nil) that the reply may be."""
         with self.lock:
@@ -188,9 +193,9 @@ class Histories:
                 if not nil and not cached:
                     break
                 if version.begun <= answered:
-                    if version.value is None and nil:
+                    if nil and (version.value is None or self._is_half_told(version, asked)):
                         values.add(None)
-                    elif version.value is not None and cached:
+                    if version.value is not None and cached:
                         values.add(version.value)
                 nil = nil and not self._is_known(version, asked)
                 cached = cached and not self._is_purged(version, asked)
