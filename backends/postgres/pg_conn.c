@@ -10,17 +10,18 @@
  */
 #include "postgres/pg_conn.h"
 #include "net/allocate.h"
+#include "net/backoff.h"
 #include "postgres/pg_connect.h"
 #include "postgres/pg_pipeline.h"
 
 #include <assert.h>
 
 enum {
-    BACKOFF_MIN_MS = 100,
-    BACKOFF_MAX_MS = 5000,
     CONNECT_MIN_MS = 5000, /* a short timeout for queries must not make connecting impossible */
     GRACE_MS = 1000        /* for the server's own timeout to arrive before ours */
 };
+
+static const struct backoff_bounds backoff_bounds = {100, 5000};
 
 enum conn_state { CONN_WAITING, CONN_CONNECTING, CONN_SETTING, CONN_UP, CONN_CLOSED };
 
@@ -41,7 +42,7 @@ struct pg_conn {
     struct pg_pipeline *pipeline;
     struct watcher *watcher;
     uv_timer_t timer; /* backoff, the limit for connecting, or the oldest query's deadline */
-    uint64_t backoff_ms;
+    struct backoff backoff;
     unsigned first_host;   /* to try; the one after it when that says nothing */
     unsigned handles;      /* not yet closed: the timer and the watchers */
     bool is_new;           /* no attempt has ended yet */
@@ -171,12 +172,9 @@ static void lose(struct pg_conn *conn, enum pg_outcome outcome)
 {
     disconnect(conn, outcome);
     set_state(conn, CONN_WAITING);
-    start_timer(conn, conn->backoff_ms);
     /* It begins anew only when a connection has come up: a server that accepts and then fails is
      * not tried faster than one that is not there. */
-    conn->backoff_ms *= 2;
-    if (conn->backoff_ms > BACKOFF_MAX_MS)
-        conn->backoff_ms = BACKOFF_MAX_MS;
+    start_timer(conn, backoff_next(&conn->backoff, &backoff_bounds));
     bool told = conn->told_down;
     conn->told_down = true;
     if (!told)
@@ -295,7 +293,7 @@ static void come_up(struct pg_conn *conn)
 {
     set_state(conn, CONN_UP);
     uv_timer_stop(&conn->timer);
-    conn->backoff_ms = BACKOFF_MIN_MS;
+    backoff_reset(&conn->backoff);
     conn->is_new = conn->told_down = conn->told_stranger = false;
     conn->first_host = 0;
     conn->options.on_change(conn->options.arg, NULL);
@@ -444,7 +442,6 @@ struct pg_conn *pg_conn_create(const struct pg_conn_options *options)
     conn->options = *options;
     conn->pipeline =
         pg_pipeline_create(options->statements, options->statement_count, options->ended);
-    conn->backoff_ms = BACKOFF_MIN_MS;
     conn->is_new = true;
     uv_timer_init(options->loop, &conn->timer);
     conn->timer.data = conn;

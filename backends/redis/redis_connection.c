@@ -8,6 +8,7 @@
  * there.
  */
 #include "net/allocate.h"
+#include "net/backoff.h"
 #include "net/dial.h"
 #include "redis/redis.h"
 #include "redis/redis_greeting.h"
@@ -16,7 +17,7 @@
 #include <assert.h>
 #include <errno.h>
 
-enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 2000 };
+static const struct backoff_bounds backoff_bounds = {100, 2000};
 
 enum link_state { LINK_WAITING, LINK_DIALING, LINK_GREETING, LINK_UP, LINK_CLOSING, LINK_CLOSED };
 
@@ -35,7 +36,7 @@ struct redis {
     uv_timer_t timer;              /* backoff, the limit for connecting, or the oldest deadline */
     uv_idle_t idle;                /* runs while something is to be told or written */
     unsigned handles;              /* not yet closed: timer, idle, and what dial or wire has open */
-    uint64_t backoff_ms;
+    struct backoff backoff;
     bool is_new;      /* no attempt to connect has ended yet */
     bool told_down;   /* state_cb need not say it again */
     bool late;        /* the oldest deadline has passed; its reply may be in the socket */
@@ -126,10 +127,7 @@ static void wait_for_next(struct redis *redis)
 {
     if (redis->state != LINK_CLOSED) {
         set_state(redis, LINK_WAITING);
-        start_timer(redis, redis->backoff_ms);
-        redis->backoff_ms *= 2;
-        if (redis->backoff_ms > BACKOFF_MAX_MS)
-            redis->backoff_ms = BACKOFF_MAX_MS;
+        start_timer(redis, backoff_next(&redis->backoff, &backoff_bounds));
     }
     release(redis);
 }
@@ -233,7 +231,7 @@ static void on_greeted(void *arg, const char *error)
     }
     set_state(redis, LINK_UP);
     uv_timer_stop(&redis->timer);
-    redis->backoff_ms = BACKOFF_MIN_MS;
+    backoff_reset(&redis->backoff);
     redis->is_new = redis->told_down = false;
     while (redis->waiting.first)
         transmit(redis, redis_commands_take(&redis->waiting));
@@ -417,7 +415,6 @@ int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options
         .reply = on_reply, .broken = on_broken, .closed = on_wire_closed, .arg = redis};
     redis->state_cb = state;
     redis->state_arg = arg;
-    redis->backoff_ms = BACKOFF_MIN_MS;
     redis->is_new = true;
     uv_timer_init(loop, &redis->timer);
     uv_idle_init(loop, &redis->idle);

@@ -1,13 +1,10 @@
 #include "base/retry.h"
 
-enum { MIN_MS = 100, MAX_MS = 5000 };
+static const struct backoff_bounds bounds = {100, 5000};
 
 void retry_set(struct retry *retry, uint64_t now)
 {
-    retry->wait_ms = retry->wait_ms ? 2 * retry->wait_ms : MIN_MS;
-    if (retry->wait_ms > MAX_MS)
-        retry->wait_ms = MAX_MS;
-    retry->at = now + retry->wait_ms;
+    retry->at = now + backoff_next(&retry->backoff, &bounds);
 }
 
 void retry_if_due(struct retry *retry, uint64_t now)

@@ -2,15 +2,15 @@
 #ifndef NESTGUARD_RETRY_H
 #define NESTGUARD_RETRY_H
 
-#include <stdint.h>
+#include "net/backoff.h"
 
 /* Zeroed: nothing was refused. */
 struct retry {
-    uint64_t at;      /* on the caller's clock, in ms; 0: nothing has to wait */
-    uint64_t wait_ms; /* the last one; 0: nothing was refused lately */
+    uint64_t at; /* on the caller's clock, in ms; 0: nothing has to wait */
+    struct backoff backoff;
 };
 
-void retry_set(struct retry *retry, uint64_t now); /* 100 ms from now; doubles to 5 s */
+void retry_set(struct retry *retry, uint64_t now); /* 100 ms from now at most; doubles to 5 s */
 void retry_if_due(struct retry *retry, uint64_t now);
 
 /* This time or the retry's, whichever is earlier; 0 is none. */

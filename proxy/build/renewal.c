@@ -1,7 +1,7 @@
 /* At most one builder is at work, for its filters need as much memory as those in force.
  *
  *   begin ─▶ announce ─▶ builder ─┬─ built ──▶ complete() ─▶ in force; with sync: poll, again after
- * poll_interval └─ failed ─▶ again after retry_ms, which doubles up to 10 s
+ * poll_interval └─ failed ─▶ again after a wait that doubles up to 10 s
  *
  * The workers must know before the snapshot is taken: a key that is written from then on may be
  * missing in it.
@@ -15,7 +15,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-enum { RETRY_MIN_MS = 500, RETRY_MAX_MS = 10000, REPORT_MS = 5000, LASTING_MS = 30000 };
+static const struct backoff_bounds retry_bounds = {500, 10000};
+
+enum { REPORT_MS = 5000, LASTING_MS = 30000 };
 
 /* A build that was asked for meanwhile does as well. */
 static void on_timer(uv_timer_t *timer)
@@ -29,7 +31,6 @@ int renewal_init(struct renewal *renewal, uv_loop_t *loop, const struct renewal_
 {
     renewal->loop = loop;
     renewal->options = *options;
-    renewal->retry_ms = RETRY_MIN_MS;
     renewal->hurried = true;
     renewal->timer.data = renewal;
     return uv_timer_init(loop, &renewal->timer);
@@ -60,12 +61,12 @@ static void become_idle(struct renewal *renewal)
         start(renewal);
 }
 
-static void try_later(struct renewal *renewal)
+/* In how many ms it will. */
+static uint64_t try_later(struct renewal *renewal)
 {
-    uv_timer_start(&renewal->timer, on_timer, renewal->retry_ms, 0);
-    renewal->retry_ms *= 2;
-    if (renewal->retry_ms > RETRY_MAX_MS)
-        renewal->retry_ms = RETRY_MAX_MS;
+    uint64_t wait = backoff_next(&renewal->retry, &retry_bounds);
+    uv_timer_start(&renewal->timer, on_timer, wait, 0);
+    return wait;
 }
 
 static void succeed(struct renewal *renewal)
@@ -73,7 +74,7 @@ static void succeed(struct renewal *renewal)
     renewal->error[0] = '\0';
     renewal->in_force = clock_ms();
     if (!renewal->shaky)
-        renewal->retry_ms = RETRY_MIN_MS;
+        backoff_reset(&renewal->retry);
     renewal->shaky = false;
     become_idle(renewal);
     renewal_reschedule(renewal);
@@ -84,9 +85,9 @@ static void fail(struct renewal *renewal, const char *error)
 {
     snprintf(renewal->error, sizeof renewal->error, "%s", error);
     renewal->failures++;
+    uint64_t wait = try_later(renewal);
     log_warning("generation %llu: %s; next try in %.1f s", (unsigned long long)renewal->newest,
-                error, (double)renewal->retry_ms / 1000);
-    try_later(renewal);
+                error, (double)wait / 1000);
     become_idle(renewal);
 }
 
@@ -104,7 +105,7 @@ void renewal_replace(struct renewal *renewal, const char *why)
     if (renewal->phase != RENEWAL_IDLE)
         return; /* the one under way has a snapshot and a stream of its own */
     if (clock_ms() - renewal->in_force > LASTING_MS) {
-        renewal->retry_ms = RETRY_MIN_MS;
+        backoff_reset(&renewal->retry);
         start(renewal);
     } else {
         renewal->shaky = true; /* the backoff goes on although its building succeeds */

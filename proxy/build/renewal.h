@@ -4,6 +4,7 @@
 #define NESTGUARD_RENEWAL_H
 
 #include "build/builder.h"
+#include "net/backoff.h"
 
 struct renewal_options {
     /* The configuration to build for; asked at each beginning. */
@@ -34,7 +35,7 @@ struct renewal {
     struct shared_config *shared; /* what it builds for; held */
     uv_timer_t timer;             /* the next poll, or the next try */
     uint64_t newest;              /* number of the newest generation that was begun */
-    uint64_t retry_ms;
+    struct backoff retry;
     uint64_t polled;   /* clock_ms() when the last build began */
     uint64_t reported; /* clock_ms() of the log's last line about its progress */
     bool wanted;       /* another is wanted when this one has ended */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/keymap.h"
 #include "base/log.h"
+#include "base/log_pace.h"
 #include "base/memory.h"
 #include "base/retry.h"
 #include "cache/sweep.h"
@@ -19,9 +20,8 @@
 
 enum {
     BATCH_KEYS = 64,
-    WINDOW = 8192,      /* keys that may be without an answer */
-    FEW = WINDOW / 2,   /* so few that a sweep may add to them */
-    COMPLAINT_MS = 1000 /* from one line of the log about refusals to the next, at least */
+    WINDOW = 8192,   /* keys that may be without an answer */
+    FEW = WINDOW / 2 /* so few that a sweep may add to them */
 };
 
 struct owed_key {
@@ -54,7 +54,7 @@ struct purger {
     size_t swept_keys;
     size_t sweep_turn; /* the lane that was swept last */
     struct retry sweep_retry;
-    uint64_t complained;
+    struct log_pace complained;
     uv_idle_t idle;   /* runs when there may be something to do, at the next turn of the loop */
     uv_timer_t timer; /* for the retry that is due first */
     int handles;
@@ -196,10 +196,9 @@ static void retry_later(struct purger *purger, struct retry *retry)
 
 static void complain(const struct lane *lane, const char *command, const char *error)
 {
-    uint64_t now = clock_ms();
-    if (now - lane->purger->complained < COMPLAINT_MS)
+    uint64_t left_out;
+    if (!log_pace_may(&lane->purger->complained, clock_ms(), &left_out))
         return;
-    lane->purger->complained = now;
     log_error("keyspace %s: the cache refused %s, so that it may hold stale values: %s",
               name_of(lane), command, error);
 }
@@ -209,7 +208,7 @@ static void complain(const struct lane *lane, const char *command, const char *e
 static void confirm(struct batch *batch)
 {
     struct lane *lane = batch->lane;
-    lane->retry.wait_ms = 0;
+    backoff_reset(&lane->retry.backoff);
     counter_add(&lane->purger->options.counters[lane->keyspace].purges, batch->count);
     for (size_t i = 0; i < batch->count; i++)
         free(batch->keys[i]);
@@ -339,7 +338,7 @@ static void on_stepped(void *arg, enum redis_outcome outcome, const char *error)
         log_info("keyspace %s: went through the cache for its keys and purged %zu",
                  name_of(purger->swept), purger->swept_keys);
         purger->swept = NULL;
-        purger->sweep_retry.wait_ms = 0;
+        backoff_reset(&purger->sweep_retry.backoff);
     }
     schedule(purger);
 }

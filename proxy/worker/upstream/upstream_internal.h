@@ -8,11 +8,12 @@
 #ifndef NESTGUARD_UPSTREAM_INTERNAL_H
 #define NESTGUARD_UPSTREAM_INTERNAL_H
 
+#include "net/backoff.h"
 #include "net/dial.h"
 #include "worker/upstream/pending.h"
 #include "worker/upstream/upstream.h"
 
-enum { UPSTREAM_BACKOFF_MIN_MS = 100, UPSTREAM_KEEP_BYTES = 256 * 1024 };
+enum { UPSTREAM_KEEP_BYTES = 256 * 1024 };
 
 enum state { CLOSED, DIALING, GREETING, UP, CLOSING };
 
@@ -62,7 +63,8 @@ struct upstream {
     uint64_t stalled;                  /* clock_ms() since when it is */
     uint64_t stall_window, stall_used; /* the present second's beginning; how much of it was lost */
     uint64_t heard;                    /* the loop's time of the last bytes */
-    uint64_t backoff_ms, since;
+    struct backoff backoff;
+    uint64_t since;
     uv_timer_t timer;
     struct dial dial;
     uv_write_t write;

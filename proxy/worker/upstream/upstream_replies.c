@@ -51,7 +51,7 @@ static void come_up(struct upstream *upstream)
 {
     upstream_set_state(upstream, UP);
     upstream->attempt = ATTEMPT_OVER;
-    upstream->backoff_ms = UPSTREAM_BACKOFF_MIN_MS;
+    backoff_reset(&upstream->backoff);
     serving_log_cache(upstream->serving, NULL);
     upstream_mark_dirty(upstream);
     follow_intake(upstream, true);

@@ -18,9 +18,10 @@
 
 enum {
     CONGESTED_BYTES = 16 * 1024 * 1024, /* not yet taken by the kernel; all clients' together */
-    OWN_CONGESTED_BYTES = 1024 * 1024,
-    BACKOFF_MAX_MS = 2000
+    OWN_CONGESTED_BYTES = 1024 * 1024
 };
+
+static const struct backoff_bounds backoff_bounds = {100, 2000};
 
 static const char down_text[] = "NESTGUARD cache down";
 static const char too_old_text[] = "NOPROTO unsupported protocol version"; /* Redis' own */
@@ -131,10 +132,8 @@ void upstream_closed(struct upstream *upstream)
     }
     if (upstream->attempt == ATTEMPT_TOO_OLD || upstream_is_own(upstream))
         return;
-    uv_timer_start(&upstream->timer, on_retry, upstream->backoff_ms, 0);
-    upstream->backoff_ms *= 2;
-    if (upstream->backoff_ms > BACKOFF_MAX_MS)
-        upstream->backoff_ms = BACKOFF_MAX_MS;
+    uv_timer_start(&upstream->timer, on_retry, backoff_next(&upstream->backoff, &backoff_bounds),
+                   0);
 }
 
 static void on_stream_closed(uv_handle_t *handle)
@@ -323,7 +322,6 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
         upstream->options.name = upstream->name = xstrdup(options->name);
     upstream->task.run = flush;
     upstream->task.phase = TURN_WRITE;
-    upstream->backoff_ms = UPSTREAM_BACKOFF_MIN_MS;
     uv_timer_init(&serving->loop, &upstream->timer);
     upstream->timer.data = upstream;
     upstream->write.data = upstream;
