@@ -7,6 +7,6 @@
 extern const struct http_route admin_routes[]; /* their argument is the keeper */
 
 /* The log's line for a call that may change something. */
-void admin_log(void *arg, const char *who, const char *method, const char *url, unsigned status);
+void admin_log(void *arg, const char *who, const char *method, const char *url, unsigned code);
 
 #endif

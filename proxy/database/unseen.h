@@ -52,7 +52,7 @@ void unseen_all_changed(struct unseen *unseen, uint32_t xid);
 void unseen_follow(struct unseen *unseen, struct snapshot *begin, bool alone);
 
 /* The database's newest snapshot, as it prints it. */
-void unseen_learn(struct unseen *unseen, const char *snapshot);
+void unseen_learn(struct unseen *unseen, const char *text);
 
 /* Whether a query that is sent now may miss a change of this key that was told. NULL: never. */
 bool unseen_has(const struct unseen *unseen, struct key key);

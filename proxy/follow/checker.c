@@ -21,7 +21,7 @@ struct checker {
 static void checker_free(struct checker *checker)
 {
     for (size_t i = 0; i < checker->statement_count; i++)
-        free((char *)(size_t)checker->statements[i].sql);
+        free((char *)checker->statements[i].sql);
     free(checker->statements);
     free(checker->keyspaces);
     free(checker);

@@ -132,7 +132,8 @@ static enum MHD_Result on_body(struct http_call *call, size_t *length)
 }
 
 /* Called with the headers, with each piece of the body, at the end of the request, and once more
- * after a resume. */
+ * after a resume.
+ * NOLINTNEXTLINE(readability-function-size): the arguments are libmicrohttpd's. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_length, void **context)

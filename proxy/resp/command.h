@@ -70,7 +70,7 @@ void commands_prepare(void);
 
 /* The row of the command called by `name` in any case, or a row of COMMAND_STATEFUL for one that
  * the table does not name. Never NULL. */
-const struct command *command_find(struct span name);
+const struct command *command_find(struct span text);
 
 /* Whether a command with these arguments (the name first) blocks or changes state although its row
  * says FORWARD or READ (XREAD ... BLOCK, SCRIPT DEBUG): a row's exception, decided in one place. */
