@@ -21,8 +21,8 @@
 #include "build/build_session.h"
 #include "build/build_stream.h"
 #include "build/copier.h"
-#include "build/scan.h"
 #include "build/second_look.h"
+#include "build/table_scan.h"
 #include "database/keyspace_sql.h"
 #include "database/row_count.h"
 
@@ -241,11 +241,12 @@ static int get_helpers(struct builder *builder, unsigned wanted)
 /* ---- the build ---- */
 
 static int start_copiers(struct builder *builder, struct copy_target *target,
-                         const struct scan *scan, struct copier **copiers, unsigned count)
+                         const struct table_scan *scan, struct copier **copiers, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         struct pg_session *session = i ? builder->helpers.at[i - 1] : builder->session;
-        copiers[i] = copier_start(target, session, scan_sql(scan, target->keyspace, i, count));
+        copiers[i] =
+            copier_start(target, session, table_scan_sql(scan, target->keyspace, i, count));
         if (copiers[i])
             continue;
         atomic_store_explicit(&builder->halt, true, memory_order_relaxed);
@@ -270,10 +271,11 @@ static int join_copiers(struct builder *builder, struct copier **copiers, unsign
     return status;
 }
 
-static int copy_once(struct builder *builder, const struct scan *scan, struct copy_target *target)
+static int copy_once(struct builder *builder, const struct table_scan *scan,
+                     struct copy_target *target)
 {
     struct copier *copiers[CONNECTIONS_MAX] = {0};
-    unsigned shares = scan_shares(scan, 1 + builder->helpers.count);
+    unsigned shares = table_scan_shares(scan, 1 + builder->helpers.count);
     target->filter = filter_of(builder);
     target->rows = 0;
     target->rested_ns = 0;
@@ -285,7 +287,8 @@ static int copy_once(struct builder *builder, const struct scan *scan, struct co
 }
 
 /* Now their number is known, under the same snapshot. */
-static int copy_again(struct builder *builder, const struct scan *scan, struct copy_target *target)
+static int copy_again(struct builder *builder, const struct table_scan *scan,
+                      struct copy_target *target)
 {
     atomic_fetch_sub_explicit(&builder->rows, target->rows, memory_order_relaxed);
     filter_destroy(filter_of(builder));
@@ -294,7 +297,8 @@ static int copy_again(struct builder *builder, const struct scan *scan, struct c
     return status ? status : copy_once(builder, scan, target);
 }
 
-static int fill_filter(struct builder *builder, const struct scan *scan, struct copy_target *target)
+static int fill_filter(struct builder *builder, const struct table_scan *scan,
+                       struct copy_target *target)
 {
     int status = copy_once(builder, scan, target);
     if (!status && !has_right_size(builder, target->rows))
@@ -318,13 +322,13 @@ static unsigned connections_now(const struct builder *builder)
 
 static int copy_keyspace(struct builder *builder)
 {
-    struct scan scan;
-    int status = scan_plan(&scan, builder->session, keyspace_of(builder), &builder->error);
+    struct table_scan scan;
+    int status = table_scan_plan(&scan, builder->session, keyspace_of(builder), &builder->error);
     if (!status)
-        status = get_helpers(builder, scan_shares(&scan, connections_now(builder)) - 1);
+        status = get_helpers(builder, table_scan_shares(&scan, connections_now(builder)) - 1);
     if (status)
         return status;
-    if (scan_shares(&scan, 1 + builder->helpers.count) > 1)
+    if (table_scan_shares(&scan, 1 + builder->helpers.count) > 1)
         build_helpers_lock(&builder->helpers, keyspace_of(builder));
     struct copy_target target = {.seed = builder->built.generation->seed,
                                  .keyspace = keyspace_of(builder),

@@ -6,7 +6,7 @@
 #ifndef NESTGUARD_COPIER_H
 #define NESTGUARD_COPIER_H
 
-#include "build/scan.h"
+#include "build/table_scan.h"
 #include "config/config.h"
 #include "filters/filter.h"
 #include "postgres/pg_session.h"
@@ -18,8 +18,8 @@ struct copy_target {
     struct filter *filter;
     struct filter_seed seed;
     const struct keyspace *keyspace;
-    bool keeps_copies;          /* each row is an entry, also when several have the same key */
-    const struct scan *scan;    /* that the statement is of */
+    bool keeps_copies;             /* each row is an entry, also when several have the same key */
+    const struct table_scan *scan; /* that the statement is of */
     _Atomic uint64_t *counter;  /* of rows, for others to look at; also when they find no place */
     atomic_bool *stop;          /* that the sessions look at; set when a copier fails */
     const atomic_bool *hurried; /* else copiers rest after every few rows */

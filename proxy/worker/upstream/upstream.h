@@ -1,7 +1,7 @@
 /* A connection of a worker to the cache: requests, pipelined; replies in the same order. Many
  * clients share one; or one client owns it, which then hears of what answers no request, too.
  *
- *   send ─▶ out ─▶ one write a loop turn ─▶ cache ─▶ in ─▶ frame ─▶ slot at the head of `pending`
+ *   send ─▶ out ─▶ one write a loop turn ─▶ cache ─▶ in ─▶ frame ─▶ slot at the head of `in_flight`
  *
  *   CLOSED ─▶ DIALING ─▶ GREETING (AUTH, SELECT) ─▶ UP ─lost─▶ CLOSING ─▶ CLOSED
  * (backoff) ─▶ ...
@@ -70,7 +70,7 @@ void upstream_check_progress(struct upstream *upstream);
  * has passed. */
 bool upstream_is_congested(const struct upstream *upstream);
 
-/* Fails what is pending and closes for good; the memory goes with the last close callback. Nobody
+/* Fails what is in flight and closes for good; the memory goes with the last close callback. Nobody
  * sends any more. */
 void upstream_close(struct upstream *upstream);
 

@@ -7,7 +7,7 @@
 static void greet(struct upstream *upstream)
 {
     const struct cache_url *cache = &serving_config(upstream->serving)->cache;
-    size_t requests = upstream->pending.count;
+    size_t requests = upstream->in_flight.count;
     unsigned left =
         greeting_write(&upstream->greeting, cache, upstream->options.resp3, upstream->options.name);
     if (!upstream_is_own(upstream)) {
@@ -16,7 +16,7 @@ static void greet(struct upstream *upstream)
     }
     while (left)
         upstream_push(upstream, NULL, --left);
-    pending_rotate(&upstream->pending, requests);
+    in_flight_rotate(&upstream->in_flight, requests);
 }
 
 /* When it was given up meanwhile, this is the end of it. */

@@ -10,7 +10,7 @@
 
 #include "net/backoff.h"
 #include "net/dial.h"
-#include "worker/upstream/pending.h"
+#include "worker/upstream/in_flight.h"
 #include "worker/upstream/upstream.h"
 
 enum { UPSTREAM_KEEP_BYTES = 256 * 1024 };
@@ -71,8 +71,8 @@ struct upstream {
     struct buffer greeting, in, out, sending;
     struct buffer unsent; /* where a command is written that no connection takes */
     struct resp_frame frame;
-    struct pending_queue pending;
-    struct pending_queue failed; /* to be told at the end of this turn */
+    struct in_flight_queue in_flight;
+    struct in_flight_queue failed; /* to be told at the end of this turn */
 };
 
 static inline bool upstream_is_own(const struct upstream *upstream)

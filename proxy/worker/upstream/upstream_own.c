@@ -3,8 +3,8 @@
 
 void upstream_be_patient(struct upstream *upstream, bool patient)
 {
-    if (upstream->pending.count)
-        pending_set_time(&upstream->pending, patient ? 0 : uv_now(&upstream->serving->loop));
+    if (upstream->in_flight.count)
+        in_flight_set_time(&upstream->in_flight, patient ? 0 : uv_now(&upstream->serving->loop));
 }
 
 /* After a loss there is nothing that they could belong to. */
@@ -18,12 +18,12 @@ void upstream_append(struct upstream *upstream, struct span bytes)
 
 bool upstream_is_waiting(const struct upstream *upstream)
 {
-    return upstream->pending.count && !pending_oldest(&upstream->pending);
+    return upstream->in_flight.count && !in_flight_oldest(&upstream->in_flight);
 }
 
 struct slot *upstream_next_slot(const struct upstream *upstream)
 {
-    const struct pending *first = pending_first(&upstream->pending);
+    const struct in_flight *first = in_flight_first(&upstream->in_flight);
     return first ? first->slot : NULL;
 }
 

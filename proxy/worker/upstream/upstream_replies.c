@@ -23,7 +23,7 @@ static const char no_reply_text[] = "the cache sent something that is no reply";
  * nothing is lost. */
 static bool is_idle(const struct upstream *upstream)
 {
-    return upstream->state == UP && !upstream->pending.count &&
+    return upstream->state == UP && !upstream->in_flight.count &&
            upstream->tenure != TENURE_FINISHED && !upstream_is_own(upstream) &&
            clock_ms() - upstream->since > IDLE_MS;
 }
@@ -116,11 +116,11 @@ static void deliver(struct upstream *upstream, struct span reply)
     upstream->reply = REPLY_GATHERED;
     if (whole && listens(upstream) && goes_beside(upstream, reply))
         return;
-    if (!upstream->pending.count) {
+    if (!upstream->in_flight.count) {
         upstream_lose(upstream, no_reply_text);
         return;
     }
-    struct pending request = pending_pop(&upstream->pending);
+    struct in_flight request = in_flight_pop(&upstream->in_flight);
     if (request.slot)
         slot_cache_reply(request.slot, request.index, reply);
     else
@@ -196,7 +196,7 @@ static void read_replies(struct upstream *upstream)
     struct buffer *in = &upstream->in;
     size_t taken;
     while (buffer_length(in) && upstream->state != CLOSING) {
-        if (upstream->relays && !upstream->pending.count) {
+        if (upstream->relays && !upstream->in_flight.count) {
             owner_takes(upstream, buffer_span(in));
             buffer_clear(in);
             return;

@@ -1,8 +1,8 @@
-/* Only order ties a reply to its request: `pending` has an entry for each request that was sent or
- * waits in `out`, oldest first, and a reply belongs to the first. A connection that is out of step
- * can therefore only be given up as a whole.
+/* Only order ties a reply to its request: `in_flight` has an entry for each request that was sent
+ * or waits in `out`, oldest first, and a reply belongs to the first. A connection that is out of
+ * step can therefore only be given up as a whole.
  *
- *   pending   AUTH  SELECT │ GET a   SET b   GET c
+ *   in flight AUTH  SELECT │ GET a   SET b   GET c
  *   bytes       greeting   │         out
  *
  * `out` is not written before the greeting's replies were good.
@@ -64,12 +64,12 @@ void upstream_set_tenure(struct upstream *upstream, enum tenure tenure)
     upstream->tenure = tenure;
 }
 
-/* ---- the queue of pending requests ---- */
+/* ---- the queue of requests in flight ---- */
 
 void upstream_push(struct upstream *upstream, struct slot *slot, unsigned index)
 {
     uint64_t now = uv_now(&upstream->serving->loop);
-    pending_push(&upstream->pending, (struct pending){slot, index, now});
+    in_flight_push(&upstream->in_flight, (struct in_flight){slot, index, now});
 }
 
 void upstream_mark_dirty(struct upstream *upstream)
@@ -78,16 +78,16 @@ void upstream_mark_dirty(struct upstream *upstream)
 }
 
 /* A caller in the middle of dispatching must not get an answer before its call has returned. */
-static void fail_later(struct upstream *upstream, struct pending request)
+static void fail_later(struct upstream *upstream, struct in_flight request)
 {
-    pending_push(&upstream->failed, request);
+    in_flight_push(&upstream->failed, request);
     upstream_mark_dirty(upstream);
 }
 
-static void fail_pending(struct upstream *upstream)
+static void fail_in_flight(struct upstream *upstream)
 {
-    while (upstream->pending.count) {
-        struct pending request = pending_pop(&upstream->pending);
+    while (upstream->in_flight.count) {
+        struct in_flight request = in_flight_pop(&upstream->in_flight);
         if (request.slot)
             fail_later(upstream, request);
     }
@@ -112,8 +112,8 @@ static void free_if_done(uv_handle_t *timer)
     buffer_finish(&upstream->out);
     buffer_finish(&upstream->sending);
     buffer_finish(&upstream->unsent);
-    pending_finish(&upstream->pending);
-    pending_finish(&upstream->failed);
+    in_flight_finish(&upstream->in_flight);
+    in_flight_finish(&upstream->failed);
     free(upstream->name);
     free(upstream);
 }
@@ -183,7 +183,7 @@ void upstream_lose(struct upstream *upstream, const char *why)
         upstream->attempt = ATTEMPT_OVER;
     uv_timer_stop(&upstream->timer); /* of a stall */
     take_from_owner(upstream);
-    fail_pending(upstream);
+    fail_in_flight(upstream);
     upstream_mark_dirty(upstream);
     buffer_clear(&upstream->in);
     buffer_clear(&upstream->greeting);
@@ -211,7 +211,7 @@ struct buffer *upstream_command(struct upstream *upstream, struct slot *slot, un
         start_anew(upstream);
     if (upstream->tenure == TENURE_FINISHED ||
         (upstream->state != UP && upstream_was_tried(upstream))) {
-        fail_later(upstream, (struct pending){slot, index, 0});
+        fail_later(upstream, (struct in_flight){slot, index, 0});
         buffer_clear(&upstream->unsent);
         return &upstream->unsent;
     }
@@ -292,14 +292,14 @@ static void flush(struct turn_task *task)
 {
     struct upstream *upstream = container_of(task, struct upstream, task);
     write_out(upstream);
-    struct pending_queue failed = upstream->failed;
-    upstream->failed = (struct pending_queue){0}; /* a failure may make the client send more */
+    struct in_flight_queue failed = upstream->failed;
+    upstream->failed = (struct in_flight_queue){0}; /* a failure may make the client send more */
     while (failed.count) {
-        struct pending request = pending_pop(&failed);
+        struct in_flight request = in_flight_pop(&failed);
         slot_cache_failure(request.slot, request.index,
                            upstream->attempt == ATTEMPT_TOO_OLD ? too_old_text : down_text);
     }
-    pending_finish(&failed);
+    in_flight_finish(&failed);
     if (upstream->tenure == TENURE_LOST) {
         upstream_set_tenure(upstream, TENURE_TOLD);
         upstream->options.owner->lost(upstream->options.client);
@@ -334,7 +334,7 @@ static void stop_waiting(struct upstream *upstream)
 {
     upstream->attempt = ATTEMPT_OVER;
     take_from_owner(upstream);
-    fail_pending(upstream);
+    fail_in_flight(upstream);
     buffer_clear(&upstream->out);
 }
 
@@ -352,7 +352,7 @@ void upstream_check_progress(struct upstream *upstream)
     static const char no_connection[] = "no connection within cache_timeout";
     uint64_t patience = serving_config(upstream->serving)->cache_timeout_ms;
     uint64_t now = uv_now(&upstream->serving->loop);
-    uint64_t asked = pending_oldest(&upstream->pending);
+    uint64_t asked = in_flight_oldest(&upstream->in_flight);
     if (upstream->state == DIALING && now - upstream->dial.since > patience) {
         if (upstream->dial.state == DIAL_RESOLVING)
             stop_waiting(upstream);
@@ -367,7 +367,7 @@ void upstream_check_progress(struct upstream *upstream)
 void upstream_close(struct upstream *upstream)
 {
     upstream_set_tenure(upstream, TENURE_FINISHED);
-    fail_pending(upstream);
+    fail_in_flight(upstream);
     if (upstream->state == CLOSED) {
         uv_timer_stop(&upstream->timer);
         upstream_closed(upstream);

@@ -9,7 +9,7 @@
  * pages: also a table that got a child since it was looked at is read whole, its child by the same
  * ranges.
  */
-#include "build/scan.h"
+#include "build/table_scan.h"
 
 #include "base/memory.h"
 
@@ -36,7 +36,7 @@ static enum column_packing packing_of(Oid type)
     return type == INT8 || type == INT4 || type == INT2 ? PACKS_INTEGER : PACKS_NOT;
 }
 
-static int count_pages(struct scan *scan, struct pg_session *session,
+static int count_pages(struct table_scan *scan, struct pg_session *session,
                        const struct keyspace *keyspace, struct pg_error *error)
 {
     PGresult *result;
@@ -52,11 +52,11 @@ static int count_pages(struct scan *scan, struct pg_session *session,
     return 0;
 }
 
-int scan_plan(struct scan *scan, struct pg_session *session, const struct keyspace *keyspace,
-              struct pg_error *error)
+int table_scan_plan(struct table_scan *scan, struct pg_session *session,
+                    const struct keyspace *keyspace, struct pg_error *error)
 {
     PGresult *result;
-    *scan = (struct scan){0};
+    *scan = (struct table_scan){0};
     char *sql = keyspace_sql_columns(keyspace);
     int status = pg_session_exec(session, sql, 0, NULL, &result, error);
     free(sql);
@@ -70,18 +70,18 @@ int scan_plan(struct scan *scan, struct pg_session *session, const struct keyspa
     PQclear(result);
     status = count_pages(scan, session, keyspace, error);
     if (scan->pages < SHARE_PAGES_MIN)
-        *scan = (struct scan){0};
+        *scan = (struct table_scan){0};
     return status;
 }
 
-unsigned scan_shares(const struct scan *scan, unsigned most)
+unsigned table_scan_shares(const struct table_scan *scan, unsigned most)
 {
     uint64_t worth = scan->pages / SHARE_PAGES_MIN;
     return worth < 1 ? 1 : worth < most ? (unsigned)worth : most;
 }
 
-char *scan_sql(const struct scan *scan, const struct keyspace *keyspace, unsigned share,
-               unsigned shares)
+char *table_scan_sql(const struct table_scan *scan, const struct keyspace *keyspace, unsigned share,
+                     unsigned shares)
 {
     uint64_t width = scan->pages / shares, first = width * share;
     bool last = share + 1 == shares;

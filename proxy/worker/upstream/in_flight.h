@@ -1,35 +1,35 @@
 /* Requests of an upstream, in order: those whose replies are still to come, and those that are to
  * be told that none will. A queue in a ring that grows. */
-#ifndef NESTGUARD_PENDING_H
-#define NESTGUARD_PENDING_H
+#ifndef NESTGUARD_IN_FLIGHT_H
+#define NESTGUARD_IN_FLIGHT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct slot;
 
-struct pending {
+struct in_flight {
     struct slot *slot; /* NULL for the connection's own greeting */
     unsigned index;    /* which of the slot's requests */
     uint64_t since;    /* the loop's time when it was sent */
 };
 
 /* Zeroed memory is an empty queue. */
-struct pending_queue {
-    struct pending *ring; /* first, first + 1, ... (mod size, a power of two) */
+struct in_flight_queue {
+    struct in_flight *ring; /* first, first + 1, ... (mod size, a power of two) */
     size_t size, first, count;
 };
 
-void pending_push(struct pending_queue *queue, struct pending request);
-struct pending pending_pop(struct pending_queue *queue); /* the queue is not empty */
+void in_flight_push(struct in_flight_queue *queue, struct in_flight request);
+struct in_flight in_flight_pop(struct in_flight_queue *queue); /* the queue is not empty */
 /* The first of them, which stays; NULL: the queue is empty. */
-const struct pending *pending_first(const struct pending_queue *queue);
+const struct in_flight *in_flight_first(const struct in_flight_queue *queue);
 /* Puts the first `count` of them behind the others. */
-void pending_rotate(struct pending_queue *queue, size_t count);
+void in_flight_rotate(struct in_flight_queue *queue, size_t count);
 /* When the first of them was sent; 0: the queue is empty, or at no time. */
-uint64_t pending_oldest(const struct pending_queue *queue);
+uint64_t in_flight_oldest(const struct in_flight_queue *queue);
 /* When the last of them counts as sent; 0: at no time. */
-void pending_set_time(struct pending_queue *queue, uint64_t since);
-void pending_finish(struct pending_queue *queue);
+void in_flight_set_time(struct in_flight_queue *queue, uint64_t since);
+void in_flight_finish(struct in_flight_queue *queue);
 
 #endif
