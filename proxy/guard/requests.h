@@ -29,7 +29,7 @@ enum load_outcome {
     LOAD_AMBIGUOUS /* the key can be split into columns in too many ways */
 };
 
-struct lookup; /* the worker's; see slot.h */
+struct lookup; /* the worker's; see reply_slot.h */
 
 struct load_request {
     struct message message;
@@ -43,14 +43,14 @@ struct load_request {
     char text[]; /* the key's */
 };
 
-struct slot;
+struct reply_slot;
 
 /* A write or deletion of a guarded key, which the keeper must know of: because no filter holds the
  * key (a hint), or because the keeper is at work for it; of the latter when it is sent, and of both
  * when the cache has done it. The reply to the command waits until these come back. */
 struct write_request {
     struct message message;
-    struct slot *slot;
+    struct reply_slot *slot;
     bool done; /* the cache has done it, for all we know; else it is only on its way there */
     bool wants_hint;
     bool deletes; /* of the cache: what is on its way there must not stay */

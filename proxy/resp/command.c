@@ -1,5 +1,5 @@
 /* From a command's name to its row: a name is three words of eight letters, upper-cased, so that
- * one multiplication hashes it and a few compares tell it from others. The table of slots is filled
+ * one multiplication hashes it and a few compares tell it from others. The table of cells is filled
  * before the first thread looks anything up, and from then on only read.
  */
 #include "resp/command.h"
@@ -15,7 +15,7 @@
 enum {
     NAME_WORDS = 3, /* the longest name has 20 bytes */
     NAME_ROOM = NAME_WORDS * 8,
-    SLOT_BITS = 10 /* four times the rows */
+    CELL_BITS = 10 /* four times the rows */
 };
 
 static const struct command stranger = {.name = "", .kind = COMMAND_STATEFUL};
@@ -26,10 +26,10 @@ struct name {
     size_t length;
 };
 
-static struct slot {
+static struct cell {
     struct name name;
     const struct command *command; /* NULL: free */
-} slots[1 << SLOT_BITS];
+} cells[1 << CELL_BITS];
 
 static bool prepared;
 
@@ -64,10 +64,10 @@ static inline struct name name_of(struct span text)
 }
 
 /* Multiplicative hashing (Knuth, volume 3, section 6.4). */
-static inline size_t slot_of(const struct name *name)
+static inline size_t cell_of(const struct name *name)
 {
     uint64_t mixed = name->words[0] ^ name->words[1] * 3 ^ name->words[2] * 5;
-    return (size_t)(mixed * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SLOT_BITS));
+    return (size_t)(mixed * UINT64_C(0x9e3779b97f4a7c15) >> (64 - CELL_BITS));
 }
 
 static inline bool is_same(const struct name *a, const struct name *b)
@@ -76,23 +76,23 @@ static inline bool is_same(const struct name *a, const struct name *b)
            a->length == b->length;
 }
 
-static inline size_t next_slot(size_t slot)
+static inline size_t next_cell(size_t cell)
 {
-    return (slot + 1) % (1 << SLOT_BITS);
+    return (cell + 1) % (1 << CELL_BITS);
 }
 
-/* Open addressing: the next free slot, around the end. A quarter full, it hardly ever goes far. */
-static void fill_slots(void)
+/* Open addressing: the next free cell, around the end. A quarter full, it hardly ever goes far. */
+static void fill_cells(void)
 {
     for (size_t row = 0; row < command_table_rows; row++) {
         struct span text = span_of(command_table[row].name);
         assert(text.length < NAME_ROOM);
         struct name name = name_of(text);
-        size_t slot = slot_of(&name);
-        while (slots[slot].command) {
-            slot = next_slot(slot);
+        size_t cell = cell_of(&name);
+        while (cells[cell].command) {
+            cell = next_cell(cell);
         }
-        slots[slot] = (struct slot){name, &command_table[row]};
+        cells[cell] = (struct cell){name, &command_table[row]};
     }
     prepared = true;
 }
@@ -100,7 +100,7 @@ static void fill_slots(void)
 void commands_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, fill_slots);
+    pthread_once(&once, fill_cells);
 }
 
 /* Every name ends here while the table is empty, and then a GET would pass unguarded. */
@@ -118,9 +118,9 @@ const struct command *command_find(struct span text)
         return unknown();
     }
     struct name name = name_of(text);
-    for (size_t slot = slot_of(&name); slots[slot].command; slot = next_slot(slot)) {
-        if (is_same(&slots[slot].name, &name)) {
-            return slots[slot].command;
+    for (size_t cell = cell_of(&name); cells[cell].command; cell = next_cell(cell)) {
+        if (is_same(&cells[cell].name, &name)) {
+            return cells[cell].command;
         }
     }
     return unknown();

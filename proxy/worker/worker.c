@@ -165,7 +165,7 @@ static void free_worker(struct worker *worker)
 {
     struct serving *serving = &worker->serving;
     overrides_finish(&serving->overrides);
-    slot_free_store(serving);
+    reply_slot_free_store(serving);
     resp_arguments_finish(&serving->arguments);
     batch_destroy(worker->clients.batch);
     free(serving->keyspaces);

@@ -13,7 +13,7 @@
 #include "guard/hint_share.h"
 #include "net/stream.h"
 #include "worker/client/session_state.h"
-#include "worker/reply/slot.h"
+#include "worker/reply/reply_slot.h"
 #include <stdbool.h>
 
 struct batch;
@@ -33,9 +33,9 @@ struct acquaintance {
     bool strange;
     uint64_t since; /* clock_ms() when it became a stranger */
     struct client *older, *newer;
-    unsigned failures;      /* to authenticate */
-    struct slot *refused;   /* whose error is held back; NULL: none */
-    uint64_t refused_until; /* clock_ms() */
+    unsigned failures;          /* to authenticate */
+    struct reply_slot *refused; /* whose error is held back; NULL: none */
+    uint64_t refused_until;     /* clock_ms() */
 };
 
 struct strangers {

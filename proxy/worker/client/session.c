@@ -27,7 +27,7 @@ enum {
 
 static const struct upstream_owner owner;
 
-static const struct slot_kind fence_kind = {0};
+static const struct reply_slot_kind fence_kind = {0};
 
 /* ---- there and back ---- */
 
@@ -68,7 +68,7 @@ static void begin(struct client *client)
     session->own = client->upstream = upstream_create(client->serving, &options);
     client->serving->own_connections++;
     if (client->replies.first) {
-        session->fence = slot_open(&client->replies, &fence_kind);
+        session->fence = reply_slot_open(&client->replies, &fence_kind);
         upstream_hold(session->own, true);
     }
 }
@@ -116,9 +116,9 @@ void session_flush(struct client *client)
     struct session *session = &client->session;
     if (!session->fence || client->replies.first != session->fence)
         return;
-    struct slot *fence = session->fence;
+    struct reply_slot *fence = session->fence;
     session->fence = NULL;
-    slot_answered(fence);
+    reply_slot_answered(fence);
     upstream_hold(session->own, false);
 }
 
@@ -146,7 +146,7 @@ void session_finish(struct client *client)
 {
     struct session *session = &client->session;
     if (session->fence)
-        slot_answered(session->fence);
+        reply_slot_answered(session->fence);
     session->fence = NULL;
     if (!session->own)
         return;
@@ -173,7 +173,7 @@ static void lost(struct client *client)
         return;
     }
     if (session->fence)
-        slot_answered(session->fence);
+        reply_slot_answered(session->fence);
     session->fence = NULL;
     session_end(client);
 }

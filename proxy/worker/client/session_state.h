@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct slot;
+struct reply_slot;
 struct upload;
 struct upstream;
 
@@ -27,13 +27,13 @@ enum session_state {
 struct session {
     unsigned states;
     struct upstream *own; /* NULL: the client shares */
-    struct slot
+    struct reply_slot
         *fence; /* stands before the first command for `own`, which is held until it leads */
-    struct slot *multi;                  /* of the last MULTI, until its reply */
+    struct reply_slot *multi;            /* of the last MULTI, until its reply */
     struct upload *upload;               /* with SESSION_UPLOAD; else NULL */
     uint64_t used;                       /* clock_ms() when a command last needed `own` */
     unsigned channels, patterns, shards; /* subscribed to */
-    struct slot *subscribing;            /* of the last (UN)SUBSCRIBE */
+    struct reply_slot *subscribing;      /* of the last (UN)SUBSCRIBE */
     size_t awaited;                      /* messages that still answer it */
 };
 

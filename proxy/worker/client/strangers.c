@@ -90,7 +90,7 @@ static void log_failure(const struct client *client)
                 (unsigned long long)left_out);
 }
 
-void strangers_refuse(struct client *client, struct slot *slot)
+void strangers_refuse(struct client *client, struct reply_slot *slot)
 {
     struct acquaintance *one = &client->acquaintance;
     uint64_t wait = WAIT_MS * (uint64_t)++one->failures;
@@ -105,9 +105,9 @@ void strangers_refuse(struct client *client, struct slot *slot)
 void strangers_release(struct client *client, uint64_t now)
 {
     struct acquaintance *one = &client->acquaintance;
-    struct slot *slot = one->refused;
+    struct reply_slot *slot = one->refused;
     if (!slot || now < one->refused_until)
         return;
     one->refused = NULL;
-    slot_answered(slot);
+    reply_slot_answered(slot);
 }

@@ -16,7 +16,7 @@ void strangers_check(struct clients *clients, uint64_t now);
 
 /* A wrong password, or a user that the cache does not let in. The error is in slot->reply, which
  * waits for one answer more, and is held back for some time, longer each time. */
-void strangers_refuse(struct client *client, struct slot *slot);
+void strangers_refuse(struct client *client, struct reply_slot *slot);
 
 /* Once in a while, or (now) when the client goes: lets go of what is held back. */
 void strangers_release(struct client *client, uint64_t now);

@@ -119,24 +119,24 @@ static void set_replies(struct client *client, const struct request *request)
 
 /* ---- what its connection does ---- */
 
-static void tracking_reply(struct slot *slot, unsigned index, struct span cache_reply)
+static void tracking_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (cache_reply.at[0] == '+')
         client_of(slot->replies)->session.states |= SESSION_TRACKING;
     request_take_reply(slot, index, cache_reply);
 }
 
-static void untracking_reply(struct slot *slot, unsigned index, struct span cache_reply)
+static void untracking_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (cache_reply.at[0] == '+')
         client_of(slot->replies)->session.states &= ~(unsigned)SESSION_TRACKING;
     request_take_reply(slot, index, cache_reply);
 }
 
-static const struct slot_kind tracking_kind = {.on_cache = tracking_reply,
-                                               .on_cache_failure = request_take_failure};
-static const struct slot_kind untracking_kind = {.on_cache = untracking_reply,
-                                                 .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind tracking_kind = {.on_cache = tracking_reply,
+                                                     .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind untracking_kind = {.on_cache = untracking_reply,
+                                                       .on_cache_failure = request_take_failure};
 
 /* The id behind REDIRECT would have to be one of the cache's own. */
 static void track(struct client *client, const struct request *request)

@@ -44,19 +44,19 @@ static const char *authenticate(struct client *client, struct span password)
     return NULL;
 }
 
-static const struct slot_kind refused_kind = {0};
+static const struct reply_slot_kind refused_kind = {0};
 
 /* The guard's own refusal of a password: it is told late. */
 static void refuse(struct client *client, const char *error)
 {
-    struct slot *slot = slot_open(&client->replies, &refused_kind);
+    struct reply_slot *slot = reply_slot_open(&client->replies, &refused_kind);
     resp_write_error(&slot->reply, "%s", error);
     strangers_refuse(client, slot);
-    slot_answered(slot);
+    reply_slot_answered(slot);
 }
 
 /* The cache's; likewise. */
-static void take_refusal(struct slot *slot, struct span cache_reply)
+static void take_refusal(struct reply_slot *slot, struct span cache_reply)
 {
     buffer_append(&slot->reply, cache_reply.at, cache_reply.length);
     strangers_refuse(client_of(slot->replies), slot);
@@ -71,7 +71,7 @@ static void become_user(struct client *client)
     client->replies.no_fallback = true;
 }
 
-static void user_reply(struct slot *slot, unsigned index, struct span cache_reply)
+static void user_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (cache_reply.at[0] == '-') {
         take_refusal(slot, cache_reply);
@@ -81,8 +81,8 @@ static void user_reply(struct slot *slot, unsigned index, struct span cache_repl
     request_take_reply(slot, index, cache_reply);
 }
 
-static const struct slot_kind user_kind = {.on_cache = user_reply,
-                                           .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind user_kind = {.on_cache = user_reply,
+                                                 .on_cache_failure = request_take_failure};
 
 static void log_in_user(struct client *client, const struct request *request)
 {
@@ -92,7 +92,7 @@ static void log_in_user(struct client *client, const struct request *request)
     client_settle(client);
 }
 
-static void default_reply(struct slot *slot, unsigned index, struct span cache_reply)
+static void default_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     struct client *client = client_of(slot->replies);
     if (cache_reply.at[0] == '+') {
@@ -102,16 +102,16 @@ static void default_reply(struct slot *slot, unsigned index, struct span cache_r
     request_take_reply(slot, index, cache_reply);
 }
 
-static const struct slot_kind default_kind = {.on_cache = default_reply,
-                                              .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind default_kind = {.on_cache = default_reply,
+                                                    .on_cache_failure = request_take_failure};
 
 /* A user who logs in as the default one again: so does the connection. */
 static void leave_user(struct client *client)
 {
-    struct slot *slot = slot_open(&client->replies, &default_kind);
+    struct reply_slot *slot = reply_slot_open(&client->replies, &default_kind);
     greeting_write_auth(upstream_command(client->upstream, slot, 0),
                         &serving_config(client->serving)->cache);
-    slot_answered(slot);
+    reply_slot_answered(slot);
     client_settle(client);
 }
 
@@ -205,19 +205,19 @@ static void write_hello(struct buffer *out, struct span reply, const struct clie
 
 /* The reply has the form of the protocol that the connection speaks, and from now on the client.
  */
-static void hello_reply(struct slot *slot, unsigned index, struct span cache_reply)
+static void hello_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     struct client *client = client_of(slot->replies);
     (void)index;
-    write_hello(slot_output(slot), cache_reply, client);
+    write_hello(reply_slot_output(slot), cache_reply, client);
     if (cache_reply.at[0] != '-')
         client_speak(client, cache_reply.at[0] == '%');
 }
 
-static const struct slot_kind hello_kind = {.on_cache = hello_reply,
-                                            .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind hello_kind = {.on_cache = hello_reply,
+                                                  .on_cache_failure = request_take_failure};
 
-static void hello_user_reply(struct slot *slot, unsigned index, struct span cache_reply)
+static void hello_user_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (cache_reply.at[0] == '-') {
         take_refusal(slot, cache_reply);
@@ -227,8 +227,8 @@ static void hello_user_reply(struct slot *slot, unsigned index, struct span cach
     hello_reply(slot, index, cache_reply);
 }
 
-static const struct slot_kind hello_user_kind = {.on_cache = hello_user_reply,
-                                                 .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind hello_user_kind = {.on_cache = hello_user_reply,
+                                                       .on_cache_failure = request_take_failure};
 
 /* What the guard decides by itself; NULL: the cache may be asked. */
 static const char *check_hello(struct client *client, const struct greeting *greeting)
@@ -253,12 +253,12 @@ static void ask_hello(struct client *client, bool resp3)
     static const struct span bare = {"*1\r\n$5\r\nHELLO\r\n", 15};
     static const struct span versions[] = {{"*2\r\n$5\r\nHELLO\r\n$1\r\n2\r\n", 22},
                                            {"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n", 22}};
-    struct slot *slot = slot_open(&client->replies, &hello_kind);
+    struct reply_slot *slot = reply_slot_open(&client->replies, &hello_kind);
     if (client->session.own)
         upstream_send(client->session.own, slot, 0, versions[resp3]);
     else
         upstream_send(client_shared(client, resp3), slot, 0, bare);
-    slot_answered(slot);
+    reply_slot_answered(slot);
     client_settle(client);
 }
 
@@ -286,24 +286,24 @@ static void hello(struct client *client, const struct request *request)
 
 /* ---- SELECT ---- */
 
-static void other_db_reply(struct slot *slot, unsigned index, struct span cache_reply)
+static void other_db_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (cache_reply.at[0] == '+')
         client_of(slot->replies)->session.states |= SESSION_OTHER_DB;
     request_take_reply(slot, index, cache_reply);
 }
 
-static void same_db_reply(struct slot *slot, unsigned index, struct span cache_reply)
+static void same_db_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (cache_reply.at[0] == '+')
         client_of(slot->replies)->session.states &= ~(unsigned)SESSION_OTHER_DB;
     request_take_reply(slot, index, cache_reply);
 }
 
-static const struct slot_kind other_db_kind = {.on_cache = other_db_reply,
-                                               .on_cache_failure = request_take_failure};
-static const struct slot_kind same_db_kind = {.on_cache = same_db_reply,
-                                              .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind other_db_kind = {.on_cache = other_db_reply,
+                                                     .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind same_db_kind = {.on_cache = same_db_reply,
+                                                    .on_cache_failure = request_take_failure};
 
 /* Libraries select a database when they connect: that of the shared connections needs no other.
  * "00" is 0 to the cache; here it only costs a connection. */
@@ -331,15 +331,15 @@ static void quit(struct client *client, const struct request *request)
     client_leave(client);
 }
 
-static void reset_reply(struct slot *slot, unsigned index, struct span cache_reply)
+static void reset_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     struct client *client = client_of(slot->replies);
     request_take_reply(slot, index, cache_reply);
     session_reset(client);
 }
 
-static const struct slot_kind reset_kind = {.on_cache = reset_reply,
-                                            .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind reset_kind = {.on_cache = reset_reply,
+                                                  .on_cache_failure = request_take_failure};
 
 /* The own connection goes with all that was set on it. What the client sent before must be done
  * with it first. */

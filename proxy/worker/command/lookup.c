@@ -24,7 +24,7 @@ static const struct keyspace *keyspace_of(const struct serving *serving, int key
 }
 
 /* In the protocol of whoever asked. */
-static const char *nil_of(const struct slot *slot)
+static const char *nil_of(const struct reply_slot *slot)
 {
     return slot->resp3 ? "_\r\n" : "$-1\r\n";
 }
@@ -190,47 +190,47 @@ static void answer_without_cache(struct lookup *lookup, struct buffer *out, cons
 
 /* ---- GET ---- */
 
-static void get_failure(struct slot *slot, unsigned index, const char *why)
+static void get_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
     (void)index;
-    answer_without_cache(slot->lookups, slot_output(slot), why);
+    answer_without_cache(slot->lookups, reply_slot_output(slot), why);
 }
 
-static void get_reply(struct slot *slot, unsigned index, struct span reply)
+static void get_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     if (slot->begun)
-        buffer_append(slot_output(slot), reply.at, reply.length);
+        buffer_append(reply_slot_output(slot), reply.at, reply.length);
     else if (is_cache_failure(reply))
         get_failure(slot, index, "NESTGUARD cache down");
     else
-        take_value(slot->lookups, reply, slot_output(slot));
+        take_value(slot->lookups, reply, reply_slot_output(slot));
 }
 
 /* What comes in parts is neither nil nor an error. */
-static void get_part(struct slot *slot, struct span bytes)
+static void get_part(struct reply_slot *slot, struct span bytes)
 {
     if (!slot->begun)
         go_on_after(slot->lookups, true);
-    buffer_append(slot_output(slot), bytes.at, bytes.length);
+    buffer_append(reply_slot_output(slot), bytes.at, bytes.length);
 }
 
 /* In place of the nil that the cache answered. */
 static void get_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
 {
-    write_loaded(lookup, slot_output(lookup->slot), outcome, value);
+    write_loaded(lookup, reply_slot_output(lookup->slot), outcome, value);
 }
 
-static const struct slot_kind get_kind = {.on_cache = get_reply,
-                                          .on_part = get_part,
-                                          .on_cache_failure = get_failure,
-                                          .on_loaded = get_loaded};
+static const struct reply_slot_kind get_kind = {.on_cache = get_reply,
+                                                .on_part = get_part,
+                                                .on_cache_failure = get_failure,
+                                                .on_loaded = get_loaded};
 
 static void dispatch_get(struct client *client, const struct request *request)
 {
-    struct slot *slot = slot_open(&client->replies, &get_kind);
-    slot_set_lookup(slot, request->arguments[1], request->keyspace);
+    struct reply_slot *slot = reply_slot_open(&client->replies, &get_kind);
+    reply_slot_set_lookup(slot, request->arguments[1], request->keyspace);
     request_to_cache(request, client, slot, 0);
-    slot_answered(slot);
+    reply_slot_answered(slot);
 }
 
 /* ---- MGET ---- */
@@ -244,7 +244,7 @@ static void fail_lookup(struct lookup *lookup, const char *why)
         resp_write_error(&lookup->answer, "%s", why);
 }
 
-static void mget_failure(struct slot *slot, unsigned index, const char *why)
+static void mget_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
     (void)index;
     for (size_t i = 0; i < slot->lookup_count; i++)
@@ -265,7 +265,7 @@ static void mget_element(struct lookup *lookup, struct span element)
 }
 
 /* The cache was asked for the keys that are not rejected, in order. */
-static void mget_reply(struct slot *slot, unsigned index, struct span reply)
+static void mget_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     const char *at, *end = reply.at + reply.length;
     if (reply.at[0] != '*') {
@@ -287,9 +287,9 @@ static void answer_loaded(struct lookup *lookup, enum load_outcome outcome,
     write_loaded(lookup, &lookup->answer, outcome, value);
 }
 
-static void mget_finish(struct slot *slot)
+static void mget_finish(struct reply_slot *slot)
 {
-    struct buffer *out = slot_output(slot);
+    struct buffer *out = reply_slot_output(slot);
     resp_write_array(out, slot->lookup_count);
     for (size_t i = 0; i < slot->lookup_count; i++) {
         struct span answer = buffer_span(&slot->lookups[i].answer);
@@ -297,13 +297,13 @@ static void mget_finish(struct slot *slot)
     }
 }
 
-static const struct slot_kind mget_kind = {.on_cache = mget_reply,
-                                           .on_cache_failure = mget_failure,
-                                           .on_loaded = answer_loaded,
-                                           .finish = mget_finish};
+static const struct reply_slot_kind mget_kind = {.on_cache = mget_reply,
+                                                 .on_cache_failure = mget_failure,
+                                                 .on_loaded = answer_loaded,
+                                                 .finish = mget_finish};
 
 /* Nothing is asked when all keys are rejected. */
-static void mget_ask(struct client *client, struct slot *slot, size_t passing)
+static void mget_ask(struct client *client, struct reply_slot *slot, size_t passing)
 {
     if (!passing)
         return;
@@ -317,12 +317,12 @@ static void mget_ask(struct client *client, struct slot *slot, size_t passing)
 
 /* ---- EXISTS: asked key by key, because the cache gives only a sum ---- */
 
-static void exists_failure(struct slot *slot, unsigned index, const char *why)
+static void exists_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
     fail_lookup(&slot->lookups[index], why);
 }
 
-static void exists_reply(struct slot *slot, unsigned index, struct span reply)
+static void exists_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     struct lookup *lookup = &slot->lookups[index];
     bool guarded = lookup->keyspace != NOT_GUARDED;
@@ -344,26 +344,26 @@ static void exists_loaded(struct lookup *lookup, enum load_outcome outcome,
 }
 
 /* The sum, or the first error: a count that leaves out a key would be wrong. */
-static void exists_finish(struct slot *slot)
+static void exists_finish(struct reply_slot *slot)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < slot->lookup_count; i++) {
         struct span answer = buffer_span(&slot->lookups[i].answer);
         if (answer.at[0] == '-') {
-            buffer_append(slot_output(slot), answer.at, answer.length);
+            buffer_append(reply_slot_output(slot), answer.at, answer.length);
             return;
         }
         sum += span_is(answer, ":1\r\n");
     }
-    resp_write_integer(slot_output(slot), sum);
+    resp_write_integer(reply_slot_output(slot), sum);
 }
 
-static const struct slot_kind exists_kind = {.on_cache = exists_reply,
-                                             .on_cache_failure = exists_failure,
-                                             .on_loaded = exists_loaded,
-                                             .finish = exists_finish};
+static const struct reply_slot_kind exists_kind = {.on_cache = exists_reply,
+                                                   .on_cache_failure = exists_failure,
+                                                   .on_loaded = exists_loaded,
+                                                   .finish = exists_finish};
 
-static void exists_ask(struct client *client, struct slot *slot)
+static void exists_ask(struct client *client, struct reply_slot *slot)
 {
     struct span arguments[2] = {span_of("EXISTS")};
     for (size_t i = 0; i < slot->lookup_count; i++) {
@@ -412,7 +412,7 @@ static void decide_some(struct serving *serving, struct lookup *lookups, size_t 
 }
 
 /* Decides on each key of an MGET or EXISTS; returns how many are not rejected. */
-static size_t decide_all(struct slot *slot, bool is_mget)
+static size_t decide_all(struct reply_slot *slot, bool is_mget)
 {
     struct serving *serving = slot->serving;
     size_t passing = 0;
@@ -437,14 +437,15 @@ static size_t decide_all(struct slot *slot, bool is_mget)
 static void dispatch_many(struct client *client, const struct request *request)
 {
     bool is_mget = request->command->kind == COMMAND_MGET;
-    struct slot *slot = slot_open(&client->replies, is_mget ? &mget_kind : &exists_kind);
-    slot_set_lookups(slot, &request->arguments[1], request->count - 1);
+    struct reply_slot *slot =
+        reply_slot_open(&client->replies, is_mget ? &mget_kind : &exists_kind);
+    reply_slot_set_lookups(slot, &request->arguments[1], request->count - 1);
     size_t passing = decide_all(slot, is_mget);
     if (is_mget)
         mget_ask(client, slot, passing);
     else
         exists_ask(client, slot);
-    slot_answered(slot);
+    reply_slot_answered(slot);
 }
 
 /* The one answer that needs no slot, unless earlier replies are still to come. */

@@ -3,24 +3,24 @@
 
 #include "worker/upstream/upstream.h"
 
-void request_take_reply(struct slot *slot, unsigned index, struct span reply)
+void request_take_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     (void)index;
-    buffer_append(slot_output(slot), reply.at, reply.length);
+    buffer_append(reply_slot_output(slot), reply.at, reply.length);
 }
 
-void request_take_failure(struct slot *slot, unsigned index, const char *why)
+void request_take_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
     (void)index;
-    resp_write_error(slot_output(slot), "%s", why);
+    resp_write_error(reply_slot_output(slot), "%s", why);
 }
 
-static void take_part(struct slot *slot, struct span bytes)
+static void take_part(struct reply_slot *slot, struct span bytes)
 {
-    buffer_append(slot_output(slot), bytes.at, bytes.length);
+    buffer_append(reply_slot_output(slot), bytes.at, bytes.length);
 }
 
-static const struct slot_kind forward_kind = {
+static const struct reply_slot_kind forward_kind = {
     .on_cache = request_take_reply, .on_part = take_part, .on_cache_failure = request_take_failure};
 
 /* The cache takes inline commands, too; but this one's bytes are parsed already, in place. */
@@ -32,24 +32,24 @@ void request_write(const struct request *request, struct buffer *out)
         buffer_append(out, request->raw.at, request->raw.length);
 }
 
-void request_to_cache(const struct request *request, struct client *client, struct slot *slot,
+void request_to_cache(const struct request *request, struct client *client, struct reply_slot *slot,
                       unsigned index)
 {
     request_write(request, upstream_command(client->upstream, slot, index));
 }
 
-struct slot *request_forward_as(const struct request *request, struct client *client,
-                                const struct slot_kind *kind)
+struct reply_slot *request_forward_as(const struct request *request, struct client *client,
+                                      const struct reply_slot_kind *kind)
 {
-    struct slot *slot = slot_open(&client->replies, kind);
+    struct reply_slot *slot = reply_slot_open(&client->replies, kind);
     request_to_cache(request, client, slot, 0);
-    slot_answered(slot);
+    reply_slot_answered(slot);
     return slot;
 }
 
-struct slot *request_open(struct client *client)
+struct reply_slot *request_open(struct client *client)
 {
-    return slot_open(&client->replies, &forward_kind);
+    return reply_slot_open(&client->replies, &forward_kind);
 }
 
 void request_forward(const struct request *request, struct client *client)

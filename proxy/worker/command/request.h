@@ -18,23 +18,23 @@ struct request {
 };
 
 /* Sends the command to the cache as request number `index` of the slot, one of this client's. */
-void request_to_cache(const struct request *request, struct client *client, struct slot *slot,
+void request_to_cache(const struct request *request, struct client *client, struct reply_slot *slot,
                       unsigned index);
 
 /* Sends the command to the cache as it is; its reply is the client's. */
 void request_forward(const struct request *request, struct client *client);
 
 /* Only the slot, for bytes that are sent otherwise. */
-struct slot *request_open(struct client *client);
+struct reply_slot *request_open(struct client *client);
 
 /* The same, with a reply that the kind takes. The slot may be gone once the reply has come. */
-struct slot *request_forward_as(const struct request *request, struct client *client,
-                                const struct slot_kind *kind);
+struct reply_slot *request_forward_as(const struct request *request, struct client *client,
+                                      const struct reply_slot_kind *kind);
 
-/* A slot_kind's on_cache and on_cache_failure: the client gets the reply as it came, or an error.
+/* A reply_slot_kind's on_cache and on_cache_failure: the client gets the reply as it came, or an error.
  */
-void request_take_reply(struct slot *slot, unsigned index, struct span reply);
-void request_take_failure(struct slot *slot, unsigned index, const char *why);
+void request_take_reply(struct reply_slot *slot, unsigned index, struct span reply);
+void request_take_failure(struct reply_slot *slot, unsigned index, const char *why);
 
 /* Appends the command as it goes to the cache. */
 void request_write(const struct request *request, struct buffer *out);

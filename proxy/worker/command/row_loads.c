@@ -20,7 +20,7 @@ static void ask_keeper(struct lookup *lookup)
     serving_ask_keeper(lookup->slot->serving, &request->message);
 }
 
-static bool has_turn(const struct slot *slot)
+static bool has_turn(const struct reply_slot *slot)
 {
     unsigned budget = serving_config(slot->serving)->load_budget;
     return slot->loading < (budget < LOADS_AT_ONCE ? budget : LOADS_AT_ONCE);
@@ -28,7 +28,7 @@ static bool has_turn(const struct slot *slot)
 
 void row_load(struct lookup *lookup)
 {
-    struct slot *slot = lookup->slot;
+    struct reply_slot *slot = lookup->slot;
     slot->waiting++; /* whatever becomes of its client */
     if (has_turn(slot)) {
         ask_keeper(lookup);
@@ -39,7 +39,7 @@ void row_load(struct lookup *lookup)
     slot->last_to_load = lookup;
 }
 
-static struct lookup *next_to_load(struct slot *slot)
+static struct lookup *next_to_load(struct reply_slot *slot)
 {
     struct lookup *lookup = slot->to_load;
     slot->to_load = lookup->next;
@@ -55,7 +55,7 @@ static bool holds_for_all(enum load_outcome outcome)
 
 /* One answer has come, and the slot still waits for it: makes room for others, or ends them. They
  * wait only while loads are with the keeper, so the last of these sees to them. */
-static void go_on_loading(struct slot *slot, enum load_outcome outcome)
+static void go_on_loading(struct reply_slot *slot, enum load_outcome outcome)
 {
     bool ended = !slot->replies || holds_for_all(outcome);
     while (slot->to_load && (ended || has_turn(slot))) {
@@ -66,16 +66,16 @@ static void go_on_loading(struct slot *slot, enum load_outcome outcome)
         }
         if (slot->replies)
             slot->kind->on_loaded(lookup, outcome, NULL);
-        slot_answered(slot);
+        reply_slot_answered(slot);
     }
 }
 
 void row_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
 {
-    struct slot *slot = lookup->slot;
-    if (slot_is_wanted(slot))
+    struct reply_slot *slot = lookup->slot;
+    if (reply_slot_is_wanted(slot))
         slot->kind->on_loaded(lookup, outcome, value);
     slot->loading--;
     go_on_loading(slot, outcome);
-    slot_answered(slot);
+    reply_slot_answered(slot);
 }

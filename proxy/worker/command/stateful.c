@@ -21,7 +21,7 @@ static void forward_in_own(struct client *client, const struct request *request)
 
 /* ---- transactions ---- */
 
-static void multi_reply(struct slot *slot, unsigned index, struct span reply)
+static void multi_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     struct session *session = &client_of(slot->replies)->session;
     if (session->multi == slot && reply.at[0] == '-')
@@ -31,8 +31,8 @@ static void multi_reply(struct slot *slot, unsigned index, struct span reply)
     request_take_reply(slot, index, reply);
 }
 
-static const struct slot_kind multi_kind = {.on_cache = multi_reply,
-                                            .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind multi_kind = {.on_cache = multi_reply,
+                                                  .on_cache_failure = request_take_failure};
 
 static void begin_multi(struct client *client, const struct request *request)
 {
@@ -71,46 +71,46 @@ static void unwatch(struct client *client, const struct request *request)
 }
 
 /* A lookup that may read nothing but QUEUED, or an error. */
-static void queued_reply(struct slot *slot, unsigned index, struct span reply)
+static void queued_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     (void)index;
     if (reply.at[0] == '-' || span_starts(reply, "+QUEUED"))
-        buffer_append(slot_output(slot), reply.at, reply.length);
+        buffer_append(reply_slot_output(slot), reply.at, reply.length);
     else
-        resp_write_error(slot_output(slot), "NESTGUARD transaction: the cache refused MULTI");
+        resp_write_error(reply_slot_output(slot), "NESTGUARD transaction: the cache refused MULTI");
 }
 
-static const struct slot_kind queued_kind = {.on_cache = queued_reply,
-                                             .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind queued_kind = {.on_cache = queued_reply,
+                                                   .on_cache_failure = request_take_failure};
 
-static void refused_reply(struct slot *slot, unsigned index, struct span reply)
+static void refused_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     (void)index;
     (void)reply;
-    resp_write_error(slot_output(slot),
+    resp_write_error(reply_slot_output(slot),
                      "NESTGUARD unsupported: inside MULTI nothing may change the connection");
 }
 
-static const struct slot_kind refused_kind = {.on_cache = refused_reply,
-                                              .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind refused_kind = {.on_cache = refused_reply,
+                                                    .on_cache_failure = request_take_failure};
 
-static void no_room_reply(struct slot *slot, unsigned index, struct span reply)
+static void no_room_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     (void)index;
     (void)reply;
-    resp_write_error(slot_output(slot), "%s", write_refusal);
+    resp_write_error(reply_slot_output(slot), "%s", write_refusal);
 }
 
-static const struct slot_kind no_room_kind = {.on_cache = no_room_reply,
-                                              .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind no_room_kind = {.on_cache = no_room_reply,
+                                                    .on_cache_failure = request_take_failure};
 
 /* In its place the cache gets a command without arguments, so that it gives the transaction up. */
-static void refuse_in_multi(struct client *client, const struct slot_kind *kind)
+static void refuse_in_multi(struct client *client, const struct reply_slot_kind *kind)
 {
     static const struct span wrong = {"*1\r\n$3\r\nGET\r\n", 13};
-    struct slot *slot = slot_open(&client->replies, kind);
+    struct reply_slot *slot = reply_slot_open(&client->replies, kind);
     upstream_send(client->upstream, slot, 0, wrong);
-    slot_answered(slot);
+    reply_slot_answered(slot);
 }
 
 /* What would change by EXEC what is assumed of the connection: it could not be followed. */
@@ -155,8 +155,8 @@ static void queue(struct client *client, const struct request *request)
 
 /* ---- subscriptions, and what else comes unasked ---- */
 
-static const struct slot_kind subscribe_kind = {.on_cache = request_take_reply,
-                                                .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind subscribe_kind = {.on_cache = request_take_reply,
+                                                      .on_cache_failure = request_take_failure};
 
 static void subscribe_to(struct client *client, const struct request *request, size_t messages)
 {
@@ -182,15 +182,15 @@ static void unsubscribe(struct client *client, const struct request *request)
     subscribe_to(client, request, request->count > 1 ? request->count - 1 : all ? all : 1);
 }
 
-static void monitor_reply(struct slot *slot, unsigned index, struct span reply)
+static void monitor_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     if (reply.at[0] == '+')
         client_of(slot->replies)->session.states |= SESSION_MONITOR;
     request_take_reply(slot, index, reply);
 }
 
-static const struct slot_kind monitor_kind = {.on_cache = monitor_reply,
-                                              .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind monitor_kind = {.on_cache = monitor_reply,
+                                                    .on_cache_failure = request_take_failure};
 
 static void monitor(struct client *client, const struct request *request)
 {

@@ -16,11 +16,11 @@
 #include <stdlib.h>
 
 struct upload {
-    struct slot *slot; /* waits for the end of the upload as for an answer */
-    size_t arguments;  /* still to come, the present one included */
-    size_t body;       /* bytes of it still to come, CR LF included; 0: its header is next */
-    size_t room;       /* bytes that the command may still take */
-    struct span key;   /* of a write: in `bytes`; else empty */
+    struct reply_slot *slot; /* waits for the end of the upload as for an answer */
+    size_t arguments;        /* still to come, the present one included */
+    size_t body;             /* bytes of it still to come, CR LF included; 0: its header is next */
+    size_t room;             /* bytes that the command may still take */
+    struct span key;         /* of a write: in `bytes`; else empty */
     char bytes[];
 };
 
@@ -81,7 +81,7 @@ static void finish(struct client *client, bool whole)
     struct upload *upload = client->session.upload;
     if (whole && upload->key.length)
         write_note(upload->slot, upload->key);
-    slot_answered(upload->slot);
+    reply_slot_answered(upload->slot);
     client->session.upload = NULL;
     client->session.states &= ~(unsigned)SESSION_UPLOAD;
     free(upload);

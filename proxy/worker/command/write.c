@@ -28,7 +28,7 @@ const char write_refusal[] = "NESTGUARD busy: too many keys that no row is known
 enum { PROOFS = PROOF_SCRIPT + 1 };
 
 /* Of writes, one for each proof; and of deletions. */
-static const struct slot_kind write_kinds[PROOFS], delete_kind;
+static const struct reply_slot_kind write_kinds[PROOFS], delete_kind;
 
 /* ---- what it leads to ---- */
 
@@ -45,7 +45,7 @@ static struct key key_of(const struct lookup *lookup)
 
 static void tell_keeper(const struct lookup *lookup, bool done)
 {
-    struct slot *slot = lookup->slot;
+    struct reply_slot *slot = lookup->slot;
     struct serving *serving = slot->serving;
     struct key key = key_of(lookup);
     bool deletes = slot->kind == &delete_kind;
@@ -66,11 +66,11 @@ void write_returned(struct serving *serving, const struct write_request *request
 {
     if (request->done && !request->deletes)
         overrides_end_write(&serving->overrides, request->key);
-    slot_answered(request->slot);
+    reply_slot_answered(request->slot);
 }
 
 /* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. */
-static void conclude(struct slot *slot, bool done)
+static void conclude(struct reply_slot *slot, bool done)
 {
     struct serving *serving = slot->serving;
     for (size_t i = 0; i < slot->lookup_count; i++) {
@@ -83,7 +83,7 @@ static void conclude(struct slot *slot, bool done)
         hint_share_return(&client_of(slot->replies)->hints, slot->lookup_count);
 }
 
-static bool is_done(const struct slot *slot, struct span reply)
+static bool is_done(const struct reply_slot *slot, struct span reply)
 {
     if (slot->kind == &delete_kind)
         return reply.at[0] != '-';
@@ -91,7 +91,7 @@ static bool is_done(const struct slot *slot, struct span reply)
 }
 
 /* The reply must not leave before the keeper has done its part: it waits in the slot. */
-static void write_reply(struct slot *slot, unsigned index, struct span reply)
+static void write_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     (void)index;
     buffer_append(&slot->reply, reply.at, reply.length);
@@ -99,14 +99,14 @@ static void write_reply(struct slot *slot, unsigned index, struct span reply)
         conclude(slot, is_done(slot, reply));
 }
 
-static void write_failure(struct slot *slot, unsigned index, const char *why)
+static void write_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
     (void)index;
     resp_write_error(&slot->reply, "%s", why);
     conclude(slot, true);
 }
 
-static void write_unheard(struct slot *slot, struct span reply)
+static void write_unheard(struct reply_slot *slot, struct span reply)
 {
     conclude(slot, !reply.length || is_done(slot, reply));
 }
@@ -115,8 +115,8 @@ static void write_unheard(struct slot *slot, struct span reply)
     {                                                                                              \
         .on_cache = write_reply, .on_cache_failure = write_failure, .on_unheard = write_unheard    \
     }
-static const struct slot_kind write_kinds[PROOFS] = {KIND, KIND, KIND, KIND};
-static const struct slot_kind delete_kind = KIND;
+static const struct reply_slot_kind write_kinds[PROOFS] = {KIND, KIND, KIND, KIND};
+static const struct reply_slot_kind delete_kind = KIND;
 #undef KIND
 
 /* ---- which keys the keeper must know of ---- */
@@ -131,10 +131,10 @@ static bool must_note(const struct serving *serving, struct span text, bool dele
 }
 
 /* Before the command goes to the cache. */
-static void note(struct slot *slot, const struct span *keys, size_t count)
+static void note(struct reply_slot *slot, const struct span *keys, size_t count)
 {
     struct serving *serving = slot->serving;
-    slot_set_lookups(slot, keys, count);
+    reply_slot_set_lookups(slot, keys, count);
     for (size_t i = 0; i < count; i++) {
         struct lookup *lookup = &slot->lookups[i];
         lookup->keyspace = guard_match(serving_config(serving), lookup->key);
@@ -159,12 +159,12 @@ static bool has_room(struct client *client, size_t count)
 }
 
 /* The end of a large one: it cannot be refused any more. */
-struct slot *write_open(struct client *client)
+struct reply_slot *write_open(struct client *client)
 {
-    return slot_open(&client->replies, &write_kinds[PROOF_NO_ERROR]);
+    return reply_slot_open(&client->replies, &write_kinds[PROOF_NO_ERROR]);
 }
 
-void write_note(struct slot *slot, struct span key)
+void write_note(struct reply_slot *slot, struct span key)
 {
     if (must_note(slot->serving, key, false))
         note(slot, &key, 1);
@@ -240,7 +240,7 @@ static void find_keys(const struct client *client, const struct request *request
             buffer_append(found, (const char *)&request->arguments[i], sizeof(struct span));
 }
 
-static const struct slot_kind *kind_of(const struct request *request)
+static const struct reply_slot_kind *kind_of(const struct request *request)
 {
     if (request->command->kind == COMMAND_DELETE)
         return &delete_kind;
@@ -251,16 +251,16 @@ static const struct slot_kind *kind_of(const struct request *request)
 int write_dispatch(struct client *client, const struct request *request)
 {
     struct buffer found = {0};
-    const struct slot_kind *kind = kind_of(request);
+    const struct reply_slot_kind *kind = kind_of(request);
     find_keys(client, request, &found);
     size_t count = buffer_length(&found) / sizeof(struct span);
     bool refused = count && kind != &delete_kind && !has_room(client, count);
     if (!refused) {
-        struct slot *slot = slot_open(&client->replies, kind);
+        struct reply_slot *slot = reply_slot_open(&client->replies, kind);
         if (count)
             note(slot, (const struct span *)(const void *)buffer_span(&found).at, count);
         request_to_cache(request, client, slot, 0);
-        slot_answered(slot);
+        reply_slot_answered(slot);
     }
     buffer_finish(&found);
     return refused ? -ENOSPC : 0;

@@ -17,7 +17,7 @@ extern const char write_refusal[]; /* what to answer then */
 void write_returned(struct serving *serving, const struct write_request *request);
 
 /* The same in pieces: the slot, and before the last of the command goes to the cache, its key. */
-struct slot *write_open(struct client *client);
-void write_note(struct slot *slot, struct span key);
+struct reply_slot *write_open(struct client *client);
+void write_note(struct reply_slot *slot, struct span key);
 
 #endif

@@ -15,7 +15,7 @@
 #include "worker/reply/turn.h"
 #include <stdalign.h>
 
-struct slot;
+struct reply_slot;
 
 /* Lives in its worker; belongs to the worker's thread, but for the mailbox, to which any thread may
  * post, and the counters, which any thread may read. */
@@ -36,7 +36,7 @@ struct serving {
     struct overrides overrides;         /* the copy of the keeper's exact entries */
     struct turn turn;                   /* what is left for the end of a loop turn */
     struct turn_task relief;            /* the worker's: clients may send to the cache again */
-    struct slot *free_slots;            /* slot.c's store */
+    struct reply_slot *free_slots;      /* reply_slot.c's store */
     size_t free_slot_count;
     struct resp_arguments arguments; /* of the batch being served */
     char scratch[64 * 1024];         /* where clients' input is read and parsed */

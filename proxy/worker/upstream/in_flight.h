@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct slot;
+struct reply_slot;
 
 struct in_flight {
-    struct slot *slot; /* NULL for the connection's own greeting */
-    unsigned index;    /* which of the slot's requests */
-    uint64_t since;    /* the loop's time when it was sent */
+    struct reply_slot *slot; /* NULL for the connection's own greeting */
+    unsigned index;          /* which of the slot's requests */
+    uint64_t since;          /* the loop's time when it was sent */
 };
 
 /* Zeroed memory is an empty queue. */

@@ -9,7 +9,7 @@
 #ifndef NESTGUARD_UPSTREAM_H
 #define NESTGUARD_UPSTREAM_H
 
-#include "worker/reply/slot.h"
+#include "worker/reply/reply_slot.h"
 
 struct client;
 struct upstream;
@@ -36,9 +36,10 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
 /* Sends one command's bytes, which are copied, as request number `index` of the slot, which waits
  * for one answer more. While the first attempt to connect is under way the request waits for it;
  * later, without a connection, it fails: the slot hears of that at the end of the loop turn. */
-void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index, struct span bytes);
+void upstream_send(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                   struct span bytes);
 /* The same for a command that the caller writes to the end of the buffer, at once. */
-struct buffer *upstream_command(struct upstream *upstream, struct slot *slot, unsigned index);
+struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *slot, unsigned index);
 
 /* More bytes of the last request. */
 void upstream_append(struct upstream *upstream, struct span bytes);
@@ -50,7 +51,7 @@ void upstream_be_patient(struct upstream *upstream, bool patient);
 bool upstream_is_waiting(const struct upstream *upstream);
 
 /* The slot of the oldest request; NULL: there is none. */
-struct slot *upstream_next_slot(const struct upstream *upstream);
+struct reply_slot *upstream_next_slot(const struct upstream *upstream);
 
 /* Keeps back what is sent, or lets it go. */
 void upstream_hold(struct upstream *upstream, bool hold);

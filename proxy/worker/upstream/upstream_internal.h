@@ -101,7 +101,7 @@ void upstream_set_tenure(struct upstream *upstream, enum tenure tenure);
 void upstream_set_intake(struct upstream *upstream, enum intake intake);
 
 /* Another reply is expected, to the slot's request or (NULL) to the greeting. */
-void upstream_push(struct upstream *upstream, struct slot *slot, unsigned index);
+void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned index);
 void upstream_mark_dirty(struct upstream *upstream);
 
 /* Gives the connection, or the attempt to connect, up. */

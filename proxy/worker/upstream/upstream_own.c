@@ -21,7 +21,7 @@ bool upstream_is_waiting(const struct upstream *upstream)
     return upstream->in_flight.count && !in_flight_oldest(&upstream->in_flight);
 }
 
-struct slot *upstream_next_slot(const struct upstream *upstream)
+struct reply_slot *upstream_next_slot(const struct upstream *upstream)
 {
     const struct in_flight *first = in_flight_first(&upstream->in_flight);
     return first ? first->slot : NULL;

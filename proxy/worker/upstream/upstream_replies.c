@@ -99,7 +99,7 @@ static bool owner_takes(struct upstream *upstream, struct span frame)
 /* A push on a shared connection is part of what its oldest command does. */
 static bool goes_beside(struct upstream *upstream, struct span frame)
 {
-    struct slot *slot = upstream_next_slot(upstream);
+    struct reply_slot *slot = upstream_next_slot(upstream);
     if (upstream_is_own(upstream))
         return owner_takes(upstream, frame);
     if (frame.at[0] != '>')
@@ -122,7 +122,7 @@ static void deliver(struct upstream *upstream, struct span reply)
     }
     struct in_flight request = in_flight_pop(&upstream->in_flight);
     if (request.slot)
-        slot_cache_reply(request.slot, request.index, reply);
+        reply_slot_cache_reply(request.slot, request.index, reply);
     else
         greeted(upstream, request.index, reply);
 }
@@ -148,7 +148,7 @@ static void hurry(struct upstream *upstream, struct replies *replies)
 static void on_stall_over(uv_timer_t *timer)
 {
     struct upstream *upstream = timer->data;
-    const struct slot *slot = upstream_next_slot(upstream);
+    const struct reply_slot *slot = upstream_next_slot(upstream);
     hurry(upstream, slot ? slot->replies : NULL);
     upstream_read(upstream, true);
 }
@@ -175,7 +175,7 @@ static void stall(struct upstream *upstream, struct replies *replies)
 /* A large reply need not be whole to be passed on, when it is one and its kind takes it so. */
 static void pass_on(struct upstream *upstream)
 {
-    struct slot *slot = upstream_next_slot(upstream);
+    struct reply_slot *slot = upstream_next_slot(upstream);
     struct span ready = buffer_span(&upstream->in);
     if (ready.length < LARGE_BYTES || !slot || !slot->kind->on_part ||
         (upstream->reply == REPLY_GATHERED && listens(upstream) && ready.at[0] != '$'))
@@ -183,7 +183,7 @@ static void pass_on(struct upstream *upstream)
     size_t passed = resp_frame_pass(&upstream->frame);
     if (upstream->reply == REPLY_GATHERED)
         upstream->reply = REPLY_PASSING;
-    slot_cache_part(slot, (struct span){ready.at, passed});
+    reply_slot_cache_part(slot, (struct span){ready.at, passed});
     if (upstream->state == CLOSING)
         return;
     buffer_take(&upstream->in, passed);

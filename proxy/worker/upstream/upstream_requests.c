@@ -66,7 +66,7 @@ void upstream_set_tenure(struct upstream *upstream, enum tenure tenure)
 
 /* ---- the queue of requests in flight ---- */
 
-void upstream_push(struct upstream *upstream, struct slot *slot, unsigned index)
+void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned index)
 {
     uint64_t now = uv_now(&upstream->serving->loop);
     in_flight_push(&upstream->in_flight, (struct in_flight){slot, index, now});
@@ -204,7 +204,7 @@ static void start_anew(struct upstream *upstream)
     upstream_start(upstream);
 }
 
-struct buffer *upstream_command(struct upstream *upstream, struct slot *slot, unsigned index)
+struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *slot, unsigned index)
 {
     slot->waiting++;
     if (upstream->attempt == ATTEMPT_TOO_OLD && upstream->state == CLOSED)
@@ -221,7 +221,8 @@ struct buffer *upstream_command(struct upstream *upstream, struct slot *slot, un
     return &upstream->out;
 }
 
-void upstream_send(struct upstream *upstream, struct slot *slot, unsigned index, struct span bytes)
+void upstream_send(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                   struct span bytes)
 {
     buffer_append(upstream_command(upstream, slot, index), bytes.at, bytes.length);
 }
@@ -296,8 +297,8 @@ static void flush(struct turn_task *task)
     upstream->failed = (struct in_flight_queue){0}; /* a failure may make the client send more */
     while (failed.count) {
         struct in_flight request = in_flight_pop(&failed);
-        slot_cache_failure(request.slot, request.index,
-                           upstream->attempt == ATTEMPT_TOO_OLD ? too_old_text : down_text);
+        reply_slot_cache_failure(request.slot, request.index,
+                                 upstream->attempt == ATTEMPT_TOO_OLD ? too_old_text : down_text);
     }
     in_flight_finish(&failed);
     if (upstream->tenure == TENURE_LOST) {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "slot_bench.h"
+#include "reply_slot_bench.h"
 
 enum { KEYS = 100, AT_ONCE = 32 };
 
@@ -63,26 +63,26 @@ static void take_load(struct lookup *lookup, enum load_outcome outcome, const st
     buffer_append(&lookup->answer, &"rabtdfm"[outcome], 1);
 }
 
-static void write_answers(struct slot *slot)
+static void write_answers(struct reply_slot *slot)
 {
     for (size_t i = 0; i < slot->lookup_count; i++)
-        buffer_append(slot_output(slot), buffer_span(&slot->lookups[i].answer).at, 1);
+        buffer_append(reply_slot_output(slot), buffer_span(&slot->lookups[i].answer).at, 1);
 }
 
 /* A slot whose lookups were all asked to load. */
 static void load_all(struct bench *bench)
 {
-    static const struct slot_kind kind = {.on_loaded = take_load, .finish = write_answers};
+    static const struct reply_slot_kind kind = {.on_loaded = take_load, .finish = write_answers};
     struct span keys[KEYS];
     for (size_t i = 0; i < KEYS; i++)
         keys[i] = span_of("a:1");
-    struct slot *slot = slot_open(&bench->replies, &kind);
-    slot_set_lookups(slot, keys, KEYS);
+    struct reply_slot *slot = reply_slot_open(&bench->replies, &kind);
+    reply_slot_set_lookups(slot, keys, KEYS);
     for (size_t i = 0; i < KEYS; i++) {
         slot->lookups[i].keyspace = 0;
         row_load(&slot->lookups[i]);
     }
-    slot_answered(slot);
+    reply_slot_answered(slot);
 }
 
 static void the_keeper_has_a_bounded_number_of_a_slots_loads(void **state)

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "config_text.h"
 #include "guard/guard.h"
-#include "worker/reply/slot.h"
+#include "worker/reply/reply_slot.h"
 
 #include <stdlib.h>
 
@@ -35,7 +35,7 @@ static inline void bench_finish(struct bench *bench)
     assert_null(bench->replies.first);
     assert_int_equal(bench->replies.commands, 0);
     assert_int_equal(bench->replies.held, 0);
-    slot_free_store(bench->serving);
+    reply_slot_free_store(bench->serving);
     buffer_finish(&bench->replies.out);
     view_release(bench->serving->view);
     shared_config_release(bench->shared);

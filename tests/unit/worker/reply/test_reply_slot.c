@@ -1,5 +1,5 @@
 /* The queue of a client's replies: their order, what is counted, and who frees what. */
-#include "worker/reply/slot.h"
+#include "worker/reply/reply_slot.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,31 +7,32 @@
 
 #include <cmocka.h>
 
-#include "slot_bench.h"
+#include "reply_slot_bench.h"
 
-static void take_reply(struct slot *slot, unsigned index, struct span reply)
+static void take_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     (void)index;
-    buffer_append(slot_output(slot), reply.at, reply.length);
+    buffer_append(reply_slot_output(slot), reply.at, reply.length);
 }
 
-static void take_failure(struct slot *slot, unsigned index, const char *why)
+static void take_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
     (void)index;
-    buffer_append(slot_output(slot), why, strlen(why));
+    buffer_append(reply_slot_output(slot), why, strlen(why));
 }
 
-static const struct slot_kind plain = {.on_cache = take_reply, .on_cache_failure = take_failure};
+static const struct reply_slot_kind plain = {.on_cache = take_reply,
+                                             .on_cache_failure = take_failure};
 
 /* A slot that waits for one reply of the cache. */
-static struct slot *ask(struct bench *bench)
+static struct reply_slot *ask(struct bench *bench)
 {
-    return slot_open(&bench->replies, &plain);
+    return reply_slot_open(&bench->replies, &plain);
 }
 
-static void reply(struct slot *slot, const char *text)
+static void reply(struct reply_slot *slot, const char *text)
 {
-    slot_cache_reply(slot, 0, span_of(text));
+    reply_slot_cache_reply(slot, 0, span_of(text));
 }
 
 static void ready(struct bench *bench, const char *text)
@@ -57,10 +58,10 @@ static void replies_leave_in_the_order_of_the_queue(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench);
-    struct slot *a = ask(&bench), *b = ask(&bench);
+    struct reply_slot *a = ask(&bench), *b = ask(&bench);
     ready(&bench, "1");
     ready(&bench, "2");
-    struct slot *c = ask(&bench);
+    struct reply_slot *c = ask(&bench);
     ready(&bench, "3");
     assert_int_equal(bench.replies.commands, 6);
     reply(b, "b");
@@ -76,9 +77,9 @@ static void each_step_frees_what_stands_behind_it(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench);
-    struct slot *a = ask(&bench);
+    struct reply_slot *a = ask(&bench);
     ready(&bench, "1");
-    struct slot *b = ask(&bench);
+    struct reply_slot *b = ask(&bench);
     ready(&bench, "2");
     reply(a, "a");
     must_leave(&bench, "a1");
@@ -89,21 +90,21 @@ static void each_step_frees_what_stands_behind_it(void **state)
     bench_finish(&bench);
 }
 
-static void write_x(struct slot *slot)
+static void write_x(struct reply_slot *slot)
 {
-    buffer_append(slot_output(slot), "x", 1);
+    buffer_append(reply_slot_output(slot), "x", 1);
 }
 
 static void a_slot_is_finished_by_its_last_answer(void **state)
 {
-    static const struct slot_kind kind = {.on_cache = take_reply, .finish = write_x};
+    static const struct reply_slot_kind kind = {.on_cache = take_reply, .finish = write_x};
     struct bench bench;
     (void)state;
     bench_init(&bench);
-    struct slot *slot = slot_open(&bench.replies, &kind);
+    struct reply_slot *slot = reply_slot_open(&bench.replies, &kind);
     slot->waiting += 2;
     reply(slot, "");
-    slot_answered(slot);
+    reply_slot_answered(slot);
     must_leave(&bench, "");
     reply(slot, "");
     must_leave(&bench, "x");
@@ -117,12 +118,12 @@ static void all_that_waits_is_counted(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench);
-    struct slot *a = ask(&bench);
+    struct reply_slot *a = ask(&bench);
     ready(&bench, "12345");
     assert_int_equal(replies_waiting(&bench.replies), 5);
     ready(&bench, "67");
     assert_int_equal(replies_waiting(&bench.replies), 7);
-    struct slot *b = ask(&bench);
+    struct reply_slot *b = ask(&bench);
     ready(&bench, "8");
     assert_int_equal(replies_waiting(&bench.replies), 8);
     reply(b, "bbbb");
@@ -145,8 +146,8 @@ static void past_the_bound_the_client_goes(void **state)
     (void)state;
     memset(kilobyte, 'k', sizeof kilobyte);
     bench_init(&bench);
-    struct slot *a = ask(&bench), *b = ask(&bench);
-    slot_cache_reply(a, 0, (struct span){kilobyte, sizeof kilobyte});
+    struct reply_slot *a = ask(&bench), *b = ask(&bench);
+    reply_slot_cache_reply(a, 0, (struct span){kilobyte, sizeof kilobyte});
     assert_int_equal(bench.replies.end, REPLIES_OPEN);
     reply(b, "b");
     assert_int_equal(bench.replies.end, REPLIES_OVERFLOWN);
@@ -161,23 +162,23 @@ static void what_is_owed_to_a_client_that_went_is_taken_by_nobody(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench);
-    struct slot *a = ask(&bench), *b = ask(&bench), *c = ask(&bench);
+    struct reply_slot *a = ask(&bench), *b = ask(&bench), *c = ask(&bench);
     ready(&bench, "1");
     reply(b, "b");
     replies_abandon(&bench.replies);
     assert_int_equal(replies_waiting(&bench.replies), 0);
-    struct slot *fresh = ask(&bench); /* may be the memory of one that was done */
+    struct reply_slot *fresh = ask(&bench); /* may be the memory of one that was done */
     assert_ptr_not_equal(fresh, a);
     assert_ptr_not_equal(fresh, c);
     reply(a, "a");
-    slot_cache_failure(c, 0, "c");
+    reply_slot_cache_failure(c, 0, "c");
     must_leave(&bench, "");
     reply(fresh, "fresh");
     must_leave(&bench, "fresh");
     bench_finish(&bench);
 }
 
-static void leave_in_the_middle(struct slot *slot, unsigned index, struct span reply_of_cache)
+static void leave_in_the_middle(struct reply_slot *slot, unsigned index, struct span reply_of_cache)
 {
     (void)index;
     (void)reply_of_cache;
@@ -186,11 +187,11 @@ static void leave_in_the_middle(struct slot *slot, unsigned index, struct span r
 
 static void a_client_may_go_while_its_slot_takes_a_reply(void **state)
 {
-    static const struct slot_kind kind = {.on_cache = leave_in_the_middle};
+    static const struct reply_slot_kind kind = {.on_cache = leave_in_the_middle};
     struct bench bench;
     (void)state;
     bench_init(&bench);
-    struct slot *slot = slot_open(&bench.replies, &kind);
+    struct reply_slot *slot = reply_slot_open(&bench.replies, &kind);
     ready(&bench, "1");
     reply(slot, "");
     must_leave(&bench, "");
@@ -205,8 +206,8 @@ static void lookups_have_their_own_copies_of_the_keys(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench);
-    struct slot *slot = ask(&bench);
-    slot_set_lookups(slot, (struct span[]){span_of(first), span_of(second), {"a\0b", 3}}, 3);
+    struct reply_slot *slot = ask(&bench);
+    reply_slot_set_lookups(slot, (struct span[]){span_of(first), span_of(second), {"a\0b", 3}}, 3);
     first[5] = '2';
     assert_int_equal(slot->lookup_count, 3);
     assert_memory_equal(slot->lookups[0].key.at, "item:1", 6);
@@ -231,8 +232,8 @@ static void a_lookup_of_one_key_has_a_copy_of_any_length(void **state)
         char *key = xmalloc(lengths[i]), *same = xmalloc(lengths[i]);
         memset(key, 'a' + (int)i, lengths[i]);
         memset(same, 'a' + (int)i, lengths[i]);
-        struct slot *slot = ask(&bench);
-        slot_set_lookup(slot, (struct span){key, lengths[i]}, 7);
+        struct reply_slot *slot = ask(&bench);
+        reply_slot_set_lookup(slot, (struct span){key, lengths[i]}, 7);
         free(key);
         assert_int_equal(slot->lookup_count, 1);
         assert_ptr_equal(slot->lookups->slot, slot);
@@ -250,15 +251,15 @@ static void a_slot_that_is_used_again_remembers_nothing(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench);
-    struct slot *slot = ask(&bench);
-    slot_set_lookups(slot, (struct span[]){span_of("item:1")}, 1);
+    struct reply_slot *slot = ask(&bench);
+    reply_slot_set_lookups(slot, (struct span[]){span_of("item:1")}, 1);
     buffer_append(&slot->lookups->answer, "x", 1);
     reply(slot, "a");
-    struct slot *again = ask(&bench);
+    struct reply_slot *again = ask(&bench);
     assert_ptr_equal(again, slot);
     assert_int_equal(again->lookup_count, 0);
     assert_int_equal(buffer_length(&again->reply), 0);
-    slot_set_lookups(again, (struct span[]){span_of("item:22")}, 1);
+    reply_slot_set_lookups(again, (struct span[]){span_of("item:22")}, 1);
     assert_int_equal(buffer_length(&again->lookups->answer), 0);
     assert_int_equal(again->lookups->key.length, 7);
     reply(again, "b");

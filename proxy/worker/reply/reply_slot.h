@@ -7,8 +7,8 @@
  * A slot outlives its client: whoever still owes it an answer finds it with `replies` NULL, and the
  * last answer gives its memory back.
  */
-#ifndef NESTGUARD_SLOT_H
-#define NESTGUARD_SLOT_H
+#ifndef NESTGUARD_REPLY_SLOT_H
+#define NESTGUARD_REPLY_SLOT_H
 
 #include "guard/requests.h"
 #include "worker/reply/serving.h"
@@ -17,30 +17,30 @@
 enum { SHORT_KEY = 24 }; /* as much as there is room for beside a lookup */
 
 struct lookup {
-    struct slot *slot;
+    struct reply_slot *slot;
     struct lookup *next; /* of those whose load has not been asked for yet */
     struct span key;     /* in the slot's memory */
     int keyspace;        /* or NOT_GUARDED */
     bool rejected;
-    struct buffer answer; /* this key's part of the reply, but for slot_set_lookup()'s */
+    struct buffer answer; /* this key's part of the reply, but for reply_slot_set_lookup()'s */
 };
 
 /* What a kind of command does with the answers that it gets. */
-struct slot_kind {
+struct reply_slot_kind {
     /* A reply from the cache to the request number `index` of this slot. */
-    void (*on_cache)(struct slot *slot, unsigned index, struct span reply);
+    void (*on_cache)(struct reply_slot *slot, unsigned index, struct span reply);
     /* A piece of a large reply, in order; on_cache gets the rest. NULL: replies are wanted whole.
      */
-    void (*on_part)(struct slot *slot, struct span bytes);
+    void (*on_part)(struct reply_slot *slot, struct span bytes);
     /* The cache did not answer that request; `why` is an error text without its dash. */
-    void (*on_cache_failure)(struct slot *slot, unsigned index, const char *why);
+    void (*on_cache_failure)(struct reply_slot *slot, unsigned index, const char *why);
     /* In place of these two when nobody waits for the reply any more; `reply` is empty when the
      * cache did not answer. NULL: then it does not matter. */
-    void (*on_unheard)(struct slot *slot, struct span reply);
+    void (*on_unheard)(struct reply_slot *slot, struct span reply);
     /* The keeper's answer to one lookup; NULL when the kind never loads. */
     void (*on_loaded)(struct lookup *lookup, enum load_outcome outcome, const struct blob *value);
-    /* Everything is there: writes what is left of the reply to slot_output(). May be NULL. */
-    void (*finish)(struct slot *slot);
+    /* Everything is there: writes what is left of the reply to reply_slot_output(). May be NULL. */
+    void (*finish)(struct reply_slot *slot);
 };
 
 struct replies;
@@ -48,18 +48,18 @@ struct upstream;
 
 /* Thousands of them are under way at a time: what every command needs comes first, and a lookup of
  * one key touches three of the processor's cache lines. */
-struct slot {
-    alignas(CACHE_LINE) struct slot *next;
+struct reply_slot {
+    alignas(CACHE_LINE) struct reply_slot *next;
     struct serving *serving;
     struct replies *replies;
-    const struct slot_kind *kind;
+    const struct reply_slot_kind *kind;
     unsigned waiting;
     unsigned commands; /* 1, or the number of ready replies gathered here */
     unsigned loading;  /* this, to_load and last_to_load are row_loads.c's */
     bool resp3;        /* the protocol of its reply, though the client may have switched since */
     bool muted;        /* its reply is dropped */
     bool begun;        /* a part of the cache's reply has gone to the client */
-    struct lookup *lookups; /* NULL: none; &one: slot_set_lookup() */
+    struct lookup *lookups; /* NULL: none; &one: reply_slot_set_lookup() */
     size_t lookup_count;
     char short_key[SHORT_KEY]; /* of the one lookup, when it fits */
     struct lookup one;
@@ -79,7 +79,7 @@ struct replies {
     struct serving *serving;
     struct turn_task *task; /* the client's, queued when there is more in `out`, or at the end */
     enum replies_end end;
-    struct slot *first, *last;
+    struct reply_slot *first, *last;
     size_t commands;   /* under way: in all slots */
     size_t held;       /* bytes of finished replies behind an unfinished one */
     size_t sending;    /* bytes that the client has taken from `out` and not got rid of */
@@ -97,7 +97,7 @@ struct buffer *replies_ready(struct replies *replies);
 
 /* What answers no command: goes between replies, before that of `next`; NULL: behind all of them.
  */
-void replies_push(struct replies *replies, const struct slot *next, struct span bytes);
+void replies_push(struct replies *replies, const struct reply_slot *next, struct span bytes);
 
 /* Bytes of replies that wait for the client. */
 size_t replies_waiting(const struct replies *replies);
@@ -105,34 +105,37 @@ size_t replies_waiting(const struct replies *replies);
 /* The client goes: everybody who still owes a slot an answer keeps it. */
 void replies_abandon(struct replies *replies);
 
-/* A slot at the queue's tail that waits for one thing: the slot_answered() of whoever opened it. */
-struct slot *slot_open(struct replies *replies, const struct slot_kind *kind);
+/* A slot at the queue's tail that waits for one thing: the reply_slot_answered() of whoever opened
+ * it. */
+struct reply_slot *reply_slot_open(struct replies *replies, const struct reply_slot_kind *kind);
 
 /* Where the slot's reply is to be written: straight out when the slot is its queue's head. */
-struct buffer *slot_output(struct slot *slot);
+struct buffer *reply_slot_output(struct reply_slot *slot);
 
 /* Copies the keys of the lookups: `count` of them, all of them NOT_GUARDED yet. */
-void slot_set_lookups(struct slot *slot, const struct span *keys, size_t count);
+void reply_slot_set_lookups(struct reply_slot *slot, const struct span *keys, size_t count);
 
 /* The same for a slot that looks up one key and nothing else. */
-void slot_set_lookup(struct slot *slot, struct span key, int keyspace);
+void reply_slot_set_lookup(struct reply_slot *slot, struct span key, int keyspace);
 
-/* A piece of a reply that the cache is still sending; slot_cache_reply() will bring the rest. */
-void slot_cache_part(struct slot *slot, struct span bytes);
+/* A piece of a reply that the cache is still sending; reply_slot_cache_reply() will bring the rest.
+ */
+void reply_slot_cache_part(struct reply_slot *slot, struct span bytes);
 
-/* The cache's two kinds of answers; each ends with slot_answered(). (The keeper's: row_loads.h.) */
-void slot_cache_reply(struct slot *slot, unsigned index, struct span reply);
-void slot_cache_failure(struct slot *slot, unsigned index, const char *why);
+/* The cache's two kinds of answers; each ends with reply_slot_answered(). (The keeper's:
+ * row_loads.h.) */
+void reply_slot_cache_reply(struct reply_slot *slot, unsigned index, struct span reply);
+void reply_slot_cache_failure(struct reply_slot *slot, unsigned index, const char *why);
 
 /* Whether somebody still waits for the slot's reply. Asked before an answer is added to it: it ends
  * a client whose replies pile up. */
-bool slot_is_wanted(const struct slot *slot);
+bool reply_slot_is_wanted(const struct reply_slot *slot);
 
 /* One answer less to wait for. At zero the slot is finished, and the client's queue moves on; the
  * slot may be gone then. */
-void slot_answered(struct slot *slot);
+void reply_slot_answered(struct reply_slot *slot);
 
 /* Frees the slots that the worker keeps for reuse. */
-void slot_free_store(struct serving *serving);
+void reply_slot_free_store(struct serving *serving);
 
 #endif

@@ -6,7 +6,7 @@
  * When the head has its answers, it and all finished ones behind it move to `out`. The head writes
  * there at once; the others write to buffers of their own, and these bytes are `held`.
  */
-#include "worker/reply/slot.h"
+#include "worker/reply/reply_slot.h"
 
 #include "base/memory.h"
 #include "guard/guard.h"
@@ -21,22 +21,22 @@ enum {
 };
 
 /* A slot of replies that were ready at once, behind others that were not. Nothing is owed to it. */
-static const struct slot_kind ready_kind = {0};
+static const struct reply_slot_kind ready_kind = {0};
 
 /* ---- the store of slots ---- */
 
 /* Each command that is forwarded needs a slot: malloc() would be a good part of its cost. */
-static struct slot *take_from_store(struct serving *serving)
+static struct reply_slot *take_from_store(struct serving *serving)
 {
-    struct slot *slot = serving->free_slots;
+    struct reply_slot *slot = serving->free_slots;
     if (!slot)
-        return xcalloc_aligned(alignof(struct slot), sizeof *slot);
+        return xcalloc_aligned(alignof(struct reply_slot), sizeof *slot);
     serving->free_slots = slot->next;
     serving->free_slot_count--;
     return slot;
 }
 
-static void slot_free(struct slot *slot)
+static void reply_slot_free(struct reply_slot *slot)
 {
     buffer_finish(&slot->reply);
     buffer_finish(&slot->keys);
@@ -52,7 +52,7 @@ static inline void empty(struct buffer *buffer)
     buffer_trim(buffer, KEEP_BYTES);
 }
 
-static void drop_lookups(struct slot *slot)
+static void drop_lookups(struct reply_slot *slot)
 {
     if (slot->lookups != &slot->one) {
         for (size_t i = 0; i < slot->lookup_count; i++)
@@ -62,12 +62,12 @@ static void drop_lookups(struct slot *slot)
     empty(&slot->keys);
 }
 
-static bool has_short_key(const struct slot *slot)
+static bool has_short_key(const struct reply_slot *slot)
 {
     return slot->lookups == &slot->one && slot->one.key.at == slot->short_key;
 }
 
-static void recycle(struct slot *slot)
+static void recycle(struct reply_slot *slot)
 {
     struct serving *serving = slot->serving;
     assert(!slot->to_load);
@@ -77,7 +77,7 @@ static void recycle(struct slot *slot)
     slot->lookup_count = 0;
     empty(&slot->reply);
     if (serving->free_slot_count >= KEEP_SLOTS) {
-        slot_free(slot);
+        reply_slot_free(slot);
         return;
     }
     slot->next = serving->free_slots;
@@ -85,12 +85,12 @@ static void recycle(struct slot *slot)
     serving->free_slot_count++;
 }
 
-void slot_free_store(struct serving *serving)
+void reply_slot_free_store(struct serving *serving)
 {
     while (serving->free_slots) {
-        struct slot *slot = serving->free_slots;
+        struct reply_slot *slot = serving->free_slots;
         serving->free_slots = slot->next;
-        slot_free(slot);
+        reply_slot_free(slot);
     }
     serving->free_slot_count = 0;
 }
@@ -98,12 +98,12 @@ void slot_free_store(struct serving *serving)
 /* ---- the queue ---- */
 
 /* Ready replies are counted in `held` once nothing more can join them: when a slot follows. */
-static bool is_open(const struct slot *slot)
+static bool is_open(const struct reply_slot *slot)
 {
     return slot->kind == &ready_kind && !slot->next;
 }
 
-static void enqueue(struct replies *replies, struct slot *slot)
+static void enqueue(struct replies *replies, struct reply_slot *slot)
 {
     if (replies->last && is_open(replies->last))
         replies->held += buffer_length(&replies->last->reply);
@@ -117,7 +117,7 @@ static void enqueue(struct replies *replies, struct slot *slot)
 
 static void dequeue(struct replies *replies)
 {
-    struct slot *slot = replies->first;
+    struct reply_slot *slot = replies->first;
     replies->first = slot->next;
     if (!replies->first)
         replies->last = NULL;
@@ -144,9 +144,9 @@ static void advance(struct replies *replies)
     tell_client(replies);
 }
 
-struct slot *slot_open(struct replies *replies, const struct slot_kind *kind)
+struct reply_slot *reply_slot_open(struct replies *replies, const struct reply_slot_kind *kind)
 {
-    struct slot *slot = take_from_store(replies->serving);
+    struct reply_slot *slot = take_from_store(replies->serving);
     slot->next = NULL;
     slot->serving = replies->serving;
     slot->replies = replies;
@@ -176,7 +176,7 @@ struct buffer *replies_ready(struct replies *replies)
     if (!replies->first)
         return &replies->out;
     if (replies->last->kind != &ready_kind) {
-        slot_open(replies, &ready_kind)->waiting = 0;
+        reply_slot_open(replies, &ready_kind)->waiting = 0;
     } else {
         replies->last->commands++;
         replies->commands++;
@@ -185,17 +185,17 @@ struct buffer *replies_ready(struct replies *replies)
 }
 
 /* A slot of its own behind `previous`, or the ready ones that are there. */
-static void push_behind(struct replies *replies, struct slot *previous, struct span bytes)
+static void push_behind(struct replies *replies, struct reply_slot *previous, struct span bytes)
 {
     if (previous->kind != &ready_kind) {
-        struct slot *slot = take_from_store(replies->serving);
-        *slot = (struct slot){.next = previous->next,
-                              .serving = replies->serving,
-                              .replies = replies,
-                              .kind = &ready_kind,
-                              .commands = 1,
-                              .reply = slot->reply,
-                              .keys = slot->keys};
+        struct reply_slot *slot = take_from_store(replies->serving);
+        *slot = (struct reply_slot){.next = previous->next,
+                                    .serving = replies->serving,
+                                    .replies = replies,
+                                    .kind = &ready_kind,
+                                    .commands = 1,
+                                    .reply = slot->reply,
+                                    .keys = slot->keys};
         previous->next = slot;
         replies->commands++;
         previous = slot;
@@ -204,9 +204,9 @@ static void push_behind(struct replies *replies, struct slot *previous, struct s
     replies->held += bytes.length; /* another slot follows: it is not open */
 }
 
-void replies_push(struct replies *replies, const struct slot *next, struct span bytes)
+void replies_push(struct replies *replies, const struct reply_slot *next, struct span bytes)
 {
-    struct slot *previous = replies->first;
+    struct reply_slot *previous = replies->first;
     if (!next && previous) {
         bool muted = replies->muted;
         replies->muted = false;
@@ -226,7 +226,7 @@ void replies_push(struct replies *replies, const struct slot *next, struct span 
 
 size_t replies_waiting(const struct replies *replies)
 {
-    const struct slot *last = replies->last;
+    const struct reply_slot *last = replies->last;
     size_t open = last && is_open(last) ? buffer_length(&last->reply) : 0;
     return buffer_length(&replies->out) + replies->sending + replies->held + open;
 }
@@ -234,11 +234,11 @@ size_t replies_waiting(const struct replies *replies)
 /* Those that wait for nothing have nobody left to free them. */
 void replies_abandon(struct replies *replies)
 {
-    struct slot *slot = replies->first;
+    struct reply_slot *slot = replies->first;
     replies->first = replies->last = NULL;
     replies->commands = replies->held = 0;
     while (slot) {
-        struct slot *next = slot->next;
+        struct reply_slot *next = slot->next;
         slot->replies = NULL;
         if (!slot->waiting)
             recycle(slot);
@@ -249,7 +249,7 @@ void replies_abandon(struct replies *replies)
 /* ---- one slot ---- */
 
 /* An abandoned slot collects what nobody will read, so that its kind need not know. */
-struct buffer *slot_output(struct slot *slot)
+struct buffer *reply_slot_output(struct reply_slot *slot)
 {
     struct replies *replies = slot->replies;
     bool leads = replies && replies->first == slot && !slot->muted;
@@ -258,7 +258,7 @@ struct buffer *slot_output(struct slot *slot)
 
 /* The keys lie one behind the other in memory that is reserved once: it does not move while
  * lookups point into it. */
-void slot_set_lookups(struct slot *slot, const struct span *keys, size_t count)
+void reply_slot_set_lookups(struct reply_slot *slot, const struct span *keys, size_t count)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++)
@@ -275,7 +275,7 @@ void slot_set_lookups(struct slot *slot, const struct span *keys, size_t count)
 }
 
 /* Every GET that is not rejected has one: only what is looked at is written. */
-void slot_set_lookup(struct slot *slot, struct span key, int keyspace)
+void reply_slot_set_lookup(struct reply_slot *slot, struct span key, int keyspace)
 {
     struct lookup *lookup = &slot->one;
     char *at = slot->short_key;
@@ -300,7 +300,7 @@ static void end_replies(struct replies *replies, enum replies_end end)
 
 /* Replies that nobody takes must not pile up; but the first to pass the bound may be as large as it
  * is. */
-bool slot_is_wanted(const struct slot *slot)
+bool reply_slot_is_wanted(const struct reply_slot *slot)
 {
     struct replies *replies = slot->replies;
     if (replies && replies_waiting(replies) > serving_config(slot->serving)->max_output)
@@ -309,9 +309,9 @@ bool slot_is_wanted(const struct slot *slot)
 }
 
 /* Earlier parts waited in the slot; the client has come to it meanwhile. */
-static void catch_up(struct slot *slot)
+static void catch_up(struct reply_slot *slot)
 {
-    struct buffer *out = slot_output(slot);
+    struct buffer *out = reply_slot_output(slot);
     if (slot->muted)
         buffer_clear(&slot->reply);
     if (out == &slot->reply)
@@ -322,9 +322,9 @@ static void catch_up(struct slot *slot)
     buffer_trim(&slot->reply, KEEP_BYTES);
 }
 
-void slot_cache_part(struct slot *slot, struct span bytes)
+void reply_slot_cache_part(struct reply_slot *slot, struct span bytes)
 {
-    if (!slot->replies || (!slot->begun && !slot_is_wanted(slot)))
+    if (!slot->replies || (!slot->begun && !reply_slot_is_wanted(slot)))
         return;
     catch_up(slot);
     slot->kind->on_part(slot, bytes);
@@ -332,18 +332,18 @@ void slot_cache_part(struct slot *slot, struct span bytes)
     tell_client(slot->replies);
 }
 
-void slot_cache_reply(struct slot *slot, unsigned index, struct span reply)
+void reply_slot_cache_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     if (slot->begun && slot->replies)
         catch_up(slot);
-    if (slot->begun ? slot->replies != NULL : slot_is_wanted(slot))
+    if (slot->begun ? slot->replies != NULL : reply_slot_is_wanted(slot))
         slot->kind->on_cache(slot, index, reply);
     else if (slot->kind->on_unheard)
         slot->kind->on_unheard(slot, reply);
-    slot_answered(slot);
+    reply_slot_answered(slot);
 }
 
-void slot_cache_failure(struct slot *slot, unsigned index, const char *why)
+void reply_slot_cache_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
     if (slot->begun && slot->replies)
         end_replies(slot->replies, REPLIES_BROKEN);
@@ -351,12 +351,12 @@ void slot_cache_failure(struct slot *slot, unsigned index, const char *why)
         slot->kind->on_cache_failure(slot, index, why);
     else if (slot->kind->on_unheard)
         slot->kind->on_unheard(slot, (struct span){"", 0});
-    slot_answered(slot);
+    reply_slot_answered(slot);
 }
 
 /* ---- the last answer ---- */
 
-void slot_answered(struct slot *slot)
+void reply_slot_answered(struct reply_slot *slot)
 {
     struct replies *replies = slot->replies;
     if (--slot->waiting)
