@@ -13,7 +13,7 @@
 #include "base/container_of.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "worker/client/session.h"
+#include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
 #include "worker/command/dispatch.h"
 #include "worker/command/upload.h"
@@ -114,7 +114,7 @@ static void tear_down(struct client *client)
     strangers_release(client, UINT64_MAX);
     end_stall(client, SIZE_MAX);
     upload_abort(client);
-    session_finish(client);
+    pinned_finish(client);
     client_set_state(client, CLIENT_CLOSED);
     stream_close(&client->stream, on_closed);
 }
@@ -146,7 +146,7 @@ static void leave_at_end(struct client *client)
 {
     if (!client->input_ended || !client_wants_input(client))
         return;
-    if (session_waits(client))
+    if (pinned_waits(client))
         client_close(client);
     else
         client_leave(client);
@@ -340,9 +340,9 @@ static void flush(struct turn_task *task)
         return;
     obey_replies(client);
     if (client->state < CLIENT_CLOSING) {
-        session_flush(client);
+        pinned_flush(client);
         write_out(client);
-        session_pace(client);
+        pinned_pace(client);
         end_stall(client, STALL_BYTES);
         go_on(client);
     }
@@ -357,7 +357,7 @@ static void flush(struct turn_task *task)
 static bool is_idle(const struct client *client)
 {
     return client->state == CLIENT_OPEN && !client->replies.first &&
-           !replies_waiting(&client->replies) && !session_waits(client);
+           !replies_waiting(&client->replies) && !pinned_waits(client);
 }
 
 static void check_idle(struct client *client)

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "resp/command.h"
-#include "worker/client/session.h"
+#include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
 #include "worker/command/dispatch.h"
 #include "worker/command/row_loads.h"
@@ -150,7 +150,7 @@ static void on_tick(uv_timer_t *tick)
     for (struct client *client = worker->clients.first; client; client = client->following)
         connection_check_progress(client, now);
     for (struct client *client = worker->clients.first; client; client = client->following)
-        session_check(client, now);
+        pinned_check(client, now);
     strangers_check(&worker->clients, now);
     serving_tell_log(&worker->serving, now);
     each_shared(worker, upstream_check_progress);

@@ -98,7 +98,7 @@ struct upstream *client_shared(struct client *client, bool resp3)
 void client_speak(struct client *client, bool resp3)
 {
     client->replies.resp3 = resp3;
-    if (!client->session.own)
+    if (!client->pinned.own)
         client->upstream = client_shared(client, resp3);
 }
 

@@ -12,7 +12,7 @@
 
 #include "guard/hint_share.h"
 #include "net/stream.h"
-#include "worker/client/session_state.h"
+#include "worker/client/pinned_state.h"
 #include "worker/reply/reply_slot.h"
 #include <stdbool.h>
 
@@ -63,7 +63,7 @@ struct client {
     struct turn_task input_task, output_task;
     struct replies replies;
     struct upstream *upstream; /* its own, or one of the shared: keeps its commands in order */
-    struct session session;
+    struct pinned pinned;
     struct hint_share hints;
     struct acquaintance acquaintance;
     uint64_t heard;        /* the loop's time when something came from it */

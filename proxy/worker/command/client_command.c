@@ -5,7 +5,7 @@
 #include "worker/command/client_command.h"
 
 #include "base/memory.h"
-#include "worker/client/session.h"
+#include "worker/client/pinned.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ const char *client_set_name(struct client *client, struct span name)
 static void set_name(struct client *client, const struct request *request)
 {
     const char *error = client_set_name(client, request->arguments[2]);
-    if (!error && client->session.own)
+    if (!error && client->pinned.own)
         request_forward(request, client);
     else
         reply(client, error);
@@ -66,16 +66,16 @@ static void tell_id(struct client *client, const struct request *request)
 /* The fields of Redis that mean something here. */
 static void tell_info(struct client *client, const struct request *request)
 {
-    const struct session *session = &client->session;
+    const struct pinned *pinned = &client->pinned;
     struct buffer line = {0};
     (void)request;
     buffer_printf(&line,
                   "%sid=%llu name=%s flags=%s db=%d sub=%u psub=%u ssub=%u cmd=client|info "
                   "resp=%d\n",
                   client->replies.resp3 ? "txt:" : "", (unsigned long long)client->id,
-                  client->name ? client->name : "", session->states & SESSION_TRACKING ? "t" : "N",
-                  serving_config(client->serving)->cache.db, session->channels, session->patterns,
-                  session->shards, client->replies.resp3 ? 3 : 2);
+                  client->name ? client->name : "", pinned->states & PINNED_TRACKING ? "t" : "N",
+                  serving_config(client->serving)->cache.db, pinned->channels, pinned->patterns,
+                  pinned->shards, client->replies.resp3 ? 3 : 2);
     struct buffer *out = client_reply(client);
     struct span text = buffer_span(&line);
     if (client->replies.resp3)
@@ -113,7 +113,7 @@ static void set_replies(struct client *client, const struct request *request)
     } else if (!span_is_word(mode, "SKIP")) {
         reply(client, "ERR syntax error");
     } else if (!client->reply_off) {
-        client->session.states |= SESSION_SKIP;
+        client->pinned.states |= PINNED_SKIP;
     }
 }
 
@@ -122,14 +122,14 @@ static void set_replies(struct client *client, const struct request *request)
 static void tracking_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (cache_reply.at[0] == '+')
-        client_of(slot->replies)->session.states |= SESSION_TRACKING;
+        client_of(slot->replies)->pinned.states |= PINNED_TRACKING;
     request_take_reply(slot, index, cache_reply);
 }
 
 static void untracking_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (cache_reply.at[0] == '+')
-        client_of(slot->replies)->session.states &= ~(unsigned)SESSION_TRACKING;
+        client_of(slot->replies)->pinned.states &= ~(unsigned)PINNED_TRACKING;
     request_take_reply(slot, index, cache_reply);
 }
 
@@ -148,7 +148,7 @@ static void track(struct client *client, const struct request *request)
             return;
         }
     }
-    if (session_begin(client) < 0)
+    if (pinned_begin(client) < 0)
         return;
     bool on = span_is_word(request->arguments[2], "ON");
     request_forward_as(request, client, on ? &tracking_kind : &untracking_kind);
@@ -157,9 +157,9 @@ static void track(struct client *client, const struct request *request)
 
 static void alter(struct client *client, const struct request *request)
 {
-    if (session_begin(client) < 0)
+    if (pinned_begin(client) < 0)
         return;
-    client->session.states |= SESSION_ALTERED;
+    client->pinned.states |= PINNED_ALTERED;
     request_forward(request, client);
 }
 

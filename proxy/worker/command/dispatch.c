@@ -8,7 +8,7 @@
 #include "worker/command/dispatch.h"
 
 #include "guard/guard.h"
-#include "worker/client/session.h"
+#include "worker/client/pinned.h"
 #include "worker/command/local.h"
 #include "worker/command/lookup.h"
 #include "worker/command/stateful.h"
@@ -157,16 +157,16 @@ static void dispatch_any(struct client *client, const struct request *request);
 /* CLIENT REPLY SKIP was the last command. */
 static void dispatch_unheard(struct client *client, const struct request *request)
 {
-    client->session.states &= ~(unsigned)SESSION_SKIP;
+    client->pinned.states &= ~(unsigned)PINNED_SKIP;
     client->replies.muted = true;
     dispatch_any(client, request);
     client->replies.muted = client->reply_off; /* it may have been CLIENT REPLY OFF */
 }
 
-static bool dispatch_in_session(struct client *client, const struct request *request)
+static bool dispatch_pinned(struct client *client, const struct request *request)
 {
-    if (!(client->session.states & SESSION_SKIP))
-        return stateful_in_session(client, request);
+    if (!(client->pinned.states & PINNED_SKIP))
+        return stateful_pinned(client, request);
     dispatch_unheard(client, request);
     return true;
 }
@@ -180,7 +180,7 @@ static void dispatch_any(struct client *client, const struct request *request)
         client_close(client);
     } else if (!client->authenticated && command->kind != COMMAND_LOCAL) {
         resp_write_error(client_reply(client), "NOAUTH Authentication required.");
-    } else if (client->session.states && dispatch_in_session(client, request)) {
+    } else if (client->pinned.states && dispatch_pinned(client, request)) {
         return;
     } else if (command->kind == COMMAND_LOCAL) {
         local_dispatch(client, request);
@@ -201,7 +201,7 @@ static void dispatch_any(struct client *client, const struct request *request)
 /* Nearly all commands are lookups of one guarded key that nothing else has a say in. */
 static inline void dispatch_one(struct client *client, const struct request *request)
 {
-    if (request->keyspace != NOT_GUARDED && client->authenticated && !client->session.states)
+    if (request->keyspace != NOT_GUARDED && client->authenticated && !client->pinned.states)
         lookup_dispatch(client, request);
     else
         dispatch_any(client, request);
@@ -327,9 +327,9 @@ static void add_part(struct client *client, char *input, size_t length)
 
 void dispatch_input(struct client *client, char *input, size_t length)
 {
-    if (client->session.states & SESSION_RELAY)
-        client_took(client, session_relay(client, input, length));
-    else if (client->session.states & SESSION_UPLOAD)
+    if (client->pinned.states & PINNED_RELAY)
+        client_took(client, pinned_relay(client, input, length));
+    else if (client->pinned.states & PINNED_UPLOAD)
         client_took(client, upload_go_on(client, input, length));
     else
         add_part(client, input, length);

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/secret.h"
 #include "cache/greeting.h"
-#include "worker/client/session.h"
+#include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
 #include "worker/command/client_command.h"
 #include "worker/upstream/upstream.h"
@@ -67,7 +67,7 @@ static void become_user(struct client *client)
 {
     client->authenticated = true;
     strangers_review(client);
-    client->session.states |= SESSION_USER;
+    client->pinned.states |= PINNED_USER;
     client->replies.no_fallback = true;
 }
 
@@ -86,7 +86,7 @@ static const struct reply_slot_kind user_kind = {.on_cache = user_reply,
 
 static void log_in_user(struct client *client, const struct request *request)
 {
-    if (session_begin(client) < 0)
+    if (pinned_begin(client) < 0)
         return;
     request_forward_as(request, client, &user_kind);
     client_settle(client);
@@ -96,7 +96,7 @@ static void default_reply(struct reply_slot *slot, unsigned index, struct span c
 {
     struct client *client = client_of(slot->replies);
     if (cache_reply.at[0] == '+') {
-        client->session.states &= ~(unsigned)SESSION_USER;
+        client->pinned.states &= ~(unsigned)PINNED_USER;
         client->replies.no_fallback = false;
     }
     request_take_reply(slot, index, cache_reply);
@@ -120,7 +120,7 @@ static void log_in(struct client *client, struct span password)
     const char *error = authenticate(client, password);
     if (error)
         refuse(client, error);
-    else if (client->session.states & SESSION_USER)
+    else if (client->pinned.states & PINNED_USER)
         leave_user(client);
     else
         reply(client, NULL);
@@ -254,8 +254,8 @@ static void ask_hello(struct client *client, bool resp3)
     static const struct span versions[] = {{"*2\r\n$5\r\nHELLO\r\n$1\r\n2\r\n", 22},
                                            {"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n", 22}};
     struct reply_slot *slot = reply_slot_open(&client->replies, &hello_kind);
-    if (client->session.own)
-        upstream_send(client->session.own, slot, 0, versions[resp3]);
+    if (client->pinned.own)
+        upstream_send(client->pinned.own, slot, 0, versions[resp3]);
     else
         upstream_send(client_shared(client, resp3), slot, 0, bare);
     reply_slot_answered(slot);
@@ -278,7 +278,7 @@ static void hello(struct client *client, const struct request *request)
         reply(client, error);
     } else if (!greeting.user || is_own_user(*greeting.user)) {
         ask_hello(client, greeting.resp3);
-    } else if (session_begin(client) == 0) {
+    } else if (pinned_begin(client) == 0) {
         request_forward_as(request, client, &hello_user_kind);
         client_settle(client);
     }
@@ -289,14 +289,14 @@ static void hello(struct client *client, const struct request *request)
 static void other_db_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (cache_reply.at[0] == '+')
-        client_of(slot->replies)->session.states |= SESSION_OTHER_DB;
+        client_of(slot->replies)->pinned.states |= PINNED_OTHER_DB;
     request_take_reply(slot, index, cache_reply);
 }
 
 static void same_db_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (cache_reply.at[0] == '+')
-        client_of(slot->replies)->session.states &= ~(unsigned)SESSION_OTHER_DB;
+        client_of(slot->replies)->pinned.states &= ~(unsigned)PINNED_OTHER_DB;
     request_take_reply(slot, index, cache_reply);
 }
 
@@ -314,9 +314,9 @@ static void select_db(struct client *client, const struct request *request)
     bool same = request->count == 2 && span_is_word(request->arguments[1], db);
     if (request->count != 2) {
         reply(client, "ERR wrong number of arguments for 'select' command");
-    } else if (same && !(client->session.states & SESSION_OTHER_DB)) {
+    } else if (same && !(client->pinned.states & PINNED_OTHER_DB)) {
         reply(client, NULL);
-    } else if (session_begin(client) == 0) {
+    } else if (pinned_begin(client) == 0) {
         request_forward_as(request, client, same ? &same_db_kind : &other_db_kind);
         client_settle(client);
     }
@@ -335,7 +335,7 @@ static void reset_reply(struct reply_slot *slot, unsigned index, struct span cac
 {
     struct client *client = client_of(slot->replies);
     request_take_reply(slot, index, cache_reply);
-    session_reset(client);
+    pinned_reset(client);
 }
 
 static const struct reply_slot_kind reset_kind = {.on_cache = reset_reply,
@@ -347,14 +347,14 @@ static void reset(struct client *client, const struct request *request)
 {
     if (request->count > 1) {
         request_forward(request, client);
-    } else if (client->session.own) {
+    } else if (client->pinned.own) {
         client->replies.muted = client->reply_off = false;
         request_forward_as(request, client, &reset_kind);
         client_settle(client);
     } else {
         client->replies.muted = client->reply_off = false;
         resp_write_status(client_reply(client), "RESET");
-        session_reset(client);
+        pinned_reset(client);
         client_settle(client);
     }
 }

@@ -8,14 +8,14 @@
  */
 #include "worker/command/stateful.h"
 
-#include "worker/client/session.h"
+#include "worker/client/pinned.h"
 #include "worker/command/lookup.h"
 #include "worker/command/write.h"
 #include "worker/upstream/upstream.h"
 
 static void forward_in_own(struct client *client, const struct request *request)
 {
-    if (session_begin(client) == 0)
+    if (pinned_begin(client) == 0)
         request_forward(request, client);
 }
 
@@ -23,11 +23,11 @@ static void forward_in_own(struct client *client, const struct request *request)
 
 static void multi_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
-    struct session *session = &client_of(slot->replies)->session;
-    if (session->multi == slot && reply.at[0] == '-')
-        session->states &= ~(unsigned)SESSION_MULTI;
-    if (session->multi == slot)
-        session->multi = NULL;
+    struct pinned *pinned = &client_of(slot->replies)->pinned;
+    if (pinned->multi == slot && reply.at[0] == '-')
+        pinned->states &= ~(unsigned)PINNED_MULTI;
+    if (pinned->multi == slot)
+        pinned->multi = NULL;
     request_take_reply(slot, index, reply);
 }
 
@@ -36,20 +36,20 @@ static const struct reply_slot_kind multi_kind = {.on_cache = multi_reply,
 
 static void begin_multi(struct client *client, const struct request *request)
 {
-    if (request->count > 1 || client->session.states & SESSION_MULTI) {
+    if (request->count > 1 || client->pinned.states & PINNED_MULTI) {
         request_forward(request, client); /* an error, which changes nothing */
-    } else if (session_begin(client) == 0) {
-        client->session.states |= SESSION_MULTI;
-        client->session.multi = request_forward_as(request, client, &multi_kind);
+    } else if (pinned_begin(client) == 0) {
+        client->pinned.states |= PINNED_MULTI;
+        client->pinned.multi = request_forward_as(request, client, &multi_kind);
     }
 }
 
 /* Without MULTI they are errors. */
 static void end_multi(struct client *client, const struct request *request)
 {
-    if (client->session.states & SESSION_MULTI && request->count == 1) {
-        client->session.states &= ~(unsigned)(SESSION_MULTI | SESSION_WATCH);
-        session_begin(client); /* it has one; but now is when that was last needed */
+    if (client->pinned.states & PINNED_MULTI && request->count == 1) {
+        client->pinned.states &= ~(unsigned)(PINNED_MULTI | PINNED_WATCH);
+        pinned_begin(client); /* it has one; but now is when that was last needed */
     }
     request_forward(request, client);
 }
@@ -58,15 +58,15 @@ static void watch(struct client *client, const struct request *request)
 {
     if (request->count < 2) {
         request_forward(request, client);
-    } else if (session_begin(client) == 0) {
-        client->session.states |= SESSION_WATCH;
+    } else if (pinned_begin(client) == 0) {
+        client->pinned.states |= PINNED_WATCH;
         request_forward(request, client);
     }
 }
 
 static void unwatch(struct client *client, const struct request *request)
 {
-    client->session.states &= ~(unsigned)SESSION_WATCH;
+    client->pinned.states &= ~(unsigned)PINNED_WATCH;
     request_forward(request, client);
 }
 
@@ -133,7 +133,7 @@ static bool alters_by_exec(const struct request *request)
 static void queue_write(struct client *client, const struct request *request)
 {
     if (!command_arity_ok(request->command, request->count) ||
-        client->session.states & SESSION_OTHER_DB)
+        client->pinned.states & PINNED_OTHER_DB)
         request_forward(request, client);
     else if (write_dispatch(client, request) < 0)
         refuse_in_multi(client, &no_room_kind);
@@ -160,10 +160,10 @@ static const struct reply_slot_kind subscribe_kind = {.on_cache = request_take_r
 
 static void subscribe_to(struct client *client, const struct request *request, size_t messages)
 {
-    if (session_begin(client) < 0)
+    if (pinned_begin(client) < 0)
         return;
-    client->session.awaited = messages;
-    client->session.subscribing = request_forward_as(request, client, &subscribe_kind);
+    client->pinned.awaited = messages;
+    client->pinned.subscribing = request_forward_as(request, client, &subscribe_kind);
     client_settle(client);
 }
 
@@ -178,14 +178,14 @@ static void subscribe(struct client *client, const struct request *request)
 /* Without names it ends all of its kind, with a message for each, or one if there is none. */
 static void unsubscribe(struct client *client, const struct request *request)
 {
-    unsigned all = session_subscriptions(&client->session, request->command->name);
+    unsigned all = pinned_subscriptions(&client->pinned, request->command->name);
     subscribe_to(client, request, request->count > 1 ? request->count - 1 : all ? all : 1);
 }
 
 static void monitor_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     if (reply.at[0] == '+')
-        client_of(slot->replies)->session.states |= SESSION_MONITOR;
+        client_of(slot->replies)->pinned.states |= PINNED_MONITOR;
     request_take_reply(slot, index, reply);
 }
 
@@ -194,7 +194,7 @@ static const struct reply_slot_kind monitor_kind = {.on_cache = monitor_reply,
 
 static void monitor(struct client *client, const struct request *request)
 {
-    if (session_begin(client) < 0)
+    if (pinned_begin(client) < 0)
         return;
     request_forward_as(request, client, &monitor_kind);
     client_settle(client);
@@ -204,27 +204,27 @@ static void monitor(struct client *client, const struct request *request)
 
 static void block(struct client *client, const struct request *request)
 {
-    if (session_begin(client) < 0)
+    if (pinned_begin(client) < 0)
         return;
     request_forward(request, client);
-    if (!(client->session.states & SESSION_MULTI))
+    if (!(client->pinned.states & PINNED_MULTI))
         upstream_be_patient(client->upstream, true);
 }
 
 static void alter(struct client *client, const struct request *request)
 {
-    if (session_begin(client) < 0)
+    if (pinned_begin(client) < 0)
         return;
-    client->session.states |= SESSION_ALTERED;
+    client->pinned.states |= PINNED_ALTERED;
     request_forward(request, client);
 }
 
 static void relay(struct client *client, const struct request *request)
 {
     struct buffer bytes = {0};
-    if (session_begin(client) < 0)
+    if (pinned_begin(client) < 0)
         return;
-    client->session.states |= SESSION_RELAY;
+    client->pinned.states |= PINNED_RELAY;
     request_write(request, &bytes);
     upstream_relay(client->upstream, buffer_span(&bytes));
     buffer_finish(&bytes);
@@ -275,26 +275,26 @@ static bool ends_all(const struct request *request)
  * subscriptions, and a monitor not for anything; another database has other keys. */
 static bool bypasses(const struct client *client)
 {
-    unsigned states = client->session.states;
-    return states & (SESSION_MONITOR | SESSION_OTHER_DB) ||
-           (states & SESSION_SUBSCRIBED && !client->replies.resp3);
+    unsigned states = client->pinned.states;
+    return states & (PINNED_MONITOR | PINNED_OTHER_DB) ||
+           (states & PINNED_SUBSCRIBED && !client->replies.resp3);
 }
 
-bool stateful_in_session(struct client *client, const struct request *request)
+bool stateful_pinned(struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
-    unsigned states = client->session.states;
+    unsigned states = client->pinned.states;
     bool stateful = command_is_stateful(command, request->arguments, request->count);
     if (ends_all(request))
         return false;
-    if (states & SESSION_MULTI && (!stateful || command->effect >= EFFECT_SUBSCRIBE)) {
+    if (states & PINNED_MULTI && (!stateful || command->effect >= EFFECT_SUBSCRIBE)) {
         queue(client, request);
         return true;
     }
     if (bypasses(client) && !stateful &&
-        !(states & SESSION_OTHER_DB && command->kind == COMMAND_LOCAL)) {
+        !(states & PINNED_OTHER_DB && command->kind == COMMAND_LOCAL)) {
         request_forward(request, client);
         return true;
     }
-    return states & SESSION_TRACKING && refuse_tracked(client, request);
+    return states & PINNED_TRACKING && refuse_tracked(client, request);
 }

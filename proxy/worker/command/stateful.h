@@ -9,7 +9,7 @@
 /* A command that command_is_stateful(): it gets the client's own connection. */
 void stateful_dispatch(struct client *client, const struct request *request);
 
-/* Dispatches any command of a client in one of enum session_state; false: as if there were none. */
-bool stateful_in_session(struct client *client, const struct request *request);
+/* Dispatches any command of a client in one of enum pinned_state; false: as if there were none. */
+bool stateful_pinned(struct client *client, const struct request *request);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "resp/command.h"
 #include "resp/resp_number.h"
-#include "worker/client/session.h"
+#include "worker/client/pinned.h"
 #include "worker/command/request.h"
 #include "worker/command/write.h"
 #include "worker/upstream/upstream.h"
@@ -59,9 +59,8 @@ static bool may_begin(const struct client *client, const struct command *command
     const struct config *config = serving_config(client->serving);
     bool forwarded = command->kind == COMMAND_FORWARD || command->kind == COMMAND_STATEFUL;
     bool plain = forwarded && command->effect == EFFECT_NONE;
-    bool room =
-        client->session.own || client->serving->own_connections < client->serving->own_limit;
-    return client->authenticated && !client->session.states && room &&
+    bool room = client->pinned.own || client->serving->own_connections < client->serving->own_limit;
+    return client->authenticated && !client->pinned.states && room &&
            (plain || is_write(command)) && command_arity_ok(command, count) &&
            count <= config->max_arguments;
 }
@@ -78,18 +77,18 @@ static struct upload *create(struct client *client, struct span key, size_t argu
 
 static void finish(struct client *client, bool whole)
 {
-    struct upload *upload = client->session.upload;
+    struct upload *upload = client->pinned.upload;
     if (whole && upload->key.length)
         write_note(upload->slot, upload->key);
     reply_slot_answered(upload->slot);
-    client->session.upload = NULL;
-    client->session.states &= ~(unsigned)SESSION_UPLOAD;
+    client->pinned.upload = NULL;
+    client->pinned.states &= ~(unsigned)PINNED_UPLOAD;
     free(upload);
 }
 
 void upload_abort(struct client *client)
 {
-    if (client->session.upload)
+    if (client->pinned.upload)
         finish(client, false);
 }
 
@@ -99,13 +98,13 @@ size_t upload_begin(struct client *client, const char *input, size_t length)
     const char *at = input;
     size_t count = read_beginning(&at, input + length, words);
     const struct command *command = count ? command_find(words[0]) : NULL;
-    if (!command || !may_begin(client, command, count) || session_begin(client) < 0)
+    if (!command || !may_begin(client, command, count) || pinned_begin(client) < 0)
         return 0;
     struct span key = is_write(command) ? words[1] : (struct span){"", 0};
     struct upload *upload = create(client, key, count);
     upload->slot = key.length ? write_open(client) : request_open(client);
-    client->session.upload = upload;
-    client->session.states |= SESSION_UPLOAD;
+    client->pinned.upload = upload;
+    client->pinned.states |= PINNED_UPLOAD;
     upstream_send(client->upstream, upload->slot, 0, (struct span){input, (size_t)(at - input)});
     upstream_be_patient(client->upstream, true);
     return (size_t)(at - input) + upload_go_on(client, at, length - (size_t)(at - input));
@@ -114,7 +113,7 @@ size_t upload_begin(struct client *client, const char *input, size_t length)
 /* The next argument's header. RESP_BAD also for what is over a limit. */
 static enum resp_status read_header(struct client *client, const char **at, const char *end)
 {
-    struct upload *upload = client->session.upload;
+    struct upload *upload = client->pinned.upload;
     int64_t length;
     if (*(*at)++ != '$')
         return RESP_BAD;
@@ -132,7 +131,7 @@ static enum resp_status read_header(struct client *client, const char **at, cons
 static size_t measure(struct client *client, const char *input, size_t length,
                       enum resp_status *status)
 {
-    struct upload *upload = client->session.upload;
+    struct upload *upload = client->pinned.upload;
     const char *at = input, *end = input + length;
     *status = RESP_DONE;
     while (at < end && upload->arguments) {
@@ -162,7 +161,7 @@ size_t upload_go_on(struct client *client, const char *input, size_t length)
         return length;
     }
     struct upstream *upstream = client->upstream;
-    bool whole = !client->session.upload->arguments;
+    bool whole = !client->pinned.upload->arguments;
     if (whole)
         finish(client, true);
     upstream_append(upstream, (struct span){input, taken});

@@ -13,7 +13,7 @@ enum { UPLOAD_BYTES = 1024 * 1024 }; /* a command that takes more may be passed 
  */
 size_t upload_begin(struct client *client, const char *input, size_t length);
 
-/* Goes on while SESSION_UPLOAD is set. */
+/* Goes on while PINNED_UPLOAD is set. */
 size_t upload_go_on(struct client *client, const char *input, size_t length);
 
 /* The rest will not come, or has nowhere to go. Nothing happens when none is under way. */

@@ -155,7 +155,7 @@ static void on_stall_over(uv_timer_t *timer)
 
 /* One that would have to wait in memory for a client that reads slowly makes the cache wait
  * instead. That others share the connection bounds how long that may be, for all slow ones
- * together; who needs more gets a connection of its own (session_check()). */
+ * together; who needs more gets a connection of its own (pinned_check()). */
 static void stall(struct upstream *upstream, struct replies *replies)
 {
     if (upstream_is_own(upstream) || upstream->intake == INTAKE_STALLED ||

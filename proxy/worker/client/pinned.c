@@ -9,7 +9,7 @@
  *            stands between the same two in the client's queue: before the slot of the oldest
  *            command without a reply.
  */
-#include "worker/client/session.h"
+#include "worker/client/pinned.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -33,16 +33,16 @@ static const struct reply_slot_kind fence_kind = {0};
 
 static bool is_idle(const struct client *client)
 {
-    return client->session.own && !(client->session.states & ~(unsigned)SESSION_SKIP) &&
+    return client->pinned.own && !(client->pinned.states & ~(unsigned)PINNED_SKIP) &&
            !client->replies.first && !client->replies.slow;
 }
 
-void session_end(struct client *client)
+void pinned_end(struct client *client)
 {
-    struct session *session = &client->session;
-    upstream_close(session->own);
-    session->own = NULL;
-    session->awaited = 0;
+    struct pinned *pinned = &client->pinned;
+    upstream_close(pinned->own);
+    pinned->own = NULL;
+    pinned->awaited = 0;
     client->serving->own_connections--;
     client->upstream = client_shared(client, client->replies.resp3);
 }
@@ -54,7 +54,7 @@ static bool make_room(struct client *client)
     struct client *other = client->clients->first;
     while (serving->own_connections >= serving->own_limit && other) {
         if (is_idle(other))
-            session_end(other);
+            pinned_end(other);
         other = other->following;
     }
     return serving->own_connections < serving->own_limit;
@@ -62,21 +62,21 @@ static bool make_room(struct client *client)
 
 static void begin(struct client *client)
 {
-    struct session *session = &client->session;
+    struct pinned *pinned = &client->pinned;
     struct upstream_options options = {
         .resp3 = client->replies.resp3, .name = client->name, .owner = &owner, .client = client};
-    session->own = client->upstream = upstream_create(client->serving, &options);
+    pinned->own = client->upstream = upstream_create(client->serving, &options);
     client->serving->own_connections++;
     if (client->replies.first) {
-        session->fence = reply_slot_open(&client->replies, &fence_kind);
-        upstream_hold(session->own, true);
+        pinned->fence = reply_slot_open(&client->replies, &fence_kind);
+        upstream_hold(pinned->own, true);
     }
 }
 
-int session_begin(struct client *client)
+int pinned_begin(struct client *client)
 {
-    client->session.used = clock_ms();
-    if (client->session.own)
+    client->pinned.used = clock_ms();
+    if (client->pinned.own)
         return 0;
     if (!make_room(client)) {
         resp_write_error(client_reply(client), "NESTGUARD busy: own_connections are used up");
@@ -95,7 +95,7 @@ static void isolate(struct client *client)
         client_drop(client);
 }
 
-void session_reset(struct client *client)
+void pinned_reset(struct client *client)
 {
     free(client->name);
     client->name = NULL;
@@ -103,79 +103,79 @@ void session_reset(struct client *client)
     strangers_review(client);
     client->replies.resp3 = client->replies.muted = client->replies.no_fallback = false;
     client->reply_off = false;
-    client->session.states = 0;
-    client->session.channels = client->session.patterns = client->session.shards = 0;
-    if (client->session.own)
-        session_end(client);
+    client->pinned.states = 0;
+    client->pinned.channels = client->pinned.patterns = client->pinned.shards = 0;
+    if (client->pinned.own)
+        pinned_end(client);
     else
         client->upstream = client_shared(client, false);
 }
 
-void session_flush(struct client *client)
+void pinned_flush(struct client *client)
 {
-    struct session *session = &client->session;
-    if (!session->fence || client->replies.first != session->fence)
+    struct pinned *pinned = &client->pinned;
+    if (!pinned->fence || client->replies.first != pinned->fence)
         return;
-    struct reply_slot *fence = session->fence;
-    session->fence = NULL;
+    struct reply_slot *fence = pinned->fence;
+    pinned->fence = NULL;
     reply_slot_answered(fence);
-    upstream_hold(session->own, false);
+    upstream_hold(pinned->own, false);
 }
 
-void session_pace(struct client *client)
+void pinned_pace(struct client *client)
 {
-    if (client->session.own)
-        upstream_read(client->session.own, replies_waiting(&client->replies) < PAUSE_BYTES);
+    if (client->pinned.own)
+        upstream_read(client->pinned.own, replies_waiting(&client->replies) < PAUSE_BYTES);
 }
 
-void session_check(struct client *client, uint64_t now)
+void pinned_check(struct client *client, uint64_t now)
 {
-    struct session *session = &client->session;
-    if (client->replies.slow && !session->own && client->state == CLIENT_OPEN)
+    struct pinned *pinned = &client->pinned;
+    if (client->replies.slow && !pinned->own && client->state == CLIENT_OPEN)
         isolate(client);
-    if (!session->own || client->state >= CLIENT_CLOSING)
+    if (!pinned->own || client->state >= CLIENT_CLOSING)
         return;
-    upstream_check_progress(session->own);
-    if (client->input_ended && client->state == CLIENT_LEAVING && session_waits(client))
+    upstream_check_progress(pinned->own);
+    if (client->input_ended && client->state == CLIENT_LEAVING && pinned_waits(client))
         client_close(client);
-    else if (is_idle(client) && now - session->used > KEEP_MS)
-        session_end(client);
+    else if (is_idle(client) && now - pinned->used > KEEP_MS)
+        pinned_end(client);
 }
 
-void session_finish(struct client *client)
+void pinned_finish(struct client *client)
 {
-    struct session *session = &client->session;
-    if (session->fence)
-        reply_slot_answered(session->fence);
-    session->fence = NULL;
-    if (!session->own)
+    struct pinned *pinned = &client->pinned;
+    if (pinned->fence)
+        reply_slot_answered(pinned->fence);
+    pinned->fence = NULL;
+    if (!pinned->own)
         return;
-    upstream_close(session->own);
-    session->own = NULL;
+    upstream_close(pinned->own);
+    pinned->own = NULL;
     client->serving->own_connections--;
 }
 
-bool session_waits(const struct client *client)
+bool pinned_waits(const struct client *client)
 {
-    const struct session *session = &client->session;
-    return session->own && (session->states & (SESSION_SUBSCRIBED | SESSION_MONITOR |
-                                               SESSION_RELAY | SESSION_UPLOAD) ||
-                            upstream_is_waiting(session->own));
+    const struct pinned *pinned = &client->pinned;
+    return pinned->own &&
+           (pinned->states & (PINNED_SUBSCRIBED | PINNED_MONITOR | PINNED_RELAY | PINNED_UPLOAD) ||
+            upstream_is_waiting(pinned->own));
 }
 
 /* Its state went with the connection, and nobody can bring that back. Without any, only what was
  * under way is lost. */
 static void lost(struct client *client)
 {
-    struct session *session = &client->session;
-    if (session->states & ~(unsigned)SESSION_SKIP) {
+    struct pinned *pinned = &client->pinned;
+    if (pinned->states & ~(unsigned)PINNED_SKIP) {
         client_leave(client);
         return;
     }
-    if (session->fence)
-        reply_slot_answered(session->fence);
-    session->fence = NULL;
-    session_end(client);
+    if (pinned->fence)
+        reply_slot_answered(pinned->fence);
+    pinned->fence = NULL;
+    pinned_end(client);
 }
 
 /* ---- what comes unasked ---- */
@@ -185,37 +185,37 @@ static void push(struct client *client, struct span bytes)
 {
     if (client->state >= CLIENT_CLOSING || client->replies.end)
         return;
-    replies_push(&client->replies, upstream_next_slot(client->session.own), bytes);
+    replies_push(&client->replies, upstream_next_slot(client->pinned.own), bytes);
     if (replies_waiting(&client->replies) > serving_config(client->serving)->max_output)
         client_drop(client);
 }
 
-unsigned session_subscriptions(const struct session *session, const char *name)
+unsigned pinned_subscriptions(const struct pinned *pinned, const char *name)
 {
     if (*name == 'P')
-        return session->patterns;
-    return *name == 'S' ? session->shards : session->channels;
+        return pinned->patterns;
+    return *name == 'S' ? pinned->shards : pinned->channels;
 }
 
 /* The count in a message is that of channels and patterns together, or of shard channels. */
-static void take_count(struct session *session, const struct pubsub_message *message)
+static void take_count(struct pinned *pinned, const struct pubsub_message *message)
 {
     if (message->family == PUBSUB_CHANNEL)
-        session->channels = message->count - session->patterns;
+        pinned->channels = message->count - pinned->patterns;
     else if (message->family == PUBSUB_PATTERN)
-        session->patterns = message->count - session->channels;
+        pinned->patterns = message->count - pinned->channels;
     else
-        session->shards = message->count;
-    if (session->channels || session->patterns || session->shards)
-        session->states |= SESSION_SUBSCRIBED;
+        pinned->shards = message->count;
+    if (pinned->channels || pinned->patterns || pinned->shards)
+        pinned->states |= PINNED_SUBSCRIBED;
     else
-        session->states &= ~(unsigned)SESSION_SUBSCRIBED;
+        pinned->states &= ~(unsigned)PINNED_SUBSCRIBED;
 }
 
 /* Commands before it may still be without a reply; what comes is theirs, then. */
-static bool is_subscribing(const struct session *session)
+static bool is_subscribing(const struct pinned *pinned)
 {
-    return session->awaited && upstream_next_slot(session->own) == session->subscribing;
+    return pinned->awaited && upstream_next_slot(pinned->own) == pinned->subscribing;
 }
 
 /* The last of the messages that answer a SUBSCRIBE is its reply; those before it, and those that
@@ -223,45 +223,45 @@ static bool is_subscribing(const struct session *session)
 static bool takes_confirmation(struct client *client, const struct pubsub_message *message,
                                struct span frame)
 {
-    struct session *session = &client->session;
-    take_count(session, message);
-    if (is_subscribing(session) && --session->awaited == 0)
+    struct pinned *pinned = &client->pinned;
+    take_count(pinned, message);
+    if (is_subscribing(pinned) && --pinned->awaited == 0)
         return false;
     push(client, frame);
     return true;
 }
 
 /* MONITOR's lines begin with the time: no reply does. */
-static bool is_monitored(const struct session *session, struct span frame)
+static bool is_monitored(const struct pinned *pinned, struct span frame)
 {
-    return session->states & SESSION_MONITOR && frame.at[0] == '+' && frame.at[1] >= '0' &&
+    return pinned->states & PINNED_MONITOR && frame.at[0] == '+' && frame.at[1] >= '0' &&
            frame.at[1] <= '9';
 }
 
 static bool takes(struct client *client, struct span frame)
 {
-    struct session *session = &client->session;
+    struct pinned *pinned = &client->pinned;
     struct pubsub_message message = {.kind = PUBSUB_NONE};
-    bool subscribing = is_subscribing(session);
-    bool subscribes = session->states & SESSION_SUBSCRIBED || subscribing;
+    bool subscribing = is_subscribing(pinned);
+    bool subscribes = pinned->states & PINNED_SUBSCRIBED || subscribing;
     if (frame.at[0] == '>' || (frame.at[0] == '*' && subscribes && !client->replies.resp3))
         message = pubsub_read(frame);
     if (message.kind == PUBSUB_CONFIRMATION)
         return takes_confirmation(client, &message, frame);
-    if (session->states & SESSION_RELAY || frame.at[0] == '>' || message.kind == PUBSUB_MESSAGE ||
-        is_monitored(session, frame)) {
+    if (pinned->states & PINNED_RELAY || frame.at[0] == '>' || message.kind == PUBSUB_MESSAGE ||
+        is_monitored(pinned, frame)) {
         push(client, frame);
         return true;
     }
     if (frame.at[0] == '-' && subscribing)
-        session->awaited = 0; /* the whole SUBSCRIBE was refused */
+        pinned->awaited = 0; /* the whole SUBSCRIBE was refused */
     return false;
 }
 
 static const struct upstream_owner owner = {.takes = takes, .lost = lost};
 
-size_t session_relay(struct client *client, const char *input, size_t length)
+size_t pinned_relay(struct client *client, const char *input, size_t length)
 {
-    upstream_relay(client->session.own, (struct span){input, length});
+    upstream_relay(client->pinned.own, (struct span){input, length});
     return length;
 }

@@ -6,42 +6,42 @@
  *
  * While it has one, all its commands go over it: order needs no more thought.
  */
-#ifndef NESTGUARD_SESSION_H
-#define NESTGUARD_SESSION_H
+#ifndef NESTGUARD_PINNED_H
+#define NESTGUARD_PINNED_H
 
 #include "worker/client/client.h"
 
 /* Gives the client a connection of its own, to which all that it sends from now on goes. 0, or
  * -EBUSY: own_connections are used up; then it has got the error as its reply. */
-int session_begin(struct client *client);
+int pinned_begin(struct client *client);
 
 /* Goes back to a shared connection. Nothing is under way on its own. */
-void session_end(struct client *client);
+void pinned_end(struct client *client);
 
 /* As a new client, but for the name: RESET. */
-void session_reset(struct client *client);
+void pinned_reset(struct client *client);
 
 /* The client is at the end of a turn: its own connection may go on once it is its turn. */
-void session_flush(struct client *client);
+void pinned_flush(struct client *client);
 
 /* What could be written is written: the own connection is read from, or waits for a client that
  * does not read. */
-void session_pace(struct client *client);
+void pinned_pace(struct client *client);
 
 /* Once in a while: ends what has taken too long, and what is not needed any more. */
-void session_check(struct client *client, uint64_t now);
+void pinned_check(struct client *client, uint64_t now);
 
 /* The client goes, and its replies are abandoned. */
-void session_finish(struct client *client);
+void pinned_finish(struct client *client);
 
 /* Something may come at any time, or never: with a client that has closed its sending side there is
  * no point in waiting for that. */
-bool session_waits(const struct client *client);
+bool pinned_waits(const struct client *client);
 
 /* How many subscriptions of its kind an UNSUBSCRIBE, PUNSUBSCRIBE or SUNSUBSCRIBE may end. */
-unsigned session_subscriptions(const struct session *session, const char *name);
+unsigned pinned_subscriptions(const struct pinned *pinned, const char *name);
 
-/* SESSION_RELAY: the client's bytes, to the cache as they are. */
-size_t session_relay(struct client *client, const char *input, size_t length);
+/* PINNED_RELAY: the client's bytes, to the cache as they are. */
+size_t pinned_relay(struct client *client, const char *input, size_t length);
 
 #endif

@@ -1,0 +1,40 @@
+/* What a client has asked of its connection, as its commands left it; see pinned.h. */
+#ifndef NESTGUARD_PINNED_STATE_H
+#define NESTGUARD_PINNED_STATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct reply_slot;
+struct upload;
+struct upstream;
+
+/* Bits. All but the last hold the own connection. */
+enum pinned_state {
+    PINNED_MULTI = 1 << 0, /* commands are queued: none is answered here */
+    PINNED_WATCH = 1 << 1,
+    PINNED_SUBSCRIBED = 1 << 2,
+    PINNED_MONITOR = 1 << 3,
+    PINNED_TRACKING = 1 << 4,
+    PINNED_OTHER_DB = 1 << 5, /* other keys: nothing is guarded */
+    PINNED_USER = 1 << 6,     /* logged in as a user of the cache's own */
+    PINNED_ALTERED = 1 << 7,  /* in a way that is not followed: until RESET */
+    PINNED_RELAY = 1 << 8,    /* bytes, no commands: replication */
+    PINNED_UPLOAD = 1 << 9,   /* a command is passed on while it arrives */
+    PINNED_SKIP = 1 << 10     /* the next command gets no reply */
+};
+
+struct pinned {
+    unsigned states;
+    struct upstream *own; /* NULL: the client shares */
+    struct reply_slot
+        *fence; /* stands before the first command for `own`, which is held until it leads */
+    struct reply_slot *multi;            /* of the last MULTI, until its reply */
+    struct upload *upload;               /* with PINNED_UPLOAD; else NULL */
+    uint64_t used;                       /* clock_ms() when a command last needed `own` */
+    unsigned channels, patterns, shards; /* subscribed to */
+    struct reply_slot *subscribing;      /* of the last (UN)SUBSCRIBE */
+    size_t awaited;                      /* messages that still answer it */
+};
+
+#endif
