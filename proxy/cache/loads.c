@@ -13,7 +13,7 @@
 #include "base/keymap.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "cache/known_absent.h"
+#include "cache/negative_cache.h"
 
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ struct loads {
     const struct view *view;
     struct keymap in_flight;  /* by key, oldest query first */
     size_t querying, filling; /* how many of them are at the database, and at the cache */
-    struct known_absent absent;
+    struct negative_cache absent;
     uint64_t complained; /* clock_ms() of the log's last line about a refusal */
 };
 
@@ -55,7 +55,7 @@ struct loads *loads_create(const struct loads_options *options, const struct vie
     loads->options = *options;
     loads->view = view;
     keymap_init(&loads->in_flight);
-    known_absent_init(&loads->absent, view->config->max_known_absent, options->watch);
+    negative_cache_init(&loads->absent, view->config->max_known_absent, options->watch);
     return loads;
 }
 
@@ -63,7 +63,7 @@ void loads_destroy(struct loads *loads)
 {
     if (!loads)
         return;
-    known_absent_finish(&loads->absent);
+    negative_cache_finish(&loads->absent);
     keymap_finish(&loads->in_flight);
     free(loads);
 }
@@ -71,8 +71,8 @@ void loads_destroy(struct loads *loads)
 void loads_use_view(struct loads *loads, const struct view *view)
 {
     if (view->generation != loads->view->generation)
-        known_absent_clear(&loads->absent);
-    known_absent_limit(&loads->absent, view->config->max_known_absent);
+        negative_cache_clear(&loads->absent);
+    negative_cache_limit(&loads->absent, view->config->max_known_absent);
     loads->view = view;
 }
 
@@ -239,7 +239,7 @@ static void remember_absent(struct load *load)
     if (loads->options.is_expected && loads->options.is_expected(loads->options.arg, load->key))
         return;
     counter_add(&loads->options.counters[load->key.keyspace].false_positives, 1);
-    known_absent_add(&loads->absent, load->key);
+    negative_cache_add(&loads->absent, load->key);
 }
 
 /* A broken table would fail every load, thousands a second. */
@@ -266,7 +266,7 @@ static void on_row(void *arg, const struct row_result *result)
     if (result->outcome == LOAD_ABSENT)
         remember_absent(load);
     else if (result->outcome == LOAD_ROW)
-        known_absent_forget(&load->loads->absent, load->key);
+        negative_cache_forget(&load->loads->absent, load->key);
     answer_all(load, result->outcome, result->value);
     if (result->outcome == LOAD_ROW && !load->stale && !load->unseen)
         fill(load, result->value);
@@ -320,7 +320,7 @@ void loads_submit(struct loads *loads, struct load_request *request)
         join_flight(load, request);
     } else if (foretold != LOAD_ROW) {
         refuse(loads, request, foretold);
-    } else if (generation_of(loads, key.keyspace) && known_absent_has(&loads->absent, key)) {
+    } else if (generation_of(loads, key.keyspace) && negative_cache_has(&loads->absent, key)) {
         counter_add(&loads->options.counters[key.keyspace].known_absent, 1);
         answer(request, LOAD_ABSENT, NULL);
     } else if (loads->querying >= loads->view->config->load_budget) {
@@ -342,7 +342,7 @@ static void change(struct load *load)
 void loads_changed(struct loads *loads, struct key key)
 {
     struct load *load = find(loads, key);
-    known_absent_forget(&loads->absent, key);
+    negative_cache_forget(&loads->absent, key);
     if (load)
         change(load);
 }
@@ -350,7 +350,7 @@ void loads_changed(struct loads *loads, struct key key)
 void loads_all_changed(struct loads *loads)
 {
     struct keymap_node *next;
-    known_absent_clear(&loads->absent);
+    negative_cache_clear(&loads->absent);
     for (struct keymap_node *node = loads->in_flight.oldest; node; node = next) {
         next = node->newer;
         change(container_of(node, struct load, node));
@@ -394,7 +394,7 @@ bool loads_in_flight(const struct loads *loads, struct key key)
 
 bool loads_knows_absent(const struct loads *loads, struct key key)
 {
-    return known_absent_has(&loads->absent, key);
+    return negative_cache_has(&loads->absent, key);
 }
 
 size_t loads_count(const struct loads *loads)

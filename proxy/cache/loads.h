@@ -23,7 +23,7 @@
 #include "database/rows.h"
 #include "database/unseen.h"
 #include "guard/counters.h"
-#include "guard/requests.h"
+#include "guard/messages.h"
 #include "guard/view.h"
 #include "guard/watch.h"
 #include "redis/redis.h"

@@ -96,7 +96,7 @@ static int64_t query_duration(struct http_call *call, const char *name)
     return -1;
 }
 
-/* The exact entry could not be made; frees the call. */
+/* The override could not be made; frees the call. */
 static void answer_busy_table(struct key_call *key, int status)
 {
     if (status == -ENOSPC)

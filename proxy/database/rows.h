@@ -14,7 +14,7 @@
 #define NESTGUARD_ROWS_H
 
 #include "config/config.h"
-#include "guard/requests.h"
+#include "guard/messages.h"
 #include "postgres/pg_pool.h"
 
 enum { ROW_WAYS_MAX = 16 }; /* more splits than this: LOAD_AMBIGUOUS */

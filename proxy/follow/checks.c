@@ -119,7 +119,7 @@ void checks_when_due(struct checks *checks)
     checks->began = now;
     struct selfcheck_options options = {.pool = checker_pool(checks->options.checker),
                                         .config = checks->options.config,
-                                        .doubts = checks->options.doubts,
+                                        .fn_checks = checks->options.fn_checks,
                                         .generation = checks->options.generation,
                                         .snapshot = checks->options.snapshot,
                                         .done = on_done,

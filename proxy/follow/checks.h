@@ -19,7 +19,7 @@ struct checks;
 struct checks_options {
     struct checker *checker;
     const struct config *config; /* the generation's; outlives the checks */
-    struct doubts *doubts;
+    struct fn_checks *fn_checks;
     struct generation *generation;   /* outlives the checks */
     const struct snapshot *snapshot; /* as in selfcheck.h */
     /* The generation may serve. */

@@ -1,15 +1,15 @@
 /* First every table is sampled, then whatever the filter lacked is looked into, as many keys at
- * once as doubts.h takes:
+ * once as fn_checks.h takes:
  *
  *   begin ─▶ SAMPLE ─▶ few rows: SEEK ─┬─ another keyspace ─▶ SAMPLE
- *                                      └─ examine ─▶ on_doubt ─┬─ confirmed ─▶ finish: failed
- *                                            ▲                 ├─ the last one ─▶ finish
- *                                            └─────────────────┘
+ *                                      └─ examine ─▶ on_fn_check ─┬─ confirmed ─▶ finish: failed
+ *                                            ▲                    ├─ the last one ─▶ finish
+ *                                            └────────────────────┘
  *
  * A sampled key that the filter lacks is nothing unusual: its row may have been inserted a moment
- * ago, or deleted by a commit that is not visible yet (DOUBT_UNSEEN). The latter may last until the
- * generation serves, for it may be its confirmation that the commit waits for: it must not keep the
- * check from passing.
+ * ago, or deleted by a commit that is not visible yet (FN_CHECK_UNSEEN). The latter may last until
+ * the generation serves, for it may be its confirmation that the commit waits for: it must not keep
+ * the check from passing.
  */
 #include "follow/selfcheck.h"
 
@@ -42,7 +42,7 @@ struct selfcheck {
     struct buffer key;
     struct buffer hashes; /* of the keys of this keyspace that were looked up: one uint64_t each */
     struct suspect *suspects;
-    size_t examined; /* doubts that have not ended */
+    size_t examined; /* checks that have not ended */
     char *why;       /* of the keyspace whose outcome is the last so far */
     enum selfcheck_outcome worst;
     struct selfcheck_account accounts[]; /* of each keyspace */
@@ -77,7 +77,7 @@ void selfcheck_cancel(struct selfcheck *check)
 {
     if (!check)
         return;
-    doubts_cancel(check->options.doubts, check);
+    fn_checks_cancel(check->options.fn_checks, check);
     check->cancelled = true;
     generation_release(check->options.generation);
     check->options.generation = NULL;
@@ -92,7 +92,7 @@ static void finish(struct selfcheck *check)
                                       .why = check->why ? check->why : "",
                                       .keyspaces = check->accounts,
                                       .timed_out = check->timed_out};
-    doubts_cancel(check->options.doubts, check);
+    fn_checks_cancel(check->options.fn_checks, check);
     check->options.done(check->options.arg, &result);
     selfcheck_free(check);
 }
@@ -146,15 +146,16 @@ static uint64_t hash_of(const struct selfcheck *check, struct span key)
     return filter_hash(&check->options.generation->seed, key.at, key.length);
 }
 
-static void on_doubt(void *arg, struct key key, enum doubt_outcome outcome, struct span other);
+static void on_fn_check(void *arg, struct key key, enum fn_check_outcome outcome,
+                        struct span other);
 
 /* false: not taken. */
 static bool look_into(struct selfcheck *check, const struct suspect *suspect)
 {
     if (is_possible(check, suspect->key.keyspace, hash_of(check, suspect->key.text)))
         return true; /* by now */
-    if (!doubts_add(check->options.doubts, check->options.generation, suspect->key, on_doubt,
-                    check))
+    if (!fn_checks_add(check->options.fn_checks, check->options.generation, suspect->key,
+                       on_fn_check, check))
         return false;
     check->examined++;
     return true;
@@ -183,16 +184,16 @@ static void examine(struct selfcheck *check)
 
 /* What one could not learn, the next ones will not either. A row that spells its key otherwise by
  * now has changed since it was sampled. */
-static void on_doubt(void *arg, struct key key, enum doubt_outcome outcome, struct span other)
+static void on_fn_check(void *arg, struct key key, enum fn_check_outcome outcome, struct span other)
 {
     struct selfcheck *check = arg;
     (void)other;
     check->examined--;
-    if (outcome == DOUBT_CONFIRMED) {
+    if (outcome == FN_CHECK_CONFIRMED) {
         fail(check, key);
         return;
     }
-    if (outcome == DOUBT_UNDECIDED) {
+    if (outcome == FN_CHECK_UNDECIDED) {
         leave_undecided(check, key.keyspace);
         drop_suspects(check);
     }

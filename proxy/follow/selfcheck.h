@@ -1,9 +1,9 @@
 /* The self-check: a sample of each keyspace's rows, read through an ordinary connection, must all
- * be possible to the filter. One that is not, and that doubts.h confirms, means that the generation
- * is wrong.
+ * be possible to the filter. One that is not, and that fn_checks.h confirms, means that the
+ * generation is wrong.
  *
  *   pages of the table ─┬─ enough rows of the keyspace ─▶ every key possible? ─┬─ yes ─▶ passed
- *                       └─ few or none ─▶ rows by its condition ─▶┘            └─ no ─▶ a doubt
+ *                       └─ few or none ─▶ rows by its condition ─▶┘            └─ no ─▶ a check
  *                                                                 cleared ─▶ passed ◀─┤
  *                                                                  failed ◀─ confirmed┘
  *
@@ -30,7 +30,7 @@
 #define NESTGUARD_SELFCHECK_H
 
 #include "database/snapshot.h"
-#include "follow/doubts.h"
+#include "follow/fn_checks.h"
 #include "postgres/pg_pool.h"
 
 struct selfcheck;
@@ -39,10 +39,10 @@ struct selfcheck;
 enum selfcheck_outcome {
     SELFCHECK_NONE,      /* not done yet */
     SELFCHECK_EMPTY,     /* asked by the condition itself, the database has no row */
-    SELFCHECK_PASSED,    /* rows were seen, and all of them are possible or were doubted in vain */
+    SELFCHECK_PASSED,    /* rows were seen, and all of them are possible or were checked in vain */
     SELFCHECK_UNPROVEN,  /* rows were seen, and all of them are missing and prove nothing */
     SELFCHECK_NO_ROW,    /* no row was seen, though there may be some: the database did not say */
-    SELFCHECK_UNDECIDED, /* the database or `doubts` could not take all questions */
+    SELFCHECK_UNDECIDED, /* the database or `fn_checks` could not take all questions */
     SELFCHECK_FAILED     /* the database has a row that the filter has not */
 };
 
@@ -69,7 +69,7 @@ struct selfcheck_options {
     struct pg_pool *pool; /* its statement keyspace * SELFCHECK_QUESTIONS + question is that of
                              selfcheck_sql() */
     const struct config *config; /* the generation's; outlives the check */
-    struct doubts *doubts;
+    struct fn_checks *fn_checks;
     struct generation *generation;   /* holds a reference */
     const struct snapshot *snapshot; /* that it was read under; NULL: it follows the log. Outlives
                                         the check */
@@ -97,8 +97,8 @@ char *selfcheck_sql(const struct keyspace *keyspace, enum selfcheck_question que
 /* Begins; the memory goes by itself after done(). */
 struct selfcheck *selfcheck_begin(const struct selfcheck_options *options);
 
-/* Nobody wants to hear of it any more: done() is not called. Before `doubts` is destroyed, and not
- * from within done(). NULL is allowed. */
+/* Nobody wants to hear of it any more: done() is not called. Before `fn_checks` is destroyed, and
+ * not from within done(). NULL is allowed. */
 void selfcheck_cancel(struct selfcheck *check);
 
 #endif

@@ -33,7 +33,7 @@ struct standing *standing_create(struct built *built, const struct standing_opti
     built->snapshot = (struct snapshot){0};
     standing->checks = checks_create(&(struct checks_options){.checker = options->checker,
                                                               .config = options->config,
-                                                              .doubts = options->doubts,
+                                                              .fn_checks = options->fn_checks,
                                                               .generation = standing->generation,
                                                               .snapshot = &standing->snapshot,
                                                               .passed = on_passed,
@@ -48,7 +48,7 @@ struct standing *standing_create(struct built *built, const struct standing_opti
 void standing_tick(struct standing *standing)
 {
     checks_when_due(standing->checks);
-    doubts_known(standing->options.doubts, standing->generation, UINT64_MAX);
+    fn_checks_known(standing->options.fn_checks, standing->generation, UINT64_MAX);
 }
 
 struct generation *standing_generation(const struct standing *standing)
@@ -61,7 +61,7 @@ void standing_close(struct standing *standing)
     if (!standing)
         return;
     checks_close(standing->checks);
-    doubts_forget(standing->options.doubts, standing->generation);
+    fn_checks_forget(standing->options.fn_checks, standing->generation);
     generation_release(standing->generation);
     snapshot_finish(&standing->snapshot);
     free(standing);

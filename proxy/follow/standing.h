@@ -14,7 +14,7 @@ struct standing;
 struct standing_options {
     const struct config *config; /* what the generation was built for; outlives it */
     struct checker *checker;
-    struct doubts *doubts;
+    struct fn_checks *fn_checks;
     /* The self-check has passed: the generation may take over. */
     void (*ready)(void *arg, struct standing *standing);
     /* It must be replaced. `why` lives until the call returns. Only standing_close() may follow. */

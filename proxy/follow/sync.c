@@ -81,7 +81,7 @@ static void tell_known(struct sync *sync, uint64_t before)
     if (sync->phase == CATCHING_UP && is_close(sync))
         sync->phase = CHECKING;
     check_when_due(sync);
-    doubts_known(sync->options.doubts, sync->generation, sync->lag.known);
+    fn_checks_known(sync->options.fn_checks, sync->generation, sync->lag.known);
 }
 
 static void on_reached(void *arg, uint64_t lsn)
@@ -124,7 +124,7 @@ static struct checks *create_checks(struct sync *sync)
 {
     return checks_create(&(struct checks_options){.checker = sync->options.checker,
                                                   .config = sync->options.config,
-                                                  .doubts = sync->options.doubts,
+                                                  .fn_checks = sync->options.fn_checks,
                                                   .generation = sync->generation,
                                                   .passed = on_passed,
                                                   .failed = on_fault,
@@ -201,7 +201,7 @@ void sync_close(struct sync *sync)
         return;
     checks_close(sync->checks);
     follower_close(sync->follower);
-    doubts_forget(sync->options.doubts, sync->generation);
+    fn_checks_forget(sync->options.fn_checks, sync->generation);
     generation_release(sync->generation);
     free(sync->fingerprint);
     free(sync);

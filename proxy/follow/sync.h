@@ -16,7 +16,7 @@
 
 #include "build/builder.h"
 #include "follow/checker.h"
-#include "follow/doubts.h"
+#include "follow/fn_checks.h"
 #include "follow/follower.h"
 #include "follow/lag.h"
 #include "follow/prober.h"
@@ -38,7 +38,7 @@ struct sync_options {
     const struct config *config; /* what the generation was built for; outlives the sync */
     struct prober *prober;
     struct checker *checker;
-    struct doubts *doubts;
+    struct fn_checks *fn_checks;
     struct change_sink changes; /* is told of each change by the follower; see follower.h */
     const struct sync_events *events;
     void *arg;

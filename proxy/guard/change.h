@@ -21,7 +21,7 @@ enum cause {
     CAUSE_WRITTEN, /* a client writes the key to the cache */
     CAUSE_DROPPED, /* a client deletes it there */
 
-    /* Its exact entry was set: to a */
+    /* Its override was set: to a */
     CAUSE_HINT,
     CAUSE_TOMBSTONE,
     CAUSE_BLOCK,

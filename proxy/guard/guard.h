@@ -58,7 +58,7 @@ void key_probes_add(struct key_probes *probes, const struct view *view, int keys
 /* All are answered, as of now. */
 void key_probes_end(struct key_probes *probes);
 
-/* The exact entry of a key, if any. */
+/* The override of a key, if any. */
 struct override guard_entry(struct permission *permission, const struct overrides *overrides,
                             struct key key);
 

@@ -1,4 +1,4 @@
-/* Who may add how many hints to the table of exact entries. A hint that finds no place could only
+/* Who may add how many hints to the table of overrides. A hint that finds no place could only
  * be made up for by rejecting nothing at all; so whoever would write more new keys than there is
  * room for is told so before anything is written.
  *

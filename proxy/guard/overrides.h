@@ -1,4 +1,4 @@
-/* Exact entries that overrule the filter for single keys: hints, tombstones, blocks.
+/* Overrides that overrule the filter for single keys: hints, tombstones, blocks.
  *
  * The keeper holds the table that counts; each worker holds a copy, changed by the keeper's
  * messages, so that the path of a lookup takes no lock.

@@ -1,7 +1,7 @@
 #include "keeper/changes.h"
 
 enum {
-    DOUBTS = 1 << SUBSCRIBER_DOUBTS,
+    FN_CHECKS = 1 << SUBSCRIBER_FN_CHECKS,
     UNSEEN = 1 << SUBSCRIBER_UNSEEN,
     LOADS = 1 << SUBSCRIBER_LOADS,
     CACHE = 1 << SUBSCRIBER_CACHE,
@@ -17,22 +17,22 @@ enum {
  * says that the key may have a row concerns calls that were told that there is none. */
 static const unsigned told[CAUSES] = {
     /* clang-format off */
-    [CAUSE_INSERTED]  = DOUBTS | UNSEEN | LOADS | CACHE | CALLS | ENTRIES,
-    [CAUSE_UPDATED]   = DOUBTS | UNSEEN | LOADS | CACHE,
-    [CAUSE_DELETED]   = DOUBTS | UNSEEN | LOADS | CACHE,
-    [CAUSE_UNTOLD]    =          UNSEEN | LOADS | CACHE                             | KEYSPACE,
-    [CAUSE_TRUNCATED] =          UNSEEN | LOADS | CACHE                   | RENEWAL | KEYSPACE,
-    [CAUSE_WRITTEN]   =                   LOADS         | CALLS,
-    [CAUSE_DROPPED]   =                   LOADS         | CALLS,
-    [CAUSE_HINT]      =                   LOADS         | CALLS,
-    [CAUSE_TOMBSTONE] =                   LOADS,
-    [CAUSE_BLOCK]     =                   LOADS,
-    [CAUSE_RELEASE]   =                   LOADS,
-    [CAUSE_UNVOUCHED] =                           CACHE,
-    [CAUSE_ASKED]     =                   LOADS                                     | KEYSPACE,
-    [CAUSE_FILLED]    =                           CACHE                             | KEYSPACE,
-    [CAUSE_MISSED]    =                   LOADS | CACHE                             | KEYSPACE,
-    [CAUSE_ALTERED]   =                   LOADS | CACHE                             | KEYSPACE,
+    [CAUSE_INSERTED]  = FN_CHECKS | UNSEEN | LOADS | CACHE | CALLS | ENTRIES,
+    [CAUSE_UPDATED]   = FN_CHECKS | UNSEEN | LOADS | CACHE,
+    [CAUSE_DELETED]   = FN_CHECKS | UNSEEN | LOADS | CACHE,
+    [CAUSE_UNTOLD]    =             UNSEEN | LOADS | CACHE                             | KEYSPACE,
+    [CAUSE_TRUNCATED] =             UNSEEN | LOADS | CACHE                   | RENEWAL | KEYSPACE,
+    [CAUSE_WRITTEN]   =                      LOADS         | CALLS,
+    [CAUSE_DROPPED]   =                      LOADS         | CALLS,
+    [CAUSE_HINT]      =                      LOADS         | CALLS,
+    [CAUSE_TOMBSTONE] =                      LOADS,
+    [CAUSE_BLOCK]     =                      LOADS,
+    [CAUSE_RELEASE]   =                      LOADS,
+    [CAUSE_UNVOUCHED] =                              CACHE,
+    [CAUSE_ASKED]     =                      LOADS                                     | KEYSPACE,
+    [CAUSE_FILLED]    =                              CACHE                             | KEYSPACE,
+    [CAUSE_MISSED]    =                      LOADS | CACHE                             | KEYSPACE,
+    [CAUSE_ALTERED]   =                      LOADS | CACHE                             | KEYSPACE,
     /* clang-format on */
 };
 

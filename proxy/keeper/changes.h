@@ -1,11 +1,12 @@
 /* The one place where it is decided what the change of a key means, and to whom:
  *
- *   log ────────┐                              ┌─▶ doubts   a round of a doubt about it proves
- * nothing a client ───┼─▶ changes_tell() ─▶ table ───┼─▶ unseen   queries may not see it yet an
- * entry ───┤   of causes                  ├─▶ loads    what is loaded or remembered of it is old no
- * log ─────┘                              ├─▶ cache    it is deleted there ├─▶ calls    a call that
- * asked for its row asks again ├─▶ entries  what its exact entry said is known now └─▶ renewal  a
- * new generation is wanted
+ *   log ────────────────┐                   ┌─▶ checks    a round of a check about it proves nothing
+ *   a client            ├─▶ changes_tell()  ├─▶ unseen    queries may not see it yet
+ *   an override         │         │         ├─▶ loads     what is loaded or remembered of it is old
+ *   no log any more ────┘         ▼         ├─▶ cache     it is deleted there
+ *                          table of causes ─┼─▶ calls     a call that asked for its row asks again
+ *                                           ├─▶ entries   what its override said is known now
+ *                                           └─▶ renewal   a new generation is wanted
  */
 #ifndef NESTGUARD_CHANGES_H
 #define NESTGUARD_CHANGES_H
@@ -14,7 +15,7 @@
 
 /* In the order in which they are told. */
 enum subscriber {
-    SUBSCRIBER_DOUBTS,
+    SUBSCRIBER_FN_CHECKS,
     SUBSCRIBER_UNSEEN,
     SUBSCRIBER_LOADS,
     SUBSCRIBER_CACHE,

@@ -1,4 +1,4 @@
-/* Exact entries on their way to those who decide by them:
+/* Overrides on their way to those who decide by them:
  *
  *   control port, a worker's hint ─▶ the table that counts ─▶ every worker's copy ─▶ receipts ─▶
  * done()
@@ -9,8 +9,8 @@
 #ifndef NESTGUARD_ENTRIES_H
 #define NESTGUARD_ENTRIES_H
 
+#include "guard/messages.h"
 #include "guard/overrides.h"
-#include "guard/requests.h"
 #include "guard/view.h"
 #include "keeper/changes.h"
 #include "keeper/outlet.h"

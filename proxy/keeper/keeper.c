@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-enum { TICK_MS = 100, MAX_BODY = 64 * 1024, DOUBTS_MAX = 1000 };
+enum { TICK_MS = 100, MAX_BODY = 64 * 1024, FN_CHECKS_MAX = 1000 };
 
 /* ---- views ---- */
 
@@ -37,7 +37,7 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
         return;
     }
     if (fresh)
-        doubts_forget(keeper->doubts, publishing->generation);
+        fn_checks_forget(keeper->fn_checks, publishing->generation);
     publishing_builds(publishing, keeper->renewal.newest, keeper->renewal.phase != RENEWAL_IDLE);
     publishing_now(publishing, fresh);
     keeper_pace_builds(keeper);
@@ -70,8 +70,8 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_LOAD:
         loads_submit(keeper->loads, (struct load_request *)message);
         break;
-    case MESSAGE_DOUBT:
-        keeper_take_doubt(keeper, (struct doubt_message *)message);
+    case MESSAGE_FN_CHECK:
+        keeper_take_fn_check(keeper, (struct fn_check_message *)message);
         break;
     case MESSAGE_WRITE:
         keeper_take_write(keeper, (struct write_request *)message);
@@ -114,7 +114,7 @@ static void on_tick(uv_timer_t *tick)
     keeper_renew_hints(keeper, now);
     renewal_report(&keeper->renewal, now);
     if (keeper->publishing.generation && !keeper->replication.serving)
-        doubts_known(keeper->doubts, keeper->publishing.generation, UINT64_MAX);
+        fn_checks_known(keeper->fn_checks, keeper->publishing.generation, UINT64_MAX);
     values_check_time(keeper->values, now);
     keeper_watch_standing(keeper);
     keeper_review(keeper);
@@ -172,7 +172,7 @@ static void free_all(struct keeper *keeper)
         worker_destroy(keeper->workers[i]);
     }
     loads_destroy(keeper->loads);
-    doubts_destroy(keeper->doubts);
+    fn_checks_destroy(keeper->fn_checks);
     spellings_destroy(keeper->spellings);
     unseen_destroy(keeper->unseen);
     keeper_close_values(keeper);
@@ -386,8 +386,8 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
         return status;
     keeper->rows.pool = keeper->pool;
     keeper->unseen = keeper_create_unseen(keeper);
-    keeper->doubts = doubts_create(&(struct doubts_options){
-        .rows = &keeper->rows, .max_at_once = DOUBTS_MAX, .unseen = keeper->unseen});
+    keeper->fn_checks = fn_checks_create(&(struct fn_checks_options){
+        .rows = &keeper->rows, .max_at_once = FN_CHECKS_MAX, .unseen = keeper->unseen});
     keeper->spellings = spellings_create(keeper_config(keeper), keeper->counters);
     struct loads_options loads = {.rows = &keeper->rows,
                                   .watch = keeper->watch,

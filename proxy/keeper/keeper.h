@@ -1,7 +1,7 @@
-/* The one thread that owns the truth: generations, exact entries, loads, the control port. It runs
+/* The one thread that owns the truth: generations, overrides, loads, the control port. It runs
  * the process' main loop, and everything declared here belongs to that thread.
  *
- *   workers ◀─views, exact entries─ keeper ─▶ loads ─▶ PostgreSQL, Redis
+ *   workers ◀─views, overrides─ keeper ─▶ loads ─▶ PostgreSQL, Redis
  *      └──────loads, hints────────▶   ├─▶ renewal (a builder thread at a time)
  *                                      └─▶ control port
  *
@@ -55,7 +55,7 @@ void keeper_purge(struct keeper *keeper, struct key key, redis_answer_cb done, v
 /* What is in force for the key. */
 struct override keeper_entry(const struct keeper *keeper, struct key key);
 
-/* Sets an exact entry here and in every worker, and marks what is under way for the key as changed;
+/* Sets an override here and in every worker, and marks what is under way for the key as changed;
  * `done` (may be NULL) is called when every worker has it, never before this has returned. -ENOSPC
  * when the table is full of others, -ESHUTDOWN while draining: then nothing is done. */
 int keeper_override(struct keeper *keeper, struct key key, struct override entry,

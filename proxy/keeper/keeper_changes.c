@@ -3,10 +3,10 @@
 
 #include "base/log.h"
 
-static void doubt(void *arg, const struct key_change *change)
+static void fn_check(void *arg, const struct key_change *change)
 {
     struct keeper *keeper = arg;
-    doubts_changed(keeper->doubts, change->generation, change->key);
+    fn_checks_changed(keeper->fn_checks, change->generation, change->key);
 }
 
 static void unsee(void *arg, const struct key_change *change)
@@ -65,7 +65,7 @@ static void renew(void *arg, const struct key_change *change)
 void keeper_open_changes(struct keeper *keeper)
 {
     struct changes *changes = &keeper->changes;
-    changes_subscribe(changes, SUBSCRIBER_DOUBTS, doubt, keeper);
+    changes_subscribe(changes, SUBSCRIBER_FN_CHECKS, fn_check, keeper);
     changes_subscribe(changes, SUBSCRIBER_UNSEEN, unsee, keeper);
     changes_subscribe(changes, SUBSCRIBER_LOADS, age, keeper);
     changes_subscribe(changes, SUBSCRIBER_CACHE, purge, keeper);

@@ -1,4 +1,4 @@
-/* Writes and doubts that workers tell of. */
+/* Writes and checks that workers tell of. */
 #include "keeper/keeper_internal.h"
 
 #include "base/clock.h"
@@ -78,24 +78,25 @@ static void log_false_reject(struct keeper *keeper, struct key key)
     free(text);
 }
 
-static void on_doubt(void *arg, struct key key, enum doubt_outcome outcome, struct span other)
+static void on_fn_check(void *arg, struct key key, enum fn_check_outcome outcome, struct span other)
 {
     struct keeper *keeper = arg;
     struct load_counters *counters = &keeper->counters[key.keyspace];
-    if (outcome == DOUBT_UNDECIDED || outcome == DOUBT_UNSEEN)
+    if (outcome == FN_CHECK_UNDECIDED || outcome == FN_CHECK_UNSEEN)
         return;
     counter_add(&counters->shadow_checked, 1);
-    if (outcome == DOUBT_OTHER_SPELLING)
+    if (outcome == FN_CHECK_OTHER_SPELLING)
         spellings_add(keeper->spellings, key, other);
-    if (outcome != DOUBT_CONFIRMED)
+    if (outcome != FN_CHECK_CONFIRMED)
         return;
     counter_add(&counters->false_rejects, 1);
     log_false_reject(keeper, key);
 }
 
-void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt)
+void keeper_take_fn_check(struct keeper *keeper, struct fn_check_message *fn_check)
 {
     if (keeper->publishing.generation && !keeper->draining)
-        doubts_add(keeper->doubts, keeper->publishing.generation, doubt->key, on_doubt, keeper);
-    mailbox_return(&doubt->message);
+        fn_checks_add(keeper->fn_checks, keeper->publishing.generation, fn_check->key, on_fn_check,
+                      keeper);
+    mailbox_return(&fn_check->message);
 }

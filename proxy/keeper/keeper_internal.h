@@ -51,7 +51,7 @@ struct keeper {
     struct loads *loads;
     struct watch *watch;   /* what workers must tell of before they write it */
     struct unseen *unseen; /* what the log has told and queries may not see */
-    struct doubts *doubts;
+    struct fn_checks *fn_checks;
     struct unvouched *unvouched;
     struct values *values;
     struct spellings *spellings;
@@ -81,10 +81,10 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh);
 /* Publishes a new view if a keyspace's state is not what it should be. */
 void keeper_review(struct keeper *keeper);
 
-/* A worker's write or deletion, which goes back when that is safe, and its doubts. */
+/* A worker's write or deletion, which goes back when that is safe, and its checks. */
 void keeper_take_write(struct keeper *keeper, struct write_request *write);
 void keeper_renew_hints(struct keeper *keeper, uint64_t now); /* once in a while */
-void keeper_take_doubt(struct keeper *keeper, struct doubt_message *doubt);
+void keeper_take_fn_check(struct keeper *keeper, struct fn_check_message *fn_check);
 
 /* Subscribes those who must hear of changes. */
 void keeper_open_changes(struct keeper *keeper);

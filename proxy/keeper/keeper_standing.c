@@ -69,7 +69,7 @@ void keeper_stand(struct keeper *keeper, struct built *built)
     keeper->standing_candidate = standing_create(
         built, &(struct standing_options){.config = publishing_first_config(&keeper->publishing),
                                           .checker = keeper->checker,
-                                          .doubts = keeper->doubts,
+                                          .fn_checks = keeper->fn_checks,
                                           .ready = on_ready,
                                           .fault = on_fault,
                                           .arg = keeper});

@@ -168,7 +168,7 @@ int keeper_open_sync(struct keeper *keeper)
                         &(struct replication_options){.loop = &keeper->loop,
                                                       .config = config,
                                                       .checker = keeper->checker,
-                                                      .doubts = keeper->doubts,
+                                                      .fn_checks = keeper->fn_checks,
                                                       .changes = changes_sink(&keeper->changes),
                                                       .events = &events,
                                                       .arg = keeper});

@@ -7,7 +7,7 @@
 #ifndef NESTGUARD_PUBLISHING_H
 #define NESTGUARD_PUBLISHING_H
 
-#include "guard/requests.h"
+#include "guard/messages.h"
 #include "guard/view.h"
 #include "keeper/outlet.h"
 

@@ -222,7 +222,7 @@ void replication_follow(struct replication *replication, struct built *built)
     struct sync_options options = {.config = replication->options.config,
                                    .prober = replication->prober,
                                    .checker = replication->options.checker,
-                                   .doubts = replication->options.doubts,
+                                   .fn_checks = replication->options.fn_checks,
                                    .changes = replication->options.changes,
                                    .events = &events,
                                    .arg = replication};

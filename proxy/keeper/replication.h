@@ -38,7 +38,7 @@ struct replication_options {
     uv_loop_t *loop;
     const struct config *config; /* of the start; outlives it */
     struct checker *checker;
-    struct doubts *doubts;
+    struct fn_checks *fn_checks;
     struct change_sink changes;
     const struct replication_events *events;
     void *arg;

@@ -24,7 +24,7 @@
 
 enum {
     TICK_MS = 100,
-    EXPIRE_PER_TICK = 1000 /* exact entries looked at, and a part of a large table */
+    EXPIRE_PER_TICK = 1000 /* overrides looked at, and a part of a large table */
 };
 
 /* ---- the keeper's messages ---- */
@@ -126,7 +126,7 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_LOAD:
         take_loaded(worker, (struct load_request *)message);
         break;
-    case MESSAGE_DOUBT:
+    case MESSAGE_FN_CHECK:
         worker->serving.asked--;
         free(message);
         break;

@@ -9,7 +9,7 @@ struct bench {
     struct config *config;
     struct rows rows;
     struct generation *generation;
-    struct doubts *doubts;
+    struct fn_checks *fn_checks;
     struct selfcheck *check;
     struct snapshot snapshot;
     bool follows_no_log;
@@ -24,8 +24,8 @@ static inline void bench_init(struct bench *bench, unsigned max_at_once)
 {
     *bench = (struct bench){.config = config_from_text(bench_text), .generation = generation_of(1)};
     bench->rows.config = bench->config;
-    bench->doubts =
-        doubts_create(&(struct doubts_options){.rows = &bench->rows, .max_at_once = max_at_once});
+    bench->fn_checks = fn_checks_create(
+        &(struct fn_checks_options){.rows = &bench->rows, .max_at_once = max_at_once});
     fake_pool.params = 0;
     now_ms = 1000;
 }
@@ -34,7 +34,7 @@ static inline void bench_finish(struct bench *bench)
 {
     assert_int_equal(fake_pool.count, 0);
     assert_int_equal(bench->generation->references, 1);
-    doubts_destroy(bench->doubts);
+    fn_checks_destroy(bench->fn_checks);
     generation_release(bench->generation);
     config_destroy(bench->config);
 }
@@ -56,7 +56,7 @@ static inline void begin(struct bench *bench)
     fake_pool.params = 0;
     bench->check = selfcheck_begin(
         &(struct selfcheck_options){.config = bench->config,
-                                    .doubts = bench->doubts,
+                                    .fn_checks = bench->fn_checks,
                                     .generation = bench->generation,
                                     .snapshot = bench->follows_no_log ? &bench->snapshot : NULL,
                                     .done = on_done,
@@ -65,7 +65,7 @@ static inline void begin(struct bench *bench)
     assert_int_equal(fake_pool.count, 1);
 }
 
-/* What is asked next has parameters when it is about a doubt. */
+/* What is asked next has parameters when it is about a check. */
 static inline void must_be_asked(int keyspace, enum selfcheck_question question, bool last)
 {
     assert_int_equal(fake_pool.queries[0].statement,
@@ -132,7 +132,7 @@ static inline void items_are_not_answered(enum pg_outcome outcome)
 static inline void all_is_known(struct bench *bench)
 {
     now_ms++;
-    doubts_known(bench->doubts, bench->generation, now_ms);
+    fn_checks_known(bench->fn_checks, bench->generation, now_ms);
 }
 
 static inline void must_pass(const struct bench *bench, uint64_t items)

@@ -91,10 +91,10 @@ __attribute__((noinline)) static void sample(struct serving *serving, int keyspa
     if (now - serving->sampled < SAMPLE_MS)
         return;
     serving->sampled = now;
-    struct doubt_message *doubt = xmalloc(sizeof *doubt + key.length);
-    *doubt = (struct doubt_message){.message = {.kind = MESSAGE_DOUBT},
-                                    .key = key_copy(key_make(keyspace, key), doubt->text)};
-    serving_ask_keeper(serving, &doubt->message);
+    struct fn_check_message *fn_check = xmalloc(sizeof *fn_check + key.length);
+    *fn_check = (struct fn_check_message){.message = {.kind = MESSAGE_FN_CHECK},
+                                          .key = key_copy(key_make(keyspace, key), fn_check->text)};
+    serving_ask_keeper(serving, &fn_check->message);
 }
 
 /* A user of the cache's own may not be allowed to read the key, and must not learn whether it

@@ -10,7 +10,7 @@
 #ifndef NESTGUARD_REPLY_SLOT_H
 #define NESTGUARD_REPLY_SLOT_H
 
-#include "guard/requests.h"
+#include "guard/messages.h"
 #include "worker/reply/serving.h"
 #include <stdalign.h>
 

@@ -33,7 +33,7 @@ struct serving {
     bool ending;                        /* the keeper is asked nothing any more */
     struct view *view;                  /* decided by; the keeper replaces it */
     struct permission permission;       /* to reject, of the batch being served */
-    struct overrides overrides;         /* the copy of the keeper's exact entries */
+    struct overrides overrides;         /* the copy of the keeper's overrides */
     struct turn turn;                   /* what is left for the end of a loop turn */
     struct turn_task relief;            /* the worker's: clients may send to the cache again */
     struct reply_slot *free_slots;      /* reply_slot.c's store */

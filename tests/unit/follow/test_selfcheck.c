@@ -171,7 +171,7 @@ static void a_table_that_cannot_be_read_hides_no_fault_of_another(void **state)
 
 /* ---- what could not be found out ---- */
 
-static void an_undecided_doubt_leaves_it_undecided_when_the_others_have_ended(void **state)
+static void an_undecided_check_leaves_it_undecided_when_the_others_have_ended(void **state)
 {
     struct bench bench;
     (void)state;
@@ -196,13 +196,13 @@ static void a_generation_given_up_leaves_it_undecided(void **state)
     begin(&bench);
     ITEMS_ARE("1", "2", "3");
     no_orders();
-    doubts_forget(bench.doubts, bench.generation);
+    fn_checks_forget(bench.fn_checks, bench.generation);
     must_be_undecided(&bench);
     fake_no_row();
     bench_finish(&bench);
 }
 
-static void count_end(void *arg, struct key key, enum doubt_outcome outcome, struct span other)
+static void count_end(void *arg, struct key key, enum fn_check_outcome outcome, struct span other)
 {
     (void)other;
     (void)key;
@@ -217,15 +217,15 @@ static void when_others_take_all_places_it_is_undecided(void **state)
     (void)state;
     bench_init(&bench, 1);
     fake_pool.params = 1;
-    assert_true(doubts_add(bench.doubts, bench.generation, key_make(ITEMS, span_of("item:0")),
-                           count_end, &ends));
+    assert_true(fn_checks_add(bench.fn_checks, bench.generation, key_make(ITEMS, span_of("item:0")),
+                              count_end, &ends));
     row_is("0"); /* and now it waits */
     begin(&bench);
     ITEMS_ARE("1");
     no_orders();
     must_be_undecided(&bench);
     assert_int_equal(ends, 0);
-    doubts_forget(bench.doubts, bench.generation);
+    fn_checks_forget(bench.fn_checks, bench.generation);
     assert_int_equal(ends, 1);
     bench_finish(&bench);
 }
@@ -262,7 +262,7 @@ static void who_cancels_is_not_called(void **state)
     begin(&bench); /* while the sample is under way */
     selfcheck_cancel(bench.check);
     rows_are(ITEMS, SELFCHECK_SAMPLE, 2, 1, (const char *[]){"1", "700"});
-    begin(&bench); /* while doubts are */
+    begin(&bench); /* while checks are */
     ITEMS_ARE("1", "2", "3");
     no_orders();
     row_is("3");
@@ -281,8 +281,8 @@ static void a_cancelled_ones_answer_may_come_after_everything_else_has_gone(void
     begin(&bench);
     selfcheck_cancel(bench.check);
     assert_int_equal(bench.generation->references, 1);
-    doubts_destroy(bench.doubts);
-    bench.doubts = NULL;
+    fn_checks_destroy(bench.fn_checks);
+    bench.fn_checks = NULL;
     fake_outcome(PG_DOWN);
     assert_int_equal(bench.calls, 0);
     bench_finish(&bench);
@@ -300,7 +300,7 @@ int main(void)
         cmocka_unit_test(the_first_confirmed_row_ends_it_whatever_is_under_way),
         cmocka_unit_test(a_failure_shows_any_key_safely),
         cmocka_unit_test(a_table_that_cannot_be_read_hides_no_fault_of_another),
-        cmocka_unit_test(an_undecided_doubt_leaves_it_undecided_when_the_others_have_ended),
+        cmocka_unit_test(an_undecided_check_leaves_it_undecided_when_the_others_have_ended),
         cmocka_unit_test(a_generation_given_up_leaves_it_undecided),
         cmocka_unit_test(when_others_take_all_places_it_is_undecided),
         cmocka_unit_test(every_row_gets_its_turn_though_places_are_few),

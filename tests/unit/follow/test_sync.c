@@ -126,23 +126,25 @@ void selfcheck_cancel(struct selfcheck *check)
     fake.cancelled++;
 }
 
-void doubts_changed(struct doubts *doubts, const struct generation *generation, struct key key)
+void fn_checks_changed(struct fn_checks *fn_checks, const struct generation *generation,
+                       struct key key)
 {
-    (void)doubts;
+    (void)fn_checks;
     (void)generation;
     (void)key;
 }
 
-void doubts_known(struct doubts *doubts, const struct generation *generation, uint64_t known)
+void fn_checks_known(struct fn_checks *fn_checks, const struct generation *generation,
+                     uint64_t known)
 {
-    (void)doubts;
+    (void)fn_checks;
     (void)generation;
     (void)known;
 }
 
-void doubts_forget(struct doubts *doubts, const struct generation *generation)
+void fn_checks_forget(struct fn_checks *fn_checks, const struct generation *generation)
 {
-    (void)doubts;
+    (void)fn_checks;
     (void)generation;
     fake.forgotten++;
 }

@@ -1,4 +1,4 @@
-/* Every row of the guard's decision: state x exact entry x filter's verdict x enforce. */
+/* Every row of the guard's decision: state x override x filter's verdict x enforce. */
 #include "guard/guard.h"
 
 #include <setjmp.h>
@@ -23,7 +23,7 @@ enum { ITEMS, SHADOWS, ORDERS, KEYSPACES };
 
 static const struct span held = {"item:1", 6};
 
-/* A view over real filters, that of items holding `held`, and a table of exact entries. */
+/* A view over real filters, that of items holding `held`, and a table of overrides. */
 struct bench {
     struct shared_config *shared;
     struct generation *generation;

@@ -1,4 +1,4 @@
-/* Exact entries on their way to two workers, whose mailboxes the test plays. */
+/* Overrides on their way to two workers, whose mailboxes the test plays. */
 #include "keeper/entries.h"
 
 #include <setjmp.h>

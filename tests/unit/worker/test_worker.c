@@ -99,7 +99,7 @@ static void a_shadow_keyspace_lets_pass_and_counts(void **state)
     int client = connect_client(&bench);
     say(client, "GET shadow:nothere\r\n");
     must_hear(bench.cache, "*2\r\n$3\r\nGET\r\n$14\r\nshadow:nothere\r\n");
-    mailbox_return(next_message(&bench, MESSAGE_DOUBT)); /* a sample of what would be rejected */
+    mailbox_return(next_message(&bench, MESSAGE_FN_CHECK)); /* a sample of what would be rejected */
     say(bench.cache, NIL);
     return_outcome(next_load(&bench, "shadow:nothere"), LOAD_ABSENT);
     must_hear(client, NIL);

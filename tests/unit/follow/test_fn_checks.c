@@ -1,11 +1,11 @@
-/* What clears a doubt and what confirms it. How doubts go otherwise is in test_doubts_ends.c. */
+/* What clears a check and what confirms it. How checks go otherwise is in test_fn_checks_ends.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
-#include "doubts_bench.h"
+#include "fn_checks_bench.h"
 
 /* ---- outcomes ---- */
 
@@ -15,12 +15,12 @@ static void a_key_without_a_row_is_cleared(void **state)
     struct end end;
     (void)state;
     bench_init(&bench, 4);
-    doubt(&bench, &end, "item:7");
+    fn_check(&bench, &end, "item:7");
     assert_int_equal(fake_pool.queries[0].statement, LOAD_ITEM);
     assert_string_equal(fake_pool.queries[0].values[0], "7");
     assert_int_equal(bench.generation->references, 2);
     fake_no_row();
-    must_end(&end, DOUBT_CLEARED);
+    must_end(&end, FN_CHECK_CLEARED);
     assert_int_equal(end.keyspace, ITEMS);
     assert_string_equal(end.key, "item:7");
     bench_finish(&bench);
@@ -32,13 +32,13 @@ static void a_row_that_the_filter_learns_in_time_is_cleared(void **state)
     struct end end;
     (void)state;
     bench_init(&bench, 4);
-    doubt(&bench, &end, "item:7");
+    fn_check(&bench, &end, "item:7");
     row_is("7");
     assert_int_equal(end.calls, 0);
     learn(bench.generation, ITEMS, "item:7");
     changed(&bench, "item:7");
     all_is_known(&bench);
-    must_end(&end, DOUBT_CLEARED);
+    must_end(&end, FN_CHECK_CLEARED);
     assert_int_equal(fake_pool.count, 0);
     bench_finish(&bench);
 }
@@ -49,14 +49,14 @@ static void a_row_that_the_filter_never_learns_is_confirmed_in_the_third_round(v
     struct end end;
     (void)state;
     bench_init(&bench, 4);
-    doubt(&bench, &end, "item:7");
+    fn_check(&bench, &end, "item:7");
     for (int round = 0; round < 3; round++) {
         assert_int_equal(end.calls, 0);
         assert_int_equal(fake_pool.count, 1);
         row_is("7");
         all_is_known(&bench);
     }
-    must_end(&end, DOUBT_CONFIRMED);
+    must_end(&end, FN_CHECK_CONFIRMED);
     assert_string_equal(end.key, "item:7");
     assert_int_equal(fake_pool.count, 0);
     bench_finish(&bench);
@@ -68,13 +68,13 @@ static void a_row_that_is_gone_in_the_last_round_is_cleared(void **state)
     struct end end;
     (void)state;
     bench_init(&bench, 4);
-    doubt(&bench, &end, "item:7");
+    fn_check(&bench, &end, "item:7");
     row_is("7");
     all_is_known(&bench);
     row_is("7");
     all_is_known(&bench);
     fake_no_row();
-    must_end(&end, DOUBT_CLEARED);
+    must_end(&end, FN_CHECK_CLEARED);
     bench_finish(&bench);
 }
 
@@ -84,9 +84,9 @@ static void a_row_that_prints_its_key_otherwise_is_told_with_its_own_key(void **
     struct end end;
     (void)state;
     bench_init(&bench, 4);
-    doubt(&bench, &end, "item:007");
+    fn_check(&bench, &end, "item:007");
     row_is("7");
-    must_end(&end, DOUBT_OTHER_SPELLING);
+    must_end(&end, FN_CHECK_OTHER_SPELLING);
     assert_string_equal(end.key, "item:007");
     assert_string_equal(end.other, "item:7");
     bench_finish(&bench);
@@ -99,10 +99,10 @@ static void a_key_that_is_possible_by_now_costs_no_question(void **state)
     (void)state;
     bench_init(&bench, 4);
     learn(bench.generation, ITEMS, "item:7");
-    doubt(&bench, &end, "item:7");
+    fn_check(&bench, &end, "item:7");
     assert_int_equal(fake_pool.count, 0);
-    doubts_known(bench.doubts, bench.generation, 1);
-    must_end(&end, DOUBT_CLEARED);
+    fn_checks_known(bench.fn_checks, bench.generation, 1);
+    must_end(&end, FN_CHECK_CLEARED);
     bench_finish(&bench);
 }
 
@@ -112,11 +112,11 @@ static void a_key_that_no_column_can_hold_is_cleared_without_a_question(void **s
     struct end end = {0};
     (void)state;
     bench_init(&bench, 4);
-    assert_true(doubts_add(bench.doubts, bench.generation,
-                           key_make(ITEMS, (struct span){"item:\0", 6}), on_end, &end));
+    assert_true(fn_checks_add(bench.fn_checks, bench.generation,
+                              key_make(ITEMS, (struct span){"item:\0", 6}), on_end, &end));
     assert_int_equal(end.calls, 0);
-    doubts_known(bench.doubts, bench.generation, 1);
-    must_end(&end, DOUBT_CLEARED);
+    fn_checks_known(bench.fn_checks, bench.generation, 1);
+    must_end(&end, FN_CHECK_CLEARED);
     bench_finish(&bench);
 }
 
@@ -126,12 +126,12 @@ static void a_key_with_too_many_splits_is_undecided(void **state)
     struct end end = {0};
     (void)state;
     bench_init(&bench, 4);
-    assert_true(doubts_add(bench.doubts, bench.generation,
-                           key_make(ORDERS, span_of("order:::::::::::::::::::::::")), on_end,
-                           &end));
+    assert_true(fn_checks_add(bench.fn_checks, bench.generation,
+                              key_make(ORDERS, span_of("order:::::::::::::::::::::::")), on_end,
+                              &end));
     assert_int_equal(end.calls, 0);
-    doubts_known(bench.doubts, bench.generation, 1);
-    must_end(&end, DOUBT_UNDECIDED);
+    fn_checks_known(bench.fn_checks, bench.generation, 1);
+    must_end(&end, FN_CHECK_UNDECIDED);
     bench_finish(&bench);
 }
 
@@ -142,9 +142,9 @@ static void a_database_that_cannot_be_asked_leaves_it_undecided(void **state)
     (void)state;
     bench_init(&bench, 4);
     for (enum pg_outcome outcome = PG_REFUSED; outcome <= PG_DOWN; outcome++) {
-        doubt(&bench, &end, "item:7");
+        fn_check(&bench, &end, "item:7");
         fake_outcome(outcome);
-        must_end(&end, DOUBT_UNDECIDED);
+        must_end(&end, FN_CHECK_UNDECIDED);
     }
     bench_finish(&bench);
 }
@@ -157,16 +157,17 @@ static void nothing_is_held_against_a_filter_that_is_behind(void **state)
     struct end end;
     (void)state;
     bench_init(&bench, 4);
-    doubt(&bench, &end, "item:7");
+    fn_check(&bench, &end, "item:7");
     now_ms = 2000; /* a long question: the row may have come at its very end */
     row_is("7");
     for (int i = 0; i < 10; i++)
-        doubts_known(bench.doubts, bench.generation, 1999);
-    doubts_known(bench.doubts, bench.generation, 2000);
+        fn_checks_known(bench.fn_checks, bench.generation, 1999);
+    fn_checks_known(bench.fn_checks, bench.generation, 2000);
     assert_int_equal(fake_pool.count, 0);
-    doubts_known(bench.doubts, bench.generation, 2001);
+    fn_checks_known(bench.fn_checks, bench.generation, 2001);
     assert_int_equal(fake_pool.count, 1);
-    doubts_known(bench.doubts, bench.generation, 3000); /* the second answer is not there yet */
+    fn_checks_known(bench.fn_checks, bench.generation,
+                    3000); /* the second answer is not there yet */
     assert_int_equal(fake_pool.count, 1);
     assert_int_equal(end.calls, 0);
     bench_finish(&bench);
@@ -178,12 +179,12 @@ static void without_a_log_everything_is_known(void **state)
     struct end end;
     (void)state;
     bench_init(&bench, 4);
-    doubt(&bench, &end, "item:7");
+    fn_check(&bench, &end, "item:7");
     for (int round = 0; round < 3; round++) {
         row_is("7");
-        doubts_known(bench.doubts, bench.generation, UINT64_MAX);
+        fn_checks_known(bench.fn_checks, bench.generation, UINT64_MAX);
     }
-    must_end(&end, DOUBT_CONFIRMED);
+    must_end(&end, FN_CHECK_CONFIRMED);
     bench_finish(&bench);
 }
 
@@ -194,9 +195,9 @@ static void what_another_generation_knows_is_of_no_use(void **state)
     (void)state;
     bench_init(&bench, 4);
     struct generation *other = generation_of(2);
-    doubt(&bench, &end, "item:7");
+    fn_check(&bench, &end, "item:7");
     row_is("7");
-    doubts_known(bench.doubts, other, UINT64_MAX);
+    fn_checks_known(bench.fn_checks, other, UINT64_MAX);
     assert_int_equal(fake_pool.count, 0);
     all_is_known(&bench);
     assert_int_equal(fake_pool.count, 1);
@@ -213,7 +214,7 @@ static void a_row_that_comes_and_goes_is_no_fault(void **state)
     struct end end;
     (void)state;
     bench_init(&bench, 4);
-    doubt(&bench, &end, "item:7");
+    fn_check(&bench, &end, "item:7");
     for (int round = 0; round < 9; round++) {
         learn(bench.generation, ITEMS, "item:7");
         row_is("7");
@@ -226,7 +227,7 @@ static void a_row_that_comes_and_goes_is_no_fault(void **state)
     row_is("7");
     changed(&bench, "item:7");
     all_is_known(&bench);
-    must_end(&end, DOUBT_UNDECIDED);
+    must_end(&end, FN_CHECK_UNDECIDED);
     bench_finish(&bench);
 }
 
@@ -236,7 +237,7 @@ static void a_change_spoils_its_round_only(void **state)
     struct end end;
     (void)state;
     bench_init(&bench, 4);
-    doubt(&bench, &end, "item:7");
+    fn_check(&bench, &end, "item:7");
     for (int round = 0; round < 4; round++) {
         assert_int_equal(end.calls, 0);
         row_is("7");
@@ -244,7 +245,7 @@ static void a_change_spoils_its_round_only(void **state)
             changed(&bench, "item:7");
         all_is_known(&bench);
     }
-    must_end(&end, DOUBT_CONFIRMED);
+    must_end(&end, FN_CHECK_CONFIRMED);
     bench_finish(&bench);
 }
 
@@ -255,16 +256,16 @@ static void other_rows_changes_do_not_matter(void **state)
     (void)state;
     bench_init(&bench, 4);
     struct generation *other = generation_of(2);
-    doubt(&bench, &end, "item:7");
+    fn_check(&bench, &end, "item:7");
     for (int round = 0; round < 3; round++) {
         changed(&bench, "item:77");
         changed(&bench, "item:8");
-        doubts_changed(bench.doubts, bench.generation, key_make(ORDERS, span_of("item:7")));
-        doubts_changed(bench.doubts, other, key_make(ITEMS, span_of("item:7")));
+        fn_checks_changed(bench.fn_checks, bench.generation, key_make(ORDERS, span_of("item:7")));
+        fn_checks_changed(bench.fn_checks, other, key_make(ITEMS, span_of("item:7")));
         row_is("7");
         all_is_known(&bench);
     }
-    must_end(&end, DOUBT_CONFIRMED);
+    must_end(&end, FN_CHECK_CONFIRMED);
     generation_release(other);
     bench_finish(&bench);
 }
@@ -277,17 +278,17 @@ static void more_than_the_limit_are_not_taken(void **state)
     struct end ends[3];
     (void)state;
     bench_init(&bench, 2);
-    doubt(&bench, &ends[0], "item:1");
-    doubt(&bench, &ends[1], "item:2");
-    assert_false(try_to_doubt(&bench, &ends[2], "item:3"));
+    fn_check(&bench, &ends[0], "item:1");
+    fn_check(&bench, &ends[1], "item:2");
+    assert_false(try_to_check(&bench, &ends[2], "item:3"));
     assert_int_equal(fake_pool.count, 2);
     assert_int_equal(bench.generation->references, 3);
     fake_no_row();
-    doubt(&bench, &ends[2], "item:3");
+    fn_check(&bench, &ends[2], "item:3");
     fake_no_row();
     fake_no_row();
     for (int i = 0; i < 3; i++)
-        must_end(&ends[i], DOUBT_CLEARED);
+        must_end(&ends[i], FN_CHECK_CLEARED);
     bench_finish(&bench);
 }
 
@@ -297,7 +298,7 @@ static void with_a_limit_of_none_none_is_taken(void **state)
     struct end end;
     (void)state;
     bench_init(&bench, 0);
-    assert_false(try_to_doubt(&bench, &end, "item:1"));
+    assert_false(try_to_check(&bench, &end, "item:1"));
     bench_finish(&bench);
 }
 

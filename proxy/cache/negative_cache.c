@@ -1,5 +1,5 @@
 /* The map's order of insertion is the order of forgetting. */
-#include "cache/known_absent.h"
+#include "cache/negative_cache.h"
 
 #include "base/memory.h"
 
@@ -11,14 +11,14 @@ struct node {
     char text[];
 };
 
-void known_absent_init(struct known_absent *known, size_t limit, struct watch *watch)
+void negative_cache_init(struct negative_cache *known, size_t limit, struct watch *watch)
 {
     known->watch = watch;
     keymap_init(&known->map);
     known->limit = limit;
 }
 
-static void drop(struct known_absent *known, struct keymap_node *node)
+static void drop(struct negative_cache *known, struct keymap_node *node)
 {
     struct node *absent = container_of(node, struct node, map);
     watch_drop(known->watch, absent->key);
@@ -26,27 +26,27 @@ static void drop(struct known_absent *known, struct keymap_node *node)
     free(absent);
 }
 
-void known_absent_limit(struct known_absent *known, size_t limit)
+void negative_cache_limit(struct negative_cache *known, size_t limit)
 {
     known->limit = limit;
     while (known->map.count > limit)
         drop(known, known->map.oldest);
 }
 
-void known_absent_clear(struct known_absent *known)
+void negative_cache_clear(struct negative_cache *known)
 {
     while (known->map.oldest)
         drop(known, known->map.oldest);
 }
 
-void known_absent_finish(struct known_absent *known)
+void negative_cache_finish(struct negative_cache *known)
 {
-    known_absent_clear(known);
+    negative_cache_clear(known);
     keymap_finish(&known->map);
 }
 
 /* A limit of 0 switches the memory off. */
-void known_absent_add(struct known_absent *known, struct key key)
+void negative_cache_add(struct negative_cache *known, struct key key)
 {
     if (!known->limit || key_find(&known->map, key))
         return;
@@ -58,14 +58,14 @@ void known_absent_add(struct known_absent *known, struct key key)
     watch_add(known->watch, key);
 }
 
-void known_absent_forget(struct known_absent *known, struct key key)
+void negative_cache_forget(struct negative_cache *known, struct key key)
 {
     struct keymap_node *node = key_find(&known->map, key);
     if (node)
         drop(known, node);
 }
 
-bool known_absent_has(const struct known_absent *known, struct key key)
+bool negative_cache_has(const struct negative_cache *known, struct key key)
 {
     return key_find(&known->map, key) != NULL;
 }

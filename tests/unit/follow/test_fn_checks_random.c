@@ -1,4 +1,4 @@
-/* Doubts about a filter that follows a log with delay, while few keys come and go all the time: a
+/* Checks about a filter that follows a log with delay, while few keys come and go all the time: a
  * filter that is right must never be accused, one that has missed a row must be found out.
  *
  *   rows ─▶ log ─▶ follower ─▶ filter        each at its own random pace
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "follow/doubts.h"
+#include "follow/fn_checks.h"
 #include "generation_bench.h"
 
 enum { KEYS = 4, RUNS = 300, STEPS = 2000, LOG_MAX = STEPS, AT_ONCE = 8 };
@@ -20,7 +20,7 @@ struct world {
     struct config *config;
     struct rows rows;
     struct generation *generation;
-    struct doubts *doubts;
+    struct fn_checks *fn_checks;
     bool row[KEYS];
     struct {
         int key;
@@ -30,7 +30,7 @@ struct world {
     uint64_t probe_time; /* 0: none */
     size_t probe_end;
     int missed; /* the key whose row the filter never heard of; -1: none */
-    unsigned ends[DOUBT_OTHER_SPELLING + 1], missed_confirmed;
+    unsigned ends[FN_CHECK_OTHER_SPELLING + 1], missed_confirmed;
 };
 
 static uint32_t random_state;
@@ -49,14 +49,14 @@ static const char *key_of(int key)
     return keys[key];
 }
 
-static void on_end(void *arg, struct key key, enum doubt_outcome outcome, struct span other)
+static void on_end(void *arg, struct key key, enum fn_check_outcome outcome, struct span other)
 {
     struct world *world = arg;
     (void)other;
     int number = key.text.at[key.text.length - 1] - '0';
     assert_int_equal(key.keyspace, ITEMS);
     world->ends[outcome]++;
-    if (outcome != DOUBT_CONFIRMED)
+    if (outcome != FN_CHECK_CONFIRMED)
         return;
     if (number != world->missed)
         fail_msg("a right filter was accused of %s", key_of(number));
@@ -81,11 +81,12 @@ static void follow(struct world *world)
             learn(world->generation, ITEMS, key_of(key));
         else
             unlearn(world->generation, ITEMS, key_of(key));
-        doubts_changed(world->doubts, world->generation, key_make(ITEMS, span_of(key_of(key))));
+        fn_checks_changed(world->fn_checks, world->generation,
+                          key_make(ITEMS, span_of(key_of(key))));
     }
     if (!world->probe_time || world->followed < world->probe_end)
         return;
-    doubts_known(world->doubts, world->generation, world->probe_time);
+    fn_checks_known(world->fn_checks, world->generation, world->probe_time);
     world->probe_time = 0;
 }
 
@@ -108,15 +109,15 @@ static void answer(struct world *world)
         fake_no_row();
 }
 
-static void doubt(struct world *world)
+static void fn_check(struct world *world)
 {
-    doubts_add(world->doubts, world->generation, key_make(ITEMS, span_of(key_of(draw(KEYS)))),
-               on_end, world);
+    fn_checks_add(world->fn_checks, world->generation, key_make(ITEMS, span_of(key_of(draw(KEYS)))),
+                  on_end, world);
 }
 
 static void step(struct world *world)
 {
-    static void (*const steps[])(struct world *) = {change_a_row, follow, probe, answer, doubt};
+    static void (*const steps[])(struct world *) = {change_a_row, follow, probe, answer, fn_check};
     now_ms += draw(4) == 0;
     steps[draw(sizeof steps / sizeof *steps)](world);
 }
@@ -126,8 +127,8 @@ static void live(struct world *world, uint32_t seed, int missed)
     *world = (struct world){
         .config = config_from_text(bench_text), .generation = generation_of(1), .missed = missed};
     world->rows.config = world->config;
-    world->doubts =
-        doubts_create(&(struct doubts_options){.rows = &world->rows, .max_at_once = AT_ONCE});
+    world->fn_checks =
+        fn_checks_create(&(struct fn_checks_options){.rows = &world->rows, .max_at_once = AT_ONCE});
     if (missed >= 0)
         world->row[missed] = true;
     fake_pool.params = 1;
@@ -135,7 +136,7 @@ static void live(struct world *world, uint32_t seed, int missed)
     random_state = seed;
     for (int i = 0; i < STEPS; i++)
         step(world);
-    doubts_destroy(world->doubts);
+    fn_checks_destroy(world->fn_checks);
     while (fake_pool.count)
         fake_no_row();
     assert_int_equal(world->generation->references, 1);
@@ -150,7 +151,7 @@ static void a_filter_that_is_right_is_never_accused(void **state)
     (void)state;
     for (uint32_t seed = 1; seed <= RUNS; seed++) {
         live(&world, seed, -1);
-        cleared += world.ends[DOUBT_CLEARED];
+        cleared += world.ends[FN_CHECK_CLEARED];
     }
     assert_true(cleared > 10 * RUNS);
 }

@@ -1,6 +1,6 @@
 /* What workers and keeper say to each other. Each is a message that comes back with its answer. */
-#ifndef NESTGUARD_REQUESTS_H
-#define NESTGUARD_REQUESTS_H
+#ifndef NESTGUARD_MESSAGES_H
+#define NESTGUARD_MESSAGES_H
 
 #include "base/blob.h"
 #include "base/mailbox.h"
@@ -10,13 +10,13 @@
 enum message_kind {
     MESSAGE_VIEW,     /* keeper -> worker: decide by this view; comes back with the view that it
                          replaced */
-    MESSAGE_OVERRIDE, /* keeper -> worker: set or drop an exact entry */
+    MESSAGE_OVERRIDE, /* keeper -> worker: set or drop an override */
     MESSAGE_DRAIN, /* keeper -> worker: finish what is under way and end; comes back when the loop
                       is empty */
     MESSAGE_LOAD,  /* worker -> keeper: read this key's row */
-    MESSAGE_DOUBT, /* worker -> keeper: shadow mode would have rejected this key */
-    MESSAGE_WRITE  /* worker -> keeper: this key is written or deleted; comes back when that is safe
-                    */
+    MESSAGE_FN_CHECK, /* worker -> keeper: shadow mode would have rejected this key */
+    MESSAGE_WRITE /* worker -> keeper: this key is written or deleted; comes back when that is safe
+                   */
 };
 
 enum load_outcome {
@@ -59,13 +59,13 @@ struct write_request {
 };
 
 /* A sample of what shadow mode would have rejected: is there a row? Comes back at once. */
-struct doubt_message {
+struct fn_check_message {
     struct message message;
     struct key key;
     char text[]; /* the key's */
 };
 
-/* The keeper's order to set (or with OVERRIDE_NONE drop) an exact entry. */
+/* The keeper's order to set (or with OVERRIDE_NONE drop) an override. */
 struct override_message {
     struct message message;
     struct broadcast *broadcast; /* the keeper's */
