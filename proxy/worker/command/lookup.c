@@ -130,7 +130,7 @@ static inline bool rejects(struct serving *serving, int keyspace, struct span ke
 /* A key that was passed on for a write that was under way is decided upon once more when the cache
  * does not have it: the write may have been refused since. The ruling is as good as that on a
  * lookup that is sent now. */
-static bool is_rejected_now(const struct lookup *lookup)
+__attribute__((noinline)) static bool is_rejected_now(const struct lookup *lookup)
 {
     const struct serving *serving = lookup->slot->serving;
     struct permission permission = permission_begin(serving->view);
