@@ -203,8 +203,9 @@ static json_t *backends_json(const struct report *report)
 {
     return json_pack("{s:{s:b}, s:{s:i, s:o, s:i, s:i}}", "cache", "up", report->cache_is_up,
                      "database", "connections", (int)report->database_connections, "error",
-                     report->database_error ? json_string(report->database_error) : json_null(), "loads_in_flight",
-                     (int)report->loads, "load_budget", (int)report->config->load_budget);
+                     report->database_error ? json_string(report->database_error) : json_null(),
+                     "loads_in_flight", (int)report->loads, "load_budget",
+                     (int)report->config->load_budget);
 }
 
 /* Of clients, as far as open files go. */

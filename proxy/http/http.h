@@ -32,8 +32,8 @@ struct http_options {
     const struct http_route *routes; /* ends with a row of NULLs; must outlive the server */
     void *arg;                       /* for the handlers */
     size_t max_body;                 /* past it: 413 */
-    /* Every finished call but those of GET, unless their token was refused: who (peer address or uid, and the From header), what,
-     * status. */
+    /* Every finished call but those of GET, unless their token was refused: who (peer address or
+     * uid, and the From header), what, status. */
     void (*on_call)(void *arg, const char *who, const char *method, const char *url,
                     unsigned status);
 };

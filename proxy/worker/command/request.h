@@ -31,8 +31,8 @@ struct reply_slot *request_open(struct client *client);
 struct reply_slot *request_forward_as(const struct request *request, struct client *client,
                                       const struct reply_slot_kind *kind);
 
-/* A reply_slot_kind's on_cache and on_cache_failure: the client gets the reply as it came, or an error.
- */
+/* A reply_slot_kind's on_cache and on_cache_failure: the client gets the reply as it came, or an
+ * error. */
 void request_take_reply(struct reply_slot *slot, unsigned index, struct span reply);
 void request_take_failure(struct reply_slot *slot, unsigned index, const char *why);
 
