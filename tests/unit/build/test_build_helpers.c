@@ -1,5 +1,5 @@
 /* The connections that read beside a build's first one, with a real server. */
-#include "publication_test.h"
+#include "fakes/database.h"
 
 #include "build/build_helpers.h"
 #include "build/build_session.h"

@@ -13,8 +13,8 @@
 
 #include "build/build_locks.h"
 #include "build/build_session.h"
-#include "config_text.h"
-#include "servers.h"
+#include "fakes/config_file.h"
+#include "fakes/servers.h"
 
 static struct server server;
 static struct pg_session *owner, *session;

@@ -1,5 +1,5 @@
 /* What a generation is followed by, found out on a real server. */
-#include "publication_test.h"
+#include "fakes/database.h"
 
 #include "build/build_stream.h"
 

@@ -1,5 +1,5 @@
 /* Who is named as the one that a build waits for, by a real server. */
-#include "publication_test.h"
+#include "fakes/database.h"
 
 #include "build/build_wait.h"
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "build/renewal.h"
-#include "config_text.h"
+#include "fakes/config_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "build/second_look.h"
-#include "config_text.h"
-#include "servers.h"
+#include "fakes/config_file.h"
+#include "fakes/servers.h"
 
 static struct server server;
 static struct pg_session *session;

@@ -42,7 +42,7 @@ static void a_load_that_finds_no_row_fills_nothing(void **state)
     ask(&bench, &one, "item:1");
     fake_no_row();
     must_get(&bench, &one, LOAD_ABSENT);
-    assert_int_equal(fake_cache.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     assert_false(loads_in_flight(bench.loads, key_make(0, span_of("item:1"))));
     assert_int_equal(COUNTED(&bench, loads_absent), 1);
     bench_finish(&bench);
@@ -57,7 +57,7 @@ static void a_row_of_another_spelling_is_absent_and_counted(void **state)
     ask(&bench, &one, "item:01");
     row_is("payload");
     must_get(&bench, &one, LOAD_ABSENT);
-    assert_int_equal(fake_cache.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     assert_int_equal(COUNTED(&bench, loads_absent), 1);
     assert_int_equal(COUNTED(&bench, other_spellings), 1);
     assert_string_equal(spellings_latest(bench.spellings, ITEMS)->asked, "item:01");
@@ -365,7 +365,7 @@ static uint64_t ttl_of_a_fill(struct bench *bench)
     ask(bench, &one, "item:1");
     row_is("payload");
     must_get_value(bench, &one, "payload");
-    uint64_t ttl_ms = fake_cache.fills[0].ttl_ms;
+    uint64_t ttl_ms = fake_redis.calls[0].ttl_ms;
     fill_ends(REDIS_DONE);
     return ttl_ms;
 }

@@ -103,7 +103,7 @@ static void a_change_during_the_query_keeps_its_row_out_of_the_cache(void **stat
     loads_changed(bench.loads, key_make(ITEMS, item_1));
     row_is("old");
     must_get_value(&bench, &before, "old"); /* it asked before the change */
-    assert_int_equal(fake_cache.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     assert_false(loads_in_flight(bench.loads, key_make(ITEMS, item_1)));
     bench_finish(&bench);
 }
@@ -137,7 +137,7 @@ static void who_joins_after_the_change_gets_a_query_of_their_own(void **state)
     must_get_value(&bench, &before, "old");
     must_get_value(&bench, &joined, "old");
     must_wait(&bench, &after);
-    assert_int_equal(fake_cache.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     assert_int_equal(fake_pool.count, 1);
     row_is("new");
     must_get_value(&bench, &after, "new");
@@ -161,7 +161,7 @@ static void a_second_change_makes_the_second_query_stale_too(void **state)
     row_is("two");
     must_get_value(&bench, &between, "two");
     must_wait(&bench, &after);
-    assert_int_equal(fake_cache.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     row_is("three");
     must_get_value(&bench, &after, "three");
     must_fill("item:1", "three");
@@ -215,7 +215,7 @@ static void a_stale_load_past_its_time_fills_nothing(void **state)
     loads_check_time(bench.loads, clock_ms() + 5000);
     must_get(&bench, &one, LOAD_TIMEOUT);
     row_is("old");
-    assert_int_equal(fake_cache.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     bench_finish(&bench);
 }
 
@@ -425,7 +425,7 @@ static void one_random_step(struct bench *bench, struct asked *asked, int *count
         use_view(bench, rand() % 2 ? KEYSPACE_GUARDING : KEYSPACE_PASSING, rand() % 2);
         break;
     case 5:
-        if (fake_cache.count)
+        if (fake_redis.count)
             fill_ends(rand() % 2 ? REDIS_DONE : REDIS_DOWN);
         break;
     default:
@@ -447,10 +447,10 @@ static void every_request_is_answered_once_whatever_the_order(void **state)
         bench_init(&bench, "");
         for (int step = 0; step < 300; step++)
             one_random_step(&bench, asked, &count);
-        while (fake_pool.count || fake_cache.count) {
+        while (fake_pool.count || fake_redis.count) {
             while (fake_pool.count)
                 fake_no_row();
-            while (fake_cache.count)
+            while (fake_redis.count)
                 fill_ends(REDIS_DONE);
         }
         uv_run(&bench.loop, UV_RUN_NOWAIT);

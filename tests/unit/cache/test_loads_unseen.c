@@ -29,12 +29,12 @@ static void a_row_that_may_be_old_serves_and_is_not_kept(void **state)
     ask(&bench, &asked, "item:1");
     row_is("old");
     must_get_value(&bench, &asked, "old");
-    assert_int_equal(fake_cache.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     unseen_learn(bench.unseen, running);
     ask(&bench, &asked, "item:1");
     row_is("old");
     must_get_value(&bench, &asked, "old");
-    assert_int_equal(fake_cache.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     unseen_learn(bench.unseen, over);
     ask(&bench, &asked, "item:1");
     row_is("new");
@@ -75,7 +75,7 @@ static void what_was_asked_too_early_is_not_kept_whatever_comes_later(void **sta
     ask(&bench, &asked, "item:1");
     unseen_learn(bench.unseen, over);
     row_is("old");
-    assert_int_equal(fake_cache.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     must_get_value(&bench, &asked, "old");
     bench_finish(&bench);
 }

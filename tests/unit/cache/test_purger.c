@@ -18,10 +18,10 @@ static void keys_of_one_turn_go_together(void **state)
     purge(&bench, "item:1");
     purge(&bench, "item:2");
     purge(&bench, "item:3");
-    assert_int_equal(fake.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     must_owe(&bench, 3);
     turn(&bench);
-    assert_int_equal(fake.count, 1);
+    assert_int_equal(fake_redis.count, 1);
     must_delete(0, "item:1 item:2 item:3");
     must_owe(&bench, 3);
     assert_int_equal(COUNTED(&bench, ITEMS, purges), 0);
@@ -37,12 +37,12 @@ static void a_full_batch_does_not_wait_for_the_turns_end(void **state)
     (void)state;
     bench_init(&bench, 1000);
     purge_numbers(&bench, 0, 150);
-    assert_int_equal(fake.count, 2);
-    assert_int_equal(fake.calls[0].count, 64);
-    assert_int_equal(fake.calls[1].count, 64);
+    assert_int_equal(fake_redis.count, 2);
+    assert_int_equal(fake_redis.calls[0].count, 64);
+    assert_int_equal(fake_redis.calls[1].count, 64);
     turn(&bench);
-    assert_int_equal(fake.count, 3);
-    assert_int_equal(fake.calls[2].count, 22);
+    assert_int_equal(fake_redis.count, 3);
+    assert_int_equal(fake_redis.calls[2].count, 22);
     bench_finish(&bench);
 }
 
@@ -73,7 +73,7 @@ static void each_keyspace_has_batches_of_its_own(void **state)
     purge(&bench, "order:1:2");
     purge(&bench, "item:2");
     turn(&bench);
-    assert_int_equal(fake.count, 2);
+    assert_int_equal(fake_redis.count, 2);
     must_delete(0, "item:1 item:2");
     must_delete(1, "order:1:2");
     end(REDIS_DONE);
@@ -91,9 +91,9 @@ static void keys_may_hold_any_byte(void **state)
     purger_key(bench.purger, key_make(ITEMS, (struct span){odd, sizeof odd - 1}));
     purger_key(bench.purger, key_make(ITEMS, (struct span){odd, sizeof odd - 2}));
     turn(&bench);
-    assert_int_equal(fake.calls[0].count, 2);
-    assert_int_equal(fake.calls[0].lengths[0], sizeof odd - 1);
-    assert_memory_equal(fake.calls[0].keys[0], odd, 5);
+    assert_int_equal(fake_redis.calls[0].count, 2);
+    assert_int_equal(fake_redis.calls[0].lengths[0], sizeof odd - 1);
+    assert_memory_equal(fake_redis.calls[0].keys[0], odd, 5);
     bench_finish(&bench);
 }
 
@@ -103,11 +103,11 @@ static void past_the_window_keys_wait_for_answers(void **state)
     (void)state;
     bench_init(&bench, 100000);
     purge_numbers(&bench, 0, WINDOW + 500);
-    assert_int_equal(fake.count, WINDOW / KEYS);
+    assert_int_equal(fake_redis.count, WINDOW / KEYS);
     turn(&bench);
-    assert_int_equal(fake.count, WINDOW / KEYS);
+    assert_int_equal(fake_redis.count, WINDOW / KEYS);
     must_owe(&bench, WINDOW + 500);
-    while (fake.count) {
+    while (fake_redis.count) {
         end(REDIS_DONE);
         turn(&bench);
     }
@@ -119,7 +119,7 @@ static void past_the_window_keys_wait_for_answers(void **state)
 /* Who has the oldest of so many keys answered, and lets the loop go on. */
 static void answer_some(struct bench *bench, int batches)
 {
-    while (batches-- && fake.count && !fake.calls[0].cursor)
+    while (batches-- && fake_redis.count && !fake_redis.calls[0].cursor)
         end(REDIS_DONE);
     turn(bench);
 }
@@ -134,12 +134,12 @@ static void a_flood_is_followed_by_one_sweep(void **state)
     for (int i = 0; i < ROUNDS; i++) {
         purge_numbers(&bench, i * CHANGED, (i + 1) * CHANGED);
         answer_some(&bench, 8);
-        for (size_t k = 0; k < fake.count; k++)
-            assert_null(fake.calls[k].cursor);
+        for (size_t k = 0; k < fake_redis.count; k++)
+            assert_null(fake_redis.calls[k].cursor);
     }
     must_owe(&bench, SIZE_MAX);
     int purged = COUNTED(&bench, ITEMS, purges);
-    while (fake.count && !fake.calls[0].cursor)
+    while (fake_redis.count && !fake_redis.calls[0].cursor)
         answer_some(&bench, 8);
     assert_in_range(COUNTED(&bench, ITEMS, purges) - purged, LIMIT, LIMIT + WINDOW);
     find("0", "0", "item:1 item:1000000");
@@ -157,9 +157,9 @@ static void a_flood_in_one_keyspace_takes_no_room_from_another(void **state)
     bench_init(&bench, 1000);
     purge_numbers(&bench, 0, WINDOW + 5000);
     purge(&bench, "order:1:1");
-    while (fake.count) {
-        bool is_order = !fake.calls[0].cursor && fake.calls[0].keys[0][0] == 'o';
-        if (fake.calls[0].cursor)
+    while (fake_redis.count) {
+        bool is_order = !fake_redis.calls[0].cursor && fake_redis.calls[0].keys[0][0] == 'o';
+        if (fake_redis.calls[0].cursor)
             find("0", "0", "");
         else
             end(REDIS_DONE);
@@ -185,10 +185,10 @@ static void what_is_owed_goes_out_as_soon_as_the_cache_is_back(void **state)
     purge(&bench, "item:2");
     purge(&bench, "item:1");
     turn(&bench);
-    assert_int_equal(fake.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     must_owe(&bench, 2);
     cache_is(&bench, true);
-    assert_int_equal(fake.count, 1); /* before anybody else has a chance */
+    assert_int_equal(fake_redis.count, 1); /* before anybody else has a chance */
     must_delete(0, "item:1 item:2");
     end(REDIS_DONE);
     must_owe_nothing(&bench);
@@ -230,11 +230,11 @@ static void past_the_limit_the_fullest_keyspace_is_owed_whole(void **state)
     must_owe(&bench, SIZE_MAX);
     purge_numbers(&bench, 100, 10004); /* nothing is remembered of these */
     cache_is(&bench, true);
-    assert_int_equal(fake.count, 1);
+    assert_int_equal(fake_redis.count, 1);
     must_delete(0, "order:1:1 order:1:2");
     turn(&bench);
-    assert_int_equal(fake.count, 2);
-    assert_string_equal(fake.calls[1].pattern, "item:*");
+    assert_int_equal(fake_redis.count, 2);
+    assert_string_equal(fake_redis.calls[1].pattern, "item:*");
     bench_finish(&bench);
 }
 
@@ -251,7 +251,7 @@ static void what_comes_back_of_a_keyspace_owed_whole_is_dropped(void **state)
     turn(&bench);
     cache_is(&bench, true);
     turn(&bench);
-    assert_int_equal(fake.count, 1);
+    assert_int_equal(fake_redis.count, 1);
     find("0", "0", "item:1 item:2");
     turn(&bench);
     must_delete(0, "item:1 item:2");
@@ -271,7 +271,7 @@ static void a_refused_purge_is_repeated_ever_more_patiently(void **state)
     turn(&bench);
     end(REDIS_REFUSED);
     turn(&bench);
-    assert_int_equal(fake.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     must_owe(&bench, 1);
     assert_int_equal(COUNTED(&bench, ITEMS, purges_refused), 1);
     assert_in_range(wait_for_call(&bench), 50, 2000);
@@ -300,7 +300,7 @@ static void batches_refused_together_wait_once(void **state)
     for (int i = 0; i < 10; i++)
         end(REDIS_REFUSED);
     assert_in_range(wait_for_call(&bench), 50, 2000);
-    assert_int_equal(fake.count, 10);
+    assert_int_equal(fake_redis.count, 10);
     must_owe(&bench, 640);
     bench_finish(&bench);
 }
@@ -335,8 +335,8 @@ static void one_keyspaces_refusal_does_not_hold_up_another(void **state)
         snprintf(key, sizeof key, "order:2:%d", i);
         purge(&bench, key);
     }
-    assert_int_equal(fake.count, 1);
-    assert_string_equal(fake.calls[0].keys[0], "order:2:0");
+    assert_int_equal(fake_redis.count, 1);
+    assert_string_equal(fake_redis.calls[0].keys[0], "order:2:0");
     bench_finish(&bench);
 }
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "cache/purger.h"
-#include "redis_bench.h"
+#include "fakes/redis_bench.h"
 
 enum { ITEMS, ORDERS, KEYSPACES };
 

@@ -18,12 +18,12 @@ static void a_sweep_deletes_what_matches_and_nothing_else(void **state)
     purger_keyspace(bench.purger, ORDERS);
     must_owe(&bench, SIZE_MAX);
     turn(&bench);
-    assert_int_equal(fake.count, 1);
-    assert_string_equal(fake.calls[0].pattern, "order:*:*");
+    assert_int_equal(fake_redis.count, 1);
+    assert_string_equal(fake_redis.calls[0].pattern, "order:*:*");
     find("0", "17", "order:1:2 order:1 item:7 order::");
     must_owe(&bench, SIZE_MAX);
     turn(&bench);
-    assert_int_equal(fake.count, 2);
+    assert_int_equal(fake_redis.count, 2);
     must_delete(0, "order:1:2 order::");
     end(REDIS_DONE);
     find("17", "18446744073709551615", "");
@@ -57,7 +57,7 @@ static void a_templates_own_characters_are_no_wildcards(void **state)
     bench_init(&bench, 1000);
     purger_keyspace(bench.purger, ODD);
     turn(&bench);
-    assert_string_equal(fake.calls[0].pattern, "\\*\\[a\\-b\\]\\^\\?\\\\{*}\\-*");
+    assert_string_equal(fake_redis.calls[0].pattern, "\\*\\[a\\-b\\]\\^\\?\\\\{*}\\-*");
     bench_finish(&bench);
 }
 
@@ -74,10 +74,10 @@ static void a_step_waits_until_the_last_ones_keys_are_on_their_way(void **state)
     end(REDIS_REFUSED);
     find("1", "2", "item:3");
     turn(&bench);
-    assert_int_equal(fake.count, 0); /* the keyspace waits after its refusal */
+    assert_int_equal(fake_redis.count, 0); /* the keyspace waits after its refusal */
     wait_for_call(&bench);
     must_delete(0, "item:1 item:2 item:3");
-    assert_string_equal(fake.calls[1].cursor, "2");
+    assert_string_equal(fake_redis.calls[1].cursor, "2");
     bench_finish(&bench);
 }
 
@@ -131,7 +131,7 @@ static void a_sweep_between_steps_begins_again_as_well(void **state)
     find("0", "1", "item:1");
     cache_is(&bench, false);
     turn(&bench);
-    assert_int_equal(fake.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     must_owe(&bench, SIZE_MAX);
     cache_is(&bench, true);
     turn(&bench);
@@ -153,7 +153,7 @@ static void a_step_of_a_lost_connection_counts_for_nothing(void **state)
     cache_is(&bench, false);
     cache_is(&bench, true);
     turn(&bench);
-    assert_int_equal(fake.count, 1); /* one step at a time */
+    assert_int_equal(fake_redis.count, 1); /* one step at a time */
     end(REDIS_DOWN);
     turn(&bench);
     find("0", "0", "");
@@ -172,10 +172,10 @@ static void a_keyspace_owed_during_its_sweep_is_swept_again(void **state)
     purger_keyspace(bench.purger, ORDERS);
     find("0", "0", "");
     turn(&bench);
-    assert_string_equal(fake.calls[0].pattern, "order:*:*"); /* in turn */
+    assert_string_equal(fake_redis.calls[0].pattern, "order:*:*"); /* in turn */
     find("0", "0", "");
     turn(&bench);
-    assert_string_equal(fake.calls[0].pattern, "item:*");
+    assert_string_equal(fake_redis.calls[0].pattern, "item:*");
     find("0", "0", "");
     must_owe_nothing(&bench);
     bench_finish(&bench);
@@ -191,7 +191,7 @@ static void a_refused_sweep_is_repeated_and_holds_up_no_key(void **state)
     end(REDIS_REFUSED);
     purge(&bench, "item:1");
     turn(&bench);
-    assert_int_equal(fake.count, 1);
+    assert_int_equal(fake_redis.count, 1);
     must_delete(0, "item:1");
     end(REDIS_DONE);
     must_owe(&bench, SIZE_MAX);
@@ -230,9 +230,9 @@ static void must_sweep_all(struct bench *bench)
     bool seen[KEYSPACES] = {false};
     for (int i = 0; i < KEYSPACES; i++) {
         turn(bench);
-        assert_int_equal(fake.count, 1);
+        assert_int_equal(fake_redis.count, 1);
         for (int k = 0; k < KEYSPACES; k++)
-            seen[k] |= strcmp(fake.calls[0].pattern, patterns[k]) == 0;
+            seen[k] |= strcmp(fake_redis.calls[0].pattern, patterns[k]) == 0;
         find("0", "0", "");
     }
     for (int k = 0; k < KEYSPACES; k++)
@@ -249,7 +249,7 @@ static void a_server_in_doubt_is_swept_and_one_that_is_known_is_not(void **state
     cache_is(&bench, true);
     must_owe_nothing(&bench);
     cache_is(&bench, false);
-    fake.doubt = "it is another one";
+    fake_redis.doubt = "it is another one";
     cache_is(&bench, true);
     must_owe(&bench, SIZE_MAX);
     must_sweep_all(&bench);
@@ -261,12 +261,12 @@ static void a_doubt_outlasts_the_connection_on_which_it_came_up(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench, 1000);
-    fake.doubt = "it is another one";
+    fake_redis.doubt = "it is another one";
     cache_is(&bench, true);
     turn(&bench);
     find("0", "7", "");
     cache_is(&bench, false);
-    fake.doubt = NULL;
+    fake_redis.doubt = NULL;
     cache_is(&bench, true);
     must_sweep_all(&bench);
     bench_finish(&bench);
@@ -282,7 +282,7 @@ static void who_refuses_as_a_replica_is_swept(void **state)
     bench_init(&bench, 1000);
     purge(&bench, "item:1");
     turn(&bench);
-    answer(&readonly);
+    fake_redis_answer(&readonly);
     must_owe(&bench, SIZE_MAX);
     turn(&bench);
     for (int i = 0; i < 2; i++) { /* the other keyspaces need not wait for this one's refusal */
@@ -293,7 +293,7 @@ static void who_refuses_as_a_replica_is_swept(void **state)
     must_delete(0, "item:1");
     end(REDIS_DONE);
     turn(&bench);
-    assert_string_equal(fake.calls[0].pattern, "item:*");
+    assert_string_equal(fake_redis.calls[0].pattern, "item:*");
     find("0", "0", "");
     must_owe_nothing(&bench);
     bench_finish(&bench);
@@ -306,14 +306,14 @@ enum { MODEL_KEYS = 300, PAGE = 10 };
 /* Of a key: whether the cache holds a value that must go. */
 static bool stale[MODEL_KEYS];
 
-static void model_delete(const struct call *call)
+static void model_delete(const struct fake_call *call)
 {
     for (size_t i = 0; i < call->count; i++)
         stale[atoi(strchr(call->keys[i], ':') + 1)] = false;
 }
 
 /* A cursor is the number of keys passed. */
-static void model_scan(const struct call *call)
+static void model_scan(const struct fake_call *call)
 {
     char texts[PAGE][20], cursor[20];
     struct redis_bytes keys[PAGE];
@@ -337,7 +337,7 @@ static void model_scan(const struct call *call)
  * told. */
 static void model_answer(bool lost, bool refuses)
 {
-    struct call call = take_call();
+    struct fake_call call = fake_redis_take();
     struct redis_answer failure = {.outcome = lost ? REDIS_DOWN : REDIS_REFUSED, .error = "BUSY"};
     bool runs = lost ? rand() % 2 : !refuses;
     if (runs && !call.cursor)
@@ -348,13 +348,13 @@ static void model_answer(bool lost, bool refuses)
         call.done(call.arg, &(struct redis_answer){.outcome = REDIS_DONE, .error = ""});
     else
         call.done(call.arg, &failure);
-    forget(&call);
+    fake_redis_forget(&call);
 }
 
 static void model_lose(struct bench *bench)
 {
     cache_is(bench, false);
-    while (fake.count)
+    while (fake_redis.count)
         model_answer(true, false);
 }
 
@@ -379,7 +379,7 @@ static void model_return(struct bench *bench)
     bool is_another = rand() % 4 == 0;
     for (int i = 0; is_another && i < MODEL_KEYS; i++)
         stale[i] = true;
-    fake.doubt = is_another ? "it is another one" : NULL;
+    fake_redis.doubt = is_another ? "it is another one" : NULL;
     cache_is(bench, true);
 }
 
@@ -390,13 +390,13 @@ static void model_step(struct bench *bench)
         model_change(bench);
     else if (dice < 603)
         model_truncate(bench);
-    else if (dice < 620 && fake.up)
+    else if (dice < 620 && fake_redis.up)
         model_lose(bench);
-    else if (dice < 660 && !fake.up)
+    else if (dice < 660 && !fake_redis.up)
         model_return(bench);
     else if (dice < 800)
         turn(bench);
-    else if (fake.count)
+    else if (fake_redis.count)
         model_answer(false, dice < 803);
 }
 
@@ -418,11 +418,11 @@ static void no_stale_value_outlives_any_storm(void **state)
         bench_init(&bench, 1 + (size_t)rand() % 200);
         for (int i = 0; i < 3000; i++)
             model_step(&bench);
-        if (!fake.up)
+        if (!fake_redis.up)
             cache_is(&bench, true);
         while (purger_owed(bench.purger)) {
-            uv_run(&bench.loop, fake.count ? UV_RUN_NOWAIT : UV_RUN_ONCE);
-            while (fake.count)
+            uv_run(&bench.loop, fake_redis.count ? UV_RUN_NOWAIT : UV_RUN_ONCE);
+            while (fake_redis.count)
                 model_answer(false, false);
         }
         if (is_any_stale())

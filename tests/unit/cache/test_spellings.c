@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "config_text.h"
+#include "fakes/config_file.h"
 
 static const char text[] = "cache: redis://127.0.0.1\n"
                            "database: postgresql://app@db/shop\n"

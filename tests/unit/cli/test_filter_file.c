@@ -1,5 +1,5 @@
 /* Filters in files: what is saved comes back, and nothing else is taken for it. */
-#include "filter_bench.h"
+#include "fakes/filter_bench.h"
 
 #include "cli/filter_file.h"
 

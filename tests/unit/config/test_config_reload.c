@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "config/setting_value.h"
-#include "config_text.h"
+#include "fakes/config_file.h"
 #include "members.h"
 
 #define HEAD                                                                                       \

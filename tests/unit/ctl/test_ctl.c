@@ -5,8 +5,8 @@
 
 #include <cmocka.h>
 
-#include "control_stub.h"
 #include "ctl/ctl.h"
+#include "fakes/control_port.h"
 
 #include <fcntl.h>
 

@@ -1,6 +1,6 @@
 /* The fingerprint must change with everything that takes rows out of the stream's sight, and with
  * nothing that happens every day. */
-#include "publication_test.h"
+#include "fakes/database.h"
 
 #include "database/publication.h"
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "config_text.h"
-#include "fake_pool.h"
+#include "fakes/config_file.h"
+#include "fakes/pg_pool.h"
 
 static const char text[] =
     "cache: redis://127.0.0.1\n"

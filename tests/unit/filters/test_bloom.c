@@ -1,5 +1,5 @@
 /* What the Bloom filters do beyond test_filter.c. */
-#include "filter_bench.h"
+#include "fakes/filter_bench.h"
 
 #include "filters/bloom/bloom.h"
 

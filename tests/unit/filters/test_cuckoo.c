@@ -1,5 +1,5 @@
 /* What the cuckoo filter does beyond test_filter.c. */
-#include "filter_bench.h"
+#include "fakes/filter_bench.h"
 
 #include "filters/cuckoo/cuckoo_table.h"
 

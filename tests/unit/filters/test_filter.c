@@ -1,6 +1,6 @@
 /* One body of tests that runs over every kind of filter; what only one kind promises is tested in
  * test_cuckoo.c and test_bloom.c. */
-#include "filter_bench.h"
+#include "fakes/filter_bench.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* What went wrong in other filters must not go wrong in these: each test is a fault that was found
  * in a published one. They run over every kind of filter. */
-#include "filter_bench.h"
+#include "fakes/filter_bench.h"
 
 #include "filters/filter_image.h"
 

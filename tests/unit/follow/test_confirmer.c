@@ -1,6 +1,6 @@
 /* Against a server. What may be rejected meanwhile is the keeper's business: see
  * tests/e2e/test_follow_commits.py. */
-#include "stream_test.h"
+#include "fakes/receiver.h"
 
 #include "base/log.h"
 #include "follow/confirmer.h"

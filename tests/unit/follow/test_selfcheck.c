@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "selfcheck_bench.h"
 
 /* ---- what passes ---- */

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "selfcheck_bench.h"
 
 /* ---- the rows that a keyspace has ---- */

@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "config_text.h"
+#include "fakes/config_file.h"
+#include "fakes/servers.h"
 #include "follow/selfcheck.h"
-#include "servers.h"
 
 enum { LARGE = 1000000, ROWS_MAX = 400, PAGES_MAX = 250 };
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "config_text.h"
+#include "fakes/config_file.h"
 
 static const char text[] = "cache: redis://127.0.0.1\n"
                            "database: postgresql://app@db/shop\n"

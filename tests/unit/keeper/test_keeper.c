@@ -6,10 +6,22 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
+#include "base/memory.h"
 #include "build/builder.h"
+#include "fakes/config_file.h"
+#include "fakes/log.h"
+#include "fakes/peer.h"
 #include "keeper/keeper_internal.h"
 #include "keeper/keeper_run.h"
-#include "worker_bench.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* ---- a builder whose snapshots are always empty ---- */
 
@@ -138,7 +150,7 @@ struct guard {
     uv_thread_t thread;
     struct config *config;
     int listener, cache_listener;
-    struct bench at; /* for its ports */
+    uint16_t port, cache_port;
     int status;
 };
 
@@ -156,14 +168,14 @@ static void start_guard(struct guard *guard, const char *settings)
     *guard = (struct guard){.status = -1};
     atomic_store(&building, NULL);
     signal(SIGPIPE, SIG_IGN);
-    guard->listener = listen_somewhere(&guard->at.port, SOCK_NONBLOCK);
-    guard->cache_listener = listen_somewhere(&guard->at.cache_port, 0);
+    guard->listener = listen_somewhere(&guard->port, SOCK_NONBLOCK);
+    guard->cache_listener = listen_somewhere(&guard->cache_port, 0);
     assert_int_equal(listen(guard->cache_listener, 10), 0);
     snprintf(text, sizeof text,
              "cache: redis://127.0.0.1:%u\ndatabase: host=127.0.0.1 port=1\nsync: none\n"
              "workers: 1\ncache_connections: 1\nload_connections: 1\ndrain_timeout: 1s\n%s"
              "keyspaces:\n  - {name: items, key: \"item:{id}\", table: items, on_miss: pass}\n",
-             (unsigned)guard->at.cache_port, settings);
+             (unsigned)guard->cache_port, settings);
     guard->config = config_from_text(text);
     assert_int_equal(uv_thread_create(&guard->thread, run_keeper, guard), 0);
 }
@@ -240,7 +252,7 @@ static void a_hint_for_which_there_is_no_place_harms_nobody(void **state)
     start_guard(&guard, "max_hints: 1\n");
     cache.watched[0] = (struct pollfd){.fd = guard.cache_listener, .events = POLLIN};
     wait_for_build(1); /* the worker listens by then */
-    int client = connect_client(&guard.at);
+    int client = connect_to(guard.port);
     end_build(1);
     wait_until_guarding(&cache, client, "GET item:none\r\n");
     assert_true(reaches_cache(&cache, client, "SET item:a v\r\n"));
@@ -262,7 +274,7 @@ static void a_hint_holds_over_the_build_that_was_under_way(void **state)
     start_guard(&guard, "hint_ttl: 10ms\n");
     cache.watched[0] = (struct pollfd){.fd = guard.cache_listener, .events = POLLIN};
     wait_for_build(1); /* the worker listens by then */
-    int client = connect_client(&guard.at);
+    int client = connect_to(guard.port);
     assert_true(reaches_cache(&cache, client, "SET item:a v\r\n"));
     end_build(1);
     wait_until_guarding(&cache, client, "GET item:none\r\n");

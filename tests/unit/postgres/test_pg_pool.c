@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fakes/servers.h"
 #include "postgres/pg_pool.h"
-#include "servers.h"
 
 enum statement { SAY, DIVIDE, SLEEP, BROKEN, ITEM, ADD_CHILD, PID, DIE, TIMEOUT, DISCARD };
 

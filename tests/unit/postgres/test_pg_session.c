@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "fakes/servers.h"
 #include "postgres/pg_session.h"
-#include "servers.h"
 
 static struct server server;
 static atomic_bool stop;

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
+#include "fakes/servers.h"
 #include "postgres/pg_session.h"
 #include "postgres/pg_walsender.h"
-#include "servers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "fakes/redis_bench.h"
 #include "redis/redis_survey.h"
-#include "redis_bench.h"
 
 /* Ordinary work. */
 

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "redis_bench.h"
+#include "fakes/redis_bench.h"
 
 static bool leads_to_server(int fd)
 {

@@ -19,7 +19,7 @@ static void an_absent_key_is_answered_without_cache_and_keeper(void **state)
     say(client, GET_ABSENT);
     must_hear(client, NIL);
     must_be_silent(bench.cache);
-    must_not_ask(&bench);
+    must_not_ask(&bench.keeper);
     assert_int_equal(COUNTED(&bench, ITEMS, rejected), 1);
     close(client);
     bench_finish(&bench);
@@ -37,7 +37,7 @@ static void a_hit_is_the_caches_reply(void **state)
     must_be_silent(client);
     say(bench.cache, "lue\r\n");
     must_hear(client, "$5\r\nvalue\r\n");
-    must_not_ask(&bench);
+    must_not_ask(&bench.keeper);
     assert_int_equal(COUNTED(&bench, ITEMS, cache_hits), 1);
     close(client);
     bench_finish(&bench);
@@ -62,7 +62,7 @@ static void a_miss_is_loaded(void **state)
         say(client, GET_ITEM_1);
         must_hear(bench.cache, GET_ITEM_1);
         say(bench.cache, NIL);
-        return_outcome(next_load(&bench, "item:1"), rows[i].outcome);
+        return_outcome(next_load(&bench.keeper, "item:1"), rows[i].outcome);
         must_hear(client, rows[i].reply);
         close(client);
     }
@@ -70,7 +70,7 @@ static void a_miss_is_loaded(void **state)
     say(client, GET_ITEM_1);
     must_hear(bench.cache, GET_ITEM_1);
     say(bench.cache, NIL);
-    return_row(next_load(&bench, "item:1"), "row");
+    return_row(next_load(&bench.keeper, "item:1"), "row");
     must_hear(client, "$3\r\nrow\r\n");
     close(client);
     bench_finish(&bench);
@@ -86,7 +86,7 @@ static void where_the_application_loads_a_miss_is_its_to_see(void **state)
     must_hear(bench.cache, "*2\r\n$3\r\nGET\r\n$8\r\npassed:1\r\n");
     say(bench.cache, NIL);
     must_hear(client, NIL "$4\r\nnope\r\n");
-    must_not_ask(&bench);
+    must_not_ask(&bench.keeper);
     close(client);
     bench_finish(&bench);
 }
@@ -99,9 +99,10 @@ static void a_shadow_keyspace_lets_pass_and_counts(void **state)
     int client = connect_client(&bench);
     say(client, "GET shadow:nothere\r\n");
     must_hear(bench.cache, "*2\r\n$3\r\nGET\r\n$14\r\nshadow:nothere\r\n");
-    mailbox_return(next_message(&bench, MESSAGE_FN_CHECK)); /* a sample of what would be rejected */
+    mailbox_return(
+        next_message(&bench.keeper, MESSAGE_FN_CHECK)); /* a sample of what would be rejected */
     say(bench.cache, NIL);
-    return_outcome(next_load(&bench, "shadow:nothere"), LOAD_ABSENT);
+    return_outcome(next_load(&bench.keeper, "shadow:nothere"), LOAD_ABSENT);
     must_hear(client, NIL);
     assert_int_equal(COUNTED(&bench, SHADOWS, would_reject), 1);
     assert_int_equal(COUNTED(&bench, SHADOWS, rejected), 0);
@@ -138,8 +139,8 @@ static void a_load_that_is_done_first_waits_for_its_turn(void **state)
     say(client, GET_ITEM_1 GET_ABSENT GET_ITEM_2 "PING\r\n");
     must_hear(bench.cache, GET_ITEM_1 GET_ITEM_2 "*1\r\n$4\r\nPING\r\n");
     say(bench.cache, NIL NIL "+PONG\r\n");
-    struct load_request *one = next_load(&bench, "item:1");
-    return_row(next_load(&bench, "item:2"), "two");
+    struct load_request *one = next_load(&bench.keeper, "item:1");
+    return_row(next_load(&bench.keeper, "item:2"), "two");
     must_be_silent(client);
     return_row(one, "one");
     must_hear(client, "$3\r\none\r\n" NIL "$3\r\ntwo\r\n+PONG\r\n");
@@ -160,7 +161,7 @@ static void clients_do_not_get_each_others_replies(void **state)
     say(bench.cache, NIL "$1\r\nb\r\n");
     must_hear(b, "$1\r\nb\r\n");
     must_be_silent(a);
-    return_row(next_load(&bench, "item:1"), "a");
+    return_row(next_load(&bench.keeper, "item:1"), "a");
     must_hear(a, "$1\r\na\r\n");
     close(a);
     close(b);
@@ -179,8 +180,8 @@ static void an_mget_is_put_together_in_place(void **state)
     must_hear(bench.cache, "*5\r\n$4\r\nMGET\r\n$6\r\nitem:1\r\n$5\r\nother\r\n$6\r\nitem:2\r\n"
                            "$6\r\nitem:3\r\n");
     say(bench.cache, "*4\r\n$3\r\none\r\n$-1\r\n$-1\r\n$-1\r\n");
-    struct load_request *two = next_load(&bench, "item:2");
-    return_outcome(next_load(&bench, "item:3"), LOAD_BUSY);
+    struct load_request *two = next_load(&bench.keeper, "item:2");
+    return_outcome(next_load(&bench.keeper, "item:3"), LOAD_BUSY);
     must_be_silent(client);
     return_row(two, "two");
     must_hear(client, "*6\r\n$3\r\none\r\n$-1\r\n$-1\r\n$3\r\ntwo\r\n$4\r\nnope\r\n"
@@ -211,8 +212,8 @@ static void an_mget_of_one_key_twice_is_answered_twice(void **state)
     say(client, "MGET item:1 item:1\r\n");
     must_hear(bench.cache, "*3\r\n$4\r\nMGET\r\n$6\r\nitem:1\r\n$6\r\nitem:1\r\n");
     say(bench.cache, "*2\r\n" NIL NIL);
-    struct load_request *first = next_load(&bench, "item:1");
-    return_row(next_load(&bench, "item:1"), "b");
+    struct load_request *first = next_load(&bench.keeper, "item:1");
+    return_row(next_load(&bench.keeper, "item:1"), "b");
     return_row(first, "a");
     must_hear(client, "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
     close(client);
@@ -229,7 +230,7 @@ static void an_mget_reply_of_the_wrong_length_gets_no_broken_reply(void **state)
     say(client, "MGET other item:1\r\n");
     must_hear(bench.cache, "*3\r\n$4\r\nMGET\r\n$5\r\nother\r\n$6\r\nitem:1\r\n");
     say(bench.cache, "*1\r\n$1\r\na\r\n");
-    return_row(next_load(&bench, "item:1"), "row");
+    return_row(next_load(&bench.keeper, "item:1"), "row");
     must_hear(client, "*2\r\n$1\r\na\r\n$3\r\nrow\r\n");
     close(client);
     bench_finish(&bench);
@@ -246,8 +247,8 @@ static void exists_counts_over_filter_cache_and_database(void **state)
     must_hear(bench.cache, ASKS("6", "item:1") ASKS("5", "other") ASKS("6", "item:2")
                                ASKS("6", "item:3") ASKS("6", "item:1"));
     say(bench.cache, ":1\r\n:1\r\n:0\r\n:0\r\n:1\r\n");
-    struct load_request *two = next_load(&bench, "item:2");
-    return_outcome(next_load(&bench, "item:3"), LOAD_ABSENT);
+    struct load_request *two = next_load(&bench.keeper, "item:2");
+    return_outcome(next_load(&bench.keeper, "item:3"), LOAD_ABSENT);
     must_be_silent(client);
     return_row(two, "");
     must_hear(client, ":4\r\n");
@@ -264,7 +265,7 @@ static void exists_gives_no_count_that_leaves_out_a_key(void **state)
     say(client, "EXISTS item:1 item:2\r\n");
     must_hear(bench.cache, ASKS("6", "item:1") ASKS("6", "item:2"));
     say(bench.cache, ":1\r\n:0\r\n");
-    return_outcome(next_load(&bench, "item:2"), LOAD_DOWN);
+    return_outcome(next_load(&bench.keeper, "item:2"), LOAD_DOWN);
     must_hear(client, "-NESTGUARD database down\r\n");
     close(client);
     bench_finish(&bench);
@@ -305,7 +306,7 @@ static void a_writes_reply_waits_until_every_worker_knows_the_key(void **state)
     say(client, SET_NEW GET_ABSENT);
     must_hear(bench.cache, SET_NEW);
     say(bench.cache, "+OK\r\n");
-    struct write_request *hint = next_hint(&bench, "item:new");
+    struct write_request *hint = next_hint(&bench.keeper, "item:new");
     must_be_silent(client);
     mailbox_return(&hint->message);
     must_hear(client, "+OK\r\n" NIL);
@@ -326,7 +327,7 @@ static void a_refused_write_has_no_effect(void **state)
     must_hear(client, "-NOPERM\r\n" NIL);
     say(other, GET_NEW "EXISTS item:new\r\n");
     must_hear(other, NIL ":0\r\n");
-    must_not_ask(&bench);
+    must_not_ask(&bench.keeper);
     assert_int_equal(COUNTED(&bench, ITEMS, hints), 0);
     close(client);
     close(other);
@@ -345,7 +346,7 @@ static void a_write_of_nothing_has_no_effect(void **state)
     must_hear(bench.cache, "*2\r\n$6\r\nEXISTS\r\n$8\r\nitem:new\r\n");
     say(bench.cache, NIL "*2\r\n" NIL NIL ":0\r\n");
     must_hear(client, NIL "*2\r\n" NIL NIL ":0\r\n");
-    must_not_ask(&bench);
+    must_not_ask(&bench.keeper);
     close(client);
     bench_finish(&bench);
 }
@@ -367,7 +368,7 @@ static void of_two_writers_of_a_key_one_may_be_refused(void **state)
     must_hear(bench.cache, GET_NEW);
     say(bench.cache, "+OK\r\n$1\r\nv\r\n$1\r\nv\r\n");
     must_hear(one, "$1\r\nv\r\n");
-    mailbox_return(&next_hint(&bench, "item:new")->message);
+    mailbox_return(&next_hint(&bench.keeper, "item:new")->message);
     must_hear(two, "+OK\r\n$1\r\nv\r\n");
     close(one);
     close(two);
@@ -384,7 +385,7 @@ static void a_write_whose_reply_is_lost_is_a_hint(void **state)
     say(client, SET_NEW);
     must_hear(bench.cache, SET_NEW);
     close(bench.cache);
-    struct write_request *hint = next_hint(&bench, "item:new");
+    struct write_request *hint = next_hint(&bench.keeper, "item:new");
     must_be_silent(client);
     mailbox_return(&hint->message);
     must_hear(client, CACHE_DOWN);
@@ -421,7 +422,7 @@ static void the_writers_next_command_finds_its_key_admitted(void **state)
     say(client, SET_NEW "GET item:new\r\n");
     must_hear(bench.cache, SET_NEW "*2\r\n$3\r\nGET\r\n$8\r\nitem:new\r\n");
     say(bench.cache, "+OK\r\n$1\r\nv\r\n");
-    mailbox_return(&next_hint(&bench, "item:new")->message);
+    mailbox_return(&next_hint(&bench.keeper, "item:new")->message);
     must_hear(client, "+OK\r\n$1\r\nv\r\n");
     close(client);
     bench_finish(&bench);
@@ -438,8 +439,8 @@ static void an_mset_waits_for_the_hint_of_each_new_key(void **state)
               "*9\r\n$4\r\nMSET\r\n$6\r\nitem:x\r\n$1\r\n1\r\n$6\r\nitem:1\r\n$1\r\n1\r\n"
               "$5\r\nother\r\n$1\r\n1\r\n$6\r\nitem:y\r\n$1\r\n1\r\n");
     say(bench.cache, "+OK\r\n");
-    struct write_request *x = next_hint(&bench, "item:x");
-    mailbox_return(&next_hint(&bench, "item:y")->message);
+    struct write_request *x = next_hint(&bench.keeper, "item:x");
+    mailbox_return(&next_hint(&bench.keeper, "item:y")->message);
     must_be_silent(client);
     mailbox_return(&x->message);
     must_hear(client, "+OK\r\n");
@@ -485,7 +486,7 @@ static void a_view_may_change_while_a_lookup_is_under_way(void **state)
     must_hear(bench.cache, GET_ITEM_1);
     send_view(&bench, KEYSPACE_PASSING);
     say(bench.cache, NIL);
-    struct load_request *load = next_load(&bench, "item:1");
+    struct load_request *load = next_load(&bench.keeper, "item:1");
     send_view(&bench, KEYSPACE_GUARDING);
     return_row(load, "row");
     must_hear(client, "$3\r\nrow\r\n");

@@ -27,7 +27,7 @@ static void a_client_may_vanish_with_requests_at_the_cache(void **state)
                            "item:2\r\n*2\r\n$3\r\nGET\r\n$5\r\nother\r\n");
     say(bench.cache, NIL "+PONG\r\n*3\r\n$-1\r\n$-1\r\n$-1\r\n:1\r\n:0\r\n$1\r\no\r\n");
     must_hear(next, "$1\r\no\r\n");
-    must_not_ask(&bench);
+    must_not_ask(&bench.keeper);
     close(next);
     bench_finish(&bench);
 }
@@ -41,9 +41,9 @@ static void a_client_may_vanish_with_loads_under_way(void **state)
     say(client, GET_ITEM_1 MGET);
     must_hear(bench.cache, GET_ITEM_1 MGET);
     say(bench.cache, NIL "*3\r\n$-1\r\n$-1\r\n$-1\r\n");
-    struct load_request *get = next_load(&bench, "item:1");
-    struct load_request *first = next_load(&bench, "item:1");
-    struct load_request *second = next_load(&bench, "item:2");
+    struct load_request *get = next_load(&bench.keeper, "item:1");
+    struct load_request *first = next_load(&bench.keeper, "item:1");
+    struct load_request *second = next_load(&bench.keeper, "item:2");
     return_row(first, "half of the MGET");
     vanish(client);
     must_lose_clients(&bench, 0);
@@ -66,7 +66,7 @@ static void a_client_may_vanish_with_a_hint_under_way(void **state)
     vanish(client);
     must_lose_clients(&bench, 0);
     say(bench.cache, "+OK\r\n");
-    mailbox_return(&next_hint(&bench, "item:new")->message);
+    mailbox_return(&next_hint(&bench.keeper, "item:new")->message);
     int next = connect_client(&bench);
     must_serve(&bench, next);
     close(next);
@@ -89,15 +89,15 @@ static void client_and_cache_may_go_together(void **state)
     must_lose_clients(&bench, 1);
     serve_cache(&bench);
     must_serve(&bench, other);
-    while (bench.inbox_count) /* loads, if the loss was seen before the client's end */
-        return_outcome((struct load_request *)(void *)next_message(&bench, MESSAGE_LOAD),
+    while (bench.keeper.inbox_count) /* loads, if the loss was seen before the client's end */
+        return_outcome((struct load_request *)(void *)next_message(&bench.keeper, MESSAGE_LOAD),
                        LOAD_ABSENT);
     close(other);
     send_drain(&bench);
-    while (!bench.drained) {
-        uv_run(&bench.loop, UV_RUN_NOWAIT);
-        while (bench.inbox_count)
-            return_outcome((struct load_request *)(void *)next_message(&bench, MESSAGE_LOAD),
+    while (!bench.keeper.drained) {
+        uv_run(&bench.keeper.loop, UV_RUN_NOWAIT);
+        while (bench.keeper.inbox_count)
+            return_outcome((struct load_request *)(void *)next_message(&bench.keeper, MESSAGE_LOAD),
                            LOAD_ABSENT);
         uv_sleep(1);
     }
@@ -144,7 +144,7 @@ static void quit_closes_after_the_replies_before_it(void **state)
     say(client, GET_ITEM_1 "QUIT\r\n" PING);
     must_hear(bench.cache, GET_ITEM_1);
     say(bench.cache, NIL);
-    return_row(next_load(&bench, "item:1"), "one");
+    return_row(next_load(&bench.keeper, "item:1"), "one");
     must_end(client, "$3\r\none\r\n+OK\r\n");
     must_be_silent(bench.cache);
     bench_finish(&bench);
@@ -333,7 +333,7 @@ static void what_is_under_way_is_finished_before_the_end(void **state)
     say(client, GET_ITEM_1 PING);
     must_hear(bench.cache, GET_ITEM_1 PING);
     say(bench.cache, NIL);
-    struct load_request *load = next_load(&bench, "item:1");
+    struct load_request *load = next_load(&bench.keeper, "item:1");
     say(writer, SET_NEW);
     must_hear(bench.cache, SET_NEW);
     send_drain(&bench);
@@ -341,7 +341,7 @@ static void what_is_under_way_is_finished_before_the_end(void **state)
     must_hear(client, "$3\r\none\r\n");
     say(bench.cache, "+PONG\r\n+OK\r\n");
     must_end(client, "+PONG\r\n");
-    mailbox_return(&next_hint(&bench, "item:new")->message);
+    mailbox_return(&next_hint(&bench.keeper, "item:new")->message);
     must_end(writer, "+OK\r\n");
     bench_free(&bench);
 }
@@ -356,14 +356,14 @@ static void the_end_waits_for_what_the_keeper_still_has(void **state)
     say(client, GET_ITEM_1);
     must_hear(bench.cache, GET_ITEM_1);
     say(bench.cache, NIL);
-    struct load_request *load = next_load(&bench, "item:1");
+    struct load_request *load = next_load(&bench.keeper, "item:1");
     vanish(client);
     must_lose_clients(&bench, 0);
     send_drain(&bench);
     for (int i = 0; i < 25; i++) { /* more than two ticks of the worker */
         uv_sleep(10);
-        uv_run(&bench.loop, UV_RUN_NOWAIT);
-        assert_false(bench.drained);
+        uv_run(&bench.keeper.loop, UV_RUN_NOWAIT);
+        assert_false(bench.keeper.drained);
     }
     return_row(load, "nobody's");
     bench_free(&bench);

@@ -35,12 +35,12 @@ static void a_cache_lost_with_requests_in_flight_fails_them_in_order(void **stat
     say(client, GET_ITEM_1 PING GET_PASSED GET_ABSENT MGET "EXISTS item:1 other\r\n");
     must_hear(bench.cache, GET_ITEM_1 PING GET_PASSED MGET);
     close(bench.cache);
-    return_row(next_load(&bench, "item:1"), "one");
+    return_row(next_load(&bench.keeper, "item:1"), "one");
     must_hear(client, "$3\r\none\r\n" CACHE_DOWN CACHE_DOWN NIL);
-    return_row(next_load(&bench, "item:1"), "one");
-    return_outcome(next_load(&bench, "item:2"), LOAD_ABSENT);
+    return_row(next_load(&bench.keeper, "item:1"), "one");
+    return_outcome(next_load(&bench.keeper, "item:2"), LOAD_ABSENT);
     must_hear(client, "*3\r\n$3\r\none\r\n" CACHE_DOWN NIL);
-    return_row(next_load(&bench, "item:1"), "one");
+    return_row(next_load(&bench.keeper, "item:1"), "one");
     must_hear(client, CACHE_DOWN); /* `other` could not be counted */
     assert_int_equal(COUNTED(&bench, PASSED, cache_failures), 1);
     serve_cache(&bench);
@@ -79,7 +79,7 @@ static void while_the_cache_is_away_rows_answer_and_the_rest_fails_at_once(void 
     bench.cache = accept_cache(&bench); /* it is there again, but does not greet */
     say(client, GET_ABSENT GET_ITEM_1 PING);
     must_hear(client, NIL);
-    return_row(next_load(&bench, "item:1"), "one");
+    return_row(next_load(&bench.keeper, "item:1"), "one");
     must_hear(client, "$3\r\none\r\n" CACHE_DOWN);
     must_be_silent(bench.cache);
     say(bench.cache, WELCOME);
@@ -225,7 +225,7 @@ static void a_silent_cache_is_given_up_in_time(void **state)
     say(client, PING GET_ITEM_1);
     must_hear(bench.cache, PING GET_ITEM_1);
     must_hear(client, CACHE_DOWN);
-    return_outcome(next_load(&bench, "item:1"), LOAD_ABSENT);
+    return_outcome(next_load(&bench.keeper, "item:1"), LOAD_ABSENT);
     must_hear(client, NIL);
     must_end(bench.cache, "");
     bench.cache = accept_cache(&bench); /* silent already at the greeting */
@@ -249,7 +249,7 @@ static void a_cache_that_is_starting_is_as_good_as_down(void **state)
         say(bench.cache, loading);
     for (int i = 0; i < 4; i++) {
         struct load_request *load =
-            (struct load_request *)(void *)next_message(&bench, MESSAGE_LOAD);
+            (struct load_request *)(void *)next_message(&bench.keeper, MESSAGE_LOAD);
         return_row(load, "row");
     }
     must_hear(client, "$3\r\nrow\r\n*3\r\n$3\r\nrow\r\n");

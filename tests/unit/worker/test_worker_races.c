@@ -8,6 +8,8 @@
 
 #include "worker_bench.h"
 
+#include <poll.h>
+
 enum { ROUNDS = 1500, BEFORE = 60, SPIN_MAX_NS = 80000 };
 
 static uint64_t now_ns(void)
@@ -40,9 +42,9 @@ static void return_hints(struct bench *bench, int client)
 {
     struct pollfd answered = {.fd = client, .events = POLLIN};
     while (poll(&answered, 1, 0) == 0) {
-        uv_run(&bench->loop, UV_RUN_NOWAIT);
-        while (bench->inbox_count)
-            mailbox_return(next_message(bench, MESSAGE_WRITE));
+        uv_run(&bench->keeper.loop, UV_RUN_NOWAIT);
+        while (bench->keeper.inbox_count)
+            mailbox_return(next_message(&bench->keeper, MESSAGE_WRITE));
     }
 }
 

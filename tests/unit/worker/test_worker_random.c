@@ -252,12 +252,12 @@ static void answer_load(struct load_request *load)
 static void answer_as_keeper(struct storm *storm)
 {
     struct bench *bench = &storm->bench;
-    uv_run(&bench->loop, UV_RUN_NOWAIT);
-    if (!bench->inbox_count)
+    uv_run(&bench->keeper.loop, UV_RUN_NOWAIT);
+    if (!bench->keeper.inbox_count)
         return;
-    size_t at = (size_t)rand() % bench->inbox_count;
-    struct message *message = bench->inbox[at];
-    bench->inbox[at] = bench->inbox[--bench->inbox_count];
+    size_t at = (size_t)rand() % bench->keeper.inbox_count;
+    struct message *message = bench->keeper.inbox[at];
+    bench->keeper.inbox[at] = bench->keeper.inbox[--bench->keeper.inbox_count];
     if (message->kind == MESSAGE_LOAD)
         answer_load((struct load_request *)(void *)message);
     else
@@ -315,7 +315,7 @@ static void calm(struct storm *storm)
         answer_as_cache(storm, 1000);
         do
             answer_as_keeper(storm);
-        while (storm->bench.inbox_count);
+        while (storm->bench.keeper.inbox_count);
         for (size_t i = 0; i < CLIENTS; i++)
             read_replies(storm, &storm->players[i]);
         if (clock_ms() > until)
@@ -330,7 +330,7 @@ static void finish(struct storm *storm)
         buffer_finish(&storm->players[i].in);
     }
     send_drain(&storm->bench);
-    while (!storm->bench.drained) { /* it waits for loads of clients that vanished */
+    while (!storm->bench.keeper.drained) { /* it waits for loads of clients that vanished */
         receive(storm->bench.cache, &storm->cache_in);
         answer_as_keeper(storm);
     }

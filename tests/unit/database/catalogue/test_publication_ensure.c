@@ -1,6 +1,6 @@
 /* The publication is created, completed or left alone; what a person must mend is said with the SQL
  * that mends it; and the application's own changes go on in every case. */
-#include "publication_test.h"
+#include "fakes/database.h"
 
 #include "database/catalogue/publication_ensure.h"
 

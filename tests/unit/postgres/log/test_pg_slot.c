@@ -1,4 +1,4 @@
-#include "stream_test.h"
+#include "fakes/receiver.h"
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-#include "stream_test.h"
+#include "fakes/receiver.h"
 
 static void a_stream_brings_what_is_committed_after_its_slot(void **state)
 {

@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fakes/servers.h"
 #include "postgres/log/pg_stream.h"
-#include "servers.h"
 
 struct script {
     const char *point, *snapshot; /* of the slot */

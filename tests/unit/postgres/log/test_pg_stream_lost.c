@@ -1,4 +1,4 @@
-#include "stream_test.h"
+#include "fakes/receiver.h"
 
 static void terminate_walsender(void)
 {

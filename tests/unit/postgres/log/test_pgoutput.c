@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "pgoutput_messages.h"
+#include "fakes/walsender.h"
 #include "pgoutput_text.h"
 
 static void expect_text(const char *wanted, struct log_message message, int in_stream)

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "pgoutput_messages.h"
+#include "fakes/walsender.h"
 
 static void expect_error(const char *wanted, struct log_message message, int in_stream)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "reply_slot_bench.h"
+#include "fakes/replies.h"
 
 enum { KEYS = 100, AT_ONCE = 32 };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "reply_slot_bench.h"
+#include "fakes/replies.h"
 
 static void take_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {

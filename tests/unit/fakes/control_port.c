@@ -1,12 +1,11 @@
-/* A control port on a loop of its own thread, for the tests of the server and of its client.
- *
- * Routes: /now answers at once, /later from a timer, /hold when the test says stub_release();
- * /v1/keys/KEY tells what arrived.
- */
-#ifndef NESTGUARD_TEST_CONTROL_STUB_H
-#define NESTGUARD_TEST_CONTROL_STUB_H
+#include "fakes/control_port.h"
 
-#include "http/http.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -15,26 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { STUB_HELD_MAX = 256, STUB_LOG_MAX = 32, STUB_BODY_MAX = 1000 };
-
-struct stub {
-    uv_thread_t thread;
-    uv_loop_t loop;
-    uv_async_t wake;
-    uv_mutex_t lock;
-    uv_cond_t changed;
-    struct http_server *server;
-    bool closed, stop, release, close; /* the last three are the test's wishes */
-    struct http_call *held[STUB_HELD_MAX];
-    unsigned holding;
-    char log[STUB_LOG_MAX][512];
-    unsigned logged;
-    char path[64]; /* of a unix socket, or "" */
-    uint16_t port;
-};
-
-/* Also in a release build, and on any thread. */
-static void must(bool holds)
+void must(bool holds)
 {
     if (!holds)
         abort();
@@ -132,7 +112,7 @@ static void stub_not_ready(struct http_call *call, void *arg)
     http_answer_json(call, 503, json_pack("{s:s}", "items", "loading"));
 }
 
-static const struct http_route stub_routes[] = {
+const struct http_route stub_routes[STUB_ROUTES] = {
     {"GET", "/healthz", stub_now, true, "alive", NULL},
     {"GET", "/readyz", stub_not_ready, true, "ready", NULL},
     {"GET", "/now", stub_now, false, "answers at once", NULL},
@@ -221,7 +201,7 @@ static int stub_listen(struct stub *stub, int family)
     return fd;
 }
 
-static struct stub *stub_start(int family, const char *token)
+struct stub *stub_start(int family, const char *token)
 {
     struct stub *stub = calloc(1, sizeof(*stub));
     struct http_options options = {.fd = stub_listen(stub, family),
@@ -244,8 +224,7 @@ static struct stub *stub_start(int family, const char *token)
     return stub;
 }
 
-/* Ends the server; nothing of it may be left in the loop. */
-static void stub_finish(struct stub *stub)
+void stub_finish(struct stub *stub)
 {
     int status;
 
@@ -262,5 +241,3 @@ static void stub_finish(struct stub *stub)
         unlink(stub->path);
     free(stub);
 }
-
-#endif

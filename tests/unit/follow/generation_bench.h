@@ -3,9 +3,9 @@
 #ifndef NESTGUARD_TEST_GENERATION_BENCH_H
 #define NESTGUARD_TEST_GENERATION_BENCH_H
 
-#include "base/clock.h"
-#include "config_text.h"
-#include "fake_pool.h"
+#include "fakes/clock.h"
+#include "fakes/config_file.h"
+#include "fakes/pg_pool.h"
 #include "guard/view.h"
 
 enum { ITEMS, ORDERS, KEYSPACES };
@@ -18,14 +18,6 @@ static const char bench_text[] =
     "keyspaces:\n"
     "  - {name: items, key: \"item:{id}\", table: items, value: v}\n"
     "  - {name: orders, key: \"order:{customer}:{number}\", table: orders, value: v}\n";
-
-static uint64_t now_ms;
-
-/* In the place of the guard's own. */
-uint64_t clock_ms(void)
-{
-    return now_ms;
-}
 
 static inline struct generation *generation_of(uint64_t number)
 {

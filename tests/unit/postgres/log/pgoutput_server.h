@@ -5,8 +5,8 @@
 #ifndef NESTGUARD_TEST_PGOUTPUT_SERVER_H
 #define NESTGUARD_TEST_PGOUTPUT_SERVER_H
 
+#include "fakes/servers.h"
 #include "postgres/log/pgoutput.h"
-#include "servers.h"
 
 #include <libpq-fe.h>
 #include <signal.h>

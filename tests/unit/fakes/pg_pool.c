@@ -1,30 +1,18 @@
-/* A database for tests that answers when the test says so: it stands in for the pool, whose
- * functions it defines. */
-#ifndef NESTGUARD_TEST_FAKE_POOL_H
-#define NESTGUARD_TEST_FAKE_POOL_H
+#include "fakes/pg_pool.h"
 
 #include "base/memory.h"
-#include "postgres/pg_pool.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAKE_QUERIES = 64, FAKE_VALUES = 8, FAKE_BYTEA = 17, FAKE_TEXT = 25 };
-
-/* Queries without an answer, oldest first. */
-struct fake_query {
-    size_t statement;
-    char *values[FAKE_VALUES];
-    pg_answer_cb done;
-    void *arg;
-};
-
-static struct {
-    struct fake_query queries[FAKE_QUERIES];
-    size_t count;
-    int params;    /* of every statement */
-    char *removed; /* what PQcmdTuples() says */
-} fake_pool;
+struct fake_pool fake_pool;
 
 void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *values,
                     pg_answer_cb done, void *arg)
@@ -44,8 +32,7 @@ char *PQcmdTuples(PGresult *result)
     return fake_pool.removed;
 }
 
-/* The oldest query gets this answer. */
-static inline void fake_answer(const struct pg_answer *answer)
+void fake_answer(const struct pg_answer *answer)
 {
     assert_true(fake_pool.count > 0);
     struct fake_query query = fake_pool.queries[0];
@@ -56,21 +43,19 @@ static inline void fake_answer(const struct pg_answer *answer)
         free(query.values[i]);
 }
 
-static inline void fake_outcome(enum pg_outcome outcome)
+void fake_outcome(enum pg_outcome outcome)
 {
     fake_answer(&(struct pg_answer){.outcome = outcome});
 }
 
-static inline void fake_refusal(const char *sqlstate)
+void fake_refusal(const char *sqlstate)
 {
     struct pg_answer answer = {.outcome = PG_REFUSED, .error = {.text = "refused"}};
     snprintf(answer.error.sqlstate, sizeof answer.error.sqlstate, "%s", sqlstate);
     fake_answer(&answer);
 }
 
-/* Rows, one behind the other: each the value, then the key columns as the database prints them;
- * NULL for SQL NULL. */
-static inline void fake_rows(Oid type, const char *const *cells, int rows, int count)
+void fake_rows(Oid type, const char *const *cells, int rows, int count)
 {
     PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
     PGresAttDesc attributes[FAKE_VALUES + 1] = {{0}};
@@ -85,14 +70,12 @@ static inline void fake_rows(Oid type, const char *const *cells, int rows, int c
     PQclear(result);
 }
 
-static inline void fake_row(Oid type, const char *const *columns, int count)
+void fake_row(Oid type, const char *const *columns, int count)
 {
     fake_rows(type, columns, 1, count);
 }
 
-static inline void fake_no_row(void)
+void fake_no_row(void)
 {
     fake_rows(FAKE_TEXT, NULL, 0, 2);
 }
-
-#endif

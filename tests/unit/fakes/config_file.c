@@ -1,15 +1,17 @@
-/* Configurations for tests, through the loader that the guard itself uses. */
-#ifndef NESTGUARD_TEST_CONFIG_TEXT_H
-#define NESTGUARD_TEST_CONFIG_TEXT_H
+#include "fakes/config_file.h"
 
-#include "config/config.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What a file with this text gives; a mistake in it fails the test. */
-static inline struct config *config_from_text(const char *text)
+struct config *config_from_text(const char *text)
 {
     char path[] = "/tmp/nestguard-test-XXXXXX";
     struct problems problems = {0};
@@ -26,5 +28,3 @@ static inline struct config *config_from_text(const char *text)
     problems_finish(&problems);
     return config;
 }
-
-#endif

@@ -1,4 +1,4 @@
-#include "servers.h"
+#include "fakes/servers.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

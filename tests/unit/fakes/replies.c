@@ -1,23 +1,15 @@
-/* A queue of replies whose client is played by the test. To be included behind cmocka.h. */
-#ifndef NESTGUARD_TEST_SLOT_BENCH_H
-#define NESTGUARD_TEST_SLOT_BENCH_H
+#include "fakes/replies.h"
 
-#include "base/memory.h"
-#include "config_text.h"
-#include "guard/guard.h"
-#include "worker/reply/reply_slot.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <stdlib.h>
 
-/* A client that is nothing but its replies. */
-struct bench {
-    struct serving *serving;
-    struct shared_config *shared;
-    struct replies replies;
-    struct turn_task task; /* queued: there is something to do for the client */
-};
-
-static inline void bench_init(struct bench *bench)
+void bench_init(struct bench *bench)
 {
     static const enum keyspace_state states[] = {KEYSPACE_LOADING};
     *bench =
@@ -30,7 +22,7 @@ static inline void bench_init(struct bench *bench)
     bench->replies.task = &bench->task;
 }
 
-static inline void bench_finish(struct bench *bench)
+void bench_finish(struct bench *bench)
 {
     assert_null(bench->replies.first);
     assert_int_equal(bench->replies.commands, 0);
@@ -42,8 +34,7 @@ static inline void bench_finish(struct bench *bench)
     free(bench->serving);
 }
 
-/* What has left since the last time. */
-static inline void must_leave(struct bench *bench, const char *wanted)
+void must_leave(struct bench *bench, const char *wanted)
 {
     struct span out = buffer_span(&bench->replies.out);
     assert_int_equal(out.length, strlen(wanted));
@@ -52,5 +43,3 @@ static inline void must_leave(struct bench *bench, const char *wanted)
     buffer_clear(&bench->replies.out);
     turn_cancel(&bench->serving->turn, &bench->task);
 }
-
-#endif

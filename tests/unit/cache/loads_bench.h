@@ -4,57 +4,26 @@
 #define NESTGUARD_TEST_LOADS_BENCH_H
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "cache/loads.h"
-#include "config_text.h"
-#include "fake_pool.h"
+#include "fakes/config_file.h"
+#include "fakes/pg_pool.h"
+#include "fakes/redis.h"
 
 enum { ITEMS, ORDERS, KEYSPACES };
-enum { FILLS = 16 };
 
 /* ---- the cache ---- */
 
-struct fake_fill {
-    char *key, *value;
-    uint64_t ttl_ms;
-    redis_answer_cb done;
-    void *arg;
-};
-
-/* Fills without an answer, oldest first. */
-static struct {
-    struct fake_fill fills[FILLS];
-    size_t count;
-} fake_cache;
-
-void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes value,
-                uint64_t ttl_ms, redis_answer_cb done, void *arg)
-{
-    assert_null(redis);
-    assert_true(fake_cache.count < FILLS);
-    fake_cache.fills[fake_cache.count++] =
-        (struct fake_fill){.key = xstrndup(key.at, key.length),
-                           .value = xstrndup(value.at, value.length),
-                           .ttl_ms = ttl_ms,
-                           .done = done,
-                           .arg = arg};
-}
-
 static inline void fill_ends(enum redis_outcome outcome)
 {
-    assert_true(fake_cache.count > 0);
-    struct fake_fill fill = fake_cache.fills[0];
-    fake_cache.count--;
-    memmove(fake_cache.fills, fake_cache.fills + 1, fake_cache.count * sizeof fill);
-    fill.done(fill.arg, &(struct redis_answer){.outcome = outcome, .error = ""});
-    free(fill.key);
-    free(fill.value);
+    fake_redis_ends(outcome);
 }
 
 static inline void must_fill(const char *key, const char *value)
 {
-    assert_int_equal(fake_cache.count, 1);
-    assert_string_equal(fake_cache.fills[0].key, key);
-    assert_string_equal(fake_cache.fills[0].value, value);
+    assert_int_equal(fake_redis.count, 1);
+    assert_string_equal(fake_redis.calls[0].keys[0], key);
+    assert_string_equal(fake_redis.calls[0].value, value);
 }
 
 /* ---- the worker ---- */
@@ -191,14 +160,15 @@ static inline void bench_init(struct bench *bench, const char *settings)
                                     .spellings = bench->spellings};
     bench->loads = loads_create(&options, bench->view);
     fake_pool.params = 1;
-    fake_pool.count = fake_cache.count = 0; /* what a failed test left */
+    fake_pool.count = 0; /* what a failed test left */
+    fake_redis_reset();
 }
 
 /* Nothing may be left on its way. */
 static inline void bench_finish(struct bench *bench)
 {
     assert_int_equal(fake_pool.count, 0);
-    assert_int_equal(fake_cache.count, 0);
+    assert_int_equal(fake_redis.count, 0);
     assert_int_equal(loads_count(bench->loads), 0);
     loads_destroy(bench->loads);
     spellings_destroy(bench->spellings);

@@ -2,7 +2,7 @@
 #ifndef NESTGUARD_TEST_RAW_HTTP_H
 #define NESTGUARD_TEST_RAW_HTTP_H
 
-#include "control_stub.h"
+#include "fakes/control_port.h"
 
 #include <errno.h>
 #include <sys/time.h>

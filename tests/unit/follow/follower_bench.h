@@ -4,8 +4,9 @@
 
 #include "follow/follower.h"
 
-#include "config_text.h"
-#include "pgoutput_messages.h"
+#include "fakes/config_file.h"
+#include "fakes/pg_stream.h"
+#include "fakes/walsender.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,53 +22,6 @@ static const char text[] =
     "  - {name: items, key: \"item:{id}\", table: items, value: v}\n"
     "  - {name: orders, key: \"order:{customer}:{number}\", table: orders, value: v}\n"
     "  - {name: others, key: \"other:{name}\", table: items, value: v}\n";
-
-/* ---- a stream that the test feeds ---- */
-
-static struct {
-    const struct pg_stream_events *events;
-    void *arg;
-    bool closed, paused;
-    void (*on_closed)(void *arg);
-    void *closed_arg;
-    uint64_t confirmed;
-    uint32_t committed; /* the last transaction that was */
-    uint32_t writer;    /* whose changes are fed in a streamed block; 0: outside of one */
-} stream;
-
-int pg_stream_start(struct pg_stream *of, uv_loop_t *loop, const struct pg_stream_events *events,
-                    void *arg, struct pg_error *error)
-{
-    (void)of, (void)loop, (void)error;
-    stream.events = events;
-    stream.arg = arg;
-    return 0;
-}
-
-void pg_stream_close(struct pg_stream *of, void (*closed)(void *arg), void *arg)
-{
-    (void)of;
-    stream.closed = true;
-    stream.on_closed = closed;
-    stream.closed_arg = arg;
-}
-
-void pg_stream_confirm(struct pg_stream *of, uint64_t lsn)
-{
-    (void)of;
-    stream.confirmed = lsn;
-}
-
-void pg_stream_ask(struct pg_stream *of)
-{
-    (void)of;
-}
-
-void pg_stream_pause(struct pg_stream *of, bool paused)
-{
-    (void)of;
-    stream.paused = paused;
-}
 
 /* ---- what the follower tells ---- */
 

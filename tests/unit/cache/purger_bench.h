@@ -7,102 +7,16 @@
 
 #include "base/memory.h"
 #include "cache/purger.h"
+#include "fakes/redis.h"
 
 enum { ITEMS, ORDERS, ODD, KEYSPACES };
-enum { CALLS = 1024, KEYS = 64, WINDOW = 8192 };
+enum { KEYS = FAKE_KEYS, WINDOW = 8192 };
 
 /* ---- the cache ---- */
 
-/* A DEL, or with a cursor a SCAN, without an answer. */
-struct call {
-    char *keys[KEYS];
-    size_t lengths[KEYS];
-    size_t count;
-    char *cursor, *pattern;
-    redis_answer_cb done;
-    void *arg;
-};
-
-static struct {
-    bool up;
-    const char *doubt;
-    struct call calls[CALLS]; /* oldest first */
-    size_t count;
-} fake;
-
-bool redis_is_up(const struct redis *redis)
-{
-    assert_null(redis);
-    return fake.up;
-}
-
-const char *redis_doubt(const struct redis *redis)
-{
-    assert_null(redis);
-    assert_true(fake.up);
-    return fake.doubt;
-}
-
-static inline struct call *add_call(redis_answer_cb done, void *arg)
-{
-    assert_true(fake.up);
-    assert_true(fake.count < CALLS);
-    struct call *call = &fake.calls[fake.count++];
-    *call = (struct call){.done = done, .arg = arg};
-    return call;
-}
-
-void redis_purge_many(struct redis *redis, const struct redis_bytes *keys, size_t count,
-                      redis_answer_cb done, void *arg)
-{
-    struct call *call = add_call(done, arg);
-    assert_null(redis);
-    assert_in_range(count, 1, KEYS);
-    for (size_t i = 0; i < count; i++) {
-        call->keys[i] = xstrndup(keys[i].at, keys[i].length);
-        call->lengths[i] = keys[i].length;
-    }
-    call->count = count;
-}
-
-void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes pattern, unsigned count,
-                redis_answer_cb done, void *arg)
-{
-    struct call *call = add_call(done, arg);
-    assert_null(redis);
-    assert_int_equal(count, 1000);
-    call->cursor = xstrdup(cursor);
-    call->pattern = xstrndup(pattern.at, pattern.length);
-}
-
-/* Takes the oldest call out; forget() ends its life. */
-static inline struct call take_call(void)
-{
-    assert_true(fake.count > 0);
-    struct call call = fake.calls[0];
-    fake.count--;
-    memmove(fake.calls, fake.calls + 1, fake.count * sizeof call);
-    return call;
-}
-
-static inline void forget(struct call *call)
-{
-    for (size_t i = 0; i < call->count; i++)
-        free(call->keys[i]);
-    free(call->cursor);
-    free(call->pattern);
-}
-
-static inline void answer(const struct redis_answer *answer)
-{
-    struct call call = take_call();
-    call.done(call.arg, answer);
-    forget(&call);
-}
-
 static inline void end(enum redis_outcome outcome)
 {
-    answer(&(struct redis_answer){.outcome = outcome, .error = "LOADING"});
+    fake_redis_ends(outcome);
 }
 
 /* The oldest call is a SCAN from this cursor; it finds keys, separated by spaces. */
@@ -111,12 +25,12 @@ static inline void find(const char *from, const char *cursor, const char *keys)
     struct redis_bytes found[KEYS];
     struct redis_answer page = {.outcome = REDIS_DONE, .error = "", .page.cursor = cursor};
     char *text = xstrdup(keys), *rest = text, *key;
-    assert_non_null(fake.calls[0].cursor);
-    assert_string_equal(fake.calls[0].cursor, from);
+    assert_non_null(fake_redis.calls[0].cursor);
+    assert_string_equal(fake_redis.calls[0].cursor, from);
     while ((key = strtok_r(rest, " ", &rest)))
         found[page.page.count++] = (struct redis_bytes){key, strlen(key)};
     page.page.keys = found;
-    answer(&page);
+    fake_redis_answer(&page);
     free(text);
 }
 
@@ -142,9 +56,7 @@ static inline void bench_init(struct bench *bench, size_t max_owed)
         assert_int_equal(key_template_parse(&bench->keyspaces[i].key, templates[i], &error), 0);
     }
     uv_loop_init(&bench->loop);
-    fake.up = true;
-    fake.doubt = NULL;
-    fake.count = 0; /* what a failed test left */
+    fake_redis_reset();
     struct purger_options options = {.loop = &bench->loop,
                                      .config = &bench->config,
                                      .counters = bench->counters,
@@ -154,8 +66,8 @@ static inline void bench_init(struct bench *bench, size_t max_owed)
 
 static inline void bench_finish(struct bench *bench)
 {
-    fake.up = false;
-    while (fake.count)
+    fake_redis.up = false;
+    while (fake_redis.count)
         end(REDIS_DOWN);
     purger_destroy(bench->purger);
     uv_run(&bench->loop, UV_RUN_DEFAULT);
@@ -191,7 +103,7 @@ static inline void turn(struct bench *bench)
 
 static inline void cache_is(struct bench *bench, bool up)
 {
-    fake.up = up;
+    fake_redis.up = up;
     purger_cache_is(bench->purger, up);
 }
 
@@ -199,11 +111,11 @@ static inline void cache_is(struct bench *bench, bool up)
 static inline void must_delete(size_t call, const char *keys)
 {
     char text[1000] = "";
-    assert_true(call < fake.count);
-    assert_null(fake.calls[call].cursor);
-    for (size_t i = 0; i < fake.calls[call].count; i++)
+    assert_true(call < fake_redis.count);
+    assert_null(fake_redis.calls[call].cursor);
+    for (size_t i = 0; i < fake_redis.calls[call].count; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "",
-                 fake.calls[call].keys[i]);
+                 fake_redis.calls[call].keys[i]);
     assert_string_equal(text, keys);
 }
 
@@ -216,14 +128,14 @@ static inline void must_owe_nothing(struct bench *bench)
 {
     turn(bench);
     must_owe(bench, 0);
-    assert_int_equal(fake.count, 0);
+    assert_int_equal(fake_redis.count, 0);
 }
 
 /* Turns until there is a call; how long that took. */
 static inline uint64_t wait_for_call(struct bench *bench)
 {
     uint64_t start = uv_hrtime();
-    while (!fake.count)
+    while (!fake_redis.count)
         uv_run(&bench->loop, UV_RUN_ONCE);
     return (uv_hrtime() - start) / 1000000;
 }

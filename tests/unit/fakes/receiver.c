@@ -1,8 +1,4 @@
-/* What the tests of streams share: a server, an SQL connection beside the stream, and a receiver
- * that keeps what it is told.
- */
-#ifndef NESTGUARD_TEST_STREAM_TEST_H
-#define NESTGUARD_TEST_STREAM_TEST_H
+#include "fakes/receiver.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,23 +11,23 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "postgres/log/pg_stream.h"
-#include "servers.h"
+struct server server;
 
-enum { PATIENCE_MS = 20000, STEP_MS = 5 };
+PGconn *db;
 
-static struct server server;
-static PGconn *db;
-static uv_loop_t loop;
-static uv_timer_t step;
-static atomic_bool stop;
+uv_loop_t loop;
 
-static const char *conninfo(const char *more)
+uv_timer_t step;
+
+atomic_bool stop;
+
+const char *conninfo(const char *more)
 {
     static char text[4][512];
     static int turn;
@@ -41,8 +37,7 @@ static const char *conninfo(const char *more)
     return out;
 }
 
-/* The first value of the answer, "" when there is none. */
-static const char *ask_on(PGconn *pq, const char *sql)
+const char *ask_on(PGconn *pq, const char *sql)
 {
     static char value[256];
     PGresult *result = PQexec(pq, sql);
@@ -53,37 +48,24 @@ static const char *ask_on(PGconn *pq, const char *sql)
     return value;
 }
 
-static const char *sql(const char *statement)
+const char *sql(const char *statement)
 {
     return ask_on(db, statement);
 }
 
-static inline uint64_t lsn_of(const char *text)
+uint64_t lsn_of(const char *text)
 {
     uint32_t high = 0, low = 0;
     assert_int_equal(sscanf(text, "%" SCNx32 "/%" SCNx32, &high, &low), 2);
     return (uint64_t)high << 32 | low;
 }
 
-static uint64_t now_ms(void)
+uint64_t now_ms(void)
 {
     return uv_hrtime() / 1000000;
 }
 
-/* The receiver. */
-
-struct seen {
-    struct pg_stream *stream;
-    size_t messages, inserts, commits, positions, lost, closed;
-    int64_t sum;        /* of the inserted ids */
-    unsigned char *ids; /* how often each was inserted; may be NULL */
-    uint64_t end, position;
-    struct pg_error error;
-    bool confirms; /* each commit and position */
-    void (*on_insert)(struct seen *seen);
-    int refuse;    /* what message() returns */
-    bool in_block; /* of a transaction in progress */
-};
+enum { XID_SIZE = 4 };
 
 static uint64_t big_endian(const char *at)
 {
@@ -91,8 +73,6 @@ static uint64_t big_endian(const char *at)
     memcpy(&value, at, sizeof value);
     return be64toh(value);
 }
-
-enum { XID_SIZE = 4 };
 
 /* Insert: 'I', relation, 'N', number of columns, then for each 't', length, text. In a streamed
  * block the transaction's id comes before the relation. */
@@ -125,7 +105,7 @@ static void see_commit(struct seen *seen, const char *bytes, size_t length)
         pg_stream_confirm(seen->stream, seen->end);
 }
 
-static int see_message(void *arg, uint64_t lsn, const char *bytes, size_t length)
+int see_message(void *arg, uint64_t lsn, const char *bytes, size_t length)
 {
     struct seen *seen = arg;
     (void)lsn;
@@ -142,7 +122,7 @@ static int see_message(void *arg, uint64_t lsn, const char *bytes, size_t length
     return seen->refuse;
 }
 
-static void see_position(void *arg, uint64_t lsn)
+void see_position(void *arg, uint64_t lsn)
 {
     struct seen *seen = arg;
     assert_int_equal(seen->lost + seen->closed, 0);
@@ -152,36 +132,33 @@ static void see_position(void *arg, uint64_t lsn)
         pg_stream_confirm(seen->stream, lsn);
 }
 
-static void see_lost(void *arg, const struct pg_error *error)
+void see_lost(void *arg, const struct pg_error *error)
 {
     struct seen *seen = arg;
     seen->lost++;
     seen->error = *error;
 }
 
-static void see_closed(void *arg)
+void see_closed(void *arg)
 {
     struct seen *seen = arg;
     seen->closed++;
 }
 
-static const struct pg_stream_events seeing = {see_message, see_position, see_lost};
-
-/* The loop. */
+const struct pg_stream_events seeing = {see_message, see_position, see_lost};
 
 static void on_step(uv_timer_t *timer)
 {
     (void)timer;
 }
 
-static inline void run_for(uint64_t ms)
+void run_for(uint64_t ms)
 {
     for (uint64_t until = now_ms() + ms; now_ms() < until;)
         uv_run(&loop, UV_RUN_ONCE);
 }
 
-/* Runs the loop until *counter has reached `wanted`. */
-static inline void run_until(const size_t *counter, size_t wanted)
+void run_until(const size_t *counter, size_t wanted)
 {
     for (uint64_t until = now_ms() + PATIENCE_MS; *counter < wanted;) {
         uv_run(&loop, UV_RUN_ONCE);
@@ -201,34 +178,31 @@ static bool runs_until_sql(const char *query, const char *wanted)
     return true;
 }
 
-static void run_until_sql(const char *query, const char *wanted)
+void run_until_sql(const char *query, const char *wanted)
 {
     if (!runs_until_sql(query, wanted))
         fail_msg("waited in vain for %s: %s", wanted, query);
 }
 
-/* ALTER SYSTEM for one setting; the server takes it up when it is started or told to. */
-static inline void set_in_server(const char *assignment)
+void set_in_server(const char *assignment)
 {
     char text[160];
     snprintf(text, sizeof text, "ALTER SYSTEM SET %s", assignment);
     sql(text);
 }
 
-/* Commits that wait for a standby. */
-
-static inline void start_insert(PGconn *pq)
+void start_insert(PGconn *pq)
 {
     assert_int_equal(PQsendQuery(pq, "INSERT INTO item SELECT count(*) + 1 FROM item"), 1);
 }
 
-static inline bool is_busy(PGconn *pq)
+bool is_busy(PGconn *pq)
 {
     assert_int_equal(PQconsumeInput(pq), 1);
     return PQisBusy(pq);
 }
 
-static inline void finish_insert(PGconn *pq)
+void finish_insert(PGconn *pq)
 {
     for (uint64_t until = now_ms() + PATIENCE_MS; is_busy(pq); run_for(1))
         assert_true(now_ms() < until);
@@ -236,7 +210,7 @@ static inline void finish_insert(PGconn *pq)
         assert_int_equal(PQresultStatus(result), PGRES_COMMAND_OK);
 }
 
-static inline void name_standbys(const char *names)
+void name_standbys(const char *names)
 {
     char text[100];
     snprintf(text, sizeof text, "synchronous_standby_names = '%s'", names);
@@ -245,7 +219,7 @@ static inline void name_standbys(const char *names)
     run_until_sql("SHOW synchronous_standby_names", names);
 }
 
-static inline bool waits_for_standby(PGconn *pq)
+bool waits_for_standby(PGconn *pq)
 {
     char query[100];
     snprintf(query, sizeof query, "SELECT wait_event FROM pg_stat_activity WHERE pid = %d",
@@ -253,9 +227,7 @@ static inline bool waits_for_standby(PGconn *pq)
     return strcmp(sql(query), "SyncRep") == 0;
 }
 
-/* Returns how many were needed: the process that shows a setting has learnt of it, but commits do
- * not wait until the last of the server's processes has. The last insert is under way. */
-static inline size_t insert_until_one_waits(PGconn *pq)
+size_t insert_until_one_waits(PGconn *pq)
 {
     uint64_t until = now_ms() + PATIENCE_MS;
     for (size_t inserted = 1;; inserted++) {
@@ -269,9 +241,7 @@ static inline size_t insert_until_one_waits(PGconn *pq)
     }
 }
 
-/* A stream's life. */
-
-static int try_open(struct pg_stream **out, const char *more, struct pg_error *error)
+int try_open(struct pg_stream **out, const char *more, struct pg_error *error)
 {
     const struct pg_stream_options options = {.conninfo = conninfo(more),
                                               .application = "guard",
@@ -282,22 +252,21 @@ static int try_open(struct pg_stream **out, const char *more, struct pg_error *e
     return pg_stream_open(out, &options, error);
 }
 
-static inline void open_stream(struct seen *seen, const char *more)
+void open_stream(struct seen *seen, const char *more)
 {
     struct pg_error error;
     if (try_open(&seen->stream, more, &error) < 0)
         fail_msg("no stream: %s", error.text);
 }
 
-static inline void start_stream(struct seen *seen)
+void start_stream(struct seen *seen)
 {
     struct pg_error error;
     if (pg_stream_start(seen->stream, &loop, &seeing, seen, &error) < 0)
         fail_msg("no start: %s", error.text);
 }
 
-/* Nothing comes after the call, and the slot is gone soon. */
-static inline void close_stream(struct seen *seen)
+void close_stream(struct seen *seen)
 {
     struct seen before;
     pg_stream_close(seen->stream, see_closed, seen);
@@ -310,9 +279,7 @@ static inline void close_stream(struct seen *seen)
     seen->ids = NULL;
 }
 
-/* Fixtures: a loop for each test, which it leaves empty, and a server for all. */
-
-static int open_loop(void **state)
+int open_loop(void **state)
 {
     (void)state;
     uv_loop_init(&loop);
@@ -333,7 +300,7 @@ static void expect_no_slot(void)
     fail_msg("a stream was still open");
 }
 
-static int close_loop(void **state)
+int close_loop(void **state)
 {
     (void)state;
     expect_no_slot();
@@ -343,7 +310,7 @@ static int close_loop(void **state)
     return 0;
 }
 
-static void connect_db(void)
+void connect_db(void)
 {
     PQfinish(db);
     db = PQconnectdb(conninfo(""));
@@ -351,7 +318,7 @@ static void connect_db(void)
         fail_msg("%s", PQerrorMessage(db));
 }
 
-static int start_server(void **state)
+int start_server(void **state)
 {
     (void)state;
     postgres_create(&server);
@@ -361,7 +328,7 @@ static int start_server(void **state)
     return 0;
 }
 
-static int end_server(void **state)
+int end_server(void **state)
 {
     (void)state;
     PQfinish(db);
@@ -369,13 +336,9 @@ static int end_server(void **state)
     return 0;
 }
 
-static inline void restart_server(int signal)
+void restart_server(int signal)
 {
     server_kill(&server, signal);
     postgres_start(&server);
     connect_db();
 }
-
-#define in_a_loop(test) cmocka_unit_test_setup_teardown(test, open_loop, close_loop)
-
-#endif

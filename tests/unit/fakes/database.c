@@ -1,6 +1,4 @@
-/* A server, and a configuration over its tables, for the tests of the publication. */
-#ifndef NESTGUARD_PUBLICATION_TEST_H
-#define NESTGUARD_PUBLICATION_TEST_H
+#include "fakes/database.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,29 +7,26 @@
 
 #include <cmocka.h>
 
-#include "config_text.h"
-#include "postgres/pg_session.h"
-#include "servers.h"
-
+#include <stdint.h>
 #include <stdio.h>
 
-static struct server server;
+struct server server;
 
-static inline int start_server(void **state)
+int start_server(void **state)
 {
     (void)state;
     postgres_create(&server);
     return 0;
 }
 
-static inline int stop_server(void **state)
+int stop_server(void **state)
 {
     (void)state;
     server_destroy(&server);
     return 0;
 }
 
-static inline struct pg_session *session_as(const char *role)
+struct pg_session *session_as(const char *role)
 {
     char conninfo[128];
     struct pg_session *session = NULL;
@@ -44,8 +39,7 @@ static inline struct pg_session *session_as(const char *role)
     return session;
 }
 
-/* Several statements, separated by semicolons, without a transaction around them. */
-static inline void run_sql(struct pg_session *session, const char *sql)
+void run_sql(struct pg_session *session, const char *sql)
 {
     char *copy = strdup(sql), *rest = NULL;
     struct pg_error error;
@@ -55,13 +49,10 @@ static inline void run_sql(struct pg_session *session, const char *sql)
     free(copy);
 }
 
-/* The configuration with these keyspaces, each a line of YAML. */
-static inline struct config *config_of(const char *keyspaces)
+struct config *config_of(const char *keyspaces)
 {
     char text[2000];
     snprintf(text, sizeof text,
              "cache: redis://127.0.0.1:1\ndatabase: host=127.0.0.1\nkeyspaces:\n%s", keyspaces);
     return config_from_text(text);
 }
-
-#endif

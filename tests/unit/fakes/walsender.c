@@ -1,25 +1,23 @@
-/* Messages of the log, made by hand. */
-#ifndef NESTGUARD_TEST_PGOUTPUT_MESSAGES_H
-#define NESTGUARD_TEST_PGOUTPUT_MESSAGES_H
+#include "fakes/walsender.h"
 
-#include "postgres/log/pgoutput.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-struct log_message {
-    char at[4096];
-    size_t length;
-};
-
-static inline void put(struct log_message *message, const void *bytes, size_t length)
+void put(struct log_message *message, const void *bytes, size_t length)
 {
     assert_true(length <= sizeof message->at - message->length);
     memcpy(message->at + message->length, bytes, length);
     message->length += length;
 }
 
-static inline void put_number(struct log_message *message, uint64_t number, int size)
+static void put_number(struct log_message *message, uint64_t number, int size)
 {
     while (size-- > 0) {
         char byte = (char)(number >> (8 * size));
@@ -27,16 +25,14 @@ static inline void put_number(struct log_message *message, uint64_t number, int 
     }
 }
 
-static inline void put_value(struct log_message *message, char kind, const char *value)
+static void put_value(struct log_message *message, char kind, const char *value)
 {
     put(message, &kind, 1);
     put_number(message, strlen(value), 4);
     put(message, value, strlen(value));
 }
 
-/* One field a letter: c h w q numbers of 1, 2, 4, 8 bytes, s a name with its zero byte, x a name
- * without; values: t text, b binary, n NULL, u unchanged. */
-static inline struct log_message compose_list(const char *fields, va_list arguments)
+static struct log_message compose_list(const char *fields, va_list arguments)
 {
     struct log_message message = {.length = 0};
     for (; *fields; fields++) {
@@ -59,7 +55,7 @@ static inline struct log_message compose_list(const char *fields, va_list argume
     return message;
 }
 
-static inline struct log_message compose(const char *fields, ...)
+struct log_message compose(const char *fields, ...)
 {
     va_list arguments;
     va_start(arguments, fields);
@@ -68,11 +64,8 @@ static inline struct log_message compose(const char *fields, ...)
     return message;
 }
 
-enum { PLAIN, STREAMED };
-
-/* Reads a copy that ends where AddressSanitizer watches; it lives until the next call. */
-static inline int read_copy(const struct log_message *message, size_t length, int in_stream,
-                            struct pgoutput_event *event, const char **error)
+int read_copy(const struct log_message *message, size_t length, int in_stream,
+              struct pgoutput_event *event, const char **error)
 {
     static char *copy;
     free(copy);
@@ -88,7 +81,7 @@ static inline int read_copy(const struct log_message *message, size_t length, in
     return status;
 }
 
-static inline struct pgoutput_event read_well(struct log_message message, int in_stream)
+struct pgoutput_event read_well(struct log_message message, int in_stream)
 {
     struct pgoutput_event event;
     const char *error = "none was set";
@@ -98,8 +91,7 @@ static inline struct pgoutput_event read_well(struct log_message message, int in
     return event;
 }
 
-/* What the same message is within a streamed block: changes carry a transaction's id there. */
-static inline struct log_message streamed_by(struct log_message message, uint32_t xid)
+struct log_message streamed_by(struct log_message message, uint32_t xid)
 {
     struct log_message out = {.length = 0};
     put(&out, message.at, 1);
@@ -109,14 +101,12 @@ static inline struct log_message streamed_by(struct log_message message, uint32_
     return out;
 }
 
-static inline struct log_message streamed(struct log_message message)
+struct log_message streamed(struct log_message message)
 {
     return streamed_by(message, 4711);
 }
 
-/* Calls `each` with one message of every kind and shape, outside and inside a streamed block, as
- * far as the kind may be there. */
-static inline void for_each_sample(void (*each)(struct log_message message, int in_stream))
+void for_each_sample(void (*each)(struct log_message message, int in_stream))
 {
     const struct log_message samples[] = {
         compose("cqqw", 'B', UINT64_C(0x1122334455667788), UINT64_C(99), 7),
@@ -148,5 +138,3 @@ static inline void for_each_sample(void (*each)(struct log_message message, int 
             each(streamed(samples[i]), STREAMED);
     }
 }
-
-#endif

@@ -1,0 +1,109 @@
+#include "fakes/redis.h"
+
+#include "base/memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct fake_redis fake_redis = {.up = true};
+
+bool redis_is_up(const struct redis *redis)
+{
+    assert_null(redis);
+    return fake_redis.up;
+}
+
+const char *redis_doubt(const struct redis *redis)
+{
+    assert_null(redis);
+    assert_true(fake_redis.up);
+    return fake_redis.doubt;
+}
+
+static struct fake_call *add_call(redis_answer_cb done, void *arg)
+{
+    assert_true(fake_redis.up);
+    assert_true(fake_redis.count < FAKE_CALLS);
+    struct fake_call *call = &fake_redis.calls[fake_redis.count++];
+    *call = (struct fake_call){.done = done, .arg = arg};
+    return call;
+}
+
+static void add_keys(struct fake_call *call, const struct redis_bytes *keys, size_t count)
+{
+    assert_in_range(count, 1, FAKE_KEYS);
+    for (size_t i = 0; i < count; i++) {
+        call->keys[i] = xstrndup(keys[i].at, keys[i].length);
+        call->lengths[i] = keys[i].length;
+    }
+    call->count = count;
+}
+
+void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes value,
+                uint64_t ttl_ms, redis_answer_cb done, void *arg)
+{
+    struct fake_call *call = add_call(done, arg);
+    assert_null(redis);
+    add_keys(call, &key, 1);
+    call->value = xstrndup(value.at, value.length);
+    call->ttl_ms = ttl_ms;
+}
+
+void redis_purge_many(struct redis *redis, const struct redis_bytes *keys, size_t count,
+                      redis_answer_cb done, void *arg)
+{
+    assert_null(redis);
+    add_keys(add_call(done, arg), keys, count);
+}
+
+void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes pattern, unsigned count,
+                redis_answer_cb done, void *arg)
+{
+    struct fake_call *call = add_call(done, arg);
+    assert_null(redis);
+    assert_int_equal(count, 1000);
+    call->cursor = xstrdup(cursor);
+    call->pattern = xstrndup(pattern.at, pattern.length);
+}
+
+void fake_redis_reset(void)
+{
+    fake_redis.up = true;
+    fake_redis.doubt = NULL;
+    fake_redis.count = 0;
+}
+
+struct fake_call fake_redis_take(void)
+{
+    assert_true(fake_redis.count > 0);
+    struct fake_call call = fake_redis.calls[0];
+    fake_redis.count--;
+    memmove(fake_redis.calls, fake_redis.calls + 1, fake_redis.count * sizeof call);
+    return call;
+}
+
+void fake_redis_forget(struct fake_call *call)
+{
+    for (size_t i = 0; i < call->count; i++)
+        free(call->keys[i]);
+    free(call->value);
+    free(call->cursor);
+    free(call->pattern);
+}
+
+void fake_redis_answer(const struct redis_answer *answer)
+{
+    struct fake_call call = fake_redis_take();
+    call.done(call.arg, answer);
+    fake_redis_forget(&call);
+}
+
+void fake_redis_ends(enum redis_outcome outcome)
+{
+    fake_redis_answer(&(struct redis_answer){.outcome = outcome, .error = "LOADING"});
+}

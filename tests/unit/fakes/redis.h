@@ -1,0 +1,40 @@
+/* The cache as the keeper asks it: fills, deletions and scans are kept until the test answers them,
+ * oldest first. */
+#ifndef NESTGUARD_FAKES_REDIS_H
+#define NESTGUARD_FAKES_REDIS_H
+
+#include "redis/redis.h"
+
+enum { FAKE_CALLS = 1024, FAKE_KEYS = 64 };
+
+/* A DEL; with a value a SET; with a cursor a SCAN. */
+struct fake_call {
+    char *keys[FAKE_KEYS];
+    size_t lengths[FAKE_KEYS];
+    size_t count;
+    char *value;
+    uint64_t ttl_ms;
+    char *cursor, *pattern;
+    redis_answer_cb done;
+    void *arg;
+};
+
+extern struct fake_redis {
+    bool up;
+    const char *doubt;
+    struct fake_call calls[FAKE_CALLS]; /* without an answer */
+    size_t count;
+} fake_redis;
+
+/* Up, and asked nothing: whatever a failed test left. */
+void fake_redis_reset(void);
+
+/* The oldest call gets this answer. */
+void fake_redis_answer(const struct redis_answer *answer);
+void fake_redis_ends(enum redis_outcome outcome);
+
+/* The oldest call, taken out, for a test that answers in its own way; then forgotten. */
+struct fake_call fake_redis_take(void);
+void fake_redis_forget(struct fake_call *call);
+
+#endif
