@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "fakes/config_file.h"
 #include "fakes/keeper.h"
+#include "fakes/keyspaces.h"
 #include "fakes/log.h"
 #include "fakes/peer.h"
 #include "worker/client/client.h"
@@ -35,8 +35,6 @@
 #define NOT_ALLOWED "-NOPERM this user may not\r\n"
 #define WELCOME "+OK\r\n" NOT_ALLOWED NOT_ALLOWED /* CONFIG is not for everybody */
 #define CACHE_DOWN "-NESTGUARD cache down\r\n"
-
-enum { ITEMS, SHADOWS, PASSED, KEYSPACES };
 
 struct bench {
     int listener, cache_listener; /* the worker's port; the cache's */
@@ -111,11 +109,10 @@ static inline void order(struct bench *bench, struct message *message)
 /* The view has two holders, as ever: the test and the worker. */
 static inline void send_view(struct bench *bench, enum keyspace_state state)
 {
-    enum keyspace_state states[KEYSPACES] = {state, state, state};
     struct view_message *message = xcalloc(1, sizeof *message);
     message->message = (struct message){.kind = MESSAGE_VIEW};
     view_release(bench->view);
-    bench->view = view_create(bench->shared, bench->generation, states, 2);
+    bench->view = keyspaces_view(bench->shared, bench->generation, state, 2);
     message->view = bench->view;
     order(bench, &message->message);
 }
@@ -148,27 +145,9 @@ static inline void send_drain(struct bench *bench)
 
 /* ---- life ---- */
 
-static inline void make_generation(struct bench *bench)
-{
-    struct filter_options options = {.capacity = 1000, .false_positive_rate = 1e-7};
-    const char *error;
-    char key[30];
-    bench->generation = generation_create(1, KEYSPACES);
-    for (size_t i = 0; i < KEYSPACES; i++)
-        assert_int_equal(filter_create(&bench->generation->filters[i], &options, &error), 0);
-    for (int i = 0; i < 300; i++) {
-        static const char *const names[] = {"item", "shadow", "passed"};
-        snprintf(key, sizeof key, "%s:%d", names[i % 3], i / 3);
-        uint64_t hash = filter_hash(&bench->generation->seed, key, strlen(key));
-        assert_int_equal(filter_insert(bench->generation->filters[i % 3], hash), 0);
-    }
-}
-
-/* Guards item:0 to item:99, shadow:0 to shadow:99 and passed:0 to passed:99; the connection to the
- * cache is not accepted yet. */
+/* The connection to the cache is not accepted yet. */
 static inline void bench_start(struct bench *bench, const char *settings)
 {
-    char text[2000];
     *bench = (struct bench){.cache = -1};
     atomic_store(&log_errors, 0);
     atomic_store(&log_warnings, 0);
@@ -176,18 +155,9 @@ static inline void bench_start(struct bench *bench, const char *settings)
     bench->listener = listen_somewhere(&bench->port, SOCK_NONBLOCK);
     bench->cache_listener = listen_somewhere(&bench->cache_port, 0);
     assert_int_equal(listen(bench->cache_listener, 10), 0);
-    snprintf(text, sizeof text,
-             "cache: redis://127.0.0.1:%u\ndatabase: postgresql://app@db/shop\nsync: none\n"
-             "cache_connections: 1\n%skeyspaces:\n"
-             "  - {name: items, key: \"item:{id}\", table: items, value: v}\n"
-             "  - {name: shadows, key: \"shadow:{id}\", table: items, value: v, enforce: false}\n"
-             "  - {name: passed, key: \"passed:{id}\", table: items, on_miss: pass,\n"
-             "     on_absent: value, absent_value: nope}\n",
-             (unsigned)bench->cache_port, settings);
-    bench->shared = shared_config_create(config_from_text(text));
-    make_generation(bench);
-    enum keyspace_state states[] = {KEYSPACE_GUARDING, KEYSPACE_GUARDING, KEYSPACE_GUARDING};
-    bench->view = view_create(bench->shared, bench->generation, states, 2);
+    bench->shared = keyspaces_config(bench->cache_port, settings);
+    bench->generation = keyspaces_generation();
+    bench->view = keyspaces_view(bench->shared, bench->generation, KEYSPACE_GUARDING, 2);
     fake_keeper_init(&bench->keeper);
     struct worker_options options = {.keeper = &bench->keeper.mailbox,
                                      .view = bench->view,

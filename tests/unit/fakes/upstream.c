@@ -1,0 +1,172 @@
+#include "fakes/upstream.h"
+
+#include "base/memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct upstream *last_upstream;
+
+/* ---- what the worker does ---- */
+
+struct upstream *upstream_create(struct serving *serving, const struct upstream_options *options)
+{
+    struct upstream *upstream = xcalloc(1, sizeof *upstream);
+    assert_non_null(serving);
+    upstream->options = *options;
+    if (options->name)
+        upstream->options.name = xstrdup(options->name);
+    upstream->previous = last_upstream;
+    last_upstream = upstream;
+    return upstream;
+}
+
+struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *slot, unsigned index)
+{
+    assert_false(upstream->closed || upstream->relays);
+    assert_true(upstream->count < FAKE_IN_FLIGHT);
+    upstream->in_flight[upstream->count++] = (struct fake_request){.slot = slot, .index = index};
+    slot->waiting++;
+    return &upstream->out;
+}
+
+void upstream_send(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                   struct span bytes)
+{
+    buffer_append(upstream_command(upstream, slot, index), bytes.at, bytes.length);
+}
+
+void upstream_append(struct upstream *upstream, struct span bytes)
+{
+    assert_false(upstream->closed);
+    buffer_append(&upstream->out, bytes.at, bytes.length);
+}
+
+void upstream_be_patient(struct upstream *upstream, bool patient)
+{
+    if (upstream->count)
+        upstream->in_flight[upstream->count - 1].patient = patient;
+}
+
+bool upstream_is_waiting(const struct upstream *upstream)
+{
+    return upstream->count && upstream->in_flight[0].patient;
+}
+
+struct reply_slot *upstream_next_slot(const struct upstream *upstream)
+{
+    return upstream->count ? upstream->in_flight[0].slot : NULL;
+}
+
+void upstream_hold(struct upstream *upstream, bool hold)
+{
+    upstream->held = hold;
+}
+
+void upstream_read(struct upstream *upstream, bool wanted)
+{
+    upstream->unread = !wanted;
+}
+
+void upstream_relay(struct upstream *upstream, struct span bytes)
+{
+    upstream->relays = true;
+    upstream_append(upstream, bytes);
+}
+
+void upstream_check_progress(struct upstream *upstream)
+{
+    assert_false(upstream->closed);
+}
+
+bool upstream_is_congested(const struct upstream *upstream)
+{
+    return upstream->congested;
+}
+
+void upstream_close(struct upstream *upstream)
+{
+    assert_false(upstream->closed);
+    upstream->closed = true;
+}
+
+/* ---- what the cache does ---- */
+
+void must_send(struct upstream *upstream, const char *bytes)
+{
+    struct span out = buffer_span(&upstream->out);
+    if (out.length != strlen(bytes) || memcmp(out.at, bytes, out.length) != 0)
+        fail_msg("not \"%s\" was sent, but \"%.*s\"", bytes, (int)out.length, out.at);
+    buffer_clear(&upstream->out);
+}
+
+static struct fake_request pop(struct upstream *upstream)
+{
+    struct fake_request oldest = upstream->in_flight[0];
+    assert_true(upstream->count > 0);
+    upstream->count--;
+    memmove(upstream->in_flight, upstream->in_flight + 1, upstream->count * sizeof oldest);
+    return oldest;
+}
+
+/* The owner's, or a push between the replies of a shared connection. */
+static bool goes_beside(struct upstream *upstream, struct span frame)
+{
+    struct reply_slot *next = upstream_next_slot(upstream);
+    if (upstream->options.owner)
+        return upstream->options.owner->takes(upstream->options.client, frame);
+    if (!upstream->options.resp3 || frame.at[0] != '>')
+        return false;
+    if (next && next->replies)
+        replies_push(next->replies, next, frame);
+    return true;
+}
+
+void cache_says(struct upstream *upstream, const char *reply)
+{
+    struct span frame = span_of(reply);
+    assert_false(upstream->held || upstream->closed);
+    if (goes_beside(upstream, frame))
+        return;
+    struct fake_request request = pop(upstream);
+    reply_slot_cache_reply(request.slot, request.index, frame);
+}
+
+void cache_begins(struct upstream *upstream, const char *part)
+{
+    assert_true(upstream->count > 0);
+    reply_slot_cache_part(upstream->in_flight[0].slot, span_of(part));
+}
+
+static void fail_all(struct upstream *upstream)
+{
+    while (upstream->count) {
+        struct fake_request request = pop(upstream);
+        reply_slot_cache_failure(request.slot, request.index, "NESTGUARD cache down");
+    }
+}
+
+void cache_is_lost(struct upstream *upstream)
+{
+    fail_all(upstream);
+    buffer_clear(&upstream->out);
+    if (upstream->options.owner && !upstream->closed)
+        upstream->options.owner->lost(upstream->options.client);
+}
+
+void upstreams_finish(void)
+{
+    while (last_upstream) {
+        struct upstream *upstream = last_upstream;
+        fail_all(upstream);
+        last_upstream = upstream->previous;
+        buffer_finish(&upstream->out);
+        free((char *)(size_t)upstream->options.name);
+        free(upstream);
+    }
+}

@@ -1,0 +1,40 @@
+/* Connections to a cache that does what the test says: what is sent is kept for the test to look
+ * at, and replies are those that it gives. They are up from the beginning, and greet nobody. */
+#ifndef NESTGUARD_FAKES_UPSTREAM_H
+#define NESTGUARD_FAKES_UPSTREAM_H
+
+#include "worker/upstream/upstream.h"
+
+enum { FAKE_IN_FLIGHT = 4096 };
+
+struct upstream {
+    struct upstream *previous; /* created before this */
+    struct upstream_options options;
+    struct fake_request {
+        struct reply_slot *slot;
+        unsigned index;
+        bool patient;
+    } in_flight[FAKE_IN_FLIGHT]; /* oldest first */
+    size_t count;
+    struct buffer out; /* what the test has not looked at yet */
+    bool held, unread, congested, relays, closed;
+};
+
+/* The last that was created; NULL: none. */
+extern struct upstream *last_upstream;
+
+/* Exactly these bytes were sent since the last time. */
+void must_send(struct upstream *upstream, const char *bytes);
+
+/* A whole reply or push: the owner's, or else that of the oldest request. */
+void cache_says(struct upstream *upstream, const char *reply);
+/* A piece of the reply to the oldest request. */
+void cache_begins(struct upstream *upstream, const char *part);
+
+/* Every request fails, and the owner hears of the loss. */
+void cache_is_lost(struct upstream *upstream);
+
+/* Frees all; requests without a reply fail. */
+void upstreams_finish(void);
+
+#endif

@@ -1,0 +1,387 @@
+/* Commands that change the state of their connection: where they go, and what any command gets
+ * while there is such a state. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "command_bench.h"
+
+#define OK "+OK\r\n"
+#define MULTI "*1\r\n$5\r\nMULTI\r\n"
+#define EXEC "*1\r\n$4\r\nEXEC\r\n"
+#define QUEUED "+QUEUED\r\n"
+#define SUBSCRIBE "*3\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n$1\r\nb\r\n"
+#define SUBSCRIBED(name, count) "*3\r\n$9\r\nsubscribe\r\n$1\r\n" name "\r\n:" count "\r\n"
+#define UNSUBSCRIBED(name, count) "*3\r\n$11\r\nunsubscribe\r\n$1\r\n" name "\r\n:" count "\r\n"
+#define MONITOR "*1\r\n$7\r\nMONITOR\r\n"
+#define BLPOP "*3\r\n$5\r\nBLPOP\r\n$1\r\nl\r\n$1\r\n0\r\n"
+#define WATCH "*2\r\n$5\r\nWATCH\r\n$6\r\nitem:1\r\n"
+
+static struct upstream *own(struct bench *bench)
+{
+    assert_non_null(bench->client->pinned.own);
+    return bench->client->pinned.own;
+}
+
+static unsigned states_of(const struct bench *bench)
+{
+    return bench->client->pinned.states;
+}
+
+/* ---- transactions ---- */
+
+static void nothing_is_answered_here_inside_a_transaction(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MULTI GET_ABSENT GET_ITEM_1 EXEC);
+    must_send(own(&bench), MULTI GET_ABSENT GET_ITEM_1 EXEC);
+    must_send(bench.shared, "");
+    cache_says(own(&bench), OK);
+    cache_says(own(&bench), QUEUED);
+    cache_says(own(&bench), QUEUED);
+    cache_says(own(&bench), "*2\r\n" NIL NIL);
+    must_reply(bench.client, OK QUEUED QUEUED "*2\r\n" NIL NIL);
+    must_not_ask(bench.keeper);
+    assert_int_equal(states_of(&bench), 0);
+    assert_int_equal(COUNTED(&bench, ITEMS, lookups), 0);
+    bench_finish(&bench);
+}
+
+/* Should MULTI be refused, the lookups behind it ran at once, without their verdicts: a nil of
+ * those is no answer. */
+static void a_lookup_behind_a_refused_multi_is_not_believed(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MULTI GET_ITEM_1);
+    cache_says(own(&bench), "-ERR no\r\n");
+    assert_int_equal(states_of(&bench), 0);
+    cache_says(own(&bench), NIL);
+    struct span reply = buffer_span(&bench.client->replies.out);
+    assert_true(span_starts(reply, "-ERR no\r\n-NESTGUARD transaction"));
+    buffer_clear(&bench.client->replies.out);
+    type(bench.client, GET_ABSENT); /* there is no transaction */
+    must_reply(bench.client, NIL);
+    bench_finish(&bench);
+}
+
+/* A second one has begun when the reply to the first, refused, comes. */
+static void a_late_refusal_does_not_end_the_next_transaction(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MULTI EXEC MULTI);
+    cache_says(own(&bench), "-ERR no\r\n");
+    assert_int_equal(states_of(&bench), PINNED_MULTI);
+    cache_says(own(&bench), "-ERR no MULTI\r\n");
+    cache_says(own(&bench), OK);
+    must_reply(bench.client, "-ERR no\r\n-ERR no MULTI\r\n" OK);
+    assert_int_equal(states_of(&bench), PINNED_MULTI);
+    bench.client->pinned.states = 0;
+    bench_finish(&bench);
+}
+
+static void a_write_inside_a_transaction_is_a_hint_once_it_is_queued(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MULTI SET_NEW);
+    cache_says(own(&bench), OK);
+    must_not_ask(bench.keeper);
+    cache_says(own(&bench), QUEUED);
+    mailbox_return(&next_hint(bench.keeper, "item:new")->message);
+    hear_keeper(&bench);
+    must_reply(bench.client, OK QUEUED);
+    type(bench.client, EXEC);
+    cache_says(own(&bench), "*1\r\n" OK);
+    must_reply(bench.client, "*1\r\n" OK);
+    bench_finish(&bench);
+}
+
+static void inside_a_transaction_nothing_may_change_the_connection(void **state)
+{
+    static const char *const commands[] = {SUBSCRIBE, MONITOR, "*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n"};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MULTI);
+    must_send(own(&bench), MULTI);
+    cache_says(own(&bench), OK);
+    must_reply(bench.client, OK);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        type(bench.client, commands[i]);
+        must_send(own(&bench), "*1\r\n$3\r\nGET\r\n"); /* so that the cache gives it up */
+        cache_says(own(&bench), "-ERR wrong number\r\n");
+        must_reply(bench.client, "-NESTGUARD unsupported: inside MULTI nothing may change the "
+                                 "connection\r\n");
+    }
+    type(bench.client, EXEC);
+    cache_says(own(&bench), "-EXECABORT\r\n");
+    must_reply(bench.client, "-EXECABORT\r\n");
+    bench_finish(&bench);
+}
+
+/* Outside of one, lookups are answered as ever, though the connection is the client's own. */
+static void a_watching_client_is_guarded(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, WATCH GET_ABSENT);
+    must_send(own(&bench), WATCH);
+    cache_says(own(&bench), OK);
+    must_reply(bench.client, OK NIL);
+    assert_int_equal(states_of(&bench), PINNED_WATCH);
+    type(bench.client, "*1\r\n$7\r\nUNWATCH\r\n");
+    cache_says(own(&bench), OK);
+    must_reply(bench.client, OK);
+    assert_int_equal(states_of(&bench), 0);
+    bench_finish(&bench);
+}
+
+/* What was sent before over the shared connection is done before the first command on the own. */
+static void the_own_connection_waits_for_what_was_sent_before(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, GET_ITEM_1 MULTI);
+    assert_true(own(&bench)->held);
+    cache_says(bench.shared, "$3\r\none\r\n");
+    must_reply(bench.client, "$3\r\none\r\n");
+    assert_false(own(&bench)->held);
+    cache_says(own(&bench), OK);
+    must_reply(bench.client, OK);
+    bench.client->pinned.states = 0;
+    bench_finish(&bench);
+}
+
+static void without_room_for_a_connection_it_is_an_error(void **state)
+{
+    static const char busy[] = "-NESTGUARD busy: own_connections are used up\r\n";
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "own_connections: 1\n");
+    struct client *other = client_add(&bench.clients);
+    type(other, MULTI);
+    type(bench.client, MULTI);
+    must_reply(bench.client, busy);
+    type(bench.client, BLPOP);
+    must_reply(bench.client, busy);
+    assert_int_equal(states_of(&bench), 0);
+    other->pinned.states = 0;
+    bench_finish(&bench);
+}
+
+/* ---- what waits ---- */
+
+static void a_blocking_command_may_take_as_long_as_it_likes(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, BLPOP GET_ABSENT);
+    must_send(own(&bench), BLPOP);
+    assert_true(upstream_is_waiting(own(&bench)));
+    must_reply(bench.client, "");
+    cache_says(own(&bench), "*-1\r\n");
+    must_reply(bench.client, "*-1\r\n" NIL);
+    assert_int_equal(states_of(&bench), 0);
+    bench_finish(&bench);
+}
+
+/* It is only queued there. */
+static void a_blocking_command_in_a_transaction_does_not_wait(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MULTI BLPOP);
+    cache_says(own(&bench), OK);
+    assert_false(upstream_is_waiting(own(&bench)));
+    cache_says(own(&bench), QUEUED);
+    must_reply(bench.client, OK QUEUED);
+    bench.client->pinned.states = 0;
+    bench_finish(&bench);
+}
+
+/* ---- subscriptions ---- */
+
+static void behind_a_subscription_nothing_is_served_before_its_reply(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, SUBSCRIBE GET_ABSENT);
+    must_send(own(&bench), SUBSCRIBE);
+    cache_says(own(&bench), SUBSCRIBED("a", "1"));
+    must_reply(bench.client, SUBSCRIBED("a", "1"));
+    cache_says(own(&bench), SUBSCRIBED("b", "2"));
+    must_reply(bench.client, SUBSCRIBED("b", "2"));
+    must_send(own(&bench), GET_ABSENT); /* the cache's to refuse, in RESP2 */
+    cache_says(own(&bench), "-ERR Can't execute 'get'\r\n");
+    must_reply(bench.client, "-ERR Can't execute 'get'\r\n");
+    bench.client->pinned.states = 0;
+    bench_finish(&bench);
+}
+
+static void the_last_unsubscription_ends_the_state(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, SUBSCRIBE);
+    cache_says(own(&bench), SUBSCRIBED("a", "1"));
+    cache_says(own(&bench), SUBSCRIBED("b", "2"));
+    assert_int_equal(states_of(&bench), PINNED_SUBSCRIBED);
+    type(bench.client, "*1\r\n$11\r\nUNSUBSCRIBE\r\n" GET_ABSENT); /* of both */
+    cache_says(own(&bench), UNSUBSCRIBED("a", "1"));
+    assert_int_equal(states_of(&bench), PINNED_SUBSCRIBED);
+    cache_says(own(&bench), UNSUBSCRIBED("b", "0"));
+    assert_int_equal(states_of(&bench), 0);
+    must_reply(bench.client, SUBSCRIBED("a", "1") SUBSCRIBED("b", "2") UNSUBSCRIBED("a", "1")
+                                 UNSUBSCRIBED("b", "0") NIL);
+    bench_finish(&bench);
+}
+
+static void a_refused_subscription_leaves_no_state(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, SUBSCRIBE GET_ABSENT);
+    cache_says(own(&bench), "-NOPERM no\r\n");
+    must_reply(bench.client, "-NOPERM no\r\n" NIL);
+    assert_int_equal(states_of(&bench), 0);
+    bench_finish(&bench);
+}
+
+static void a_monitor_is_one_when_the_cache_says_so(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MONITOR GET_ABSENT);
+    cache_says(own(&bench), "-NOPERM no\r\n");
+    must_reply(bench.client, "-NOPERM no\r\n" NIL);
+    assert_int_equal(states_of(&bench), 0);
+    type(bench.client, MONITOR);
+    cache_says(own(&bench), OK);
+    assert_int_equal(states_of(&bench), PINNED_MONITOR);
+    cache_says(own(&bench), "+1700000000.1 [0 1:1] \"PING\"\r\n");
+    must_reply(bench.client, OK "+1700000000.1 [0 1:1] \"PING\"\r\n");
+    bench.client->pinned.states = 0;
+    bench_finish(&bench);
+}
+
+/* ---- other states ---- */
+
+static void a_tracking_client_may_not_read_guarded_keys(void **state)
+{
+    static const char track[] = "*3\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n";
+    static const char mget[] = "*3\r\n$4\r\nMGET\r\n$5\r\nother\r\n$6\r\nitem:1\r\n";
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, track);
+    cache_says(own(&bench), OK);
+    must_reply(bench.client, OK);
+    must_send(own(&bench), track);
+    for (int i = 0; i < 2; i++) {
+        type(bench.client, i ? mget : GET_ITEM_1);
+        struct span reply = buffer_span(&bench.client->replies.out);
+        assert_true(span_starts(reply, "-NESTGUARD tracking"));
+        buffer_clear(&bench.client->replies.out);
+    }
+    must_send(own(&bench), "");
+    bench.client->pinned.states = 0;
+    bench_finish(&bench);
+}
+
+static void another_database_has_other_keys(void **state)
+{
+    static const char select[] = "*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n";
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, select);
+    cache_says(own(&bench), OK);
+    must_reply(bench.client, OK);
+    must_send(own(&bench), select);
+    type(bench.client, GET_ABSENT SET_NEW);
+    must_send(own(&bench), GET_ABSENT SET_NEW);
+    must_not_ask(bench.keeper);
+    cache_says(own(&bench), NIL); /* its word there */
+    cache_says(own(&bench), OK);
+    must_reply(bench.client, NIL OK);
+    bench.client->pinned.states = 0;
+    bench_finish(&bench);
+}
+
+static void reset_ends_every_state(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MULTI);
+    cache_says(own(&bench), OK);
+    must_reply(bench.client, OK);
+    struct upstream *had = own(&bench);
+    type(bench.client, "*1\r\n$5\r\nRESET\r\n" GET_ABSENT);
+    must_reply(bench.client, ""); /* the cache has not said so yet */
+    cache_says(had, "+RESET\r\n");
+    must_reply(bench.client, "+RESET\r\n" NIL);
+    assert_true(had->closed);
+    assert_null(bench.client->pinned.own);
+    assert_ptr_equal(bench.client->upstream, bench.shared);
+    bench_finish(&bench);
+}
+
+static void a_relay_passes_bytes_of_any_kind(void **state)
+{
+    static const char psync[] = "*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n";
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, psync);
+    must_send(own(&bench), psync);
+    assert_true(own(&bench)->relays);
+    type(bench.client, "no command at all");
+    must_send(own(&bench), "no command at all");
+    cache_says(own(&bench), "nor a reply");
+    must_reply(bench.client, "nor a reply");
+    bench.client->pinned.states = 0;
+    bench_finish(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_answered_here_inside_a_transaction),
+        cmocka_unit_test(a_lookup_behind_a_refused_multi_is_not_believed),
+        cmocka_unit_test(a_late_refusal_does_not_end_the_next_transaction),
+        cmocka_unit_test(a_write_inside_a_transaction_is_a_hint_once_it_is_queued),
+        cmocka_unit_test(inside_a_transaction_nothing_may_change_the_connection),
+        cmocka_unit_test(a_watching_client_is_guarded),
+        cmocka_unit_test(the_own_connection_waits_for_what_was_sent_before),
+        cmocka_unit_test(without_room_for_a_connection_it_is_an_error),
+        cmocka_unit_test(a_blocking_command_may_take_as_long_as_it_likes),
+        cmocka_unit_test(a_blocking_command_in_a_transaction_does_not_wait),
+        cmocka_unit_test(behind_a_subscription_nothing_is_served_before_its_reply),
+        cmocka_unit_test(the_last_unsubscription_ends_the_state),
+        cmocka_unit_test(a_refused_subscription_leaves_no_state),
+        cmocka_unit_test(a_monitor_is_one_when_the_cache_says_so),
+        cmocka_unit_test(a_tracking_client_may_not_read_guarded_keys),
+        cmocka_unit_test(another_database_has_other_keys),
+        cmocka_unit_test(reset_ends_every_state),
+        cmocka_unit_test(a_relay_passes_bytes_of_any_kind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

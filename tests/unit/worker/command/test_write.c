@@ -1,0 +1,253 @@
+/* Writes and deletions: of which the keeper hears, and what their replies wait for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "command_bench.h"
+
+#define OK "+OK\r\n"
+#define SET_ITEM_1 "*3\r\n$3\r\nSET\r\n$6\r\nitem:1\r\n$1\r\nv\r\n"
+#define DEL_ITEM_1 "*2\r\n$3\r\nDEL\r\n$6\r\nitem:1\r\n"
+#define GET_NEW "*2\r\n$3\r\nGET\r\n$8\r\nitem:new\r\n"
+
+static bool is_admitted(struct bench *bench, const char *key)
+{
+    struct override entry =
+        overrides_find(&bench->serving->overrides, key_make(ITEMS, span_of(key)), clock_ms());
+    return entry.kind == OVERRIDE_HINT || entry.writes;
+}
+
+static void must_forward_untold(struct bench *bench, const char *command)
+{
+    type(bench->client, command);
+    must_send(bench->shared, command);
+    must_not_ask(bench->keeper);
+    cache_says(bench->shared, OK);
+    must_reply(bench->client, OK);
+}
+
+static void of_a_key_that_the_filter_holds_nobody_hears(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    must_forward_untold(&bench, SET_ITEM_1);
+    must_forward_untold(&bench, DEL_ITEM_1);
+    must_forward_untold(&bench, "*3\r\n$3\r\nSET\r\n$5\r\nother\r\n$1\r\nv\r\n");
+    assert_int_equal(COUNTED(&bench, ITEMS, hints), 0);
+    bench_finish(&bench);
+}
+
+/* Whoever has seen the reply may read the key through any worker. */
+static void the_reply_waits_until_every_worker_admits_a_new_key(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, SET_NEW);
+    must_send(bench.shared, SET_NEW);
+    must_not_ask(bench.keeper);
+    cache_says(bench.shared, OK);
+    struct write_request *hint = next_hint(bench.keeper, "item:new");
+    must_reply(bench.client, "");
+    mailbox_return(&hint->message);
+    hear_keeper(&bench);
+    must_reply(bench.client, OK);
+    assert_int_equal(COUNTED(&bench, ITEMS, hints), 1);
+    bench_finish(&bench);
+}
+
+/* What the cache has refused has made no key: nobody hears of it, and it is rejected again. */
+static void a_refused_write_leaves_nothing(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, SET_NEW);
+    must_send(bench.shared, SET_NEW);
+    assert_true(is_admitted(&bench, "item:new"));
+    cache_says(bench.shared, "-OOM no\r\n");
+    must_reply(bench.client, "-OOM no\r\n");
+    must_not_ask(bench.keeper);
+    assert_false(is_admitted(&bench, "item:new"));
+    type(bench.client, GET_NEW);
+    must_reply(bench.client, NIL);
+    assert_int_equal(COUNTED(&bench, ITEMS, hints), 0);
+    bench_finish(&bench);
+}
+
+/* In one pipeline: the lookup must not be rejected by what was known before the write. */
+static void the_writers_next_command_finds_its_key_admitted(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, SET_NEW GET_NEW);
+    must_send(bench.shared, SET_NEW GET_NEW);
+    assert_true(is_admitted(&bench, "item:new"));
+    cache_says(bench.shared, OK);
+    mailbox_return(&next_hint(bench.keeper, "item:new")->message);
+    hear_keeper(&bench);
+    cache_says(bench.shared, "$1\r\nv\r\n");
+    must_reply(bench.client, OK "$1\r\nv\r\n");
+    bench_finish(&bench);
+}
+
+/* Where no log is followed a hint holds until a generation has its row, and a worker's own does
+ * not: only the keeper's word makes it stick. */
+static void a_hint_is_given_until_the_keeper_has_made_it_stick(void **state)
+{
+    struct override sticky = {
+        .kind = OVERRIDE_HINT, .until = UINT64_MAX, .sticky = true, .epoch = 1000};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, SET_NEW SET_NEW);
+    cache_says(bench.shared, OK);
+    cache_says(bench.shared, OK);
+    mailbox_return(&next_hint(bench.keeper, "item:new")->message);
+    mailbox_return(&next_hint(bench.keeper, "item:new")->message);
+    hear_keeper(&bench);
+    must_reply(bench.client, OK OK);
+    must_send(bench.shared, SET_NEW SET_NEW);
+    overrides_set(&bench.serving->overrides, key_make(ITEMS, span_of("item:new")), sticky);
+    must_forward_untold(&bench, SET_NEW);
+    bench_finish(&bench);
+}
+
+/* The next word to the keeper, and its answer. */
+static void hear_of(struct bench *bench, bool done, bool deletes)
+{
+    struct write_request *write =
+        (struct write_request *)(void *)next_message(bench->keeper, MESSAGE_WRITE);
+    assert_false(write->wants_hint);
+    assert_int_equal(write->done, done);
+    assert_int_equal(write->deletes, deletes);
+    mailbox_return(&write->message);
+}
+
+/* When it is sent, for what is on its way is stale then; and when it is done. */
+static void of_a_watched_key_the_keeper_hears_of_every_change(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    watch_add(bench.clients.serving.watch, key_make(ITEMS, span_of("item:1")));
+    type(bench.client, SET_ITEM_1 DEL_ITEM_1);
+    hear_of(&bench, false, false);
+    hear_of(&bench, false, true);
+    cache_says(bench.shared, OK);
+    cache_says(bench.shared, ":1\r\n");
+    must_reply(bench.client, "");
+    hear_of(&bench, true, false);
+    hear_of(&bench, true, true);
+    hear_keeper(&bench);
+    must_reply(bench.client, OK ":1\r\n");
+    watch_drop(bench.clients.serving.watch, key_make(ITEMS, span_of("item:1")));
+    bench_finish(&bench);
+}
+
+/* That the filter lacks it is no reason to tell of its deletion. */
+static void a_deletion_is_no_hint(void **state)
+{
+    static const char del[] = "*2\r\n$3\r\nDEL\r\n$8\r\nitem:new\r\n";
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    must_forward_untold(&bench, del);
+    assert_false(is_admitted(&bench, "item:new"));
+    bench_finish(&bench);
+}
+
+static void a_lost_cache_is_an_error_when_the_keeper_has_come_back(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, SET_NEW);
+    cache_is_lost(bench.shared);
+    must_reply(bench.client, "");
+    mailbox_return(&next_hint(bench.keeper, "item:new")->message);
+    hear_keeper(&bench);
+    must_reply(bench.client, "-NESTGUARD cache down\r\n");
+    bench_finish(&bench);
+}
+
+static void the_keepers_answer_may_outlive_the_client(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, SET_NEW);
+    cache_says(bench.shared, OK);
+    struct write_request *hint = next_hint(bench.keeper, "item:new");
+    client_close(bench.client);
+    must_reply(bench.client, "");
+    mailbox_return(&hint->message);
+    hear_keeper(&bench);
+    assert_int_equal(bench.serving->free_slot_count, 1);
+    bench_finish(&bench);
+}
+
+/* ---- where keys stand ---- */
+
+static void must_hint(struct bench *bench, const char *command, const char *keys)
+{
+    char copy[100], *rest = copy, *key;
+    snprintf(copy, sizeof copy, "%s", keys);
+    type(bench->client, command);
+    must_not_ask(bench->keeper);
+    cache_says(bench->shared, OK);
+    while ((key = strtok_r(rest, " ", &rest)))
+        mailbox_return(&next_hint(bench->keeper, key)->message);
+    must_not_ask(bench->keeper);
+    hear_keeper(bench);
+    must_reply(bench->client, OK);
+}
+
+static void each_key_that_a_command_makes_is_a_hint(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    must_hint(&bench,
+              "*7\r\n$4\r\nMSET\r\n$6\r\nitem:a\r\n$6\r\nitem:x\r\n$6\r\nitem:1\r\n$1\r\nv\r\n"
+              "$6\r\nitem:b\r\n$1\r\nv\r\n",
+              "item:a item:b"); /* not its values, and not those that are known */
+    must_hint(&bench, "*3\r\n$6\r\nRENAME\r\n$6\r\nitem:c\r\n$6\r\nitem:d\r\n", "item:d");
+    bench_finish(&bench);
+}
+
+static void a_key_behind_store_is_a_hint(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    must_hint(&bench,
+              "*6\r\n$4\r\nSORT\r\n$6\r\nitem:l\r\n$5\r\nSTORE\r\n$6\r\nitem:e\r\n$5\r\nstore\r\n"
+              "$6\r\nitem:f\r\n",
+              "item:f"); /* the last one counts */
+    must_hint(&bench, "*2\r\n$4\r\nSORT\r\n$6\r\nitem:l\r\n", "");
+    bench_finish(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_a_key_that_the_filter_holds_nobody_hears),
+        cmocka_unit_test(the_reply_waits_until_every_worker_admits_a_new_key),
+        cmocka_unit_test(a_refused_write_leaves_nothing),
+        cmocka_unit_test(the_writers_next_command_finds_its_key_admitted),
+        cmocka_unit_test(a_hint_is_given_until_the_keeper_has_made_it_stick),
+        cmocka_unit_test(of_a_watched_key_the_keeper_hears_of_every_change),
+        cmocka_unit_test(a_deletion_is_no_hint),
+        cmocka_unit_test(a_lost_cache_is_an_error_when_the_keeper_has_come_back),
+        cmocka_unit_test(the_keepers_answer_may_outlive_the_client),
+        cmocka_unit_test(each_key_that_a_command_makes_is_a_hint),
+        cmocka_unit_test(a_key_behind_store_is_a_hint),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

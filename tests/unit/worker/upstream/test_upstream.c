@@ -1,0 +1,433 @@
+/* A connection to the cache, whose other end the test holds: in which order requests go and replies
+ * come, and that a lost connection fails what was under way, once. */
+#include "worker/upstream/upstream.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fakes/log.h"
+#include "fakes/peer.h"
+#include "fakes/serving.h"
+
+#define SELECT "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"
+#define LIMITS                                                                                     \
+    "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$18\r\nproto-max-bulk-len\r\n"                             \
+    "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$10\r\nmaxclients\r\n"
+#define OK "+OK\r\n"
+#define NO_LIMITS "-NOPERM no\r\n-NOPERM no\r\n" /* CONFIG is not for everybody */
+#define WELCOME OK NO_LIMITS
+#define DOWN "NESTGUARD cache down"
+
+/* What came of the requests and for the owner, in order. */
+static char heard[1000];
+static struct fake_serving fake;
+static struct serving *serving;
+static struct replies replies;
+static struct turn_task task;
+static int listener, cache;
+static struct upstream *under_test;
+static bool is_shared;
+
+static void hear(const char *what, struct span bytes)
+{
+    size_t used = strlen(heard);
+    snprintf(heard + used, sizeof heard - used, "%s%.*s|", what, (int)bytes.length, bytes.at);
+}
+
+static void take_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    char what[20];
+    (void)slot;
+    snprintf(what, sizeof what, "%u:", index);
+    hear(what, (struct span){reply.at, reply.length - 2});
+}
+
+static void take_failure(struct reply_slot *slot, unsigned index, const char *why)
+{
+    char what[20];
+    (void)slot;
+    snprintf(what, sizeof what, "%u failed ", index);
+    hear(what, span_of(why));
+}
+
+static const struct reply_slot_kind plain = {.on_cache = take_reply,
+                                             .on_cache_failure = take_failure};
+
+static bool takes(struct client *client, struct span frame)
+{
+    (void)client;
+    if (frame.at[0] != '*' && frame.at[0] != 'r')
+        return false;
+    hear("owner ", frame);
+    return true;
+}
+
+static void lost(struct client *client)
+{
+    (void)client;
+    hear("lost", span_of(""));
+}
+
+static const struct upstream_owner owner = {.takes = takes, .lost = lost};
+static const struct upstream_options shared = {.resp3 = false};
+static const struct upstream_options owned = {.owner = &owner};
+
+static struct upstream *begin(const struct upstream_options *options)
+{
+    is_shared = options == &shared;
+    return under_test = upstream_create(serving, options);
+}
+
+static void end(void)
+{
+    if (under_test)
+        upstream_close(under_test);
+    under_test = NULL;
+}
+
+static void no_task(struct turn_task *task_)
+{
+    (void)task_;
+}
+
+/* Turns the loop until that has been heard. */
+static void must_come(const char *wanted)
+{
+    uint64_t until = uv_hrtime() + UINT64_C(1000000) * PATIENCE_MS;
+    while (strlen(heard) < strlen(wanted) && uv_hrtime() < until)
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    assert_string_equal(heard, wanted);
+    heard[0] = '\0';
+}
+
+/* Turns the loop until the other end can be read, or accepted. */
+static void turn_until_readable(int fd)
+{
+    uint64_t until = uv_hrtime() + UINT64_C(1000000) * PATIENCE_MS;
+    char byte;
+    while (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && uv_hrtime() < until)
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+}
+
+static void must_arrive(const char *bytes)
+{
+    char got[2000];
+    size_t have = 0, wanted = strlen(bytes);
+    while (have < wanted) {
+        turn_until_readable(cache);
+        ssize_t count = recv(cache, got + have, wanted - have, MSG_DONTWAIT);
+        assert_true(count > 0);
+        have += (size_t)count;
+    }
+    assert_memory_equal(got, bytes, wanted);
+}
+
+static void must_not_arrive(void)
+{
+    char byte;
+    for (int i = 0; i < 20; i++)
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    assert_true(recv(cache, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0);
+}
+
+static void accept_it(void)
+{
+    uint64_t until = uv_hrtime() + UINT64_C(1000000) * PATIENCE_MS;
+    while ((cache = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) < 0 && uv_hrtime() < until)
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    assert_true(cache >= 0);
+}
+
+static bool is_up(void)
+{
+    const struct worker_counters *counters = &serving->counters;
+    return counter_read(&counters->shared_connections) + counter_read(&counters->own_connections);
+}
+
+static void greet_it(void)
+{
+    uint64_t until = uv_hrtime() + UINT64_C(1000000) * PATIENCE_MS;
+    accept_it();
+    must_arrive(is_shared ? SELECT LIMITS : SELECT);
+    say(cache, is_shared ? WELCOME : OK);
+    while (!is_up() && uv_hrtime() < until)
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    assert_true(is_up());
+}
+
+/* Request number `index`, whose bytes are its number. */
+static void ask(struct upstream *upstream, unsigned index)
+{
+    char bytes[20];
+    struct reply_slot *slot = reply_slot_open(&replies, &plain);
+    snprintf(bytes, sizeof bytes, "%u\r\n", index);
+    upstream_send(upstream, slot, index, span_of(bytes));
+    reply_slot_answered(slot);
+}
+
+static int open_serving(void **state)
+{
+    uint16_t port;
+    (void)state;
+    signal(SIGPIPE, SIG_IGN);
+    listener = listen_somewhere(&port, SOCK_NONBLOCK);
+    assert_int_equal(listen(listener, 10), 0);
+    fake_serving_init(&fake, port, "cache_timeout: 200ms\n", NULL, NULL);
+    serving = fake.serving;
+    task = (struct turn_task){.run = no_task, .phase = TURN_WRITE};
+    replies = (struct replies){.serving = serving, .task = &task};
+    heard[0] = '\0';
+    cache = -1;
+    return 0;
+}
+
+static int close_serving(void **state)
+{
+    (void)state;
+    end();
+    replies_abandon(&replies);
+    buffer_finish(&replies.out);
+    fake_serving_finish(&fake); /* an upstream that is closed leaves nothing in the loop */
+    close(listener);
+    if (cache >= 0)
+        close(cache);
+    return 0;
+}
+
+/* ---- requests and replies ---- */
+
+static void replies_go_to_requests_in_order(void **state)
+{
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    greet_it();
+    ask(upstream, 1);
+    ask(upstream, 2);
+    must_arrive("1\r\n2\r\n");
+    ask(upstream, 3);
+    must_arrive("3\r\n");
+    say(cache, ":10\r\n:20\r\n:3");
+    must_come("1::10|2::20|");
+    say(cache, "0\r\n");
+    must_come("3::30|");
+}
+
+/* Behind a refused SELECT they would run in the wrong database. */
+static void requests_wait_for_the_greeting(void **state)
+{
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    ask(upstream, 1);
+    accept_it();
+    must_arrive(SELECT LIMITS);
+    must_not_arrive();
+    say(cache, OK);
+    must_not_arrive(); /* nor before it knows how much the cache takes */
+    say(cache, NO_LIMITS);
+    must_arrive("1\r\n");
+    say(cache, ":10\r\n");
+    must_come("1::10|");
+}
+
+static void a_refused_greeting_fails_what_waited_for_it(void **state)
+{
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    ask(upstream, 1);
+    accept_it();
+    must_arrive(SELECT LIMITS);
+    say(cache, "-NOAUTH no\r\n");
+    must_come("1 failed " DOWN "|");
+    ask(upstream, 2); /* there is no connection: it does not wait for the next attempt */
+    assert_string_equal(heard, "");
+    must_come("2 failed " DOWN "|");
+}
+
+static void a_lost_connection_fails_each_request_once_and_comes_back(void **state)
+{
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    greet_it();
+    ask(upstream, 1);
+    ask(upstream, 2);
+    must_arrive("1\r\n2\r\n");
+    say(cache, ":10\r\n:2");
+    must_come("1::10|");
+    vanish(cache);
+    must_come("2 failed " DOWN "|");
+    assert_int_equal(counter_read(&serving->counters.shared_connections), 0);
+    greet_it(); /* after a while */
+    ask(upstream, 3);
+    must_arrive("3\r\n");
+    say(cache, ":30\r\n");
+    must_come("3::30|"); /* not ":20", and not what was left of it */
+    assert_int_equal(counter_read(&serving->counters.upstream_failures), 1);
+}
+
+/* Bytes that belong to no request: which reply would be whose? */
+static void a_connection_out_of_step_is_given_up(void **state)
+{
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    greet_it();
+    ask(upstream, 1);
+    must_arrive("1\r\n");
+    say(cache, ":10\r\n:11\r\n");
+    must_come("1::10|");
+    turn_until_readable(cache); /* its end */
+    char byte;
+    assert_true(recv(cache, &byte, 1, MSG_DONTWAIT) <= 0);
+}
+
+static void what_is_no_reply_gives_the_connection_up(void **state)
+{
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    greet_it();
+    ask(upstream, 1);
+    must_arrive("1\r\n");
+    say(cache, "HTTP/1.1 400\r\n");
+    must_come("1 failed " DOWN "|");
+}
+
+static void a_cache_that_falls_silent_is_given_up(void **state)
+{
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    greet_it();
+    ask(upstream, 1);
+    must_arrive("1\r\n");
+    upstream_check_progress(upstream);
+    uint64_t until = uv_hrtime() + UINT64_C(1000000) * PATIENCE_MS;
+    while (!heard[0] && uv_hrtime() < until) {
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+        upstream_check_progress(upstream);
+    }
+    assert_string_equal(heard, "1 failed " DOWN "|");
+}
+
+static void a_request_may_take_as_long_as_it_likes(void **state)
+{
+    struct upstream *upstream = begin(&owned);
+    (void)state;
+    greet_it();
+    ask(upstream, 1);
+    upstream_be_patient(upstream, true);
+    assert_true(upstream_is_waiting(upstream));
+    must_arrive("1\r\n");
+    for (uint64_t until = uv_hrtime() + UINT64_C(1000000) * 300; uv_hrtime() < until;) {
+        uv_run(&serving->loop, UV_RUN_NOWAIT); /* longer than cache_timeout */
+        upstream_check_progress(upstream);
+    }
+    assert_string_equal(heard, "");
+    say(cache, ":10\r\n");
+    must_come("1::10|");
+    assert_false(upstream_is_waiting(upstream));
+}
+
+static void closing_fails_what_is_under_way(void **state)
+{
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    greet_it();
+    ask(upstream, 1);
+    must_arrive("1\r\n");
+    end();
+    assert_string_equal(heard, ""); /* whoever closes it is in the middle of something */
+    must_come("1 failed " DOWN "|");
+}
+
+static void it_can_be_closed_while_it_connects(void **state)
+{
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    ask(upstream, 1);
+    end();
+    must_come("1 failed " DOWN "|");
+}
+
+/* ---- an owner's ---- */
+
+static void nothing_is_written_while_it_is_held(void **state)
+{
+    struct upstream *upstream = begin(&owned);
+    (void)state;
+    upstream_hold(upstream, true);
+    greet_it();
+    ask(upstream, 1);
+    must_not_arrive();
+    upstream_hold(upstream, false);
+    must_arrive("1\r\n");
+    say(cache, ":10\r\n");
+    must_come("1::10|");
+}
+
+static void what_the_owner_takes_answers_no_request(void **state)
+{
+    struct upstream *upstream = begin(&owned);
+    (void)state;
+    greet_it();
+    ask(upstream, 1);
+    must_arrive("1\r\n");
+    say(cache, "*0\r\n:10\r\n*0\r\n");
+    must_come("owner *0\r\n|1::10|owner *0\r\n|");
+}
+
+static void the_owner_hears_of_the_loss_after_its_requests(void **state)
+{
+    struct upstream *upstream = begin(&owned);
+    (void)state;
+    greet_it();
+    ask(upstream, 1);
+    ask(upstream, 2);
+    must_arrive("1\r\n2\r\n");
+    vanish(cache);
+    cache = -1;
+    must_come("1 failed " DOWN "|2 failed " DOWN "|lost|");
+    upstream_append(upstream, span_of("more of nothing"));
+    end();
+    must_come(""); /* it is told once */
+}
+
+static void bytes_are_relayed_once_the_replies_before_are_there(void **state)
+{
+    struct upstream *upstream = begin(&owned);
+    (void)state;
+    greet_it();
+    ask(upstream, 1);
+    upstream_relay(upstream, span_of("raw"));
+    must_arrive("1\r\nraw");
+    say(cache, ":10\r\nr\xff");
+    must_come("1::10|owner r\xff|");
+}
+
+int main(void)
+{
+#define UPSTREAM_TEST(name) cmocka_unit_test_setup_teardown(name, open_serving, close_serving)
+    const struct CMUnitTest tests[] = {
+        UPSTREAM_TEST(replies_go_to_requests_in_order),
+        UPSTREAM_TEST(requests_wait_for_the_greeting),
+        UPSTREAM_TEST(a_refused_greeting_fails_what_waited_for_it),
+        UPSTREAM_TEST(a_lost_connection_fails_each_request_once_and_comes_back),
+        UPSTREAM_TEST(a_connection_out_of_step_is_given_up),
+        UPSTREAM_TEST(what_is_no_reply_gives_the_connection_up),
+        UPSTREAM_TEST(a_cache_that_falls_silent_is_given_up),
+        UPSTREAM_TEST(a_request_may_take_as_long_as_it_likes),
+        UPSTREAM_TEST(closing_fails_what_is_under_way),
+        UPSTREAM_TEST(it_can_be_closed_while_it_connects),
+        UPSTREAM_TEST(nothing_is_written_while_it_is_held),
+        UPSTREAM_TEST(what_the_owner_takes_answers_no_request),
+        UPSTREAM_TEST(the_owner_hears_of_the_loss_after_its_requests),
+        UPSTREAM_TEST(bytes_are_relayed_once_the_replies_before_are_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
