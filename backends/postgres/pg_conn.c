@@ -62,8 +62,7 @@ static void set_state(struct pg_conn *conn, enum conn_state state)
         [CONN_CONNECTING] = 1U << CONN_WAITING,
         [CONN_SETTING] = 1U << CONN_CONNECTING,
         [CONN_UP] = 1U << CONN_SETTING,
-        [CONN_CLOSED] =
-            1U << CONN_WAITING | 1U << CONN_CONNECTING | 1U << CONN_SETTING | 1U << CONN_UP,
+        [CONN_CLOSED] = ~(1U << CONN_CLOSED),
     };
     assert(from[state] & 1U << conn->state);
     (void)from; /* without assertions */
@@ -75,11 +74,10 @@ static void release(struct pg_conn *conn)
 {
     if (--conn->handles > 0 || conn->state != CONN_CLOSED)
         return;
-    void (*on_closed)(void *arg) = conn->options.on_closed;
-    void *arg = conn->options.arg;
+    struct pg_conn_options options = conn->options;
     pg_pipeline_destroy(conn->pipeline);
     free(conn);
-    on_closed(arg);
+    options.on_closed(options.arg);
 }
 
 /* The watcher. */
@@ -106,15 +104,13 @@ static void drop_watcher(struct pg_conn *conn)
 static int make_watcher(struct pg_conn *conn, int fd)
 {
     struct watcher *watcher = allocate(1, sizeof *watcher);
+    *watcher = (struct watcher){.fd = fd, .current = true, .conn = conn};
     int rc = uv_poll_init(conn->options.loop, &watcher->poll, fd);
     if (rc < 0) {
         free(watcher);
         return rc;
     }
     watcher->poll.data = watcher;
-    watcher->conn = conn;
-    watcher->fd = fd;
-    watcher->current = true;
     conn->watcher = watcher;
     conn->handles++;
     return 0;
@@ -244,8 +240,7 @@ static void rewatch(struct pg_conn *conn)
         mark_broken(conn);
 }
 
-/* In the middle of a caller's function the loss cannot be dealt with: its time comes on the loop.
- */
+/* Amid a caller's function the loss cannot be dealt with: its time comes on the loop. */
 static void after_send(struct pg_conn *conn, int sent)
 {
     if (sent < 0)

@@ -1,8 +1,6 @@
 /* To standard error, where a service manager, a container or a terminal takes it from. */
 #include "base/log.h"
 
-#include "base/log_settings.h"
-
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>

@@ -2,8 +2,9 @@
  * below proxy/ never log. Nobody waits for who reads it: what is not taken is left out.
  *
  *   text      2026-11-20T10:00:00.123Z info    keyspace items: guarding, was loading: …
- *   json      {"time": "…", "level": "info", "event": "keyspace %s: %s, was %s: %s", "message":
- * "…"} journald  <6>info    keyspace items: …
+ *   json      {"time": "…", "level": "info", "event": "keyspace %s: %s, was %s: %s",
+ *              "message": "…"}
+ *   journald  <6>info    keyspace items: …
  *
  * `event` is the message before anything was put into it: the same for each message of its kind.
  */
@@ -17,6 +18,8 @@ enum log_format { LOG_TEXT, LOG_JSON };
 
 /* From now on, for all threads. Before the first call: text, from info on. */
 void log_configure(enum log_format format, enum log_level least);
+
+enum log_format log_format_now(void);
 
 /* Whether lines of this level are written at all. */
 bool log_wants(enum log_level level);

@@ -1,5 +1,5 @@
 /* Apart from the writing, which tests put something else in the place of. */
-#include "base/log_settings.h"
+#include "base/log.h"
 
 #include <stdatomic.h>
 

@@ -21,6 +21,7 @@
 #include "build/build_session.h"
 #include "build/build_stream.h"
 #include "build/copier.h"
+#include "build/filter_size.h"
 #include "build/second_look.h"
 #include "build/table_scan.h"
 #include "database/keyspace_sql.h"
@@ -33,10 +34,6 @@
 
 enum {
     CONNECT_SECONDS = 10,
-    /* Places for rows that come while the log is followed: a share of the rows, and some for small
-       tables. */
-    SPARE_SHARE = 32,
-    SPARE_ROWS = 1000,
     CONNECTIONS_MAX = 1 + BUILD_HELPERS_MAX,
     /* A build starts over at once, then after a pause that doubles each time; so often in all. */
     STARTS_MAX = 8,
@@ -69,14 +66,6 @@ static void enter(struct builder *builder, enum build_phase phase)
     atomic_store_explicit(&builder->phase, phase, memory_order_relaxed);
 }
 
-static size_t capacity_for(const struct builder *builder, uint64_t rows)
-{
-    uint64_t spare = rows / SPARE_SHARE;
-    if (builder->config->sync != SYNC_REPLICATION)
-        return rows;
-    return rows + (spare > SPARE_ROWS ? spare : SPARE_ROWS);
-}
-
 static struct filter *filter_of(const struct builder *builder)
 {
     return builder->built.generation->filters[builder->keyspace];
@@ -91,19 +80,8 @@ static const struct keyspace *keyspace_of(const struct builder *builder)
 
 static int create_filter(struct builder *builder, uint64_t rows)
 {
-    const struct keyspace *keyspace = keyspace_of(builder);
-    const char *why;
-    struct filter_options options = {.kind = keyspace->filter,
-                                     .capacity = capacity_for(builder, rows),
-                                     .false_positive_rate = keyspace->false_positive_rate,
-                                     .max_bytes = builder->config->max_filter_memory};
-    int status =
-        filter_create(&builder->built.generation->filters[builder->keyspace], &options, &why);
-    if (status)
-        snprintf(builder->error.text, sizeof builder->error.text,
-                 "a filter for the %llu rows of keyspace %s: %s", (unsigned long long)rows,
-                 keyspace->name, why);
-    return status;
+    return filter_for(&builder->built.generation->filters[builder->keyspace], builder->config,
+                      builder->keyspace, rows, &builder->error);
 }
 
 static int make_filter(struct builder *builder)
@@ -122,15 +100,6 @@ static int make_filter(struct builder *builder)
         return status;
     atomic_fetch_add_explicit(&builder->rows_total, rows, memory_order_relaxed);
     return create_filter(builder, rows);
-}
-
-/* So that neither memory is wasted nor another filter needed soon. */
-static bool has_right_size(const struct builder *builder, uint64_t rows)
-{
-    size_t capacity = filter_stats(filter_of(builder)).capacity;
-    size_t wanted = capacity_for(builder, rows);
-    size_t tolerance = wanted / (2 * SPARE_SHARE);
-    return capacity >= wanted - tolerance && capacity <= wanted + tolerance;
 }
 
 /* ---- where to follow the log from ---- */
@@ -301,7 +270,7 @@ static int fill_filter(struct builder *builder, const struct table_scan *scan,
                        struct copy_target *target)
 {
     int status = copy_once(builder, scan, target);
-    if (!status && !has_right_size(builder, target->rows))
+    if (!status && !filter_size_fits(filter_of(builder), builder->config, target->rows))
         status = copy_again(builder, scan, target);
     builder->built.generation->rows += target->rows;
     builder->built.generation->shared[builder->keyspace] =

@@ -77,8 +77,7 @@ static const char *name_of(const struct lane *lane)
 
 static void on_idle(uv_idle_t *idle);
 
-/* An idle handle, and no prepare handle: one that is started in any callback of the loop keeps it
- * from waiting for events before it has run. */
+/* Idle, not prepare: that keeps the loop from waiting for events before it has run. */
 static void schedule(struct purger *purger)
 {
     uv_idle_start(&purger->idle, on_idle);

@@ -1,6 +1,7 @@
 #include "check/check_files.h"
 
 #include "base/memory.h"
+#include "config/file_limits.h"
 
 #include <stdlib.h>
 

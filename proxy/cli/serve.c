@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "check/check.h"
+#include "config/file_limits.h"
 #include "control/admin.h"
 #include "keeper/keeper_run.h"
 

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/problem.h"
 #include "config/cache_url.h"
-#include "config/file_limits.h"
 #include "config/key_template.h"
 #include "filters/filter.h"
 #include <stdbool.h>
@@ -37,6 +36,13 @@ struct keyspace {
     enum on_miss on_miss;     /* what follows when the cache does not have a key */
     bool enforce;             /* false: rejections are only counted */
     int line;                 /* of the file, where the keyspace begins */
+};
+
+/* What the limit of open files leaves room for; see file_limits.h. */
+struct file_limits {
+    uint64_t files;           /* that the process may have open */
+    unsigned clients;         /* max_clients, or as many as there is room for */
+    unsigned own_connections; /* the same of own_connections; per worker */
 };
 
 struct config {

@@ -11,6 +11,7 @@
 #include "config/config_file.h"
 #include "config/config_source.h"
 #include "config/environment.h"
+#include "config/file_limits.h"
 #include "config/setting_value.h"
 #include "net/tls.h"
 

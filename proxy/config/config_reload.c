@@ -2,6 +2,7 @@
 #include "config/config.h"
 
 #include "base/memory.h"
+#include "config/file_limits.h"
 #include "config/setting_value.h"
 #include "net/tls.h"
 

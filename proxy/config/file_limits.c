@@ -1,7 +1,5 @@
 #include "config/file_limits.h"
 
-#include "config/config.h"
-
 #include <errno.h>
 #include <sys/resource.h>
 

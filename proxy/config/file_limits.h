@@ -5,16 +5,7 @@
 #ifndef NESTGUARD_FILE_LIMITS_H
 #define NESTGUARD_FILE_LIMITS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-struct config;
-
-struct file_limits {
-    uint64_t files;           /* that the process may have open */
-    unsigned clients;         /* max_clients, or as many as there is room for */
-    unsigned own_connections; /* the same of own_connections; per worker */
-};
+#include "config/config.h"
 
 /* Open files that are not for clients. */
 uint64_t file_limits_reserve(const struct config *config);

@@ -1,7 +1,7 @@
 /* The guard compares texts, the database values. Where a value has several spellings, an
  * application that writes another one than the server prints finds its rows by SQL, and is denied
  * all of them by a guard that enforces. The catalogue says of which types that cannot be true
- * (inspector.c); of all others it is said, in more words where they are known.
+ * (inspect.c); of all others it is said, in more words where they are known.
  */
 #include "base/memory.h"
 #include "database/catalogue/subject.h"
@@ -10,7 +10,7 @@
 
 /* How the values of types are printed. */
 struct rule {
-    const char *types[6]; /* pg_type.typname, or a word of inspector.c */
+    const char *types[6]; /* pg_type.typname, or a word of inspect.c */
     const char *printed;
     /* Another spelling, which nearly every declared type of the kind takes: the server is asked how
      * it prints that. NULL: what it prints would be no different. */

@@ -2,10 +2,9 @@
  * and of the publication, and what of it is wrong: findings, each with its place, its words and
  * what mends it. `check` prints them; publication_ensure() makes the first one its error.
  *
- *   inspector.c ──▶ inspect_columns.c ──▶ inspect_spelling.c
- *               ──▶ inspect_permissions.c, inspect_index.c, inspect_statements.c
- *               ──▶ inspect_publication.c ──▶ inspect_identity.c    what the log says of a row that
- *                                                                   goes
+ *   inspect.c ──▶ inspect_columns.c ──▶ inspect_spelling.c
+ *             ──▶ inspect_permissions.c, inspect_index.c, inspect_statements.c
+ *             ──▶ inspect_publication.c ──▶ inspect_identity.c    what the log says of a row's end
  *   inspect_condition.c    what two conditions have in common, for all of them
  */
 #ifndef NESTGUARD_INSPECTOR_H

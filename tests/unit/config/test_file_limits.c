@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "config/config.h"
+#include "config/file_limits.h"
 
 static const struct config plain = {.workers = 2,
                                     .listens = 1,

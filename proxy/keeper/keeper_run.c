@@ -1,8 +1,8 @@
 /* Where the parts meet: the loop, the workers and their messages, time and signals. A signal has
  * the workers drain; when the last of them has, keeper_end.c does the rest.
  */
-#include "keeper/keeper_internal.h"
 #include "keeper/keeper_run.h"
+#include "keeper/keeper_internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -1,0 +1,40 @@
+#include "build/filter_size.h"
+
+#include <stdio.h>
+
+enum {
+    SPARE_SHARE = 32, /* places for new rows: this share of the rows */
+    SPARE_ROWS = 1000 /* and for small tables so many */
+};
+
+static size_t capacity_for(const struct config *config, uint64_t rows)
+{
+    uint64_t spare = rows / SPARE_SHARE;
+    if (config->sync != SYNC_REPLICATION)
+        return rows;
+    return rows + (spare > SPARE_ROWS ? spare : SPARE_ROWS);
+}
+
+int filter_for(struct filter **out, const struct config *config, size_t keyspace, uint64_t rows,
+               struct pg_error *error)
+{
+    const struct keyspace *of = &config->keyspaces[keyspace];
+    const char *why;
+    struct filter_options options = {.kind = of->filter,
+                                     .capacity = capacity_for(config, rows),
+                                     .false_positive_rate = of->false_positive_rate,
+                                     .max_bytes = config->max_filter_memory};
+    int status = filter_create(out, &options, &why);
+    if (status)
+        snprintf(error->text, sizeof error->text, "a filter for the %llu rows of keyspace %s: %s",
+                 (unsigned long long)rows, of->name, why);
+    return status;
+}
+
+bool filter_size_fits(const struct filter *filter, const struct config *config, uint64_t rows)
+{
+    size_t capacity = filter_stats(filter).capacity;
+    size_t wanted = capacity_for(config, rows);
+    size_t tolerance = wanted / (2 * SPARE_SHARE);
+    return capacity >= wanted - tolerance && capacity <= wanted + tolerance;
+}

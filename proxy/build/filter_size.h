@@ -1,0 +1,23 @@
+/* How large a keyspace's filter is made: for the rows that are there, and for those that come while
+ * the log is followed. Without a log there is nothing to come, so it has places for its rows alone.
+ */
+#ifndef NESTGUARD_FILTER_SIZE_H
+#define NESTGUARD_FILTER_SIZE_H
+
+#include "config/config.h"
+#include "filters/filter.h"
+#include "postgres/pg_error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An empty filter for so many rows, the caller's. 0; or what filter_create() gave, with *error. */
+int filter_for(struct filter **out, const struct config *config, size_t keyspace, uint64_t rows,
+               struct pg_error *error);
+
+/* Whether one that was made for an estimate does for so many rows: so that neither memory is wasted
+ * nor another filter needed soon. */
+bool filter_size_fits(const struct filter *filter, const struct config *config, uint64_t rows);
+
+#endif
