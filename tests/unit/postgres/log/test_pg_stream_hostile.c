@@ -25,9 +25,11 @@ struct script {
     const char *answer;           /* to START_REPLICATION: bytes, and so many */
     size_t length;
     size_t settings; /* how many are found */
+    size_t set;      /* how many are set; 0: SET */
 };
 
-enum { SETTINGS = 7 };
+/* Columns of the answers: of the settings found, and of the setting with which server it is. */
+enum { SETTINGS = 8, SET = 12 };
 
 static int listener, port;
 
@@ -61,7 +63,7 @@ static void say_ready(int fd)
     say(fd, 'Z', "I", 1);
 }
 
-enum { COLUMNS_MAX = 8 };
+enum { COLUMNS_MAX = 16 };
 
 /* One row. */
 static void say_row(int fd, const char *const *values, size_t count)
@@ -89,7 +91,10 @@ static void say_slot(int fd, const struct script *script)
 /* What the first session of a conninfo asks for. */
 static void say_settings(int fd, size_t count)
 {
-    say_row(fd, (const char *[COLUMNS_MAX]){"a", "b", "c", "d", "e", "f", "g", "h"}, count);
+    say_row(fd,
+            (const char *[COLUMNS_MAX]){"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l",
+                                        "m", "n"},
+            count);
 }
 
 static void *play(void *arg)
@@ -107,7 +112,7 @@ static void *play(void *arg)
     if (hear(fd, true))
         say_settings(fd, script->settings);
     if (hear(fd, true))
-        say_settings(fd, 1);
+        say_settings(fd, script->set ? script->set : SET);
     if (hear(fd, true))
         say_slot(fd, script);
     if (hear(fd, true) && script->length > 0)
@@ -235,10 +240,17 @@ static struct seen follow(const char *answer, size_t length)
 
 static void settings_that_make_no_sense_end_the_session(void **state)
 {
-    static const size_t counts[] = {0, SETTINGS - 1, SETTINGS + 1};
+    static const struct {
+        size_t settings, set;
+    } counts[] = {{0, SET},
+                  {SETTINGS - 1, SET},
+                  {SETTINGS + 1, SET},
+                  {SETTINGS, SET - 1},
+                  {SETTINGS, SET + 2}};
     (void)state;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        struct script script = {.point = "0/1", .snapshot = "s", .settings = counts[i]};
+        struct script script = {
+            .point = "0/1", .snapshot = "s", .settings = counts[i].settings, .set = counts[i].set};
         struct pg_stream *stream = NULL;
         struct pg_error error;
         pthread_t thread;
