@@ -36,8 +36,13 @@ def check_the_end(run):
     run.wait_guarding()
     wait_followed(run.database)
     end = time.monotonic()
-    wait_until(lambda: run.status()["stream"] and run.status()["stream"]["lag_seconds"]
-               < time.monotonic() - end - 0.1, PATIENCE, run.guard.status)
+
+    def has_followed():
+        status = run.status()
+        return (status and status["stream"]
+                and status["stream"]["lag_seconds"] < time.monotonic() - end - 0.1)
+
+    wait_until(has_followed, PATIENCE, run.guard.status)
     run.check_the_end()
 
 
