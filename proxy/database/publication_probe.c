@@ -85,8 +85,8 @@ static const char located[] =
     "located AS ("
     " SELECT g.place, g.columns, g.value, c.*"
     "   FROM guarded g"
-    "   LEFT JOIN LATERAL (SELECT c.oid, c.relhassubclass, c.relispartition FROM pg_class c WHERE "
-    "c.relname = g.name"
+    "   LEFT JOIN LATERAL (SELECT c.oid, c.relhassubclass, c.relispartition, c.relrowsecurity,"
+    "               c.relforcerowsecurity FROM pg_class c WHERE c.relname = g.name"
     "           AND CASE WHEN g.schema IS NULL THEN pg_table_is_visible(c.oid) ELSE"
     "               c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = g.schema)"
     "               END OFFSET 0) c ON true), ";
@@ -141,6 +141,12 @@ static const char key_columns[] =
     "        ';' ORDER BY k.number)"
     "   FROM unnest(f.columns) WITH ORDINALITY AS k (name, number))";
 
+/* Rows that the role may not see are not in the COPY, but in the stream. */
+static const char policies[] =
+    "CASE WHEN f.relrowsecurity THEN (SELECT ROW(f.relforcerowsecurity, row_security_active(f.oid),"
+    "        string_agg(to_jsonb(y)::text, ',' ORDER BY y.oid))::text"
+    "    FROM pg_policy y WHERE y.polrelid = f.oid) END";
+
 /* A partition's rows are told as those of an ancestor that is published, too. */
 static const char ancestors[] =
     "CASE WHEN f.relispartition THEN (SELECT string_agg(a.relid::oid::text, ',')"
@@ -150,8 +156,8 @@ static void put_description(struct buffer *out)
 {
     buffer_printf(out,
                   "described AS (SELECT f.place, CASE WHEN f.entry IS NULL THEN 0 ELSE f.oid END"
-                  " AS oid, ROW(f.oid, f.entry, %s, %s, %s)::text AS text FROM found f) ",
-                  tables, key_columns, ancestors);
+                  " AS oid, ROW(f.oid, f.entry, %s, %s, %s, %s)::text AS text FROM found f) ",
+                  tables, key_columns, policies, ancestors);
 }
 
 /* Two hashes of 64 bits, unlike md5() there in every build of the server; then which server it is:

@@ -4,7 +4,7 @@ connections see and say; what was switched on later shows as an error, never as 
 import pytest
 import redis
 
-from following import publish, wait_followed
+from following import publish
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -69,17 +69,6 @@ def test_row_security_that_comes_later_denies_no_row(start_guard, database, cach
     guard.rebuild()
     guard.wait_guarding()
     assert reload(guard, cache, "item:5") == b"payload 5"
-
-
-def test_row_security_that_comes_later_leaves_the_filter_in_force(start_guard, database, items):
-    """It goes on with what the log tells, which no policy hides."""
-    guard = begin(database, items, start_guard, "replication")
-    database.execute(HIDE)
-    database.execute("INSERT INTO items VALUES (1000, 'payload 1000')")
-    wait_followed(database)
-    assert guard.keyspace()["state"] == "guarding" and guard.generation() == 1, guard.log()
-    assert b"-NESTGUARD" in must_be_error_or_row(guard, 1000)
-    assert guard.redis().get("item:5000") is None
 
 
 def test_row_security_keeps_the_next_poll_from_being_believed(start_guard, database, cache, items):
