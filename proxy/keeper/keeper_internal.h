@@ -34,9 +34,6 @@ struct keeper {
     struct outlet outlet;
     struct publishing publishing;
     struct entries entries;
-    /* Hints found no place: nothing may be rejected until a generation is in force that was begun
-     * after this number, the newest when the last of them was lost, and that is settled. */
-    uint64_t hints_lost;
     struct settled settled; /* the generations that follow no log */
 
     struct worker **workers;
