@@ -356,4 +356,5 @@ class TestStaleValue:
         gate.release()
         deletion.result(PATIENCE)
         assert [guard.redis().get("item:20") for _ in range(CLIENTS)] == [b"new"] * CLIENTS
-        assert cache.client().get("item:20") == b"new"
+        wait_until(lambda: (guard.redis().get("item:20"), cache.client().get("item:20"))
+                   == (b"new", b"new"), PATIENCE, "the new value in the cache")
