@@ -12,7 +12,7 @@
 #include "build/renewal.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 
 static const struct backoff_bounds retry_bounds = {500, 10000};

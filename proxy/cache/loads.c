@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/keymap.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 #include "cache/negative_cache.h"
 

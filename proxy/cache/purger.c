@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/keymap.h"
-#include "base/log.h"
-#include "base/log_pace.h"
+#include "base/log/log.h"
+#include "base/log/log_pace.h"
 #include "base/memory.h"
 #include "base/retry.h"
 #include "cache/sweep.h"

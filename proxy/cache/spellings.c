@@ -4,7 +4,7 @@
 #include "cache/spellings.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 #include "http/http_target.h"
 

@@ -6,7 +6,7 @@
 #define NESTGUARD_SWEEP_H
 
 #include "base/buffer.h"
-#include "config/key_template.h"
+#include "config/syntax/key_template.h"
 #include "redis/redis.h"
 
 /* Zeroed, then the first four set. */

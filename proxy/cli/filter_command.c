@@ -5,12 +5,12 @@
  * what came through it. */
 #include "cli/filter_command.h"
 
-#include "base/arguments.h"
+#include "base/text/arguments.h"
 #include "cli/filter_file.h"
 #include "cli/forms.h"
 #include "cli/lines.h"
 #include "cli/progress.h"
-#include "config/units.h"
+#include "config/syntax/units.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 #include "cli/forms.h"
 
-#include "base/wrap.h"
+#include "base/text/wrap.h"
 
 #include <string.h>
 

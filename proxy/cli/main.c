@@ -1,5 +1,5 @@
 /* The command line. */
-#include "base/arguments.h"
+#include "base/text/arguments.h"
 #include "check/check.h"
 #include "cli/ctl_program.h"
 #include "cli/filter_command.h"

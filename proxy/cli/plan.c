@@ -1,11 +1,11 @@
 /* The command line of `nestguard plan`, and its comparison of the kinds of filter. */
 #include "cli/plan.h"
 
-#include "base/arguments.h"
+#include "base/text/arguments.h"
 #include "cli/forms.h"
 #include "cli/plan_run.h"
 #include "cli/progress.h"
-#include "config/units.h"
+#include "config/syntax/units.h"
 
 #include <errno.h>
 #include <stdio.h>

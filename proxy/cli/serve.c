@@ -8,7 +8,7 @@
  */
 #include "cli/serve.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 #include "check/check.h"
 #include "config/file_limits.h"

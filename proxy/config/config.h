@@ -4,11 +4,11 @@
 #ifndef NESTGUARD_CONFIG_H
 #define NESTGUARD_CONFIG_H
 
-#include "base/address.h"
-#include "base/log.h"
+#include "base/text/address.h"
+#include "base/log/log.h"
 #include "base/problem.h"
-#include "config/cache_url.h"
-#include "config/key_template.h"
+#include "config/syntax/cache_url.h"
+#include "config/syntax/key_template.h"
 #include "filters/filter.h"
 #include <stdbool.h>
 #include <stddef.h>

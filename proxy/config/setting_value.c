@@ -4,10 +4,10 @@
  */
 #include "config/setting_value.h"
 
-#include "base/identifier.h"
+#include "base/text/identifier.h"
 #include "base/memory.h"
 #include "config/config.h"
-#include "config/units.h"
+#include "config/syntax/units.h"
 
 #include <errno.h>
 #include <libpq-fe.h>

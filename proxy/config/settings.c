@@ -2,9 +2,9 @@
  */
 #include "config/settings.h"
 
-#include "base/wrap.h"
+#include "base/text/wrap.h"
 #include "config/config.h"
-#include "config/similar.h"
+#include "config/syntax/similar.h"
 
 #include <stdint.h>
 #include <stdio.h>

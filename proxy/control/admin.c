@@ -13,10 +13,10 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
-#include "base/log.h"
-#include "base/log_pace.h"
+#include "base/log/log.h"
+#include "base/log/log_pace.h"
 #include "base/memory.h"
-#include "config/units.h"
+#include "config/syntax/units.h"
 #include "control/explain.h"
 #include "control/status.h"
 #include "guard/guard.h"

@@ -1,7 +1,7 @@
 /* `nestguard ctl`: the command line, and what is printed. */
 #include "ctl/ctl.h"
 
-#include "base/arguments.h"
+#include "base/text/arguments.h"
 #include "base/memory.h"
 #include "config/config.h"
 #include "ctl/ctl_call.h"

@@ -2,7 +2,7 @@
 #ifndef NESTGUARD_CTL_CALL_H
 #define NESTGUARD_CTL_CALL_H
 
-#include "base/address.h"
+#include "base/text/address.h"
 
 #include <stddef.h>
 

@@ -7,7 +7,7 @@
 #include "database/keyspace_sql.h"
 
 #include "base/buffer.h"
-#include "base/identifier.h"
+#include "base/text/identifier.h"
 #include "base/memory.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef NESTGUARD_ROW_KEY_H
 #define NESTGUARD_ROW_KEY_H
 
-#include "config/key_template.h"
+#include "config/syntax/key_template.h"
 #include "postgres/log/pgoutput.h"
 
 /* Where the key's columns are in a table's rows, as the log has described the table. Zeroed memory

@@ -5,7 +5,7 @@
  */
 #include "follow/confirmer.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 #include "postgres/log/pg_stream.h"
 #include "postgres/pg_session.h"

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "database/publication.h"
-#include "follow/checks.h"
+#include "follow/checks/checks.h"
 
 #include <stdlib.h>
 

@@ -15,8 +15,8 @@
 #define NESTGUARD_SYNC_H
 
 #include "build/builder.h"
-#include "follow/checker.h"
-#include "follow/fn_checks.h"
+#include "follow/checks/checker.h"
+#include "follow/checks/fn_checks.h"
 #include "follow/follower.h"
 #include "follow/lag.h"
 #include "follow/prober.h"

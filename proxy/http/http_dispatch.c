@@ -3,7 +3,7 @@
 #include "http/http_call.h"
 
 #include "base/memory.h"
-#include "base/secret.h"
+#include "base/text/secret.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

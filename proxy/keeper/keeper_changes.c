@@ -1,7 +1,7 @@
 /* Who subscribes to changes, and what each makes of them; see changes.h. */
 #include "keeper/keeper_internal.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 
 static void fn_check(void *arg, const struct key_change *change)
 {

@@ -12,7 +12,7 @@
 #include "keeper/keeper_internal.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "postgres/pg_pool.h"
 #include "redis/redis.h"
 

@@ -2,7 +2,7 @@
 #include "keeper/keeper_internal.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 #include "guard/hint_share.h"
 #include "http/http_target.h"

@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "database/settled.h"
 #include "database/unseen.h"
-#include "follow/standing.h"
+#include "follow/checks/standing.h"
 #include "follow/values.h"
 #include "guard/overrides.h"
 #include "guard/view.h"

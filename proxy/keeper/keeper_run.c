@@ -5,9 +5,9 @@
 #include "keeper/keeper_internal.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
-#include "base/service.h"
+#include "base/log/service.h"
 #include "keeper/reload.h"
 #include "postgres/pg_hosts.h"
 #include "postgres/pg_pool.h"

@@ -18,7 +18,7 @@
  */
 #include "keeper/keeper_internal.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 
 static bool follows(const struct keeper *keeper)
 {

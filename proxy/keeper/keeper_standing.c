@@ -5,7 +5,7 @@
  */
 #include "keeper/keeper_internal.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 
 #include <stdio.h>
 

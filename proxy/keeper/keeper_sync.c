@@ -1,7 +1,7 @@
 /* What the following of the database means to the rest of the keeper; see replication.h. */
 #include "keeper/keeper_internal.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 #include "keeper/keeper_internal.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 
 static void tell_keyspace(struct keeper *keeper, enum cause cause, int keyspace)
 {

@@ -1,7 +1,7 @@
 #include "keeper/publishing.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 
 #include <stdlib.h>

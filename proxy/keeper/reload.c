@@ -2,7 +2,7 @@
  */
 #include "keeper/reload.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 
 static void log_problems(const struct problems *problems)
 {

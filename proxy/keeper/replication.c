@@ -1,7 +1,7 @@
 #include "keeper/replication.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "database/publication.h"
 
 enum {

@@ -7,7 +7,7 @@
 
 #include "build/builder.h"
 #include "cache/spellings.h"
-#include "follow/checks.h"
+#include "follow/checks/checks.h"
 #include "follow/follower.h"
 #include "follow/lag.h"
 #include "guard/counters.h"

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"

@@ -1,8 +1,8 @@
 #include "worker/listener.h"
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/log_pace.h"
+#include "base/log/log.h"
+#include "base/log/log_pace.h"
 #include "base/memory.h"
 #include "worker/connection.h"
 

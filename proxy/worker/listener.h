@@ -10,7 +10,7 @@
 #ifndef NESTGUARD_LISTENER_H
 #define NESTGUARD_LISTENER_H
 
-#include "base/address.h"
+#include "base/text/address.h"
 #include "worker/client/client.h"
 
 struct listener;

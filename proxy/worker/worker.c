@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 #include "resp/command.h"
 #include "worker/client/pinned.h"

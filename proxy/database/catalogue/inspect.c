@@ -4,7 +4,7 @@
 #include "database/catalogue/inspector.h"
 
 #include "base/memory.h"
-#include "config/similar.h"
+#include "config/syntax/similar.h"
 #include "database/catalogue/subject.h"
 #include <stdarg.h>
 #include <stdlib.h>

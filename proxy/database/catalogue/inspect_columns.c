@@ -2,7 +2,7 @@
  * keys can be made of them. */
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "config/similar.h"
+#include "config/syntax/similar.h"
 #include "database/catalogue/subject.h"
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "database/catalogue/subject.h"
 
 #include "base/buffer.h"
-#include "base/identifier.h"
+#include "base/text/identifier.h"
 #include "base/memory.h"
 
 #include <stdlib.h>

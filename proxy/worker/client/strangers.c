@@ -1,8 +1,8 @@
 #include "worker/client/strangers.h"
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/log_pace.h"
+#include "base/log/log.h"
+#include "base/log/log_pace.h"
 
 enum { WAIT_MS = 250, LONGEST_WAIT_MS = 2000 };
 

@@ -4,7 +4,7 @@
 #include "worker/command/local.h"
 
 #include "base/memory.h"
-#include "base/secret.h"
+#include "base/text/secret.h"
 #include "cache/greeting.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"

@@ -2,7 +2,7 @@
 #include "worker/reply/serving.h"
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 
 #include <stdio.h>
 #include <string.h>

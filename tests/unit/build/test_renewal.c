@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "build/renewal.h"
 #include "fakes/config_file.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "fakes/config_file.h"
 
 static const char text[] = "cache: redis://127.0.0.1\n"

@@ -1,5 +1,5 @@
 /* The cache's URL, and that every member of it and of an address is compared and copied. */
-#include "config/cache_url.h"
+#include "config/syntax/cache_url.h"
 #include "members.h"
 
 #include <setjmp.h>

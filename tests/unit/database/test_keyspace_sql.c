@@ -1,4 +1,4 @@
-#include "base/identifier.h"
+#include "base/text/identifier.h"
 #include "database/keyspace_sql.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 #ifndef NESTGUARD_FAKES_LOG_H
 #define NESTGUARD_FAKES_LOG_H
 
-#include "base/log.h"
+#include "base/log/log.h"
 
 #include <stdatomic.h>
 

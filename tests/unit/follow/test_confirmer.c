@@ -2,7 +2,7 @@
  * tests/e2e/test_follow_commits.py. */
 #include "fakes/receiver.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "follow/confirmer.h"
 
 static struct confirmer *confirmer;

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
-#include "follow/checks.h"
+#include "follow/checks/checks.h"
 #include "follow/sync.h"
 
 #include <errno.h>

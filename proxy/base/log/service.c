@@ -1,0 +1,35 @@
+#include "base/log/service.h"
+
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+void service_ready(void)
+{
+    sd_notify(0, "READY=1\nSTATUS=serving");
+}
+
+void service_reloading(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=reading the configuration again",
+               (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000);
+}
+
+void service_stopping(void)
+{
+    sd_notify(0, "STOPPING=1\nWATCHDOG_USEC=0\nSTATUS=finishing what is under way");
+}
+
+/* Twice as often as it must be, as sd_watchdog_enabled(3) has it. */
+void service_alive(uint64_t turn)
+{
+    static uint64_t told, every_us;
+    static int wanted = -1;
+    if (wanted < 0)
+        wanted = sd_watchdog_enabled(0, &every_us) > 0;
+    if (!wanted || turn - told < every_us / 2000)
+        return;
+    told = turn;
+    sd_notify(0, "WATCHDOG=1");
+}

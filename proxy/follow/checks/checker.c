@@ -1,0 +1,100 @@
+#include "follow/checks/checker.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+enum { FIRST_LIMIT_MS = 5000, LAST_LIMIT_MS = 3600000 };
+
+struct checker {
+    struct pg_pool *pool;
+    struct pg_statement *statements;
+    size_t statement_count, keyspace_count;
+    uint64_t limit_ms;
+    struct checker_account account;
+    struct selfcheck_account *keyspaces;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+static void checker_free(struct checker *checker)
+{
+    for (size_t i = 0; i < checker->statement_count; i++)
+        free((char *)checker->statements[i].sql);
+    free(checker->statements);
+    free(checker->keyspaces);
+    free(checker);
+}
+
+int checker_create(struct checker **out, uv_loop_t *loop, const struct config *config,
+                   const char **error)
+{
+    struct checker *checker = xcalloc(1, sizeof *checker);
+    checker->keyspace_count = config->keyspace_count;
+    checker->statement_count = config->keyspace_count * SELFCHECK_QUESTIONS;
+    checker->statements = xcalloc(checker->statement_count, sizeof *checker->statements);
+    checker->keyspaces = xcalloc(config->keyspace_count, sizeof *checker->keyspaces);
+    checker->account.keyspaces = checker->keyspaces;
+    checker->limit_ms = FIRST_LIMIT_MS;
+    for (size_t i = 0; i < checker->statement_count; i++)
+        checker->statements[i].sql =
+            selfcheck_sql(&config->keyspaces[i / SELFCHECK_QUESTIONS],
+                          (enum selfcheck_question)(i % SELFCHECK_QUESTIONS));
+    struct pg_pool_options pool = {.conninfo = config->database,
+                                   .application = "nestguard",
+                                   .connections = 1,
+                                   .timeout_ms = checker->limit_ms,
+                                   .statements = checker->statements,
+                                   .statement_count = checker->statement_count};
+    int status = pg_pool_create(&checker->pool, loop, &pool, error);
+    if (status)
+        checker_free(checker);
+    else
+        *out = checker;
+    return status;
+}
+
+struct pg_pool *checker_pool(struct checker *checker)
+{
+    return checker->pool;
+}
+
+void checker_note(struct checker *checker, uint64_t generation,
+                  const struct selfcheck_result *result)
+{
+    checker->account.generation = generation;
+    checker->account.time = clock_ms();
+    checker->account.outcome = result->outcome;
+    for (size_t i = 0; i < checker->keyspace_count; i++)
+        checker->keyspaces[i] = result->keyspaces[i];
+    if (!result->timed_out || checker->limit_ms >= LAST_LIMIT_MS)
+        return;
+    checker->limit_ms *= 2;
+    pg_pool_set_timeout(checker->pool, checker->limit_ms);
+}
+
+const struct checker_account *checker_account(const struct checker *checker)
+{
+    return &checker->account;
+}
+
+static void on_pool_closed(void *arg)
+{
+    struct checker *checker = arg;
+    void (*closed)(void *arg) = checker->closed;
+    void *closed_arg = checker->closed_arg;
+    checker_free(checker);
+    closed(closed_arg);
+}
+
+void checker_close(struct checker *checker, void (*closed)(void *arg), void *arg)
+{
+    if (!checker) {
+        closed(arg);
+        return;
+    }
+    checker->closed = closed;
+    checker->closed_arg = arg;
+    pg_pool_close(checker->pool, on_pool_closed, checker);
+}

@@ -1,0 +1,38 @@
+/* A line a second, whoever wants to say it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/log/log_pace.h"
+
+static void the_first_is_said_at_once(void **state)
+{
+    struct log_pace pace = {0};
+    uint64_t left_out = 99;
+    (void)state;
+    assert_true(log_pace_may(&pace, 1, &left_out));
+    assert_int_equal(left_out, 0);
+}
+
+static void within_a_second_the_others_are_counted(void **state)
+{
+    struct log_pace pace = {0};
+    uint64_t left_out;
+    (void)state;
+    assert_true(log_pace_may(&pace, 5000, &left_out));
+    for (uint64_t now = 5000; now < 6000; now += 10)
+        assert_false(log_pace_may(&pace, now, &left_out));
+    assert_true(log_pace_may(&pace, 6000, &left_out));
+    assert_int_equal(left_out, 100);
+    assert_true(log_pace_may(&pace, 7000, &left_out));
+    assert_int_equal(left_out, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_first_is_said_at_once),
+                                       cmocka_unit_test(within_a_second_the_others_are_counted)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
