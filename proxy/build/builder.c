@@ -21,9 +21,9 @@
 #include "build/build_session.h"
 #include "build/build_stream.h"
 #include "build/copy/copier.h"
+#include "build/copy/table_scan.h"
 #include "build/filter_size.h"
 #include "build/second_look.h"
-#include "build/copy/table_scan.h"
 #include "database/keyspace_sql.h"
 #include "database/row_count.h"
 

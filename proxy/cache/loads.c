@@ -160,9 +160,9 @@ static void ask(struct load *load)
     for (struct load_request *request = load->waiting; request; request = request->next)
         request->late = request->late_and_stale = false;
     load->stale = false;
-    load->unseen = unseen_has(loads->options.unseen, load->key);
+    load->unseen = visibility_has(loads->options.visibility, load->key);
     if (load->unseen)
-        unseen_hurry(loads->options.unseen);
+        visibility_hurry(loads->options.visibility);
     load->started = clock_ms();
     load->generation = generation_of(loads, load->key.keyspace);
     loads->querying++;

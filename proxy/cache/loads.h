@@ -8,8 +8,9 @@
  * - loads_changed(key) means that the key's row, or what is said of it, has changed. A load that
  * was on its way then is stale: its answer still serves those who had asked before, but nothing of
  * it is kept: no fill, no remembered absence.
- * - The log may tell of a commit before its rows can be seen (unseen.h). What a query says of such
- * a key still serves those who had asked before it was sent, but nothing of it is kept.
+ * - The log may tell of a commit before its rows can be seen (commit_visibility.h). What a query
+ * says of such a key still serves those who had asked before it was sent, but nothing of it is
+ * kept.
  * - Whoever joins a query that is on its way may have seen a commit that the query does not see. A
  * row that it finds is good for them unless it is stale or unseen. But "no row" is not: they are
  * told so only by a query that began after they had asked.
@@ -20,8 +21,8 @@
 #define NESTGUARD_LOADS_H
 
 #include "cache/spellings.h"
+#include "database/commit_visibility.h"
 #include "database/rows.h"
-#include "database/unseen.h"
 #include "guard/counters.h"
 #include "guard/messages.h"
 #include "guard/view.h"
@@ -36,7 +37,7 @@ struct loads_options {
     struct redis *redis;
     struct load_counters *counters; /* one for each keyspace */
     struct watch *watch;            /* where keys that it is at work for are watched; may be NULL */
-    struct unseen *unseen;          /* NULL: no log is followed */
+    struct commit_visibility *visibility; /* NULL: no log is followed */
     /* A value is about to be sent to the cache. May be NULL. */
     void (*filling)(void *arg, struct key key);
     /* Somebody says that the key has a row: that a query sees none yet is not remembered. May be

@@ -4,9 +4,9 @@
 #ifndef NESTGUARD_CONFIG_H
 #define NESTGUARD_CONFIG_H
 
-#include "base/text/address.h"
 #include "base/log/log.h"
 #include "base/problem.h"
+#include "base/text/address.h"
 #include "config/syntax/cache_url.h"
 #include "config/syntax/key_template.h"
 #include "filters/filter.h"

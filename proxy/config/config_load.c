@@ -10,9 +10,9 @@
 #include "base/memory.h"
 #include "config/config_file.h"
 #include "config/config_source.h"
-#include "config/syntax/environment.h"
 #include "config/file_limits.h"
 #include "config/setting_value.h"
+#include "config/syntax/environment.h"
 #include "net/tls.h"
 
 #include <assert.h>

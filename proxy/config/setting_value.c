@@ -4,8 +4,8 @@
  */
 #include "config/setting_value.h"
 
-#include "base/text/identifier.h"
 #include "base/memory.h"
+#include "base/text/identifier.h"
 #include "config/config.h"
 #include "config/syntax/units.h"
 

@@ -238,8 +238,8 @@ static void ask_again(struct key_touch *touch)
 
 /* The database said that there is no row; but it may have said so before somebody wrote the key
  * anew, and then it must be asked again. A row that the log had told of before, while queries did
- * not see it yet (unseen.h), nothing would tell of again: its tombstone would deny it for good. So
- * it is waited for, until the probe after which queries see it. */
+ * not see it yet (commit_visibility.h), nothing would tell of again: its tombstone would deny it
+ * for good. So it is waited for, until the probe after which queries see it. */
 static void bury_unless_touched(struct key_call *key)
 {
     bool unseen = keeper_has_unseen(key->keeper, key_of(key));

@@ -1,8 +1,8 @@
 /* `nestguard ctl`: the command line, and what is printed. */
 #include "ctl/ctl.h"
 
-#include "base/text/arguments.h"
 #include "base/memory.h"
+#include "base/text/arguments.h"
 #include "config/config.h"
 #include "ctl/ctl_call.h"
 #include "ctl/ctl_commands.h"

@@ -7,8 +7,8 @@
 #include "database/keyspace_sql.h"
 
 #include "base/buffer.h"
-#include "base/text/identifier.h"
 #include "base/memory.h"
+#include "base/text/identifier.h"
 
 #include <stdlib.h>
 

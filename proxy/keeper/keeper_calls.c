@@ -39,12 +39,12 @@ bool keeper_renew_touch(const struct keeper *keeper, struct key_touch *touch)
 
 bool keeper_has_unseen(const struct keeper *keeper, struct key key)
 {
-    return unseen_has(keeper->unseen, key);
+    return visibility_has(keeper->visibility, key);
 }
 
 void keeper_hurry_unseen(struct keeper *keeper)
 {
-    unseen_hurry(keeper->unseen);
+    visibility_hurry(keeper->visibility);
 }
 
 const struct rows *keeper_rows(const struct keeper *keeper)

@@ -13,9 +13,9 @@ static void unsee(void *arg, const struct key_change *change)
 {
     struct keeper *keeper = arg;
     if (cause_is_of_keyspace(change->cause))
-        unseen_all_changed(keeper->unseen, change->xid);
+        visibility_all_changed(keeper->visibility, change->xid);
     else
-        unseen_changed(keeper->unseen, change->key, change->xid);
+        visibility_changed(keeper->visibility, change->key, change->xid);
 }
 
 /* Any row may have changed, of any keyspace: that costs no more than some loads which are not

@@ -87,7 +87,7 @@ static void checker_ended(void *arg)
     pg_pool_close(keeper->pool, pool_ended, keeper);
 }
 
-static void sync_ended(void *arg)
+static void tracker_ended(void *arg)
 {
     struct keeper *keeper = arg;
     keeper_close_standing(keeper);
@@ -100,7 +100,7 @@ static void wait_for_log(uv_timer_t *tick)
     if (!replication_has_followed(&keeper->replication, keeper->drain_since) && !is_late(keeper))
         return;
     uv_timer_stop(tick);
-    replication_close(&keeper->replication, keeper->drain_since, sync_ended, keeper);
+    replication_close(&keeper->replication, keeper->drain_since, tracker_ended, keeper);
 }
 
 static void http_ended(void *arg)

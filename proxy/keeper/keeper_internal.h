@@ -10,8 +10,8 @@
 #include "cache/spellings.h"
 #include "cache/unvouched.h"
 #include "config/config.h"
+#include "database/commit_visibility.h"
 #include "database/settled.h"
-#include "database/unseen.h"
 #include "follow/checks/standing.h"
 #include "follow/values.h"
 #include "guard/overrides.h"
@@ -46,8 +46,8 @@ struct keeper {
     struct pg_pool *pool;
     struct redis *redis;
     struct loads *loads;
-    struct watch *watch;   /* what workers must tell of before they write it */
-    struct unseen *unseen; /* what the log has told and queries may not see */
+    struct watch *watch;                  /* what workers must tell of before they write it */
+    struct commit_visibility *visibility; /* what the log has told and queries may not see */
     struct fn_checks *fn_checks;
     struct unvouched *unvouched;
     struct values *values;
@@ -121,7 +121,8 @@ void keeper_purge_missed(struct keeper *keeper);
 void keeper_purge_unvouched(struct keeper *keeper);
 void keeper_learn_values(struct keeper *keeper, const char *answer); /* see values.h */
 
-struct unseen *keeper_create_unseen(struct keeper *keeper); /* empty where no log is followed */
+struct commit_visibility *
+keeper_create_visibility(struct keeper *keeper); /* empty where no log is followed */
 int keeper_open_sync(struct keeper *keeper);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/log/log.h"
-#include "base/memory.h"
 #include "base/log/service.h"
+#include "base/memory.h"
 #include "keeper/reload.h"
 #include "postgres/pg_hosts.h"
 #include "postgres/pg_pool.h"
@@ -174,7 +174,7 @@ static void free_all(struct keeper *keeper)
     loads_destroy(keeper->loads);
     fn_checks_destroy(keeper->fn_checks);
     spellings_destroy(keeper->spellings);
-    unseen_destroy(keeper->unseen);
+    visibility_destroy(keeper->visibility);
     keeper_close_values(keeper);
     publishing_finish(&keeper->publishing);
     entries_finish(&keeper->entries);
@@ -385,13 +385,13 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
     if (status)
         return status;
     keeper->rows.pool = keeper->pool;
-    keeper->unseen = keeper_create_unseen(keeper);
+    keeper->visibility = keeper_create_visibility(keeper);
     keeper->fn_checks = fn_checks_create(&(struct fn_checks_options){
-        .rows = &keeper->rows, .max_at_once = FN_CHECKS_MAX, .unseen = keeper->unseen});
+        .rows = &keeper->rows, .max_at_once = FN_CHECKS_MAX, .visibility = keeper->visibility});
     keeper->spellings = spellings_create(keeper_config(keeper), keeper->counters);
     struct loads_options loads = {.rows = &keeper->rows,
                                   .watch = keeper->watch,
-                                  .unseen = keeper->unseen,
+                                  .visibility = keeper->visibility,
                                   .redis = keeper->redis,
                                   .counters = keeper->counters,
                                   .spellings = keeper->spellings};

@@ -10,8 +10,8 @@
  * Each is a cause of changes.h, which says that whatever is being loaded is old before it purges,
  * so that none of it is filled behind the purge. What was filled before was sent before, over the
  * same connection to the cache. And what is asked later is told by the log that is followed by
- * then, but for what it told, or was over when it began, and is not visible yet: unseen.h sees to
- * that.
+ * then, but for what it told, or was over when it began, and is not visible yet:
+ * commit_visibility.h sees to that.
  */
 #include "keeper/keeper_internal.h"
 

@@ -19,12 +19,12 @@ static const struct replication_events *events_of(const struct replication *repl
 
 /* ---- which is meant ---- */
 
-static bool is_of(const struct sync *sync, uint64_t generation)
+static bool is_of(const struct tracker *tracker, uint64_t generation)
 {
-    return sync && sync_generation(sync)->number == generation;
+    return tracker && tracker_generation(tracker)->number == generation;
 }
 
-static struct sync *sync_of(const struct replication *replication, uint64_t generation)
+static struct tracker *tracker_of(const struct replication *replication, uint64_t generation)
 {
     if (is_of(replication->serving, generation))
         return replication->serving;
@@ -38,29 +38,29 @@ bool replication_serves(const struct replication *replication, const struct gene
 
 bool replication_hold(struct replication *replication, uint64_t generation)
 {
-    struct sync *sync = sync_of(replication, generation);
-    if (sync)
-        sync_hold(sync);
-    return sync != NULL;
+    struct tracker *tracker = tracker_of(replication, generation);
+    if (tracker)
+        tracker_hold(tracker);
+    return tracker != NULL;
 }
 
 void replication_release(struct replication *replication, uint64_t generation)
 {
-    struct sync *sync = sync_of(replication, generation);
-    if (sync)
-        sync_release(sync);
+    struct tracker *tracker = tracker_of(replication, generation);
+    if (tracker)
+        tracker_release(tracker);
 }
 
 /* ---- leases ---- */
 
-static void end_lease(const struct sync *sync)
+static void end_lease(const struct tracker *tracker)
 {
-    atomic_store_explicit(&sync_generation(sync)->lease, 0, memory_order_release);
+    atomic_store_explicit(&tracker_generation(tracker)->lease, 0, memory_order_release);
 }
 
 static void extend_lease(const struct replication *replication, uint64_t known)
 {
-    struct generation *generation = sync_generation(replication->serving);
+    struct generation *generation = tracker_generation(replication->serving);
     uint64_t until = known + replication->config->max_lag_ms;
     if (until > atomic_load_explicit(&generation->lease, memory_order_relaxed))
         atomic_store_explicit(&generation->lease, until, memory_order_release);
@@ -79,11 +79,12 @@ static void remember_confirmed(struct replication *replication, uint64_t positio
  * must know it, too: by the position up to which was confirmed or, of what is no more, by a
  * question for the log's end that was asked afterwards. That is for a server which does not have
  * that position any more: a standby that was promoted without it. */
-static bool knows_what_was_confirmed(const struct replication *replication, const struct sync *sync)
+static bool knows_what_was_confirmed(const struct replication *replication,
+                                     const struct tracker *tracker)
 {
-    const struct lag *lag = sync_lag(sync);
+    const struct lag *lag = tracker_lag(tracker);
     if (replication->serving)
-        return lag->position >= sync_lag(replication->serving)->position;
+        return lag->position >= tracker_lag(replication->serving)->position;
     return lag->position >= replication->confirmed || lag->known > replication->confirmed_until;
 }
 
@@ -95,7 +96,7 @@ static void end_confirming(struct replication *replication)
     if (!confirmed)
         return;
     remember_confirmed(replication, confirmed);
-    prober_now(replication->prober);
+    wal_probe_now(replication->wal_probe);
 }
 
 /* What the serving stream had not told yet when it was lost lies before the snapshot of the
@@ -107,24 +108,24 @@ static void tell_missed(struct replication *replication)
 }
 
 /* From here on nothing is confirmed until every worker looks into the new filters. */
-static bool on_ready(void *arg, struct sync *sync)
+static bool on_ready(void *arg, struct tracker *tracker)
 {
     struct replication *replication = arg;
-    struct sync *replaced = replication->serving;
-    struct generation *generation = sync_generation(sync);
+    struct tracker *replaced = replication->serving;
+    struct generation *generation = tracker_generation(tracker);
     end_confirming(replication);
-    if (replication->ending || !knows_what_was_confirmed(replication, sync))
+    if (replication->ending || !knows_what_was_confirmed(replication, tracker))
         return false;
     /* What lies between was purged by neither. */
-    bool gap = replaced && sync_lag(replaced)->position < sync_begin(sync);
+    bool gap = replaced && tracker_lag(replaced)->position < tracker_begin(tracker);
     replication->candidate = NULL;
-    replication->serving = sync;
+    replication->serving = tracker;
     replication->pace = (struct pace){0};
     replication->taking_over = true;
     generation->references++;
-    extend_lease(replication, sync_lag(sync)->known);
+    extend_lease(replication, tracker_lag(tracker)->known);
     events_of(replication)->in_force(replication->options.arg, generation);
-    sync_close(replaced);
+    tracker_close(replaced);
     if (gap)
         tell_missed(replication);
     log_info("generation %llu: in force", (unsigned long long)generation->number);
@@ -141,18 +142,18 @@ static bool on_ready(void *arg, struct sync *sync)
 void replication_views_are_in(struct replication *replication)
 {
     if (replication->taking_over) {
-        sync_release(replication->serving);
-        prober_now(replication->prober); /* answered, it confirms once more; see sync.c */
+        tracker_release(replication->serving);
+        wal_probe_now(replication->wal_probe); /* answered, it confirms once more; see tracker.c */
     }
     replication->taking_over = false;
     if (replication->confirmer && !replication->serving && !replication->ending)
         confirmer_begin(replication->confirmer);
 }
 
-static void on_known(void *arg, struct sync *sync, uint64_t known)
+static void on_known(void *arg, struct tracker *tracker, uint64_t known)
 {
     struct replication *replication = arg;
-    if (sync != replication->serving)
+    if (tracker != replication->serving)
         return;
     extend_lease(replication, known);
     events_of(replication)->known(replication->options.arg);
@@ -164,8 +165,8 @@ static void lose_serving(struct replication *replication, const char *why)
     char text[256];
     end_lease(replication->serving);
     snprintf(text, sizeof text, "%s", why); /* it may be the sync's */
-    remember_confirmed(replication, sync_lag(replication->serving)->position);
-    sync_close(replication->serving);
+    remember_confirmed(replication, tracker_lag(replication->serving)->position);
+    tracker_close(replication->serving);
     replication->serving = NULL;
     replication->taking_over = false;
     replication->missed = true;
@@ -174,11 +175,12 @@ static void lose_serving(struct replication *replication, const char *why)
     events_of(replication)->lost(replication->options.arg, text);
 }
 
-static void on_fault(void *arg, struct sync *sync, const char *why)
+static void on_fault(void *arg, struct tracker *tracker, const char *why)
 {
     struct replication *replication = arg;
-    log_warning("generation %llu: %s", (unsigned long long)sync_generation(sync)->number, why);
-    if (sync == replication->serving) {
+    log_warning("generation %llu: %s", (unsigned long long)tracker_generation(tracker)->number,
+                why);
+    if (tracker == replication->serving) {
         lose_serving(replication, why);
         return;
     }
@@ -186,7 +188,7 @@ static void on_fault(void *arg, struct sync *sync, const char *why)
     snprintf(text, sizeof text, "%s", why);
     replication->candidate = NULL;
     replication->missed |= !replication->serving;
-    sync_close(sync);
+    tracker_close(tracker);
     events_of(replication)->settled(replication->options.arg, text);
 }
 
@@ -199,7 +201,8 @@ void replication_leave(struct replication *replication, const char *why)
         on_fault(replication, replication->candidate, why);
 }
 
-static const struct sync_events events = {.ready = on_ready, .known = on_known, .fault = on_fault};
+static const struct tracker_events events = {
+    .ready = on_ready, .known = on_known, .fault = on_fault};
 
 /* Connections that were opened before lead to what was the database then: its rows, or its lack of
  * them, are nothing to answer with. */
@@ -219,14 +222,14 @@ void replication_follow(struct replication *replication, struct built *built)
     struct pg_error error = {.text = ""};
     note_server(replication, built->fingerprint);
     events_of(replication)->begins(replication->options.arg, built, !replication->serving);
-    struct sync_options options = {.config = replication->options.config,
-                                   .prober = replication->prober,
-                                   .checker = replication->options.checker,
-                                   .fn_checks = replication->options.fn_checks,
-                                   .changes = replication->options.changes,
-                                   .events = &events,
-                                   .arg = replication};
-    if (sync_start(&replication->candidate, replication->options.loop, built, &options, &error) <
+    struct tracker_options options = {.config = replication->options.config,
+                                      .wal_probe = replication->wal_probe,
+                                      .checker = replication->options.checker,
+                                      .fn_checks = replication->options.fn_checks,
+                                      .changes = replication->options.changes,
+                                      .events = &events,
+                                      .arg = replication};
+    if (tracker_start(&replication->candidate, replication->options.loop, built, &options, &error) <
         0) {
         replication->candidate = NULL;
         events_of(replication)->settled(replication->options.arg, error.text);
@@ -241,13 +244,13 @@ void replication_follow(struct replication *replication, struct built *built)
 
 static const struct generation *generation_served(const struct replication *replication)
 {
-    return sync_generation(replication->serving);
+    return tracker_generation(replication->serving);
 }
 
 static double seconds_to_catch_up(const struct replication *replication)
 {
     double rate = replication->pace.bytes_per_second;
-    double bytes = (double)lag_bytes(sync_lag(replication->serving));
+    double bytes = (double)lag_bytes(tracker_lag(replication->serving));
     return rate > 1 ? bytes / rate : bytes;
 }
 
@@ -263,7 +266,7 @@ static void renew_when_quicker(struct replication *replication)
     replication->pace.renewing = true;
     log_info("%llu bytes of log behind, %.0f s to catch up at %.0f bytes/s; a new generation takes "
              "about %.0f s and is begun",
-             (unsigned long long)lag_bytes(sync_lag(replication->serving)), catch_up,
+             (unsigned long long)lag_bytes(tracker_lag(replication->serving)), catch_up,
              replication->pace.bytes_per_second, renew);
     events_of(replication)->wanted(replication->options.arg);
 }
@@ -273,7 +276,7 @@ static void watch_pace(struct replication *replication, uint64_t now, bool may_r
     struct pace *pace = &replication->pace;
     if (!replication->serving || now - pace->time < PACE_MS)
         return;
-    const struct lag *lag = sync_lag(replication->serving);
+    const struct lag *lag = tracker_lag(replication->serving);
     if (pace->time && lag->position >= pace->position)
         pace->bytes_per_second =
             (double)(lag->position - pace->position) * 1000 / (double)(now - pace->time);
@@ -332,9 +335,9 @@ static void on_probe(void *arg, const struct probe *probe)
     note_server(replication, probe->fingerprint);
     events_of(replication)->probed(replication->options.arg, probe);
     if (replication->serving)
-        sync_probed(replication->serving, probe);
+        tracker_probed(replication->serving, probe);
     if (replication->candidate)
-        sync_probed(replication->candidate, probe);
+        tracker_probed(replication->candidate, probe);
 }
 
 /* Whoever waits for a probe is told of each that failed: he counts how often he has waited. */
@@ -348,13 +351,13 @@ static void on_probe_failed(void *arg, const char *why, bool is_news)
 
 void replication_probe(struct replication *replication)
 {
-    if (replication->prober)
-        prober_now(replication->prober);
+    if (replication->wal_probe)
+        wal_probe_now(replication->wal_probe);
 }
 
 struct pg_pool *replication_pool(const struct replication *replication)
 {
-    return replication->prober ? prober_pool(replication->prober) : NULL;
+    return replication->wal_probe ? wal_probe_pool(replication->wal_probe) : NULL;
 }
 
 /* ---- what is told of it ---- */
@@ -363,13 +366,13 @@ struct stream_report replication_report(const struct replication *replication)
 {
     if (!replication->serving)
         return (struct stream_report){0};
-    const struct lag *lag = sync_lag(replication->serving);
+    const struct lag *lag = tracker_lag(replication->serving);
     return (struct stream_report){true,
                                   lag->position,
                                   lag_bytes(lag),
                                   lag->known,
                                   replication->pace.bytes_per_second,
-                                  sync_counts(replication->serving)};
+                                  tracker_counts(replication->serving)};
 }
 
 bool replication_lets_go(const struct replication *replication)
@@ -382,16 +385,16 @@ bool replication_lets_go(const struct replication *replication)
 int replication_open(struct replication *replication, const struct replication_options *options)
 {
     const char *error = NULL;
-    struct prober_options prober = {.config = options->config,
-                                    .probed = on_probe,
-                                    .failed = on_probe_failed,
-                                    .arg = replication};
+    struct wal_probe_options wal_probe = {.config = options->config,
+                                          .probed = on_probe,
+                                          .failed = on_probe_failed,
+                                          .arg = replication};
     *replication = (struct replication){.options = *options, .config = options->config};
     if (options->config->sync != SYNC_REPLICATION)
         return 0;
     replication->missed = options->config->purge_at_start;
     replication->confirmer = confirmer_create(options->loop, options->config);
-    int status = prober_create(&replication->prober, options->loop, &prober, &error);
+    int status = wal_probe_create(&replication->wal_probe, options->loop, &wal_probe, &error);
     if (status)
         log_error("database: %s", error);
     return status;
@@ -405,19 +408,19 @@ void replication_use_config(struct replication *replication, const struct config
 /* Once rows were missed all keys will be purged. */
 bool replication_is_blind(const struct replication *replication)
 {
-    return replication->prober && !replication->serving && !replication->candidate &&
+    return replication->wal_probe && !replication->serving && !replication->candidate &&
            !replication->missed;
 }
 
-static const struct sync *sync_that_tells(const struct replication *replication)
+static const struct tracker *tracker_that_tells(const struct replication *replication)
 {
     return replication->serving ? replication->serving : replication->candidate;
 }
 
 bool replication_has_followed(const struct replication *replication, uint64_t time)
 {
-    const struct sync *sync = sync_that_tells(replication);
-    return !sync || sync_lag(sync)->known >= time;
+    const struct tracker *tracker = tracker_that_tells(replication);
+    return !tracker || tracker_lag(tracker)->known >= time;
 }
 
 void replication_end(struct replication *replication)
@@ -430,11 +433,11 @@ void replication_close(struct replication *replication, uint64_t since, void (*c
 {
     if (replication->missed || !replication_has_followed(replication, since))
         tell_missed(replication);
-    sync_close(replication->candidate);
-    sync_close(replication->serving);
+    tracker_close(replication->candidate);
+    tracker_close(replication->serving);
     replication->candidate = replication->serving = NULL;
     confirmer_destroy(replication->confirmer);
     replication->confirmer = NULL;
-    prober_close(replication->prober, closed, arg);
-    replication->prober = NULL;
+    wal_probe_close(replication->wal_probe, closed, arg);
+    replication->wal_probe = NULL;
 }

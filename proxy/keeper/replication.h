@@ -12,7 +12,7 @@
 #define NESTGUARD_REPLICATION_H
 
 #include "follow/confirmer.h"
-#include "follow/sync.h"
+#include "follow/tracker.h"
 #include "keeper/report.h"
 
 /* What happens to the rest of the keeper. */
@@ -47,10 +47,10 @@ struct replication_options {
 struct replication {
     struct replication_options options;
     const struct config *config; /* in force */
-    struct prober *prober;       /* NULL: no log is followed */
+    struct wal_probe *wal_probe; /* NULL: no log is followed */
     struct confirmer *confirmer; /* at work only while none serves */
-    struct sync *serving;        /* of the generation in force; NULL when it was lost */
-    struct sync *candidate;      /* of the one that is to replace it */
+    struct tracker *serving;     /* of the generation in force; NULL when it was lost */
+    struct tracker *candidate;   /* of the one that is to replace it */
     bool taking_over;            /* workers may still look keys up in the generation before */
     bool ending;                 /* nothing takes over any more */
     char server[40];             /* publication_server() as it was last heard of */

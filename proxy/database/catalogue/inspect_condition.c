@@ -5,8 +5,8 @@
 #include "database/catalogue/subject.h"
 
 #include "base/buffer.h"
-#include "base/text/identifier.h"
 #include "base/memory.h"
+#include "base/text/identifier.h"
 
 #include <stdlib.h>
 #include <string.h>

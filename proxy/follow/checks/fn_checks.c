@@ -15,10 +15,10 @@
  *
  * What is left is a deletion that the log had told before the first look, or that lay before the
  * snapshot that the filter was built from, while the database still showed the row: a commit is in
- * the log before others see it. unseen.h knows of those when the question is sent, so such a round
- * proves nothing either. That may go on for as long as the commit waits for a synchronous standby,
- * and this guard may be the one, with the check between it and its first confirmation: therefore
- * that outcome is told, and has its own name.
+ * the log before others see it. commit_visibility.h knows of those when the question is sent, so
+ * such a round proves nothing either. That may go on for as long as the commit waits for a
+ * synchronous standby, and this guard may be the one, with the check between it and its first
+ * confirmation: therefore that outcome is told, and has its own name.
  *
  * So one round would do. A confirmed check costs a generation: three must agree.
  */
@@ -184,7 +184,7 @@ static void ask(struct fn_check *fn_check)
 {
     fn_check->state = ASKED;
     fn_check->querying = true;
-    fn_check->changed = unseen_has(fn_check->fn_checks->options.unseen, fn_check->key);
+    fn_check->changed = visibility_has(fn_check->fn_checks->options.visibility, fn_check->key);
     fn_check->unseen += fn_check->changed;
     fn_check->rounds++;
     rows_load(fn_check->fn_checks->options.rows, fn_check->key, on_row, fn_check);

@@ -14,16 +14,16 @@
 #ifndef NESTGUARD_FN_CHECKS_H
 #define NESTGUARD_FN_CHECKS_H
 
+#include "database/commit_visibility.h"
 #include "database/rows.h"
-#include "database/unseen.h"
 #include "guard/view.h"
 
 struct fn_checks;
 
 struct fn_checks_options {
-    const struct rows *rows;     /* outlives the queries that are asked of it */
-    unsigned max_at_once;        /* more are not taken: fn_checks_add() says so */
-    const struct unseen *unseen; /* NULL: no log is followed */
+    const struct rows *rows;                    /* outlives the queries that are asked of it */
+    unsigned max_at_once;                       /* more are not taken: fn_checks_add() says so */
+    const struct commit_visibility *visibility; /* NULL: no log is followed */
 };
 
 enum fn_check_outcome {

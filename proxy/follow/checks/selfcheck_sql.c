@@ -21,8 +21,8 @@
 #include "follow/checks/selfcheck.h"
 
 #include "base/buffer.h"
-#include "base/text/identifier.h"
 #include "base/memory.h"
+#include "base/text/identifier.h"
 #include "database/condition_changes.h"
 
 #include <stdlib.h>

@@ -42,7 +42,7 @@ struct bench {
     struct view *view;
     struct rows rows;
     struct load_counters counters[KEYSPACES];
-    struct unseen *unseen;
+    struct commit_visibility *visibility;
     struct spellings *spellings;
     struct loads *loads;
     uint64_t generations;
@@ -152,11 +152,11 @@ static inline void bench_init(struct bench *bench, const char *settings)
     assert_int_equal(mailbox_init(&bench->mailbox, &bench->loop, take_answer, bench), 0);
     use_view(bench, KEYSPACE_GUARDING, false);
     bench->rows.config = bench->shared->config;
-    bench->unseen = unseen_create(&(struct unseen_options){.max_remembered = 100});
+    bench->visibility = visibility_create(&(struct visibility_options){.max_remembered = 100});
     bench->spellings = spellings_create(bench->rows.config, bench->counters);
     struct loads_options options = {.rows = &bench->rows,
                                     .counters = bench->counters,
-                                    .unseen = bench->unseen,
+                                    .visibility = bench->visibility,
                                     .spellings = bench->spellings};
     bench->loads = loads_create(&options, bench->view);
     fake_pool.params = 1;
@@ -172,7 +172,7 @@ static inline void bench_finish(struct bench *bench)
     assert_int_equal(loads_count(bench->loads), 0);
     loads_destroy(bench->loads);
     spellings_destroy(bench->spellings);
-    unseen_destroy(bench->unseen);
+    visibility_destroy(bench->visibility);
     view_release(bench->view);
     shared_config_release(bench->shared);
     mailbox_close(&bench->mailbox);

@@ -260,7 +260,7 @@ static void what_is_expected_is_not_remembered_as_absent(void **state)
     loads_destroy(bench.loads);
     struct loads_options options = {.rows = &bench.rows,
                                     .counters = bench.counters,
-                                    .unseen = bench.unseen,
+                                    .visibility = bench.visibility,
                                     .spellings = bench.spellings,
                                     .is_expected = expects_item_1};
     bench.loads = loads_create(&options, bench.view);

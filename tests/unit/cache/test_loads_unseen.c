@@ -15,7 +15,7 @@ static const char running[] = "7:8:7", over[] = "8:8:";
 /* As the keeper takes it. */
 static void changed(struct bench *bench)
 {
-    unseen_changed(bench->unseen, key_make(ITEMS, item_1), XID);
+    visibility_changed(bench->visibility, key_make(ITEMS, item_1), XID);
     loads_changed(bench->loads, key_make(ITEMS, item_1));
 }
 
@@ -30,12 +30,12 @@ static void a_row_that_may_be_old_serves_and_is_not_kept(void **state)
     row_is("old");
     must_get_value(&bench, &asked, "old");
     assert_int_equal(fake_redis.count, 0);
-    unseen_learn(bench.unseen, running);
+    visibility_learn(bench.visibility, running);
     ask(&bench, &asked, "item:1");
     row_is("old");
     must_get_value(&bench, &asked, "old");
     assert_int_equal(fake_redis.count, 0);
-    unseen_learn(bench.unseen, over);
+    visibility_learn(bench.visibility, over);
     ask(&bench, &asked, "item:1");
     row_is("new");
     must_fill("item:1", "new");
@@ -56,7 +56,7 @@ static void an_absence_that_may_be_old_is_not_remembered(void **state)
     must_get(&bench, &asked, LOAD_ABSENT);
     assert_false(loads_knows_absent(bench.loads, key_make(ITEMS, item_1)));
     assert_int_equal(COUNTED(&bench, false_positives), 0);
-    unseen_learn(bench.unseen, over);
+    visibility_learn(bench.visibility, over);
     ask(&bench, &asked, "item:1");
     fake_no_row();
     must_get(&bench, &asked, LOAD_ABSENT);
@@ -73,7 +73,7 @@ static void what_was_asked_too_early_is_not_kept_whatever_comes_later(void **sta
     bench_init(&bench, "");
     changed(&bench);
     ask(&bench, &asked, "item:1");
-    unseen_learn(bench.unseen, over);
+    visibility_learn(bench.visibility, over);
     row_is("old");
     assert_int_equal(fake_redis.count, 0);
     must_get_value(&bench, &asked, "old");
@@ -89,7 +89,7 @@ static void who_joins_gets_a_query_of_their_own(void **state)
     bench_init(&bench, "");
     changed(&bench);
     ask(&bench, &first, "item:1");
-    unseen_learn(bench.unseen, over);
+    visibility_learn(bench.visibility, over);
     ask(&bench, &late, "item:1");
     row_is("old");
     must_get_value(&bench, &first, "old");
@@ -107,7 +107,7 @@ static void other_keys_are_filled(void **state)
     struct asked asked;
     (void)state;
     bench_init(&bench, "");
-    unseen_changed(bench.unseen, key_make(0, span_of("item:11")), XID);
+    visibility_changed(bench.visibility, key_make(0, span_of("item:11")), XID);
     ask(&bench, &asked, "item:1");
     row_is("payload");
     must_fill("item:1", "payload");

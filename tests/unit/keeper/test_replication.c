@@ -15,113 +15,113 @@
 
 /* ---- a log that is followed ---- */
 
-struct sync {
+struct tracker {
     struct generation *generation;
     struct lag lag;
     uint64_t begin;
     unsigned holds, probes;
-    struct sync_options options;
+    struct tracker_options options;
 };
 
 static struct {
-    struct sync *last; /* that was begun */
+    struct tracker *last; /* that was begun */
     unsigned open, probes;
     bool confirming, fails;
     uint64_t confirmed;
-    struct prober_options prober;
+    struct wal_probe_options wal_probe;
 } fake;
 
-int sync_start(struct sync **out, uv_loop_t *loop, struct built *built,
-               const struct sync_options *options, struct pg_error *error)
+int tracker_start(struct tracker **out, uv_loop_t *loop, struct built *built,
+                  const struct tracker_options *options, struct pg_error *error)
 {
     (void)loop;
     if (fake.fails) {
         snprintf(error->text, sizeof error->text, "no stream");
         return -1;
     }
-    struct sync *sync = xcalloc(1, sizeof *sync);
-    sync->generation = built->generation;
+    struct tracker *tracker = xcalloc(1, sizeof *tracker);
+    tracker->generation = built->generation;
     built->generation = NULL;
-    sync->options = *options;
-    sync->holds = 1;
-    fake.last = *out = sync;
+    tracker->options = *options;
+    tracker->holds = 1;
+    fake.last = *out = tracker;
     fake.open++;
     return 0;
 }
 
-void sync_probed(struct sync *sync, const struct probe *probe)
+void tracker_probed(struct tracker *tracker, const struct probe *probe)
 {
     (void)probe;
-    sync->probes++;
+    tracker->probes++;
 }
 
-void sync_hold(struct sync *sync)
+void tracker_hold(struct tracker *tracker)
 {
-    sync->holds++;
+    tracker->holds++;
 }
 
-void sync_release(struct sync *sync)
+void tracker_release(struct tracker *tracker)
 {
-    sync->holds--;
+    tracker->holds--;
 }
 
-struct generation *sync_generation(const struct sync *sync)
+struct generation *tracker_generation(const struct tracker *tracker)
 {
-    return sync->generation;
+    return tracker->generation;
 }
 
-const struct lag *sync_lag(const struct sync *sync)
+const struct lag *tracker_lag(const struct tracker *tracker)
 {
-    return &sync->lag;
+    return &tracker->lag;
 }
 
-uint64_t sync_begin(const struct sync *sync)
+uint64_t tracker_begin(const struct tracker *tracker)
 {
-    return sync->begin;
+    return tracker->begin;
 }
 
-struct follower_counts sync_counts(const struct sync *sync)
+struct follower_counts tracker_counts(const struct tracker *tracker)
 {
-    (void)sync;
+    (void)tracker;
     return (struct follower_counts){.changes = 3};
 }
 
-void sync_close(struct sync *sync)
+void tracker_close(struct tracker *tracker)
 {
-    if (!sync)
+    if (!tracker)
         return;
     fake.open--;
-    generation_release(sync->generation);
-    free(sync);
+    generation_release(tracker->generation);
+    free(tracker);
 }
 
 /* ---- probes, and the confirmer ---- */
 
-int prober_create(struct prober **out, uv_loop_t *loop, const struct prober_options *options,
-                  const char **error)
+int wal_probe_create(struct wal_probe **out, uv_loop_t *loop,
+                     const struct wal_probe_options *options, const char **error)
 {
     (void)loop;
     (void)error;
-    fake.prober = *options;
-    *out = (struct prober *)&fake;
+    fake.wal_probe = *options;
+    *out = (struct wal_probe *)&fake;
     return 0;
 }
 
-void prober_now(struct prober *prober)
+void wal_probe_now(struct wal_probe *wal_probe)
 {
-    assert_ptr_equal(prober, &fake);
+    assert_ptr_equal(wal_probe, &fake);
     fake.probes++;
 }
 
-struct pg_pool *prober_pool(struct prober *prober)
+struct pg_pool *wal_probe_pool(struct wal_probe *wal_probe)
 {
-    (void)prober;
+    (void)wal_probe;
     return NULL;
 }
 
-void prober_close(struct prober *prober, void (*closed)(void *arg), void *arg)
+void wal_probe_close(struct wal_probe *wal_probe, void (*closed)(void *arg), void *arg)
 {
-    (void)prober;
+    (void)wal_probe;
     closed(arg);
 }
 
@@ -266,7 +266,7 @@ static void close_bench(struct bench *bench)
     generation_release(bench->in_force);
 }
 
-static struct sync *follow(struct bench *bench, uint64_t number)
+static struct tracker *follow(struct bench *bench, uint64_t number)
 {
     struct built built = {.generation = generation_create(number, 0),
                           .fingerprint = (char[]){"server 1"}};
@@ -275,14 +275,14 @@ static struct sync *follow(struct bench *bench, uint64_t number)
     return fake.last;
 }
 
-static bool ready(struct sync *sync)
+static bool ready(struct tracker *tracker)
 {
-    return sync->options.events->ready(sync->options.arg, sync);
+    return tracker->options.events->ready(tracker->options.arg, tracker);
 }
 
-static void fault(struct sync *sync, const char *why)
+static void fault(struct tracker *tracker, const char *why)
 {
-    sync->options.events->fault(sync->options.arg, sync, why);
+    tracker->options.events->fault(tracker->options.arg, tracker, why);
 }
 
 static uint64_t lease_of(const struct generation *generation)
@@ -291,14 +291,14 @@ static uint64_t lease_of(const struct generation *generation)
 }
 
 /* A generation serves. */
-static struct sync *serve(struct bench *bench, uint64_t number)
+static struct tracker *serve(struct bench *bench, uint64_t number)
 {
-    struct sync *sync = follow(bench, number);
-    sync->lag.known = clock_ms();
-    assert_true(ready(sync));
+    struct tracker *tracker = follow(bench, number);
+    tracker->lag.known = clock_ms();
+    assert_true(ready(tracker));
     replication_views_are_in(&bench->replication);
     bench->heard[0] = '\0';
-    return sync;
+    return tracker;
 }
 
 /* ---- tests ---- */
@@ -308,11 +308,11 @@ static void a_candidate_serves_when_it_is_ready(void **state)
     struct bench bench;
     (void)state;
     open_with(&bench, false);
-    struct sync *sync = follow(&bench, 1);
+    struct tracker *tracker = follow(&bench, 1);
     must_hear(&bench, "begins-alone begun");
-    assert_false(replication_serves(&bench.replication, sync->generation));
-    sync->lag.known = 5000;
-    assert_true(ready(sync));
+    assert_false(replication_serves(&bench.replication, tracker->generation));
+    tracker->lag.known = 5000;
+    assert_true(ready(tracker));
     must_hear(&bench, "in-force settled");
     assert_true(replication_serves(&bench.replication, bench.in_force));
     close_bench(&bench);
@@ -323,13 +323,13 @@ static void nothing_is_confirmed_until_every_worker_has_the_view(void **state)
     struct bench bench;
     (void)state;
     open_with(&bench, false);
-    struct sync *sync = follow(&bench, 1);
-    assert_true(ready(sync));
-    assert_int_equal(sync->holds, 1);
+    struct tracker *tracker = follow(&bench, 1);
+    assert_true(ready(tracker));
+    assert_int_equal(tracker->holds, 1);
     replication_views_are_in(&bench.replication);
-    assert_int_equal(sync->holds, 0);
+    assert_int_equal(tracker->holds, 0);
     replication_views_are_in(&bench.replication);
-    assert_int_equal(sync->holds, 0);
+    assert_int_equal(tracker->holds, 0);
     close_bench(&bench);
 }
 
@@ -338,15 +338,15 @@ static void what_is_known_extends_the_lease_of_who_serves_alone(void **state)
     struct bench bench;
     (void)state;
     open_with(&bench, false);
-    struct sync *sync = serve(&bench, 1);
-    struct sync *candidate = follow(&bench, 2);
+    struct tracker *tracker = serve(&bench, 1);
+    struct tracker *candidate = follow(&bench, 2);
     atomic_store(&candidate->generation->lease, 0);
-    atomic_store(&sync->generation->lease, 0);
+    atomic_store(&tracker->generation->lease, 0);
     must_hear(&bench, "begins begun");
-    sync->options.events->known(sync->options.arg, sync, 7000);
+    tracker->options.events->known(tracker->options.arg, tracker, 7000);
     candidate->options.events->known(candidate->options.arg, candidate, 9000);
     must_hear(&bench, "known");
-    assert_int_equal(lease_of(sync->generation), 8000);
+    assert_int_equal(lease_of(tracker->generation), 8000);
     assert_int_equal(lease_of(candidate->generation), 0);
     close_bench(&bench);
 }
@@ -357,8 +357,8 @@ static void a_lost_log_ends_the_lease_first(void **state)
     struct bench bench;
     (void)state;
     open_with(&bench, false);
-    struct sync *sync = serve(&bench, 1);
-    fault(sync, "cut");
+    struct tracker *tracker = serve(&bench, 1);
+    fault(tracker, "cut");
     must_hear(&bench, "lost: cut");
     assert_int_equal(lease_of(bench.in_force), 0);
     assert_false(replication_is_blind(&bench.replication)); /* all will be purged */
@@ -374,10 +374,10 @@ static void a_lost_log_is_missed_at_once_where_a_candidate_follows(void **state)
     struct bench bench;
     (void)state;
     open_with(&bench, false);
-    struct sync *sync = serve(&bench, 1);
+    struct tracker *tracker = serve(&bench, 1);
     follow(&bench, 2);
     must_hear(&bench, "begins begun");
-    fault(sync, "cut");
+    fault(tracker, "cut");
     must_hear(&bench, "missed lost: cut");
     close_bench(&bench);
 }
@@ -391,12 +391,12 @@ static void who_takes_over_knows_what_was_confirmed(void **state)
     replication_views_are_in(&bench.replication);
     assert_true(fake.confirming);
     fake.confirmed = 500;
-    struct sync *sync = follow(&bench, 1);
-    sync->lag.position = 499;
-    assert_false(ready(sync));
+    struct tracker *tracker = follow(&bench, 1);
+    tracker->lag.position = 499;
+    assert_false(ready(tracker));
     assert_false(fake.confirming);
-    sync->lag.position = 500;
-    assert_true(ready(sync));
+    tracker->lag.position = 500;
+    assert_true(ready(tracker));
     close_bench(&bench);
 }
 
@@ -405,9 +405,9 @@ static void a_successor_is_as_far_as_who_serves(void **state)
     struct bench bench;
     (void)state;
     open_with(&bench, false);
-    struct sync *sync = serve(&bench, 1);
-    sync->lag.position = 900;
-    struct sync *next = follow(&bench, 2);
+    struct tracker *tracker = serve(&bench, 1);
+    tracker->lag.position = 900;
+    struct tracker *next = follow(&bench, 2);
     next->lag.position = 800;
     assert_false(ready(next));
     next->begin = 950; /* what lies between was told by neither */
@@ -424,10 +424,10 @@ static void a_candidate_that_fails_leaves_the_one_that_serves(void **state)
     struct bench bench;
     (void)state;
     open_with(&bench, false);
-    struct sync *sync = serve(&bench, 1);
+    struct tracker *tracker = serve(&bench, 1);
     fault(follow(&bench, 2), "altered");
     must_hear(&bench, "begins begun altered");
-    assert_true(replication_serves(&bench.replication, sync->generation));
+    assert_true(replication_serves(&bench.replication, tracker->generation));
     fake.fails = true;
     follow(&bench, 3);
     must_hear(&bench, "begins no stream");
@@ -439,11 +439,11 @@ static void a_hold_is_of_one_generation(void **state)
     struct bench bench;
     (void)state;
     open_with(&bench, false);
-    struct sync *sync = serve(&bench, 1);
-    struct sync *candidate = follow(&bench, 2);
+    struct tracker *tracker = serve(&bench, 1);
+    struct tracker *candidate = follow(&bench, 2);
     assert_true(replication_hold(&bench.replication, 2));
     assert_false(replication_hold(&bench.replication, 3));
-    assert_int_equal(sync->holds, 0);
+    assert_int_equal(tracker->holds, 0);
     assert_int_equal(candidate->holds, 2);
     replication_release(&bench.replication, 2);
     replication_release(&bench.replication, 3);
@@ -457,13 +457,13 @@ static void probes_reach_the_keeper_before_the_logs(void **state)
     struct probe probe = {.fingerprint = "server 1", .snapshot = "", .values = ""};
     (void)state;
     open_with(&bench, false);
-    struct sync *sync = serve(&bench, 1);
-    fake.prober.probed(fake.prober.arg, &probe);
+    struct tracker *tracker = serve(&bench, 1);
+    fake.wal_probe.probed(fake.wal_probe.arg, &probe);
     must_hear(&bench, "probed");
-    assert_int_equal(sync->probes, 1);
-    fake.prober.failed(fake.prober.arg, "down", false);
+    assert_int_equal(tracker->probes, 1);
+    fake.wal_probe.failed(fake.wal_probe.arg, "down", false);
     must_hear(&bench, "unanswered");
-    assert_int_equal(sync->probes, 1);
+    assert_int_equal(tracker->probes, 1);
     close_bench(&bench);
 }
 
@@ -472,15 +472,15 @@ static void what_the_end_has_not_heard_of_is_missed(void **state)
     struct bench bench;
     (void)state;
     open_with(&bench, false);
-    struct sync *sync = serve(&bench, 1);
+    struct tracker *tracker = serve(&bench, 1);
     replication_end(&bench.replication);
-    struct sync *candidate = follow(&bench, 2);
-    candidate->lag.position = sync->lag.position;
+    struct tracker *candidate = follow(&bench, 2);
+    candidate->lag.position = tracker->lag.position;
     assert_false(ready(candidate));
     bench.heard[0] = '\0';
-    assert_true(replication_has_followed(&bench.replication, sync->lag.known));
-    assert_false(replication_has_followed(&bench.replication, sync->lag.known + 1));
-    replication_close(&bench.replication, sync->lag.known + 1, on_closed, &bench);
+    assert_true(replication_has_followed(&bench.replication, tracker->lag.known));
+    assert_false(replication_has_followed(&bench.replication, tracker->lag.known + 1));
+    replication_close(&bench.replication, tracker->lag.known + 1, on_closed, &bench);
     must_hear(&bench, "missed closed");
     generation_release(bench.in_force);
 }

@@ -11,7 +11,7 @@ struct bench {
     struct config *config;
     struct rows rows;
     struct generation *generation;
-    struct unseen *unseen;
+    struct commit_visibility *visibility;
     struct fn_checks *fn_checks;
 };
 
@@ -28,9 +28,9 @@ static inline void bench_init(struct bench *bench, unsigned max_at_once)
 {
     *bench = (struct bench){.config = config_from_text(bench_text), .generation = generation_of(1)};
     bench->rows.config = bench->config;
-    bench->unseen = unseen_create(&(struct unseen_options){.max_remembered = 100});
+    bench->visibility = visibility_create(&(struct visibility_options){.max_remembered = 100});
     bench->fn_checks = fn_checks_create(&(struct fn_checks_options){
-        .rows = &bench->rows, .max_at_once = max_at_once, .unseen = bench->unseen});
+        .rows = &bench->rows, .max_at_once = max_at_once, .visibility = bench->visibility});
     fake_pool.params = 1;
     now_ms = 1000;
 }
@@ -39,7 +39,7 @@ static inline void bench_init(struct bench *bench, unsigned max_at_once)
 static inline void bench_finish(struct bench *bench)
 {
     fn_checks_destroy(bench->fn_checks);
-    unseen_destroy(bench->unseen);
+    visibility_destroy(bench->visibility);
     assert_int_equal(bench->generation->references, 1);
     generation_release(bench->generation);
     while (fake_pool.count)

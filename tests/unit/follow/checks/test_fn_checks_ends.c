@@ -180,7 +180,7 @@ static void a_row_that_is_gone_unseen_proves_nothing(void **state)
     struct end end;
     (void)state;
     bench_init(&bench, 1);
-    unseen_changed(bench.unseen, key_make(0, span_of("item:7")), 900);
+    visibility_changed(bench.visibility, key_make(0, span_of("item:7")), 900);
     fn_check(&bench, &end, "item:7");
     for (int round = 0; round < 3; round++) {
         assert_int_equal(end.calls, 0);
@@ -197,10 +197,10 @@ static void a_row_that_is_still_there_when_all_is_seen_is_confirmed(void **state
     struct end end;
     (void)state;
     bench_init(&bench, 1);
-    unseen_changed(bench.unseen, key_make(0, span_of("item:7")), 900);
+    visibility_changed(bench.visibility, key_make(0, span_of("item:7")), 900);
     fn_check(&bench, &end, "item:7");
     row_is("7");
-    unseen_learn(bench.unseen, "901:901:");
+    visibility_learn(bench.visibility, "901:901:");
     all_is_known(&bench);
     for (int round = 0; round < 3; round++) {
         assert_int_equal(end.calls, 0);

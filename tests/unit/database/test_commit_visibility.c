@@ -7,53 +7,53 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "database/unseen.h"
+#include "database/commit_visibility.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct unseen *create(size_t max)
+static struct commit_visibility *create(size_t max)
 {
-    return unseen_create(&(struct unseen_options){.max_remembered = max});
+    return visibility_create(&(struct visibility_options){.max_remembered = max});
 }
 
-static bool has(const struct unseen *unseen, const char *key)
+static bool has(const struct commit_visibility *visibility, const char *key)
 {
-    return unseen_has(unseen, key_make(0, span_of(key)));
+    return visibility_has(visibility, key_make(0, span_of(key)));
 }
 
-static void change(struct unseen *unseen, const char *key, uint32_t xid)
+static void change(struct commit_visibility *visibility, const char *key, uint32_t xid)
 {
-    unseen_changed(unseen, key_make(0, span_of(key)), xid);
+    visibility_changed(visibility, key_make(0, span_of(key)), xid);
 }
 
 static void a_change_is_unseen_until_its_transaction_is_over(void **state)
 {
-    struct unseen *unseen = create(100);
+    struct commit_visibility *visibility = create(100);
     (void)state;
-    change(unseen, "a", 7);
-    assert_true(has(unseen, "a"));
-    assert_false(has(unseen, "b"));
-    unseen_learn(unseen, "5:6:"); /* from before it began */
-    assert_true(has(unseen, "a"));
-    unseen_learn(unseen, "7:9:7");
-    assert_true(has(unseen, "a"));
-    unseen_learn(unseen, "5:9:5");
-    assert_false(has(unseen, "a"));
-    unseen_destroy(unseen);
+    change(visibility, "a", 7);
+    assert_true(has(visibility, "a"));
+    assert_false(has(visibility, "b"));
+    visibility_learn(visibility, "5:6:"); /* from before it began */
+    assert_true(has(visibility, "a"));
+    visibility_learn(visibility, "7:9:7");
+    assert_true(has(visibility, "a"));
+    visibility_learn(visibility, "5:9:5");
+    assert_false(has(visibility, "a"));
+    visibility_destroy(visibility);
 }
 
 static void what_is_over_already_is_seen_at_once(void **state)
 {
-    struct unseen *unseen = create(100);
+    struct commit_visibility *visibility = create(100);
     (void)state;
-    unseen_learn(unseen, "7:9:7");
-    change(unseen, "a", 8);
-    unseen_all_changed(unseen, 6);
-    assert_false(has(unseen, "a"));
-    change(unseen, "a", 7);
-    assert_true(has(unseen, "a"));
-    unseen_destroy(unseen);
+    visibility_learn(visibility, "7:9:7");
+    change(visibility, "a", 8);
+    visibility_all_changed(visibility, 6);
+    assert_false(has(visibility, "a"));
+    change(visibility, "a", 7);
+    assert_true(has(visibility, "a"));
+    visibility_destroy(visibility);
 }
 
 /* Several rows may have one key: their transactions do not wait for each other. */
@@ -62,99 +62,99 @@ static void each_transaction_of_a_key_must_be_over(void **state)
     static const char *const orders[][2] = {{"7:9:7", "9:9:"}, {"8:9:8", "9:9:"}};
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct unseen *unseen = create(100);
-        change(unseen, "a", 7);
-        change(unseen, "a", 8);
-        change(unseen, "a", 8);
-        change(unseen, "a", 7);
-        unseen_learn(unseen, orders[i][0]);
-        assert_true(has(unseen, "a"));
-        unseen_learn(unseen, orders[i][1]);
-        assert_false(has(unseen, "a"));
-        unseen_destroy(unseen);
+        struct commit_visibility *visibility = create(100);
+        change(visibility, "a", 7);
+        change(visibility, "a", 8);
+        change(visibility, "a", 8);
+        change(visibility, "a", 7);
+        visibility_learn(visibility, orders[i][0]);
+        assert_true(has(visibility, "a"));
+        visibility_learn(visibility, orders[i][1]);
+        assert_false(has(visibility, "a"));
+        visibility_destroy(visibility);
     }
 }
 
 static void a_truncation_hides_every_key(void **state)
 {
-    struct unseen *unseen = create(100);
+    struct commit_visibility *visibility = create(100);
     (void)state;
-    unseen_all_changed(unseen, 7);
-    unseen_all_changed(unseen, 7);
-    assert_true(has(unseen, "a"));
-    unseen_learn(unseen, "8:8:");
-    assert_false(has(unseen, "a"));
-    unseen_destroy(unseen);
+    visibility_all_changed(visibility, 7);
+    visibility_all_changed(visibility, 7);
+    assert_true(has(visibility, "a"));
+    visibility_learn(visibility, "8:8:");
+    assert_false(has(visibility, "a"));
+    visibility_destroy(visibility);
 }
 
 static void keys_beyond_the_bound_are_unseen_all_together(void **state)
 {
-    struct unseen *unseen = create(3); /* one transaction, two keys */
+    struct commit_visibility *visibility = create(3); /* one transaction, two keys */
     (void)state;
-    change(unseen, "a", 7);
-    change(unseen, "b", 7);
-    assert_false(has(unseen, "c"));
-    change(unseen, "c", 7);
-    assert_true(has(unseen, "c"));
-    assert_true(has(unseen, "d"));
-    unseen_learn(unseen, "9:9:");
-    assert_false(has(unseen, "a"));
-    assert_false(has(unseen, "c"));
-    change(unseen, "d", 10); /* there is room again */
-    assert_true(has(unseen, "d"));
-    assert_false(has(unseen, "e"));
-    unseen_destroy(unseen);
+    change(visibility, "a", 7);
+    change(visibility, "b", 7);
+    assert_false(has(visibility, "c"));
+    change(visibility, "c", 7);
+    assert_true(has(visibility, "c"));
+    assert_true(has(visibility, "d"));
+    visibility_learn(visibility, "9:9:");
+    assert_false(has(visibility, "a"));
+    assert_false(has(visibility, "c"));
+    change(visibility, "d", 10); /* there is room again */
+    assert_true(has(visibility, "d"));
+    assert_false(has(visibility, "e"));
+    visibility_destroy(visibility);
 }
 
 static void transactions_beyond_the_bound_are_waited_for_by_a_horizon(void **state)
 {
-    struct unseen *unseen = create(2);
+    struct commit_visibility *visibility = create(2);
     (void)state;
-    change(unseen, "a", 7);
-    change(unseen, "b", 9);
-    change(unseen, "c", 8);
-    assert_true(has(unseen, "d"));
-    unseen_learn(unseen, "9:10:9");
-    assert_true(has(unseen, "b"));
-    unseen_learn(unseen, "10:10:");
-    assert_false(has(unseen, "b"));
-    unseen_destroy(unseen);
+    change(visibility, "a", 7);
+    change(visibility, "b", 9);
+    change(visibility, "c", 8);
+    assert_true(has(visibility, "d"));
+    visibility_learn(visibility, "9:10:9");
+    assert_true(has(visibility, "b"));
+    visibility_learn(visibility, "10:10:");
+    assert_false(has(visibility, "b"));
+    visibility_destroy(visibility);
 }
 
-static void follow(struct unseen *unseen, const char *begin, bool alone)
+static void follow(struct commit_visibility *visibility, const char *begin, bool alone)
 {
     struct snapshot snapshot;
     assert_int_equal(snapshot_read(&snapshot, begin), 0);
-    unseen_follow(unseen, &snapshot, alone);
+    visibility_follow(visibility, &snapshot, alone);
 }
 
 static void a_new_log_hides_all_until_what_it_does_not_tell_is_over(void **state)
 {
-    struct unseen *unseen = create(100);
+    struct commit_visibility *visibility = create(100);
     (void)state;
-    follow(unseen, "18:20:18", true);
-    assert_true(has(unseen, "a"));
-    unseen_learn(unseen, "18:25:18,19"); /* 19 was over when the log began */
-    assert_true(has(unseen, "a"));
-    unseen_learn(unseen, "18:19:18");
-    assert_true(has(unseen, "a"));
-    unseen_learn(unseen, "18:25:18,20"); /* 18 ran then: the log will tell of it */
-    assert_false(has(unseen, "a"));
-    unseen_destroy(unseen);
+    follow(visibility, "18:20:18", true);
+    assert_true(has(visibility, "a"));
+    visibility_learn(visibility, "18:25:18,19"); /* 19 was over when the log began */
+    assert_true(has(visibility, "a"));
+    visibility_learn(visibility, "18:19:18");
+    assert_true(has(visibility, "a"));
+    visibility_learn(visibility, "18:25:18,20"); /* 18 ran then: the log will tell of it */
+    assert_false(has(visibility, "a"));
+    visibility_destroy(visibility);
 }
 
 /* A crash may give an id out again that a snapshot from before it has as over. */
 static void a_new_log_makes_older_snapshots_void(void **state)
 {
-    struct unseen *unseen = create(100);
+    struct commit_visibility *visibility = create(100);
     (void)state;
-    unseen_learn(unseen, "30:30:");
-    follow(unseen, "20:20:", false);
-    change(unseen, "a", 25);
-    unseen_learn(unseen, "25:26:25");
-    assert_true(has(unseen, "a"));
-    assert_false(has(unseen, "b"));
-    unseen_destroy(unseen);
+    visibility_learn(visibility, "30:30:");
+    follow(visibility, "20:20:", false);
+    change(visibility, "a", 25);
+    visibility_learn(visibility, "25:26:25");
+    assert_true(has(visibility, "a"));
+    assert_false(has(visibility, "b"));
+    visibility_destroy(visibility);
 }
 
 /* Another server's ids may be behind those that were told before. */
@@ -162,29 +162,29 @@ static void a_log_that_is_followed_alone_forgets_what_was_told(void **state)
 {
     (void)state;
     for (int alone = 0; alone < 2; alone++) {
-        struct unseen *unseen = create(100);
-        follow(unseen, "90:90:", true);
-        change(unseen, "a", 100);
-        follow(unseen, "20:20:", alone);
-        unseen_learn(unseen, "20:20:");
-        assert_int_equal(has(unseen, "a"), !alone);
-        assert_false(has(unseen, "b"));
-        unseen_destroy(unseen);
+        struct commit_visibility *visibility = create(100);
+        follow(visibility, "90:90:", true);
+        change(visibility, "a", 100);
+        follow(visibility, "20:20:", alone);
+        visibility_learn(visibility, "20:20:");
+        assert_int_equal(has(visibility, "a"), !alone);
+        assert_false(has(visibility, "b"));
+        visibility_destroy(visibility);
     }
 }
 
 static void what_cannot_be_read_shows_nothing(void **state)
 {
-    struct unseen *unseen = create(100);
+    struct commit_visibility *visibility = create(100);
     (void)state;
-    change(unseen, "a", 7);
-    unseen_learn(unseen, "what?");
-    assert_true(has(unseen, "a"));
-    unseen_learn(unseen, "9:9:");
-    unseen_learn(unseen, "");
-    change(unseen, "a", 7);
-    assert_true(has(unseen, "a"));
-    unseen_destroy(unseen);
+    change(visibility, "a", 7);
+    visibility_learn(visibility, "what?");
+    assert_true(has(visibility, "a"));
+    visibility_learn(visibility, "9:9:");
+    visibility_learn(visibility, "");
+    change(visibility, "a", 7);
+    assert_true(has(visibility, "a"));
+    visibility_destroy(visibility);
 }
 
 static void count_wanted(void *arg)
@@ -196,13 +196,13 @@ static void a_snapshot_is_not_wanted_all_the_time(void **state)
 {
     int wanted = 0;
     uint64_t began = clock_ms();
-    struct unseen *unseen = unseen_create(
-        &(struct unseen_options){.max_remembered = 10, .wanted = count_wanted, .arg = &wanted});
+    struct commit_visibility *visibility = visibility_create(
+        &(struct visibility_options){.max_remembered = 10, .wanted = count_wanted, .arg = &wanted});
     (void)state;
     for (int i = 0; i < 1000; i++)
-        unseen_hurry(unseen);
+        visibility_hurry(visibility);
     assert_in_range(wanted, 1, 1 + (clock_ms() - began) / 10);
-    unseen_destroy(unseen);
+    visibility_destroy(visibility);
 }
 
 /* ---- against a plain model: a list of changes, each with its transaction ---- */
@@ -245,11 +245,11 @@ static void print_snapshot(struct model *model, char *text, size_t size)
     }
 }
 
-static void learn(struct unseen *unseen, struct model *model)
+static void learn(struct commit_visibility *visibility, struct model *model)
 {
     char text[500];
     print_snapshot(model, text, sizeof text);
-    unseen_learn(unseen, text);
+    visibility_learn(visibility, text);
     for (uint32_t i = 0; i < XIDS; i++)
         if (!model->runs[i])
             model_end(model, model->first + i);
@@ -258,7 +258,7 @@ static void learn(struct unseen *unseen, struct model *model)
             model_end(model, model->changes[i].xid);
 }
 
-static void tell(struct unseen *unseen, struct model *model)
+static void tell(struct commit_visibility *visibility, struct model *model)
 {
     uint32_t place = (uint32_t)rand() % XIDS;
     int key = rand() % 50 ? rand() % KEYS : -1;
@@ -268,12 +268,13 @@ static void tell(struct unseen *unseen, struct model *model)
     model->changes[model->count].xid = model->first + place;
     model->changes[model->count++].key = key;
     if (key < 0)
-        unseen_all_changed(unseen, model->first + place);
+        visibility_all_changed(visibility, model->first + place);
     else
-        change(unseen, text, model->first + place);
+        change(visibility, text, model->first + place);
 }
 
-static void compare(const struct unseen *unseen, const struct model *model, bool exact)
+static void compare(const struct commit_visibility *visibility, const struct model *model,
+                    bool exact)
 {
     for (int key = 0; key < KEYS; key++) {
         char text[2] = {(char)('a' + key), '\0'};
@@ -281,20 +282,20 @@ static void compare(const struct unseen *unseen, const struct model *model, bool
         for (int i = 0; i < model->count; i++)
             wanted |= model->changes[i].key == key || model->changes[i].key == -1;
         if (wanted || exact)
-            assert_int_equal(has(unseen, text), wanted);
+            assert_int_equal(has(visibility, text), wanted);
     }
 }
 
 /* Ids wrap on the way. A small bound may hide more than is needed, never less. */
 static void run_random(size_t max)
 {
-    struct unseen *unseen = create(max);
+    struct commit_visibility *visibility = create(max);
     struct model model = {.first = UINT32_MAX - STEPS / 40};
     srand(4711);
     for (int step = 0; step < STEPS; step++) {
         int what = rand() % 20;
         if (what < 12)
-            tell(unseen, &model);
+            tell(visibility, &model);
         else if (what < 15)
             model.runs[rand() % XIDS] = false;
         else if (what < 16 && !model.runs[0]) { /* the next one begins */
@@ -302,10 +303,10 @@ static void run_random(size_t max)
             model.runs[XIDS - 1] = true;
             model.first++;
         } else if (what >= 18)
-            learn(unseen, &model);
-        compare(unseen, &model, max >= CHANGES * 2);
+            learn(visibility, &model);
+        compare(visibility, &model, max >= CHANGES * 2);
     }
-    unseen_destroy(unseen);
+    visibility_destroy(visibility);
 }
 
 static void random_changes_are_unseen_as_long_as_a_plain_model_says(void **state)

@@ -46,7 +46,7 @@ static void on_begins(void *arg, struct built *built, bool alone)
     struct keeper *keeper = arg;
     if (!values_are_known(keeper->values)) /* else a later answer may be known by now */
         keeper_learn_values(keeper, built->values);
-    unseen_follow(keeper->unseen, &built->snapshot, alone);
+    visibility_follow(keeper->visibility, &built->snapshot, alone);
 }
 
 static void on_begun(void *arg)
@@ -107,7 +107,7 @@ static void on_probed(void *arg, const struct probe *probe)
 {
     struct keeper *keeper = arg;
     if (probe) {
-        unseen_learn(keeper->unseen, probe->snapshot);
+        visibility_learn(keeper->visibility, probe->snapshot);
         keeper_learn_values(keeper, probe->values);
     }
     wake_calls(keeper);
@@ -137,9 +137,9 @@ static void on_snapshot_wanted(void *arg)
     replication_probe(&((struct keeper *)arg)->replication);
 }
 
-struct unseen *keeper_create_unseen(struct keeper *keeper)
+struct commit_visibility *keeper_create_visibility(struct keeper *keeper)
 {
-    return unseen_create(&(struct unseen_options){
+    return visibility_create(&(struct visibility_options){
         .max_remembered = UNSEEN_MAX, .wanted = on_snapshot_wanted, .arg = keeper});
 }
 

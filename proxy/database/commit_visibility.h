@@ -17,8 +17,8 @@
  * Memory is bounded. Keys beyond the bound are not remembered one by one: then every key counts as
  * unseen until those transactions are over.
  */
-#ifndef NESTGUARD_UNSEEN_H
-#define NESTGUARD_UNSEEN_H
+#ifndef NESTGUARD_COMMIT_VISIBILITY_H
+#define NESTGUARD_COMMIT_VISIBILITY_H
 
 #include "database/snapshot.h"
 #include "guard/key.h"
@@ -26,37 +26,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct unseen;
+struct commit_visibility;
 
-struct unseen_options {
+struct visibility_options {
     size_t max_remembered; /* changed keys and their transactions, together */
-    /* A snapshot is wanted sooner than in its turn: asked for by unseen_hurry(), at most every 10
-     * ms. May be NULL. */
+    /* A snapshot is wanted sooner than in its turn: asked for by visibility_hurry(), at most every
+     * 10 ms. May be NULL. */
     void (*wanted)(void *arg);
     void *arg;
 };
 
-struct unseen *unseen_create(const struct unseen_options *options);
-void unseen_destroy(struct unseen *unseen); /* NULL is allowed */
+struct commit_visibility *visibility_create(const struct visibility_options *options);
+void visibility_destroy(struct commit_visibility *visibility); /* NULL is allowed */
 
 /* The log tells of a row with this key, or of many rows, that transaction `xid` (not a part of
  * another) has changed or is changing. */
-void unseen_changed(struct unseen *unseen, struct key key, uint32_t xid);
-void unseen_all_changed(struct unseen *unseen, uint32_t xid);
+void visibility_changed(struct commit_visibility *visibility, struct key key, uint32_t xid);
+void visibility_all_changed(struct commit_visibility *visibility, uint32_t xid);
 
 /* A log is followed from a snapshot on, which is taken over: it tells nothing of what was over by
  * then, and some of that may not be seen yet. Snapshots that were learned before count no more: a
  * server that has crashed may have given their ids out again. `alone`: no other log is followed any
  * more, so that what was told before was over by then, or will be told again; on a server that took
  * over from another, its transactions may never have been. */
-void unseen_follow(struct unseen *unseen, struct snapshot *begin, bool alone);
+void visibility_follow(struct commit_visibility *visibility, struct snapshot *begin, bool alone);
 
 /* The database's newest snapshot, as it prints it. */
-void unseen_learn(struct unseen *unseen, const char *text);
+void visibility_learn(struct commit_visibility *visibility, const char *text);
 
 /* Whether a query that is sent now may miss a change of this key that was told. NULL: never. */
-bool unseen_has(const struct unseen *unseen, struct key key);
+bool visibility_has(const struct commit_visibility *visibility, struct key key);
 
-void unseen_hurry(struct unseen *unseen); /* somebody would like unseen_has() to become false */
+void visibility_hurry(struct commit_visibility
+                          *visibility); /* somebody would like visibility_has() to become false */
 
 #endif

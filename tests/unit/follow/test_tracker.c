@@ -1,4 +1,4 @@
-/* The order of events in the life of a generation that follows the log; follower, prober and
+/* The order of events in the life of a generation that follows the log; follower, WAL probe and
  * self-check say what the test has them say. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "base/log/log.h"
 #include "base/memory.h"
 #include "follow/checks/checks.h"
-#include "follow/sync.h"
+#include "follow/tracker.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -104,9 +104,9 @@ void checker_note(struct checker *checker, uint64_t generation,
     assert_int_equal(result->outcome, fake.outcome);
 }
 
-void prober_now(struct prober *prober)
+void wal_probe_now(struct wal_probe *wal_probe)
 {
-    (void)prober;
+    (void)wal_probe;
 }
 
 struct selfcheck *selfcheck_begin(const struct selfcheck_options *options)
@@ -160,7 +160,7 @@ void log_line(enum log_level level, const char *format, ...)
 struct bench {
     struct config config;
     struct generation *generation;
-    struct sync *sync;
+    struct tracker *tracker;
     bool takes; /* ready() says so */
     int ready;
     uint64_t known;
@@ -168,34 +168,35 @@ struct bench {
     int faults;
 };
 
-static bool on_ready(void *arg, struct sync *sync)
+static bool on_ready(void *arg, struct tracker *tracker)
 {
     struct bench *bench = arg;
-    assert_ptr_equal(sync, bench->sync);
+    assert_ptr_equal(tracker, bench->tracker);
     bench->ready++;
     return bench->takes;
 }
 
-static void on_known(void *arg, struct sync *sync, uint64_t known)
+static void on_known(void *arg, struct tracker *tracker, uint64_t known)
 {
     struct bench *bench = arg;
-    assert_ptr_equal(sync, bench->sync);
+    assert_ptr_equal(tracker, bench->tracker);
     assert_true(known > bench->known);
     bench->known = known;
 }
 
 /* As the keeper does it: at once, from within. */
-static void on_fault(void *arg, struct sync *sync, const char *why)
+static void on_fault(void *arg, struct tracker *tracker, const char *why)
 {
     struct bench *bench = arg;
-    assert_ptr_equal(sync, bench->sync);
+    assert_ptr_equal(tracker, bench->tracker);
     snprintf(bench->fault, sizeof bench->fault, "%s", why);
     bench->faults++;
-    bench->sync = NULL;
-    sync_close(sync);
+    bench->tracker = NULL;
+    tracker_close(tracker);
 }
 
-static const struct sync_events events = {.ready = on_ready, .known = on_known, .fault = on_fault};
+static const struct tracker_events events = {
+    .ready = on_ready, .known = on_known, .fault = on_fault};
 
 static int bench_start(struct bench *bench)
 {
@@ -205,8 +206,8 @@ static int bench_start(struct bench *bench)
     *bench = (struct bench){.config = {.max_lag_ms = MAX_LAG_MS}, .takes = true};
     bench->generation = built.generation;
     bench->generation->references++;
-    struct sync_options options = {.config = &bench->config, .events = &events, .arg = bench};
-    int status = sync_start(&bench->sync, NULL, &built, &options, &error);
+    struct tracker_options options = {.config = &bench->config, .events = &events, .arg = bench};
+    int status = tracker_start(&bench->tracker, NULL, &built, &options, &error);
     assert_null(built.generation);
     assert_null(built.fingerprint);
     return status;
@@ -221,7 +222,7 @@ static void bench_init(struct bench *bench)
 /* Nothing is left behind, whoever ended it. */
 static void bench_finish(struct bench *bench)
 {
-    sync_close(bench->sync);
+    tracker_close(bench->tracker);
     assert_int_equal(fake.closed, 1);
     assert_int_equal(fake.forgotten, 1);
     assert_null(fake.checking.done);
@@ -233,7 +234,7 @@ static void probe(struct bench *bench, const char *fingerprint, uint64_t end)
 {
     struct probe found = {.time = fake.now_ms, .fingerprint = fingerprint, .end = end};
     fake.now_ms += 10;
-    sync_probed(bench->sync, &found);
+    tracker_probed(bench->tracker, &found);
 }
 
 static void reached(uint64_t lsn)
@@ -257,7 +258,7 @@ static void come_into_force(struct bench *bench)
     reached(600);
     check_ends(SELFCHECK_PASSED, "");
     assert_int_equal(bench->ready, 1);
-    sync_release(bench->sync);
+    tracker_release(bench->tracker);
 }
 
 /* ---- tests ---- */
@@ -322,15 +323,15 @@ static void nothing_is_confirmed_while_it_is_held(void **state)
     bench_init(&bench);
     reached(600);
     assert_int_equal(fake.confirmed, 0);
-    sync_hold(bench.sync);
-    sync_release(bench.sync);
+    tracker_hold(bench.tracker);
+    tracker_release(bench.tracker);
     assert_int_equal(fake.confirmed, 0);
-    sync_release(bench.sync);
+    tracker_release(bench.tracker);
     assert_int_equal(fake.confirmed, 600);
-    sync_hold(bench.sync);
+    tracker_hold(bench.tracker);
     reached(700);
     assert_int_equal(fake.confirmed, 600);
-    sync_release(bench.sync);
+    tracker_release(bench.tracker);
     assert_int_equal(fake.confirmed, 700);
     bench_finish(&bench);
 }
@@ -435,7 +436,7 @@ static void one_that_cannot_begin_leaves_nothing(void **state)
     memset(&fake, 0, sizeof fake);
     fake.start_status = -ECONNREFUSED;
     assert_int_equal(bench_start(&bench), -ECONNREFUSED);
-    assert_null(bench.sync);
+    assert_null(bench.tracker);
     assert_int_equal(bench.generation->references, 1);
     generation_release(bench.generation);
 }

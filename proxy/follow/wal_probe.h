@@ -2,13 +2,13 @@
  * whether the stream still tells all, and what values are made of. See publication.h for the
  * question, lag.h and values.h for what the answers are for.
  */
-#ifndef NESTGUARD_PROBER_H
-#define NESTGUARD_PROBER_H
+#ifndef NESTGUARD_WAL_PROBE_H
+#define NESTGUARD_WAL_PROBE_H
 
 #include "config/config.h"
 #include "postgres/pg_pool.h"
 
-struct prober;
+struct wal_probe;
 
 struct probe {
     uint64_t time;           /* clock_ms() before the question was sent */
@@ -18,8 +18,8 @@ struct probe {
     uint64_t end; /* of the log: everything that was committed by `time` lies before it */
 };
 
-struct prober_options {
-    const struct config *config; /* outlives the prober */
+struct wal_probe_options {
+    const struct config *config; /* outlives the WAL probe */
     void (*probed)(void *arg, const struct probe *probe);
     /* The database did not answer the question; the next one follows all the same. `is_news`: not
      * of the question before. */
@@ -27,14 +27,14 @@ struct prober_options {
     void *arg;
 };
 
-int prober_create(struct prober **out, uv_loop_t *loop, const struct prober_options *options,
-                  const char **error);
+int wal_probe_create(struct wal_probe **out, uv_loop_t *loop,
+                     const struct wal_probe_options *options, const char **error);
 
 /* That it asks over. */
-struct pg_pool *prober_pool(struct prober *prober);
+struct pg_pool *wal_probe_pool(struct wal_probe *wal_probe);
 
-void prober_now(struct prober *prober); /* asks at once, beside the rhythm */
-void prober_close(struct prober *prober, void (*closed)(void *arg),
-                  void *arg); /* NULL: calls closed at once */
+void wal_probe_now(struct wal_probe *wal_probe); /* asks at once, beside the rhythm */
+void wal_probe_close(struct wal_probe *wal_probe, void (*closed)(void *arg),
+                     void *arg); /* NULL: calls closed at once */
 
 #endif

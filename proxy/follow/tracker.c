@@ -1,0 +1,209 @@
+/* A position of the log counts as known only when the probe that asked for it also found what the
+ * stream reports unchanged (the fingerprint). Otherwise rows might have come that no event told of.
+ */
+#include "follow/tracker.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "database/publication.h"
+#include "follow/checks/checks.h"
+
+#include <stdlib.h>
+
+enum phase { CATCHING_UP, CHECKING, CHECKED, READY };
+
+struct tracker {
+    struct follower *follower;
+    struct generation *generation;
+    char *fingerprint;
+    struct tracker_options options;
+    struct tracker_events events;
+    struct lag lag;
+    enum phase phase;
+    struct checks *checks;
+    uint64_t begin;
+    unsigned holds;
+    bool ended; /* fault() was called */
+};
+
+static void end(struct tracker *tracker, const char *why)
+{
+    if (tracker->ended)
+        return;
+    tracker->ended = true;
+    tracker->events.fault(tracker->options.arg, tracker, why);
+}
+
+/* ---- the self-check ---- */
+
+/* Until whoever is served takes it. */
+static void offer(struct tracker *tracker)
+{
+    if (tracker->phase == CHECKED && tracker->events.ready(tracker->options.arg, tracker))
+        tracker->phase = READY;
+}
+
+static void on_passed(void *arg)
+{
+    struct tracker *tracker = arg;
+    tracker->phase = CHECKED;
+    offer(tracker);
+}
+
+/* Once before the generation may serve, and again now and then. */
+static void check_when_due(struct tracker *tracker)
+{
+    if (tracker->phase == CHECKING || tracker->phase == READY)
+        checks_when_due(tracker->checks);
+}
+
+/* ---- positions ---- */
+
+/* Also when there is nothing new: where one standby lets commits go for all of its name (FIRST 1),
+ * the server hears of another only when that says something after the first has ended. */
+static void confirm(struct tracker *tracker)
+{
+    if (!tracker->holds && tracker->lag.position)
+        follower_confirm(tracker->follower, tracker->lag.position);
+}
+
+static bool is_close(const struct tracker *tracker)
+{
+    return tracker->lag.known &&
+           clock_ms() - tracker->lag.known <= tracker->options.config->max_lag_ms;
+}
+
+/* Comes last wherever it is called: what is told may end this sync. */
+static void tell_known(struct tracker *tracker, uint64_t before)
+{
+    if (tracker->lag.known == before)
+        return;
+    tracker->events.known(tracker->options.arg, tracker, tracker->lag.known);
+    if (tracker->phase == CATCHING_UP && is_close(tracker))
+        tracker->phase = CHECKING;
+    check_when_due(tracker);
+    fn_checks_known(tracker->options.fn_checks, tracker->generation, tracker->lag.known);
+}
+
+static void on_reached(void *arg, uint64_t lsn)
+{
+    struct tracker *tracker = arg;
+    uint64_t before = tracker->lag.known;
+    lag_reached(&tracker->lag, lsn);
+    confirm(tracker);
+    offer(tracker);
+    tell_known(tracker, before);
+}
+
+void tracker_probed(struct tracker *tracker, const struct probe *probe)
+{
+    uint64_t before = tracker->lag.known;
+    if (tracker->ended)
+        return;
+    if (strcmp(probe->fingerprint, tracker->fingerprint) != 0) {
+        end(tracker, strcmp(publication_server(probe->fingerprint),
+                            publication_server(tracker->fingerprint)) == 0
+                         ? "a table, its publication or its partitions were altered"
+                         : "the database is another server now, or was restarted");
+        return;
+    }
+    lag_probed(&tracker->lag, probe->time, probe->end);
+    if (lag_bytes(&tracker->lag))
+        follower_ask(tracker->follower);
+    confirm(tracker);
+    tell_known(tracker, before);
+}
+
+/* ---- life ---- */
+
+static void on_fault(void *arg, const char *why)
+{
+    end(arg, why);
+}
+
+static struct checks *create_checks(struct tracker *tracker)
+{
+    return checks_create(&(struct checks_options){.checker = tracker->options.checker,
+                                                  .config = tracker->options.config,
+                                                  .fn_checks = tracker->options.fn_checks,
+                                                  .generation = tracker->generation,
+                                                  .passed = on_passed,
+                                                  .failed = on_fault,
+                                                  .arg = tracker});
+}
+
+int tracker_start(struct tracker **out, uv_loop_t *loop, struct built *built,
+                  const struct tracker_options *options, struct pg_error *error)
+{
+    static const struct follower_events events = {.reached = on_reached, .fault = on_fault};
+    struct tracker *tracker = xcalloc(1, sizeof *tracker);
+    tracker->generation = built->generation;
+    tracker->begin = pg_stream_consistent_point(built->stream);
+    tracker->fingerprint = built->fingerprint;
+    tracker->options = *options;
+    tracker->events = *options->events;
+    tracker->holds = 1;
+    tracker->checks = create_checks(tracker);
+    atomic_store_explicit(&tracker->generation->lease, 0, memory_order_release);
+    struct follower_options follow = {.config = options->config,
+                                      .generation = built->generation,
+                                      .stream = built->stream,
+                                      .tables = built->tables,
+                                      .changes = options->changes,
+                                      .events = &events,
+                                      .arg = tracker};
+    built->generation = NULL;
+    built->fingerprint = NULL;
+    built->stream = NULL;
+    int status = follower_start(&tracker->follower, loop, &follow, error);
+    if (status) {
+        tracker_close(tracker);
+        return status;
+    }
+    wal_probe_now(options->wal_probe);
+    *out = tracker;
+    return 0;
+}
+
+void tracker_hold(struct tracker *tracker)
+{
+    tracker->holds++;
+}
+
+void tracker_release(struct tracker *tracker)
+{
+    tracker->holds--;
+    confirm(tracker);
+}
+
+struct generation *tracker_generation(const struct tracker *tracker)
+{
+    return tracker->generation;
+}
+
+uint64_t tracker_begin(const struct tracker *tracker)
+{
+    return tracker->begin;
+}
+
+const struct lag *tracker_lag(const struct tracker *tracker)
+{
+    return &tracker->lag;
+}
+
+struct follower_counts tracker_counts(const struct tracker *tracker)
+{
+    return follower_counts(tracker->follower);
+}
+
+void tracker_close(struct tracker *tracker)
+{
+    if (!tracker)
+        return;
+    checks_close(tracker->checks);
+    follower_close(tracker->follower);
+    fn_checks_forget(tracker->options.fn_checks, tracker->generation);
+    generation_release(tracker->generation);
+    free(tracker->fingerprint);
+    free(tracker);
+}
