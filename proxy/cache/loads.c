@@ -12,15 +12,15 @@
 #include "base/clock.h"
 #include "base/keymap.h"
 #include "base/log/log.h"
+#include "base/log/log_pace.h"
 #include "base/memory.h"
 #include "cache/negative_cache.h"
 
 #include <stdlib.h>
 
 enum {
-    COMPLAINT_MS = 1000, /* from one line of the log about refusals to the next, at least */
-    GRACE_MS = 250,      /* for the server's own timeout to come first */
-    FILLS_MAX = 1000,    /* a cache that hangs must not make values pile up here */
+    GRACE_MS = 250,   /* for the server's own timeout to come first */
+    FILLS_MAX = 1000, /* a cache that hangs must not make values pile up here */
 };
 
 struct load {
@@ -46,7 +46,7 @@ struct loads {
     struct keymap in_flight;  /* by key, oldest query first */
     size_t querying, filling; /* how many of them are at the database, and at the cache */
     struct negative_cache absent;
-    uint64_t complained; /* clock_ms() of the log's last line about a refusal */
+    struct log_pace refusals; /* the log's lines about them */
 };
 
 struct loads *loads_create(const struct loads_options *options, const struct view *view)
@@ -245,10 +245,8 @@ static void remember_absent(struct load *load)
 /* A broken table would fail every load, thousands a second. */
 static void complain(struct loads *loads, int keyspace, const char *error)
 {
-    uint64_t now = clock_ms();
-    if (now - loads->complained < COMPLAINT_MS)
+    if (!log_pace_may(&loads->refusals, clock_ms(), NULL))
         return;
-    loads->complained = now;
     log_error("keyspace %s: the database refused a load: %s",
               loads->view->config->keyspaces[keyspace].name, error);
 }

@@ -195,8 +195,7 @@ static void retry_later(struct purger *purger, struct retry *retry)
 
 static void complain(const struct lane *lane, const char *command, const char *error)
 {
-    uint64_t left_out;
-    if (!log_pace_may(&lane->purger->complained, clock_ms(), &left_out))
+    if (!log_pace_may(&lane->purger->complained, clock_ms(), NULL))
         return;
     log_error("keyspace %s: the cache refused %s, so that it may hold stale values: %s",
               name_of(lane), command, error);

@@ -5,18 +5,19 @@
 
 #include "base/clock.h"
 #include "base/log/log.h"
+#include "base/log/log_pace.h"
 #include "base/memory.h"
 #include "http/http_target.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { COMPLAINT_MS = 60 * 1000 };
+enum { PERIOD_MS = 60 * 1000 };
 
 struct account {
     char *name; /* the keyspace's */
     counter *count;
-    uint64_t complained; /* clock_ms(); 0: never */
+    struct log_pace pace; /* of the log's lines */
     struct spelling latest;
 };
 
@@ -34,6 +35,7 @@ struct spellings *spellings_create(const struct config *config, struct load_coun
     for (size_t i = 0; i < count; i++) {
         spellings->accounts[i].name = xstrdup(config->keyspaces[i].name);
         spellings->accounts[i].count = &counters[i].other_spellings;
+        spellings->accounts[i].pace.period_ms = PERIOD_MS;
     }
     return spellings;
 }
@@ -54,10 +56,8 @@ static void copy(char *to, size_t size, struct span key)
 /* Escaped as in the control port's paths, for a key may be any bytes. */
 static void complain(struct account *account, struct span asked, struct span own)
 {
-    uint64_t now = clock_ms();
-    if (account->complained && now - account->complained < COMPLAINT_MS)
+    if (!log_pace_may(&account->pace, clock_ms(), NULL))
         return;
-    account->complained = now;
     char *asked_text = http_target_escape(asked), *own_text = http_target_escape(own);
     log_warning("keyspace %s: %.300s was asked for, another spelling of %.300s, which has a row: "
                 "only the row's own spelling is its key, any other is absent",

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { COMPLAINT_MS = 1000, RENEW_HINTS_MS = 60000 };
+enum { RENEW_HINTS_MS = 60000 };
 
 /* ---- writes and deletions through the guard ---- */
 
@@ -68,10 +68,8 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
  * paths. */
 static void log_false_reject(struct keeper *keeper, struct key key)
 {
-    uint64_t now = clock_ms();
-    if (keeper->complained && now - keeper->complained < COMPLAINT_MS)
+    if (!log_pace_may(&keeper->false_rejects, clock_ms(), NULL))
         return;
-    keeper->complained = now;
     char *text = http_target_escape(key.text);
     log_error("keyspace %s: %.200s has a row and would have been rejected",
               keeper_config(keeper)->keyspaces[key.keyspace].name, text);

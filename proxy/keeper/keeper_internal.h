@@ -3,6 +3,7 @@
 #ifndef NESTGUARD_KEEPER_INTERNAL_H
 #define NESTGUARD_KEEPER_INTERNAL_H
 
+#include "base/log/log_pace.h"
 #include "base/mailbox.h"
 #include "build/renewal.h"
 #include "cache/loads.h"
@@ -58,7 +59,7 @@ struct keeper {
     /* Without a log to follow, in the place of replication. */
     struct standing *standing, *standing_candidate;
     struct pg_server_rule rule;     /* for all connections; see keeper_server.c */
-    uint64_t complained;            /* clock_ms() when a false reject was logged last */
+    struct log_pace false_rejects;  /* the log's lines about them */
     struct key_touch *touches;      /* calls of the control port under way */
     struct load_counters *counters; /* one for each keyspace */
     struct renewal renewal;

@@ -1,5 +1,5 @@
-/* A kind of line that strangers can cause, or many threads at once: one a second at most, which
- * says how many were left out since the last.
+/* A kind of line that strangers can cause, or many threads at once: one a second at most, or one in
+ * another period, which says how many were left out since the last.
  */
 #ifndef NESTGUARD_LOG_PACE_H
 #define NESTGUARD_LOG_PACE_H
@@ -8,14 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zeroed: nothing was said yet. Any thread may use it. */
+/* Zeroed: nothing was said yet, and a second. Any thread may use it. */
 struct log_pace {
+    uint64_t period_ms;     /* from one line to the next, at least; 0: a second */
     _Atomic uint64_t since; /* clock_ms() of the last line; 0: none */
     _Atomic uint64_t left_out;
 };
 
-/* Whether this one is to be said now, at clock_ms() `now`; then *left_out is the number of those
- * that were not. */
+/* Whether this one is to be said now, at clock_ms() `now`; then *left_out, if it is not NULL,
+ * is the number of those that were not since the line before. */
 bool log_pace_may(struct log_pace *pace, uint64_t now, uint64_t *left_out);
 
 #endif

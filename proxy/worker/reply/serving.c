@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TELL_MS = 1000 };
-
 void serving_ask_keeper(struct serving *serving, struct message *message)
 {
     message->sender = &serving->mailbox;
@@ -44,10 +42,9 @@ static bool is_news(const char *last, const char *why, size_t size)
 
 void serving_tell_log(struct serving *serving, uint64_t now)
 {
-    if (!serving->cache_news || (serving->cache_told && now - serving->cache_told < TELL_MS))
+    if (!serving->cache_news || !log_pace_may(&serving->cache_pace, now, NULL))
         return;
     serving->cache_news = false;
-    serving->cache_told = now;
     if (serving->cache_lost[0])
         log_warning("worker %u: cache connection: %s", serving->index, serving->cache_lost);
     else

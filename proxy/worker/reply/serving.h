@@ -5,6 +5,7 @@
 #define NESTGUARD_SERVING_H
 
 #include "base/buffer.h"
+#include "base/log/log_pace.h"
 #include "base/mailbox.h"
 #include "base/memory.h"
 #include "guard/counters.h"
@@ -42,7 +43,7 @@ struct serving {
     char scratch[64 * 1024];         /* where clients' input is read and parsed */
     size_t scratch_used;             /* of it, by input that is not served yet */
     char cache_lost[160];            /* why the cache is lost; "": it is there */
-    uint64_t cache_told;             /* clock_ms() of the log's last word about it */
+    struct log_pace cache_pace;      /* of the log's lines about it */
     bool cache_news;                 /* that is to be told */
     uint64_t sampled; /* clock_ms() of the last would-be reject that was told to the keeper */
     struct worker_counters counters;

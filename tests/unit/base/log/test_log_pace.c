@@ -30,9 +30,19 @@ static void within_a_second_the_others_are_counted(void **state)
     assert_int_equal(left_out, 0);
 }
 
+static void a_period_of_its_own_may_be_longer(void **state)
+{
+    struct log_pace pace = {.period_ms = 60000};
+    (void)state;
+    assert_true(log_pace_may(&pace, 5000, NULL));
+    assert_false(log_pace_may(&pace, 64999, NULL));
+    assert_true(log_pace_may(&pace, 65000, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_first_is_said_at_once),
-                                       cmocka_unit_test(within_a_second_the_others_are_counted)};
+                                       cmocka_unit_test(within_a_second_the_others_are_counted),
+                                       cmocka_unit_test(a_period_of_its_own_may_be_longer)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
