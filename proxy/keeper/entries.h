@@ -1,7 +1,7 @@
 /* Overrides on their way to those who decide by them:
  *
- *   control port, a worker's hint ─▶ the table that counts ─▶ every worker's copy ─▶ receipts ─▶
- * done()
+ *   control port, ─▶ the table that counts ─▶ every worker's copy ─▶ receipts ─▶ done()
+ *   a worker's hint
  *
  * Whoever gave an entry is answered when the last worker has it: from then on no lookup anywhere is
  * decided without it.
