@@ -1,7 +1,7 @@
 #include "build/build_session.h"
 
-#include "base/memory.h"
 #include "database/publication.h"
+#include "database/session_value.h"
 
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -15,15 +15,10 @@ static int execute(struct pg_session *session, const char *sql, struct pg_error 
 int build_session_read_values(struct pg_session *session, const struct config *config,
                               char **values, struct pg_error *error)
 {
-    PGresult *result;
     char *sql = publication_values_sql(config);
-    int status = pg_session_exec(session, sql, 0, NULL, &result, error);
+    int status = session_text(values, session, sql, NULL, error);
     free(sql);
-    if (status)
-        return status;
-    *values = xstrdup(PQgetvalue(result, 0, 0));
-    PQclear(result);
-    return 0;
+    return status;
 }
 
 /* Why no lock is waited for long: see build_locks.h. */
@@ -62,13 +57,7 @@ int build_session_read_snapshot(struct pg_session *session, struct snapshot *sna
 
 int build_session_export(struct pg_session *session, char **exported, struct pg_error *error)
 {
-    PGresult *result;
-    int status = pg_session_exec(session, "SELECT pg_export_snapshot()", 0, NULL, &result, error);
-    if (status)
-        return status;
-    *exported = xstrdup(PQgetvalue(result, 0, 0));
-    PQclear(result);
-    return 0;
+    return session_text(exported, session, "SELECT pg_export_snapshot()", NULL, error);
 }
 
 /* Reading has the server tidy up pages, and the log of that is flushed by nobody for up to 15 s on

@@ -26,6 +26,7 @@
 #include "build/second_look.h"
 #include "database/keyspace_sql.h"
 #include "database/row_count.h"
+#include "database/session_value.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -114,14 +115,13 @@ static struct pg_session_options session_options(struct builder *builder)
 
 static int watch_waits(struct builder *builder, const struct pg_session_options *options)
 {
-    PGresult *result;
-    int status = pg_session_exec(builder->session, "SELECT pg_backend_pid()", 0, NULL, &result,
-                                 &builder->error);
-    if (status)
-        return status;
-    build_wait_watch(&builder->wait, options, PQgetvalue(result, 0, 0));
-    PQclear(result);
-    return 0;
+    char *pid = NULL;
+    int status =
+        session_text(&pid, builder->session, "SELECT pg_backend_pid()", NULL, &builder->error);
+    if (!status)
+        build_wait_watch(&builder->wait, options, pid);
+    free(pid);
+    return status;
 }
 
 /* A name may lead here now, and there a moment later: what was asked of another server than the

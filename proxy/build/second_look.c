@@ -14,9 +14,9 @@
 #include "build/second_look.h"
 
 #include "database/keyspace_sql.h"
+#include "database/session_value.h"
 
 #include <errno.h>
-#include <libpq-fe.h>
 #include <stdlib.h>
 
 /* So many at least are believed. */
@@ -29,15 +29,10 @@ static uint64_t enough_rows(uint64_t replaced)
 static int count_to(struct pg_session *session, const struct keyspace *keyspace, uint64_t most,
                     uint64_t *rows, struct pg_error *error)
 {
-    PGresult *result;
     char *sql = keyspace_sql_count_to(keyspace, most);
-    int status = pg_session_exec(session, sql, 0, NULL, &result, error);
+    int status = session_number(rows, session, sql, NULL, error);
     free(sql);
-    if (status)
-        return status;
-    *rows = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
-    PQclear(result);
-    return 0;
+    return status;
 }
 
 static int look_at(struct pg_session *session, const struct keyspace *keyspace, uint64_t read,

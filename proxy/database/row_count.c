@@ -1,8 +1,8 @@
 #include "database/row_count.h"
 
 #include "database/keyspace_sql.h"
+#include "database/session_value.h"
 
-#include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,29 +19,16 @@ static const char estimate_sql[] =
 int row_count_estimate(uint64_t *rows, struct pg_session *session, uint32_t table,
                        struct pg_error *error)
 {
-    PGresult *result;
-    char text[16];
-    const char *values[] = {text};
-    snprintf(text, sizeof text, "%u", (unsigned)table);
-    int status = pg_session_exec(session, estimate_sql, 1, values, &result, error);
-    if (status)
-        return status;
-    if (PQntuples(result) == 1)
-        *rows = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
-    PQclear(result);
-    return 0;
+    char oid[16];
+    snprintf(oid, sizeof oid, "%u", (unsigned)table);
+    return session_number(rows, session, estimate_sql, oid, error);
 }
 
 int row_count(uint64_t *rows, struct pg_session *session, const struct keyspace *keyspace,
               struct pg_error *error)
 {
-    PGresult *result;
     char *sql = keyspace_sql_count(keyspace);
-    int status = pg_session_exec(session, sql, 0, NULL, &result, error);
+    int status = session_number(rows, session, sql, NULL, error);
     free(sql);
-    if (status)
-        return status;
-    *rows = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
-    PQclear(result);
-    return 0;
+    return status;
 }

@@ -7,8 +7,8 @@
 
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "database/session_value.h"
 #include "postgres/log/pg_stream.h"
-#include "postgres/pg_session.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -68,13 +68,13 @@ static int ask_whether_named(struct confirmer *confirmer, bool *is_named, struct
                                          .answer_timeout = CONNECT_SECONDS,
                                          .stop = &confirmer->stop};
     struct pg_session *session = NULL;
-    PGresult *result = NULL;
+    char *named = NULL;
     int status = pg_session_open(&session, &options, error);
     if (!status)
-        status = pg_session_exec(session, is_named_sql, 0, NULL, &result, error);
+        status = session_text(&named, session, is_named_sql, NULL, error);
     if (!status)
-        *is_named = PQgetvalue(result, 0, 0)[0] == 't';
-    PQclear(result);
+        *is_named = named[0] == 't';
+    free(named);
     pg_session_close(session);
     return status;
 }

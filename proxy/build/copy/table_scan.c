@@ -11,7 +11,7 @@
  */
 #include "build/copy/table_scan.h"
 
-#include "base/memory.h"
+#include "database/session_value.h"
 
 #include <libpq-fe.h>
 #include <stdlib.h>
@@ -39,17 +39,10 @@ static enum column_packing packing_of(Oid type)
 static int count_pages(struct table_scan *scan, struct pg_session *session,
                        const struct keyspace *keyspace, struct pg_error *error)
 {
-    PGresult *result;
     char *table = keyspace_sql_table(keyspace);
-    const char *values[] = {table};
-    int status = pg_session_exec(session, pages_sql, 1, values, &result, error);
+    int status = session_number(&scan->pages, session, pages_sql, table, error);
     free(table);
-    if (status)
-        return status;
-    if (PQntuples(result) == 1)
-        scan->pages = strtoull(PQgetvalue(result, 0, 0), NULL, 10);
-    PQclear(result);
-    return 0;
+    return status;
 }
 
 int table_scan_plan(struct table_scan *scan, struct pg_session *session,
