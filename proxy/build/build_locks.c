@@ -116,10 +116,7 @@ static char *names_of(const struct config *config)
         free(name);
     }
     buffer_printf(&out, "}");
-    struct span bytes = buffer_span(&out);
-    char *names = xstrndup(bytes.at, bytes.length);
-    buffer_finish(&out);
-    return names;
+    return buffer_string(&out);
 }
 
 /* ---- waiting, with nothing held ---- */

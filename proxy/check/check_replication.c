@@ -113,10 +113,8 @@ static char *replication_conninfo(const char *conninfo)
         if (option->val && strcmp(option->keyword, "replication") != 0)
             put_parameter(&out, option->keyword, option->val);
     put_parameter(&out, "replication", "database");
-    char *text = xstrndup(out.bytes + out.start, buffer_length(&out));
     PQconninfoFree(options);
-    buffer_finish(&out);
-    return text;
+    return buffer_string(&out);
 }
 
 /* Poolers, for one, refuse what an ordinary connection does not ask for. */

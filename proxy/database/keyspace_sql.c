@@ -7,22 +7,11 @@
 #include "database/keyspace_sql.h"
 
 #include "base/buffer.h"
-#include "base/memory.h"
 #include "base/text/identifier.h"
-
-#include <stdlib.h>
 
 static void put(struct buffer *out, const char *text)
 {
     buffer_append(out, text, strlen(text));
-}
-
-static char *string_of(struct buffer *buffer)
-{
-    struct span bytes = buffer_span(buffer);
-    char *text = xstrndup(bytes.at, bytes.length);
-    buffer_finish(buffer);
-    return text;
 }
 
 static void put_table(struct buffer *out, const struct keyspace *keyspace)
@@ -38,7 +27,7 @@ char *keyspace_sql_table(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
     put_table(&out, keyspace);
-    return string_of(&out);
+    return buffer_string(&out);
 }
 
 static void put_columns(struct buffer *out, const struct key_template *key)
@@ -105,7 +94,7 @@ char *keyspace_sql_load(const struct keyspace *keyspace)
     put(&out, " FROM ");
     put_table(&out, keyspace);
     put_row_condition(&out, keyspace);
-    return string_of(&out);
+    return buffer_string(&out);
 }
 
 /*   DELETE FROM "public"."items" WHERE "id" = $1 AND (where)
@@ -118,7 +107,7 @@ char *keyspace_sql_remove(const struct keyspace *keyspace)
     put(&out, "DELETE FROM ");
     put_table(&out, keyspace);
     put_row_condition(&out, keyspace);
-    return string_of(&out);
+    return buffer_string(&out);
 }
 
 /*   SELECT (NULL::"public"."items")."id" = $1
@@ -137,7 +126,7 @@ char *keyspace_sql_accepts(const struct keyspace *keyspace)
         identifier_put(&out, keyspace->key.column[i]);
         buffer_printf(&out, " = $%zu", i + 1);
     }
-    return string_of(&out);
+    return buffer_string(&out);
 }
 
 /*   SELECT count(*) FROM "public"."items" WHERE "id" IS NOT NULL AND (where)
@@ -151,7 +140,7 @@ char *keyspace_sql_count(const struct keyspace *keyspace)
     put(&out, "SELECT count(*) FROM ");
     put_table(&out, keyspace);
     put_rows_condition(&out, keyspace);
-    return string_of(&out);
+    return buffer_string(&out);
 }
 
 /*   SELECT count(*) FROM (SELECT FROM "public"."items" WHERE ... LIMIT 50) AS counted */
@@ -162,7 +151,7 @@ char *keyspace_sql_count_to(const struct keyspace *keyspace, uint64_t most)
     put_table(&out, keyspace);
     put_rows_condition(&out, keyspace);
     buffer_printf(&out, " LIMIT %llu) AS counted", (unsigned long long)most);
-    return string_of(&out);
+    return buffer_string(&out);
 }
 
 /*   COPY (SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where)) TO STDOUT */
@@ -180,7 +169,7 @@ char *keyspace_sql_columns(const struct keyspace *keyspace)
     put(&out, " FROM ");
     put_table(&out, keyspace);
     put(&out, " LIMIT 0");
-    return string_of(&out);
+    return buffer_string(&out);
 }
 
 /*   ... AND ctid >= '(0,0)' AND ctid < '(64,0)'
@@ -199,7 +188,7 @@ char *keyspace_sql_copy_pages(const struct keyspace *keyspace, uint64_t first, u
     if (end < PAGES_END)
         buffer_printf(&out, " AND ctid < '(%llu,0)'", (unsigned long long)end);
     put(&out, ") TO STDOUT");
-    return string_of(&out);
+    return buffer_string(&out);
 }
 
 /*   string_agg(pg_catalog.int8send("id"), '')
@@ -241,5 +230,5 @@ char *keyspace_sql_pack_pages(const struct keyspace *keyspace, const enum column
                   " FROM generate_series(%llu, %llu, %d) AS %s (page)) TO STDOUT (FORMAT binary)",
                   outer, outer, PACKED_PAGES, end, outer, PACKED_PAGES, limit,
                   (unsigned long long)first, end - 1, PACKED_PAGES, outer);
-    return string_of(&out);
+    return buffer_string(&out);
 }

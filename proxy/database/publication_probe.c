@@ -10,7 +10,6 @@
 #include "database/publication.h"
 
 #include "base/buffer.h"
-#include "base/memory.h"
 #include "database/publication_values.h"
 
 #include <string.h>
@@ -179,14 +178,6 @@ const char *publication_server(const char *fingerprint)
     return at ? at + 1 : "";
 }
 
-static char *string_of(struct buffer *out)
-{
-    struct span bytes = buffer_span(out);
-    char *sql = xstrndup(bytes.at, bytes.length);
-    buffer_finish(out);
-    return sql;
-}
-
 char *publication_probe_sql(const struct config *config)
 {
     struct buffer out = {0};
@@ -196,7 +187,7 @@ char *publication_probe_sql(const struct config *config)
     buffer_printf(&out, "), %s%s, %s%s", located, publication_values, found, tree);
     put_description(&out);
     buffer_printf(&out, "%s", conclusion);
-    return string_of(&out);
+    return buffer_string(&out);
 }
 
 char *publication_values_sql(const struct config *config)
@@ -204,5 +195,5 @@ char *publication_values_sql(const struct config *config)
     struct buffer out = {0};
     put_keyspaces(&out, config);
     buffer_printf(&out, "%s%s SELECT list FROM valued", located, publication_values);
-    return string_of(&out);
+    return buffer_string(&out);
 }

@@ -18,9 +18,7 @@ char *identifier_quote(const char *name)
 {
     struct buffer out = {0};
     identifier_put(&out, name);
-    char *text = xstrndup(buffer_span(&out).at, buffer_length(&out));
-    buffer_finish(&out);
-    return text;
+    return buffer_string(&out);
 }
 
 static int refuse(const char **error, const char *text)

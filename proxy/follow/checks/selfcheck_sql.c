@@ -161,8 +161,6 @@ char *selfcheck_sql(const struct keyspace *keyspace, enum selfcheck_question que
         put_seek(&out, keyspace, table);
     else
         put_sample(&out, keyspace, table, question == SELFCHECK_PLAIN);
-    char *sql = xstrndup(buffer_span(&out).at, buffer_length(&out));
-    buffer_finish(&out);
     free(table);
-    return sql;
+    return buffer_string(&out);
 }
