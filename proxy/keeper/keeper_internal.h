@@ -23,6 +23,7 @@
 #include "keeper/keeper.h"
 #include "keeper/publishing.h"
 #include "keeper/replication.h"
+#include "keeper/server_watch.h"
 #include "worker/worker.h"
 
 struct keeper {
@@ -58,7 +59,7 @@ struct keeper {
     struct replication replication;
     /* Without a log to follow, in the place of replication. */
     struct standing *standing, *standing_candidate;
-    struct pg_server_rule rule;     /* for all connections; see keeper_server.c */
+    struct server_watch server;
     struct log_pace false_rejects;  /* the log's lines about them */
     struct key_touch *touches;      /* calls of the control port under way */
     struct load_counters *counters; /* one for each keyspace */
@@ -96,13 +97,7 @@ void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while 
 
 int keeper_open_checker(struct keeper *keeper);
 
-/* Every connection leads to the server that the newest generation is of; see keeper_server.c. */
 void keeper_open_server(struct keeper *keeper); /* once there are all pools */
-/* A generation is built, of that server. False: it is a standby where a primary was before. */
-bool keeper_keep_to(struct keeper *keeper, const struct pg_server *server);
-
-/* Their connections are opened anew. */
-void keeper_renew_pools(struct keeper *keeper);
 
 void keeper_leave_standing(struct keeper *keeper, const char *why);
 

@@ -136,6 +136,7 @@ static void on_end_signal(uv_signal_t *signal, int number)
     keeper->draining = true;
     entries_end(&keeper->entries);
     replication_end(&keeper->replication);
+    server_watch_end(&keeper->server);
     keeper->drain_since = clock_ms();
     for (unsigned i = 0; i < keeper->worker_count; i++) {
         struct message *message = xcalloc(1, sizeof *message);
@@ -340,7 +341,7 @@ static void on_built(void *arg, struct built *built)
 {
     struct keeper *keeper = arg;
     renew_names(keeper);
-    if (!keeper_keep_to(keeper, &built->server))
+    if (!server_watch_keep_to(&keeper->server, &built->server))
         renewal_settle(&keeper->renewal,
                        "the server is a standby, and the one before was a primary");
     else if (built->stream)

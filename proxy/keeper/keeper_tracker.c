@@ -3,6 +3,7 @@
 
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "database/publication.h"
 
 #include <stdlib.h>
 
@@ -107,15 +108,11 @@ static void on_probed(void *arg, const struct probe *probe)
 {
     struct keeper *keeper = arg;
     if (probe) {
+        server_watch_heard(&keeper->server, publication_server(probe->fingerprint));
         visibility_learn(keeper->visibility, probe->snapshot);
         keeper_learn_values(keeper, probe->values);
     }
     wake_calls(keeper);
-}
-
-static void on_another_server(void *arg)
-{
-    keeper_renew_pools(arg);
 }
 
 /* ---- the rest ---- */
@@ -143,6 +140,26 @@ struct commit_visibility *keeper_create_visibility(struct keeper *keeper)
         .max_remembered = UNSEEN_MAX, .wanted = on_snapshot_wanted, .arg = keeper});
 }
 
+static void on_left(void *arg, const char *why)
+{
+    struct keeper *keeper = arg;
+    settled_forget(&keeper->settled);
+    replication_leave(&keeper->replication, why);
+    keeper_leave_standing(keeper, why);
+}
+
+void keeper_open_server(struct keeper *keeper)
+{
+    server_watch_open(
+        &keeper->server,
+        &(struct server_watch_options){
+            .follows = publishing_first_config(&keeper->publishing)->sync == SYNC_REPLICATION,
+            .pools = {keeper->pool, checker_pool(keeper->checker),
+                      replication_pool(&keeper->replication)},
+            .left = on_left,
+            .arg = keeper});
+}
+
 int keeper_open_sync(struct keeper *keeper)
 {
     static const struct replication_events events = {.begins = on_begins,
@@ -153,8 +170,7 @@ int keeper_open_sync(struct keeper *keeper)
                                                      .wanted = on_wanted,
                                                      .known = on_known,
                                                      .missed = on_missed,
-                                                     .probed = on_probed,
-                                                     .another_server = on_another_server};
+                                                     .probed = on_probed};
     const struct config *config = publishing_first_config(&keeper->publishing);
     keeper->purger = purger_create(&(struct purger_options){.redis = keeper->redis,
                                                             .loop = &keeper->loop,

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/log/log.h"
-#include "database/publication.h"
 
 enum {
     PACE_MS = 1000,
@@ -204,23 +203,9 @@ void replication_leave(struct replication *replication, const char *why)
 static const struct tracker_events events = {
     .ready = on_ready, .known = on_known, .fault = on_fault};
 
-/* Connections that were opened before lead to what was the database then: its rows, or its lack of
- * them, are nothing to answer with. */
-static void note_server(struct replication *replication, const char *fingerprint)
-{
-    const char *server = publication_server(fingerprint);
-    bool is_another = replication->server[0] && strcmp(server, replication->server) != 0;
-    snprintf(replication->server, sizeof replication->server, "%s", server);
-    if (!is_another)
-        return;
-    log_info("database: another server than before, or restarted; connections are opened anew");
-    events_of(replication)->another_server(replication->options.arg);
-}
-
 void replication_follow(struct replication *replication, struct built *built)
 {
     struct pg_error error = {.text = ""};
-    note_server(replication, built->fingerprint);
     events_of(replication)->begins(replication->options.arg, built, !replication->serving);
     struct tracker_options options = {.config = replication->options.config,
                                       .wal_probe = replication->wal_probe,
@@ -332,7 +317,6 @@ void replication_watch(struct replication *replication, uint64_t now, bool may_r
 static void on_probe(void *arg, const struct probe *probe)
 {
     struct replication *replication = arg;
-    note_server(replication, probe->fingerprint);
     events_of(replication)->probed(replication->options.arg, probe);
     if (replication->serving)
         tracker_probed(replication->serving, probe);

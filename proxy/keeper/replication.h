@@ -31,7 +31,6 @@ struct replication_events {
     void (*missed)(void *arg); /* rows may have changed, of which no log will tell */
     /* An answer; NULL: the database did not answer. Comes before the syncs learn of it. */
     void (*probed)(void *arg, const struct probe *probe);
-    void (*another_server)(void *arg); /* connections lead to what was the database before */
 };
 
 struct replication_options {
@@ -53,7 +52,6 @@ struct replication {
     struct tracker *candidate;   /* of the one that is to replace it */
     bool taking_over;            /* workers may still look keys up in the generation before */
     bool ending;                 /* nothing takes over any more */
-    char server[40];             /* publication_server() as it was last heard of */
     /* Commits up to this position of the log may have returned because they were confirmed in the
      * guard's name, until this time (clock_ms()), by what is no more: a lost stream, the confirmer.
      */

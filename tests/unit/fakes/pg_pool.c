@@ -25,6 +25,24 @@ void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *v
         query->values[i] = xstrdup(values[i]);
 }
 
+void pg_pool_keep_to(struct pg_pool *pool, const struct pg_pool_rule *rule)
+{
+    assert_non_null(pool);
+    fake_pool.rule = *rule;
+}
+
+void pg_pool_renew(struct pg_pool *pool)
+{
+    assert_non_null(pool);
+    fake_pool.renewed++;
+}
+
+unsigned pg_pool_live(const struct pg_pool *pool)
+{
+    (void)pool;
+    return fake_pool.live;
+}
+
 /* libpq offers no way to make a command's status. */
 char *PQcmdTuples(PGresult *result)
 {

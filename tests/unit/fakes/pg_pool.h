@@ -20,6 +20,8 @@ extern struct fake_pool {
     size_t count;
     int params;    /* of every statement */
     char *removed; /* what PQcmdTuples() says */
+    unsigned live, renewed;
+    struct pg_pool_rule rule; /* the last, of whichever pool */
 } fake_pool;
 
 /* The oldest query gets this answer. */

@@ -229,11 +229,6 @@ static void on_probed(void *arg, const struct probe *probe)
     hear(arg, probe ? "probed" : "unanswered");
 }
 
-static void on_another_server(void *arg)
-{
-    hear(arg, "another");
-}
-
 static void on_closed(void *arg)
 {
     hear(arg, "closed");
@@ -241,9 +236,9 @@ static void on_closed(void *arg)
 
 static void open_with(struct bench *bench, bool purge_at_start)
 {
-    static const struct replication_events events = {
-        on_begins, on_begun, on_in_force, on_lost,   on_settled,
-        on_wanted, on_known, on_missed,   on_probed, on_another_server};
+    static const struct replication_events events = {on_begins, on_begun,   on_in_force,
+                                                     on_lost,   on_settled, on_wanted,
+                                                     on_known,  on_missed,  on_probed};
     memset(&fake, 0, sizeof fake);
     *bench = (struct bench){.keyspace.name = "items"};
     bench->config = (struct config){.sync = SYNC_REPLICATION,
