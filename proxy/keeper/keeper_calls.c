@@ -39,17 +39,17 @@ bool keeper_renew_touch(const struct keeper *keeper, struct key_touch *touch)
 
 bool keeper_has_unseen(const struct keeper *keeper, struct key key)
 {
-    return visibility_has(keeper->visibility, key);
+    return visibility_has(keeper->loading.visibility, key);
 }
 
 void keeper_hurry_unseen(struct keeper *keeper)
 {
-    visibility_hurry(keeper->visibility);
+    visibility_hurry(keeper->loading.visibility);
 }
 
 const struct rows *keeper_rows(const struct keeper *keeper)
 {
-    return &keeper->rows;
+    return &keeper->loading.rows;
 }
 
 static struct redis_bytes bytes_of(struct key key)

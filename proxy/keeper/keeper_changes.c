@@ -9,26 +9,6 @@ static void fn_check(void *arg, const struct key_change *change)
     fn_checks_changed(keeper->fn_checks, change->generation, change->key);
 }
 
-static void unsee(void *arg, const struct key_change *change)
-{
-    struct keeper *keeper = arg;
-    if (cause_is_of_keyspace(change->cause))
-        visibility_all_changed(keeper->visibility, change->xid);
-    else
-        visibility_changed(keeper->visibility, change->key, change->xid);
-}
-
-/* Any row may have changed, of any keyspace: that costs no more than some loads which are not
- * shared. */
-static void age(void *arg, const struct key_change *change)
-{
-    struct keeper *keeper = arg;
-    if (cause_is_of_keyspace(change->cause))
-        loads_all_changed(keeper->loads);
-    else
-        loads_changed(keeper->loads, change->key);
-}
-
 static void purge(void *arg, const struct key_change *change)
 {
     struct keeper *keeper = arg;
@@ -66,8 +46,8 @@ void keeper_open_changes(struct keeper *keeper)
 {
     struct changes *changes = &keeper->changes;
     changes_subscribe(changes, SUBSCRIBER_FN_CHECKS, fn_check, keeper);
-    changes_subscribe(changes, SUBSCRIBER_UNSEEN, unsee, keeper);
-    changes_subscribe(changes, SUBSCRIBER_LOADS, age, keeper);
+    changes_subscribe(changes, SUBSCRIBER_UNSEEN, loading_unsee, &keeper->loading);
+    changes_subscribe(changes, SUBSCRIBER_LOADS, loading_age, &keeper->loading);
     changes_subscribe(changes, SUBSCRIBER_CACHE, purge, keeper);
     changes_subscribe(changes, SUBSCRIBER_CALLS, touch, keeper);
     changes_subscribe(changes, SUBSCRIBER_ENTRIES, end_entry, keeper);

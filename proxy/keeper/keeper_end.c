@@ -84,7 +84,7 @@ static void pool_ended(void *arg)
 static void checker_ended(void *arg)
 {
     struct keeper *keeper = arg;
-    pg_pool_close(keeper->pool, pool_ended, keeper);
+    loading_close(&keeper->loading, pool_ended, keeper);
 }
 
 static void tracker_ended(void *arg)

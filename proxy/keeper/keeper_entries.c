@@ -84,7 +84,7 @@ static void on_fn_check(void *arg, struct key key, enum fn_check_outcome outcome
         return;
     counter_add(&counters->shadow_checked, 1);
     if (outcome == FN_CHECK_OTHER_SPELLING)
-        spellings_add(keeper->spellings, key, other);
+        spellings_add(keeper->loading.spellings, key, other);
     if (outcome != FN_CHECK_CONFIRMED)
         return;
     counter_add(&counters->false_rejects, 1);

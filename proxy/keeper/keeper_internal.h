@@ -6,12 +6,9 @@
 #include "base/log/log_pace.h"
 #include "base/mailbox.h"
 #include "build/renewal.h"
-#include "cache/loads.h"
 #include "cache/purger.h"
-#include "cache/spellings.h"
 #include "cache/unvouched.h"
 #include "config/config.h"
-#include "database/commit_visibility.h"
 #include "database/settled.h"
 #include "follow/checks/standing.h"
 #include "follow/values.h"
@@ -21,6 +18,7 @@
 #include "keeper/changes.h"
 #include "keeper/entries.h"
 #include "keeper/keeper.h"
+#include "keeper/loading.h"
 #include "keeper/publishing.h"
 #include "keeper/replication.h"
 #include "keeper/server_watch.h"
@@ -43,17 +41,12 @@ struct keeper {
     _Atomic unsigned client_total;
 
     struct changes changes;
-    struct rows rows;
-    struct rows_statements statements; /* the pool's */
-    struct pg_pool *pool;
     struct redis *redis;
-    struct loads *loads;
-    struct watch *watch;                  /* what workers must tell of before they write it */
-    struct commit_visibility *visibility; /* what the log has told and queries may not see */
+    struct watch *watch; /* what workers must tell of before they write it */
+    struct loading loading;
     struct fn_checks *fn_checks;
     struct unvouched *unvouched;
     struct values *values;
-    struct spellings *spellings;
     struct checker *checker;
     struct purger *purger;
     struct replication replication;
@@ -110,15 +103,15 @@ void keeper_close_standing(struct keeper *keeper);
  * unless the one that guards may be full before. */
 void keeper_pace_builds(struct keeper *keeper);
 
-/* Old values; see keeper_values.c. The first gives `loads` what it must call. */
-void keeper_open_values(struct keeper *keeper, struct loads_options *loads);
+/* Old values; see keeper_values.c. */
+void keeper_open_values(struct keeper *keeper);
 void keeper_close_values(struct keeper *keeper);
 void keeper_purge_missed(struct keeper *keeper);
 void keeper_purge_unvouched(struct keeper *keeper);
 void keeper_learn_values(struct keeper *keeper, const char *answer); /* see values.h */
 
-struct commit_visibility *
-keeper_create_visibility(struct keeper *keeper); /* empty where no log is followed */
+/* The pool of connections for loads, and what it serves. */
+int keeper_open_loading(struct keeper *keeper);
 int keeper_open_sync(struct keeper *keeper);
 
 #endif

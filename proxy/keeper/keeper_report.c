@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "keeper/keeper_internal.h"
-#include "postgres/pg_pool.h"
 #include "redis/redis.h"
 
 #include <stdlib.h>
@@ -66,12 +65,9 @@ static struct build_report report_build(const struct renewal *renewal)
 
 static void report_backends(const struct keeper *keeper, struct report *report)
 {
-    const struct pg_error *error = pg_pool_error(keeper->pool);
     report->cache_is_up = redis_is_up(keeper->redis);
     report->purges_owed = purger_owed(keeper->purger);
-    report->database_connections = pg_pool_live(keeper->pool);
-    report->database_error = error ? error->text : NULL;
-    report->loads = loads_count(keeper->loads);
+    loading_report(&keeper->loading, report);
 }
 
 static void report_keyspace(const struct keeper *keeper, size_t i, struct keyspace_report *report)
@@ -82,7 +78,6 @@ static void report_keyspace(const struct keeper *keeper, size_t i, struct keyspa
     report->state = status->state;
     report->reason = status->reason;
     report->since = status->since;
-    report->spelling = spellings_latest(keeper->spellings, i);
     take_loads(report, &keeper->counters[i]);
     if (account->generation)
         report->check = account->keyspaces[i];
@@ -128,8 +123,8 @@ struct key_report keeper_report_key(const struct keeper *keeper, struct key key)
     const struct view *view = keeper->publishing.view;
     struct permission permission = permission_begin(view);
     struct key_report report = {.is_held = guard_holds(view, key),
-                                .known_absent = loads_knows_absent(keeper->loads, key),
-                                .in_flight = loads_in_flight(keeper->loads, key),
+                                .known_absent = loads_knows_absent(keeper->loading.loads, key),
+                                .in_flight = loads_in_flight(keeper->loading.loads, key),
                                 .entry = entries_find(&keeper->entries, key),
                                 .state = view->states[key.keyspace],
                                 .generation = view->generation ? view->generation->number : 0,

@@ -9,7 +9,6 @@
 #include "base/log/service.h"
 #include "base/memory.h"
 #include "keeper/reload.h"
-#include "postgres/pg_hosts.h"
 #include "postgres/pg_pool.h"
 #include "redis/redis.h"
 
@@ -22,11 +21,9 @@ enum { TICK_MS = 100, MAX_BODY = 64 * 1024, FN_CHECKS_MAX = 1000 };
 static void on_adopted(void *arg, const struct view *view)
 {
     struct keeper *keeper = arg;
-    keeper->rows.config = view->config;
     entries_use_view(&keeper->entries, view);
     replication_use_config(&keeper->replication, view->config);
-    if (keeper->loads)
-        loads_use_view(keeper->loads, view);
+    loading_use_view(&keeper->loading, view);
 }
 
 void keeper_publish(struct keeper *keeper, struct generation *fresh)
@@ -68,7 +65,7 @@ static void on_message(void *arg, struct message *message)
     struct keeper *keeper = arg;
     switch ((enum message_kind)message->kind) {
     case MESSAGE_LOAD:
-        loads_submit(keeper->loads, (struct load_request *)message);
+        loads_submit(keeper->loading.loads, (struct load_request *)message);
         break;
     case MESSAGE_FN_CHECK:
         keeper_take_fn_check(keeper, (struct fn_check_message *)message);
@@ -108,9 +105,9 @@ static void on_tick(uv_timer_t *tick)
     struct keeper *keeper = tick->data;
     uint64_t now = clock_ms();
     entries_expire(&keeper->entries, now, false);
-    loads_check_time(keeper->loads, now);
+    loads_check_time(keeper->loading.loads, now);
     if (keeper->draining && now - keeper->drain_since > keeper_config(keeper)->drain_timeout_ms)
-        loads_give_up(keeper->loads); /* so that the workers' requests come back */
+        loads_give_up(keeper->loading.loads); /* so that the workers' requests come back */
     keeper_renew_hints(keeper, now);
     renewal_report(&keeper->renewal, now);
     if (keeper->publishing.generation && !keeper->replication.serving)
@@ -157,7 +154,6 @@ static void on_reload_signal(uv_signal_t *signal, int number)
     if (!fresh)
         return;
     publishing_configure(&keeper->publishing, fresh);
-    pg_pool_set_timeout(keeper->pool, keeper_config(keeper)->load_timeout_ms);
     keeper_publish(keeper, NULL);
     renewal_reschedule(&keeper->renewal);
     log_info("configuration read again");
@@ -172,10 +168,8 @@ static void free_all(struct keeper *keeper)
         view_release(keeper->workers[i]->serving.view);
         worker_destroy(keeper->workers[i]);
     }
-    loads_destroy(keeper->loads);
     fn_checks_destroy(keeper->fn_checks);
-    spellings_destroy(keeper->spellings);
-    visibility_destroy(keeper->visibility);
+    loading_finish(&keeper->loading);
     keeper_close_values(keeper);
     publishing_finish(&keeper->publishing);
     entries_finish(&keeper->entries);
@@ -183,20 +177,10 @@ static void free_all(struct keeper *keeper)
     free(keeper->workers);
     free(keeper->outlet.to);
     free(keeper->counters);
-    rows_statements_finish(&keeper->statements);
     free(keeper);
 }
 
 /* ---- the start ---- */
-
-static void on_pool_state(void *arg, unsigned live, const struct pg_error *error)
-{
-    (void)arg;
-    if (error)
-        log_warning("database: %s; %u connections for loads are up", error->text, live);
-    else
-        log_info("database: %u connections for loads are up", live);
-}
 
 static void on_redis_state(void *arg, bool up, const char *error)
 {
@@ -216,34 +200,9 @@ static void init_signal(struct keeper *keeper, uv_signal_t *signal, uv_signal_cb
     uv_signal_start(signal, obey, number);
 }
 
-/* Of several hosts one may be a standby: a load there would not see what the primary's log tells.
- * What the conninfo or the environment says itself stands. Before the first connection, and before
- * there are other threads. */
-static void keep_to_the_primary(const struct config *config)
+static int open_cache(struct keeper *keeper)
 {
-    if (config->sync == SYNC_REPLICATION && pg_hosts_count(config->database) > 1)
-        setenv("PGTARGETSESSIONATTRS", "primary", 0);
-}
-
-static int open_backends(struct keeper *keeper)
-{
-    keep_to_the_primary(keeper_config(keeper));
     const struct config *config = keeper_config(keeper);
-    const char *error = NULL;
-    struct pg_pool_options pool = {.conninfo = config->database,
-                                   .application = "nestguard",
-                                   .connections = config->load_connections,
-                                   .timeout_ms = config->load_timeout_ms,
-                                   .on_state = on_pool_state,
-                                   .arg = keeper};
-    rows_statements_init(&keeper->statements, config);
-    pool.statements = keeper->statements.at;
-    pool.statement_count = keeper->statements.count;
-    int status = pg_pool_create(&keeper->pool, &keeper->loop, &pool, &error);
-    if (status) {
-        log_error("database: %s", error);
-        return status;
-    }
     struct redis_options redis = {.host = config->cache.address.host,
                                   .port = config->cache.address.port,
                                   .path = config->cache.address.path,
@@ -333,7 +292,7 @@ static void renew_names(struct keeper *keeper)
         may_move |= !config->keyspaces[i].table_schema || config->keyspaces[i].where;
     if (!may_move)
         return;
-    pg_pool_renew(keeper->pool);
+    pg_pool_renew(keeper->loading.pool);
     pg_pool_renew(checker_pool(keeper->checker));
 }
 
@@ -382,22 +341,16 @@ static void init(struct keeper *keeper, struct config *config)
 
 static int start(struct keeper *keeper, const struct keeper_options *options)
 {
-    int status = open_backends(keeper);
+    int status = open_cache(keeper);
+    keeper_open_values(keeper);
+    if (!status)
+        status = keeper_open_loading(keeper);
     if (status)
         return status;
-    keeper->rows.pool = keeper->pool;
-    keeper->visibility = keeper_create_visibility(keeper);
-    keeper->fn_checks = fn_checks_create(&(struct fn_checks_options){
-        .rows = &keeper->rows, .max_at_once = FN_CHECKS_MAX, .visibility = keeper->visibility});
-    keeper->spellings = spellings_create(keeper_config(keeper), keeper->counters);
-    struct loads_options loads = {.rows = &keeper->rows,
-                                  .watch = keeper->watch,
-                                  .visibility = keeper->visibility,
-                                  .redis = keeper->redis,
-                                  .counters = keeper->counters,
-                                  .spellings = keeper->spellings};
-    keeper_open_values(keeper, &loads);
-    keeper->loads = loads_create(&loads, keeper->publishing.view);
+    keeper->fn_checks =
+        fn_checks_create(&(struct fn_checks_options){.rows = &keeper->loading.rows,
+                                                     .max_at_once = FN_CHECKS_MAX,
+                                                     .visibility = keeper->loading.visibility});
     keeper_open_changes(keeper);
     status = keeper_open_sync(keeper);
     if (!status)

@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-enum { UNSEEN_MAX = 100000 };
-
 /* ---- entries that the log ends ---- */
 
 /* A commit that waits for the guard may return only when no worker holds the key's tombstone any
@@ -47,7 +45,7 @@ static void on_begins(void *arg, struct built *built, bool alone)
     struct keeper *keeper = arg;
     if (!values_are_known(keeper->values)) /* else a later answer may be known by now */
         keeper_learn_values(keeper, built->values);
-    visibility_follow(keeper->visibility, &built->snapshot, alone);
+    visibility_follow(keeper->loading.visibility, &built->snapshot, alone);
 }
 
 static void on_begun(void *arg)
@@ -109,7 +107,7 @@ static void on_probed(void *arg, const struct probe *probe)
     struct keeper *keeper = arg;
     if (probe) {
         server_watch_heard(&keeper->server, publication_server(probe->fingerprint));
-        visibility_learn(keeper->visibility, probe->snapshot);
+        visibility_learn(keeper->loading.visibility, probe->snapshot);
         keeper_learn_values(keeper, probe->values);
     }
     wake_calls(keeper);
@@ -129,17 +127,6 @@ void keeper_watch_sync(struct keeper *keeper, uint64_t now)
     keeper_pace_builds(keeper);
 }
 
-static void on_snapshot_wanted(void *arg)
-{
-    replication_probe(&((struct keeper *)arg)->replication);
-}
-
-struct commit_visibility *keeper_create_visibility(struct keeper *keeper)
-{
-    return visibility_create(&(struct visibility_options){
-        .max_remembered = UNSEEN_MAX, .wanted = on_snapshot_wanted, .arg = keeper});
-}
-
 static void on_left(void *arg, const char *why)
 {
     struct keeper *keeper = arg;
@@ -154,7 +141,7 @@ void keeper_open_server(struct keeper *keeper)
         &keeper->server,
         &(struct server_watch_options){
             .follows = publishing_first_config(&keeper->publishing)->sync == SYNC_REPLICATION,
-            .pools = {keeper->pool, checker_pool(keeper->checker),
+            .pools = {keeper->loading.pool, checker_pool(keeper->checker),
                       replication_pool(&keeper->replication)},
             .left = on_left,
             .arg = keeper});

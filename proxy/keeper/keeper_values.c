@@ -95,15 +95,33 @@ void keeper_learn_values(struct keeper *keeper, const char *answer)
         keeper_purge_unvouched(keeper);
 }
 
-void keeper_open_values(struct keeper *keeper, struct loads_options *loads)
+void keeper_open_values(struct keeper *keeper)
 {
     const struct config *config = publishing_first_config(&keeper->publishing);
     keeper->unvouched = unvouched_create(config->keyspace_count, config->max_hints);
     keeper->values = values_create(&(struct values_options){
         .keyspaces = config->keyspace_count, .altered = on_altered, .arg = keeper});
-    loads->filling = on_filling;
-    loads->is_expected = is_expected;
-    loads->arg = keeper;
+}
+
+static void on_snapshot_wanted(void *arg)
+{
+    replication_probe(&((struct keeper *)arg)->replication);
+}
+
+int keeper_open_loading(struct keeper *keeper)
+{
+    return loading_open(
+        &keeper->loading,
+        &(struct loading_options){.loop = &keeper->loop,
+                                  .config = publishing_first_config(&keeper->publishing),
+                                  .redis = keeper->redis,
+                                  .watch = keeper->watch,
+                                  .counters = keeper->counters,
+                                  .filling = on_filling,
+                                  .is_expected = is_expected,
+                                  .snapshot_wanted = on_snapshot_wanted,
+                                  .arg = keeper},
+        keeper->publishing.view);
 }
 
 void keeper_close_values(struct keeper *keeper)

@@ -25,6 +25,38 @@ void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *v
         query->values[i] = xstrdup(values[i]);
 }
 
+/* NULL is its address. */
+int pg_pool_create(struct pg_pool **out, uv_loop_t *loop, const struct pg_pool_options *options,
+                   const char **error)
+{
+    (void)loop;
+    (void)error;
+    fake_pool.options = *options;
+    *out = NULL;
+    return 0;
+}
+
+void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms)
+{
+    (void)pool;
+    fake_pool.timeout_ms = timeout_ms;
+}
+
+const struct pg_error *pg_pool_error(const struct pg_pool *pool)
+{
+    (void)pool;
+    return fake_pool.error.text[0] ? &fake_pool.error : NULL;
+}
+
+/* Whatever is asked has no answer, and then it is closed. */
+void pg_pool_close(struct pg_pool *pool, void (*closed)(void *arg), void *arg)
+{
+    (void)pool;
+    while (fake_pool.count)
+        fake_outcome(PG_DOWN);
+    closed(arg);
+}
+
 void pg_pool_keep_to(struct pg_pool *pool, const struct pg_pool_rule *rule)
 {
     assert_non_null(pool);

@@ -18,9 +18,12 @@ struct fake_query {
 extern struct fake_pool {
     struct fake_query queries[FAKE_QUERIES];
     size_t count;
-    int params;    /* of every statement */
-    char *removed; /* what PQcmdTuples() says */
+    int params;                     /* of every statement */
+    char *removed;                  /* what PQcmdTuples() says */
+    struct pg_pool_options options; /* it was created with them */
+    uint64_t timeout_ms;            /* as it was set last; 0: never */
     unsigned live, renewed;
+    struct pg_error error;    /* why not all are up; "": they are */
     struct pg_pool_rule rule; /* the last, of whichever pool */
 } fake_pool;
 
