@@ -52,14 +52,9 @@ const struct rows *keeper_rows(const struct keeper *keeper)
     return &keeper->loading.rows;
 }
 
-static struct redis_bytes bytes_of(struct key key)
-{
-    return (struct redis_bytes){key.text.at, key.text.length};
-}
-
 void keeper_ask_cache(struct keeper *keeper, struct key key, redis_answer_cb done, void *arg)
 {
-    redis_exists(keeper->redis, bytes_of(key), done, arg);
+    purging_ask(&keeper->purging, key, done, arg);
 }
 
 /* ---- entries ---- */
@@ -90,26 +85,7 @@ struct override keeper_tombstone(const struct keeper *keeper)
     return entries_tombstone(&keeper->entries);
 }
 
-/* ---- a deletion, which counts when it is done ---- */
-
-struct purge {
-    counter *count;
-    redis_answer_cb done;
-    void *arg;
-};
-
-static void on_purged(void *arg, const struct redis_answer *answer)
-{
-    struct purge purge = *(struct purge *)arg;
-    free(arg);
-    if (answer->outcome == REDIS_DONE)
-        counter_add(purge.count, 1);
-    purge.done(purge.arg, answer);
-}
-
 void keeper_purge(struct keeper *keeper, struct key key, redis_answer_cb done, void *arg)
 {
-    struct purge *purge = xmalloc(sizeof *purge);
-    *purge = (struct purge){&keeper->counters[key.keyspace].purges, done, arg};
-    redis_purge(keeper->redis, bytes_of(key), on_purged, purge);
+    purging_delete(&keeper->purging, key, done, arg);
 }

@@ -9,15 +9,6 @@ static void fn_check(void *arg, const struct key_change *change)
     fn_checks_changed(keeper->fn_checks, change->generation, change->key);
 }
 
-static void purge(void *arg, const struct key_change *change)
-{
-    struct keeper *keeper = arg;
-    if (cause_is_of_keyspace(change->cause))
-        purger_keyspace(keeper->purger, change->key.keyspace);
-    else
-        purger_key(keeper->purger, change->key);
-}
-
 static void touch(void *arg, const struct key_change *change)
 {
     struct keeper *keeper = arg;
@@ -48,7 +39,7 @@ void keeper_open_changes(struct keeper *keeper)
     changes_subscribe(changes, SUBSCRIBER_FN_CHECKS, fn_check, keeper);
     changes_subscribe(changes, SUBSCRIBER_UNSEEN, loading_unsee, &keeper->loading);
     changes_subscribe(changes, SUBSCRIBER_LOADS, loading_age, &keeper->loading);
-    changes_subscribe(changes, SUBSCRIBER_CACHE, purge, keeper);
+    changes_subscribe(changes, SUBSCRIBER_CACHE, purging_hear, &keeper->purging);
     changes_subscribe(changes, SUBSCRIBER_CALLS, touch, keeper);
     changes_subscribe(changes, SUBSCRIBER_ENTRIES, end_entry, keeper);
     changes_subscribe(changes, SUBSCRIBER_RENEWAL, renew, keeper);

@@ -42,10 +42,7 @@ static void await(struct keeper *keeper, void (*what)(uv_timer_t *tick))
 
 static void redis_ended(void *arg)
 {
-    struct keeper *keeper = arg;
-    if (keeper->purger)
-        purger_destroy(keeper->purger);
-    keeper->purger = NULL;
+    purging_close(&((struct keeper *)arg)->purging);
 }
 
 static void close_handles(struct keeper *keeper)
@@ -66,10 +63,10 @@ static void end_cache(struct keeper *keeper)
 static void wait_for_purges(uv_timer_t *tick)
 {
     struct keeper *keeper = tick->data;
-    if (keeper->purger && purger_owed(keeper->purger)) {
+    if (purging_owes(&keeper->purging)) {
         if (!is_late(keeper))
             return;
-        purger_give_up(keeper->purger);
+        purging_give_up(&keeper->purging);
     }
     end_cache(keeper);
 }
@@ -113,7 +110,7 @@ static void http_ended(void *arg)
 void keeper_end(struct keeper *keeper)
 {
     renewal_stop(&keeper->renewal);
-    keeper_purge_unvouched(keeper); /* nobody else knows of them */
+    purging_give_unvouched(&keeper->purging); /* nobody else knows of them */
     uv_timer_stop(&keeper->tick);
     if (keeper->http)
         http_server_close(keeper->http, http_ended, keeper);

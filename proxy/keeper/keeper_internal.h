@@ -6,12 +6,9 @@
 #include "base/log/log_pace.h"
 #include "base/mailbox.h"
 #include "build/renewal.h"
-#include "cache/purger.h"
-#include "cache/unvouched.h"
 #include "config/config.h"
 #include "database/settled.h"
 #include "follow/checks/standing.h"
-#include "follow/values.h"
 #include "guard/overrides.h"
 #include "guard/view.h"
 #include "http/http.h"
@@ -20,6 +17,7 @@
 #include "keeper/keeper.h"
 #include "keeper/loading.h"
 #include "keeper/publishing.h"
+#include "keeper/purging.h"
 #include "keeper/replication.h"
 #include "keeper/server_watch.h"
 #include "worker/worker.h"
@@ -45,10 +43,8 @@ struct keeper {
     struct watch *watch; /* what workers must tell of before they write it */
     struct loading loading;
     struct fn_checks *fn_checks;
-    struct unvouched *unvouched;
-    struct values *values;
     struct checker *checker;
-    struct purger *purger;
+    struct purging purging;
     struct replication replication;
     /* Without a log to follow, in the place of replication. */
     struct standing *standing, *standing_candidate;
@@ -103,15 +99,6 @@ void keeper_close_standing(struct keeper *keeper);
  * unless the one that guards may be full before. */
 void keeper_pace_builds(struct keeper *keeper);
 
-/* Old values; see keeper_values.c. */
-void keeper_open_values(struct keeper *keeper);
-void keeper_close_values(struct keeper *keeper);
-void keeper_purge_missed(struct keeper *keeper);
-void keeper_purge_unvouched(struct keeper *keeper);
-void keeper_learn_values(struct keeper *keeper, const char *answer); /* see values.h */
-
-/* The pool of connections for loads, and what it serves. */
-int keeper_open_loading(struct keeper *keeper);
 int keeper_open_sync(struct keeper *keeper);
 
 #endif

@@ -65,8 +65,7 @@ static struct build_report report_build(const struct renewal *renewal)
 
 static void report_backends(const struct keeper *keeper, struct report *report)
 {
-    report->cache_is_up = redis_is_up(keeper->redis);
-    report->purges_owed = purger_owed(keeper->purger);
+    purging_report(&keeper->purging, report);
     loading_report(&keeper->loading, report);
 }
 

@@ -112,7 +112,7 @@ static void on_tick(uv_timer_t *tick)
     renewal_report(&keeper->renewal, now);
     if (keeper->publishing.generation && !keeper->replication.serving)
         fn_checks_known(keeper->fn_checks, keeper->publishing.generation, UINT64_MAX);
-    values_check_time(keeper->values, now);
+    purging_check_time(&keeper->purging, now);
     keeper_watch_standing(keeper);
     keeper_review(keeper);
     keeper_watch_sync(keeper, now);
@@ -170,7 +170,6 @@ static void free_all(struct keeper *keeper)
     }
     fn_checks_destroy(keeper->fn_checks);
     loading_finish(&keeper->loading);
-    keeper_close_values(keeper);
     publishing_finish(&keeper->publishing);
     entries_finish(&keeper->entries);
     watch_destroy(keeper->watch);
@@ -185,8 +184,7 @@ static void free_all(struct keeper *keeper)
 static void on_redis_state(void *arg, bool up, const char *error)
 {
     struct keeper *keeper = arg;
-    if (keeper->purger)
-        purger_cache_is(keeper->purger, up);
+    purging_cache_is(&keeper->purging, up);
     if (up)
         log_info("cache: connection for fills and purges is up");
     else
@@ -212,6 +210,46 @@ static int open_cache(struct keeper *keeper)
                                   .tls = config->cache_tls,
                                   .timeout_ms = config->cache_timeout_ms};
     return redis_create(&keeper->redis, &keeper->loop, &redis, on_redis_state, keeper);
+}
+
+/* Without a log nothing would tell that the row has been committed since; with one, what tells of
+ * it ends the hint. */
+static bool is_expected(void *arg, struct key key)
+{
+    return entries_find(&((struct keeper *)arg)->entries, key).kind == OVERRIDE_HINT;
+}
+
+static void on_filling(void *arg, struct key key)
+{
+    purging_filling(&((struct keeper *)arg)->purging, key);
+}
+
+static void on_snapshot_wanted(void *arg)
+{
+    replication_probe(&((struct keeper *)arg)->replication);
+}
+
+static int open_loading(struct keeper *keeper)
+{
+    const struct config *config = publishing_first_config(&keeper->publishing);
+    purging_open(&keeper->purging,
+                 &(struct purging_options){.loop = &keeper->loop,
+                                           .config = config,
+                                           .redis = keeper->redis,
+                                           .counters = keeper->counters,
+                                           .changes = changes_sink(&keeper->changes),
+                                           .replication = &keeper->replication});
+    return loading_open(&keeper->loading,
+                        &(struct loading_options){.loop = &keeper->loop,
+                                                  .config = config,
+                                                  .redis = keeper->redis,
+                                                  .watch = keeper->watch,
+                                                  .counters = keeper->counters,
+                                                  .filling = on_filling,
+                                                  .is_expected = is_expected,
+                                                  .snapshot_wanted = on_snapshot_wanted,
+                                                  .arg = keeper},
+                        keeper->publishing.view);
 }
 
 static int open_control(struct keeper *keeper, const struct keeper_options *options)
@@ -342,9 +380,8 @@ static void init(struct keeper *keeper, struct config *config)
 static int start(struct keeper *keeper, const struct keeper_options *options)
 {
     int status = open_cache(keeper);
-    keeper_open_values(keeper);
     if (!status)
-        status = keeper_open_loading(keeper);
+        status = open_loading(keeper);
     if (status)
         return status;
     keeper->fn_checks =

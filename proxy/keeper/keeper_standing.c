@@ -63,7 +63,7 @@ void keeper_leave_standing(struct keeper *keeper, const char *why)
 void keeper_stand(struct keeper *keeper, struct built *built)
 {
     struct generation *generation = built->generation;
-    keeper_learn_values(keeper, built->values);
+    purging_learn_values(&keeper->purging, built->values);
     generation->settled =
         settled_learn(&keeper->settled, generation->number, &built->snapshot, built->next_xid);
     keeper->standing_candidate = standing_create(

@@ -43,8 +43,8 @@ void keeper_end_entry(struct keeper *keeper, const struct key_change *insertion)
 static void on_begins(void *arg, struct built *built, bool alone)
 {
     struct keeper *keeper = arg;
-    if (!values_are_known(keeper->values)) /* else a later answer may be known by now */
-        keeper_learn_values(keeper, built->values);
+    if (!purging_knows_values(&keeper->purging)) /* else a later answer may be known by now */
+        purging_learn_values(&keeper->purging, built->values);
     visibility_follow(keeper->loading.visibility, &built->snapshot, alone);
 }
 
@@ -52,7 +52,7 @@ static void on_begun(void *arg)
 {
     struct keeper *keeper = arg;
     if (!keeper->replication.serving)
-        keeper_purge_unvouched(keeper);
+        purging_give_unvouched(&keeper->purging);
 }
 
 static void on_in_force(void *arg, struct generation *generation)
@@ -87,7 +87,7 @@ static void on_known(void *arg)
 
 static void on_missed(void *arg)
 {
-    keeper_purge_missed(arg);
+    purging_missed(&((struct keeper *)arg)->purging);
 }
 
 static void wake_calls(struct keeper *keeper)
@@ -108,7 +108,7 @@ static void on_probed(void *arg, const struct probe *probe)
     if (probe) {
         server_watch_heard(&keeper->server, publication_server(probe->fingerprint));
         visibility_learn(keeper->loading.visibility, probe->snapshot);
-        keeper_learn_values(keeper, probe->values);
+        purging_learn_values(&keeper->purging, probe->values);
     }
     wake_calls(keeper);
 }
@@ -159,11 +159,6 @@ int keeper_open_sync(struct keeper *keeper)
                                                      .missed = on_missed,
                                                      .probed = on_probed};
     const struct config *config = publishing_first_config(&keeper->publishing);
-    keeper->purger = purger_create(&(struct purger_options){.redis = keeper->redis,
-                                                            .loop = &keeper->loop,
-                                                            .config = config,
-                                                            .counters = keeper->counters,
-                                                            .max_owed = config->max_hints});
     int status = keeper_open_checker(keeper);
     return status ? status
                   : replication_open(

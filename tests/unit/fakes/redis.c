@@ -54,6 +54,20 @@ void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes 
     call->ttl_ms = ttl_ms;
 }
 
+void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
+{
+    assert_null(redis);
+    add_keys(add_call(done, arg), &key, 1);
+}
+
+void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
+{
+    struct fake_call *call = add_call(done, arg);
+    assert_null(redis);
+    add_keys(call, &key, 1);
+    call->exists = true;
+}
+
 void redis_purge_many(struct redis *redis, const struct redis_bytes *keys, size_t count,
                       redis_answer_cb done, void *arg)
 {

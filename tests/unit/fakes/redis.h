@@ -7,7 +7,7 @@
 
 enum { FAKE_CALLS = 1024, FAKE_KEYS = 64 };
 
-/* A DEL; with a value a SET; with a cursor a SCAN. */
+/* A DEL; with a value a SET; with a cursor a SCAN; or an EXISTS. */
 struct fake_call {
     char *keys[FAKE_KEYS];
     size_t lengths[FAKE_KEYS];
@@ -15,6 +15,7 @@ struct fake_call {
     char *value;
     uint64_t ttl_ms;
     char *cursor, *pattern;
+    bool exists;
     redis_answer_cb done;
     void *arg;
 };
