@@ -10,6 +10,7 @@
 /* Of a keyspace, on a worker: X(name, help) */
 #define KEYSPACE_COUNTERS(X)                                                                       \
     X(lookups, "Guarded keys looked up")                                                           \
+    X(members, "Lookups that BF and CF commands made of a keyspace's filter")                      \
     X(rejected, "Lookups answered as absent without asking cache or database")                     \
     X(would_reject, "Lookups that enforce: true would have rejected")                              \
     X(cache_hits, "Guarded keys that the cache had")                                               \

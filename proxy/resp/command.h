@@ -17,6 +17,10 @@ enum command_kind {
     COMMAND_READ,    /* reads one key: verdict; `absent` is what Redis answers for a missing key */
     COMMAND_WRITE,   /* makes its keys exist: a hint (SET and friends) */
     COMMAND_DELETE,  /* makes its keys vanish from the cache: DEL and kin */
+    /* About a filter, of which its first argument is the name: where that is a keyspace's, */
+    COMMAND_MEMBER,  /* its filter is asked for items (BF.EXISTS and kin) */
+    COMMAND_ADMIT,   /* they are hints (BF.ADD and kin); of another name a WRITE */
+    COMMAND_FILTER,  /* it is told of, or the command refused (BF.INFO, CF.DEL) */
     COMMAND_LOCAL,   /* the guard's to answer, or at least to know of: AUTH, HELLO, SELECT, CLIENT,
                         QUIT, RESET */
     COMMAND_STATEFUL /* changes the connection's state or blocks it: not on shared connections */
@@ -52,6 +56,13 @@ enum {
     KEYS_STORED = -1001   /* behind STORE or STOREDIST */
 };
 
+/* Of a MEMBER or ADMIT, bits. */
+enum command_items {
+    ITEMS_MARKED = 1,  /* they stand behind the word ITEMS; else behind the filter's name */
+    ITEMS_COUNTED = 2, /* what is said of them are integers, in RESP3 as well */
+    ITEMS_REPEATED = 4 /* one that is there already is added once more */
+};
+
 struct command {
     const char *name; /* upper case */
     enum command_kind kind;
@@ -63,6 +74,7 @@ struct command {
     enum command_effect effect;
     enum command_proof proof; /* of a WRITE */
     const char *absent[2];    /* reply of a GET or READ for a missing key, in RESP2 and in RESP3 */
+    unsigned items;           /* command_items */
 };
 
 /* Before any thread that calls command_find(); any thread, any number of times. */

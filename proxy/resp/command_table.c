@@ -17,16 +17,10 @@
 #define ROW(name, kind, arity, first, last, step)                                                  \
     name, kind, arity, first, last, step, EFFECT_NONE, PROOF_NOT_NIL
 #define READ_BOTH(name, arity, absent2, absent3)                                                   \
-    ROW(name, COMMAND_READ, arity, 1, 1, 1),                                                       \
-    {                                                                                              \
-        absent2, absent3                                                                           \
-    }
+    ROW(name, COMMAND_READ, arity, 1, 1, 1), {absent2, absent3}, 0
 #define READ(name, arity, absent) READ_BOTH(name, arity, absent, absent)
 #define READ_NIL(name, arity) READ_BOTH(name, arity, NIL, NULL3)
-#define NO_ANSWER                                                                                  \
-    {                                                                                              \
-        NULL, NULL                                                                                 \
-    }
+#define NO_ANSWER {NULL, NULL}, 0
 #define WRITE_KEYS(name, arity, first, last, step)                                                 \
     ROW(name, COMMAND_WRITE, arity, first, last, step), NO_ANSWER
 #define WRITE_PROVED(name, arity, first, last, step, proof)                                        \
@@ -41,6 +35,9 @@
 #define DEPENDS(name, effect)                                                                      \
     name, COMMAND_FORWARD, 0, 0, 0, 0, EFFECT_##effect, PROOF_NOT_NIL, NO_ANSWER
 
+#define ABOUT_FILTER(name, kind, arity, items)                                                     \
+    name, COMMAND_##kind, arity, 1, 1, 1, EFFECT_NONE, PROOF_NOT_NIL, {NULL, NULL}, items
+
 #define PLAIN(name) name, COMMAND_FORWARD, 0, 0, 0, 0, EFFECT_NONE, PROOF_NOT_NIL, NO_ANSWER
 
 #define ZERO ":0\r\n"
@@ -52,7 +49,7 @@
 #define NO_SUCH_KEY ":-2\r\n"
 
 const struct command command_table[] = {
-    {"GET", COMMAND_GET, 2, 1, 1, 1, EFFECT_NONE, PROOF_NOT_NIL, {NIL, NULL3}},
+    {"GET", COMMAND_GET, 2, 1, 1, 1, EFFECT_NONE, PROOF_NOT_NIL, {NIL, NULL3}, 0},
     {"MGET", COMMAND_MGET, -2, 1, -1, 1, EFFECT_NONE, PROOF_NOT_NIL, NO_ANSWER},
     {"EXISTS", COMMAND_EXISTS, -2, 1, -1, 1, EFFECT_NONE, PROOF_NOT_NIL, NO_ANSWER},
 
@@ -161,6 +158,33 @@ const struct command command_table[] = {
     {WRITE_SECOND("LMOVE", 5)},
     {WRITE_PROVED("SMOVE", 4, 2, 2, 1, PROOF_NOT_ZERO)},
     {WRITE_PROVED("BITOP", -4, 2, 2, 1, PROOF_NOT_ZERO)},
+
+    /* of RedisBloom */
+    {ABOUT_FILTER("BF.EXISTS", MEMBER, 3, 0)},
+    {ABOUT_FILTER("BF.MEXISTS", MEMBER, -3, 0)},
+    {ABOUT_FILTER("CF.EXISTS", MEMBER, 3, 0)},
+    {ABOUT_FILTER("CF.MEXISTS", MEMBER, -3, 0)},
+    {ABOUT_FILTER("CF.COUNT", MEMBER, 3, ITEMS_COUNTED)},
+    {ABOUT_FILTER("BF.ADD", ADMIT, 3, 0)},
+    {ABOUT_FILTER("BF.MADD", ADMIT, -3, 0)},
+    {ABOUT_FILTER("BF.INSERT", ADMIT, -4, ITEMS_MARKED)},
+    {ABOUT_FILTER("CF.ADD", ADMIT, 3, ITEMS_REPEATED)},
+    {ABOUT_FILTER("CF.ADDNX", ADMIT, 3, 0)},
+    {ABOUT_FILTER("CF.INSERT", ADMIT, -4, ITEMS_MARKED | ITEMS_REPEATED)},
+    {ABOUT_FILTER("CF.INSERTNX", ADMIT, -4, ITEMS_MARKED | ITEMS_COUNTED)},
+    {ABOUT_FILTER("BF.INFO", FILTER, -2, 0)},
+    {ABOUT_FILTER("BF.CARD", FILTER, 2, 0)},
+    {ABOUT_FILTER("CF.INFO", FILTER, 2, 0)},
+    {ABOUT_FILTER("BF.RESERVE", FILTER, -4, 0)},
+    {ABOUT_FILTER("CF.RESERVE", FILTER, -3, 0)},
+    {ABOUT_FILTER("CF.DEL", FILTER, 3, 0)},
+    {ABOUT_FILTER("CF.COMPACT", FILTER, 2, 0)},
+    {ABOUT_FILTER("BF.DEBUG", FILTER, 2, 0)},
+    {ABOUT_FILTER("CF.DEBUG", FILTER, 2, 0)},
+    {ABOUT_FILTER("BF.SCANDUMP", FILTER, 3, 0)},
+    {ABOUT_FILTER("CF.SCANDUMP", FILTER, 3, 0)},
+    {ABOUT_FILTER("BF.LOADCHUNK", FILTER, 4, 0)},
+    {ABOUT_FILTER("CF.LOADCHUNK", FILTER, 4, 0)},
 
     {LOCAL("AUTH", -2)},
     {LOCAL("HELLO", -1)},

@@ -98,7 +98,9 @@ struct span resp_array_next(const char **at, const char *end);
 void resp_write_bulk(struct buffer *out, const void *bytes, size_t length);
 void resp_write_integer(struct buffer *out, int64_t number);
 void resp_write_array(struct buffer *out, size_t count);
-void resp_write_status(struct buffer *out, const char *text); /* +text */
+void resp_write_map(struct buffer *out, size_t pairs, bool resp3); /* RESP2: an array of both */
+void resp_write_truth(struct buffer *out, bool truth, bool resp3); /* RESP2: 1 or 0 */
+void resp_write_status(struct buffer *out, const char *text);      /* +text */
 void resp_write_error(struct buffer *out, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* -text; CR, LF become blanks */
 void resp_write_nil(struct buffer *out, bool resp3);

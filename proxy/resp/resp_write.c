@@ -59,6 +59,17 @@ void resp_write_array(struct buffer *out, size_t count)
     write_header(out, '*', count);
 }
 
+void resp_write_map(struct buffer *out, size_t pairs, bool resp3)
+{
+    write_header(out, resp3 ? '%' : '*', resp3 ? pairs : 2 * pairs);
+}
+
+void resp_write_truth(struct buffer *out, bool truth, bool resp3)
+{
+    static const char *const texts[2][2] = {{":0\r\n", ":1\r\n"}, {"#f\r\n", "#t\r\n"}};
+    buffer_append(out, texts[resp3][truth], 4);
+}
+
 void resp_write_status(struct buffer *out, const char *text)
 {
     size_t length = strlen(text);

@@ -11,6 +11,7 @@
 #include "worker/client/pinned.h"
 #include "worker/command/local.h"
 #include "worker/command/lookup.h"
+#include "worker/command/membership.h"
 #include "worker/command/stateful.h"
 #include "worker/command/upload.h"
 #include "worker/command/write.h"
@@ -86,7 +87,12 @@ static void prepare(struct batch *batch, const struct view *view, struct request
 {
     const struct command *command = request->command;
     request->keyspace = NOT_GUARDED;
-    if (!has_one_key(command, request->count) || !command_arity_ok(command, request->count))
+    if (!has_one_key(command, request->count)) {
+        if (command->kind == COMMAND_MEMBER)
+            membership_prefetch(view, request);
+        return;
+    }
+    if (!command_arity_ok(command, request->count))
         return;
     struct span key = request->arguments[command->first_key];
     request->keyspace = guard_match(view->config, key);
@@ -152,6 +158,11 @@ static bool is_http(const struct request *request)
     return request->is_inline && (span_is_word(name, "post") || span_is_word(name, "host:"));
 }
 
+static bool makes_keys(const struct command *command)
+{
+    return command->kind == COMMAND_WRITE || command->kind == COMMAND_ADMIT;
+}
+
 static void dispatch_any(struct client *client, const struct request *request);
 
 /* CLIENT REPLY SKIP was the last command. */
@@ -186,9 +197,11 @@ static void dispatch_any(struct client *client, const struct request *request)
         local_dispatch(client, request);
     } else if (command_is_stateful(command, request->arguments, request->count)) {
         stateful_dispatch(client, request);
+    } else if (membership_dispatch(client, request)) {
+        return;
     } else if (!command_arity_ok(command, request->count)) {
         request_forward(request, client); /* the cache says it best */
-    } else if (command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE) {
+    } else if (makes_keys(command) || command->kind == COMMAND_DELETE) {
         if (write_dispatch(client, request) < 0)
             resp_write_error(client_reply(client), "%s", write_refusal);
     } else if (request->keyspace != NOT_GUARDED) {
@@ -253,7 +266,8 @@ static size_t dispatch_each(struct batch *batch, const struct part *part)
         request->arguments = serving->arguments.at + batch->first[at];
         if (request->keyspace != NOT_GUARDED)
             request->held = is_held(serving, request, batch->probes.at[probe++].held, behind_write);
-        behind_write |= request->command->kind == COMMAND_WRITE;
+        else
+            behind_write |= makes_keys(request->command);
         dispatch_one(client, request);
     }
     counter_add(&serving->counters.commands, served);

@@ -8,13 +8,10 @@
  */
 #include "worker/command/lookup.h"
 
-#include "base/clock.h"
-#include "base/memory.h"
 #include "guard/guard.h"
 #include "worker/command/row_loads.h"
+#include "worker/command/shadow_sample.h"
 #include "worker/upstream/upstream.h"
-
-enum { SAMPLE_MS = 100 };
 
 /* ---- answers ---- */
 
@@ -83,20 +80,6 @@ static void write_loaded(const struct lookup *lookup, struct buffer *out, enum l
 
 /* ---- asking ---- */
 
-/* Some of the would-be rejects are looked up in the database, so that whoever switches enforcement
- * on has evidence. */
-__attribute__((noinline)) static void sample(struct serving *serving, int keyspace, struct span key)
-{
-    uint64_t now = clock_ms();
-    if (now - serving->sampled < SAMPLE_MS)
-        return;
-    serving->sampled = now;
-    struct fn_check_message *fn_check = xmalloc(sizeof *fn_check + key.length);
-    *fn_check = (struct fn_check_message){.message = {.kind = MESSAGE_FN_CHECK},
-                                          .key = key_copy(key_make(keyspace, key), fn_check->text)};
-    serving_ask_keeper(serving, &fn_check->message);
-}
-
 /* A user of the cache's own may not be allowed to read the key, and must not learn whether it
  * exists: the cache is asked in any case, and only for what it does not have is the ruling told
  * (go_on_after). What was blocked by order is absent to everybody. */
@@ -122,7 +105,7 @@ static inline bool rejects(struct serving *serving, int keyspace, struct span ke
         counter_add(&counters->rejected, 1);
     else if (ruling.decision == DECISION_SHADOW) {
         counter_add(&counters->would_reject, 1);
-        sample(serving, keyspace, key);
+        shadow_sample(serving, keyspace, key);
     }
     return ruling.decision == DECISION_REJECT;
 }

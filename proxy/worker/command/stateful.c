@@ -10,6 +10,7 @@
 
 #include "worker/client/pinned.h"
 #include "worker/command/lookup.h"
+#include "worker/command/membership.h"
 #include "worker/command/write.h"
 #include "worker/upstream/upstream.h"
 
@@ -104,6 +105,18 @@ static void no_room_reply(struct reply_slot *slot, unsigned index, struct span r
 static const struct reply_slot_kind no_room_kind = {.on_cache = no_room_reply,
                                                     .on_cache_failure = request_take_failure};
 
+/* The cache would look for the filter among its own, and perhaps say that nothing is in it. */
+static void no_filter_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    (void)index;
+    (void)reply;
+    resp_write_error(reply_slot_output(slot), "NESTGUARD unsupported: inside MULTI a keyspace's "
+                                              "filter is not asked or added to; do it before");
+}
+
+static const struct reply_slot_kind no_filter_kind = {.on_cache = no_filter_reply,
+                                                      .on_cache_failure = request_take_failure};
+
 /* In its place the cache gets a command without arguments, so that it gives the transaction up. */
 static void refuse_in_multi(struct client *client, const struct reply_slot_kind *kind)
 {
@@ -142,9 +155,12 @@ static void queue_write(struct client *client, const struct request *request)
 static void queue(struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
-    bool writes = command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE;
+    bool writes = command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE ||
+                  command->kind == COMMAND_ADMIT;
     if (alters_by_exec(request))
         refuse_in_multi(client, &refused_kind);
+    else if (!(client->pinned.states & PINNED_OTHER_DB) && membership_is_meant(client, request))
+        refuse_in_multi(client, &no_filter_kind);
     else if (writes)
         queue_write(client, request);
     else if (lookup_is_guarded(client, request))
@@ -255,7 +271,9 @@ void stateful_dispatch(struct client *client, const struct request *request)
  * absent key appears. */
 static bool refuse_tracked(struct client *client, const struct request *request)
 {
-    if (!lookup_is_guarded(client, request))
+    bool asks_filter =
+        request->command->kind == COMMAND_MEMBER && membership_is_meant(client, request);
+    if (!asks_filter && !lookup_is_guarded(client, request))
         return false;
     resp_write_error(client_reply(client),
                      "NESTGUARD tracking: a guarded key cannot be read by a client that tracks; "

@@ -130,19 +130,31 @@ static bool must_note(const struct serving *serving, struct span text, bool dele
     return watch_has(serving->watch, key) || (!deletes && wants_hint(serving, key));
 }
 
-/* Before the command goes to the cache. */
-static void note(struct reply_slot *slot, const struct span *keys, size_t count)
+/* Of keys whose writes have begun. */
+static void note_begun(struct reply_slot *slot, const struct span *keys, size_t count)
 {
     struct serving *serving = slot->serving;
     reply_slot_set_lookups(slot, keys, count);
     for (size_t i = 0; i < count; i++) {
         struct lookup *lookup = &slot->lookups[i];
         lookup->keyspace = guard_match(serving_config(serving), lookup->key);
-        if (slot->kind != &delete_kind)
-            overrides_begin_write(&serving->overrides, key_of(lookup));
         if (watch_has(serving->watch, key_of(lookup)))
             tell_keeper(lookup, false);
     }
+}
+
+static struct key key_by_text(const struct serving *serving, struct span text)
+{
+    return key_make(guard_match(serving_config(serving), text), text);
+}
+
+/* Before the command goes to the cache. */
+static void note(struct reply_slot *slot, const struct span *keys, size_t count)
+{
+    struct serving *serving = slot->serving;
+    for (size_t i = 0; i < count && slot->kind != &delete_kind; i++)
+        overrides_begin_write(&serving->overrides, key_by_text(serving, keys[i]));
+    note_begun(slot, keys, count);
 }
 
 static bool has_room(struct client *client, size_t count)
@@ -168,6 +180,55 @@ void write_note(struct reply_slot *slot, struct span key)
 {
     if (must_note(slot->serving, key, false))
         note(slot, &key, 1);
+}
+
+/* ---- keys that are admitted, and not written ---- */
+
+/* Whether nothing has said yet that the key exists; one that is named twice is new once. */
+static bool is_new(const struct serving *serving, struct key key)
+{
+    return wants_hint(serving, key) && !overrides_find(&serving->overrides, key, clock_ms()).writes;
+}
+
+/* Returns how many are to be noted, whose spans are in `noted`. */
+static size_t begin_admission(struct serving *serving, const struct span *keys, size_t count,
+                              struct buffer *noted, bool *are_new)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct key key = key_by_text(serving, keys[i]);
+        are_new[i] = is_new(serving, key);
+        if (!must_note(serving, keys[i], false))
+            continue;
+        overrides_begin_write(&serving->overrides, key);
+        buffer_append(noted, (const char *)&keys[i], sizeof keys[i]);
+    }
+    return buffer_length(noted) / sizeof *keys;
+}
+
+struct reply_slot *write_admit(struct client *client, const struct span *keys, size_t count,
+                               bool *are_new)
+{
+    struct serving *serving = client->serving;
+    struct buffer noted = {0};
+    struct reply_slot *slot = NULL;
+    size_t found = begin_admission(serving, keys, count, &noted, are_new);
+    const struct span *at = (const struct span *)(const void *)buffer_span(&noted).at;
+    if (!found || has_room(client, found)) {
+        slot = write_open(client);
+        if (found)
+            note_begun(slot, at, found);
+    } else {
+        for (size_t i = 0; i < found; i++)
+            overrides_end_write(&serving->overrides, key_by_text(serving, at[i]));
+    }
+    buffer_finish(&noted);
+    return slot;
+}
+
+void write_admitted(struct reply_slot *slot)
+{
+    conclude(slot, true);
+    reply_slot_answered(slot);
 }
 
 struct keys {

@@ -16,6 +16,13 @@ extern const char write_refusal[]; /* what to answer then */
 /* The keeper has given a request back, which stays the caller's. */
 void write_returned(struct serving *serving, const struct write_request *request);
 
+/* Admits guarded keys that nothing is written of: the reply that is put into slot->reply leaves as
+ * that of a write would. are_new[i]: whether it was keys[i] that nothing had known of. NULL:
+ * refused as a write would be. Ends with write_admitted(). */
+struct reply_slot *write_admit(struct client *client, const struct span *keys, size_t count,
+                               bool *are_new);
+void write_admitted(struct reply_slot *slot);
+
 /* The same in pieces: the slot, and before the last of the command goes to the cache, its key. */
 struct reply_slot *write_open(struct client *client);
 void write_note(struct reply_slot *slot, struct span key);

@@ -77,6 +77,11 @@ static void what_a_row_holds_fits_its_kind(void **state)
             assert_true(command->first_key > 0 && command->key_step > 0);
             assert_true(abs(command->arity) > command->first_key || command->last_key < -1);
             break;
+        case COMMAND_MEMBER:
+        case COMMAND_ADMIT:
+        case COMMAND_FILTER:
+            assert_true(one_key);
+            break;
         default:
             assert_int_equal(command->first_key, 0);
             assert_null(command->absent[0]);
