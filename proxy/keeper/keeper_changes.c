@@ -3,12 +3,6 @@
 
 #include "base/log/log.h"
 
-static void fn_check(void *arg, const struct key_change *change)
-{
-    struct keeper *keeper = arg;
-    fn_checks_changed(keeper->fn_checks, change->generation, change->key);
-}
-
 static void touch(void *arg, const struct key_change *change)
 {
     struct keeper *keeper = arg;
@@ -36,7 +30,7 @@ static void renew(void *arg, const struct key_change *change)
 void keeper_open_changes(struct keeper *keeper)
 {
     struct changes *changes = &keeper->changes;
-    changes_subscribe(changes, SUBSCRIBER_FN_CHECKS, fn_check, keeper);
+    changes_subscribe(changes, SUBSCRIBER_FN_CHECKS, checking_hear, &keeper->checking);
     changes_subscribe(changes, SUBSCRIBER_UNSEEN, loading_unsee, &keeper->loading);
     changes_subscribe(changes, SUBSCRIBER_LOADS, loading_age, &keeper->loading);
     changes_subscribe(changes, SUBSCRIBER_CACHE, purging_hear, &keeper->purging);

@@ -87,8 +87,8 @@ static void checker_ended(void *arg)
 static void tracker_ended(void *arg)
 {
     struct keeper *keeper = arg;
-    keeper_close_standing(keeper);
-    checker_close(keeper->checker, checker_ended, keeper);
+    standings_close(&keeper->standings);
+    checking_close(&keeper->checking, checker_ended, keeper);
 }
 
 static void wait_for_log(uv_timer_t *tick)

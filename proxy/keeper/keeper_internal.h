@@ -3,16 +3,14 @@
 #ifndef NESTGUARD_KEEPER_INTERNAL_H
 #define NESTGUARD_KEEPER_INTERNAL_H
 
-#include "base/log/log_pace.h"
 #include "base/mailbox.h"
 #include "build/renewal.h"
 #include "config/config.h"
-#include "database/settled.h"
-#include "follow/checks/standing.h"
 #include "guard/overrides.h"
 #include "guard/view.h"
 #include "http/http.h"
 #include "keeper/changes.h"
+#include "keeper/checking.h"
 #include "keeper/entries.h"
 #include "keeper/keeper.h"
 #include "keeper/loading.h"
@@ -20,6 +18,7 @@
 #include "keeper/purging.h"
 #include "keeper/replication.h"
 #include "keeper/server_watch.h"
+#include "keeper/standings.h"
 #include "worker/worker.h"
 
 struct keeper {
@@ -32,7 +31,6 @@ struct keeper {
     struct outlet outlet;
     struct publishing publishing;
     struct entries entries;
-    struct settled settled; /* the generations that follow no log */
 
     struct worker **workers;
     unsigned worker_count, workers_left; /* left: those that have not ended */
@@ -42,14 +40,11 @@ struct keeper {
     struct redis *redis;
     struct watch *watch; /* what workers must tell of before they write it */
     struct loading loading;
-    struct fn_checks *fn_checks;
-    struct checker *checker;
+    struct checking checking;
     struct purging purging;
     struct replication replication;
-    /* Without a log to follow, in the place of replication. */
-    struct standing *standing, *standing_candidate;
+    struct standings standings; /* without a log to follow, in the place of replication */
     struct server_watch server;
-    struct log_pace false_rejects;  /* the log's lines about them */
     struct key_touch *touches;      /* calls of the control port under way */
     struct load_counters *counters; /* one for each keyspace */
     struct renewal renewal;
@@ -81,19 +76,9 @@ void keeper_open_changes(struct keeper *keeper);
 void keeper_end_entry(struct keeper *keeper, const struct key_change *insertion);
 
 /* What follows from following the database; see replication.h. */
-void keeper_end_lease(struct keeper *keeper);                /* from here on nothing is rejected */
 void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while */
 
-int keeper_open_checker(struct keeper *keeper);
-
 void keeper_open_server(struct keeper *keeper); /* once there are all pools */
-
-void keeper_leave_standing(struct keeper *keeper, const char *why);
-
-/* Generations that follow no log; the last two do nothing with sync: replication. */
-void keeper_stand(struct keeper *keeper, struct built *built); /* as the candidate */
-void keeper_watch_standing(struct keeper *keeper);             /* once in a while */
-void keeper_close_standing(struct keeper *keeper);
 
 /* While a generation guards, the next is built without haste, so that lookups go on as fast;
  * unless the one that guards may be full before. */

@@ -67,19 +67,17 @@ static void report_backends(const struct keeper *keeper, struct report *report)
 {
     purging_report(&keeper->purging, report);
     loading_report(&keeper->loading, report);
+    checking_report(&keeper->checking, report);
 }
 
 static void report_keyspace(const struct keeper *keeper, size_t i, struct keyspace_report *report)
 {
     const struct keyspace_status *status = &keeper->publishing.keyspaces[i];
-    const struct checker_account *account = checker_account(keeper->checker);
     report->config = &keeper_config(keeper)->keyspaces[i];
     report->state = status->state;
     report->reason = status->reason;
     report->since = status->since;
     take_loads(report, &keeper->counters[i]);
-    if (account->generation)
-        report->check = account->keyspaces[i];
     if (keeper->publishing.generation) {
         report->kind = filter_kind_of(keeper->publishing.generation->filters[i]);
         report->filter = filter_stats(keeper->publishing.generation->filters[i]);
@@ -90,7 +88,6 @@ static void report_keyspace(const struct keeper *keeper, size_t i, struct keyspa
 
 void keeper_report(const struct keeper *keeper, struct report *report)
 {
-    const struct checker_account *account = checker_account(keeper->checker);
     *report = (struct report){.config = keeper_config(keeper),
                               .started = keeper->started,
                               .is_draining = keeper->draining,
@@ -98,7 +95,6 @@ void keeper_report(const struct keeper *keeper, struct report *report)
                               .generation = report_generation(keeper->publishing.generation),
                               .build = report_build(&keeper->renewal),
                               .stream = replication_report(&keeper->replication),
-                              .check = {account->generation, account->time},
                               .confirms_everything = replication_lets_go(&keeper->replication),
                               .entries = entries_count(&keeper->entries)};
     report->keyspaces = xcalloc(report->count, sizeof *report->keyspaces);

@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-enum { TICK_MS = 100, MAX_BODY = 64 * 1024, FN_CHECKS_MAX = 1000 };
+enum { TICK_MS = 100, MAX_BODY = 64 * 1024 };
 
 /* ---- views ---- */
 
@@ -34,7 +34,7 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
         return;
     }
     if (fresh)
-        fn_checks_forget(keeper->fn_checks, publishing->generation);
+        fn_checks_forget(keeper->checking.fn_checks, publishing->generation);
     publishing_builds(publishing, keeper->renewal.newest, keeper->renewal.phase != RENEWAL_IDLE);
     publishing_now(publishing, fresh);
     keeper_pace_builds(keeper);
@@ -111,9 +111,9 @@ static void on_tick(uv_timer_t *tick)
     keeper_renew_hints(keeper, now);
     renewal_report(&keeper->renewal, now);
     if (keeper->publishing.generation && !keeper->replication.serving)
-        fn_checks_known(keeper->fn_checks, keeper->publishing.generation, UINT64_MAX);
+        fn_checks_known(keeper->checking.fn_checks, keeper->publishing.generation, UINT64_MAX);
     purging_check_time(&keeper->purging, now);
-    keeper_watch_standing(keeper);
+    standings_watch(&keeper->standings);
     keeper_review(keeper);
     keeper_watch_sync(keeper, now);
     service_alive(oldest_turn(keeper, now));
@@ -133,6 +133,7 @@ static void on_end_signal(uv_signal_t *signal, int number)
     keeper->draining = true;
     entries_end(&keeper->entries);
     replication_end(&keeper->replication);
+    standings_end(&keeper->standings);
     server_watch_end(&keeper->server);
     keeper->drain_since = clock_ms();
     for (unsigned i = 0; i < keeper->worker_count; i++) {
@@ -168,7 +169,7 @@ static void free_all(struct keeper *keeper)
         view_release(keeper->workers[i]->serving.view);
         worker_destroy(keeper->workers[i]);
     }
-    fn_checks_destroy(keeper->fn_checks);
+    checking_finish(&keeper->checking);
     loading_finish(&keeper->loading);
     publishing_finish(&keeper->publishing);
     entries_finish(&keeper->entries);
@@ -331,7 +332,13 @@ static void renew_names(struct keeper *keeper)
     if (!may_move)
         return;
     pg_pool_renew(keeper->loading.pool);
-    pg_pool_renew(checker_pool(keeper->checker));
+    pg_pool_renew(checker_pool(keeper->checking.checker));
+}
+
+static void stand(struct keeper *keeper, struct built *built)
+{
+    purging_learn_values(&keeper->purging, built->values);
+    standings_take(&keeper->standings, built);
 }
 
 static void on_built(void *arg, struct built *built)
@@ -344,7 +351,7 @@ static void on_built(void *arg, struct built *built)
     else if (built->stream)
         replication_follow(&keeper->replication, built);
     else
-        keeper_stand(keeper, built);
+        stand(keeper, built);
 }
 
 static void init(struct keeper *keeper, struct config *config)
@@ -384,10 +391,6 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
         status = open_loading(keeper);
     if (status)
         return status;
-    keeper->fn_checks =
-        fn_checks_create(&(struct fn_checks_options){.rows = &keeper->loading.rows,
-                                                     .max_at_once = FN_CHECKS_MAX,
-                                                     .visibility = keeper->loading.visibility});
     keeper_open_changes(keeper);
     status = keeper_open_sync(keeper);
     if (!status)

@@ -130,9 +130,8 @@ void keeper_watch_sync(struct keeper *keeper, uint64_t now)
 static void on_left(void *arg, const char *why)
 {
     struct keeper *keeper = arg;
-    settled_forget(&keeper->settled);
     replication_leave(&keeper->replication, why);
-    keeper_leave_standing(keeper, why);
+    standings_leave(&keeper->standings, why);
 }
 
 void keeper_open_server(struct keeper *keeper)
@@ -141,7 +140,7 @@ void keeper_open_server(struct keeper *keeper)
         &keeper->server,
         &(struct server_watch_options){
             .follows = publishing_first_config(&keeper->publishing)->sync == SYNC_REPLICATION,
-            .pools = {keeper->loading.pool, checker_pool(keeper->checker),
+            .pools = {keeper->loading.pool, checker_pool(keeper->checking.checker),
                       replication_pool(&keeper->replication)},
             .left = on_left,
             .arg = keeper});
@@ -159,15 +158,29 @@ int keeper_open_sync(struct keeper *keeper)
                                                      .missed = on_missed,
                                                      .probed = on_probed};
     const struct config *config = publishing_first_config(&keeper->publishing);
-    int status = keeper_open_checker(keeper);
-    return status ? status
-                  : replication_open(
-                        &keeper->replication,
-                        &(struct replication_options){.loop = &keeper->loop,
-                                                      .config = config,
-                                                      .checker = keeper->checker,
-                                                      .fn_checks = keeper->fn_checks,
-                                                      .changes = changes_sink(&keeper->changes),
-                                                      .events = &events,
-                                                      .arg = keeper});
+    int status = checking_open(&keeper->checking,
+                               &(struct checking_options){.loop = &keeper->loop,
+                                                          .config = config,
+                                                          .rows = &keeper->loading.rows,
+                                                          .visibility = keeper->loading.visibility,
+                                                          .spellings = keeper->loading.spellings,
+                                                          .counters = keeper->counters});
+    if (status)
+        return status;
+    standings_open(&keeper->standings,
+                   &(struct standings_options){.config = config,
+                                               .checker = keeper->checking.checker,
+                                               .fn_checks = keeper->checking.fn_checks,
+                                               .in_force = on_in_force,
+                                               .lost = on_lost,
+                                               .settled = on_settled,
+                                               .arg = keeper});
+    return replication_open(&keeper->replication,
+                            &(struct replication_options){.loop = &keeper->loop,
+                                                          .config = config,
+                                                          .checker = keeper->checking.checker,
+                                                          .fn_checks = keeper->checking.fn_checks,
+                                                          .changes = changes_sink(&keeper->changes),
+                                                          .events = &events,
+                                                          .arg = keeper});
 }

@@ -74,12 +74,6 @@ void publishing_clear(struct publishing *publishing, enum obstacle obstacle)
     publishing->obstacles[obstacle][0] = '\0';
 }
 
-void publishing_end_lease(struct publishing *publishing)
-{
-    if (publishing->generation)
-        atomic_store_explicit(&publishing->generation->lease, 0, memory_order_release);
-}
-
 /* ---- views ---- */
 
 /* Mailboxes keep the order: whatever is posted after this is decided by the new view. */

@@ -67,9 +67,6 @@ bool publishing_is_due(const struct publishing *publishing);
 bool publishing_take_back(struct publishing *publishing, struct view_message *message);
 bool publishing_is_everywhere(const struct publishing *publishing);
 
-/* From here on nothing is rejected, also by the views that are out. */
-void publishing_end_lease(struct publishing *publishing);
-
 bool publishing_guards(const struct publishing *publishing);
 const struct config *publishing_config(const struct publishing *publishing);       /* in force */
 const struct config *publishing_first_config(const struct publishing *publishing); /* the start's */

@@ -1,15 +1,8 @@
 /* Writes and checks that workers tell of. */
 #include "keeper/keeper_internal.h"
 
-#include "base/clock.h"
-#include "base/log/log.h"
-#include "base/memory.h"
 #include "guard/hint_share.h"
-#include "http/http_target.h"
 #include "redis/redis.h"
-
-#include <errno.h>
-#include <stdlib.h>
 
 enum { RENEW_HINTS_MS = 60000 };
 
@@ -62,39 +55,9 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
         mailbox_return(&write->message);
 }
 
-/* ---- shadow mode ---- */
-
-/* A key may be any bytes, and there may be many: one a second, escaped as in the control port's
- * paths. */
-static void log_false_reject(struct keeper *keeper, struct key key)
-{
-    if (!log_pace_may(&keeper->false_rejects, clock_ms(), NULL))
-        return;
-    char *text = http_target_escape(key.text);
-    log_error("keyspace %s: %.200s has a row and would have been rejected",
-              keeper_config(keeper)->keyspaces[key.keyspace].name, text);
-    free(text);
-}
-
-static void on_fn_check(void *arg, struct key key, enum fn_check_outcome outcome, struct span other)
-{
-    struct keeper *keeper = arg;
-    struct load_counters *counters = &keeper->counters[key.keyspace];
-    if (outcome == FN_CHECK_UNDECIDED || outcome == FN_CHECK_UNSEEN)
-        return;
-    counter_add(&counters->shadow_checked, 1);
-    if (outcome == FN_CHECK_OTHER_SPELLING)
-        spellings_add(keeper->loading.spellings, key, other);
-    if (outcome != FN_CHECK_CONFIRMED)
-        return;
-    counter_add(&counters->false_rejects, 1);
-    log_false_reject(keeper, key);
-}
-
 void keeper_take_fn_check(struct keeper *keeper, struct fn_check_message *fn_check)
 {
     if (keeper->publishing.generation && !keeper->draining)
-        fn_checks_add(keeper->fn_checks, keeper->publishing.generation, fn_check->key, on_fn_check,
-                      keeper);
+        checking_sample(&keeper->checking, keeper->publishing.generation, fn_check->key);
     mailbox_return(&fn_check->message);
 }
