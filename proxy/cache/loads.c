@@ -1,20 +1,20 @@
-/* One struct load for each key that is being read or filled, found by its key:
+/* One struct load for each key that is to be read, or is being read or filled, found by its key:
  *
- *   start ─▶ ask ─▶ on_row ─▶ answers ─┬─ a row, not stale ─▶ fill ─▶ on_filled ─┐
- *             ▲                        └─ anything else ─────────────────────────┴─▶ finish ─▶ free
- *             └──────────── those who came too late for that answer ◀────────────────┘
+ *   start ─▶ each who asks waits in line ─▶ the first of them has its turn ─▶ ask
+ *
+ *   ask ─▶ on_row ─▶ answers ─┬─ a row, not stale ─▶ fill ─▶ on_filled ─┐
+ *    ▲                        └─ anything else ─────────────────────────┴─▶ finish ─▶ free
+ *    └──────────── those who came too late for that answer ◀────────────────┘
  *
  * While its value is on the way to the cache a load answers from it whoever asks: the cache may
  * not have it yet.
  */
-#include "cache/loads.h"
+#include "cache/loads_internal.h"
 
 #include "base/clock.h"
-#include "base/keymap.h"
 #include "base/log/log.h"
 #include "base/log/log_pace.h"
 #include "base/memory.h"
-#include "cache/negative_cache.h"
 
 #include <stdlib.h>
 
@@ -23,31 +23,11 @@ enum {
     FILLS_MAX = 1000, /* a cache that hangs must not make values pile up here */
 };
 
-struct load {
-    struct keymap_node node;
-    struct loads *loads;
-    struct key key;
-    uint64_t started; /* clock_ms() when the query was asked */
-    /* Under which the query began and absences may be remembered; 0: under none. */
-    uint64_t generation;
-    bool unseen; /* a change of the row was told that the query may not see yet */
-    bool stale;  /* the row has changed since the query began, or may have */
-    /* Everybody was told; kept until the query ends, so that it is not asked again meanwhile. */
-    bool timed_out;
-    struct blob *value; /* while it is being written to the cache */
-    bool overtaken;     /* by a change during that: no longer in flight for anybody */
-    struct load_request *waiting, **last;
-    char text[]; /* the key's */
-};
-
-struct loads {
-    struct loads_options options;
-    const struct view *view;
-    struct keymap in_flight;  /* by key, oldest query first */
-    size_t querying, filling; /* how many of them are at the database, and at the cache */
-    struct negative_cache absent;
-    struct log_pace refusals; /* the log's lines about them */
-};
+static void use_limits(struct loads *loads, const struct config *config)
+{
+    negative_cache_limit(&loads->absent, config->max_known_absent);
+    load_window_limit(&loads->window, config->load_connections, config->load_budget);
+}
 
 struct loads *loads_create(const struct loads_options *options, const struct view *view)
 {
@@ -55,7 +35,9 @@ struct loads *loads_create(const struct loads_options *options, const struct vie
     loads->options = *options;
     loads->view = view;
     keymap_init(&loads->in_flight);
+    load_queue_init(&loads->queue);
     negative_cache_init(&loads->absent, view->config->max_known_absent, options->watch);
+    use_limits(loads, view->config);
     return loads;
 }
 
@@ -64,6 +46,7 @@ void loads_destroy(struct loads *loads)
     if (!loads)
         return;
     negative_cache_finish(&loads->absent);
+    load_queue_finish(&loads->queue);
     keymap_finish(&loads->in_flight);
     free(loads);
 }
@@ -72,7 +55,7 @@ void loads_use_view(struct loads *loads, const struct view *view)
 {
     if (view->generation != loads->view->generation)
         negative_cache_clear(&loads->absent);
-    negative_cache_limit(&loads->absent, view->config->max_known_absent);
+    use_limits(loads, view->config);
     loads->view = view;
 }
 
@@ -91,39 +74,30 @@ static uint64_t generation_of(const struct loads *loads, int keyspace)
 
 /* ---- answering ---- */
 
-static void count(struct loads *loads, int keyspace, enum load_outcome outcome)
+void loads_count_outcome(struct loads *loads, int keyspace, enum load_outcome outcome)
 {
     struct load_counters *counters = &loads->options.counters[keyspace];
     counter *const rows[] = {
-        [LOAD_ROW] = &counters->loads_row,          [LOAD_ABSENT] = &counters->loads_absent,
-        [LOAD_BUSY] = &counters->loads_busy,        [LOAD_TIMEOUT] = &counters->loads_timeout,
-        [LOAD_DOWN] = &counters->loads_down,        [LOAD_REFUSED] = &counters->loads_refused,
-        [LOAD_AMBIGUOUS] = &counters->loads_refused};
+        [LOAD_ROW] = &counters->loads_row,         [LOAD_ABSENT] = &counters->loads_absent,
+        [LOAD_BUSY] = &counters->loads_busy,       [LOAD_CUT] = &counters->loads_cut,
+        [LOAD_TIMEOUT] = &counters->loads_timeout, [LOAD_DOWN] = &counters->loads_down,
+        [LOAD_REFUSED] = &counters->loads_refused, [LOAD_AMBIGUOUS] = &counters->loads_refused};
     counter_add(rows[outcome], 1);
 }
 
 /* From here on the request is the worker's, and must not be touched. */
-static void answer(struct load_request *request, enum load_outcome outcome, struct blob *value)
+void loads_answer(struct load_request *request, enum load_outcome outcome, struct blob *value)
 {
     request->outcome = outcome;
     request->value = value ? blob_share(value) : NULL;
     mailbox_return(&request->message);
 }
 
-/* At the end: those who wait are answered in the order in which they asked. */
-static void join(struct load *load, struct load_request *request)
-{
-    request->next = NULL;
-    *load->last = request;
-    load->last = &request->next;
-}
-
 /* Takes all off the load, so that who is put back while they are gone through is not met again. */
 static struct load_request *take_waiting(struct load *load)
 {
     struct load_request *first = load->waiting;
-    load->waiting = NULL;
-    load->last = &load->waiting;
+    load->waiting = load->last = NULL;
     return first;
 }
 
@@ -141,9 +115,9 @@ static void answer_all(struct load *load, enum load_outcome outcome, struct blob
     while (request) {
         struct load_request *next = request->next;
         if (too_old_for(request, outcome))
-            join(load, request);
+            loads_join(load, request);
         else
-            answer(request, outcome, value);
+            loads_answer(request, outcome, value);
         request = next;
     }
 }
@@ -154,7 +128,7 @@ static void on_row(void *arg, const struct row_result *result);
 
 /* Whoever waits now has asked before the query begins: its answer is good enough for all of them.
  */
-static void ask(struct load *load)
+void loads_ask(struct load *load)
 {
     struct loads *loads = load->loads;
     for (struct load_request *request = load->waiting; request; request = request->next)
@@ -163,7 +137,7 @@ static void ask(struct load *load)
     load->unseen = visibility_has(loads->options.visibility, load->key);
     if (load->unseen)
         visibility_hurry(loads->options.visibility);
-    load->started = clock_ms();
+    load->asked = uv_hrtime();
     load->generation = generation_of(loads, load->key.keyspace);
     loads->querying++;
     rows_load(loads->options.rows, load->key, on_row, load);
@@ -178,8 +152,9 @@ static void finish(struct load *load)
     if (!load->overtaken)
         keymap_remove(map, &load->node);
     if (load->waiting) {
-        keymap_insert(map, &load->node); /* as the youngest: in the order of the queries' starts */
-        ask(load);
+        keymap_insert(map, &load->node);
+        load->started = clock_ms();
+        loads_ask(load);
     } else {
         watch_drop(load->loads->options.watch, load->key);
         free(load);
@@ -251,81 +226,101 @@ static void complain(struct loads *loads, int keyspace, const char *error)
               loads->view->config->keyspaces[keyspace].name, error);
 }
 
+static void tell_queue(struct load *load, const struct row_result *result)
+{
+    struct loads *loads = load->loads;
+    uint64_t now = uv_hrtime();
+    size_t bytes = result->value ? blob_span(result->value).length : 0;
+    loads->querying--;
+    if (result->outcome == LOAD_ROW || result->outcome == LOAD_ABSENT)
+        load_window_answered(&loads->window, now, now - load->asked, loads->queue.count > 0);
+    if (load->waiting)
+        load_queue_charge(&loads->queue, load->waiting->client, bytes);
+}
+
 static void on_row(void *arg, const struct row_result *result)
 {
     struct load *load = arg;
-    load->loads->querying--;
+    struct loads *loads = load->loads;
+    tell_queue(load, result);
     if (!load->timed_out || result->outcome != LOAD_TIMEOUT) /* that has been counted */
-        count(load->loads, load->key.keyspace, result->outcome);
+        loads_count_outcome(loads, load->key.keyspace, result->outcome);
     if (result->outcome == LOAD_REFUSED)
-        complain(load->loads, load->key.keyspace, result->error);
+        complain(loads, load->key.keyspace, result->error);
     if (result->other_spelling.at)
-        spellings_add(load->loads->options.spellings, load->key, result->other_spelling);
+        spellings_add(loads->options.spellings, load->key, result->other_spelling);
     if (result->outcome == LOAD_ABSENT)
         remember_absent(load);
     else if (result->outcome == LOAD_ROW)
-        negative_cache_forget(&load->loads->absent, load->key);
+        negative_cache_forget(&loads->absent, load->key);
     answer_all(load, result->outcome, result->value);
     if (result->outcome == LOAD_ROW && !load->stale && !load->unseen)
         fill(load, result->value);
     else
         finish(load);
     blob_release(result->value);
+    loads_go_on(loads);
 }
 
 /* ---- requests ---- */
 
-static void start(struct loads *loads, struct load_request *request)
+static struct load *start(struct loads *loads, struct key key)
 {
-    struct load *load = xcalloc(1, sizeof *load + request->key.text.length);
-    load->key = key_copy(request->key, load->text);
+    struct load *load = xcalloc(1, sizeof *load + key.text.length);
+    load->key = key_copy(key, load->text);
     load->loads = loads;
-    load->last = &load->waiting;
     key_insert(&loads->in_flight, &load->node, load->key);
-    watch_add(loads->options.watch, load->key);
-    join(load, request);
-    ask(load);
+    return load;
 }
 
-/* What the load is doing decides: filling, given up, or asking the database. */
+/* What the load is doing decides: waiting for its turn, filling, given up, or asking the database.
+ */
 static void join_flight(struct load *load, struct load_request *request)
 {
     counter_add(&load->loads->options.counters[load->key.keyspace].coalesced, 1);
-    if (load->value) {
-        answer(request, LOAD_ROW, load->value);
+    if (!load->asked) {
+        loads_line_up(load, request);
+    } else if (load->value) {
+        loads_answer(request, LOAD_ROW, load->value);
     } else if (load->timed_out) {
-        answer(request, LOAD_TIMEOUT, NULL);
+        loads_answer(request, LOAD_TIMEOUT, NULL);
     } else {
         request->late = true;
         request->late_and_stale = load->stale || load->unseen;
-        join(load, request);
+        loads_join(load, request);
     }
 }
 
 /* Answered without a query. */
 static void refuse(struct loads *loads, struct load_request *request, enum load_outcome outcome)
 {
-    count(loads, request->key.keyspace, outcome);
-    answer(request, outcome, NULL);
+    loads_count_outcome(loads, request->key.keyspace, outcome);
+    loads_answer(request, outcome, NULL);
 }
 
-void loads_submit(struct loads *loads, struct load_request *request)
+static void submit(struct loads *loads, struct load_request *request)
 {
     struct key key = request->key;
     enum load_outcome foretold = rows_foretell(loads->options.rows, key);
     struct load *load = find(loads, key);
+    request->line = NULL;
     if (load) {
         join_flight(load, request);
     } else if (foretold != LOAD_ROW) {
         refuse(loads, request, foretold);
     } else if (generation_of(loads, key.keyspace) && negative_cache_has(&loads->absent, key)) {
         counter_add(&loads->options.counters[key.keyspace].known_absent, 1);
-        answer(request, LOAD_ABSENT, NULL);
-    } else if (loads->querying >= loads->view->config->load_budget) {
-        refuse(loads, request, LOAD_BUSY);
+        loads_answer(request, LOAD_ABSENT, NULL);
     } else {
-        start(loads, request);
+        loads_line_up(start(loads, key), request);
     }
+}
+
+void loads_submit(struct loads *loads, struct load_request *request)
+{
+    submit(loads, request);
+    loads_go_on(loads);
+    loads_cut(loads);
 }
 
 static void change(struct load *load)
@@ -359,28 +354,29 @@ void loads_all_changed(struct loads *loads)
  * time. */
 static void time_out(struct load *load)
 {
-    if (load->timed_out || load->value)
+    if (!load->asked || load->timed_out || load->value)
         return;
     load->timed_out = true;
-    count(load->loads, load->key.keyspace, LOAD_TIMEOUT);
+    loads_count_outcome(load->loads, load->key.keyspace, LOAD_TIMEOUT);
     answer_all(load, LOAD_TIMEOUT, NULL);
 }
 
-/* The database has its own timeout for each statement; this one is for queries that wait in line
- * for others. */
+/* The database has its own timeout for each statement; this one counts from the asking. */
 void loads_check_time(struct loads *loads, uint64_t now)
 {
-    uint64_t patience = loads->view->config->load_timeout_ms + GRACE_MS;
+    uint64_t timeout = loads->view->config->load_timeout_ms;
+    if (now > timeout)
+        loads_refuse_overdue(loads, now - timeout, LOAD_BUSY);
     for (struct keymap_node *node = loads->in_flight.oldest; node; node = node->newer) {
         struct load *load = container_of(node, struct load, node);
-        if (now - load->started < patience)
-            return;
-        time_out(load);
+        if (load->asked && now - load->started >= timeout + GRACE_MS)
+            time_out(load);
     }
 }
 
 void loads_give_up(struct loads *loads)
 {
+    loads_refuse_overdue(loads, UINT64_MAX, LOAD_TIMEOUT);
     for (struct keymap_node *node = loads->in_flight.oldest; node; node = node->newer)
         time_out(container_of(node, struct load, node));
 }
@@ -398,4 +394,13 @@ bool loads_knows_absent(const struct loads *loads, struct key key)
 size_t loads_count(const struct loads *loads)
 {
     return loads->querying;
+}
+
+struct loads_waits loads_waits(const struct loads *loads)
+{
+    struct loads_waits waits = loads->waits;
+    waits.now = loads->queue.count;
+    waits.bytes = loads->queue.bytes;
+    waits.window = (size_t)loads->window.size;
+    return waits;
 }

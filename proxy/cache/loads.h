@@ -1,7 +1,7 @@
 /* The keeper's loads: one query for everybody who waits for a key, the fill behind it, and what is
  * remembered.
  *
- *   request ─▶ known absent? ─▶ in flight? join ─▶ budget ─▶ query ─▶ answers ─▶ fill ─▶ done
+ *   request ─▶ known absent? ─▶ in flight? join ─▶ line ─▶ query ─▶ answers ─▶ fill ─▶ done
  *
  * The races that caches die of are decided here, by the order of events on the keeper's thread:
  *
@@ -31,6 +31,16 @@
 #include <uv.h>
 
 struct loads;
+
+enum { LOADS_QUEUE_BYTES = 32 * 1024 * 1024 }; /* of requests that wait; of more some are cut */
+
+/* Of the lines that requests wait in for a turn at the database. */
+struct loads_waits {
+    size_t now, bytes; /* requests that wait */
+    size_t window;     /* loads that may be at the database at once while others wait */
+    uint64_t count;    /* requests that have waited, and got their turn */
+    uint64_t ms;       /* how long, all together */
+};
 
 struct loads_options {
     const struct rows *rows;
@@ -63,7 +73,8 @@ void loads_changed(struct loads *loads, struct key key);
 /* Any row may have changed, and with it what is said of its key. */
 void loads_all_changed(struct loads *loads);
 
-/* Every 100 ms or so: answers those who have waited for longer than load_timeout. */
+/* Every 100 ms or so: answers those who have waited for longer than load_timeout, in line or for
+ * the database. */
 void loads_check_time(struct loads *loads, uint64_t now);
 
 /* Answers everybody who still waits: the guard is ending. */
@@ -72,5 +83,6 @@ void loads_give_up(struct loads *loads);
 bool loads_in_flight(const struct loads *loads, struct key key);
 bool loads_knows_absent(const struct loads *loads, struct key key);
 size_t loads_count(const struct loads *loads); /* queries on their way */
+struct loads_waits loads_waits(const struct loads *loads);
 
 #endif

@@ -69,7 +69,7 @@ struct config {
     char *publication;          /* with SYNC_REPLICATION: its name, unquoted */
     unsigned build_connections; /* that a large table is read over, at most */
     unsigned load_connections;  /* to the database */
-    uint64_t load_timeout_ms;   /* of one load */
+    uint64_t load_timeout_ms;   /* of one load, from the asking */
     unsigned load_budget;       /* loads at the database at once */
     uint64_t cache_timeout_ms;  /* a connection with an older command unanswered is given up */
     unsigned cache_connections; /* shared connections, per worker */

@@ -222,6 +222,7 @@ static void answer_database(struct key_call *key, const struct row_result *resul
                                         [LOAD_AMBIGUOUS] = "",
                                         [LOAD_ABSENT] = "",
                                         [LOAD_BUSY] = "",
+                                        [LOAD_CUT] = "",
                                         [LOAD_ROW] = ""};
     http_answer_error(key->call, result->outcome == LOAD_REFUSED ? 409 : 503,
                       "the database could not be asked, so nothing was changed: %s%s%s",

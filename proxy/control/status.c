@@ -201,11 +201,15 @@ static json_t *text_or_null(const char *text)
 
 static json_t *backends_json(const struct report *report)
 {
-    return json_pack("{s:{s:b}, s:{s:i, s:o, s:i, s:i}}", "cache", "up", report->cache_is_up,
-                     "database", "connections", (int)report->database_connections, "error",
-                     report->database_error ? json_string(report->database_error) : json_null(),
-                     "loads_in_flight", (int)report->loads, "load_budget",
-                     (int)report->config->load_budget);
+    const struct loads_waits *waits = &report->waits;
+    return json_pack(
+        "{s:{s:b}, s:{s:i, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:f}}", "cache", "up",
+        report->cache_is_up, "database", "connections", (int)report->database_connections, "error",
+        report->database_error ? json_string(report->database_error) : json_null(),
+        "loads_in_flight", (int)report->loads, "load_budget", (int)report->config->load_budget,
+        "load_window", (json_int_t)waits->window, "loads_queued", (json_int_t)waits->now,
+        "loads_queued_bytes", (json_int_t)waits->bytes, "loads_waited", (json_int_t)waits->count,
+        "load_wait_seconds", (double)waits->ms / 1000);
 }
 
 /* Of clients, as far as open files go. */
@@ -371,6 +375,19 @@ static void stream_metrics(const struct report *report, struct buffer *out)
     buffer_printf(out, "nestguard_stream_changes_total %llu\n", (unsigned long long)counts.changes);
 }
 
+static void wait_metrics(const struct loads_waits *waits, struct buffer *out)
+{
+    gauge(out, "load_window", "Loads that may be at the database at once while others wait",
+          (double)waits->window);
+    gauge(out, "loads_queued", "Loads that wait for their turn at the database",
+          (double)waits->now);
+    gauge(out, "loads_queued_bytes", "Memory of the loads that wait", (double)waits->bytes);
+    family(out, "load_wait_seconds", "summary", "How long loads waited for their turn");
+    buffer_printf(out, "nestguard_load_wait_seconds_sum %.3f\n", (double)waits->ms / 1000);
+    buffer_printf(out, "nestguard_load_wait_seconds_count %llu\n",
+                  (unsigned long long)waits->count);
+}
+
 static void process_metrics(const struct report *report, struct buffer *out)
 {
     const struct generation_report *generation = &report->generation;
@@ -401,6 +418,7 @@ static void process_metrics(const struct report *report, struct buffer *out)
           "1 while commits that wait for the guard return at once, for nothing is rejected",
           report->confirms_everything);
     gauge(out, "loads_in_flight", "Loads on their way", (double)report->loads);
+    wait_metrics(&report->waits, out);
     gauge(out, "entries", "Admitted, deleted and blocked keys", (double)report->entries);
     gauge(out, "cache_up", "1 while the connection for fills and purges is up",
           report->cache_is_up);

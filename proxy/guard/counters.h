@@ -22,7 +22,8 @@
 #define LOAD_COUNTERS(X)                                                                           \
     X(loads_row, "Loads that found a row")                                                         \
     X(loads_absent, "Loads that found no row")                                                     \
-    X(loads_busy, "Loads refused because load_budget was used up")                                 \
+    X(loads_busy, "Loads refused that had waited for load_timeout for their turn")                 \
+    X(loads_cut, "Loads refused because too many waited, and their client's were the most")        \
     X(loads_timeout, "Loads that took longer than load_timeout")                                   \
     X(loads_down, "Loads that failed because the database was down")                               \
     X(loads_refused, "Loads that the database answered with an error")                             \

@@ -22,7 +22,8 @@ enum message_kind {
 enum load_outcome {
     LOAD_ROW,
     LOAD_ABSENT, /* the database has no such row */
-    LOAD_BUSY,   /* load_budget is used up */
+    LOAD_BUSY,   /* it has waited for load_timeout for its turn at the database */
+    LOAD_CUT,    /* too many wait for theirs, and its client's are the most */
     LOAD_TIMEOUT,
     LOAD_DOWN,     /* the database cannot be reached */
     LOAD_REFUSED,  /* the database answered with an error */
@@ -31,14 +32,24 @@ enum load_outcome {
 
 struct lookup; /* the worker's; see reply_slot.h */
 
+struct load;      /* the keeper's; see loads.c */
+struct load_line; /* likewise; see loads_queue.h */
+
 struct load_request {
     struct message message;
     struct lookup *lookup;
-    struct load_request *next; /* the keeper's list of those who wait for the same key */
-    bool late;                 /* the keeper's: joined when the query was on its way */
-    bool late_and_stale;       /* the keeper's: joined when the row had changed since */
+    const void *client; /* whose loads take turns with those of others; not to be looked into */
+    const _Atomic bool *gone; /* the client is; nobody needs the row. NULL: it never is */
     enum load_outcome outcome;
     struct blob *value; /* with LOAD_ROW; a reference that goes back with the request */
+    /* The keeper's, from here to the key. */
+    struct load *load;
+    struct load_request *previous, *next; /* who wait for the same key */
+    bool late;                            /* joined when the query was on its way */
+    bool late_and_stale;                  /* joined when the row had changed since */
+    struct load_line *line;               /* that it waits in for its turn; NULL: in none */
+    struct load_request *ahead, *behind;  /* in it */
+    uint64_t queued;                      /* uv_hrtime() when it came there */
     struct key key;
     char text[]; /* the key's */
 };

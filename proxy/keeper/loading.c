@@ -37,6 +37,7 @@ void loading_report(const struct loading *loading, struct report *report)
     report->database_connections = pg_pool_live(loading->pool);
     report->database_error = error ? error->text : NULL;
     report->loads = loads_count(loading->loads);
+    report->waits = loads_waits(loading->loads);
     for (size_t i = 0; i < report->count; i++)
         report->keyspaces[i].spelling = spellings_latest(loading->spellings, i);
 }

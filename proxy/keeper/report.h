@@ -6,6 +6,7 @@
 #define NESTGUARD_REPORT_H
 
 #include "build/builder.h"
+#include "cache/loads.h"
 #include "cache/spellings.h"
 #include "follow/checks/checks.h"
 #include "follow/follower.h"
@@ -82,6 +83,7 @@ struct report {
     unsigned database_connections;
     const char *database_error; /* why there are not more; NULL: nothing is wrong */
     size_t loads;               /* on their way */
+    struct loads_waits waits;   /* for the database */
     size_t entries;
 };
 

@@ -3,6 +3,7 @@ they find nothing."""
 import concurrent.futures
 import socket
 import struct
+import threading
 import time
 
 import pytest
@@ -10,7 +11,7 @@ import redis
 
 from servers import PATIENCE
 from waiting import wait_until
-from wire import command
+from wire import bulk, command
 
 FIRST_ABSENT = 10_001
 
@@ -29,6 +30,10 @@ def get(guard, key):
         return error
     finally:
         client.close()
+
+
+def backend(guard):
+    return guard.status()["backends"]["database"]
 
 
 def wait_for_misses(guard, count):
@@ -51,20 +56,86 @@ def test_an_mget_that_repeats_a_key_loads_it_once(start_guard, database, items):
     assert database.count_loads() == 1
 
 
-def test_past_the_budget_a_load_fails_fast(start_guard, database, items, threads):
+def test_past_the_budget_a_load_waits_for_its_turn(start_guard, database, items, threads):
     guard = start_guard(items(), load_budget=3, load_timeout="60s")
     with database.locked():
-        waiting = [threads.submit(get, guard, f"item:{n}") for n in (1, 2, 3)]
-        wait_for_misses(guard, 3)
-        with pytest.raises(redis.ResponseError, match="^NESTGUARD busy"):
-            guard.redis().get("item:4")
-        assert guard.redis().get("item:9999") is None, "a reject needs no budget"
+        waiting = [threads.submit(get, guard, f"item:{n}") for n in (1, 2, 3, 4)]
+        wait_for_misses(guard, 4)
+        wait_until(lambda: backend(guard)["loads_queued"] == 1, PATIENCE, "the fourth in line")
+        assert backend(guard)["loads_in_flight"] == 3
+        assert guard.total("nestguard_loads_queued") == 1
+        assert guard.redis().get("item:9999") is None, "a reject needs no turn"
         joined = threads.submit(get, guard, "item:2")
         wait_for_misses(guard, 5)
-    assert [future.result(PATIENCE) for future in waiting] == [
-        b"payload 1", b"payload 2", b"payload 3"]
-    assert joined.result(PATIENCE) == b"payload 2", "who shares a load takes none of the budget"
-    assert guard.redis().get("item:4") == b"payload 4"
+        assert backend(guard)["loads_queued"] == 1, "who shares a load takes no turn"
+    assert [future.result(PATIENCE) for future in [*waiting, joined]] == [
+        b"payload 1", b"payload 2", b"payload 3", b"payload 4", b"payload 2"]
+    assert backend(guard)["loads_queued"] == 0
+    assert guard.total("nestguard_load_wait_seconds_count") == 4
+    assert guard.total("nestguard_load_wait_seconds_sum") > 0
+
+
+def test_who_gets_no_turn_in_time_is_told(start_guard, database, items, threads):
+    """And so is everything that the same client has asked behind it, at once."""
+    guard = start_guard(items(), load_budget=2, load_timeout="500ms")
+    with database.locked():
+        held = [threads.submit(get, guard, f"item:{n}") for n in (1, 2)]
+        wait_until(lambda: backend(guard)["loads_in_flight"] == 2, PATIENCE, "both")
+        replies = guard.raw(b"".join(command("GET", f"item:{n}") for n in range(3, 101)), 98)
+        assert [str(future.result(PATIENCE)) for future in held] == [
+            "NESTGUARD timeout: the database took longer than load_timeout"] * 2
+    lines = replies.split(b"\r\n")[:-1]
+    assert len(lines) == 98 and all(b"load_timeout" in line for line in lines), set(lines)
+    assert any(line.startswith(b"-NESTGUARD busy") for line in lines), set(lines)
+
+
+def slow_keyspace(database):
+    """Each load takes as long as the table `pace` says, of no processor."""
+    database.execute("""
+        CREATE TABLE pace (seconds float8);
+        INSERT INTO pace VALUES (0);
+        CREATE FUNCTION slowly() RETURNS boolean VOLATILE LANGUAGE sql
+            AS 'SELECT pg_sleep(seconds) IS NOT NULL FROM pace';
+        CREATE TABLE slow (id int PRIMARY KEY, v text NOT NULL);
+        INSERT INTO slow SELECT n, 'slow ' || n FROM generate_series(1, 2000) n""")
+    return {"name": "slow", "key": "slow:{id}", "table": "slow", "value": "v", "where": "slowly()"}
+
+
+def median_time(guard, keys):
+    times = []
+    for key in keys:
+        began = time.monotonic()
+        assert guard.redis().get(key) == key.replace(":", " ").encode()
+        times.append(time.monotonic() - began)
+    return sorted(times)[len(times) // 2]
+
+
+def test_a_clients_many_loads_hold_up_nobody_elses_one(start_guard, database, items, threads):
+    guard = start_guard(items(), slow_keyspace(database), load_timeout="60s")
+    database.execute("UPDATE pace SET seconds = 0.02")
+    alone = median_time(guard, [f"slow:{n}" for n in range(1, 12)])
+    with guard.wire() as wire:
+        wire.send(b"".join(command("GET", f"slow:{n}") for n in range(1000, 2000)))
+        wait_until(lambda: backend(guard)["loads_queued"] > 0, PATIENCE, "the line")
+        beside = median_time(guard, [f"slow:{n}" for n in range(20, 31)])
+        assert backend(guard)["loads_queued"] > 0, "it was over too early to say anything"
+    assert beside < 3 * alone, f"{beside * 1000:.0f} ms instead of {alone * 1000:.0f}"
+
+
+def test_a_pipeline_of_cold_keys_is_answered_without_an_error(start_guard, database, items):
+    count = 100_000
+    database.execute("INSERT INTO items SELECT n, 'payload ' || n"
+                     " FROM generate_series(200000, 299999) n")
+    guard = start_guard(items())
+    with guard.wire() as wire:
+        sender = threading.Thread(target=wire.send, args=(
+            b"".join(command("GET", f"item:{n}") for n in range(200_000, 200_000 + count)),))
+        sender.start()
+        for n in range(200_000, 200_000 + count):
+            assert wire.read_reply() == bulk(f"payload {n}")
+        sender.join()
+    assert guard.counter("nestguard_loads_total", result="busy") == 0
+    assert guard.counter("nestguard_loads_total", result="cut") == 0
 
 
 @pytest.mark.parametrize("budget", [1, 10, 200])
@@ -99,7 +170,7 @@ def test_a_command_of_many_rows_waits_for_a_slow_database_but_once(start_guard, 
         begin = time.monotonic()
         reply = guard.raw(command("MGET", *[f"item:{n}" for n in range(1, 101)]), replies=1)
         assert time.monotonic() - begin < 8, "twenty times load_timeout would be 10 s"
-    assert reply.count(b"-NESTGUARD timeout") == 100
+    assert reply.count(b"-NESTGUARD ") == reply.count(b"load_timeout") == 100
 
 
 def test_a_load_that_takes_too_long_ends_with_an_error(start_guard, database, items):

@@ -13,7 +13,7 @@
 #include <assert.h>
 
 enum {
-    MAX_COMMANDS = 1024,       /* of one client under way; then it is not read from */
+    MAX_COMMANDS = 1024,       /* of one client under way, or loads; then it is not read from */
     PAUSE_BYTES = 1024 * 1024, /* replies waiting; likewise */
     KEEP_BYTES = 16 * 1024,    /* memory that an idle client keeps */
 };
@@ -109,6 +109,7 @@ bool client_wants_input(const struct client *client)
     bool held_back = client->settling && client->replies.first;
     return client->state == CLIENT_OPEN && client->replies.end == REPLIES_OPEN && !held_back &&
            client->replies.commands < MAX_COMMANDS &&
+           client->replies.to_load_count < MAX_COMMANDS &&
            replies_waiting(&client->replies) < PAUSE_BYTES &&
            !upstream_is_congested(client->upstream);
 }

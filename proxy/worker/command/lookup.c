@@ -57,7 +57,8 @@ __attribute__((noinline)) static void write_absent(struct buffer *out,
 static void write_load_error(struct buffer *out, enum load_outcome outcome)
 {
     static const char *const texts[] = {
-        [LOAD_BUSY] = "busy: load_budget is used up, try again",
+        [LOAD_BUSY] = "busy: no turn at the database within load_timeout, try again",
+        [LOAD_CUT] = "busy: too many loads wait, and most of them are this client's",
         [LOAD_TIMEOUT] = "timeout: the database took longer than load_timeout",
         [LOAD_DOWN] = "database down",
         [LOAD_REFUSED] = "database error: it refused the load, see the guard's log",

@@ -1,4 +1,4 @@
-/* A slot's lookups wait in a line of their own; `loading` of them are with the keeper:
+/* A client's lookups wait in a line; `loading` of them are with the keeper:
  *
  *   to_load ─▶ lookup ─▶ lookup      last_to_load is valid while there are any
  */
@@ -6,68 +6,89 @@
 
 #include "base/memory.h"
 
-/* Of one slot at the keeper: enough to keep the database busy, and a share of the budget that
- * leaves some to others. */
+#include <assert.h>
+
+/* Of one client at the keeper: enough to keep the database busy. */
 enum { LOADS_AT_ONCE = 32 };
 
-static void ask_keeper(struct lookup *lookup)
+static void ask_keeper(struct replies *replies, struct lookup *lookup)
 {
     struct load_request *request = xmalloc(sizeof *request + lookup->key.length);
     struct key key = key_make(lookup->keyspace, lookup->key);
-    *request = (struct load_request){
-        .message = {.kind = MESSAGE_LOAD}, .lookup = lookup, .key = key_copy(key, request->text)};
-    lookup->slot->loading++;
+    *request = (struct load_request){.message = {.kind = MESSAGE_LOAD},
+                                     .lookup = lookup,
+                                     .client = replies,
+                                     .gone = &lookup->slot->gone,
+                                     .key = key_copy(key, request->text)};
+    replies->loading++;
     serving_ask_keeper(lookup->slot->serving, &request->message);
 }
 
-static bool has_turn(const struct reply_slot *slot)
+static void append(struct replies *replies, struct lookup *lookup)
 {
-    unsigned budget = serving_config(slot->serving)->load_budget;
-    return slot->loading < (budget < LOADS_AT_ONCE ? budget : LOADS_AT_ONCE);
+    lookup->next = NULL;
+    *(replies->to_load ? &replies->last_to_load->next : &replies->to_load) = lookup;
+    replies->last_to_load = lookup;
+    replies->to_load_count++;
+}
+
+static struct lookup *take_first(struct replies *replies)
+{
+    struct lookup *lookup = replies->to_load;
+    replies->to_load = lookup->next;
+    replies->to_load_count--;
+    return lookup;
 }
 
 void row_load(struct lookup *lookup)
 {
     struct reply_slot *slot = lookup->slot;
-    slot->waiting++; /* whatever becomes of its client */
-    if (has_turn(slot)) {
-        ask_keeper(lookup);
-        return;
-    }
-    lookup->next = NULL;
-    *(slot->to_load ? &slot->last_to_load->next : &slot->to_load) = lookup;
-    slot->last_to_load = lookup;
+    assert(slot->replies);
+    slot->waiting++;
+    if (slot->replies->loading < LOADS_AT_ONCE)
+        ask_keeper(slot->replies, lookup);
+    else
+        append(slot->replies, lookup);
 }
 
-static struct lookup *next_to_load(struct reply_slot *slot)
+/* An answer that would be the same for those that still wait in the client's line: they would wait
+ * for as long again, for the same table or for the same turn. */
+static bool holds_for(enum load_outcome outcome, int keyspace, const struct lookup *lookup)
 {
-    struct lookup *lookup = slot->to_load;
-    slot->to_load = lookup->next;
-    return lookup;
+    return outcome == LOAD_DOWN || outcome == LOAD_BUSY || outcome == LOAD_CUT ||
+           (outcome == LOAD_TIMEOUT && lookup->keyspace == keyspace);
 }
 
-/* An answer that would be the same for those that still wait for their turn: each would take as
- * long again. */
-static bool holds_for_all(enum load_outcome outcome)
+/* Whoever is told may be the end of the client's replies, and of the rest of its line. */
+static void tell_others(struct replies *replies, enum load_outcome outcome, int keyspace)
 {
-    return outcome == LOAD_TIMEOUT || outcome == LOAD_DOWN;
-}
-
-/* One answer has come, and the slot still waits for it: makes room for others, or ends them. They
- * wait only while loads are with the keeper, so the last of these sees to them. */
-static void go_on_loading(struct reply_slot *slot, enum load_outcome outcome)
-{
-    bool ended = !slot->replies || holds_for_all(outcome);
-    while (slot->to_load && (ended || has_turn(slot))) {
-        struct lookup *lookup = next_to_load(slot);
-        if (!ended) {
-            ask_keeper(lookup);
+    for (size_t left = replies->to_load_count; left && replies->to_load; left--) {
+        struct lookup *lookup = take_first(replies);
+        struct reply_slot *slot = lookup->slot;
+        if (!holds_for(outcome, keyspace, lookup)) {
+            append(replies, lookup);
             continue;
         }
-        if (slot->replies)
+        if (reply_slot_is_wanted(slot))
             slot->kind->on_loaded(lookup, outcome, NULL);
         reply_slot_answered(slot);
     }
+}
+
+static bool is_failure(enum load_outcome outcome)
+{
+    return outcome != LOAD_ROW && outcome != LOAD_ABSENT;
+}
+
+/* The client stays, whatever becomes of its replies: its memory goes in another turn of the loop.
+ */
+static void go_on_loading(struct replies *replies, enum load_outcome outcome, int keyspace)
+{
+    replies->loading--;
+    if (is_failure(outcome))
+        tell_others(replies, outcome, keyspace);
+    while (replies->to_load && replies->loading < LOADS_AT_ONCE)
+        ask_keeper(replies, take_first(replies));
 }
 
 void row_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
@@ -75,7 +96,7 @@ void row_loaded(struct lookup *lookup, enum load_outcome outcome, const struct b
     struct reply_slot *slot = lookup->slot;
     if (reply_slot_is_wanted(slot))
         slot->kind->on_loaded(lookup, outcome, value);
-    slot->loading--;
-    go_on_loading(slot, outcome);
+    if (slot->replies)
+        go_on_loading(slot->replies, outcome, lookup->keyspace);
     reply_slot_answered(slot);
 }

@@ -1,16 +1,17 @@
-/* The rows that a command's lookups need, asked of the keeper:
+/* The rows that a client's lookups need, asked of the keeper:
  *
- *   row_load() ─▶ in line behind others of its slot ─▶ keeper ─▶ row_loaded() ─▶ the kind's
- * on_loaded
+ *   row_load() ─▶ in line behind others of the client ─▶ keeper ─▶ row_loaded() ─▶ the kind's on_loaded
+ *
+ * Only so many loads of one client are with the keeper at a time, where all clients have turns; the
+ * others follow as answers come. So a client's own loads never make it fail, however many they are,
+ * and what waits costs the keeper nothing.
  */
 #ifndef NESTGUARD_ROW_LOADS_H
 #define NESTGUARD_ROW_LOADS_H
 
 #include "worker/reply/reply_slot.h"
 
-/* Asks the keeper for the row: the slot waits for one answer more. Only so many loads of one slot
- * are with the keeper at a time; the others follow as answers come, so that one command can have
- * more keys than the load budget. */
+/* Asks the keeper for the row: the slot, whose client is there, waits for one answer more. */
 void row_load(struct lookup *lookup);
 
 /* The keeper's answer; ends with reply_slot_answered(). */

@@ -70,7 +70,6 @@ static bool has_short_key(const struct reply_slot *slot)
 static void recycle(struct reply_slot *slot)
 {
     struct serving *serving = slot->serving;
-    assert(!slot->to_load);
     if (!has_short_key(slot))
         drop_lookups(slot);
     slot->lookups = NULL;
@@ -156,7 +155,6 @@ struct reply_slot *reply_slot_open(struct replies *replies, const struct reply_s
     slot->begun = false;
     slot->waiting = 1;
     slot->commands = 1;
-    slot->loading = 0;
     enqueue(replies, slot);
     return slot;
 }
@@ -231,6 +229,19 @@ size_t replies_waiting(const struct replies *replies)
     return buffer_length(&replies->out) + replies->sending + replies->held + open;
 }
 
+/* Lookups whose load the keeper has not been asked for. */
+static void drop_loads(struct replies *replies)
+{
+    struct lookup *lookup = replies->to_load;
+    replies->to_load = NULL;
+    replies->to_load_count = 0;
+    while (lookup) {
+        struct lookup *next = lookup->next;
+        reply_slot_answered(lookup->slot);
+        lookup = next;
+    }
+}
+
 /* Those that wait for nothing have nobody left to free them. */
 void replies_abandon(struct replies *replies)
 {
@@ -240,10 +251,13 @@ void replies_abandon(struct replies *replies)
     while (slot) {
         struct reply_slot *next = slot->next;
         slot->replies = NULL;
-        if (!slot->waiting)
+        if (slot->waiting)
+            atomic_store_explicit(&slot->gone, true, memory_order_relaxed);
+        else
             recycle(slot);
         slot = next;
     }
+    drop_loads(replies);
 }
 
 /* ---- one slot ---- */
@@ -362,6 +376,7 @@ void reply_slot_answered(struct reply_slot *slot)
     if (--slot->waiting)
         return;
     if (!replies) {
+        atomic_store_explicit(&slot->gone, false, memory_order_relaxed);
         recycle(slot);
         return;
     }

@@ -18,7 +18,7 @@ enum { SHORT_KEY = 24 }; /* as much as there is room for beside a lookup */
 
 struct lookup {
     struct reply_slot *slot;
-    struct lookup *next; /* of those whose load has not been asked for yet */
+    struct lookup *next; /* in replies->to_load */
     struct span key;     /* in the slot's memory */
     int keyspace;        /* or NOT_GUARDED */
     bool rejected;
@@ -55,7 +55,6 @@ struct reply_slot {
     const struct reply_slot_kind *kind;
     unsigned waiting;
     unsigned commands; /* 1, or the number of ready replies gathered here */
-    unsigned loading;  /* this, to_load and last_to_load are row_loads.c's */
     bool resp3;        /* the protocol of its reply, though the client may have switched since */
     bool muted;        /* its reply is dropped */
     bool begun;        /* a part of the cache's reply has gone to the client */
@@ -65,7 +64,7 @@ struct reply_slot {
     struct lookup one;
     struct buffer reply; /* what is ready while earlier slots are not */
     struct buffer keys;  /* the bytes of the lookups' keys */
-    struct lookup *to_load, *last_to_load;
+    _Atomic bool gone; /* the client is, while something is still to come; the keeper looks here */
 };
 
 /* Why a client can have no more replies. */
@@ -89,6 +88,9 @@ struct replies {
     bool no_fallback;  /* the cache alone may answer: it knows what this client's user may read */
     struct buffer unheard;
     bool slow; /* has held up a shared connection for longer than those who share it can bear */
+    struct lookup *to_load, *last_to_load; /* row_loads.c's, and the two that follow */
+    size_t to_load_count;
+    unsigned loading;        /* lookups that are with the keeper */
     struct upstream *stalls; /* not read from before the client has taken more of a large reply */
 };
 
@@ -102,7 +104,8 @@ void replies_push(struct replies *replies, const struct reply_slot *next, struct
 /* Bytes of replies that wait for the client. */
 size_t replies_waiting(const struct replies *replies);
 
-/* The client goes: everybody who still owes a slot an answer keeps it. */
+/* The client goes: everybody who still owes a slot an answer keeps it, and what nobody has been
+ * asked for yet is not needed. */
 void replies_abandon(struct replies *replies);
 
 /* A slot at the queue's tail that waits for one thing: the reply_slot_answered() of whoever opened

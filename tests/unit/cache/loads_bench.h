@@ -46,6 +46,8 @@ struct bench {
     struct spellings *spellings;
     struct loads *loads;
     uint64_t generations;
+    const void *client; /* of the requests that follow */
+    const _Atomic bool *gone;
 };
 
 static inline void take_answer(void *arg, struct message *message)
@@ -71,6 +73,8 @@ static inline void ask_keyspace(struct bench *bench, struct asked *asked, int ke
     *asked = (struct asked){0};
     request->message = (struct message){.kind = MESSAGE_LOAD, .sender = &bench->mailbox};
     request->lookup = (struct lookup *)asked;
+    request->client = bench->client;
+    request->gone = bench->gone;
     request->late = request->late_and_stale = true; /* the keeper must not trust these */
     request->key = key_copy(key_make(keyspace, key), request->text);
     loads_submit(bench->loads, request);
@@ -167,6 +171,7 @@ static inline void bench_init(struct bench *bench, const char *settings)
 /* Nothing may be left on its way. */
 static inline void bench_finish(struct bench *bench)
 {
+    uv_run(&bench->loop, UV_RUN_NOWAIT);
     assert_int_equal(fake_pool.count, 0);
     assert_int_equal(fake_redis.count, 0);
     assert_int_equal(loads_count(bench->loads), 0);

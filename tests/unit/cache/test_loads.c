@@ -175,28 +175,183 @@ static void after_the_fill_a_new_query_is_asked(void **state)
 
 /* ---- budget ---- */
 
-static void past_the_budget_a_load_fails_at_once(void **state)
+static void past_the_budget_a_load_waits_for_its_turn(void **state)
 {
     struct bench bench;
-    struct asked waiting[3], joined, refused, again;
+    struct asked waiting[3], joined, behind;
     (void)state;
     bench_init(&bench, "");
     ask(&bench, &waiting[0], "item:1");
     ask(&bench, &waiting[1], "item:2");
     ask(&bench, &waiting[2], "item:3");
-    ask(&bench, &refused, "item:4");
-    must_get(&bench, &refused, LOAD_BUSY);
-    assert_int_equal(COUNTED(&bench, loads_busy), 1);
+    ask(&bench, &behind, "item:4");
+    must_wait(&bench, &behind);
+    assert_int_equal(fake_pool.count, 3);
+    assert_int_equal(loads_waits(bench.loads).now, 1);
     ask(&bench, &joined, "item:2"); /* takes no query of its own */
     must_wait(&bench, &joined);
+    assert_int_equal(loads_waits(bench.loads).now, 1);
     fake_no_row();
     must_get(&bench, &waiting[0], LOAD_ABSENT);
-    ask(&bench, &again, "item:4");
-    must_wait(&bench, &again);
+    assert_int_equal(fake_pool.count, 3);
+    assert_int_equal(loads_waits(bench.loads).now, 0);
     for (int i = 0; i < 3; i++)
         fake_outcome(PG_DOWN);
-    must_get(&bench, &again, LOAD_DOWN);
+    must_get(&bench, &behind, LOAD_DOWN);
     must_get(&bench, &joined, LOAD_DOWN);
+    assert_int_equal(COUNTED(&bench, loads_busy), 0);
+    bench_finish(&bench);
+}
+
+/* The three queries that the budget allows. */
+static void fill_budget(struct bench *bench, struct asked *waiting)
+{
+    ask(bench, &waiting[0], "item:7");
+    ask(bench, &waiting[1], "item:8");
+    ask(bench, &waiting[2], "item:9");
+}
+
+static void end_queries(int count)
+{
+    while (count--)
+        fake_outcome(PG_DOWN);
+}
+
+static void clients_have_turns(void **state)
+{
+    static const int one, other;
+    struct bench bench;
+    struct asked waiting[3], many[3], single;
+    (void)state;
+    bench_init(&bench, "");
+    fill_budget(&bench, waiting);
+    bench.client = &one;
+    ask(&bench, &many[0], "item:1");
+    ask(&bench, &many[1], "item:2");
+    ask(&bench, &many[2], "item:3");
+    bench.client = &other;
+    ask(&bench, &single, "item:4");
+    end_queries(2);
+    assert_int_equal(fake_pool.count, 3);
+    assert_string_equal(fake_pool.queries[1].values[0], "1");
+    assert_string_equal(fake_pool.queries[2].values[0], "4");
+    end_queries(5);
+    must_get(&bench, &single, LOAD_DOWN);
+    must_get(&bench, &many[2], LOAD_DOWN);
+    bench_finish(&bench);
+}
+
+/* Whoever's turn comes first asks for all. */
+static void who_waits_for_the_same_key_shares_one_query(void **state)
+{
+    static const int one, other;
+    struct bench bench;
+    struct asked waiting[3], many[3], single;
+    (void)state;
+    bench_init(&bench, "");
+    fill_budget(&bench, waiting);
+    bench.client = &one;
+    ask(&bench, &many[0], "item:1");
+    ask(&bench, &many[1], "item:2");
+    ask(&bench, &many[2], "item:3");
+    bench.client = &other;
+    ask(&bench, &single, "item:3");
+    assert_int_equal(COUNTED(&bench, coalesced), 1);
+    end_queries(3);
+    assert_int_equal(fake_pool.count, 3);
+    assert_string_equal(fake_pool.queries[1].values[0], "3");
+    assert_int_equal(loads_waits(bench.loads).now, 0);
+    fake_outcome(PG_DOWN);
+    fake_outcome(PG_DOWN);
+    must_get(&bench, &single, LOAD_DOWN);
+    must_get(&bench, &many[2], LOAD_DOWN);
+    must_wait(&bench, &many[1]);
+    fake_outcome(PG_DOWN);
+    must_get(&bench, &many[1], LOAD_DOWN);
+    assert_int_equal(loads_waits(bench.loads).count, 3 + 4);
+    bench_finish(&bench);
+}
+
+static void who_gets_no_turn_in_time_is_told(void **state)
+{
+    struct bench bench;
+    struct asked waiting[3], behind, same;
+    (void)state;
+    bench_init(&bench, "");
+    fill_budget(&bench, waiting);
+    ask(&bench, &behind, "item:1");
+    ask(&bench, &same, "item:1");
+    loads_check_time(bench.loads, clock_ms() + 1900);
+    must_wait(&bench, &behind);
+    loads_check_time(bench.loads, clock_ms() + 2010);
+    must_get(&bench, &behind, LOAD_BUSY);
+    must_get(&bench, &same, LOAD_BUSY);
+    must_wait(&bench, &waiting[0]);
+    assert_int_equal(COUNTED(&bench, loads_busy), 2);
+    assert_false(loads_in_flight(bench.loads, key_make(0, span_of("item:1"))));
+    end_queries(3);
+    bench_finish(&bench);
+}
+
+static void who_has_gone_takes_his_loads_along(void **state)
+{
+    static _Atomic bool gone;
+    struct bench bench;
+    struct asked waiting[3], left, too, stays;
+    (void)state;
+    bench_init(&bench, "");
+    fill_budget(&bench, waiting);
+    bench.gone = &gone;
+    ask(&bench, &left, "item:1");
+    ask(&bench, &too, "item:2");
+    bench.gone = NULL;
+    ask(&bench, &stays, "item:2");
+    gone = true;
+    end_queries(1);
+    assert_int_equal(fake_pool.count, 3);
+    assert_string_equal(fake_pool.queries[2].values[0], "2");
+    must_get(&bench, &left, LOAD_BUSY);
+    must_get(&bench, &too, LOAD_BUSY);
+    assert_int_equal(COUNTED(&bench, loads_busy), 0);
+    must_wait(&bench, &stays);
+    end_queries(3);
+    must_get(&bench, &stays, LOAD_DOWN);
+    bench_finish(&bench);
+}
+
+static void when_too_much_waits_the_longest_line_is_cut(void **state)
+{
+    enum { MANY = 40, BYTES = 1024 * 1024 };
+    static const int one, other;
+    static struct asked many[MANY];
+    static char key[BYTES];
+    struct bench bench;
+    struct asked waiting[3], single;
+    int cut = 0;
+    (void)state;
+    bench_init(&bench, "");
+    fill_budget(&bench, waiting);
+    bench.client = &other;
+    ask(&bench, &single, "item:4");
+    bench.client = &one;
+    memset(key, '1', sizeof key);
+    memcpy(key, "item:", 5);
+    for (int i = 0; i < MANY; i++) {
+        memset(key + 5, '1', 1);
+        key[6 + i] = '2';
+        ask_keyspace(&bench, &many[i], ITEMS, (struct span){key, sizeof key});
+    }
+    uv_run(&bench.loop, UV_RUN_NOWAIT);
+    for (int i = 0; i < MANY; i++)
+        cut += many[i].answers && many[i].outcome == LOAD_CUT;
+    assert_in_range(cut, 9, 24);
+    assert_int_equal(COUNTED(&bench, loads_cut), cut);
+    must_wait(&bench, &single);
+    assert_int_equal(many[0].answers, 0);
+    assert_in_range(loads_waits(bench.loads).bytes, BYTES, LOADS_QUEUE_BYTES);
+    loads_give_up(bench.loads);
+    must_get(&bench, &single, LOAD_TIMEOUT);
+    end_queries(3);
     bench_finish(&bench);
 }
 
@@ -421,7 +576,12 @@ int main(void)
         cmocka_unit_test(a_failure_is_told_to_all_who_wait),
         cmocka_unit_test(who_asks_during_the_fill_gets_its_value),
         cmocka_unit_test(after_the_fill_a_new_query_is_asked),
-        cmocka_unit_test(past_the_budget_a_load_fails_at_once),
+        cmocka_unit_test(past_the_budget_a_load_waits_for_its_turn),
+        cmocka_unit_test(clients_have_turns),
+        cmocka_unit_test(who_waits_for_the_same_key_shares_one_query),
+        cmocka_unit_test(who_gets_no_turn_in_time_is_told),
+        cmocka_unit_test(who_has_gone_takes_his_loads_along),
+        cmocka_unit_test(when_too_much_waits_the_longest_line_is_cut),
         cmocka_unit_test(a_fill_takes_no_part_of_the_budget),
         cmocka_unit_test(who_waits_for_too_long_is_told),
         cmocka_unit_test(a_query_past_its_time_is_not_asked_again_while_it_runs),

@@ -184,8 +184,9 @@ static void an_mget_is_put_together_in_place(void **state)
     return_outcome(next_load(&bench.keeper, "item:3"), LOAD_BUSY);
     must_be_silent(client);
     return_row(two, "two");
-    must_hear(client, "*6\r\n$3\r\none\r\n$-1\r\n$-1\r\n$3\r\ntwo\r\n$4\r\nnope\r\n"
-                      "-NESTGUARD busy: load_budget is used up, try again\r\n");
+    must_hear(client,
+              "*6\r\n$3\r\none\r\n$-1\r\n$-1\r\n$3\r\ntwo\r\n$4\r\nnope\r\n"
+              "-NESTGUARD busy: no turn at the database within load_timeout, try again\r\n");
     close(client);
     bench_finish(&bench);
 }

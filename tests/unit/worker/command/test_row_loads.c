@@ -1,4 +1,5 @@
-/* Loads of a slot's lookups: how many are with the keeper, and in which order answers are taken. */
+/* Loads of a client's lookups: how many are with the keeper, and in which order answers are taken.
+ */
 #include "worker/command/row_loads.h"
 
 #include <setjmp.h>
@@ -9,13 +10,13 @@
 
 #include "fakes/replies.h"
 
-enum { KEYS = 100, AT_ONCE = 32 };
+enum { KEYS = 100, AT_ONCE = 32, REQUESTS = 4 * KEYS };
 
 /* A keeper that answers when the test says so, oldest request first. */
 struct keeper {
     uv_loop_t loop;
     struct mailbox mailbox;
-    struct load_request *asked[KEYS];
+    struct load_request *asked[REQUESTS];
     size_t count, answered;
 };
 
@@ -60,7 +61,7 @@ static void keeper_finish(struct keeper *keeper, struct bench *bench)
 static void take_load(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
 {
     (void)value;
-    buffer_append(&lookup->answer, &"rabtdfm"[outcome], 1);
+    buffer_append(&lookup->answer, &"rabctdfm"[outcome], 1);
 }
 
 static void write_answers(struct reply_slot *slot)
@@ -85,7 +86,7 @@ static void load_all(struct bench *bench)
     reply_slot_answered(slot);
 }
 
-static void the_keeper_has_a_bounded_number_of_a_slots_loads(void **state)
+static void the_keeper_has_a_bounded_number_of_a_clients_loads(void **state)
 {
     char wanted[KEYS + 1] = {0};
     struct keeper keeper;
@@ -96,9 +97,69 @@ static void the_keeper_has_a_bounded_number_of_a_slots_loads(void **state)
     for (size_t i = 0; i < KEYS; i++) {
         assert_int_equal(asked(&keeper), i + AT_ONCE < KEYS ? AT_ONCE : KEYS - i);
         must_leave(&bench, "");
-        answer_next(&keeper, i % 3 ? LOAD_ROW : LOAD_BUSY);
-        wanted[i] = i % 3 ? 'r' : 'b';
+        answer_next(&keeper, i % 3 ? LOAD_ROW : LOAD_ABSENT);
+        wanted[i] = i % 3 ? 'r' : 'a';
     }
+    must_leave(&bench, wanted);
+    keeper_finish(&keeper, &bench);
+}
+
+static void several_commands_of_a_client_share_its_places(void **state)
+{
+    struct keeper keeper;
+    struct bench bench;
+    (void)state;
+    keeper_init(&keeper, &bench);
+    load_all(&bench);
+    load_all(&bench);
+    assert_int_equal(asked(&keeper), AT_ONCE);
+    assert_int_equal(bench.replies.to_load_count, 2 * KEYS - AT_ONCE);
+    for (size_t i = 0; i < KEYS; i++) {
+        assert_int_equal(asked(&keeper), AT_ONCE);
+        answer_next(&keeper, LOAD_ROW);
+    }
+    while (asked(&keeper))
+        answer_next(&keeper, LOAD_ROW);
+    assert_int_equal(bench.replies.to_load_count, 0);
+    assert_int_equal(buffer_length(&bench.replies.out), 2 * KEYS);
+    buffer_clear(&bench.replies.out);
+    turn_cancel(&bench.serving->turn, &bench.task);
+    keeper_finish(&keeper, &bench);
+}
+
+static void the_keeper_is_told_that_a_client_went(void **state)
+{
+    struct keeper keeper;
+    struct bench bench;
+    (void)state;
+    keeper_init(&keeper, &bench);
+    load_all(&bench);
+    assert_int_equal(asked(&keeper), AT_ONCE);
+    assert_false(*keeper.asked[0]->gone);
+    replies_abandon(&bench.replies);
+    assert_true(*keeper.asked[0]->gone);
+    for (size_t i = 0; i < AT_ONCE; i++)
+        answer_next(&keeper, LOAD_BUSY);
+    assert_int_equal(bench.serving->free_slot_count, 1);
+    assert_false(bench.serving->free_slots->gone);
+    keeper_finish(&keeper, &bench);
+}
+
+/* The others would wait for as long again. */
+static void no_turn_for_one_is_none_for_those_behind(void **state)
+{
+    char wanted[KEYS + 1] = {0};
+    struct keeper keeper;
+    struct bench bench;
+    (void)state;
+    keeper_init(&keeper, &bench);
+    load_all(&bench);
+    assert_int_equal(asked(&keeper), AT_ONCE);
+    answer_next(&keeper, LOAD_BUSY);
+    for (size_t i = 1; i < AT_ONCE; i++)
+        answer_next(&keeper, LOAD_ROW);
+    memset(wanted, 'b', KEYS);
+    memset(wanted + 1, 'r', AT_ONCE - 1);
     must_leave(&bench, wanted);
     keeper_finish(&keeper, &bench);
 }
@@ -143,7 +204,10 @@ static void a_timeout_holds_for_those_that_wait_for_their_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_keeper_has_a_bounded_number_of_a_slots_loads),
+        cmocka_unit_test(the_keeper_has_a_bounded_number_of_a_clients_loads),
+        cmocka_unit_test(several_commands_of_a_client_share_its_places),
+        cmocka_unit_test(the_keeper_is_told_that_a_client_went),
+        cmocka_unit_test(no_turn_for_one_is_none_for_those_behind),
         cmocka_unit_test(loads_of_a_client_that_went_are_not_asked_for),
         cmocka_unit_test(a_timeout_holds_for_those_that_wait_for_their_turn),
     };

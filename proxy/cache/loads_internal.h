@@ -1,0 +1,67 @@
+/* Between the parts of the loads: loads.c has the course of a load, loads_line.c those who wait for
+ * their turn. */
+#ifndef NESTGUARD_LOADS_INTERNAL_H
+#define NESTGUARD_LOADS_INTERNAL_H
+
+#include "base/keymap.h"
+#include "base/log/log_pace.h"
+#include "cache/loads.h"
+#include "cache/loads_queue.h"
+#include "cache/loads_window.h"
+#include "cache/negative_cache.h"
+
+struct load {
+    struct keymap_node node;
+    struct loads *loads;
+    struct key key;
+    uint64_t started; /* clock_ms() when the first who waits had asked */
+    uint64_t asked;   /* uv_hrtime() when the query was; 0: it was not yet */
+    /* Under which the query began and absences may be remembered; 0: under none. */
+    uint64_t generation;
+    bool unseen; /* a change of the row was told that the query may not see yet */
+    bool stale;  /* the row has changed since the query began, or may have */
+    /* Everybody was told; kept until the query ends, so that it is not asked again meanwhile. */
+    bool timed_out;
+    struct blob *value; /* while it is being written to the cache */
+    bool overtaken;     /* by a change during that: no longer in flight for anybody */
+    struct load_request *waiting, *last;
+    char text[]; /* the key's */
+};
+
+struct loads {
+    struct loads_options options;
+    const struct view *view;
+    struct keymap in_flight;  /* by key */
+    size_t querying, filling; /* how many of them are at the database, and at the cache */
+    struct load_queue queue;  /* who waits for a turn at the database */
+    struct load_window window;
+    struct loads_waits waits;
+    struct negative_cache absent;
+    struct log_pace refusals; /* the log's lines about them */
+};
+
+/* From here on the request is the worker's, and must not be touched. */
+void loads_answer(struct load_request *request, enum load_outcome outcome, struct blob *value);
+
+void loads_count_outcome(struct loads *loads, int keyspace, enum load_outcome outcome);
+
+/* Sends the query. Whoever waits now has asked before it begins: its answer is good enough for all
+ * of them. */
+void loads_ask(struct load *load);
+
+/* Behind those who wait for the key: they are answered in the order in which they asked. */
+void loads_join(struct load *load, struct load_request *request);
+
+/* Likewise where the key is not asked for yet: the request gets a place in its client's line. */
+void loads_line_up(struct load *load, struct load_request *request);
+
+/* Asks for those whose turn it is, as many as the database is to have at once. */
+void loads_go_on(struct loads *loads);
+
+/* If too much waits, refuses some of whoever has most. */
+void loads_cut(struct loads *loads);
+
+/* Whoever has come at that time or before, and still waits. */
+void loads_refuse_overdue(struct loads *loads, uint64_t time, enum load_outcome outcome);
+
+#endif

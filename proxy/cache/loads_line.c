@@ -1,0 +1,134 @@
+/* Requests on their way to a query: each has a place in the line of its client (loads_queue.h), and
+ * one among those who wait for the same key. The first of these whose turn it is takes the others
+ * along.
+ */
+#include "cache/loads_internal.h"
+
+#include "base/clock.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { CUT_AT_ONCE = 16 };
+
+void loads_join(struct load *load, struct load_request *request)
+{
+    request->load = load;
+    request->next = NULL;
+    request->previous = load->last;
+    *(load->last ? &load->last->next : &load->waiting) = request;
+    load->last = request;
+}
+
+static void leave(struct load_request *request)
+{
+    struct load *load = request->load;
+    *(request->previous ? &request->previous->next : &load->waiting) = request->next;
+    *(request->next ? &request->next->previous : &load->last) = request->previous;
+}
+
+/* The one who asked first may go before it is his turn; then another may have his. */
+void loads_line_up(struct load *load, struct load_request *request)
+{
+    request->queued = clock_ms();
+    request->late = request->late_and_stale = false;
+    loads_join(load, request);
+    load_queue_push(&load->loads->queue, request);
+}
+
+/* It has its turn, or somebody who waits for the same key has. */
+static void stop_waiting(struct loads *loads, struct load_request *request, uint64_t now)
+{
+    if (!request->line)
+        return;
+    load_queue_remove(&loads->queue, request);
+    loads->waits.count++;
+    loads->waits.ms += now - request->queued;
+}
+
+static void begin(struct load *load)
+{
+    struct loads *loads = load->loads;
+    uint64_t now = clock_ms();
+    load->started = now;
+    for (struct load_request *request = load->waiting; request; request = request->next) {
+        load->started = request->queued < load->started ? request->queued : load->started;
+        stop_waiting(loads, request, now);
+    }
+    watch_add(loads->options.watch, load->key);
+    loads_ask(load);
+}
+
+/* Answers one who waits in line, or had just its turn. */
+static void dismiss(struct load_request *request, enum load_outcome outcome)
+{
+    struct load *load = request->load;
+    struct loads *loads = load->loads;
+    if (request->line)
+        load_queue_remove(&loads->queue, request);
+    leave(request);
+    if (!load->waiting) { /* it was not asked: nobody else has had a turn */
+        keymap_remove(&loads->in_flight, &load->node);
+        free(load);
+    }
+    loads_answer(request, outcome, NULL);
+}
+
+static bool is_gone(const struct load_request *request)
+{
+    return request->gone && atomic_load_explicit(request->gone, memory_order_relaxed);
+}
+
+void loads_go_on(struct loads *loads)
+{
+    struct load_request *request;
+    while (load_window_has_room(&loads->window, loads->querying) &&
+           (request = load_queue_next(&loads->queue))) {
+        if (is_gone(request)) {
+            dismiss(request, LOAD_BUSY);
+            continue;
+        }
+        loads->waits.count++;
+        loads->waits.ms += clock_ms() - request->queued;
+        begin(request->load);
+    }
+}
+
+static void refuse_waiting(struct loads *loads, struct load_request *request,
+                           enum load_outcome outcome)
+{
+    if (!is_gone(request))
+        loads_count_outcome(loads, request->key.keyspace, outcome);
+    dismiss(request, outcome);
+}
+
+/* The youngest of whoever has most of them waiting, several at a time: to find out who that is
+ * takes a look at every line. */
+void loads_cut(struct loads *loads)
+{
+    if (loads->queue.bytes <= LOADS_QUEUE_BYTES)
+        return;
+    struct load_request *youngest = load_queue_fattest(&loads->queue);
+    for (int i = 0; i < CUT_AT_ONCE && youngest; i++) {
+        struct load_request *ahead = youngest->ahead;
+        refuse_waiting(loads, youngest, LOAD_CUT);
+        youngest = ahead;
+    }
+}
+
+struct refusal {
+    struct loads *loads;
+    enum load_outcome outcome;
+};
+
+static void on_overdue(void *arg, struct load_request *request)
+{
+    const struct refusal *refusal = arg;
+    refuse_waiting(refusal->loads, request, refusal->outcome);
+}
+
+void loads_refuse_overdue(struct loads *loads, uint64_t time, enum load_outcome outcome)
+{
+    struct refusal refusal = {loads, outcome};
+    load_queue_each_overdue(&loads->queue, time, on_overdue, &refusal);
+}

@@ -1,0 +1,221 @@
+/* Turns of clients whose loads wait: who asks for much waits for itself. */
+#include "cache/loads_queue.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+/* Clients are letters. */
+static const char clients[26];
+
+static void push_at(struct load_queue *queue, char client, uint64_t time)
+{
+    struct load_request *request = xcalloc(1, sizeof *request);
+    request->client = &clients[client - 'a'];
+    request->queued = time;
+    load_queue_push(queue, request);
+}
+
+static void push(struct load_queue *queue, char client)
+{
+    push_at(queue, client, 0);
+}
+
+static void push_many(struct load_queue *queue, char client, int count)
+{
+    while (count--)
+        push(queue, client);
+}
+
+/* Whose turns come. */
+static void turns_must_be(struct load_queue *queue, const char *wanted)
+{
+    char got[100] = {0};
+    for (size_t i = 0; wanted[i]; i++) {
+        struct load_request *request = load_queue_next(queue);
+        assert_non_null(request);
+        assert_null(request->line);
+        got[i] = (char)('a' + ((const char *)request->client - clients));
+        free(request);
+    }
+    assert_string_equal(got, wanted);
+}
+
+static void must_be_empty(struct load_queue *queue)
+{
+    assert_null(load_queue_next(queue));
+    assert_int_equal(queue->count, 0);
+    assert_int_equal(queue->bytes, 0);
+    assert_int_equal(queue->by_client.count, 0);
+    load_queue_finish(queue);
+}
+
+static void one_client_is_served_in_its_order(void **state)
+{
+    struct load_queue queue;
+    struct load_request *first, *second;
+    (void)state;
+    load_queue_init(&queue);
+    push_many(&queue, 'a', 2);
+    first = load_queue_fattest(&queue)->ahead;
+    second = first->behind;
+    assert_ptr_equal(load_queue_next(&queue), first);
+    assert_ptr_equal(load_queue_next(&queue), second);
+    free(first);
+    free(second);
+    must_be_empty(&queue);
+}
+
+static void clients_take_turns(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    push_many(&queue, 'a', 5);
+    push_many(&queue, 'b', 3);
+    push_many(&queue, 'c', 1);
+    turns_must_be(&queue, "abcababaa");
+    must_be_empty(&queue);
+}
+
+static void who_has_just_come_is_first(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    push_many(&queue, 'a', 100);
+    push_many(&queue, 'b', 100);
+    turns_must_be(&queue, "abab");
+    push(&queue, 'c');
+    turns_must_be(&queue, "cab");
+    for (int i = 0; i < 195; i++)
+        free(load_queue_next(&queue));
+    must_be_empty(&queue);
+}
+
+/* Asking one at a time, again and again, must not starve those who have many. */
+static void who_comes_again_and_again_has_its_turn_like_others(void **state)
+{
+    struct load_queue queue;
+    int others = 0;
+    (void)state;
+    load_queue_init(&queue);
+    push_many(&queue, 'a', 1000);
+    for (int i = 0; i < 100; i++) {
+        struct load_request *request;
+        push(&queue, 'b');
+        do {
+            request = load_queue_next(&queue);
+            others += request->client == &clients[0];
+            free(request);
+        } while (queue.by_client.count > 1 && queue.count > 1000 - (size_t)others);
+    }
+    assert_in_range(others, 90, 210);
+    while (queue.count)
+        free(load_queue_next(&queue));
+    must_be_empty(&queue);
+}
+
+static void large_values_cost_turns(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    push_many(&queue, 'a', 3);
+    push_many(&queue, 'b', 6);
+    turns_must_be(&queue, "a");
+    load_queue_charge(&queue, &clients[0], (size_t)4 * LOAD_COST);
+    turns_must_be(&queue, "bbbbbaba");
+    must_be_empty(&queue);
+}
+
+static void a_debt_has_its_bound(void **state)
+{
+    struct load_queue queue;
+    int turns = 0;
+    (void)state;
+    load_queue_init(&queue);
+    push_many(&queue, 'a', 1);
+    push_many(&queue, 'b', 1000);
+    load_queue_charge(&queue, &clients[0], SIZE_MAX);
+    load_queue_charge(&queue, &clients[0], SIZE_MAX);
+    for (bool came = false; !came; turns++) {
+        struct load_request *request = load_queue_next(&queue);
+        came = request->client == &clients[0];
+        free(request);
+    }
+    assert_in_range(turns, LOAD_DEBT / LOAD_COST - 2, LOAD_DEBT / LOAD_COST + 3);
+    while (queue.count)
+        free(load_queue_next(&queue));
+    must_be_empty(&queue);
+}
+
+static void anybody_may_be_taken_out(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    push_many(&queue, 'a', 3);
+    push_many(&queue, 'b', 2);
+    struct load_request *middle = load_queue_fattest(&queue)->ahead;
+    load_queue_remove(&queue, middle);
+    free(middle);
+    turns_must_be(&queue, "abab");
+    must_be_empty(&queue);
+}
+
+static void the_youngest_of_the_longest_line_is_found(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    assert_null(load_queue_fattest(&queue));
+    push_many(&queue, 'a', 2);
+    push_many(&queue, 'b', 3);
+    struct load_request *fattest = load_queue_fattest(&queue);
+    assert_ptr_equal(fattest->client, &clients[1]);
+    assert_null(fattest->behind);
+    turns_must_be(&queue, "ababb");
+    must_be_empty(&queue);
+}
+
+static void take_out(void *arg, struct load_request *request)
+{
+    struct load_queue *queue = arg;
+    load_queue_remove(queue, request);
+    free(request);
+}
+
+static void those_that_came_before_a_time_are_found(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    for (uint64_t time = 1; time <= 6; time++)
+        push_at(&queue, time % 2 ? 'a' : 'b', time);
+    load_queue_each_overdue(&queue, 3, take_out, &queue);
+    turns_must_be(&queue, "abb");
+    must_be_empty(&queue);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_client_is_served_in_its_order),
+        cmocka_unit_test(clients_take_turns),
+        cmocka_unit_test(who_has_just_come_is_first),
+        cmocka_unit_test(who_comes_again_and_again_has_its_turn_like_others),
+        cmocka_unit_test(large_values_cost_turns),
+        cmocka_unit_test(a_debt_has_its_bound),
+        cmocka_unit_test(anybody_may_be_taken_out),
+        cmocka_unit_test(the_youngest_of_the_longest_line_is_found),
+        cmocka_unit_test(those_that_came_before_a_time_are_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
