@@ -30,7 +30,7 @@ enum { ASK_MOST = 5 };
 
 /* A call about one key, while others are asked about it. */
 struct key_call {
-    struct keeper *keeper;
+    struct keeper_parts parts;
     struct http_call *call;
     struct key_touch touch;
     unsigned asked; /* how often the database was asked */
@@ -49,7 +49,7 @@ static struct key key_of(const struct key_call *key)
 
 static void key_call_close(struct key_call *key)
 {
-    keeper_close_touch(key->keeper, &key->touch);
+    touches_close(key->parts.touches, &key->touch);
     free(key);
 }
 
@@ -75,10 +75,10 @@ static struct key_call *key_call_open(struct http_call *call, struct keeper *kee
     if (keyspace == NOT_GUARDED)
         return NULL;
     struct key_call *key = xcalloc(1, sizeof *key + text.length);
-    key->keeper = keeper;
+    key->parts = keeper_parts(keeper);
     key->call = call;
     key->touch.key = key_copy(key_make(keyspace, text), key->text);
-    keeper_open_touch(keeper, &key->touch);
+    touches_open(key->parts.touches, &key->touch);
     return key;
 }
 
@@ -103,7 +103,7 @@ static void answer_busy_table(struct key_call *key, int status)
         http_answer_error(key->call, 503,
                           "%u keys are admitted, deleted or blocked already: max_hints allows no "
                           "more",
-                          keeper_config(key->keeper)->max_hints);
+                          entries_most(key->parts.entries));
     else
         http_answer_error(key->call, 503, "the guard is ending");
     key_call_close(key);
@@ -137,11 +137,12 @@ static void put_key(struct http_call *call, void *arg)
     struct key_call *key = for_ms < 0 ? NULL : key_call_open(call, keeper);
     if (!key)
         return;
-    struct override entry = keeper_entry(keeper, key_of(key));
-    struct override hint = override_admit(entry, keeper_hint(keeper, (uint64_t)for_ms));
+    struct entries *entries = key->parts.entries;
+    struct override entry = entries_find(entries, key_of(key));
+    struct override hint = override_admit(entry, entries_hint(entries, (uint64_t)for_ms));
     hint.blocked_until = 0; /* whoever admits a key ends its block */
     key->created = entry.kind != OVERRIDE_HINT || entry.blocked_until;
-    int status = keeper_override(keeper, key_of(key), hint, admitted, key);
+    int status = entries_set(entries, key_of(key), hint, admitted, key);
     if (status)
         answer_busy_table(key, status);
 }
@@ -184,18 +185,17 @@ static void purged(void *arg, const struct redis_answer *answer)
  * entry the key is purged all the same. */
 static void reject_and_purge(struct key_call *key, struct override entry)
 {
-    struct keeper *keeper = key->keeper;
     key->outstanding = 2; /* workers_know() and purged(), neither of which has been called yet */
-    if (keeper_override(keeper, key_of(key), entry, workers_know, key)) {
+    if (entries_set(key->parts.entries, key_of(key), entry, workers_know, key)) {
         key->no_room = true;
         key->outstanding = 1;
     }
-    keeper_purge(keeper, key_of(key), purged, key);
+    purging_delete(key->parts.purging, key_of(key), purged, key);
 }
 
 static struct override known_of(const struct key_call *key)
 {
-    return keeper_entry(key->keeper, key_of(key));
+    return entries_find(key->parts.entries, key_of(key));
 }
 
 static void block(struct key_call *key, uint64_t for_ms)
@@ -207,7 +207,7 @@ static void block(struct key_call *key, uint64_t for_ms)
 
 static void bury(struct key_call *key)
 {
-    struct override tombstone = keeper_tombstone(key->keeper);
+    struct override tombstone = entries_tombstone(key->parts.entries);
     tombstone.blocked_until = known_of(key).blocked_until;
     reject_and_purge(key, tombstone);
 }
@@ -232,6 +232,12 @@ static void answer_database(struct key_call *key, const struct row_result *resul
 
 static void ask_row(struct key_call *key);
 
+/* Queries may not see yet what the log has told of the key. */
+static bool is_unseen(const struct key_call *key)
+{
+    return visibility_has(key->parts.loading->visibility, key_of(key));
+}
+
 static void ask_again(struct key_touch *touch)
 {
     ask_row(container_of(touch, struct key_call, touch));
@@ -243,15 +249,14 @@ static void ask_again(struct key_touch *touch)
  * for good. So it is waited for, until the probe after which queries see it. */
 static void bury_unless_touched(struct key_call *key)
 {
-    bool unseen = keeper_has_unseen(key->keeper, key_of(key));
     if (!key->touch.touched) {
         bury(key);
     } else if (key->asked == ASK_MOST) {
         http_answer_error(key->call, 409, "the key is being written: nothing was changed");
         key_call_close(key);
-    } else if (unseen) {
+    } else if (is_unseen(key)) {
         key->touch.on_probe = ask_again;
-        keeper_hurry_unseen(key->keeper);
+        visibility_hurry(key->parts.loading->visibility);
     } else {
         ask_row(key);
     }
@@ -303,8 +308,8 @@ static void row_asked(void *arg, const struct row_result *result)
             result->equals);
         key_call_close(key);
     } else if (key->deletes_row) {
-        keeper_renew_touch(key->keeper, &key->touch);
-        rows_remove(keeper_rows(key->keeper), key_of(key), result->way, row_removed, key);
+        key->touch.touched = is_unseen(key);
+        rows_remove(&key->parts.loading->rows, key_of(key), result->way, row_removed, key);
     } else {
         http_answer_error(key->call, 409,
                           "the row exists: delete it first, or with ?row=delete, or refuse the key "
@@ -316,8 +321,8 @@ static void row_asked(void *arg, const struct row_result *result)
 /* The database need not be asked about a key that no column's text can be in. */
 static void ask_row(struct key_call *key)
 {
-    const struct rows *rows = keeper_rows(key->keeper);
-    keeper_renew_touch(key->keeper, &key->touch);
+    const struct rows *rows = &key->parts.loading->rows;
+    key->touch.touched = is_unseen(key);
     key->asked++;
     switch (rows_foretell(rows, key_of(key))) {
     case LOAD_ABSENT:
@@ -351,7 +356,7 @@ static void delete_key(struct http_call *call, void *arg)
     if (!key)
         return;
     key->deletes_row = row != NULL;
-    int status = keeper_has_room(keeper, key_of(key));
+    int status = entries_have_room(key->parts.entries, key_of(key));
     if (block_ms)
         block(key, (uint64_t)block_ms);
     else if (status) /* before a row is deleted */

@@ -58,7 +58,7 @@ static void on_row(void *arg, const struct row_result *result)
 
 static void ask_for_row(struct explanation *it)
 {
-    const struct rows *rows = keeper_rows(it->keeper);
+    const struct rows *rows = &keeper_parts(it->keeper).loading->rows;
     enum load_outcome foretold = rows_foretell(rows, it->key);
     if (foretold == LOAD_ROW)
         rows_load(rows, it->key, on_row, it);
@@ -103,5 +103,5 @@ void explain_key(struct keeper *keeper, struct http_call *call, struct key key)
 {
     struct explanation *it = xmalloc(sizeof *it + key.text.length);
     *it = (struct explanation){.keeper = keeper, .call = call, .key = key_copy(key, it->text)};
-    keeper_ask_cache(keeper, it->key, on_cache, it);
+    purging_ask(keeper_parts(keeper).purging, it->key, on_cache, it);
 }

@@ -45,8 +45,7 @@ int entries_have_room(const struct entries *entries, struct key key)
 {
     if (entries->ending)
         return -ESHUTDOWN;
-    return overrides_count(&entries->table) < entries->view->config->max_hints ||
-                   has_entry(entries, key)
+    return overrides_count(&entries->table) < entries_most(entries) || has_entry(entries, key)
                ? 0
                : -ENOSPC;
 }
@@ -137,6 +136,11 @@ void entries_expire(struct entries *entries, uint64_t now, bool all)
 {
     size_t most = EXPIRE_AT_ONCE + overrides_count(&entries->table) / 64;
     overrides_expire(&entries->table, now, entries->view->generation, all ? SIZE_MAX : most);
+}
+
+unsigned entries_most(const struct entries *entries)
+{
+    return entries->view->config->max_hints;
 }
 
 size_t entries_count(const struct entries *entries)

@@ -66,5 +66,6 @@ struct override entries_tombstone(const struct entries *entries);
 void entries_expire(struct entries *entries, uint64_t now, bool all);
 
 size_t entries_count(const struct entries *entries);
+unsigned entries_most(const struct entries *entries); /* for as many keys there is room */
 
 #endif

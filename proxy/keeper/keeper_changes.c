@@ -3,14 +3,6 @@
 
 #include "base/log/log.h"
 
-static void touch(void *arg, const struct key_change *change)
-{
-    struct keeper *keeper = arg;
-    for (struct key_touch *call = keeper->touches; call; call = call->next)
-        if (key_equals(call->key, change->key))
-            call->touched = true;
-}
-
 static void end_entry(void *arg, const struct key_change *change)
 {
     keeper_end_entry(arg, change);
@@ -34,7 +26,7 @@ void keeper_open_changes(struct keeper *keeper)
     changes_subscribe(changes, SUBSCRIBER_UNSEEN, loading_unsee, &keeper->loading);
     changes_subscribe(changes, SUBSCRIBER_LOADS, loading_age, &keeper->loading);
     changes_subscribe(changes, SUBSCRIBER_CACHE, purging_hear, &keeper->purging);
-    changes_subscribe(changes, SUBSCRIBER_CALLS, touch, keeper);
+    changes_subscribe(changes, SUBSCRIBER_CALLS, touches_hear, &keeper->touches);
     changes_subscribe(changes, SUBSCRIBER_ENTRIES, end_entry, keeper);
     changes_subscribe(changes, SUBSCRIBER_RENEWAL, renew, keeper);
 }

@@ -45,7 +45,7 @@ struct keeper {
     struct replication replication;
     struct standings standings; /* without a log to follow, in the place of replication */
     struct server_watch server;
-    struct key_touch *touches;      /* calls of the control port under way */
+    struct touches touches;         /* calls of the control port under way */
     struct load_counters *counters; /* one for each keyspace */
     struct renewal renewal;
     struct http_server *http; /* the control port; NULL without one */

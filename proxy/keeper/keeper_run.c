@@ -363,6 +363,7 @@ static void init(struct keeper *keeper, struct config *config)
                                      .to = xcalloc(config->workers, sizeof(struct mailbox *))};
     entries_init(&keeper->entries, &keeper->outlet, &keeper->changes);
     keeper->watch = watch_create(config->max_known_absent + config->load_budget);
+    touches_init(&keeper->touches, keeper->watch);
     uv_loop_init(&keeper->loop);
     mailbox_init(&keeper->mailbox, &keeper->loop, on_message, keeper);
     uv_timer_init(&keeper->loop, &keeper->tick);

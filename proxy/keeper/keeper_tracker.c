@@ -90,18 +90,6 @@ static void on_missed(void *arg)
     purging_missed(&((struct keeper *)arg)->purging);
 }
 
-static void wake_calls(struct keeper *keeper)
-{
-    struct key_touch *next;
-    for (struct key_touch *touch = keeper->touches; touch; touch = next) {
-        void (*on_probe)(struct key_touch *) = touch->on_probe;
-        next = touch->next;
-        touch->on_probe = NULL;
-        if (on_probe)
-            on_probe(touch);
-    }
-}
-
 static void on_probed(void *arg, const struct probe *probe)
 {
     struct keeper *keeper = arg;
@@ -110,7 +98,7 @@ static void on_probed(void *arg, const struct probe *probe)
         visibility_learn(keeper->loading.visibility, probe->snapshot);
         purging_learn_values(&keeper->purging, probe->values);
     }
-    wake_calls(keeper);
+    touches_probed(&keeper->touches);
 }
 
 /* ---- the rest ---- */
