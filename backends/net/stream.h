@@ -55,6 +55,7 @@ size_t stream_queued(const struct stream *stream);
 /* Who is at the other end, for people: "[::1]:40000", or "unix". */
 enum { STREAM_PEER_SIZE = 64 };
 void stream_peer(const struct stream *stream, char text[STREAM_PEER_SIZE]);
+void stream_local(const struct stream *stream, char text[STREAM_PEER_SIZE]); /* and at this one */
 
 void stream_close(struct stream *stream, uv_close_cb closed);
 

@@ -77,18 +77,29 @@ void stream_close(struct stream *stream, uv_close_cb closed)
         uv_close(&stream->handle, closed);
 }
 
-void stream_peer(const struct stream *stream, char text[STREAM_PEER_SIZE])
+typedef int (*name_of)(const uv_tcp_t *, struct sockaddr *, int *);
+
+static void write_address(const struct stream *stream, name_of name, char text[STREAM_PEER_SIZE])
 {
     struct sockaddr_storage at = {0};
     int length = sizeof at;
     char host[INET6_ADDRSTRLEN] = "";
     const struct sockaddr_in6 *at6 = (const struct sockaddr_in6 *)&at;
     const struct sockaddr_in *at4 = (const struct sockaddr_in *)&at;
-    if (stream->handle.type != UV_TCP ||
-        uv_tcp_getpeername(&stream->tcp, (struct sockaddr *)&at, &length) < 0)
+    if (stream->handle.type != UV_TCP || name(&stream->tcp, (struct sockaddr *)&at, &length) < 0)
         snprintf(text, STREAM_PEER_SIZE, "%s", stream->handle.type == UV_TCP ? "unknown" : "unix");
     else if (at.ss_family == AF_INET6 && uv_ip6_name(at6, host, sizeof host) == 0)
         snprintf(text, STREAM_PEER_SIZE, "[%s]:%u", host, ntohs(at6->sin6_port));
     else if (uv_ip4_name(at4, host, sizeof host) == 0)
         snprintf(text, STREAM_PEER_SIZE, "%s:%u", host, ntohs(at4->sin_port));
+}
+
+void stream_peer(const struct stream *stream, char text[STREAM_PEER_SIZE])
+{
+    write_address(stream, uv_tcp_getpeername, text);
+}
+
+void stream_local(const struct stream *stream, char text[STREAM_PEER_SIZE])
+{
+    write_address(stream, uv_tcp_getsockname, text);
 }

@@ -61,15 +61,31 @@ void greeting_write_limits(struct buffer *out)
     }
 }
 
+static uint64_t read_number(const char *at, const char *end)
+{
+    uint64_t value = 0;
+    for (; at < end && *at >= '0' && *at <= '9' && value < UINT64_MAX / 10 - 9; at++)
+        value = value * 10 + (uint64_t)(*at - '0');
+    return value;
+}
+
 /* An array or a map of one name and its value, or an empty one: the last line counts. */
 uint64_t greeting_read_limit(enum cache_limit limit, struct span reply)
 {
-    uint64_t value = 0;
     const char *end = reply.at + reply.length;
     const char *at = reply.length > 2 ? memrchr(reply.at, '\n', reply.length - 1) : NULL;
     if (!at || (reply.at[0] != '*' && reply.at[0] != '%'))
         return limits[limit].standard;
-    while (++at < end && *at >= '0' && *at <= '9' && value < UINT64_MAX / 10 - 9)
-        value = value * 10 + (uint64_t)(*at - '0');
+    uint64_t value = read_number(at + 1, end);
     return value ? value : limits[limit].standard;
+}
+
+void greeting_write_id(struct buffer *out)
+{
+    resp_write_command(out, (struct span[]){span_of("CLIENT"), span_of("ID")}, 2);
+}
+
+uint64_t greeting_read_id(struct span reply)
+{
+    return reply.at[0] == ':' ? read_number(reply.at + 1, reply.at + reply.length) : 0;
 }

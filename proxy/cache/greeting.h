@@ -18,6 +18,11 @@ void greeting_write_limits(struct buffer *out); /* in this order */
 /* Of such a reply; what Redis has by default where it does not say. */
 uint64_t greeting_read_limit(enum cache_limit limit, struct span reply);
 
+/* Behind it on an own one: what the cache calls this connection, which has one reply. 0: it does
+ * not say. */
+void greeting_write_id(struct buffer *out);
+uint64_t greeting_read_id(struct span reply);
+
 /* Only the first of them, also where no password is configured. */
 void greeting_write_auth(struct buffer *out, const struct cache_url *cache);
 

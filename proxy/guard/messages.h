@@ -15,8 +15,9 @@ enum message_kind {
                       is empty */
     MESSAGE_LOAD,  /* worker -> keeper: read this key's row */
     MESSAGE_FN_CHECK, /* worker -> keeper: shadow mode would have rejected this key */
-    MESSAGE_WRITE /* worker -> keeper: this key is written or deleted; comes back when that is safe
-                   */
+    MESSAGE_WRITE, /* worker -> keeper: this key is written or deleted; comes back when that is safe
+                    */
+    MESSAGE_ROLL_CALL /* worker -> keeper -> each worker, and back: see roll_call */
 };
 
 enum load_outcome {
@@ -67,6 +68,14 @@ struct write_request {
     bool deletes; /* of the cache: what is on its way there must not stay */
     struct key key;
     char text[]; /* the key's */
+};
+
+/* What a worker has to ask of the clients of all. The keeper sends it round, to one worker after
+ * the other: each adds its part, and gives it back to the keeper. */
+struct roll_call {
+    struct message message;
+    unsigned visited; /* the keeper's: workers that have had it */
+    enum { ROLL_CALL_ROUND, ROLL_CALL_DONE, ROLL_CALL_CUT } state; /* CUT: the guard is ending */
 };
 
 /* A sample of what shadow mode would have rejected: is there a row? Comes back at once. */

@@ -59,6 +59,19 @@ static void take_view_back(struct keeper *keeper, struct view_message *message)
 
 /* ---- the workers' messages ---- */
 
+/* Workers that are told to end take no message any more. */
+static void pass_on(struct keeper *keeper, struct roll_call *call)
+{
+    const struct outlet *outlet = &keeper->outlet;
+    bool done = call->visited == outlet->count;
+    if (!done && !keeper->draining) {
+        mailbox_post(outlet->to[call->visited++], &call->message);
+        return;
+    }
+    call->state = done ? ROLL_CALL_DONE : ROLL_CALL_CUT;
+    mailbox_return(&call->message);
+}
+
 /* Loads and hints are the workers' requests; the other kinds are our own messages, coming back. */
 static void on_message(void *arg, struct message *message)
 {
@@ -72,6 +85,9 @@ static void on_message(void *arg, struct message *message)
         break;
     case MESSAGE_WRITE:
         keeper_take_write(keeper, (struct write_request *)message);
+        break;
+    case MESSAGE_ROLL_CALL:
+        pass_on(keeper, (struct roll_call *)message);
         break;
     case MESSAGE_VIEW:
         take_view_back(keeper, (struct view_message *)message);

@@ -104,6 +104,8 @@ void resp_write_status(struct buffer *out, const char *text);      /* +text */
 void resp_write_error(struct buffer *out, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* -text; CR, LF become blanks */
 void resp_write_nil(struct buffer *out, bool resp3);
+/* For people: in RESP3 a verbatim string of the kind "txt". */
+void resp_write_text(struct buffer *out, struct span text, bool resp3);
 void resp_write_command(struct buffer *out, const struct span *arguments, size_t count);
 
 #endif

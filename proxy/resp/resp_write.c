@@ -100,6 +100,17 @@ void resp_write_error(struct buffer *out, const char *format, ...)
     buffer_commit(out, length + 3);
 }
 
+void resp_write_text(struct buffer *out, struct span text, bool resp3)
+{
+    if (!resp3) {
+        resp_write_bulk(out, text.at, text.length);
+        return;
+    }
+    buffer_printf(out, "=%zu\r\ntxt:", text.length + 4);
+    buffer_append(out, text.at, text.length);
+    buffer_append(out, "\r\n", 2);
+}
+
 void resp_write_nil(struct buffer *out, bool resp3)
 {
     if (resp3)

@@ -16,6 +16,7 @@
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
 #include "worker/command/dispatch.h"
+#include "worker/command/inquiry.h"
 #include "worker/command/upload.h"
 #include "worker/upstream/upstream.h"
 
@@ -59,7 +60,7 @@ struct client *connection_create(struct clients *clients, bool is_unix)
     client->serving = serving;
     client->id = ++clients->last_id;
     client->authenticated = !serving_config(serving)->password;
-    client->progress = clock_ms();
+    client->progress = client->since = clock_ms();
     client->heard = uv_now(&serving->loop);
     client->input_task = (struct turn_task){.run = serve_input, .phase = TURN_READ};
     client->output_task = (struct turn_task){.run = flush, .phase = TURN_WRITE};
@@ -93,7 +94,7 @@ static void on_closed(uv_handle_t *handle)
     buffer_finish(&client->replies.out);
     buffer_finish(&client->replies.unheard);
     buffer_finish(&client->sending);
-    free(client->name);
+    introduction_end(&client->self, true);
     free(client);
 }
 
@@ -114,6 +115,7 @@ static void tear_down(struct client *client)
     strangers_release(client, UINT64_MAX);
     end_stall(client, SIZE_MAX);
     upload_abort(client);
+    inquiry_drop(client);
     pinned_finish(client);
     client_set_state(client, CLIENT_CLOSED);
     stream_close(&client->stream, on_closed);

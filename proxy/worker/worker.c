@@ -14,6 +14,7 @@
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
 #include "worker/command/dispatch.h"
+#include "worker/command/inquiry.h"
 #include "worker/command/row_loads.h"
 #include "worker/command/write.h"
 #include "worker/connection.h"
@@ -63,6 +64,19 @@ static void take_written(struct worker *worker, struct write_request *request)
     worker->serving.asked--;
     write_returned(&worker->serving, request);
     free(request);
+}
+
+/* One of the others asks, or ours has been round. */
+static void take_roll_call(struct worker *worker, struct roll_call *call)
+{
+    if (call->state == ROLL_CALL_ROUND) {
+        turn_run(&worker->serving.turn, TURN_SERVE); /* what was read before */
+        inquiry_visit(call, &worker->clients);
+        mailbox_post(worker->serving.keeper, &call->message);
+    } else {
+        worker->serving.asked--;
+        inquiry_returned(call);
+    }
 }
 
 /* ---- ending ---- */
@@ -132,6 +146,9 @@ static void on_message(void *arg, struct message *message)
         break;
     case MESSAGE_WRITE:
         take_written(worker, (struct write_request *)message);
+        break;
+    case MESSAGE_ROLL_CALL:
+        take_roll_call(worker, (struct roll_call *)message);
         break;
     case MESSAGE_DRAIN:
         take_drain(worker, message);

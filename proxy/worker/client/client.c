@@ -11,6 +11,7 @@
 #include "worker/upstream/upstream.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 enum {
     MAX_COMMANDS = 1024,       /* of one client under way, or loads; then it is not read from */
@@ -22,6 +23,25 @@ enum {
 struct client *client_of(struct replies *replies)
 {
     return container_of(replies, struct client, replies);
+}
+
+/* ---- what it has told of itself ---- */
+
+void introduction_set(char **what, char *text)
+{
+    free(*what);
+    *what = text;
+}
+
+void introduction_end(struct introduction *self, bool all)
+{
+    introduction_set(&self->name, NULL);
+    introduction_set(&self->user, NULL);
+    introduction_set(&self->asked, NULL);
+    if (!all)
+        return;
+    introduction_set(&self->library, NULL);
+    introduction_set(&self->library_version, NULL);
 }
 
 /* ---- its life ---- */

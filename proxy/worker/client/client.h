@@ -18,6 +18,8 @@
 
 struct batch;
 struct client;
+struct command;
+struct inquiry;
 struct upstream;
 
 enum client_state {
@@ -41,6 +43,14 @@ struct acquaintance {
 struct strangers {
     struct client *oldest, *newest;
     unsigned count;
+};
+
+/* What a client has told of itself. Strings of its own; NULL: nothing. */
+struct introduction {
+    char *name;                      /* CLIENT SETNAME */
+    char *user;                      /* of the cache's own; NULL: the guard's one user, "default" */
+    char *library, *library_version; /* CLIENT SETINFO */
+    char *asked;                     /* for a name or user, until the cache has agreed */
 };
 
 /* The clients of a worker. */
@@ -75,9 +85,13 @@ struct client {
     uint64_t progress;     /* when they were last seen to become fewer, or none */
     uv_write_t write;
     uint64_t id;
-    char *name; /* CLIENT SETNAME */
+    struct introduction self;
+    uint64_t since;                /* clock_ms() when it came */
+    const struct command *command; /* its last; NULL: it has sent none */
+    struct inquiry *inquiry;       /* command/inquiry.h: until the cache permits it; else NULL */
     enum client_state state;
     bool authenticated;
+    bool no_evict;    /* CLIENT NO-EVICT ON */
     bool reply_off;   /* CLIENT REPLY OFF */
     bool reading;     /* from the socket */
     bool input_ended; /* it will send no more; what it has sent is still served */
@@ -132,6 +146,12 @@ struct span client_input(const struct client *client);
 /* So many bytes of that are done with. 0: not one whole command is there, and client->need says how
  * many bytes it takes, or the client is to have no more. */
 void client_took(struct client *client, size_t bytes);
+
+/* Forgets name and user; `all`: and the library. */
+void introduction_end(struct introduction *self, bool all);
+
+/* Takes a string (NULL: nothing) in the place of what was told before. */
+void introduction_set(char **what, char *text);
 
 /* Input of this turn moves to where it may stay. */
 void client_keep_input(struct client *client);

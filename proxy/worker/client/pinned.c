@@ -63,8 +63,10 @@ static bool make_room(struct client *client)
 static void begin(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
-    struct upstream_options options = {
-        .resp3 = client->replies.resp3, .name = client->name, .owner = &owner, .client = client};
+    struct upstream_options options = {.resp3 = client->replies.resp3,
+                                       .name = client->self.name,
+                                       .owner = &owner,
+                                       .client = client};
     pinned->own = client->upstream = upstream_create(client->serving, &options);
     client->serving->own_connections++;
     if (client->replies.first) {
@@ -97,13 +99,14 @@ static void isolate(struct client *client)
 
 void pinned_reset(struct client *client)
 {
-    free(client->name);
-    client->name = NULL;
+    introduction_end(&client->self, false);
+    client->no_evict = false;
     client->authenticated = !serving_config(client->serving)->password;
     strangers_review(client);
     client->replies.resp3 = client->replies.muted = client->replies.no_fallback = false;
     client->reply_off = false;
     client->pinned.states = 0;
+    client->pinned.redirect = 0;
     client->pinned.channels = client->pinned.patterns = client->pinned.shards = 0;
     if (client->pinned.own)
         pinned_end(client);

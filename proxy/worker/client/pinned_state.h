@@ -30,6 +30,9 @@ struct pinned {
     struct reply_slot
         *fence; /* stands before the first command for `own`, which is held until it leads */
     struct reply_slot *multi;            /* of the last MULTI, until its reply */
+    unsigned queued;                     /* commands since */
+    int db, asked_db;                    /* with PINNED_OTHER_DB: which; by the last SELECT */
+    uint64_t redirect;                   /* with PINNED_TRACKING: another client's id; 0: none */
     struct upload *upload;               /* with PINNED_UPLOAD; else NULL */
     uint64_t used;                       /* clock_ms() when a command last needed `own` */
     unsigned channels, patterns, shards; /* subscribed to */

@@ -270,6 +270,8 @@ static size_t dispatch_each(struct batch *batch, const struct part *part)
             behind_write |= makes_keys(request->command);
         dispatch_one(client, request);
     }
+    if (served)
+        client->command = batch->requests[part->first + served - 1].command;
     counter_add(&serving->counters.commands, served);
     return served;
 }

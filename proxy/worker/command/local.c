@@ -67,6 +67,8 @@ static void become_user(struct client *client)
 {
     client->authenticated = true;
     strangers_review(client);
+    introduction_set(&client->self.user, client->self.asked);
+    client->self.asked = NULL;
     client->pinned.states |= PINNED_USER;
     client->replies.no_fallback = true;
 }
@@ -84,10 +86,16 @@ static void user_reply(struct reply_slot *slot, unsigned index, struct span cach
 static const struct reply_slot_kind user_kind = {.on_cache = user_reply,
                                                  .on_cache_failure = request_take_failure};
 
+static void ask_as(struct client *client, struct span user)
+{
+    introduction_set(&client->self.asked, xstrndup(user.at, user.length));
+}
+
 static void log_in_user(struct client *client, const struct request *request)
 {
     if (pinned_begin(client) < 0)
         return;
+    ask_as(client, request->arguments[1]);
     request_forward_as(request, client, &user_kind);
     client_settle(client);
 }
@@ -98,6 +106,7 @@ static void default_reply(struct reply_slot *slot, unsigned index, struct span c
     if (cache_reply.at[0] == '+') {
         client->pinned.states &= ~(unsigned)PINNED_USER;
         client->replies.no_fallback = false;
+        introduction_set(&client->self.user, NULL);
     }
     request_take_reply(slot, index, cache_reply);
 }
@@ -279,6 +288,7 @@ static void hello(struct client *client, const struct request *request)
     } else if (!greeting.user || is_own_user(*greeting.user)) {
         ask_hello(client, greeting.resp3);
     } else if (pinned_begin(client) == 0) {
+        ask_as(client, *greeting.user);
         request_forward_as(request, client, &hello_user_kind);
         client_settle(client);
     }
@@ -288,8 +298,11 @@ static void hello(struct client *client, const struct request *request)
 
 static void other_db_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
-    if (cache_reply.at[0] == '+')
-        client_of(slot->replies)->pinned.states |= PINNED_OTHER_DB;
+    struct pinned *pinned = &client_of(slot->replies)->pinned;
+    if (cache_reply.at[0] == '+') {
+        pinned->states |= PINNED_OTHER_DB;
+        pinned->db = pinned->asked_db;
+    }
     request_take_reply(slot, index, cache_reply);
 }
 
@@ -305,6 +318,14 @@ static const struct reply_slot_kind other_db_kind = {.on_cache = other_db_reply,
 static const struct reply_slot_kind same_db_kind = {.on_cache = same_db_reply,
                                                     .on_cache_failure = request_take_failure};
 
+/* Whatever is no number, the cache refuses. */
+static int number_of(struct span text)
+{
+    char digits[12];
+    snprintf(digits, sizeof digits, "%.*s", text.length < 12 ? (int)text.length : 12, text.at);
+    return atoi(digits);
+}
+
 /* Libraries select a database when they connect: that of the shared connections needs no other.
  * "00" is 0 to the cache; here it only costs a connection. */
 static void select_db(struct client *client, const struct request *request)
@@ -317,6 +338,7 @@ static void select_db(struct client *client, const struct request *request)
     } else if (same && !(client->pinned.states & PINNED_OTHER_DB)) {
         reply(client, NULL);
     } else if (pinned_begin(client) == 0) {
+        client->pinned.asked_db = number_of(request->arguments[1]);
         request_forward_as(request, client, same ? &same_db_kind : &other_db_kind);
         client_settle(client);
     }

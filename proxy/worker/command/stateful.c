@@ -41,6 +41,7 @@ static void begin_multi(struct client *client, const struct request *request)
         request_forward(request, client); /* an error, which changes nothing */
     } else if (pinned_begin(client) == 0) {
         client->pinned.states |= PINNED_MULTI;
+        client->pinned.queued = 0;
         client->pinned.multi = request_forward_as(request, client, &multi_kind);
     }
 }
@@ -126,7 +127,13 @@ static void refuse_in_multi(struct client *client, const struct reply_slot_kind 
     reply_slot_answered(slot);
 }
 
-/* What would change by EXEC what is assumed of the connection: it could not be followed. */
+static bool is_client_command(const struct request *request)
+{
+    return strcmp(request->command->name, "CLIENT") == 0;
+}
+
+/* What would change by EXEC what is assumed of the connection: it could not be followed. And what
+ * the cache would say of its own clients there, or do to them, is not meant. */
 static bool alters_by_exec(const struct request *request)
 {
     const struct command *command = request->command;
@@ -134,12 +141,8 @@ static bool alters_by_exec(const struct request *request)
         return command->effect >= EFFECT_SUBSCRIBE;
     if (command->kind != COMMAND_LOCAL)
         return false;
-    static const char *const harmless[] = {"ID", "INFO", "LIST", "GETNAME", "KILL", "NO-EVICT"};
-    bool is_client = strcmp(command->name, "CLIENT") == 0 && request->count > 1;
-    for (size_t i = 0; is_client && i < sizeof harmless / sizeof *harmless; i++)
-        if (span_is_word(request->arguments[1], harmless[i]))
-            return false;
-    return true;
+    return !(is_client_command(request) && request->count > 1 &&
+             span_is_word(request->arguments[1], "GETNAME"));
 }
 
 /* A write is a hint once it is queued: EXEC follows soon, and its reply is the writer's word. */
@@ -157,6 +160,7 @@ static void queue(struct client *client, const struct request *request)
     const struct command *command = request->command;
     bool writes = command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE ||
                   command->kind == COMMAND_ADMIT;
+    client->pinned.queued++;
     if (alters_by_exec(request))
         refuse_in_multi(client, &refused_kind);
     else if (!(client->pinned.states & PINNED_OTHER_DB) && membership_is_meant(client, request))
@@ -290,12 +294,16 @@ static bool ends_all(const struct request *request)
 }
 
 /* Neither local answers nor verdicts: in RESP2 a subscriber may not ask for more than
- * subscriptions, and a monitor not for anything; another database has other keys. */
-static bool bypasses(const struct client *client)
+ * subscriptions, and a monitor not for anything that the cache knows of; another database has other
+ * keys. */
+static bool bypasses(const struct client *client, const struct request *request)
 {
     unsigned states = client->pinned.states;
-    return states & (PINNED_MONITOR | PINNED_OTHER_DB) ||
-           (states & PINNED_SUBSCRIBED && !client->replies.resp3);
+    if (states & PINNED_SUBSCRIBED && !client->replies.resp3)
+        return true;
+    if (request->command->kind == COMMAND_LOCAL)
+        return states & PINNED_MONITOR && !is_client_command(request);
+    return states & (PINNED_MONITOR | PINNED_OTHER_DB);
 }
 
 bool stateful_pinned(struct client *client, const struct request *request)
@@ -309,8 +317,7 @@ bool stateful_pinned(struct client *client, const struct request *request)
         queue(client, request);
         return true;
     }
-    if (bypasses(client) && !stateful &&
-        !(states & PINNED_OTHER_DB && command->kind == COMMAND_LOCAL)) {
+    if (bypasses(client, request) && !stateful) {
         request_forward(request, client);
         return true;
     }

@@ -59,6 +59,9 @@ void upstream_hold(struct upstream *upstream, bool hold);
 /* Starts or stops reading: whoever gets what comes takes no more for now. */
 void upstream_read(struct upstream *upstream, bool wanted);
 
+/* What the cache calls an own connection (CLIENT ID); 0: that is not known. */
+uint64_t upstream_cache_id(const struct upstream *upstream);
+
 /* Bytes that are no request, after which none is sent any more. Once the replies to earlier ones
  * are there, the owner gets all that comes, as it comes. */
 void upstream_relay(struct upstream *upstream, struct span bytes);

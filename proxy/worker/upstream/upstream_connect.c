@@ -10,7 +10,10 @@ static void greet(struct upstream *upstream)
     size_t requests = upstream->in_flight.count;
     unsigned left =
         greeting_write(&upstream->greeting, cache, upstream->options.resp3, upstream->options.name);
-    if (!upstream_is_own(upstream)) {
+    if (upstream_is_own(upstream)) {
+        greeting_write_id(&upstream->greeting);
+        left++;
+    } else {
         greeting_write_limits(&upstream->greeting);
         left += CACHE_LIMITS;
     }

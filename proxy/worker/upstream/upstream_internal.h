@@ -57,6 +57,7 @@ struct upstream {
     enum tenure tenure;
     enum intake intake;
     struct upstream_options options;
+    uint64_t cache_id;                 /* see upstream_cache_id() */
     char *name;                        /* what options.name points to */
     bool held;                         /* nothing but the greeting is written */
     bool relays;                       /* no frames any more: all bytes are the owner's */

@@ -27,6 +27,11 @@ struct reply_slot *upstream_next_slot(const struct upstream *upstream)
     return first ? first->slot : NULL;
 }
 
+uint64_t upstream_cache_id(const struct upstream *upstream)
+{
+    return upstream->cache_id;
+}
+
 void upstream_hold(struct upstream *upstream, bool hold)
 {
     upstream->held = hold;

@@ -57,11 +57,13 @@ static void come_up(struct upstream *upstream)
     follow_intake(upstream, true);
 }
 
-/* The last ones on a shared connection tell of limits. */
-static bool takes_limit(struct upstream *upstream, unsigned left, struct span reply)
+/* The last ones on a shared connection tell of limits, the last on an own one what it is called. */
+static bool takes_fact(struct upstream *upstream, unsigned left, struct span reply)
 {
+    if (upstream_is_own(upstream) && !left)
+        upstream->cache_id = greeting_read_id(reply);
     if (upstream_is_own(upstream) || left >= CACHE_LIMITS)
-        return false;
+        return upstream_is_own(upstream) && !left;
     enum cache_limit limit = (enum cache_limit)(CACHE_LIMITS - 1 - left);
     struct serving *serving = upstream->serving;
     *(limit == LIMIT_BULK ? &serving->cache_bulk : &serving->cache_clients) =
@@ -74,8 +76,8 @@ static bool takes_limit(struct upstream *upstream, unsigned left, struct span re
 static void greeted(struct upstream *upstream, unsigned left, struct span reply)
 {
     char why[160];
-    bool is_limit = takes_limit(upstream, left, reply);
-    int verdict = is_limit ? 0 : greeting_judge(reply, upstream->options.resp3);
+    bool is_fact = takes_fact(upstream, left, reply);
+    int verdict = is_fact ? 0 : greeting_judge(reply, upstream->options.resp3);
     if (verdict == -EPROTONOSUPPORT) {
         upstream->attempt = ATTEMPT_TOO_OLD;
         upstream_lose(upstream, "the cache does not know RESP3");

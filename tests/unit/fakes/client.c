@@ -115,7 +115,7 @@ static void free_client(struct client *client)
     buffer_finish(&client->in);
     buffer_finish(&client->replies.out);
     buffer_finish(&client->replies.unheard);
-    free(client->name);
+    introduction_end(&client->self, true);
     free(client);
 }
 

@@ -53,6 +53,12 @@ void upstream_be_patient(struct upstream *upstream, bool patient)
         upstream->in_flight[upstream->count - 1].patient = patient;
 }
 
+uint64_t upstream_cache_id(const struct upstream *upstream)
+{
+    (void)upstream;
+    return 0;
+}
+
 bool upstream_is_waiting(const struct upstream *upstream)
 {
     return upstream->count && upstream->in_flight[0].patient;

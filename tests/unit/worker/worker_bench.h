@@ -50,8 +50,7 @@ struct bench {
 
 /* ---- the cache ---- */
 
-/* One that a client has of its own. */
-static inline int accept_own(struct bench *bench)
+static inline int accept_upstream(struct bench *bench)
 {
     must_be_readable(bench->cache_listener, "the worker's connection to the cache");
     int fd = accept(bench->cache_listener, NULL, NULL);
@@ -60,9 +59,18 @@ static inline int accept_own(struct bench *bench)
     return fd;
 }
 
+/* One that a client has of its own, and that is up once its greeting is read. */
+static inline int accept_own(struct bench *bench)
+{
+    int fd = accept_upstream(bench);
+    must_hear(fd, "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
+    say(fd, "+OK\r\n:7\r\n");
+    return fd;
+}
+
 static inline int accept_cache(struct bench *bench)
 {
-    int fd = accept_own(bench);
+    int fd = accept_upstream(bench);
     must_hear(fd, "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$18\r\nproto-max-bulk-len\r\n"
                   "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$10\r\nmaxclients\r\n");
     return fd;

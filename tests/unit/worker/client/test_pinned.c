@@ -99,7 +99,7 @@ static void a_client_gets_one_connection_of_its_own(void **state)
 {
     struct upstream *shared = client->upstream;
     (void)state;
-    client->name = xstrdup("me");
+    client->self.name = xstrdup("me");
     client_speak(client, true);
     begin(PINNED_WATCH);
     assert_ptr_not_equal(pinned->own, shared);
@@ -195,13 +195,13 @@ static void reset_leaves_a_client_as_it_came(void **state)
 {
     (void)state;
     struct upstream *shared = client->upstream;
-    client->name = xstrdup("me");
+    client->self.name = xstrdup("me");
     client->replies.muted = client->replies.no_fallback = true;
     client_speak(client, true);
     begin(PINNED_MULTI | PINNED_SUBSCRIBED | PINNED_USER);
     pinned->channels = 3;
     pinned_reset(client);
-    assert_null(client->name);
+    assert_null(client->self.name);
     assert_int_equal(pinned->states, 0);
     assert_int_equal(pinned->channels, 0);
     assert_false(client->replies.muted || client->replies.no_fallback || client->replies.resp3);

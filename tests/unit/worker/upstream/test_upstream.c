@@ -22,6 +22,7 @@
 #define LIMITS                                                                                     \
     "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$18\r\nproto-max-bulk-len\r\n"                             \
     "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$10\r\nmaxclients\r\n"
+#define CLIENT_ID "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
 #define OK "+OK\r\n"
 #define NO_LIMITS "-NOPERM no\r\n-NOPERM no\r\n" /* CONFIG is not for everybody */
 #define WELCOME OK NO_LIMITS
@@ -157,11 +158,12 @@ static void greet_it(void)
 {
     uint64_t until = uv_hrtime() + UINT64_C(1000000) * PATIENCE_MS;
     accept_it();
-    must_arrive(is_shared ? SELECT LIMITS : SELECT);
-    say(cache, is_shared ? WELCOME : OK);
+    must_arrive(is_shared ? SELECT LIMITS : SELECT CLIENT_ID);
+    say(cache, is_shared ? WELCOME : OK ":7\r\n");
     while (!is_up() && uv_hrtime() < until)
         uv_run(&serving->loop, UV_RUN_NOWAIT);
     assert_true(is_up());
+    assert_int_equal(upstream_cache_id(under_test), is_shared ? 0 : 7);
 }
 
 /* Request number `index`, whose bytes are its number. */

@@ -1,0 +1,228 @@
+/* What the guard does not know or have stands there as 0, so that whoever reads the lines of Redis
+ * finds every field.
+ */
+#include "worker/client/roster.h"
+
+#include "base/clock.h"
+#include "resp/command.h"
+#include "worker/client/pinned.h"
+#include "worker/upstream/upstream.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+enum { ADDRESS_SIZE = 128, FLAGS_SIZE = 16 };
+
+/* ---- addresses ---- */
+
+/* Redis calls both ends of a unix socket by its path, and gives it a port. */
+static void write_path(const struct client *client, char text[ADDRESS_SIZE])
+{
+    char path[ADDRESS_SIZE - 2] = "";
+    size_t size = sizeof path;
+    if (uv_pipe_getsockname(&client->stream.pipe, path, &size) < 0)
+        size = 0;
+    snprintf(text, ADDRESS_SIZE, "%.*s:0", (int)size, path);
+}
+
+static void write_address(const struct client *client, bool local, char text[ADDRESS_SIZE])
+{
+    if (client->stream.handle.type == UV_NAMED_PIPE)
+        write_path(client, text);
+    else if (local)
+        stream_local(&client->stream, text);
+    else
+        stream_peer(&client->stream, text);
+}
+
+static bool has_address(const struct client *client, bool local, const char *wanted)
+{
+    char address[ADDRESS_SIZE] = "";
+    if (!wanted)
+        return true;
+    write_address(client, local, address);
+    return strcmp(address, wanted) == 0;
+}
+
+/* ---- whom a filter means ---- */
+
+static const char *const type_names[] = {[TYPE_NORMAL] = "normal",
+                                         [TYPE_MASTER] = "master",
+                                         [TYPE_REPLICA] = "replica",
+                                         [TYPE_PUBSUB] = "pubsub"};
+
+enum client_type client_type_of(struct span name)
+{
+    for (size_t type = TYPE_NORMAL; type < sizeof type_names / sizeof *type_names; type++)
+        if (span_is_word(name, type_names[type]))
+            return (enum client_type)type;
+    return span_is_word(name, "slave") ? TYPE_REPLICA : TYPE_ANY;
+}
+
+static enum client_type type_of(const struct client *client)
+{
+    if (client->pinned.states & PINNED_RELAY)
+        return TYPE_REPLICA;
+    return client->pinned.states & PINNED_SUBSCRIBED ? TYPE_PUBSUB : TYPE_NORMAL;
+}
+
+static const char *user_of(const struct client *client)
+{
+    return client->self.user ? client->self.user : "default";
+}
+
+static uint64_t age_of(const struct client *client)
+{
+    return (clock_ms() - client->since) / 1000;
+}
+
+static bool has_id(const struct client_filter *filter, uint64_t id)
+{
+    for (size_t i = 0; i < filter->id_count; i++)
+        if (filter->ids[i] == id)
+            return true;
+    return !filter->ids;
+}
+
+bool client_filter_matches(const struct client_filter *filter, const struct client *client)
+{
+    return client->id != filter->but && has_id(filter, client->id) &&
+           (filter->type == TYPE_ANY || filter->type == type_of(client)) &&
+           age_of(client) >= filter->least_age &&
+           (!filter->user || strcmp(filter->user, user_of(client)) == 0) &&
+           has_address(client, false, filter->address) &&
+           has_address(client, true, filter->local_address);
+}
+
+void client_filter_finish(struct client_filter *filter)
+{
+    free(filter->ids);
+    free(filter->address);
+    free(filter->local_address);
+    free(filter->user);
+    *filter = (struct client_filter){0};
+}
+
+/* ---- its line ---- */
+
+static bool is_blocked(const struct client *client)
+{
+    const struct pinned *pinned = &client->pinned;
+    return pinned->own && !(pinned->states & PINNED_UPLOAD) && upstream_is_waiting(pinned->own);
+}
+
+/* Redis' letters, in its order. */
+static void write_flags(const struct client *client, char flags[FLAGS_SIZE])
+{
+    unsigned states = client->pinned.states;
+    const struct {
+        bool is;
+        char letter;
+    } rows[] = {{states & PINNED_RELAY, 'S'},
+                {states & PINNED_MONITOR, 'O'},
+                {states & PINNED_SUBSCRIBED, 'P'},
+                {states & PINNED_MULTI, 'x'},
+                {is_blocked(client), 'b'},
+                {states & PINNED_TRACKING, 't'},
+                {client->state == CLIENT_LEAVING, 'c'},
+                {client->stream.handle.type == UV_NAMED_PIPE, 'U'},
+                {client->no_evict, 'e'}};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].is)
+            flags[count++] = rows[i].letter;
+    if (!count)
+        flags[count++] = 'N';
+    flags[count] = '\0';
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+static void write_who(struct buffer *out, const struct client *client)
+{
+    char address[ADDRESS_SIZE] = "", local[ADDRESS_SIZE] = "", flags[FLAGS_SIZE];
+    uv_os_fd_t fd = -1;
+    uv_fileno(&client->stream.handle, &fd);
+    write_address(client, false, address);
+    write_address(client, true, local);
+    write_flags(client, flags);
+    buffer_printf(out, "id=%llu addr=%s laddr=%s fd=%d name=%s age=%llu idle=%llu flags=%s",
+                  (unsigned long long)client->id, address, local, (int)fd,
+                  or_empty(client->self.name), (unsigned long long)age_of(client),
+                  (unsigned long long)((uv_now(&client->serving->loop) - client->heard) / 1000),
+                  flags);
+}
+
+static void write_state(struct buffer *out, const struct client *client)
+{
+    const struct pinned *pinned = &client->pinned;
+    bool queues = pinned->states & PINNED_MULTI;
+    bool elsewhere = pinned->states & PINNED_OTHER_DB;
+    buffer_printf(out, " db=%d sub=%u psub=%u ssub=%u multi=%d",
+                  elsewhere ? pinned->db : serving_config(client->serving)->cache.db,
+                  pinned->channels, pinned->patterns, pinned->shards,
+                  queues ? (int)pinned->queued : -1);
+}
+
+static void write_memory(struct buffer *out, const struct client *client)
+{
+    const struct replies *replies = &client->replies;
+    size_t input = client->in.size, waiting = replies_waiting(replies);
+    buffer_printf(out,
+                  " qbuf=%zu qbuf-free=%zu argv-mem=0 multi-mem=0 rbs=%zu rbp=0 obl=%zu oll=%zu "
+                  "omem=%zu tot-mem=%zu events=%s",
+                  buffer_length(&client->in), input - buffer_length(&client->in), replies->out.size,
+                  buffer_length(&replies->out), replies->commands, waiting,
+                  sizeof *client + input + replies->out.size + client->sending.size + replies->held,
+                  replies->sending ? "rw" : "r");
+}
+
+/* In lower case, as Redis writes it. */
+static void write_command(struct buffer *out, const struct client *client, const char *subcommand)
+{
+    const char *name = client->command ? client->command->name : "";
+    if (subcommand)
+        buffer_printf(out, " cmd=client|%s", subcommand);
+    else
+        buffer_printf(out, " cmd=%s", !client->command ? "NULL" : !*name ? "unknown" : "");
+    for (; !subcommand && *name; name++)
+        buffer_append(out, &(char){(char)tolower((unsigned char)*name)}, 1);
+}
+
+static long long redirect_of(const struct client *client)
+{
+    const struct pinned *pinned = &client->pinned;
+    return pinned->states & PINNED_TRACKING ? (long long)pinned->redirect : -1;
+}
+
+void roster_describe(struct buffer *out, const struct client *client, const char *subcommand)
+{
+    const struct introduction *self = &client->self;
+    write_who(out, client);
+    write_state(out, client);
+    write_memory(out, client);
+    write_command(out, client, subcommand);
+    buffer_printf(out, " user=%s redir=%lld resp=%d lib-name=%s lib-ver=%s\n", user_of(client),
+                  redirect_of(client), client->replies.resp3 ? 3 : 2, or_empty(self->library),
+                  or_empty(self->library_version));
+}
+
+/* ---- looking for one ---- */
+
+struct client *roster_find(const struct clients *clients, uint64_t id)
+{
+    for (struct client *client = clients->first; client; client = client->following)
+        if (client->id == id && client->state < CLIENT_CLOSING)
+            return client;
+    return NULL;
+}
+
+/* One that is only kept just in case may go at any time. */
+uint64_t roster_cache_id(const struct client *client)
+{
+    bool needed = client->pinned.states & ~(unsigned)PINNED_SKIP || is_blocked(client);
+    return client->pinned.own && needed ? upstream_cache_id(client->pinned.own) : 0;
+}

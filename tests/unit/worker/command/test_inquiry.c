@@ -1,0 +1,146 @@
+/* Questions of one client about all: who may ask, what goes round, and what becomes of the answer.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "command_bench.h"
+#include "worker/command/inquiry.h"
+
+#define LIST "*2\r\n$6\r\nCLIENT\r\n$4\r\nLIST\r\n"
+#define MAY_LIST "*4\r\n$6\r\nCLIENT\r\n$4\r\nLIST\r\n$2\r\nID\r\n$1\r\n0\r\n"
+#define KILL(words, rest) "*" words "\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n" rest
+#define MAY_KILL "*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n$1\r\n0\r\n"
+#define KILL_NORMAL KILL("4", "$4\r\nTYPE\r\n$6\r\nnormal\r\n")
+#define UNBLOCK_2 "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$1\r\n2\r\n"
+#define UNBLOCK_NOBODY "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$19\r\n9223372036854775807\r\n"
+
+static void take(void *arg, struct message *message)
+{
+    struct bench *bench = arg;
+    bench->serving->asked--;
+    inquiry_returned((struct roll_call *)(void *)message);
+}
+
+static int set_up(void **state)
+{
+    struct bench *bench = xcalloc(1, sizeof *bench);
+    bench_init(bench, "");
+    bench->serving->mailbox.deliver = take;
+    *state = bench;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    bench_finish(*state);
+    free(*state);
+    return 0;
+}
+
+/* The keeper sends it to one worker, this one, and gives it back. */
+static void go_round(struct bench *bench, int end)
+{
+    struct message *message = next_message(bench->keeper, MESSAGE_ROLL_CALL);
+    struct roll_call *call = (struct roll_call *)(void *)message;
+    assert_int_equal(call->state, ROLL_CALL_ROUND);
+    inquiry_visit(call, &bench->clients.clients);
+    call->state = end;
+    mailbox_return(message);
+    hear_keeper(bench);
+}
+
+static void nobody_is_asked_before_the_cache_permits_it(void **state)
+{
+    struct bench *bench = *state;
+    struct client *other = client_add(&bench->clients);
+    type(bench->client, KILL_NORMAL PING);
+    must_send(bench->shared, MAY_KILL);
+    must_not_ask(bench->keeper);
+    cache_says(bench->shared, "-NOPERM no\r\n");
+    must_not_ask(bench->keeper);
+    must_reply(bench->client, "-NOPERM no\r\n");
+    assert_int_equal(other->state, CLIENT_OPEN);
+    must_send(bench->shared, PING);
+    cache_says(bench->shared, "+PONG\r\n");
+    must_reply(bench->client, "+PONG\r\n");
+}
+
+static void others_are_killed_and_the_asker_is_told(void **state)
+{
+    struct bench *bench = *state;
+    struct client *other = client_add(&bench->clients);
+    type(bench->client, KILL_NORMAL);
+    must_send(bench->shared, MAY_KILL);
+    cache_says(bench->shared, "-ERR client-id should be greater than 0\r\n");
+    go_round(bench, ROLL_CALL_DONE);
+    must_reply(bench->client, ":1\r\n");
+    assert_true(other->state >= CLIENT_CLOSING);
+}
+
+static void who_means_itself_leaves_with_the_reply(void **state)
+{
+    struct bench *bench = *state;
+    type(bench->client, KILL("6", "$4\r\nTYPE\r\n$6\r\nnormal\r\n$6\r\nskipme\r\n$2\r\nno\r\n"));
+    cache_says(bench->shared, ":0\r\n");
+    go_round(bench, ROLL_CALL_DONE);
+    assert_int_equal(bench->client->state, CLIENT_LEAVING);
+    must_reply(bench->client, ":1\r\n");
+    must_send(bench->shared, MAY_KILL);
+}
+
+static void an_asker_that_goes_is_answered_no_more(void **state)
+{
+    struct bench *bench = *state;
+    struct client *early = client_add(&bench->clients), *late = client_add(&bench->clients);
+    type(early, LIST);
+    inquiry_drop(early);
+    client_close(early);
+    cache_says(bench->shared, "$0\r\n\r\n");
+    must_not_ask(bench->keeper);
+    type(late, LIST);
+    cache_says(bench->shared, "$0\r\n\r\n");
+    client_close(late);
+    go_round(bench, ROLL_CALL_DONE);
+    must_send(bench->shared, MAY_LIST MAY_LIST);
+}
+
+static void a_guard_that_ends_gives_no_half_answer(void **state)
+{
+    struct bench *bench = *state;
+    type(bench->client, LIST);
+    cache_says(bench->shared, "$0\r\n\r\n");
+    go_round(bench, ROLL_CALL_CUT);
+    must_reply(bench->client, "-NESTGUARD ending: not all clients could be asked\r\n");
+    must_send(bench->shared, MAY_LIST);
+}
+
+static void a_client_without_a_connection_is_nobody_to_the_cache(void **state)
+{
+    struct bench *bench = *state;
+    client_add(&bench->clients);
+    type(bench->client, UNBLOCK_2);
+    must_send(bench->shared, "");
+    go_round(bench, ROLL_CALL_DONE);
+    turn_loop(&bench->clients.serving);
+    must_send(bench->shared, UNBLOCK_NOBODY);
+    cache_says(bench->shared, ":0\r\n");
+    must_reply(bench->client, ":0\r\n");
+}
+
+#define INQUIRY_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        INQUIRY_TEST(nobody_is_asked_before_the_cache_permits_it),
+        INQUIRY_TEST(others_are_killed_and_the_asker_is_told),
+        INQUIRY_TEST(who_means_itself_leaves_with_the_reply),
+        INQUIRY_TEST(an_asker_that_goes_is_answered_no_more),
+        INQUIRY_TEST(a_guard_that_ends_gives_no_half_answer),
+        INQUIRY_TEST(a_client_without_a_connection_is_nobody_to_the_cache),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
