@@ -165,10 +165,11 @@ static json_t *stream_json(const struct report *report)
     if (!stream->is_followed)
         return json_null();
     json_t *json = json_pack(
-        "{s:o, s:I, s:f, s:f, s:I, s:I}", "position", position_json(stream->position), "lag_bytes",
-        (json_int_t)stream->behind, "lag_seconds", seconds_since(stream->known),
+        "{s:o, s:I, s:f, s:f, s:I, s:I, s:I}", "position", position_json(stream->position),
+        "lag_bytes", (json_int_t)stream->behind, "lag_seconds", seconds_since(stream->known),
         "log_bytes_per_second", stream->bytes_per_second, "transactions",
-        (json_int_t)counts->transactions, "changes", (json_int_t)counts->changes);
+        (json_int_t)counts->transactions, "changes", (json_int_t)counts->changes, "removals_held",
+        (json_int_t)counts->removals);
     bool any = counts->transactions > 0;
     json_object_set_new(json, "last_commit_position",
                         any ? position_json(counts->last_commit_lsn) : json_null());

@@ -80,11 +80,14 @@ static const char published[] =
     "          WHERE d.refclassid = 'pg_publication'::regclass AND d.refobjid = p.oid) AS members"
     "   FROM pg_publication p WHERE p.pubname = ";
 
+/* Whether a table is visible the server may remember for a moment longer than the snapshot has it:
+ * the schema that the table is in is taken down, too. */
 static const char located[] =
     "located AS ("
     " SELECT g.place, g.columns, g.value, c.*"
     "   FROM guarded g"
-    "   LEFT JOIN LATERAL (SELECT c.oid, c.relhassubclass, c.relispartition, c.relrowsecurity,"
+    "   LEFT JOIN LATERAL (SELECT c.oid, c.relnamespace, c.relhassubclass, c.relispartition,"
+    "               c.relrowsecurity,"
     "               c.relforcerowsecurity FROM pg_class c WHERE c.relname = g.name"
     "           AND CASE WHEN g.schema IS NULL THEN pg_table_is_visible(c.oid) ELSE"
     "               c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = g.schema)"
@@ -153,10 +156,11 @@ static const char ancestors[] =
 
 static void put_description(struct buffer *out)
 {
-    buffer_printf(out,
-                  "described AS (SELECT f.place, CASE WHEN f.entry IS NULL THEN 0 ELSE f.oid END"
-                  " AS oid, ROW(f.oid, f.entry, %s, %s, %s, %s)::text AS text FROM found f) ",
-                  tables, key_columns, policies, ancestors);
+    buffer_printf(
+        out,
+        "described AS (SELECT f.place, CASE WHEN f.entry IS NULL THEN 0 ELSE f.oid END"
+        " AS oid, ROW(f.oid, f.relnamespace, f.entry, %s, %s, %s, %s)::text AS text FROM found f) ",
+        tables, key_columns, policies, ancestors);
 }
 
 /* Two hashes of 64 bits, unlike md5() there in every build of the server; then which server it is:

@@ -5,15 +5,16 @@
  *                                                               ▼
  *                                             the record of their transaction (transaction.h)
  *                                                               │ its commit
- *                                                               ├─▶ filters: removals
- *                                                               └─▶ changes: to the keeper
+ *                                                               ├─▶ changes: to the keeper
+ *                                                               └─▶ follower_vouch() ─▶ filters: removals
  *
  * The stream begins where the generation's snapshot ends, so nothing is missed and nothing counted
  * twice. The server sends small transactions when they are committed and large ones while they are
  * in progress, in blocks between which others come: then little of one is left to be told after its
  * commit. Insertions are in the filter before their commit, and taken out again, each once, if they
  * are rolled back. Everything else waits for the commit: what is rolled back is never told, and a
- * row that is deleted and inserted again is not absent in between.
+ * row that is deleted and inserted again is not absent in between. A key is taken out of the filter
+ * when a probe has vouched for that; removals.h says why.
  *
  * The end of a large transaction is carried out in slices, so that the loop serves others, too;
  * meanwhile the stream waits.
@@ -33,6 +34,8 @@ struct follower;
 struct follower_events {
     /* Everything that was committed before `lsn` is applied. */
     void (*reached)(void *arg, uint64_t lsn);
+    /* Removals wait for follower_vouch(); with `crowded` so does the stream. */
+    void (*unvouched)(void *arg, bool crowded);
     /* The end: `why` lives until the call returns. Only follower_close() may follow. */
     void (*fault)(void *arg, const char *why);
 };
@@ -55,6 +58,7 @@ struct follower_counts {
     uint64_t transactions, changes;
     uint64_t last_commit_lsn;
     int64_t last_commit_us; /* microseconds since 2000-01-01 UTC; 0: none yet */
+    size_t removals;        /* that wait for follower_vouch(), of all keyspaces */
 };
 
 /* Begins to follow. 0, or a negative errno with *error; then the stream is closed. */
@@ -64,6 +68,11 @@ int follower_start(struct follower **out, uv_loop_t *loop, const struct follower
 void follower_confirm(struct follower *follower, uint64_t lsn); /* to the server: applied */
 void follower_ask(struct follower *follower); /* the server answers with reached() */
 struct follower_counts follower_counts(const struct follower *follower);
+
+/* The database has answered that all is as it was when the generation was built, under this
+ * snapshot (its text): see removals.h. No event comes from within. */
+void follower_vouch(struct follower *follower, const char *snapshot);
+size_t follower_removals(const struct follower *follower, int keyspace); /* that wait */
 
 /* No event comes any more; the memory goes by itself. NULL is allowed. */
 void follower_close(struct follower *follower);

@@ -28,16 +28,15 @@ static void tell(const struct follower *follower, const struct change *change)
 static int carry_out(struct follower *follower, const struct change *change)
 {
     tell(follower, change);
-    return change->kind == CHANGE_DELETED
-               ? follower_take_out(follower, change->keyspace, change->key)
-               : 0;
+    return change->kind == CHANGE_DELETED ? follower_remove(follower, change) : 0;
 }
 
-/* Of what is rolled back nothing was done but the insertions. */
+/* Of what is rolled back nothing was done but the insertions. No row goes with them: that needs
+ * nobody's word. */
 static int take_back(struct follower *follower, const struct change *change)
 {
     return change->kind == CHANGE_INSERTED
-               ? follower_take_out(follower, change->keyspace, change->key)
+               ? follower_take_out(follower, change->keyspace, follower_hash(follower, change->key))
                : 0;
 }
 
@@ -77,6 +76,7 @@ static void finish_ending(struct follower *follower)
     follower->counts.last_commit_lsn = ending.lsn;
     follower->counts.last_commit_us = ending.time_us;
     follower->events.reached(follower->arg, ending.end_lsn);
+    follower_ask_for_word(follower);
 }
 
 static int unreadable(struct follower *follower, int status)
@@ -120,13 +120,14 @@ static int end_next_change(struct follower *follower)
     return status ? status : 1;
 }
 
-/* One slice. The keeper's loop has loads to serve, too: what is left comes in its next turns. */
-static int work_on_ending(struct follower *follower)
+/* One slice: 0 when that was the last of it, 1 when some is left. The keeper's loop has loads to
+ * serve, too: what is left comes in its next turns. */
+static int work(struct follower *follower, int (*next)(struct follower *follower))
 {
     uint64_t until = 0;
     int status = 1;
     for (unsigned i = 1; status > 0 && !follower->closed; i++) {
-        status = end_next_change(follower);
+        status = next(follower);
         if (i % CLOCK_EVERY == 0) {
             uint64_t now = uv_hrtime();
             if (!until)
@@ -135,24 +136,39 @@ static int work_on_ending(struct follower *follower)
                 break;
         }
     }
+    return status;
+}
+
+static int work_on_ending(struct follower *follower)
+{
+    int status = work(follower, end_next_change);
     if (status == 0)
         finish_ending(follower);
+    return status < 0 ? status : 0;
+}
+
+static int work_on_removals(struct follower *follower)
+{
+    int status = work(follower, follower_next_removal);
+    if (status == 0)
+        follower_ask_for_word(follower);
     return status < 0 ? status : 0;
 }
 
 static void on_idle(uv_idle_t *idle);
 
 /* While a transaction's end is carried out the stream waits: changes keep the log's order, and no
- * position is reached before what was committed ahead of it. */
+ * position is reached before what was committed ahead of it. Removals need no order. */
 void follower_settle(struct follower *follower)
 {
     if (follower->closed || follower->ended)
         return;
-    bool hold = follower->ending.transaction != NULL;
+    bool ends = follower->ending.transaction != NULL;
+    bool hold = ends || follower_is_crowded(follower);
     if (hold != follower->held)
         pg_stream_pause(follower->stream, hold);
     follower->held = hold;
-    if (hold)
+    if (ends || removals_are_under_way(follower->removals))
         uv_idle_start(&follower->idle, on_idle);
     else
         uv_idle_stop(&follower->idle);
@@ -170,7 +186,9 @@ void follower_end(struct follower *follower)
 static void on_idle(uv_idle_t *idle)
 {
     struct follower *follower = idle->data;
-    int status = work_on_ending(follower);
+    int status = follower->ending.transaction ? work_on_ending(follower) : 0;
+    if (!status && removals_are_under_way(follower->removals))
+        status = work_on_removals(follower);
     if (status)
         follower_end(follower);
     else

@@ -1,8 +1,9 @@
 /* What the parts of a follower share:
  *
- *   follower.c       the stream, and which transaction its messages belong to
- *   follower_rows.c  a message about rows ─▶ changes of its transaction
- *   follower_end.c   the end of a transaction: its changes are carried out, or taken back
+ *   follower_stream.c   the stream, and which transaction its messages belong to
+ *   follower_rows.c     a message about rows ─▶ changes of its transaction
+ *   follower_end.c      the end of a transaction: its changes are carried out, or taken back
+ *   follower_removals.c   removals, which wait for a word more
  *
  * Functions that return a status have said in `why` what is wrong when it is negative: a fault.
  */
@@ -10,6 +11,7 @@
 #define NESTGUARD_FOLLOWER_INTERNAL_H
 
 #include "follow/follower.h"
+#include "follow/removals.h"
 #include "follow/transaction.h"
 
 /* A transaction whose end the log has told, while what that end means is carried out. */
@@ -37,10 +39,11 @@ struct follower {
     size_t *room; /* in each filter, for what the open one inserts, if it is in progress */
     struct transaction *open; /* the one whose changes come now; NULL: none */
     struct ending ending;
-    uint64_t descriptions; /* how many have come */
+    struct removals *removals; /* of committed transactions, not carried out yet */
+    uint64_t descriptions;     /* how many have come */
     struct follower_counts counts;
     struct buffer new_key, old_key;
-    bool held; /* the stream, until an ending is carried out */
+    bool held; /* the stream: until an ending is carried out, or there is room again */
     bool ended, closed;
     char why[256]; /* the fault */
 };
@@ -51,7 +54,8 @@ const char *follower_keyspace(const struct follower *follower, int keyspace); /*
 
 /* Puts a key into the filter of a keyspace, or takes it out. */
 int follower_put_in(struct follower *follower, int keyspace, struct span key);
-int follower_take_out(struct follower *follower, int keyspace, struct span key);
+int follower_take_out(struct follower *follower, int keyspace, uint64_t hash);
+uint64_t follower_hash(const struct follower *follower, struct span key);
 
 /* Relation, Insert, Update, Delete and Truncate of the open transaction. */
 int follower_take(struct follower *follower, const struct pgoutput_event *event);
@@ -61,8 +65,20 @@ int follower_take(struct follower *follower, const struct pgoutput_event *event)
 int follower_begin_ending(struct follower *follower, struct transaction *transaction,
                           bool committed, const struct pgoutput_event *event);
 
-/* Holds the stream, or lets it go on, and sees to what is left of an ending: after whatever either
- * depends on. */
+/* A committed transaction has deleted a row with this key: it goes now or when that is vouched for.
+ */
+int follower_remove(struct follower *follower, const struct change *change);
+
+/* One removal of the round that is under way is carried out, or held on. 1; 0 at its end. */
+int follower_next_removal(struct follower *follower);
+
+/* Whether the stream must wait for removals to be carried out. */
+bool follower_is_crowded(const struct follower *follower);
+
+void follower_ask_for_word(struct follower *follower); /* for removals, if there are any */
+
+/* Holds the stream, or lets it go on, and sees to what is left of an ending and of removals: after
+ * whatever either depends on. */
 void follower_settle(struct follower *follower);
 
 /* Tells the fault, if it was not told yet. */

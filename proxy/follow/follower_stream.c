@@ -18,22 +18,22 @@ const char *follower_keyspace(const struct follower *follower, int keyspace)
     return follower->config->keyspaces[keyspace].name;
 }
 
-static uint64_t hash_of(const struct follower *follower, struct span key)
+uint64_t follower_hash(const struct follower *follower, struct span key)
 {
     return filter_hash(&follower->generation->seed, key.at, key.length);
 }
 
 int follower_put_in(struct follower *follower, int keyspace, struct span key)
 {
-    if (filter_insert(follower->generation->filters[keyspace], hash_of(follower, key)) < 0)
+    if (filter_insert(follower->generation->filters[keyspace], follower_hash(follower, key)) < 0)
         return follower_fault(follower, "the filter of keyspace %s is full",
                               follower_keyspace(follower, keyspace));
     return 0;
 }
 
-int follower_take_out(struct follower *follower, int keyspace, struct span key)
+int follower_take_out(struct follower *follower, int keyspace, uint64_t hash)
 {
-    if (filter_remove(follower->generation->filters[keyspace], hash_of(follower, key)) < 0)
+    if (filter_remove(follower->generation->filters[keyspace], hash) < 0)
         return follower_fault(follower, "a deleted row of keyspace %s was not in its filter",
                               follower_keyspace(follower, keyspace));
     return 0;
@@ -194,6 +194,7 @@ static void release(struct follower *follower)
         transaction_destroy(follower->streamed[i]);
     free(follower->streamed);
     transaction_destroy(follower->whole);
+    removals_destroy(follower->removals);
     generation_release(follower->generation);
     buffer_finish(&follower->new_key);
     buffer_finish(&follower->old_key);
@@ -228,6 +229,7 @@ static struct follower *create(uv_loop_t *loop, const struct follower_options *o
     memcpy(follower->tables, options->tables, keyspaces * sizeof *follower->tables);
     follower->room = xcalloc(keyspaces, sizeof *follower->room);
     follower->whole = transaction_create(0, keyspaces);
+    follower->removals = removals_create(keyspaces);
     uv_idle_init(loop, &follower->idle);
     follower->idle.data = follower;
     return follower;
@@ -259,7 +261,9 @@ void follower_ask(struct follower *follower)
 
 struct follower_counts follower_counts(const struct follower *follower)
 {
-    return follower->counts;
+    struct follower_counts counts = follower->counts;
+    counts.removals = removals_count(follower->removals);
+    return counts;
 }
 
 void follower_close(struct follower *follower)

@@ -95,6 +95,15 @@ static void on_reached(void *arg, uint64_t lsn)
     tell_known(tracker, before);
 }
 
+static void on_unvouched(void *arg, bool crowded)
+{
+    struct tracker *tracker = arg;
+    if (crowded)
+        wal_probe_now(tracker->options.wal_probe);
+    else
+        wal_probe_soon(tracker->options.wal_probe);
+}
+
 void tracker_probed(struct tracker *tracker, const struct probe *probe)
 {
     uint64_t before = tracker->lag.known;
@@ -111,6 +120,7 @@ void tracker_probed(struct tracker *tracker, const struct probe *probe)
     if (lag_bytes(&tracker->lag))
         follower_ask(tracker->follower);
     confirm(tracker);
+    follower_vouch(tracker->follower, probe->snapshot);
     tell_known(tracker, before);
 }
 
@@ -135,7 +145,8 @@ static struct checks *create_checks(struct tracker *tracker)
 int tracker_start(struct tracker **out, uv_loop_t *loop, struct built *built,
                   const struct tracker_options *options, struct pg_error *error)
 {
-    static const struct follower_events events = {.reached = on_reached, .fault = on_fault};
+    static const struct follower_events events = {
+        .reached = on_reached, .unvouched = on_unvouched, .fault = on_fault};
     struct tracker *tracker = xcalloc(1, sizeof *tracker);
     tracker->generation = built->generation;
     tracker->begin = pg_stream_consistent_point(built->stream);
@@ -194,6 +205,11 @@ const struct lag *tracker_lag(const struct tracker *tracker)
 struct follower_counts tracker_counts(const struct tracker *tracker)
 {
     return follower_counts(tracker->follower);
+}
+
+size_t tracker_removals(const struct tracker *tracker, int keyspace)
+{
+    return follower_removals(tracker->follower, keyspace);
 }
 
 void tracker_close(struct tracker *tracker)

@@ -9,7 +9,9 @@
  * it told all: a row that is inserted just after its table was taken out of the publication may be
  * rejected until that probe, though its commit waited for the guard. To wait for the probe would
  * make commits ten times as slow, those of all tables, and would not close the gap: while the
- * change of the publication waits to be confirmed itself, no probe can see it.
+ * change of the publication waits to be confirmed itself, no probe can see it. Removals, which no
+ * commit waits for, do wait for the probe (removals.h): a row that was there is not rejected
+ * because of what the log left out.
  */
 #ifndef NESTGUARD_TRACKER_H
 #define NESTGUARD_TRACKER_H
@@ -61,6 +63,9 @@ const struct lag *tracker_lag(const struct tracker *tracker);
 uint64_t
 tracker_begin(const struct tracker *tracker); /* the log position that the snapshot ends at */
 struct follower_counts tracker_counts(const struct tracker *tracker);
+
+/* Keys of the keyspace that will leave the filter with one of the next probes. */
+size_t tracker_removals(const struct tracker *tracker, int keyspace);
 
 /* No event comes any more. NULL is allowed. */
 void tracker_close(struct tracker *tracker);

@@ -10,6 +10,7 @@
 enum {
     SLOWEST_MS = 250,
     FASTEST_MS = 5,
+    SOON_MS = 50,
     PROBES_PER_LAG = 4, /* so many in the time of max_lag */
     TIMEOUT_MS = 5000,
     PROBE = 0 /* the pool's one statement */
@@ -21,14 +22,22 @@ struct wal_probe {
     struct pg_statement statement;
     char *sql;
     uv_timer_t timer;
-    uint64_t asked; /* when the question on its way was sent; 0: none is */
-    bool again;     /* wal_probe_now() while one was on its way */
+    uint64_t interval;
+    uint64_t asked;    /* when the question on its way was sent; 0: none is */
+    uint64_t answered; /* the last question, or not; clock_ms() */
+    bool again;        /* wal_probe_now() while one was on its way */
     bool complained;
     void (*closed)(void *arg);
     void *closed_arg;
 };
 
 static void ask(struct wal_probe *wal_probe);
+
+static void note_answer(struct wal_probe *wal_probe)
+{
+    wal_probe->asked = 0;
+    wal_probe->answered = clock_ms();
+}
 
 static void take(struct wal_probe *wal_probe, const PGresult *result)
 {
@@ -40,14 +49,14 @@ static void take(struct wal_probe *wal_probe, const PGresult *result)
                           .values = PQgetvalue(result, 0, 5),
                           .end = lag_end_of_log(insert, flush)};
     wal_probe->complained = false;
-    wal_probe->asked = 0;
+    note_answer(wal_probe);
     wal_probe->options.probed(wal_probe->options.arg, &probe);
 }
 
 static void complain(struct wal_probe *wal_probe, const struct pg_answer *answer)
 {
     bool is_news = !wal_probe->complained;
-    wal_probe->asked = 0;
+    note_answer(wal_probe);
     wal_probe->complained = true;
     wal_probe->options.failed(wal_probe->options.arg,
                               answer->error.text[0] ? answer->error.text : "no answer", is_news);
@@ -88,6 +97,17 @@ void wal_probe_now(struct wal_probe *wal_probe)
         ask(wal_probe);
 }
 
+void wal_probe_soon(struct wal_probe *wal_probe)
+{
+    uint64_t rested = clock_ms() - wal_probe->answered;
+    if (wal_probe->asked)
+        return;
+    if (rested >= SOON_MS)
+        ask(wal_probe);
+    else if (uv_timer_get_due_in(&wal_probe->timer) > SOON_MS - rested)
+        uv_timer_start(&wal_probe->timer, on_timer, SOON_MS - rested, wal_probe->interval);
+}
+
 static void wal_probe_free(struct wal_probe *wal_probe)
 {
     free(wal_probe->sql);
@@ -120,10 +140,10 @@ int wal_probe_create(struct wal_probe **out, uv_loop_t *loop,
         wal_probe_free(wal_probe);
         return status;
     }
-    uint64_t interval = interval_of(options->config);
+    wal_probe->interval = interval_of(options->config);
     uv_timer_init(loop, &wal_probe->timer);
     wal_probe->timer.data = wal_probe;
-    uv_timer_start(&wal_probe->timer, on_timer, interval, interval);
+    uv_timer_start(&wal_probe->timer, on_timer, wal_probe->interval, wal_probe->interval);
     *out = wal_probe;
     return 0;
 }

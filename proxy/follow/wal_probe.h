@@ -34,6 +34,11 @@ int wal_probe_create(struct wal_probe **out, uv_loop_t *loop,
 struct pg_pool *wal_probe_pool(struct wal_probe *wal_probe);
 
 void wal_probe_now(struct wal_probe *wal_probe); /* asks at once, beside the rhythm */
+
+/* Asks before its turn, 50 ms after the last answer at the earliest: so what this costs the
+ * database does not grow with what is changed there. Does nothing while a question is on its way.
+ */
+void wal_probe_soon(struct wal_probe *wal_probe);
 void wal_probe_close(struct wal_probe *wal_probe, void (*closed)(void *arg),
                      void *arg); /* NULL: calls closed at once */
 

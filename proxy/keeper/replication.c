@@ -271,16 +271,21 @@ static void watch_pace(struct replication *replication, uint64_t now, bool may_r
         renew_when_quicker(replication);
 }
 
+/* What is about to be taken out needs no larger filter. */
+static bool is_full(const struct replication *replication, size_t keyspace, size_t places)
+{
+    struct filter_stats stats = filter_stats(generation_served(replication)->filters[keyspace]);
+    size_t leaving = tracker_removals(replication->serving, (int)keyspace);
+    return stats.keys - leaving > stats.capacity - stats.capacity / places;
+}
+
 /* The first keyspace, if any, whose followed filter has less than one of so many places free; else
  * their number. */
 static size_t full_keyspace(const struct replication *replication, size_t places)
 {
     size_t i = 0;
-    for (; i < generation_served(replication)->count; i++) {
-        struct filter_stats stats = filter_stats(generation_served(replication)->filters[i]);
-        if (stats.keys > stats.capacity - stats.capacity / places)
-            break;
-    }
+    while (i < generation_served(replication)->count && !is_full(replication, i, places))
+        i++;
     return i;
 }
 

@@ -81,6 +81,16 @@ def wait_followed(database):
                lambda: f"{position} to be confirmed")
 
 
+def held_removals(guard):
+    return (guard.status()["stream"] or {}).get("removals_held")
+
+
+def wait_removed(guard, database):
+    """Nor is anything in the filter that was deleted before this call."""
+    wait_followed(database)
+    wait_until(lambda: held_removals(guard) == 0, PATIENCE, guard.status)
+
+
 def wait_purged(cache, *keys):
     wait_until(lambda: not cache.client().exists(*keys), PATIENCE, f"{keys} to leave the cache")
 

@@ -9,9 +9,8 @@ reported as followed and purged. Nil may be older, too, where commits do not wai
 `slack`, the longest that it may be behind, and by no more than it said it was.
 
 A migration makes versions like any other commit. The log does not tell of them, and for a moment
-may not tell of others: they are `unlogged`, and the guard is to find out by asking (`probed`). Of a
-transaction that puts one table in another's place it may have told half: that the one lost a row, not
-that the other has it.
+may not tell of others: they are `unlogged`, and the guard is to find out by asking (`probed`). A row
+that was there all the time is never denied, whatever half of its transaction the log tells.
 
 Without a log (`max_age`) nil may be as old as the snapshot that the guard rejects by, and a value as
 old as `max_age`.
@@ -179,9 +178,6 @@ class Histories:
     def _is_known(self, version, moment):
         return version.known < moment.time - self.slack or version.done < moment.followed
 
-    def _is_half_told(self, version, moment):
-        return version.unlogged and self.max_age is None and not self._is_known(version, moment)
-
     def allowed(self, key, asked, answered):
         """The values (None for nil) that the reply may be."""
         with self.lock:
@@ -193,7 +189,7 @@ class Histories:
                 if not nil and not cached:
                     break
                 if version.begun <= answered:
-                    if nil and (version.value is None or self._is_half_told(version, asked)):
+                    if nil and version.value is None:
                         values.add(None)
                     if version.value is not None and cached:
                         values.add(version.value)

@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from following import (fill, follow, is_possible, paused, query_alone, senders, synchronous,
-                       wait_followed, wait_generation, wait_purged)
+                       wait_followed, wait_generation, wait_purged, wait_removed)
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -61,7 +61,7 @@ def test_a_change_purges_its_key_and_the_filter_follows(follow, database, cache,
     fill(guard, cache, "item:7")
     database.execute("BEGIN; " + sql + "; COMMIT")
     wait_purged(cache, "item:7")
-    wait_followed(database)
+    wait_removed(guard, database)
     assert {n: guard.redis().get(f"item:{n}") for n in wanted} == wanted
     if change not in ("truncate", "truncate and insert"):  # its keys go with the next generation
         possible = {n: is_possible(guard, f"item:{n}") for n in wanted}
@@ -142,7 +142,7 @@ class TestTransactions:
               SAVEPOINT two; INSERT INTO items VALUES (1002, 'c'); RELEASE two;
             ROLLBACK TO one; INSERT INTO items VALUES (1003, 'd');
             SAVEPOINT three; DELETE FROM items WHERE id = 6; RELEASE three; COMMIT""")
-        wait_followed(database)
+        wait_removed(guard, database)
         wait_purged(cache, "item:6")
         assert cache.client().get("item:7") == b"payload 7"
         keys = [1000, 1001, 1002, 1003, 6, 7]
@@ -200,7 +200,7 @@ class TestTables:
         fill(guard, cache, "item:7")
         database.execute("UPDATE items SET deleted_at = now() WHERE id = 7")
         wait_purged(cache, "item:7")
-        wait_followed(database)
+        wait_removed(guard, database)
         assert guard.redis().get("item:7") is None and not is_possible(guard, "item:7")
         database.execute("INSERT INTO items VALUES (1000, 'gone', now()); "
                          "UPDATE items SET payload = 'still gone' WHERE id = 7")
@@ -208,7 +208,7 @@ class TestTables:
         assert not is_possible(guard, "item:1000") and not is_possible(guard, "item:7")
         database.execute("UPDATE items SET deleted_at = NULL, payload = 'back' WHERE id = 7; "
                          "UPDATE items SET deleted_at = now(), id = 1008 WHERE id = 8")
-        wait_followed(database)
+        wait_removed(guard, database)
         assert guard.redis().mget("item:7", "item:8", "item:1008") == [b"back", None, None]
         assert not is_possible(guard, "item:8") and not is_possible(guard, "item:1008")
 
@@ -223,7 +223,7 @@ class TestTables:
         database.execute("UPDATE parts SET id = 1007 WHERE id = 7; "  # into the other partition
                          "UPDATE parts SET payload = 'new' WHERE id = 8; "
                          "DELETE FROM parts_1 WHERE id = 9; INSERT INTO parts_2 VALUES (1500, 'x')")
-        wait_followed(database)
+        wait_removed(guard, database)
         wait_purged(cache, "part:7", "part:8", "part:9")
         keys = ["part:7", "part:1007", "part:8", "part:9", "part:1500"]
         assert guard.redis().mget(keys) == [None, b"payload 7", b"new", None, b"x"]
@@ -334,7 +334,7 @@ class TestTables:
         wait_followed(database)
         assert guard.redis().mget(one, two) == [b"10", b"2"]
         database.execute("DELETE FROM long WHERE n = 10")
-        wait_followed(database)
+        wait_removed(guard, database)
         wait_purged(cache, one)
         assert guard.redis().get(one) is None and not is_possible(guard, one)
 

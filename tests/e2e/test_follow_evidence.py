@@ -7,7 +7,7 @@ import time
 import pytest
 
 from following import (fill, follow, is_possible, paused, senders, wait_followed, wait_generation,
-                       wait_purged, wait_state)
+                       wait_purged, wait_removed, wait_state)
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -112,7 +112,7 @@ class TestDeletion:
         guard = follow(items(false_positive_rate=0.03))
         for n in range(1, 51):
             self.delete(guard, n, "?row=delete")
-        wait_followed(database)
+        wait_removed(guard, database)
         assert guard.keyspace()["filter"]["keys"] == 50
         assert guard.redis().mget([f"item:{n}" for n in range(51, 101)]) == [
             b"payload %d" % n for n in range(51, 101)]

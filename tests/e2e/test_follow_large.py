@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from following import fill, follow, has_followed, is_possible, wait_followed, wait_purged
+from following import (fill, follow, has_followed, is_possible, wait_followed, wait_purged,
+                       wait_removed)
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -73,7 +74,7 @@ def count(database):
 
 def assert_exact(guard, database):
     """One entry in the filter for each row."""
-    wait_followed(database)
+    wait_removed(guard, database)
     assert guard.keyspace()["rows"] == count(database)
 
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from following import (fill, follow, is_possible, publish, senders, slots, wait_followed,
-                       wait_generation, wait_purged, wait_state)
+                       wait_generation, wait_purged, wait_removed, wait_state)
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -369,7 +369,7 @@ class TestGuard:
             stop.set()
         assert renewing.result(PATIENCE) > 0
         wait_until(lambda: guard.status()["building"] is None, PATIENCE, "the last renewal")
-        wait_followed(database)
+        wait_removed(guard, database)
         rows = {n for n, in database.query("SELECT id FROM items")}
         assert guard.keyspace()["rows"] == len(rows)
         assert [n for n in rows if not is_possible(guard, f"item:{n}")] == []

@@ -1,5 +1,6 @@
 /* Random histories of transactions, streamed and whole, with subtransactions that are rolled back,
- * beside a model that knows only what was committed. At the end the filter holds exactly that.
+ * beside a model that knows only what was committed, and what of that a probe has seen. At the end
+ * the filter holds exactly that.
  *
  *     NESTGUARD_SEED  repeats a run
  */
@@ -39,7 +40,7 @@ struct part {
 /* A transaction in progress, as the database knows it. */
 struct actor {
     uint32_t xid; /* 0: none */
-    bool streamed, started;
+    bool streamed, started, committed;
     struct part parts[DEPTH]; /* the subtransactions that it is in; the first is itself */
     unsigned depth;
     struct effect effects[EFFECTS_MAX];
@@ -50,10 +51,19 @@ struct actor {
     size_t messages;
 };
 
+/* A committed transaction that no probe has seen yet. */
+struct unseen {
+    uint32_t xid;
+    int removed[KEYS];
+};
+
 struct world {
     struct bench bench;
     struct actor actors[ACTORS];
-    int rows[KEYS];  /* committed */
+    int rows[KEYS];    /* committed */
+    int removed[KEYS]; /* of that, by the unseen */
+    struct unseen unseen[STEPS];
+    size_t unseen_count;
     unsigned others; /* keys in the filter, so that it may lack room */
     uint32_t next_xid;
     uint64_t lsn;
@@ -197,6 +207,72 @@ static void send_whole(struct world *world, struct actor *actor)
     commit(world->lsn);
 }
 
+/* ---- what probes see ---- */
+
+static int compare_xids(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* Text of a snapshot in which those that are in progress or unseen are not over. */
+static void print_snapshot(const struct world *world, char *out, size_t size)
+{
+    uint32_t running[ACTORS + STEPS];
+    size_t count = 0, used;
+    for (size_t a = 0; a < ACTORS; a++)
+        if (world->actors[a].xid && !world->actors[a].committed)
+            running[count++] = world->actors[a].xid;
+    for (size_t i = 0; i < world->unseen_count; i++)
+        running[count++] = world->unseen[i].xid;
+    qsort(running, count, sizeof *running, compare_xids);
+    uint32_t xmax = world->next_xid + 1;
+    used = (size_t)snprintf(out, size, "%u:%u:", count ? running[0] : xmax, xmax);
+    for (size_t i = 0; i < count; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%u", i ? "," : "", running[i]);
+}
+
+static void see(struct world *world, size_t i)
+{
+    for (unsigned key = 0; key < KEYS; key++)
+        world->removed[key] -= world->unseen[i].removed[key];
+    world->unseen[i] = world->unseen[--world->unseen_count];
+}
+
+/* One in `share` stays unseen; 0: none. */
+static void probe(struct world *world, unsigned share)
+{
+    char text_of_it[12 * (ACTORS + STEPS + 2)];
+    for (size_t i = world->unseen_count; i-- > 0;)
+        if (!share || pick(share))
+            see(world, i);
+    print_snapshot(world, text_of_it, sizeof text_of_it);
+    follower_vouch(world->bench.follower, text_of_it);
+    uv_run(&world->bench.loop, UV_RUN_NOWAIT);
+    world->bench.crowded = false;
+}
+
+static void leave_unseen(struct world *world, struct actor *actor)
+{
+    struct unseen *unseen = &world->unseen[world->unseen_count++];
+    actor->committed = true;
+    *unseen = (struct unseen){.xid = actor->xid};
+    for (size_t i = 0; i < actor->count; i++) {
+        unseen->removed[actor->effects[i].key] += actor->effects[i].difference < 0;
+        world->removed[actor->effects[i].key] += actor->effects[i].difference < 0;
+    }
+}
+
+/* Where removals take the places, the stream waits for a probe. */
+static void release_stream(struct world *world)
+{
+    while (stream.paused) {
+        uv_run(&world->bench.loop, UV_RUN_NOWAIT);
+        if (world->bench.crowded)
+            probe(world, 0);
+    }
+}
+
 static void commit_actor(struct world *world, struct actor *actor)
 {
     world->lsn += 100;
@@ -204,12 +280,14 @@ static void commit_actor(struct world *world, struct actor *actor)
         world->rows[actor->effects[i].key] += actor->effects[i].difference;
         world->events += actor->effects[i].difference > 0 ? 2 : 1;
     }
+    if (!actor->streamed || actor->started)
+        leave_unseen(world, actor);
     if (!actor->streamed)
         send_whole(world, actor);
     else if (actor->started)
         stream_commit(actor->xid, world->lsn);
     if (!actor->streamed || actor->started) {
-        run_until_released(&world->bench);
+        release_stream(world);
         assert_int_equal(world->bench.reached, world->lsn);
         world->committed++;
     }
@@ -220,18 +298,23 @@ static void roll_back_actor(struct world *world, struct actor *actor)
 {
     if (actor->streamed && actor->started)
         stream_abort(actor->xid, actor->xid);
-    run_until_released(&world->bench);
+    release_stream(world);
     world->rolled_back++;
     finish(actor);
 }
 
+/* Nor is a key whose removal nobody has seen. */
 static void check_nothing_is_denied(const struct world *world)
 {
+    int removed = 0;
     for (unsigned key = 0; key < KEYS; key++) {
         char text_of_key[24];
         snprintf(text_of_key, sizeof text_of_key, "item:%u", key);
-        assert_true(world->rows[key] == 0 || has(&world->bench, ITEMS, text_of_key));
+        assert_true(world->rows[key] + world->removed[key] == 0 ||
+                    has(&world->bench, ITEMS, text_of_key));
+        removed += world->removed[key];
     }
+    assert_int_equal(removals_held(&world->bench), removed);
 }
 
 static void begin_actor(struct world *world, struct actor *actor)
@@ -245,6 +328,8 @@ static void step(struct world *world)
 {
     struct actor *actor = &world->actors[pick(ACTORS)];
     unsigned what = pick(16);
+    if (pick(10) == 0)
+        probe(world, pick(4));
     if (!actor->xid)
         begin_actor(world, actor);
     else if (what == 0)
@@ -310,6 +395,7 @@ static void play_one(struct world *world)
         if (world->actors[a].xid)
             roll_back_actor(world, &world->actors[a]);
     assert_int_equal(follower_counts(world->bench.follower).transactions, world->committed);
+    probe(world, 0);
     check_the_end(world);
     bench_finish(&world->bench);
 }

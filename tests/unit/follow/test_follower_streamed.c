@@ -72,6 +72,8 @@ static void a_delete_in_progress_counts_from_its_commit_on(void **state)
     must_hear(&bench, "");
     stream_commit(8, 2000);
     must_hear(&bench, "changed item:1, changed other:one, ");
+    assert_true(has(&bench, ITEMS, "item:1") && has(&bench, OTHERS, "other:one"));
+    vouch(&bench);
     assert_false(has(&bench, ITEMS, "item:1"));
     assert_false(has(&bench, OTHERS, "other:one"));
     bench_finish(&bench);
@@ -160,6 +162,7 @@ static void streamed_transactions_and_whole_ones_come_between_each_other(void **
     stream_commit(8, 3000);
     must_hear(&bench, TWO ONE);
     assert_int_equal(bench.reached, 3000);
+    vouch(&bench);
     assert_int_equal(keys_in(&bench, ITEMS), 2);
     bench_finish(&bench);
 }
@@ -193,6 +196,7 @@ static void a_row_replaced_in_progress_is_never_absent(void **state)
     bench.watcher = must_be_there;
     stream_commit(8, 2000);
     assert_true(bench.events > 8);
+    vouch(&bench);
     assert_true(has(&bench, ITEMS, "item:1"));
     assert_false(has(&bench, ITEMS, "item:2"));
     assert_int_equal(keys_in(&bench, ITEMS), 1);
@@ -391,6 +395,12 @@ static void a_large_commit_is_carried_out_in_slices_while_the_stream_waits(void 
     assert_int_equal(keys_in(&bench, ITEMS), MANY);
     stream_commit(9, 3000);
     run_until_released(&bench);
+    assert_int_equal(bench.reached, 3000);
+    assert_int_equal(keys_in(&bench, ITEMS), MANY);
+    follower_vouch(bench.follower, "10:10:");
+    for (turns = 0; removals_held(&bench); turns++)
+        uv_run(&bench.loop, UV_RUN_NOWAIT);
+    assert_true(turns > 1);
     assert_int_equal(keys_in(&bench, ITEMS), 0);
     assert_int_equal(keys_in(&bench, OTHERS), 0);
     bench_finish(&bench);
@@ -413,6 +423,7 @@ static void a_large_whole_transaction_goes_the_same_way(void **state)
     commit(2000);
     run_until_released(&bench);
     assert_int_equal(bench.reached, 2000);
+    vouch(&bench);
     assert_int_equal(keys_in(&bench, ITEMS), 0);
     begin(); /* nothing of them is left */
     insert_item("1", "one");
@@ -504,6 +515,7 @@ static void a_row_replaced_without_room_is_never_absent(void **state)
     bench.watcher = must_be_there;
     stream_commit(8, 2000);
     assert_int_equal(bench.reached, 2000);
+    run_until_released(&bench);
     assert_int_equal(keys_in(&bench, ITEMS), 1000);
     assert_true(has(&bench, ITEMS, "item:1"));
     bench_finish(&bench);
