@@ -18,6 +18,10 @@
  *   any other                       ─▶ proves nothing: it was inserted or updated since, or a
  *                                      transaction from before the snapshot was still running
  *
+ * Nor is such a row seen when the filter knows its key, be it by chance: a table that was reloaded
+ * behind the generation has many others. Only where no row proves anything, and the filter knows
+ * most of them, were they updated, and it was built of what they had been.
+ *
  * Not the snapshot's list of running ones: it names no parts of transactions (savepoints), whose
  * ids stand in rows. Ids 1 and 2 are older than all; 0 is no id, but what rows of another server
  * bear. Ids are compared modulo 2^32 (snapshot.h). A frozen row may bear one that was given out
@@ -40,7 +44,7 @@ enum selfcheck_outcome {
     SELFCHECK_NONE,      /* not done yet */
     SELFCHECK_EMPTY,     /* asked by the condition itself, the database has no row */
     SELFCHECK_PASSED,    /* rows were seen, and all of them are possible or were checked in vain */
-    SELFCHECK_UNPROVEN,  /* rows were seen, and all of them are missing and prove nothing */
+    SELFCHECK_UNPROVEN,  /* rows were seen that prove nothing, and most of them are missing */
     SELFCHECK_NO_ROW,    /* no row was seen, though there may be some: the database did not say */
     SELFCHECK_UNDECIDED, /* the database or `fn_checks` could not take all questions */
     SELFCHECK_FAILED     /* the database has a row that the filter has not */
@@ -54,8 +58,8 @@ static inline bool selfcheck_is_good(enum selfcheck_outcome outcome)
 
 struct selfcheck_account {
     enum selfcheck_outcome outcome;
-    uint64_t rows; /* that were looked up in the filter: different keys, but for those that prove
-                      nothing */
+    uint64_t rows; /* different keys that were looked up in the filter, but for those whose rows
+                      prove nothing */
 };
 
 struct selfcheck_result {

@@ -166,9 +166,40 @@ static void a_newer_row_beside_one_that_is_known_does_no_harm(void **state)
     bench_init_without_log(&bench);
     learn(bench.generation, ITEMS, "item:1");
     begin(&bench);
-    few_are(ITEMS, 2, 2, (const char *[]){"1", "950", "2", "951"});
+    few_are(ITEMS, 2, 3, (const char *[]){"1", "450", "2", "951", "3", "952"});
     no_orders();
     must_pass(&bench, 1);
+    snapshot_finish(&bench.snapshot);
+    bench_finish(&bench);
+}
+
+/* A table that was reloaded behind the generation. */
+static void a_newer_row_that_is_known_by_chance_is_not_seen(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init_without_log(&bench);
+    learn(bench.generation, ITEMS, "item:1");
+    begin(&bench);
+    few_are(ITEMS, 2, 2, (const char *[]){"1", "950", "2", "951"});
+    no_orders();
+    must_end(&bench, SELFCHECK_UNPROVEN);
+    assert_int_equal(bench.items.rows, 0);
+    snapshot_finish(&bench.snapshot);
+    bench_finish(&bench);
+}
+
+static void rows_that_were_all_updated_since_are_judged_by_most(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init_without_log(&bench);
+    learn(bench.generation, ITEMS, "item:1");
+    learn(bench.generation, ITEMS, "item:2");
+    begin(&bench);
+    few_are(ITEMS, 2, 3, (const char *[]){"1", "950", "2", "951", "3", "952"});
+    no_orders();
+    must_pass(&bench, 2);
     snapshot_finish(&bench.snapshot);
     bench_finish(&bench);
 }
@@ -185,6 +216,8 @@ int main(void)
         cmocka_unit_test(a_row_from_before_the_snapshot_must_be_known),
         cmocka_unit_test(a_newer_row_that_is_missing_proves_nothing),
         cmocka_unit_test(a_newer_row_beside_one_that_is_known_does_no_harm),
+        cmocka_unit_test(a_newer_row_that_is_known_by_chance_is_not_seen),
+        cmocka_unit_test(rows_that_were_all_updated_since_are_judged_by_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
