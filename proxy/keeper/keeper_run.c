@@ -348,7 +348,7 @@ static void renew_names(struct keeper *keeper)
     if (!may_move)
         return;
     pg_pool_renew(keeper->loading.pool);
-    pg_pool_renew(checker_pool(keeper->checking.checker));
+    checker_renew(keeper->checking.checker);
 }
 
 static void stand(struct keeper *keeper, struct built *built)

@@ -5,7 +5,8 @@ its own, is never an answer.
 import pytest
 import redis
 
-from following import fill, follow, is_possible, wait_followed, wait_generation, wait_state
+from following import (fill, follow, is_possible, publish, wait_followed, wait_generation,
+                       wait_state)
 from gate import Gate
 from servers import PATIENCE
 from standby import Standby, value
@@ -193,3 +194,20 @@ def test_a_standby_may_be_the_database_that_is_polled(start_guard, database, ite
         assert not is_possible(guard, "item:5000")
     finally:
         gate.close()
+
+
+@pytest.mark.parametrize("sync", ["replication", "poll"])
+def test_a_database_that_has_moved_is_noticed_though_no_connection_has_ended(
+        start_guard, database, items, pair, address, balancer, sync):
+    """The applications' new connections lead there. A self-check opens one, a minute later."""
+    publish(database, items())
+    guard = start_guard(items(ttl=0), sync=sync, max_lag="2s", database=address)
+    standby = pair[1]
+    standby.wait_replayed()
+    standby.promote()
+    insert(database.on_standby, 1000)
+    balancer.server_port = standby.port
+    wait_until(lambda: guard.generation() >= 2 and guard.is_ready(), 60 + PATIENCE, guard.log)
+    wait_found(guard, 1000)
+    assert not is_possible(guard, "item:5000")
+    assert "another server" in guard.log(500)

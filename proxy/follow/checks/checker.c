@@ -60,6 +60,11 @@ struct pg_pool *checker_pool(struct checker *checker)
     return checker->pool;
 }
 
+void checker_renew(struct checker *checker)
+{
+    pg_pool_renew(checker->pool);
+}
+
 void checker_note(struct checker *checker, uint64_t generation,
                   const struct selfcheck_result *result)
 {

@@ -23,6 +23,9 @@ int checker_create(struct checker **out, uv_loop_t *loop, const struct config *c
 /* For selfcheck_begin(). */
 struct pg_pool *checker_pool(struct checker *checker);
 
+/* Its connection is opened anew, before what is asked next. */
+void checker_renew(struct checker *checker);
+
 /* A check has ended. Where it ran out of time, the next may take twice as long: a table in which
  * the rows of a keyspace are hard to find was read through by the build, too. */
 void checker_note(struct checker *checker, uint64_t generation,

@@ -111,12 +111,17 @@ struct checks *checks_create(const struct checks_options *options)
     return checks;
 }
 
+/* A database may have moved while no connection to where it was has ended, and the application's
+ * lead to where it is. Once a minute one is opened anew; to where it leads is looked at by whoever
+ * keeps all of them to one server. */
 void checks_when_due(struct checks *checks)
 {
     uint64_t now = clock_ms();
     if (checks->check || now < checks->due)
         return;
     checks->began = now;
+    if (checks->serves)
+        checker_renew(checks->options.checker);
     struct selfcheck_options options = {.pool = checker_pool(checks->options.checker),
                                         .config = checks->options.config,
                                         .fn_checks = checks->options.fn_checks,

@@ -34,7 +34,7 @@ struct checks_options {
 
 struct checks *checks_create(const struct checks_options *options);
 
-/* Begins a check if one is due and none is under way. */
+/* Begins a check if one is due and none is under way; but for the first, over a new connection. */
 void checks_when_due(struct checks *checks);
 
 /* Neither function is called any more. Also from within them. NULL is allowed. */

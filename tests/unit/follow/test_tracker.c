@@ -41,7 +41,7 @@ static struct {
     struct selfcheck check;
     struct selfcheck_options checking; /* done is NULL: none is under way */
     enum selfcheck_outcome outcome;    /* of the last check */
-    int checks, cancelled, forgotten;
+    int checks, renewed, cancelled, forgotten;
 } fake;
 
 uint64_t clock_ms(void)
@@ -108,6 +108,13 @@ struct pg_pool *checker_pool(struct checker *checker)
 {
     (void)checker;
     return NULL;
+}
+
+void checker_renew(struct checker *checker)
+{
+    (void)checker;
+    assert_true(fake.checks > 0); /* the first goes over the connection that is there */
+    fake.renewed++;
 }
 
 void checker_note(struct checker *checker, uint64_t generation,
@@ -449,6 +456,7 @@ static void one_in_force_is_checked_every_minute_and_ends_when_that_fails(void *
     fake.now_ms += 1000;
     probe(&bench, "abc@1", 600);
     assert_int_equal(fake.checks, 2);
+    assert_int_equal(fake.renewed, 1);
     check_ends(SELFCHECK_PASSED, "");
     assert_int_equal(bench.ready, 1);
     fake.now_ms += 60000;
