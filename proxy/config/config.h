@@ -9,6 +9,7 @@
 #include "base/text/address.h"
 #include "config/syntax/cache_url.h"
 #include "config/syntax/key_template.h"
+#include "filters/bitmap/bitmap_shape.h"
 #include "filters/filter.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +18,16 @@
 enum sync_mode { SYNC_REPLICATION, SYNC_POLL, SYNC_NONE };
 enum on_absent { ABSENT_NIL, ABSENT_ERROR, ABSENT_VALUE };
 enum on_miss { MISS_LOAD, MISS_PASS };
+enum publish_items { PUBLISH_COLUMNS, PUBLISH_KEY };
+
+/* A Bloom filter in the cache that applications read for themselves. */
+struct publish {
+    char *key; /* of the bitmap; NULL: nothing is published */
+    enum bitmap_format format;
+    double false_positive_rate;
+    enum publish_items items; /* what of a row is in it */
+    bool grow;                /* by one bitmap after the other, instead of a larger one */
+};
 
 struct keyspace {
     char *name;
@@ -35,7 +46,8 @@ struct keyspace {
     char *absent_value;       /* with ABSENT_VALUE; NULL: none */
     enum on_miss on_miss;     /* what follows when the cache does not have a key */
     bool enforce;             /* false: rejections are only counted */
-    int line;                 /* of the file, where the keyspace begins */
+    struct publish publish;
+    int line; /* of the file, where the keyspace begins */
 };
 
 /* What the limit of open files leaves room for; see file_limits.h. */

@@ -204,6 +204,17 @@ static void check_keys(const struct config *config, const struct config_source *
     buffer_finish(&example);
 }
 
+static void check_publish(const struct config *config, const struct config_source *source, size_t i)
+{
+    const struct mention *publish = of(source, i, "publish");
+    if (!publish->good)
+        return;
+    if (usable(top(source, "sync")) && config->sync != SYNC_REPLICATION)
+        config_report(source, publish->line,
+                      "publish needs sync: replication: nothing else tells of new rows");
+    config_check_publish(config, source, i, publish->line);
+}
+
 /* Each pair is compared once, with the keyspaces before. */
 static void check_keyspace(const struct config *config, const struct config_source *source,
                            size_t i)
@@ -213,6 +224,7 @@ static void check_keyspace(const struct config *config, const struct config_sour
     check_value(config, source, i);
     check_absent(config, source, i);
     check_filter(config, source, i);
+    check_publish(config, source, i);
     for (size_t j = 0; j < i; j++) {
         check_names(config, source, i, j);
         check_keys(config, source, i, j);

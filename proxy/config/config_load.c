@@ -28,7 +28,7 @@ struct loader {
     struct config *config;
 };
 
-/* One mapping that settings are read from: the whole file, or a keyspace. */
+/* One mapping that settings are read from: the whole file, a keyspace, or what it publishes. */
 struct section {
     const struct setting *table;
     void *base;
@@ -161,15 +161,26 @@ static bool read_listen(struct loader *loader, const struct section *section,
 }
 
 static bool read_keyspaces(struct loader *loader, const yaml_node_t *node);
+static bool read_publish(struct loader *loader, struct publish *publish, const yaml_node_t *node);
 
 static bool read_setting(struct loader *loader, const struct section *section,
                          const struct setting *setting, const yaml_node_t *node)
 {
     if (setting->type == SETTING_KEYSPACES)
         return read_keyspaces(loader, node);
+    if (setting->type == SETTING_PUBLISH)
+        return read_publish(loader, (struct publish *)((char *)section->base + setting->offset),
+                            node);
     if (setting->type == SETTING_LISTEN)
         return read_listen(loader, section, setting, node);
     return read_scalar(loader, section, setting, node);
+}
+
+static bool is_of_another(const struct section *section, const char *name)
+{
+    const struct setting *elsewhere =
+        section->table == config_settings ? keyspace_settings : config_settings;
+    return section->table != publish_settings && setting_index(elsewhere, name) >= 0;
 }
 
 /* A name that exists in the other table was put in the wrong place; another may be a slip. */
@@ -177,11 +188,10 @@ static void report_unknown(const struct loader *loader, const struct section *se
                            const char *name, int line)
 {
     bool inside = section->table == keyspace_settings;
-    const struct setting *elsewhere = inside ? config_settings : keyspace_settings;
     const struct setting *similar = setting_similar(section->table, name);
     if (strcmp(name, "<<") == 0)
         config_report(&loader->source, line, "merge keys (<<) are not supported");
-    else if (setting_index(elsewhere, name) >= 0)
+    else if (is_of_another(section, name))
         config_report(&loader->source, line, "%s is a setting of %s", name,
                       inside ? "the whole file, not of a keyspace"
                              : "a keyspace: it stands in an item of keyspaces");
@@ -244,6 +254,20 @@ static void read_section(struct loader *loader, const struct section *section,
     for (; pair < node->data.mapping.pairs.top; pair++)
         read_pair(loader, section, node_at(loader, pair->key), node_at(loader, pair->value));
     fill_in(loader, section);
+}
+
+/* As with a keyspace, mistakes within it are reported for themselves. */
+static bool read_publish(struct loader *loader, struct publish *publish, const yaml_node_t *node)
+{
+    struct mention mentions[SETTINGS_MAX] = {0};
+    struct section section = {publish_settings, publish, mentions, line_of(node)};
+    if (node->type != YAML_MAPPING_NODE) {
+        config_report(&loader->source, section.line,
+                      "publish is a mapping, as in {key: \"items:published\"}");
+        return false;
+    }
+    read_section(loader, &section, node);
+    return mentions[setting_index(publish_settings, "key")].good;
 }
 
 /* Mistakes within it are its settings' own: only something that is no keyspace is not good. */

@@ -40,6 +40,14 @@ static bool same_value(const struct keyspace *a, const struct keyspace *b)
     return a->value_is_json == b->value_is_json && same_text(a->value, b->value);
 }
 
+static bool same_publish(const void *a, const void *b)
+{
+    const struct setting *row = publish_settings;
+    while (row->name && setting_equal(row, a, b))
+        row++;
+    return !row->name;
+}
+
 /* Types whose member is a plain value of so many bytes, that compares byte by byte. */
 static size_t plain_size(enum setting_type type)
 {
@@ -50,7 +58,7 @@ static size_t plain_size(enum setting_type type)
         [SETTING_SIZE] = sizeof(size_t),
         [SETTING_SHARE] = sizeof(double),
         [SETTING_FLAG] = sizeof(bool),
-        [SETTING_VALUE] = 0, /* the last type: those not named are 0, too */
+        [SETTING_PUBLISH] = 0, /* the last type: those not named are 0, too */
     };
     return sizes[type];
 }
@@ -74,6 +82,8 @@ bool setting_equal(const struct setting *setting, const void *a, const void *b)
         return same_table(a, b);
     case SETTING_VALUE:
         return same_value(a, b);
+    case SETTING_PUBLISH:
+        return same_publish(x, y);
     case SETTING_KEYSPACES: /* compared one by one, by their own rows */
         return true;
     default: /* a text */
@@ -106,6 +116,12 @@ static void copy_table(struct keyspace *to, const struct keyspace *from)
     to->table_text = copy_text(from->table_text);
     to->table_schema = copy_text(from->table_schema);
     to->table_name = copy_text(from->table_name);
+}
+
+static void copy_publish(struct publish *to, const struct publish *from)
+{
+    for (const struct setting *row = publish_settings; row->name; row++)
+        setting_copy(row, to, from);
 }
 
 /* Every type is named, so that the compiler asks about a new one. */
@@ -156,6 +172,9 @@ void setting_copy(const struct setting *setting, void *to, const void *from)
     case SETTING_TABLE:
         copy_table(to, from);
         break;
+    case SETTING_PUBLISH:
+        copy_publish(x, y);
+        break;
     case SETTING_KEYSPACES:
         break;
     }
@@ -183,6 +202,12 @@ static void finish_table(struct keyspace *keyspace)
     finish_text(&keyspace->table_name);
 }
 
+static void finish_publish(struct publish *publish)
+{
+    for (const struct setting *row = publish_settings; row->name; row++)
+        setting_finish(row, publish);
+}
+
 void setting_finish(const struct setting *setting, void *base)
 {
     void *member = (char *)base + setting->offset;
@@ -208,6 +233,9 @@ void setting_finish(const struct setting *setting, void *base)
         break;
     case SETTING_TABLE:
         finish_table(base);
+        break;
+    case SETTING_PUBLISH:
+        finish_publish(member);
         break;
     default: /* plain numbers */
         break;

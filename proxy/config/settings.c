@@ -23,6 +23,13 @@ static const char *const filter_choices[] = {
 static const char *const log_format_choices[] = {[LOG_TEXT] = "text", [LOG_JSON] = "json", NULL};
 static const char *const log_level_choices[] = {"debug", "info", "warning", "error", NULL};
 static const char *const on_absent_choices[] = {"nil", "error", "value", NULL};
+static const char *const format_choices[] = {
+    [BITMAP_GUAVA_64] = "guava-murmur3-128-64",
+    [BITMAP_GUAVA_32] = "guava-murmur3-128-32",
+    [BITMAP_CLASSIC] = "bkdr-sdbm-js",
+    NULL,
+};
+static const char *const items_choices[] = {"columns", "key", NULL};
 static const char *const on_miss_choices[] = {"load", "pass", NULL};
 
 const struct setting config_settings[] = {
@@ -190,10 +197,33 @@ const struct setting keyspace_settings[] = {
          "that loads by itself"},
     {"enforce", SETTING_FLAG, AT(enforce), .standard = "true",
      .help = "false: only count what would be rejected, and let it pass"},
+    {"publish", SETTING_PUBLISH, AT(publish), .fixed = true, .otherwise = "nothing is published",
+     .help = "a Bloom filter of the rows as a bitmap in the cache, for applications that look into "
+             "it themselves; a mapping of the settings below; needs sync: replication"},
+    {0},
+};
+
+#undef AT
+#define AT(member) offsetof(struct publish, member)
+
+const struct setting publish_settings[] = {
+    {"key", SETTING_TEXT, AT(key), .required = true, .least = "1", .most = "400",
+     .help = "its name in the cache; what belongs to it is called as this with :info, :lease or a "
+             "number behind it"},
+    {"format", SETTING_CHOICE, AT(format), .standard = "guava-murmur3-128-64",
+     .choices = format_choices, .help = "which bits an item has"},
+    {"false_positive_rate", SETTING_SHARE, AT(false_positive_rate), .standard = "0.01",
+     .least = "0.0000001", .most = "0.3", .help = "share of absent items that it takes for there"},
+    {"items", SETTING_CHOICE, AT(items), .standard = "columns", .choices = items_choices,
+     .help = "the text of the key's columns, joined by :, or the whole cache key"},
+    {"grow", SETTING_FLAG, AT(grow), .standard = "false",
+     .help = "when it is full another bitmap is begun beside it, instead of a larger one in its "
+             "place; their names end with their numbers, from 0"},
     {0},
 };
 
 _Static_assert(sizeof config_settings / sizeof *config_settings <= SETTINGS_MAX, "SETTINGS_MAX");
+_Static_assert(sizeof publish_settings / sizeof *publish_settings <= SETTINGS_MAX, "SETTINGS_MAX");
 _Static_assert(sizeof keyspace_settings / sizeof *keyspace_settings <= SETTINGS_MAX,
                "SETTINGS_MAX");
 
@@ -240,6 +270,7 @@ const char *setting_type_name(enum setting_type type)
         [SETTING_KEY] = "key template",
         [SETTING_TABLE] = "table",
         [SETTING_VALUE] = "column or json",
+        [SETTING_PUBLISH] = "mapping",
     };
     return names[type];
 }
@@ -288,4 +319,6 @@ void config_print_settings(FILE *out)
     print_table(config_settings, out);
     fputs("\nSettings of a keyspace:\n", out);
     print_table(keyspace_settings, out);
+    fputs("\nSettings of a keyspace's publish:\n", out);
+    print_table(publish_settings, out);
 }

@@ -1,6 +1,6 @@
-/* Every setting there is: one const table for the file's top level, one for a keyspace. What the
- * loader accepts, what --help prints, what SIGHUP may change and what the sample file must mention
- * all derive from these rows.
+/* Every setting there is: one const table for the file's top level, one for a keyspace, one for
+ * what a keyspace publishes. What the loader accepts, what --help prints, what SIGHUP may change
+ * and what the sample file must mention all derive from these rows.
  */
 #ifndef NESTGUARD_SETTINGS_H
 #define NESTGUARD_SETTINGS_H
@@ -27,12 +27,13 @@ enum setting_type {
     SETTING_KEY,       /* struct key_template */
     SETTING_TABLE,     /* struct keyspace: table_text, table_schema, table_name */
     SETTING_VALUE,     /* struct keyspace: value, value_is_json */
+    SETTING_PUBLISH, /* struct publish; a mapping of publish_settings, read by the loader itself */
 };
 
 struct setting {
     const char *name;
     enum setting_type type;
-    size_t offset; /* of the member in struct config or struct keyspace */
+    size_t offset; /* of the member in struct config, keyspace or publish */
     bool required;
     bool fixed;            /* cannot change while the guard runs */
     const char *standard;  /* the default, as one would write it; NULL: none */
@@ -45,9 +46,10 @@ struct setting {
 
 enum { SETTINGS_MAX = 48 }; /* rows of one table, at most */
 
-/* Both end with a row without a name. */
+/* Each ends with a row without a name. */
 extern const struct setting config_settings[];
 extern const struct setting keyspace_settings[];
+extern const struct setting publish_settings[];
 
 /* The row's place in its table, or -1. */
 int setting_index(const struct setting *table, const char *name);

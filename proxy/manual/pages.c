@@ -141,6 +141,8 @@ void page_settings(FILE *out)
     print_settings(config_settings, out);
     fputs(".SH SETTINGS OF A KEYSPACE\n", out);
     print_settings(keyspace_settings, out);
+    fputs(".SH SETTINGS OF A KEYSPACE'S PUBLISH\n", out);
+    print_settings(publish_settings, out);
     fputs(".SH EXAMPLE\n.nf\n"
           "listen: 127.0.0.1:6380\n"
           "control: 127.0.0.1:6390\n"

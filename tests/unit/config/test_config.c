@@ -179,6 +179,45 @@ static void a_keyspace_has_defaults(void **state)
     config_destroy(c);
 }
 
+#define PUBLISH(settings)                                                                          \
+    "cache: redis://c\ndatabase: postgresql://d/e\nkeyspaces:\n"                                   \
+    "  - {name: items, key: \"item:{id}\", table: items, value: payload,\n"                        \
+    "     publish: " settings "}\n"
+
+static void what_is_published_is_a_mapping_with_defaults(void **state)
+{
+    (void)state;
+    struct config *c = loaded(PUBLISH("{key: published}"));
+    struct publish *publish = &c->keyspaces[0].publish;
+    assert_string_equal(publish->key, "published");
+    assert_int_equal(publish->format, BITMAP_GUAVA_64);
+    assert_float_equal(publish->false_positive_rate, 0.01, 1e-12);
+    assert_int_equal(publish->items, PUBLISH_COLUMNS);
+    assert_false(publish->grow);
+    config_destroy(c);
+    c = loaded(PUBLISH("{key: p, format: bkdr-sdbm-js, items: key, grow: true,\n"
+                       "      false_positive_rate: 0.0005}"));
+    assert_int_equal(c->keyspaces[0].publish.format, BITMAP_CLASSIC);
+    assert_int_equal(c->keyspaces[0].publish.items, PUBLISH_KEY);
+    assert_true(c->keyspaces[0].publish.grow);
+    config_destroy(c);
+}
+
+static void what_cannot_be_published_is_named(void **state)
+{
+    (void)state;
+    must_report_one(PUBLISH("published"), 5, WORDS("publish", "mapping"));
+    must_report_one(PUBLISH("{format: bkdr-sdbm-js}"), 5, WORDS("key", "missing"));
+    must_report_one(PUBLISH("{key: p, formt: x}"), 5, WORDS("formt", "format"));
+    must_report_one(PUBLISH("{key: \"item:all\"}"), 5, WORDS("item:all", "guarded key", "items"));
+    must_report_one("sync: poll\n" PUBLISH("{key: p}"), 6, WORDS("sync: replication"));
+    must_report_one(
+        PUBLISH(
+            "{key: p}") "  - {name: others, key: \"other:{id}\", table: others, value: payload,\n"
+                        "     publish: {key: \"p-3\"}}\n",
+        7, WORDS("p-3", "\"p\"", "items"));
+}
+
 static void every_setting_is_read(void **state)
 {
     (void)state;
@@ -719,6 +758,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_rest_has_defaults),
         cmocka_unit_test(a_keyspace_has_defaults),
+        cmocka_unit_test(what_is_published_is_a_mapping_with_defaults),
+        cmocka_unit_test(what_cannot_be_published_is_named),
         cmocka_unit_test(every_setting_is_read),
         cmocka_unit_test(variables_come_from_the_environment),
         cmocka_unit_test(a_variable_is_replaced_once_only),

@@ -275,6 +275,7 @@ static size_t member_size(enum setting_type type)
         [SETTING_KEY] = sizeof(struct key_template),
         [SETTING_TABLE] = sizeof(char *),
         [SETTING_VALUE] = sizeof(char *),
+        [SETTING_PUBLISH] = sizeof(struct publish),
     };
     return sizes[type];
 }
@@ -318,14 +319,29 @@ static void every_member_of_a_keyspace_is_known(void **state)
         MEMBER(struct keyspace, value_is_json), /* with value */
         MEMBER(struct keyspace, line),          /* where it was read */
     };
-    struct keyspace every = {NULL,       {.columns = 1}, NULL,      NULL, NULL, NULL,
-                             NULL,       true,           1,         1,    1,    FILTER_CUCKOO,
-                             ABSENT_NIL, NULL,           MISS_LOAD, true, 1};
+    struct keyspace every = {NULL,
+                             {.columns = 1},
+                             NULL,
+                             NULL,
+                             NULL,
+                             NULL,
+                             NULL,
+                             true,
+                             1,
+                             1,
+                             1,
+                             FILTER_CUCKOO,
+                             ABSENT_NIL,
+                             NULL,
+                             MISS_LOAD,
+                             true,
+                             {NULL, BITMAP_GUAVA_64, 1, PUBLISH_KEY, true},
+                             1};
     size_t rows = 0;
     (void)state;
     while (keyspace_settings[rows].name)
         rows++;
-    assert_int_equal(rows + COUNT_OF(derived), 17);
+    assert_int_equal(rows + COUNT_OF(derived), 18);
     memset(&every, 0xff, sizeof every);
     unmark_rows(&every, keyspace_settings);
     unmark(&every, derived, COUNT_OF(derived));
@@ -388,6 +404,31 @@ static void every_difference_is_seen(void **state)
     must_see(row_of(keyspace_settings, "value"), &a, &b);
     b = a;
     every_difference_in_a_plain_member_or_a_text_is_seen(keyspace_settings, &a, &b);
+    b = a;
+    every_difference_in_a_plain_member_or_a_text_is_seen(publish_settings, &a.publish, &b.publish);
+    b.publish.grow = true;
+    must_see(row_of(keyspace_settings, "publish"), &a, &b);
+}
+
+/* The filter of another row is another filter. */
+static void what_is_published_is_kept(void **state)
+{
+    static const char running[] = "cache: redis://c\ndatabase: postgresql://d/e\nkeyspaces:\n" ITEMS
+                                  ", publish: {key: one, items: key}}\n";
+    static const char wanted[] = "cache: redis://c\ndatabase: postgresql://d/e\nkeyspaces:\n" ITEMS
+                                 ", publish: {key: other}}\n";
+    static const char without[] =
+        "cache: redis://c\ndatabase: postgresql://d/e\nkeyspaces:\n" ITEMS "}\n";
+    size_t reported;
+    (void)state;
+    struct config *config = reloaded(running, wanted, &reported);
+    assert_int_equal(reported, 1);
+    assert_string_equal(config->keyspaces[0].publish.key, "one");
+    assert_int_equal(config->keyspaces[0].publish.items, PUBLISH_KEY);
+    config_destroy(config);
+    config = reloaded(without, wanted, &reported);
+    assert_null(config->keyspaces[0].publish.key);
+    config_destroy(config);
 }
 
 int main(void)
@@ -405,6 +446,7 @@ int main(void)
         cmocka_unit_test(every_member_has_a_row_or_is_made_of_what_has),
         cmocka_unit_test(every_member_of_a_keyspace_is_known),
         cmocka_unit_test(every_difference_is_seen),
+        cmocka_unit_test(what_is_published_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
