@@ -49,6 +49,10 @@ void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes patt
                 redis_answer_cb done, void *arg);
 /* EXISTS key: `number` is 1 or 0 */
 void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg);
+/* Any command of that many words, the first of them its name, at least one. Of an array in reply
+ * nothing is told but that it came, when it holds numbers only. */
+void redis_send(struct redis *redis, const struct redis_bytes *words, size_t count,
+                redis_answer_cb done, void *arg);
 
 bool redis_is_up(const struct redis *redis);
 

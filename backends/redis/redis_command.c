@@ -136,6 +136,11 @@ struct redis_command *redis_command_exists(struct redis_bytes key)
     return create_for_key("EXISTS", key);
 }
 
+struct redis_command *redis_command_any(const struct redis_bytes *words, size_t count)
+{
+    return encode(words, count);
+}
+
 struct redis_command *redis_command_of(const char *const *words, size_t count)
 {
     struct arguments arguments = {0};
@@ -190,8 +195,17 @@ static bool is_pair(const redisReply *reply)
            reply->element[1]->type == REDIS_REPLY_STRING;
 }
 
+/* BITFIELD's. */
+static bool are_numbers(const redisReply *reply)
+{
+    for (size_t i = 0; i < reply->elements; i++)
+        if (reply->element[i]->type != REDIS_REPLY_INTEGER)
+            return false;
+    return reply->elements > 0;
+}
+
 /* The few kinds of replies that these commands have: a status or nil, an integer, a string, a pair,
- * SCAN's array, an error. `page.keys` is the caller's to free. */
+ * numbers, SCAN's array, an error. `page.keys` is the caller's to free. */
 static struct redis_answer answer_of(const redisReply *reply)
 {
     struct redis_answer answer = {.outcome = REDIS_DONE, .found = true, .error = ""};
@@ -205,7 +219,8 @@ static struct redis_answer answer_of(const redisReply *reply)
         answer.text = (struct redis_bytes){reply->str, reply->len};
     else if (reply->type == REDIS_REPLY_ARRAY && is_pair(reply))
         answer.text = (struct redis_bytes){reply->element[1]->str, reply->element[1]->len};
-    else if (reply->type == REDIS_REPLY_ARRAY && !read_page(&answer.page, reply))
+    else if (reply->type == REDIS_REPLY_ARRAY && !are_numbers(reply) &&
+             !read_page(&answer.page, reply))
         return refusal("a reply of an unknown form");
     return answer;
 }

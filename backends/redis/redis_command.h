@@ -33,6 +33,7 @@ struct redis_command *redis_command_purge_many(const struct redis_bytes *keys, s
 struct redis_command *redis_command_scan(const char *cursor, struct redis_bytes pattern,
                                          unsigned count);
 struct redis_command *redis_command_exists(struct redis_bytes key);
+struct redis_command *redis_command_any(const struct redis_bytes *words, size_t count);
 struct redis_command *redis_command_of(const char *const *words, size_t count); /* at most six */
 
 /* The bytes are no longer needed. */

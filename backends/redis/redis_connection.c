@@ -348,6 +348,12 @@ void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb d
     submit(redis, redis_command_exists(key), done, arg);
 }
 
+void redis_send(struct redis *redis, const struct redis_bytes *words, size_t count,
+                redis_answer_cb done, void *arg)
+{
+    submit(redis, redis_command_any(words, count), done, arg);
+}
+
 bool redis_is_up(const struct redis *redis)
 {
     return redis->state == LINK_UP;
