@@ -25,6 +25,7 @@ endforeach()
 install(FILES ${manual}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions RENAME _nestguard)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES deploy/nestguard.yaml DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(FILES deploy/published.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/nestguard)
 install(FILES deploy/prometheus/dashboard.json deploy/prometheus/alerts.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/nestguard)
 
 # A package leaves these to its own tools, which know where the distribution wants them.

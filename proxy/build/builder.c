@@ -79,8 +79,12 @@ static const struct keyspace *keyspace_of(const struct builder *builder)
 
 /* ---- the filter's size ---- */
 
+/* A bitmap that cannot be had is missed by whoever publishes it; the filter guards without. */
 static int create_filter(struct builder *builder, uint64_t rows)
 {
+    struct bitmap **bitmap = &builder->built.generation->bitmaps[builder->keyspace];
+    bitmap_destroy(*bitmap);
+    *bitmap = filter_size_bitmap(builder->config, builder->keyspace, rows);
     return filter_for(&builder->built.generation->filters[builder->keyspace], builder->config,
                       builder->keyspace, rows, &builder->error);
 }
@@ -246,6 +250,7 @@ static int copy_once(struct builder *builder, const struct table_scan *scan,
     struct copier *copiers[CONNECTIONS_MAX] = {0};
     unsigned shares = table_scan_shares(scan, 1 + builder->helpers.count);
     target->filter = filter_of(builder);
+    target->bitmap = builder->built.generation->bitmaps[builder->keyspace];
     target->rows = 0;
     target->rested_ns = 0;
     target->overfull = false;

@@ -31,6 +31,27 @@ int filter_for(struct filter **out, const struct config *config, size_t keyspace
     return status;
 }
 
+/* One that does not grow must hold all that come before the filter is full and another is built,
+ * and while that is. One that grows begins with hardly more than the rows that there are, for it
+ * can have more at any time; and it is wrong by the sum of all its bitmaps. */
+static uint64_t items_for(const struct publish *publish, uint64_t rows)
+{
+    uint64_t spare = rows / (2 * SPARE_SHARE);
+    if (!publish->grow)
+        return rows + rows / 2 + SPARE_ROWS;
+    return rows + (spare > SPARE_ROWS / 4 ? spare : SPARE_ROWS / 4);
+}
+
+struct bitmap *filter_size_bitmap(const struct config *config, size_t keyspace, uint64_t rows)
+{
+    const struct publish *publish = &config->keyspaces[keyspace].publish;
+    double rate = publish->false_positive_rate / (publish->grow ? PUBLISH_LAYERS_MAX : 1);
+    if (!publish->key)
+        return NULL;
+    struct bitmap_shape shape = bitmap_shape_for(publish->format, items_for(publish, rows), rate);
+    return bitmap_create(&shape);
+}
+
 bool filter_size_fits(const struct filter *filter, const struct config *config, uint64_t rows)
 {
     size_t capacity = filter_stats(filter).capacity;

@@ -5,6 +5,7 @@
 #define NESTGUARD_FILTER_SIZE_H
 
 #include "config/config.h"
+#include "filters/bitmap/bitmap.h"
 #include "filters/filter.h"
 #include "postgres/pg_error.h"
 
@@ -15,6 +16,10 @@
 /* An empty filter for so many rows, the caller's. 0; or what filter_create() gave, with *error. */
 int filter_for(struct filter **out, const struct config *config, size_t keyspace, uint64_t rows,
                struct pg_error *error);
+
+/* An empty bitmap for what the keyspace publishes of so many rows, and more; NULL where it
+ * publishes nothing, or there can be none of that size. */
+struct bitmap *filter_size_bitmap(const struct config *config, size_t keyspace, uint64_t rows);
 
 /* Whether one that was made for an estimate does for so many rows: so that neither memory is wasted
  * nor another filter needed soon. */

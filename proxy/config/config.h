@@ -19,6 +19,7 @@ enum sync_mode { SYNC_REPLICATION, SYNC_POLL, SYNC_NONE };
 enum on_absent { ABSENT_NIL, ABSENT_ERROR, ABSENT_VALUE };
 enum on_miss { MISS_LOAD, MISS_PASS };
 enum publish_items { PUBLISH_COLUMNS, PUBLISH_KEY };
+enum { PUBLISH_LAYERS_MAX = 4 }; /* bitmaps of one that grows */
 
 /* A Bloom filter in the cache that applications read for themselves. */
 struct publish {

@@ -117,6 +117,21 @@ static json_t *check_json(const struct check_report *last, const struct selfchec
                      (json_int_t)last->generation, "age_seconds", seconds_since(last->time));
 }
 
+/* Null where nothing is published. */
+static json_t *published_json(const struct published_report *published)
+{
+    if (!published->key)
+        return json_null();
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:I, s:s?}", "key",
+                     published->key, "state", published->state, "keys", (json_int_t)published->keys,
+                     "bits", (json_int_t)published->bits, "bits_set", (json_int_t)published->set,
+                     "functions", (int)published->functions, "layers", (int)published->layers,
+                     "generation", (json_int_t)published->generation, "deleted",
+                     (json_int_t)published->deleted, "lease_seconds",
+                     (double)published->lease / 1000, "bytes", (json_int_t)published->bytes,
+                     "last_error", published->error[0] ? published->error : NULL);
+}
+
 static json_t *keyspace_json(const struct report *report, const struct keyspace_report *keyspace)
 {
     const struct keyspace *config = keyspace->config;
@@ -129,6 +144,7 @@ static json_t *keyspace_json(const struct report *report, const struct keyspace_
                         report->generation.number ? json_integer((json_int_t)keyspace->filter.keys)
                                                   : json_null());
     json_object_set_new(json, "self_check", check_json(&report->check, &keyspace->check));
+    json_object_set_new(json, "published", published_json(&keyspace->published));
     add_counters(keyspace, json);
     json_object_set_new(json, "other_spelling_example", example_json(keyspace));
     return json;
@@ -334,6 +350,36 @@ static void filter_metrics(const struct report *report, struct buffer *out)
                       keyspace_name(report, i), measured_rate(&report->keyspaces[i]));
 }
 
+struct published_row {
+    const char *name, *help;
+    size_t offset; /* of a uint64_t in struct published_report */
+};
+
+static void published_metrics(const struct report *report, struct buffer *out)
+{
+    static const struct published_row rows[] = {
+        {"published_keys", "Rows in what the keyspace publishes",
+         offsetof(struct published_report, keys)},
+        {"published_bits", "Bits of what the keyspace publishes",
+         offsetof(struct published_report, bits)},
+        {"published_bits_set", "Those of them that are set",
+         offsetof(struct published_report, set)},
+        {"published_lease_milliseconds", "Time that is left of its lease, 0 without one",
+         offsetof(struct published_report, lease)},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        family(out, rows[r].name, "gauge", rows[r].help);
+        for (size_t i = 0; i < report->count; i++) {
+            const struct published_report *published = &report->keyspaces[i].published;
+            uint64_t value;
+            memcpy(&value, (const char *)published + rows[r].offset, sizeof value);
+            if (published->key)
+                buffer_printf(out, "nestguard_%s{keyspace=\"%s\"} %llu\n", rows[r].name,
+                              keyspace_name(report, i), (unsigned long long)value);
+        }
+    }
+}
+
 static void check_metrics(const struct report *report, struct buffer *out)
 {
     size_t count = report->check.generation ? report->count : 0;
@@ -437,6 +483,7 @@ void status_metrics(const struct report *report, struct buffer *out)
     keyspace_metrics(report, out);
     load_metrics(report, out);
     filter_metrics(report, out);
+    published_metrics(report, out);
     check_metrics(report, out);
     stream_metrics(report, out);
     process_metrics(report, out);

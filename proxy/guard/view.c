@@ -23,6 +23,7 @@ struct generation *generation_create(uint64_t number, size_t keyspaces)
     generation->number = generation->settled = number;
     generation->count = keyspaces;
     generation->filters = xcalloc(keyspaces, sizeof *generation->filters);
+    generation->bitmaps = xcalloc(keyspaces, sizeof *generation->bitmaps);
     generation->shared = xcalloc(keyspaces, sizeof *generation->shared);
     generation->references = 1;
     atomic_init(&generation->lease, UINT64_MAX);
@@ -39,7 +40,10 @@ void generation_release(struct generation *generation)
         return;
     for (size_t i = 0; i < generation->count; i++)
         filter_destroy(generation->filters[i]);
+    for (size_t i = 0; i < generation->count; i++)
+        bitmap_destroy(generation->bitmaps[i]);
     free(generation->filters);
+    free(generation->bitmaps);
     free(generation->shared);
     free(generation);
 }

@@ -8,6 +8,7 @@
 
 #include "base/mailbox.h"
 #include "config/config.h"
+#include "filters/bitmap/bitmap.h"
 #include "filters/filter.h"
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -26,6 +27,9 @@ struct generation {
     struct filter_seed seed;
     size_t count;
     struct filter **filters;
+    /* What each keyspace publishes, of the rows that the build read and that its log told of since;
+     * NULL: nothing, or there is no place for it, or whoever publishes it has taken it. */
+    struct bitmap **bitmaps;
     uint64_t *shared;      /* of each keyspace: rows whose key another row has, in one entry */
     uint64_t rows;         /* of all keyspaces together */
     double build_seconds;  /* from connecting to the last row */

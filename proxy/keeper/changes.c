@@ -7,6 +7,7 @@ enum {
     CACHE = 1 << SUBSCRIBER_CACHE,
     CALLS = 1 << SUBSCRIBER_CALLS,
     ENTRIES = 1 << SUBSCRIBER_ENTRIES,
+    PUBLISHED = 1 << SUBSCRIBER_PUBLISHED,
     RENEWAL = 1 << SUBSCRIBER_RENEWAL,
     KEYSPACE = 1 << SUBSCRIBERS /* the cause is of a keyspace */
 };
@@ -17,11 +18,11 @@ enum {
  * says that the key may have a row concerns calls that were told that there is none. */
 static const unsigned told[CAUSES] = {
     /* clang-format off */
-    [CAUSE_INSERTED]  = FN_CHECKS | UNSEEN | LOADS | CACHE | CALLS | ENTRIES,
+    [CAUSE_INSERTED]  = FN_CHECKS | UNSEEN | LOADS | CACHE | CALLS | ENTRIES | PUBLISHED,
     [CAUSE_UPDATED]   = FN_CHECKS | UNSEEN | LOADS | CACHE,
-    [CAUSE_DELETED]   = FN_CHECKS | UNSEEN | LOADS | CACHE,
-    [CAUSE_UNTOLD]    =             UNSEEN | LOADS | CACHE                             | KEYSPACE,
-    [CAUSE_TRUNCATED] =             UNSEEN | LOADS | CACHE                   | RENEWAL | KEYSPACE,
+    [CAUSE_DELETED]   = FN_CHECKS | UNSEEN | LOADS | CACHE                   | PUBLISHED,
+    [CAUSE_UNTOLD]    =             UNSEEN | LOADS | CACHE                       | KEYSPACE,
+    [CAUSE_TRUNCATED] =             UNSEEN | LOADS | CACHE             | RENEWAL | KEYSPACE,
     [CAUSE_WRITTEN]   =                      LOADS         | CALLS,
     [CAUSE_DROPPED]   =                      LOADS         | CALLS,
     [CAUSE_HINT]      =                      LOADS         | CALLS,
@@ -29,10 +30,10 @@ static const unsigned told[CAUSES] = {
     [CAUSE_BLOCK]     =                      LOADS,
     [CAUSE_RELEASE]   =                      LOADS,
     [CAUSE_UNVOUCHED] =                              CACHE,
-    [CAUSE_ASKED]     =                      LOADS                                     | KEYSPACE,
-    [CAUSE_FILLED]    =                              CACHE                             | KEYSPACE,
-    [CAUSE_MISSED]    =                      LOADS | CACHE                             | KEYSPACE,
-    [CAUSE_ALTERED]   =                      LOADS | CACHE                             | KEYSPACE,
+    [CAUSE_ASKED]     =                      LOADS                               | KEYSPACE,
+    [CAUSE_FILLED]    =                              CACHE                       | KEYSPACE,
+    [CAUSE_MISSED]    =                      LOADS | CACHE           | PUBLISHED | KEYSPACE,
+    [CAUSE_ALTERED]   =                      LOADS | CACHE                       | KEYSPACE,
     /* clang-format on */
 };
 

@@ -6,6 +6,7 @@
  *   no log any more ─┘        ▼           ├▶ cache      it is deleted there
  *                      table of causes ───┼▶ calls      a call that asked for its row asks again
  *                                         ├▶ entries    what its override said is known now
+ *                                         ├▶ published  what applications read for themselves has it, too
  *                                         └▶ renewal    a new generation is wanted
  */
 #ifndef NESTGUARD_CHANGES_H
@@ -21,6 +22,7 @@ enum subscriber {
     SUBSCRIBER_CACHE,
     SUBSCRIBER_CALLS,
     SUBSCRIBER_ENTRIES,
+    SUBSCRIBER_PUBLISHED,
     SUBSCRIBER_RENEWAL,
     SUBSCRIBERS
 };

@@ -28,5 +28,6 @@ void keeper_open_changes(struct keeper *keeper)
     changes_subscribe(changes, SUBSCRIBER_CACHE, purging_hear, &keeper->purging);
     changes_subscribe(changes, SUBSCRIBER_CALLS, touches_hear, &keeper->touches);
     changes_subscribe(changes, SUBSCRIBER_ENTRIES, end_entry, keeper);
+    changes_subscribe(changes, SUBSCRIBER_PUBLISHED, publisher_hear, keeper->publisher);
     changes_subscribe(changes, SUBSCRIBER_RENEWAL, renew, keeper);
 }

@@ -42,7 +42,10 @@ static void await(struct keeper *keeper, void (*what)(uv_timer_t *tick))
 
 static void redis_ended(void *arg)
 {
-    purging_close(&((struct keeper *)arg)->purging);
+    struct keeper *keeper = arg;
+    purging_close(&keeper->purging);
+    publisher_destroy(keeper->publisher);
+    keeper->publisher = NULL;
 }
 
 static void close_handles(struct keeper *keeper)

@@ -19,6 +19,7 @@
 #include "keeper/replication.h"
 #include "keeper/server_watch.h"
 #include "keeper/standings.h"
+#include "publish/publisher.h"
 #include "worker/worker.h"
 
 struct keeper {
@@ -42,6 +43,7 @@ struct keeper {
     struct loading loading;
     struct checking checking;
     struct purging purging;
+    struct publisher *publisher; /* NULL: nothing is published */
     struct replication replication;
     struct standings standings; /* without a log to follow, in the place of replication */
     struct server_watch server;

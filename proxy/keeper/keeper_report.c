@@ -70,6 +70,29 @@ static void report_backends(const struct keeper *keeper, struct report *report)
     checking_report(&keeper->checking, report);
 }
 
+static struct published_report report_published(const struct published *published)
+{
+    if (!published)
+        return (struct published_report){0};
+    uint64_t now = clock_ms(), until = published->lease;
+    struct published_report report = {.key = published->keyspace->publish.key,
+                                      .state = published_state_name(published->state),
+                                      .keys = published->keys,
+                                      .generation = published->image_id,
+                                      .deleted = published->deleted,
+                                      .lease = until > now ? until - now : 0,
+                                      .error = published->error};
+    if (published->image.count) {
+        const struct bitmap_shape *shape = layers_shape(&published->image);
+        report.layers = published->image.count;
+        report.functions = shape->functions;
+        report.bits = shape->bits * report.layers;
+        report.bytes = (size_t)(shape->bits / 8) * (report.layers + published->old.count);
+        report.set = layers_set_bits(&published->image);
+    }
+    return report;
+}
+
 static void report_keyspace(const struct keeper *keeper, size_t i, struct keyspace_report *report)
 {
     const struct keyspace_status *status = &keeper->publishing.keyspaces[i];
@@ -77,6 +100,7 @@ static void report_keyspace(const struct keeper *keeper, size_t i, struct keyspa
     report->state = status->state;
     report->reason = status->reason;
     report->since = status->since;
+    report->published = report_published(publisher_of(keeper->publisher, i));
     take_loads(report, &keeper->counters[i]);
     if (keeper->publishing.generation) {
         report->kind = filter_kind_of(keeper->publishing.generation->filters[i]);

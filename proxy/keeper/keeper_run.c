@@ -24,6 +24,7 @@ static void on_adopted(void *arg, const struct view *view)
     entries_use_view(&keeper->entries, view);
     replication_use_config(&keeper->replication, view->config);
     loading_use_view(&keeper->loading, view);
+    publisher_use_view(keeper->publisher, view);
 }
 
 void keeper_publish(struct keeper *keeper, struct generation *fresh)
@@ -132,6 +133,7 @@ static void on_tick(uv_timer_t *tick)
     standings_watch(&keeper->standings);
     keeper_review(keeper);
     keeper_watch_sync(keeper, now);
+    publisher_tick(keeper->publisher, now);
     service_alive(oldest_turn(keeper, now));
 }
 
@@ -151,6 +153,7 @@ static void on_end_signal(uv_signal_t *signal, int number)
     replication_end(&keeper->replication);
     standings_end(&keeper->standings);
     server_watch_end(&keeper->server);
+    publisher_end(keeper->publisher);
     keeper->drain_since = clock_ms();
     for (unsigned i = 0; i < keeper->worker_count; i++) {
         struct message *message = xcalloc(1, sizeof *message);
@@ -202,6 +205,7 @@ static void on_redis_state(void *arg, bool up, const char *error)
 {
     struct keeper *keeper = arg;
     purging_cache_is(&keeper->purging, up);
+    publisher_cache_is(keeper->publisher, up);
     if (up)
         log_info("cache: connection for fills and purges is up");
     else
@@ -408,6 +412,7 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
         status = open_loading(keeper);
     if (status)
         return status;
+    keeper->publisher = publisher_create(keeper_config(keeper), keeper->redis);
     keeper_open_changes(keeper);
     status = keeper_open_sync(keeper);
     if (!status)

@@ -82,7 +82,9 @@ static void on_wanted(void *arg)
 
 static void on_known(void *arg)
 {
-    keeper_review(arg);
+    struct keeper *keeper = arg;
+    keeper_review(keeper);
+    publisher_known(keeper->publisher);
 }
 
 static void on_missed(void *arg)
@@ -109,9 +111,23 @@ void keeper_pace_builds(struct keeper *keeper)
     renewal_hurry(&keeper->renewal, !guards || !replication_lasts(&keeper->replication));
 }
 
+/* Not one build after the other: what is published may wear out as fast as rows come and go. */
+static void renew_what_is_worn(struct keeper *keeper, uint64_t now)
+{
+    const struct generation *generation = keeper->publishing.generation;
+    const struct keyspace *worn = publisher_worn(keeper->publisher);
+    if (!worn || !generation || keeper->draining || keeper->renewal.phase != RENEWAL_IDLE ||
+        (double)(now - keeper->renewal.in_force) < 1000 + 10000 * generation->build_seconds)
+        return;
+    log_info("keyspace %s: what it publishes is full, or of too many rows that are gone",
+             worn->name);
+    renewal_begin(&keeper->renewal);
+}
+
 void keeper_watch_sync(struct keeper *keeper, uint64_t now)
 {
     replication_watch(&keeper->replication, now, keeper->renewal.phase == RENEWAL_IDLE);
+    renew_what_is_worn(keeper, now);
     keeper_pace_builds(keeper);
 }
 

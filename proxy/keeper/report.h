@@ -17,6 +17,19 @@
 
 #define REPORT_MEMBER(name, help) uint64_t name;
 
+/* Of what a keyspace publishes. */
+struct published_report {
+    const char *key; /* NULL: nothing, and nothing of the rest is there */
+    const char *state;
+    uint64_t keys, bits, set;
+    unsigned functions, layers;
+    uint64_t generation; /* as the cache has it */
+    uint64_t deleted;    /* rows that are gone, and still in it */
+    uint64_t lease;      /* ms that are left of it; 0: there is none */
+    size_t bytes;
+    const char *error; /* the last, or "" */
+};
+
 struct keyspace_report {
     const struct keyspace *config;
     enum keyspace_state state;
@@ -28,6 +41,7 @@ struct keyspace_report {
     const struct spelling *spelling; /* the latest that was another than its row's */
     KEYSPACE_COUNTERS(REPORT_MEMBER) /* of all workers */
     LOAD_COUNTERS(REPORT_MEMBER)
+    struct published_report published;
 };
 
 struct generation_report {

@@ -41,7 +41,7 @@ def test_everything_has_its_place(installed):
         "share/zsh/vendor-completions/_nestguard",
         "share/doc/nestguard/LICENSE", "share/doc/nestguard/README.md",
         "share/doc/nestguard/examples/nestguard.yaml",
-        "share/nestguard/alerts.yaml", "share/nestguard/dashboard.json",
+        "share/nestguard/alerts.yaml", "share/nestguard/dashboard.json", "share/nestguard/published.lua",
         "lib/systemd/system/nestguard.service", "lib/sysusers.d/nestguard.conf"}
 
 

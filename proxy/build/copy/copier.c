@@ -21,7 +21,7 @@ struct copier {
     int status;
     struct pg_error error;
     uv_thread_t thread;
-    struct buffer key;
+    struct buffer key, item;
     size_t count; /* of the hashes that are not yet in the filter */
     uint64_t hashes[WAITING_ROWS];
 };
@@ -91,6 +91,20 @@ static void after_batch(struct copier *copier)
         rest(copier->target);
 }
 
+/* Not under the lock: bits are set by several at a time. */
+static void publish(struct copier *copier, const struct span *columns)
+{
+    const struct keyspace *keyspace = copier->target->keyspace;
+    uint64_t places[BITMAP_FUNCTIONS_MAX];
+    struct span item = buffer_span(&copier->key);
+    if (keyspace->publish.items == PUBLISH_COLUMNS) {
+        buffer_clear(&copier->item);
+        key_template_join(&keyspace->key, columns, &copier->item);
+        item = buffer_span(&copier->item);
+    }
+    bitmap_add(copier->target->bitmap, item.at, item.length, places);
+}
+
 /* The key is put together as an application writes it: lookups hash the same bytes. */
 static void add_key(struct copier *copier, const struct span *columns)
 {
@@ -98,6 +112,8 @@ static void add_key(struct copier *copier, const struct span *columns)
     key_template_render(&copier->target->keyspace->key, columns, &copier->key);
     struct span key = buffer_span(&copier->key);
     copier->hashes[copier->count++] = filter_hash(&copier->target->seed, key.at, key.length);
+    if (copier->target->bitmap)
+        publish(copier, columns);
     if (copier->count == WAITING_ROWS)
         flush(copier);
     else if (copier->count % BATCH_ROWS == 0)
@@ -145,6 +161,7 @@ static void on_thread(void *arg)
 static void copier_free(struct copier *copier)
 {
     buffer_finish(&copier->key);
+    buffer_finish(&copier->item);
     free(copier->sql);
     free(copier);
 }

@@ -8,6 +8,7 @@
 
 #include "build/copy/table_scan.h"
 #include "config/config.h"
+#include "filters/bitmap/bitmap.h"
 #include "filters/filter.h"
 #include "postgres/pg_session.h"
 
@@ -16,6 +17,7 @@
 /* What the copiers of one keyspace share. */
 struct copy_target {
     struct filter *filter;
+    struct bitmap *bitmap; /* of what is published of each row; NULL: nothing is */
     struct filter_seed seed;
     const struct keyspace *keyspace;
     bool keeps_copies;             /* each row is an entry, also when several have the same key */

@@ -313,6 +313,16 @@ static size_t shorter_length(struct span a, struct span b)
     return a.length < b.length ? a.length : b.length;
 }
 
+void key_template_join(const struct key_template *key, const struct span *columns,
+                       struct buffer *out)
+{
+    for (size_t i = 0; i < key->columns; i++) {
+        if (i)
+            buffer_append(out, ":", 1);
+        buffer_append(out, columns[i].at, columns[i].length);
+    }
+}
+
 /* Each template has at least one wildcard, so only the ends can keep two apart: with the ends
  * agreeing, the key of key_template_example() matches both. */
 bool key_template_overlaps(const struct key_template *a, const struct key_template *b)

@@ -46,6 +46,10 @@ size_t key_template_split(const struct key_template *key, struct span text,
 void key_template_render(const struct key_template *key, const struct span *columns,
                          struct buffer *out);
 
+/* Appends the columns' texts with a ":" between each two. */
+void key_template_join(const struct key_template *key, const struct span *columns,
+                       struct buffer *out);
+
 /* Whether some key matches both templates. */
 bool key_template_overlaps(const struct key_template *a, const struct key_template *b);
 

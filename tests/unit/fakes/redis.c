@@ -85,6 +85,14 @@ void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes patt
     call->pattern = xstrndup(pattern.at, pattern.length);
 }
 
+/* Its words, as keys. */
+void redis_send(struct redis *redis, const struct redis_bytes *words, size_t count,
+                redis_answer_cb done, void *arg)
+{
+    assert_null(redis);
+    add_keys(add_call(done, arg), words, count);
+}
+
 void fake_redis_reset(void)
 {
     fake_redis.up = true;

@@ -7,7 +7,8 @@
 
 enum { FAKE_CALLS = 1024, FAKE_KEYS = 64 };
 
-/* A DEL; with a value a SET; with a cursor a SCAN; or an EXISTS. */
+/* Any command, its words as keys; a DEL of keys; with a value a SET; with a cursor a SCAN; or an
+ * EXISTS. */
 struct fake_call {
     char *keys[FAKE_KEYS];
     size_t lengths[FAKE_KEYS];

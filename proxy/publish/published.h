@@ -1,0 +1,111 @@
+/* One published filter, from the bits in memory to the bits in the cache:
+ *
+ *   a generation's bitmap ─▶ WAITING ─▶ ASKING ─ free ─▶ UPLOADING ─▶ COMMITTING ─▶ LIVE
+ *                              ▲  ▲        └─ another guard's ─┐          │          │
+ *                              │  └────────────────────────────┘          │          │
+ *                              └── refused, lost, not kept up with, cache down ◀─────┘
+ *
+ * Truth. While NAME:lease stands, NAME lacks no row that was committed max_lag ago or longer, and
+ * none at all that the lease's last renewal knew of:
+ *
+ * - A lease is given for what the guard's own filter is given its permission for, until the same
+ *   moment, and only when the cache has acknowledged the bits of all rows that were known by then.
+ *   Whoever hangs, the guard, the network or the cache, it lapses; nobody ever waits for the cache.
+ * - The moment is one of the cache's own clock, which each answer tells: a renewal that is carried
+ *   out late, or by nobody's order any more, does not lengthen it.
+ * - Bits and leases take effect in one order. So what a cache has after it was restored from a
+ *   snapshot, or taken over by a replica, is as true as it was then, until the lease of then ends.
+ * - Of what is lost in part (a name deleted or evicted) the next renewal finds out; and a reader at
+ *   once, by bit m, which is always set.
+ * - A new generation's bitmap is written beside the one that is read, which is kept true meanwhile.
+ *
+ * Two guards: who holds the lease writes, the other one waits until it has lapsed. A guard that was
+ * held up meanwhile may still set bits of its own; they do no harm, and its renewals find another's
+ * name.
+ */
+#ifndef NESTGUARD_PUBLISHED_H
+#define NESTGUARD_PUBLISHED_H
+
+#include "base/retry.h"
+#include "publish/layers.h"
+#include "publish/publish_names.h"
+#include "redis/redis.h"
+
+enum published_state {
+    PUBLISHED_EMPTY, /* there is no generation, or no bitmap of it */
+    PUBLISHED_WAITING,
+    PUBLISHED_ASKING,
+    PUBLISHED_UPLOADING,
+    PUBLISHED_COMMITTING,
+    PUBLISHED_LIVE
+};
+
+/* A moment by which all rows are known, as soon as the cache has answered so many commands. */
+struct published_known {
+    uint64_t until; /* clock_ms() of the lease's end; 0: none */
+    uint64_t count;
+};
+
+struct published {
+    const struct keyspace *keyspace; /* of the start */
+    struct redis *redis;
+    const char *owner;
+    struct publish_names names;
+    enum published_state state;
+    struct layers image; /* of the generation in force */
+    struct layers old;   /* what the cache has under the name meanwhile, if it is another */
+    uint64_t image_id;   /* its `generation` in the cache, and the lease's value */
+    uint64_t old_id;
+    uint64_t from;    /* the generation's number */
+    uint64_t built;   /* seconds since 1970 */
+    uint64_t keys;    /* rows now */
+    uint64_t deleted; /* since it was built */
+    bool may_lease;   /* the keyspace guards */
+    struct published_known pending;
+    uint64_t acknowledged; /* as `until`: what a lease may be given for */
+    uint64_t sent, answered;
+    uint64_t begun;      /* of `sent`, before the attempt that is under way */
+    bool renewing;       /* one is on its way */
+    unsigned next_layer; /* to be uploaded */
+    size_t next_byte;
+    unsigned pieces; /* on their way */
+    unsigned lapses; /* looks that found another's name without a lease, one after the other */
+    int64_t ahead;   /* the cache's clock, before ours, at least */
+    uint64_t lease;  /* clock_ms() of its end, as it was asked for last; 0: none */
+    struct retry retry;
+    char error[256]; /* the last, or "" */
+};
+
+void published_init(struct published *published, const struct keyspace *keyspace,
+                    struct redis *redis, const char *owner);
+void published_finish(struct published *published); /* when no command is under way */
+
+/* A generation takes over: its bitmap (NULL: there is none) is taken. What is in the cache goes on
+ * to be true if the generation before was followed without a gap. */
+void published_renew(struct published *published, struct bitmap *bitmap, uint64_t from,
+                     uint64_t built);
+/* There was a gap: rows may be in the newest generation alone. */
+void published_gap(struct published *published);
+
+/* Whether leases may be given now. False: the one that stands is ended at once. */
+void published_permit(struct published *published, bool may_lease);
+
+/* There is a row with one of these items. */
+void published_add(struct published *published, const struct span *items, size_t count);
+
+/* All rows are known that make a lease until then (clock_ms()) right. */
+void published_known(struct published *published, uint64_t until);
+
+/* It cannot be told which items a row has, or else the cache may lack some. */
+void published_fail(struct published *published, const char *why);
+
+void published_cache_is(struct published *published, bool up);
+void published_tick(struct published *published, uint64_t now); /* once in a while */
+void published_drop(struct published *published);               /* the lease; at the end */
+
+/* It should be made anew: it is full, or of too many rows that are gone. */
+bool published_is_worn(const struct published *published);
+
+const char *published_state_name(enum published_state state);
+
+#endif

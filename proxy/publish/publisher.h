@@ -1,0 +1,37 @@
+/* What keyspaces publish: who hears of rows and generations for published.h, and tells of it.
+ *
+ *   the log ─▶ changes ─▶ publisher_hear() ─▶ items of the key ─▶ the bitmap of the generation that is
+ *                                                                 in force, and a candidate's
+ *
+ * On the keeper's thread.
+ */
+#ifndef NESTGUARD_PUBLISHER_H
+#define NESTGUARD_PUBLISHER_H
+
+#include "guard/change.h"
+#include "guard/view.h"
+#include "publish/published.h"
+
+struct publisher;
+
+/* `config` is that of the start, and outlives it. NULL: nothing is to be published. */
+struct publisher *publisher_create(const struct config *config, struct redis *redis);
+void publisher_destroy(struct publisher *publisher); /* when redis has ended */
+
+/* All of these do nothing with NULL. The first is a subscriber of changes; `arg` is the publisher.
+ */
+void publisher_hear(void *arg, const struct key_change *change);
+void publisher_use_view(struct publisher *publisher, const struct view *view);
+void publisher_known(struct publisher *publisher); /* more rows are: the lease has been extended */
+void publisher_cache_is(struct publisher *publisher, bool up);
+void publisher_tick(struct publisher *publisher, uint64_t now);
+void publisher_end(struct publisher *publisher); /* leases end here */
+
+/* The first keyspace whose filter should be made anew, for it is full or of too many rows that are
+ * gone; NULL. */
+const struct keyspace *publisher_worn(const struct publisher *publisher);
+
+/* Of one keyspace; NULL: it publishes nothing. */
+const struct published *publisher_of(const struct publisher *publisher, size_t keyspace);
+
+#endif
