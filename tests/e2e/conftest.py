@@ -6,10 +6,13 @@ import os
 import re
 import signal
 import subprocess
+import sys
 
 import pytest
 
 import servers
+
+sys.path.append(str(servers.ROOT / "tests" / "e2e" / "clients"))
 
 
 def pytest_configure():

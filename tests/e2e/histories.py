@@ -197,6 +197,19 @@ class Histories:
                 cached = cached and not self._is_purged(version, asked)
             return values
 
+    def may_be_missing(self, key, asked, answered, slack):
+        """Whether the key may have been missing from what is published: by `slack` behind, whatever
+        the guard itself knew by then, and whatever the cache has forgotten."""
+        with self.lock:
+            for version in reversed(self.versions[key]):
+                known = version.known < asked.time - slack
+                if version.begun <= answered and (version.value is None or (
+                        version.unlogged and not known)):
+                    return True
+                if known:
+                    return False
+            return True
+
     def explain(self, key, asked):
         with self.lock:
             lines = [f"  {version.value!r}: {version.begun:.4f} to {version.done:.4f}"

@@ -10,7 +10,7 @@ from servers import PATIENCE
 
 KINDS = ["pause guard", "pause database", "pause cache", "restart cache", "forget", "forget",
          "renew", "renew", "kill database", "kill guard", "kill guard", "start cold", "start cold"]
-STREAM_KINDS = ["pause walsender", "kill walsender", "kill walsender"]
+STREAM_KINDS = ["pause walsender", "kill walsender", "kill walsender", "lose published"]
 NOTICED = 1  # seconds in which the guard has another connection to a cache that is back
 
 
@@ -84,6 +84,12 @@ class Nemesis:
         if run.publishes:
             self.wait_owing_nothing()
         run.histories.end_lapse()
+
+    def lose_published(self):
+        """What somebody deletes, or the cache evicts."""
+        table = self.chance.choice(self.run_.tables)
+        lost = self.chance.choice(["", ":info", ":lease", "-0", "-cursor"])
+        self.run_.cache.client().delete(table.publish["key"] + lost)
 
     def wait_owing_nothing(self):
         """It may take the guard a moment to see that the cache is another."""

@@ -13,10 +13,12 @@ import psycopg2
 import redis
 
 from following import query_alone
+from published import Published
 from tables import ids_of_writer
 
 SEED = int(os.environ.get("NESTGUARD_SEED", random.SystemRandom().randrange(1 << 32)))
 MAX_LAG = 0.5
+ROUNDING = 0.003  # of times that the guard and the cache tell, in milliseconds
 
 
 class Part(threading.Thread):
@@ -259,3 +261,37 @@ class Reader(Part):
     def fail(self, key, asked, what, allowed):
         self.run_.fail(f"{key}: {what}, allowed: {allowed}\n"
                        + self.run_.histories.explain(key, asked))
+
+
+class PublishedReader(Part):
+    """Asks in the cache, as an application does that looks there for itself."""
+
+    def __init__(self, run):
+        super().__init__(run, "published reader")
+        self.client = run.cache.client(socket_timeout=5)
+        self.published = {table: Published(self.client, table.publish["key"])
+                          for table in run.tables}
+
+    def close(self):
+        self.client.close()
+
+    def step(self):
+        table = self.chance.choice(self.run_.tables)
+        ids = self.chance.sample(table.ids, self.chance.choice([1, 5, 20]))
+        asked = self.run_.histories.now()
+        try:
+            absent = self.published[table].absent(*map(str, ids))
+        except (redis.ConnectionError, redis.TimeoutError, redis.ResponseError):
+            self.run_.counts["no answer"] += 1
+            time.sleep(0.01)
+            return
+        answered = time.monotonic()
+        self.run_.counts["published absent"] += sum(absent)
+        self.run_.counts["published possible"] += len(ids) - sum(absent)
+        for number, is_absent in zip(ids, absent, strict=True):
+            key = table.key(number)
+            if is_absent and not self.run_.histories.may_be_missing(
+                    key, asked, answered, MAX_LAG + ROUNDING):
+                self.run_.fail(f"{key} is missing from what is published at {answered:.4f}\n"
+                               + self.run_.histories.explain(key, asked))
+        time.sleep(0.001)

@@ -23,7 +23,7 @@ import migrations
 import nemesis
 from following import query_alone
 from histories import Histories
-from parts import MAX_LAG, SEED, Part, Reader, Writer
+from parts import MAX_LAG, ROUNDING, SEED, Part, PublishedReader, Reader, Writer
 from servers import PATIENCE
 from tables import WRITERS
 from waiting import wait_until
@@ -32,7 +32,6 @@ SECONDS = float(os.environ.get("NESTGUARD_SECONDS", 10))
 ONLY = os.environ.get("NESTGUARD_FAULTS", "all").split(",")
 READERS = 3
 SEASON, SHARES = 6, [0, 0.35, 1]  # in seconds; how many of the faults one has, but at least one
-ROUNDING = 0.003  # of times that the guard tells, in milliseconds
 
 
 class StreamMonitor(Part):
@@ -113,7 +112,8 @@ class Run:
             *(Writer(self, n) for n in range(WRITERS)), *(Reader(self, n) for n in range(READERS)),
             *(migrations.Migrator(self, n, tables[n::2], chosen(migrations.KINDS))
               for n in range(2)),
-            StreamMonitor(self, "monitor") if self.publishes else PollMonitor(self, "monitor")]
+            StreamMonitor(self, "monitor") if self.publishes else PollMonitor(self, "monitor"),
+            *([PublishedReader(self)] if self.publishes else [])]
 
     def in_season(self, who, kinds):
         """Those of his faults that happen now. Some are seen only while others rest: what one

@@ -20,6 +20,8 @@ class Table:
     def __init__(self, keyspace, ids, value, condition="true"):
         self.name = keyspace["name"]
         self.keyspace = {"ttl": "1h", **keyspace}
+        self.publish = {"key": f"published {self.name}", "false_positive_rate": 0.001,
+                        "grow": self.name in ("bulk", "items")}
         self.prefix = keyspace["key"].split(":")[0]
         self.sql = f"SELECT id, {value} FROM public.{self.name} WHERE {condition}"
         self.ids = ids

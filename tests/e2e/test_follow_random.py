@@ -18,8 +18,8 @@ def start_run(follow, database, cache, capsys):
     create_tables(database)
     database.execute("ALTER ROLE guard SET logical_decoding_work_mem = '64kB'")
     tables = make_tables()
-    guard = follow(*(table.keyspace for table in tables), max_lag=f"{MAX_LAG * 1000:.0f}ms",
-                   cache_timeout="500ms")
+    guard = follow(*({**table.keyspace, "publish": table.publish} for table in tables),
+                   max_lag=f"{MAX_LAG * 1000:.0f}ms", cache_timeout="500ms")
     runs = []
 
     def start(slack):

@@ -3,21 +3,17 @@ while the lease stands no row is missing, whatever happens to guard and cache.""
 import pathlib
 import shutil
 import subprocess
-import sys
 import time
 
 import pytest
-import redis
 
 import servers
 from conftest import items_keyspace
-from following import follow, synchronous, wait_followed
+from following import follow
+from published import Published
 from servers import PATIENCE
 from test_clients import node_modules, run
 from waiting import wait_until
-
-sys.path.insert(0, str(servers.ROOT / "tests" / "e2e" / "clients"))
-from published import Published  # pylint: disable=wrong-import-position
 
 NAME = "published"
 SCRIPTS = pathlib.Path(__file__).parent / "clients"
