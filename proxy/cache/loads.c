@@ -77,11 +77,15 @@ static uint64_t generation_of(const struct loads *loads, int keyspace)
 void loads_count_outcome(struct loads *loads, int keyspace, enum load_outcome outcome)
 {
     struct load_counters *counters = &loads->options.counters[keyspace];
-    counter *const rows[] = {
-        [LOAD_ROW] = &counters->loads_row,         [LOAD_ABSENT] = &counters->loads_absent,
-        [LOAD_BUSY] = &counters->loads_busy,       [LOAD_CUT] = &counters->loads_cut,
-        [LOAD_TIMEOUT] = &counters->loads_timeout, [LOAD_DOWN] = &counters->loads_down,
-        [LOAD_REFUSED] = &counters->loads_refused, [LOAD_AMBIGUOUS] = &counters->loads_refused};
+    counter *const rows[] = {[LOAD_ROW] = &counters->loads_row,
+                             [LOAD_ABSENT] = &counters->loads_absent,
+                             [LOAD_BUSY] = &counters->loads_busy,
+                             [LOAD_CUT] = &counters->loads_cut,
+                             [LOAD_TIMEOUT] = &counters->loads_timeout,
+                             [LOAD_DOWN] = &counters->loads_down,
+                             [LOAD_REFUSED] = &counters->loads_refused,
+                             [LOAD_AMBIGUOUS] = &counters->loads_refused,
+                             [LOAD_TOO_LARGE] = &counters->loads_too_large};
     counter_add(rows[outcome], 1);
 }
 
@@ -232,7 +236,7 @@ static void tell_queue(struct load *load, const struct row_result *result)
     uint64_t now = uv_hrtime();
     size_t bytes = result->value ? blob_span(result->value).length : 0;
     loads->querying--;
-    if (result->outcome == LOAD_ROW || result->outcome == LOAD_ABSENT)
+    if (bytes <= ROW_SMALL && (result->outcome == LOAD_ROW || result->outcome == LOAD_ABSENT))
         load_window_answered(&loads->window, now, now - load->asked, loads->queue.count > 0);
     if (load->waiting)
         load_queue_charge(&loads->queue, load->waiting->client, bytes);
@@ -251,7 +255,7 @@ static void on_row(void *arg, const struct row_result *result)
         spellings_add(loads->options.spellings, load->key, result->other_spelling);
     if (result->outcome == LOAD_ABSENT)
         remember_absent(load);
-    else if (result->outcome == LOAD_ROW)
+    else if (result->outcome == LOAD_ROW || result->outcome == LOAD_TOO_LARGE)
         negative_cache_forget(&loads->absent, load->key);
     answer_all(load, result->outcome, result->value);
     if (result->outcome == LOAD_ROW && !load->stale && !load->unseen)

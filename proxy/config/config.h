@@ -84,6 +84,7 @@ struct config {
     unsigned load_connections;  /* to the database */
     uint64_t load_timeout_ms;   /* of one load, from the asking */
     unsigned load_budget;       /* loads at the database at once */
+    size_t max_value;           /* bytes of a row's value */
     uint64_t cache_timeout_ms;  /* a connection with an older command unanswered is given up */
     unsigned cache_connections; /* shared connections, per worker */
     unsigned own_connections;   /* of clients that need one for themselves, at most, per worker */

@@ -99,6 +99,10 @@ const struct setting config_settings[] = {
     {"load_budget", SETTING_COUNT, AT(load_budget), .standard = "200", .least = "1",
      .most = "1000000",
      .help = "loads at the database at once, at most; others wait, and clients have turns"},
+    {"max_value", SETTING_SIZE, AT(max_value), .fixed = true, .standard = "64mb", .least = "64b",
+     .most = "1gb",
+     .help = "bytes of a row's value, as the database writes it (a bytea in hexadecimal); a larger "
+             "one is not loaded"},
     {"cache_timeout", SETTING_DURATION, AT(cache_timeout_ms), .fixed = true, .standard = "5s",
      .least = "10ms", .most = "10m",
      .help = "a connection to the cache that leaves a command unanswered for so long is given up"},

@@ -223,6 +223,7 @@ static void answer_database(struct key_call *key, const struct row_result *resul
                                         [LOAD_ABSENT] = "",
                                         [LOAD_BUSY] = "",
                                         [LOAD_CUT] = "",
+                                        [LOAD_TOO_LARGE] = "",
                                         [LOAD_ROW] = ""};
     http_answer_error(key->call, result->outcome == LOAD_REFUSED ? 409 : 503,
                       "the database could not be asked, so nothing was changed: %s%s%s",
@@ -333,7 +334,7 @@ static void ask_row(struct key_call *key)
         key_call_close(key);
         break;
     default:
-        rows_load(rows, key_of(key), row_asked, key);
+        rows_find(rows, key_of(key), row_asked, key);
     }
 }
 

@@ -61,7 +61,7 @@ static void ask_for_row(struct explanation *it)
     const struct rows *rows = &keeper_parts(it->keeper).loading->rows;
     enum load_outcome foretold = rows_foretell(rows, it->key);
     if (foretold == LOAD_ROW)
-        rows_load(rows, it->key, on_row, it);
+        rows_find(rows, it->key, on_row, it);
     else
         on_row(it, &(struct row_result){.outcome = foretold, .error = ""});
 }

@@ -80,20 +80,51 @@ static void put_rows_condition(struct buffer *out, const struct keyspace *keyspa
     put_where(out, keyspace);
 }
 
-/*   SELECT "payload", "id" FROM "public"."items" WHERE "id" = $1 AND (where)
+/* The columns of a row under names that no other has. */
+static void put_named_columns(struct buffer *out, const struct keyspace *keyspace)
+{
+    put_value(out, keyspace);
+    put(out, " AS v");
+    for (size_t i = 0; i < keyspace->key.columns; i++) {
+        put(out, ", ");
+        identifier_put(out, keyspace->key.column[i]);
+        buffer_printf(out, " AS k%zu", i + 1);
+    }
+}
+
+/* How many bytes are too many. A compressed value is at most 256 times as long as it is stored, and
+ * of a text the length is known without reading it: mostly the first comparison is all there is. */
+static void put_excess(struct buffer *out, size_t most)
+{
+    buffer_printf(out,
+                  "CASE WHEN pg_catalog.pg_column_size(v) > %zu AND "
+                  "pg_catalog.octet_length(v::pg_catalog.text) > %zu THEN "
+                  "pg_catalog.octet_length(v::pg_catalog.text) END AS excess",
+                  most / 256, most);
+}
+
+/*   SELECT CASE WHEN excess IS NULL THEN v END, k1, excess FROM
+ *     (SELECT v, k1, CASE WHEN ... THEN octet_length(v::text) END AS excess FROM
+ *       (SELECT "payload" AS v, "id" AS k1 FROM "public"."items" WHERE "id" = $1 AND (where)
+ *        OFFSET 0) AS r OFFSET 0) AS r
  *
  * The key columns come back so that their printed form can be compared with the key (rows.c).
+ * OFFSET keeps the queries apart, so that the value is computed once.
  */
-char *keyspace_sql_load(const struct keyspace *keyspace)
+char *keyspace_sql_load(const struct keyspace *keyspace, size_t most)
 {
     struct buffer out = {0};
-    put(&out, "SELECT ");
-    put_value(&out, keyspace);
-    put(&out, ", ");
-    put_columns(&out, &keyspace->key);
+    put(&out, "SELECT CASE WHEN excess IS NULL THEN v END");
+    for (size_t i = 0; i < keyspace->key.columns; i++)
+        buffer_printf(&out, ", k%zu", i + 1);
+    put(&out, ", excess FROM (SELECT *, ");
+    put_excess(&out, most);
+    put(&out, " FROM (SELECT ");
+    put_named_columns(&out, keyspace);
     put(&out, " FROM ");
     put_table(&out, keyspace);
     put_row_condition(&out, keyspace);
+    put(&out, " OFFSET 0) AS r OFFSET 0) AS r");
     return buffer_string(&out);
 }
 

@@ -9,10 +9,11 @@
  * types.
  */
 
-/* SELECT value, key columns... WHERE key = $1.. [AND (where)]: columns in this order. Without a
- * value (on_miss: pass needs none) it gives NULL in its place, so that it still tells which rows
- * there are. */
-char *keyspace_sql_load(const struct keyspace *keyspace);
+/* SELECT value, key columns..., bytes WHERE key = $1.. [AND (where)]: columns in this order.
+ * Without a value (on_miss: pass needs none) it gives NULL in its place, so that it still tells
+ * which rows there are. Likewise in place of a value whose text has more bytes than `most`: only
+ * then the last column is not NULL, and says how many. */
+char *keyspace_sql_load(const struct keyspace *keyspace, size_t most);
 
 /* DELETE ... WHERE key = $1.. [AND (where)] */
 char *keyspace_sql_remove(const struct keyspace *keyspace);

@@ -15,6 +15,7 @@
  */
 #include "database/rows.h"
 
+#include "base/container_of.h"
 #include "base/memory.h"
 #include "database/keyspace_sql.h"
 
@@ -22,15 +23,24 @@
 
 enum { BYTEA_OID = 17 };
 
-enum { STATEMENT_LOAD, STATEMENT_LOAD_ANEW, STATEMENT_REMOVE, STATEMENT_ACCEPTS, STATEMENTS };
+enum {
+    STATEMENT_LOAD,
+    STATEMENT_LOAD_ANEW,
+    STATEMENT_LOAD_LARGE,
+    STATEMENT_REMOVE,
+    STATEMENT_ACCEPTS,
+    STATEMENTS
+};
 
 struct query {
     const struct rows *rows;
     struct key key;
     bool removes;
-    unsigned statement;      /* under way */
-    struct pg_error refusal; /* with STATEMENT_ACCEPTS: what it is asked for */
-    size_t way, ways;        /* the one being tried, and the one before which to stop */
+    bool only_finds;
+    struct row_lane_place place; /* with STATEMENT_LOAD_LARGE */
+    unsigned statement;          /* under way */
+    struct pg_error refusal;     /* with STATEMENT_ACCEPTS: what it is asked for */
+    size_t way, ways;            /* the one being tried, and the one before which to stop */
     struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX]; /* of the key's text */
     struct buffer other;                               /* the key of a row that equals it */
     row_cb done;
@@ -46,9 +56,12 @@ void rows_statements_init(struct rows_statements *statements, const struct confi
         const struct keyspace *keyspace = &config->keyspaces[i];
         int params = (int)keyspace->key.columns;
         struct pg_statement *own = &statements->at[i * STATEMENTS];
-        char *load = keyspace_sql_load(keyspace);
+        size_t most = config->max_value;
+        char *load = keyspace_sql_load(keyspace, most < ROW_SMALL ? most : ROW_SMALL);
         own[STATEMENT_LOAD] = (struct pg_statement){load, params, false};
         own[STATEMENT_LOAD_ANEW] = (struct pg_statement){load, params, true};
+        own[STATEMENT_LOAD_LARGE] =
+            (struct pg_statement){keyspace_sql_load(keyspace, most), params, true};
         own[STATEMENT_REMOVE] = (struct pg_statement){keyspace_sql_remove(keyspace), params, true};
         own[STATEMENT_ACCEPTS] =
             (struct pg_statement){keyspace_sql_accepts(keyspace), params, true};
@@ -199,6 +212,36 @@ static void on_accepts(struct query *query, const struct pg_answer *answer)
     }
 }
 
+/* Of a value that was not sent; 0: it was. */
+static size_t excess_of(const struct query *query, const PGresult *result, int row)
+{
+    int column = (int)keyspace_of(query)->key.columns + 1;
+    return PQgetisnull(result, row, column) ? 0
+                                            : strtoull(PQgetvalue(result, row, column), NULL, 10);
+}
+
+static void enter_lane(struct row_lane_place *place)
+{
+    ask(container_of(place, struct query, place), STATEMENT_LOAD_LARGE);
+}
+
+/* A row without its value. */
+static void on_large(struct query *query, const struct row_result *result, size_t bytes)
+{
+    bool again = bytes <= query->rows->config->max_value && !query->only_finds &&
+                 query->statement != STATEMENT_LOAD_LARGE;
+    struct row_result large = *result;
+    if (again && query->rows->lane) {
+        query->place = (struct row_lane_place){.bytes = bytes, .enter = enter_lane};
+        row_lane_wait(query->rows->lane, &query->place);
+    } else if (again) {
+        ask(query, STATEMENT_LOAD_LARGE);
+    } else {
+        large.outcome = query->only_finds ? LOAD_ROW : LOAD_TOO_LARGE;
+        finish(query, &large);
+    }
+}
+
 static void on_found(struct query *query, const struct pg_answer *answer)
 {
     struct row_result result = {
@@ -206,8 +249,14 @@ static void on_found(struct query *query, const struct pg_answer *answer)
     if (result.outcome == LOAD_ROW && query->removes)
         result.removed = atoll(PQcmdTuples((PGresult *)answer->result));
     else if (result.outcome == LOAD_ROW) {
-        result.value = value_of(answer->result, row_of_key(query, answer->result));
+        int row = row_of_key(query, answer->result);
+        size_t excess = excess_of(query, answer->result, row);
         result.equals = PQntuples(answer->result);
+        if (excess) {
+            on_large(query, &result, excess);
+            return;
+        }
+        result.value = value_of(answer->result, row);
     }
     finish(query, &result);
 }
@@ -215,9 +264,12 @@ static void on_found(struct query *query, const struct pg_answer *answer)
 static void on_answer(void *arg, const struct pg_answer *answer)
 {
     struct query *query = arg;
+    if (query->statement == STATEMENT_LOAD_LARGE && query->rows->lane)
+        row_lane_leave(query->rows->lane, &query->place);
     if (query->statement == STATEMENT_ACCEPTS) {
         on_accepts(query, answer);
-    } else if (is_about_a_value(answer) && query->statement != STATEMENT_LOAD_ANEW) {
+    } else if (is_about_a_value(answer) && query->statement != STATEMENT_LOAD_ANEW &&
+               query->statement != STATEMENT_LOAD_LARGE) {
         query->refusal = answer->error;
         ask(query, STATEMENT_ACCEPTS);
     } else if (outcome_of(query, answer) == LOAD_ABSENT) {
@@ -248,7 +300,7 @@ static struct query *query_create(const struct rows *rows, struct key key, row_c
 {
     struct query *query = xmalloc(sizeof *query + key.text.length);
     query->rows = rows;
-    query->removes = false;
+    query->removes = query->only_finds = false;
     query->way = 0;
     query->other = (struct buffer){0};
     query->done = done;
@@ -273,6 +325,13 @@ enum load_outcome rows_foretell(const struct rows *rows, struct key key)
 void rows_load(const struct rows *rows, struct key key, row_cb done, void *arg)
 {
     ask(query_create(rows, key, done, arg), STATEMENT_LOAD);
+}
+
+void rows_find(const struct rows *rows, struct key key, row_cb done, void *arg)
+{
+    struct query *query = query_create(rows, key, done, arg);
+    query->only_finds = true;
+    ask(query, STATEMENT_LOAD);
 }
 
 void rows_remove(const struct rows *rows, struct key key, size_t way, row_cb done, void *arg)

@@ -7,6 +7,10 @@
  * Hence such a key is absent. But "no row has this key" is not "there is no such row": the row's
  * own key comes with the answer, for those who tell people.
  *
+ * A value is asked for as far as it is small (ROW_SMALL); of a larger one comes how large it is. If
+ * that is no more than max_value it is asked for again, when there is room in the lane; else it is
+ * LOAD_TOO_LARGE, and nobody has seen it.
+ *
  * LOAD_ABSENT is the database's word: either it has no such row, or the texts of the key are none
  * that its columns can hold. An error in reading a row that may be there is LOAD_REFUSED.
  */
@@ -14,14 +18,19 @@
 #define NESTGUARD_ROWS_H
 
 #include "config/config.h"
+#include "database/row_lane.h"
 #include "guard/messages.h"
 #include "postgres/pg_pool.h"
 
-enum { ROW_WAYS_MAX = 16 }; /* more splits than this: LOAD_AMBIGUOUS */
+enum {
+    ROW_WAYS_MAX = 16,      /* more splits than this: LOAD_AMBIGUOUS */
+    ROW_SMALL = 1024 * 1024 /* bytes of a value that is loaded at once */
+};
 
 struct rows {
     struct pg_pool *pool;
     const struct config *config; /* the one in force */
+    struct row_lane *lane; /* for values that are not small; NULL: they have no bound in all */
 };
 
 /* The pool's statements for a configuration, as many for each keyspace. */
@@ -36,7 +45,7 @@ void rows_statements_finish(struct rows_statements *statements); /* zeroed ones,
 struct row_result {
     enum load_outcome outcome;
     struct blob *value; /* with LOAD_ROW: one reference, the callback's. Empty for SQL NULL; a bytea
-                           as its raw bytes. */
+                           as its raw bytes. NULL: not asked for, see rows_find() */
     size_t way;         /* with LOAD_ROW: which split of the key it was, for rows_remove() */
     int equals;         /* with LOAD_ROW: how many rows equal the key's, itself included, and would
                            go with it */
@@ -57,6 +66,9 @@ enum load_outcome rows_foretell(const struct rows *rows, struct key key);
 typedef void (*row_cb)(void *arg, const struct row_result *result);
 
 void rows_load(const struct rows *rows, struct key key, row_cb done, void *arg);
+/* The same for who wants to know whether there is a row, and not its value, which comes only if it
+ * is small. */
+void rows_find(const struct rows *rows, struct key key, row_cb done, void *arg);
 void rows_remove(const struct rows *rows, struct key key, size_t way, row_cb done, void *arg);
 
 #endif

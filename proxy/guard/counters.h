@@ -27,6 +27,7 @@
     X(loads_timeout, "Loads that took longer than load_timeout")                                   \
     X(loads_down, "Loads that failed because the database was down")                               \
     X(loads_refused, "Loads that the database answered with an error")                             \
+    X(loads_too_large, "Loads refused because the row's value was larger than max_value")          \
     X(coalesced, "Lookups that shared a load already in flight")                                   \
     X(known_absent, "Lookups answered from the remembered false positives")                        \
     X(false_positives, "Keys that the filter took for possible and the database did not have")     \

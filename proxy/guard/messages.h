@@ -26,9 +26,10 @@ enum load_outcome {
     LOAD_BUSY,   /* it has waited for load_timeout for its turn at the database */
     LOAD_CUT,    /* too many wait for theirs, and its client's are the most */
     LOAD_TIMEOUT,
-    LOAD_DOWN,     /* the database cannot be reached */
-    LOAD_REFUSED,  /* the database answered with an error */
-    LOAD_AMBIGUOUS /* the key can be split into columns in too many ways */
+    LOAD_DOWN,      /* the database cannot be reached */
+    LOAD_REFUSED,   /* the database answered with an error */
+    LOAD_AMBIGUOUS, /* the key can be split into columns in too many ways */
+    LOAD_TOO_LARGE  /* there is a row, and its value is larger than max_value */
 };
 
 struct lookup; /* the worker's; see reply_slot.h */

@@ -84,7 +84,9 @@ static int open_pool(struct loading *loading, uv_loop_t *loop, const struct conf
 int loading_open(struct loading *loading, const struct loading_options *options,
                  const struct view *view)
 {
-    *loading = (struct loading){.rows.config = view->config};
+    *loading = (struct loading){.rows.config = view->config,
+                                .rows.lane = &loading->lane,
+                                .lane.most = options->config->max_value};
     int status = open_pool(loading, options->loop, options->config);
     if (status)
         return status;

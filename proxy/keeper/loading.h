@@ -32,6 +32,7 @@ struct loading_options {
 
 struct loading {
     struct rows rows;
+    struct row_lane lane;              /* of its large ones */
     struct rows_statements statements; /* the pool's */
     struct pg_pool *pool;
     struct loads *loads;

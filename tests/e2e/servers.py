@@ -346,7 +346,7 @@ class Database:
             SELECT coalesce(sum(calls), 0) FROM pg_stat_statements
             WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
               AND userid = 'guard'::regrole AND query ILIKE 'select%%' AND query LIKE '%%$1%%'
-              AND query NOT LIKE '%%pg\\_%%' AND query NOT LIKE '%%count(*)%%'
+              AND (query NOT LIKE '%%pg\\_%%' OR query LIKE '%%pg\\_column\\_size%%') AND query NOT LIKE '%%count(*)%%'
               AND query NOT LIKE '%%LIMIT $1' AND query LIKE '%% FROM %%'
               AND query LIKE %s""", (f"%{table}%",)))
 

@@ -271,3 +271,35 @@ def test_polling_renews_the_filter_and_lookups_do_not_notice(start_guard, databa
     first = guard.generation()
     while guard.generation() < first + 3:
         assert client.mget("item:1", "item:300", "item:301") == [b"payload 1", b"polled", None]
+
+
+def grown(guard, before):
+    return guard.resident_bytes() - before
+
+
+def test_a_value_above_max_value_is_refused_and_never_gathered(
+        start_guard, database, cache, items, threads):
+    guard = start_guard(items(), max_value="4mb", load_timeout="60s")
+    database.execute("UPDATE items SET payload = repeat('x', 200000000) WHERE id = 1")
+    database.execute("UPDATE items SET payload = repeat('y', 4194304) WHERE id = 2")
+    database.execute("UPDATE items SET payload = repeat('z', 4194305) WHERE id = 3")
+    assert get(guard, "item:2") == b"y" * 4194304
+    cache.wait_for_key("item:2")
+    before = guard.resident_bytes()
+    for reply in [threads.submit(get, guard, "item:1") for _ in range(10)]:
+        assert str(reply.result(PATIENCE)).startswith("NESTGUARD too large: ")
+        assert "max_value" in str(reply.result(PATIENCE))
+    assert str(get(guard, "item:3")).startswith("NESTGUARD too large: ")
+    assert grown(guard, before) < 50_000_000
+    assert guard.redis().exists("item:1", "item:3", "item:4", "item:300") == 3
+    assert get(guard, "item:4") == b"payload 4", "the connections can still be used"
+    assert guard.counter("nestguard_loads_total", result="too_large") >= 4
+    assert not cache.client().exists("item:1", "item:3")
+    assert guard.control("DELETE", guard.key_path("item:1")).status_code == 409, "there is a row"
+
+
+def test_large_values_at_once_come_one_after_the_other(start_guard, database, items, threads):
+    guard = start_guard(items(), max_value="8mb", load_timeout="60s")
+    database.execute("UPDATE items SET payload = repeat('x', 6000000) WHERE id <= 20")
+    replies = [threads.submit(get, guard, f"item:{n}") for n in range(1, 21)]
+    assert {reply.result(PATIENCE) for reply in replies} == {b"x" * 6_000_000}

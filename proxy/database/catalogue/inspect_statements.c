@@ -68,12 +68,14 @@ bool inspect_where(const struct subject *subject)
     return accepted;
 }
 
+enum { VALUE_BYTES = 1024 * 1024 }; /* any will do */
+
 /* With NULL in place of every key column, whose types the server finds by itself. */
 void inspect_load(const struct subject *subject)
 {
     const char *values[KEY_COLUMNS_MAX] = {NULL};
     struct pg_error error;
-    char *load = keyspace_sql_load(subject->keyspace);
+    char *load = keyspace_sql_load(subject->keyspace, VALUE_BYTES);
     char *sql = xasprintf("EXPLAIN %s", load);
     PGresult *result =
         questions_ask(subject->questions, sql, (int)subject->keyspace->key.columns, values, &error);

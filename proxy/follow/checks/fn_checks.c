@@ -187,7 +187,7 @@ static void ask(struct fn_check *fn_check)
     fn_check->changed = visibility_has(fn_check->fn_checks->options.visibility, fn_check->key);
     fn_check->unseen += fn_check->changed;
     fn_check->rounds++;
-    rows_load(fn_check->fn_checks->options.rows, fn_check->key, on_row, fn_check);
+    rows_find(fn_check->fn_checks->options.rows, fn_check->key, on_row, fn_check);
 }
 
 static void judge(struct fn_check *fn_check)

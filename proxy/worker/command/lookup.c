@@ -62,7 +62,8 @@ static void write_load_error(struct buffer *out, enum load_outcome outcome)
         [LOAD_TIMEOUT] = "timeout: the database took longer than load_timeout",
         [LOAD_DOWN] = "database down",
         [LOAD_REFUSED] = "database error: it refused the load, see the guard's log",
-        [LOAD_AMBIGUOUS] = "ambiguous: the key can be split into columns in too many ways"};
+        [LOAD_AMBIGUOUS] = "ambiguous: the key can be split into columns in too many ways",
+        [LOAD_TOO_LARGE] = "too large: the row's value has more bytes than max_value"};
     resp_write_error(out, "NESTGUARD %s", texts[outcome]);
 }
 
@@ -321,8 +322,8 @@ static void exists_loaded(struct lookup *lookup, enum load_outcome outcome,
                           const struct blob *value)
 {
     (void)value;
-    if (outcome == LOAD_ROW || outcome == LOAD_ABSENT)
-        resp_write_integer(&lookup->answer, outcome == LOAD_ROW);
+    if (outcome == LOAD_ROW || outcome == LOAD_TOO_LARGE || outcome == LOAD_ABSENT)
+        resp_write_integer(&lookup->answer, outcome != LOAD_ABSENT);
     else
         write_load_error(&lookup->answer, outcome);
 }

@@ -23,10 +23,11 @@ enum { ITEMS, ORDERS };
 enum {
     LOAD_ITEM,
     LOAD_ITEM_ANEW,
+    LOAD_ITEM_LARGE,
     REMOVE_ITEM,
     ACCEPTS_ITEM,
     LOAD_ORDER,
-    REMOVE_ORDER = 6,
+    REMOVE_ORDER = 8,
     ACCEPTS_ORDER
 };
 
@@ -39,6 +40,7 @@ struct bench {
     size_t length;
     char error[100];
     char other[100]; /* spelling; "(none)" */
+    bool finds;      /* a row, without regard to its value */
 };
 
 static void bench_init(struct bench *bench, int params)
@@ -65,7 +67,8 @@ static void on_row(void *arg, const struct row_result *result)
         snprintf(bench->other, sizeof bench->other, "%.*s", (int)other.length, other.at);
     else
         snprintf(bench->other, sizeof bench->other, "(none)");
-    assert_int_equal(result->outcome == LOAD_ROW && !result->removed, result->value != NULL);
+    if (!bench->finds)
+        assert_int_equal(result->outcome == LOAD_ROW && !result->removed, result->value != NULL);
     if (!result->value)
         return;
     struct span value = blob_span(result->value);
@@ -81,7 +84,8 @@ static void load(struct bench *bench, int keyspace, const char *key)
     char own[100];
     snprintf(own, sizeof own, "%s", key);
     bench->calls = 0;
-    rows_load(&bench->rows, key_make(keyspace, (struct span){own, strlen(key)}), on_row, bench);
+    (bench->finds ? rows_find : rows_load)(
+        &bench->rows, key_make(keyspace, (struct span){own, strlen(key)}), on_row, bench);
     memset(own, 'x', sizeof own); /* the caller's bytes need not outlive the call */
     assert_int_equal(bench->calls, 0);
 }
@@ -113,12 +117,14 @@ static void each_keyspace_has_its_statements(void **state)
     struct rows_statements statements;
     rows_statements_init(&statements, bench.config);
     const struct pg_statement *at = statements.at;
-    assert_int_equal(statements.count, 8);
-    must_be_sql(&at[LOAD_ITEM], keyspace_sql_load(&bench.config->keyspaces[ITEMS]));
+    assert_int_equal(statements.count, 10);
+    must_be_sql(&at[LOAD_ITEM], keyspace_sql_load(&bench.config->keyspaces[ITEMS], ROW_SMALL));
     assert_ptr_equal(at[LOAD_ITEM_ANEW].sql, at[LOAD_ITEM].sql);
+    must_be_sql(&at[LOAD_ITEM_LARGE],
+                keyspace_sql_load(&bench.config->keyspaces[ITEMS], bench.config->max_value));
     must_be_sql(&at[REMOVE_ITEM], keyspace_sql_remove(&bench.config->keyspaces[ITEMS]));
     must_be_sql(&at[ACCEPTS_ITEM], keyspace_sql_accepts(&bench.config->keyspaces[ITEMS]));
-    must_be_sql(&at[LOAD_ORDER], keyspace_sql_load(&bench.config->keyspaces[ORDERS]));
+    must_be_sql(&at[LOAD_ORDER], keyspace_sql_load(&bench.config->keyspaces[ORDERS], ROW_SMALL));
     must_be_sql(&at[REMOVE_ORDER], keyspace_sql_remove(&bench.config->keyspaces[ORDERS]));
     assert_int_equal(at[REMOVE_ITEM].params, 1);
     assert_int_equal(at[ACCEPTS_ORDER].params, 2);
@@ -606,6 +612,105 @@ static void removing_says_when_nothing_went_or_nothing_is_known(void **state)
     bench_finish(&bench);
 }
 
+/* ---- large values ---- */
+
+static void must_ask_statement(size_t statement)
+{
+    assert_true(fake_pool.count > 0);
+    assert_int_equal(fake_pool.queries[fake_pool.count - 1].statement, statement);
+}
+
+static void a_value_above_the_bound_is_never_asked_for(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:1");
+    fake_large_row("1", "67108865");
+    must_end(&bench, LOAD_TOO_LARGE);
+    bench_finish(&bench);
+}
+
+static void a_large_value_is_asked_for_once_more(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:1");
+    fake_large_row("1", "67108864");
+    must_ask_statement(LOAD_ITEM_LARGE);
+    ROW("large", "1");
+    must_end(&bench, LOAD_ROW);
+    assert_string_equal(bench.value, "large");
+    load(&bench, ITEMS, "item:1");
+    fake_large_row("1", "2000000");
+    fake_large_row("1", "67108865"); /* it has grown meanwhile */
+    must_end(&bench, LOAD_TOO_LARGE);
+    bench_finish(&bench);
+}
+
+static void a_large_row_that_goes_meanwhile_is_absent(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:1");
+    fake_large_row("1", "2000000");
+    fake_no_row();
+    must_end(&bench, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+static void an_error_in_a_large_value_is_told(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:1");
+    fake_large_row("1", "2000000");
+    fake_refusal("22021");
+    must_end(&bench, LOAD_REFUSED);
+    bench_finish(&bench);
+}
+
+static void large_values_wait_for_each_other(void **state)
+{
+    struct row_lane lane = {.most = 3000000};
+    struct bench bench, others[3];
+    (void)state;
+    bench_init(&bench, 1);
+    bench.rows.lane = &lane;
+    for (int i = 0; i < 3; i++) {
+        others[i] = bench;
+        load(&others[i], ITEMS, "item:1");
+    }
+    fake_large_row("1", "2000000");
+    fake_large_row("1", "2000000");
+    fake_large_row("1", "1000000");
+    assert_int_equal(fake_pool.count, 1);
+    ROW("one", "1");
+    must_end(&others[0], LOAD_ROW);
+    assert_int_equal(fake_pool.count, 2);
+    fake_outcome(PG_DOWN);
+    must_end(&others[1], LOAD_DOWN);
+    ROW("three", "1");
+    must_end(&others[2], LOAD_ROW);
+    assert_int_equal(lane.taken, 0);
+    bench_finish(&bench);
+}
+
+static void to_find_a_row_its_value_is_not_needed(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    bench.finds = true;
+    load(&bench, ITEMS, "item:1");
+    fake_large_row("1", "99999999");
+    must_end(&bench, LOAD_ROW);
+    bench_finish(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -636,6 +741,12 @@ int main(void)
         cmocka_unit_test(sixteen_ways_are_all_tried),
         cmocka_unit_test(removing_takes_the_one_way_and_counts_the_rows),
         cmocka_unit_test(removing_says_when_nothing_went_or_nothing_is_known),
+        cmocka_unit_test(a_value_above_the_bound_is_never_asked_for),
+        cmocka_unit_test(a_large_value_is_asked_for_once_more),
+        cmocka_unit_test(a_large_row_that_goes_meanwhile_is_absent),
+        cmocka_unit_test(an_error_in_a_large_value_is_told),
+        cmocka_unit_test(large_values_wait_for_each_other),
+        cmocka_unit_test(to_find_a_row_its_value_is_not_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,11 +110,29 @@ void fake_rows(Oid type, const char *const *cells, int rows, int count)
     PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
     PGresAttDesc attributes[FAKE_VALUES + 1] = {{0}};
     char name[] = "c";
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i <= count; i++)
         attributes[i] = (PGresAttDesc){.name = name, .typid = i ? FAKE_TEXT : type};
-    assert_true(PQsetResultAttrs(result, count, attributes));
+    assert_true(PQsetResultAttrs(result, count + 1, attributes));
+    for (int i = 0; i < rows; i++)
+        assert_true(PQsetvalue(result, i, count, NULL, -1));
     for (int i = 0; i < rows * count; i++)
         assert_true(PQsetvalue(result, i / count, i % count, (char *)(size_t)cells[i],
+                               cells[i] ? (int)strlen(cells[i]) : -1));
+    fake_answer(&(struct pg_answer){.outcome = PG_DONE, .result = result});
+    PQclear(result);
+}
+
+void fake_large_row(const char *key, const char *bytes)
+{
+    const char *cells[] = {NULL, key, bytes};
+    PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+    PGresAttDesc attributes[3] = {{0}};
+    char name[] = "c";
+    for (int i = 0; i < 3; i++)
+        attributes[i] = (PGresAttDesc){.name = name, .typid = FAKE_TEXT};
+    assert_true(PQsetResultAttrs(result, 3, attributes));
+    for (int i = 0; i < 3; i++)
+        assert_true(PQsetvalue(result, 0, i, (char *)(size_t)cells[i],
                                cells[i] ? (int)strlen(cells[i]) : -1));
     fake_answer(&(struct pg_answer){.outcome = PG_DONE, .result = result});
     PQclear(result);

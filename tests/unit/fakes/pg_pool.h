@@ -40,6 +40,9 @@ void fake_rows(Oid type, const char *const *cells, int rows, int count);
 
 void fake_row(Oid type, const char *const *columns, int count);
 
+/* One with a key of one column, whose value has so many bytes that it was not sent. */
+void fake_large_row(const char *key, const char *bytes);
+
 void fake_no_row(void);
 
 #endif

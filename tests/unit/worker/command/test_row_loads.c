@@ -61,7 +61,7 @@ static void keeper_finish(struct keeper *keeper, struct bench *bench)
 static void take_load(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
 {
     (void)value;
-    buffer_append(&lookup->answer, &"rabctdfm"[outcome], 1);
+    buffer_append(&lookup->answer, &"rabctdfml"[outcome], 1);
 }
 
 static void write_answers(struct reply_slot *slot)
