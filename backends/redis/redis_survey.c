@@ -56,10 +56,13 @@ struct talk {
     struct redis_commands asked; /* their replies come in this order */
     struct redis_login login;
     struct redis_login_step steps[REDIS_LOGIN_STEPS];
-    size_t count, done; /* of the steps */
-    const char *step;   /* under way */
+    size_t count, done;                   /* of the steps */
+    const char *step;                     /* under way */
+    void (*questions)(struct talk *talk); /* sends them; the last one's answer ends it */
     struct redis_survey *out;
-    char *error; /* [256] */
+    const char *script, *const *keys; /* of two keys */
+    char *said;                       /* [64] */
+    char *error;                      /* [256] */
     int status;
     bool dialing, ended;
 };
@@ -165,14 +168,38 @@ static void on_max_clients(void *arg, const struct redis_answer *answer)
     end(talk, 0, "", "");
 }
 
+static void ask_survey(struct talk *talk)
+{
+    ask(talk, (const char *[]){"INFO"}, 1, on_info);
+    ask(talk, (const char *[]){"CONFIG", "GET", "proto-max-bulk-len"}, 3, on_max_bulk);
+    ask(talk, (const char *[]){"CONFIG", "GET", "maxclients"}, 3, on_max_clients);
+}
+
+static void on_said(void *arg, const struct redis_answer *answer)
+{
+    struct talk *talk = arg;
+    bool is_text = answer->outcome == REDIS_DONE && answer->text.at;
+    talk->step = "EVAL";
+    if (is_text)
+        snprintf(talk->said, 64, "%s", (const char *)answer->text.at);
+    if (is_text)
+        end(talk, 0, "", "");
+    else
+        end(talk, -EACCES, " refused: ", answer->error);
+}
+
+static void ask_script(struct talk *talk)
+{
+    ask(talk, (const char *[]){"EVAL", talk->script, "2", talk->keys[0], talk->keys[1]}, 5,
+        on_said);
+}
+
 static void converse(struct talk *talk)
 {
     talk->count = redis_login_steps(talk->steps, &talk->login);
     for (size_t i = 0; i < talk->count; i++)
         ask(talk, talk->steps[i].words, talk->steps[i].count, on_login);
-    ask(talk, (const char *[]){"INFO"}, 1, on_info);
-    ask(talk, (const char *[]){"CONFIG", "GET", "proto-max-bulk-len"}, 3, on_max_bulk);
-    ask(talk, (const char *[]){"CONFIG", "GET", "maxclients"}, 3, on_max_clients);
+    talk->questions(talk);
     next_step(talk);
     wire_flush(&talk->wire);
 }
@@ -189,28 +216,42 @@ static void on_dialed(void *arg, const char *error)
     converse(talk);
 }
 
-int redis_survey(const struct redis_options *options, struct redis_survey *out, char error[256])
+/* What is asked, and where the answers go, is set. */
+static int hold(struct talk *talk, const struct redis_options *options)
 {
     struct dial_options dial = {options->host, options->port, options->path, options->tls};
-    struct talk talk = {.login = redis_login_of(options),
-                        .out = out,
-                        .error = error,
-                        .step = "cannot connect",
-                        .dialing = true};
-    *out = (struct redis_survey){0};
-    error[0] = '\0';
-    talk.wire = (struct redis_wire){
-        .reply = on_reply, .broken = on_broken, .closed = on_wire_closed, .arg = &talk};
-    uv_loop_init(&talk.loop);
-    uv_timer_init(&talk.loop, &talk.timer);
-    talk.timer.data = &talk;
-    uv_timer_start(&talk.timer, on_late, options->timeout_ms, 0);
-    int status = dial_start(&talk.dial, &talk.loop, &talk.wire.stream, &dial, on_dialed, &talk);
+    talk->login = redis_login_of(options);
+    talk->step = "cannot connect";
+    talk->dialing = true;
+    talk->error[0] = '\0';
+    talk->wire = (struct redis_wire){
+        .reply = on_reply, .broken = on_broken, .closed = on_wire_closed, .arg = talk};
+    uv_loop_init(&talk->loop);
+    uv_timer_init(&talk->loop, &talk->timer);
+    talk->timer.data = talk;
+    uv_timer_start(&talk->timer, on_late, options->timeout_ms, 0);
+    int status = dial_start(&talk->dial, &talk->loop, &talk->wire.stream, &dial, on_dialed, talk);
     if (status < 0)
-        on_dialed(&talk, uv_strerror(status));
-    uv_run(&talk.loop, UV_RUN_DEFAULT);
-    uv_loop_close(&talk.loop);
-    while (talk.asked.first)
-        redis_command_deliver(redis_commands_take(&talk.asked), NULL, "");
-    return talk.status;
+        on_dialed(talk, uv_strerror(status));
+    uv_run(&talk->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&talk->loop);
+    while (talk->asked.first)
+        redis_command_deliver(redis_commands_take(&talk->asked), NULL, "");
+    return talk->status;
+}
+
+int redis_survey(const struct redis_options *options, struct redis_survey *out, char error[256])
+{
+    struct talk talk = {.questions = ask_survey, .out = out, .error = error};
+    *out = (struct redis_survey){0};
+    return hold(&talk, options);
+}
+
+int redis_ask_script(const struct redis_options *options, const char *script,
+                     const char *const keys[2], char said[64], char error[256])
+{
+    struct talk talk = {
+        .questions = ask_script, .script = script, .keys = keys, .said = said, .error = error};
+    said[0] = '\0';
+    return hold(&talk, options);
 }

@@ -107,6 +107,42 @@ static void check_role(const struct cache *cache, const struct redis_survey *sur
                      "`cache` should name its primary");
 }
 
+/* Nobody may mean what the guard is about to write over; and it writes by scripts. */
+static const char published_script[] =
+    "local kind = redis.call('TYPE', KEYS[1]).ok "
+    "local info = redis.call('TYPE', KEYS[2]).ok "
+    "if kind == 'none' and info == 'none' then return 'none' end "
+    "if info == 'hash' and redis.call('HEXISTS', KEYS[2], 'owner') == 1 then return 'published' "
+    "end "
+    "return kind == 'none' and info or kind";
+
+static void check_published(const struct cache *cache, const struct keyspace *keyspace)
+{
+    char error[256], said[64];
+    char *bitmap = xasprintf("%s%s", keyspace->publish.key, keyspace->publish.grow ? "-0" : "");
+    char *info = xasprintf("%s:info", keyspace->publish.key);
+    int status = redis_ask_script(&cache->options, published_script,
+                                  (const char *const[]){bitmap, info}, said, error);
+    if (status)
+        problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
+                     "publish of keyspace %s needs scripts: %s", keyspace->name, error);
+    else if (strcmp(said, "none") != 0 && strcmp(said, "published") != 0)
+        problems_add(
+            cache->problems, PROBLEM_WARNING, cache->place, NULL,
+            "publish of keyspace %s: \"%s\" is there already (a %s) and no guard wrote it; "
+            "a string would be written over, anything else keeps the guard from publishing",
+            keyspace->name, bitmap, said);
+    free(bitmap);
+    free(info);
+}
+
+static void check_all_published(const struct cache *cache, const struct config *config)
+{
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (config->keyspaces[i].publish.key)
+            check_published(cache, &config->keyspaces[i]);
+}
+
 bool check_cache(const struct config *config, enum problem_level down, struct problems *problems,
                  char version[64])
 {
@@ -122,6 +158,7 @@ bool check_cache(const struct config *config, enum problem_level down, struct pr
         check_role(&cache, &survey);
         check_memory(&cache, &survey);
         check_limits(&cache, config, &survey);
+        check_all_published(&cache, config);
     }
     memcpy(version, survey.version, sizeof survey.version);
     free(place);

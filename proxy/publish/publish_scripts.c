@@ -19,7 +19,9 @@
     "end "
 
 const char publish_script_ask[] =
-    BEGIN "if owner == ARGV[1] then "
+    BEGIN "local kind = redis.call('TYPE', KEYS[3]).ok "
+          "if kind ~= 'none' and kind ~= 'string' then return say('taken') end "
+          "if owner == ARGV[1] then "
           "  if held and ARGV[2] == 'drop' then redis.call('DEL', KEYS[1]) end "
           "  return say('free') "
           "end "

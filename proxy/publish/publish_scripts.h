@@ -6,9 +6,9 @@
 #ifndef NESTGUARD_PUBLISH_SCRIPTS_H
 #define NESTGUARD_PUBLISH_SCRIPTS_H
 
-/* KEYS lease info; ARGV owner, "drop" or "". Whether the name may be published under: "free",
- * "lapsed" (another guard's, without a lease) or "other" (with one). With "drop" an own lease ends:
- * nobody knows what is under the name. */
+/* KEYS lease info bitmap; ARGV owner, "drop" or "". Whether the name may be published under:
+ * "free", "lapsed" (another guard's, without a lease), "other" (with one) or "taken" (it is no
+ * string). With "drop" an own lease ends: nobody knows what is under the name. */
 extern const char publish_script_ask[];
 
 /* KEYS lease info cursor, then all bitmaps' names, then those under which they were built;

@@ -455,7 +455,9 @@ static void on_asked(void *arg, const struct redis_answer *answer)
         return;
     }
     published->lapses = is_word(&said, "lapsed") ? published->lapses + 1 : 0;
-    if (is_word(&said, "free") || published->lapses == LAPSES)
+    if (is_word(&said, "taken"))
+        published_fail(published, "its name is that of something else in the cache");
+    else if (is_word(&said, "free") || published->lapses == LAPSES)
         begin_upload(published);
     else
         stand_by(published, "another guard publishes it");
@@ -464,7 +466,8 @@ static void on_asked(void *arg, const struct redis_answer *answer)
 static void ask(struct published *published)
 {
     struct publish_command command = {.count = 0};
-    publish_script(&command, publish_script_ask, 2, &published->names);
+    publish_script(&command, publish_script_ask, 3, &published->names);
+    publish_word(&command, published->names.bitmap[0]);
     publish_word(&command, published->owner);
     publish_word(&command, published->old.count ? "" : "drop");
     enter(published, PUBLISHED_ASKING);

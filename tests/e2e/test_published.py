@@ -8,6 +8,7 @@ import time
 import pytest
 
 import servers
+from checking import check
 from conftest import items_keyspace
 from following import follow
 from published import Published
@@ -298,6 +299,27 @@ def test_of_two_guards_one_publishes_and_the_other_takes_over(follow, items, cac
     first.start()
     wait_until(lambda: first.keyspace("items")["published"]["last_error"], PATIENCE, "it to wait")
     assert info(cache)["owner"] != owner
+
+
+def test_what_is_something_else_is_not_written_over(follow, items, cache):
+    cache.client().hset(NAME, "somebody", "else")
+    guard = follow(published(), ready=None)
+    wait_until(lambda: guard.is_alive() and "something else" in (
+        guard.keyspace("items")["published"]["last_error"] or ""), PATIENCE, "it to be refused")
+    assert cache.client().hgetall(NAME) == {b"somebody": b"else"} and not lease(cache)
+    cache.client().delete(NAME)
+    wait_lease(cache, guard)
+
+
+def test_check_says_what_is_in_the_way(check, items, cache):
+    def said():
+        return check(published(), sync="replication").text
+
+    assert NAME not in said()
+    cache.client().set(NAME, "text")
+    assert f'"{NAME}" is there already (a string)' in said()
+    cache.client().hset(f"{NAME}:info", "owner", "a guard")
+    assert NAME not in said()
 
 
 def test_metrics_and_status_show_it(follow, items, cache):

@@ -639,6 +639,39 @@ static void the_survey_reads_the_version(void **state)
     assert_string_equal(error, "");
 }
 
+static void any_command_may_be_sent(void **state)
+{
+    struct bench bench;
+    struct outcome set = {.bench = &bench}, wrong = {.bench = &bench};
+    const struct redis_bytes bits[] = {bytes_of("BITFIELD"), bytes_of("bits"), bytes_of("SET"),
+                                       bytes_of("u1"),       bytes_of("9"),    bytes_of("1")};
+    (void)state;
+    bench_open(&bench);
+    redis_send(bench.redis, bits, 6, on_answer, &set);
+    redis_send(bench.redis, bits, 4, on_answer, &wrong);
+    RUN_UNTIL(&bench, wrong.calls);
+    assert_int_equal(set.outcome, REDIS_DONE); /* its numbers are nobody's concern */
+    must_have_failed(&wrong, REDIS_REFUSED, "");
+    size_t length;
+    unsigned char *value = stored_value("bits", &length);
+    assert_int_equal(length, 2);
+    assert_int_equal(value[1], 0x40);
+    free(value);
+    bench_close(&bench);
+}
+
+static void a_script_says_a_text_of_two_keys(void **state)
+{
+    struct redis_options options = options_at(server.port);
+    const char *const keys[2] = {"one", "other"};
+    char said[64], error[256];
+    (void)state;
+    assert_int_equal(redis_ask_script(&options, "return KEYS[2] .. KEYS[1]", keys, said, error), 0);
+    assert_string_equal(said, "otherone");
+    assert_int_equal(redis_ask_script(&options, "no script", keys, said, error), -EACCES);
+    assert_non_null(strstr(error, "EVAL refused"));
+}
+
 static void the_survey_says_what_failed(void **state)
 {
     struct redis_survey survey;
@@ -699,6 +732,8 @@ int main(void)
         cmocka_unit_test(the_state_callback_may_close_the_connection),
         cmocka_unit_test(a_callback_may_submit_again),
         cmocka_unit_test(the_survey_reads_the_version),
+        cmocka_unit_test(any_command_may_be_sent),
+        cmocka_unit_test(a_script_says_a_text_of_two_keys),
         cmocka_unit_test(the_survey_says_what_failed),
     };
     signal(SIGPIPE, SIG_IGN);
