@@ -202,6 +202,10 @@ static void deliver(struct tls_stream *tls)
     uv_buf_t room;
     while (tls->read && !tls->closing) {
         tls->room(&tls->stream->handle, READ_BYTES, &room);
+        if (!room.base || !room.len) { /* as libuv does it */
+            tell_end(tls, UV_ENOBUFS);
+            return;
+        }
         ERR_clear_error();
         int count = SSL_read(tls->ssl, room.base, room.len < INT_MAX ? (int)room.len : INT_MAX);
         if (count > 0) {

@@ -16,7 +16,9 @@ struct blob {
 
 struct blob *blob_create(size_t length, char **bytes)
 {
-    struct blob *blob = xmalloc(sizeof *blob + length);
+    struct blob *blob = malloc(sizeof *blob + length);
+    if (!blob)
+        return NULL;
     atomic_init(&blob->references, 1);
     blob->length = length;
     *bytes = blob->bytes;

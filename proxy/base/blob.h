@@ -6,7 +6,8 @@
 
 struct blob;
 
-/* One reference; *bytes is where to write the value, before anybody else gets the blob. */
+/* One reference, or NULL: there is no memory for a value of that length. *bytes is where to write
+ * the value, before anybody else gets the blob. */
 struct blob *blob_create(size_t length, char **bytes);
 struct blob *blob_share(struct blob *blob); /* one reference more */
 void blob_release(struct blob *blob);       /* NULL is allowed */

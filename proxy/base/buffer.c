@@ -18,34 +18,33 @@ void buffer_finish(struct buffer *buffer)
     *buffer = (struct buffer){0};
 }
 
+/* 0: more than an address space holds. */
 static size_t grown_size(const struct buffer *buffer, size_t room)
 {
     size_t length = buffer_length(buffer);
-    if (room > SIZE_MAX / 2 - length) {
-        fputs("nestguard: a buffer larger than the address space\n", stderr);
-        abort();
-    }
+    if (room > SIZE_MAX / 2 - length)
+        return 0;
     size_t doubled = buffer->size < SIZE_MAX / 2 ? buffer->size * 2 : buffer->size;
     size_t wanted = length + room > doubled ? length + room : doubled;
     return wanted < FIRST_SIZE ? FIRST_SIZE : wanted;
 }
 
 /* Only the readable bytes travel: realloc() would also copy those already taken. */
-static void grow(struct buffer *buffer, size_t room)
+static bool grow(struct buffer *buffer, size_t room)
 {
     size_t length = buffer_length(buffer);
     size_t size = grown_size(buffer, room);
-    if (buffer->start == 0) {
-        buffer->bytes = xrealloc(buffer->bytes, size);
-    } else {
-        char *larger = xmalloc(size);
+    char *larger = NULL;
+    if (size)
+        larger = buffer->start == 0 ? realloc(buffer->bytes, size) : malloc(size);
+    if (!larger)
+        return false;
+    if (buffer->start > 0) {
         memcpy(larger, buffer->bytes + buffer->start, length);
         free(buffer->bytes);
-        buffer->bytes = larger;
     }
-    buffer->start = 0;
-    buffer->end = length;
-    buffer->size = size;
+    *buffer = (struct buffer){.bytes = larger, .end = length, .size = size};
+    return true;
 }
 
 static void move_to_front(struct buffer *buffer)
@@ -58,13 +57,20 @@ static void move_to_front(struct buffer *buffer)
 
 /* Moving no more bytes than were taken since the last move keeps the cost per byte constant; it
  * also means that the two places do not overlap. */
-void buffer_make_room(struct buffer *buffer, size_t room)
+bool buffer_try_make_room(struct buffer *buffer, size_t room)
 {
     size_t length = buffer_length(buffer);
     if (length <= buffer->start && buffer->bytes && buffer->size - length >= room) {
         move_to_front(buffer);
-    } else {
-        grow(buffer, room);
+        return true;
+    }
+    return grow(buffer, room);
+}
+
+void buffer_make_room(struct buffer *buffer, size_t room)
+{
+    if (!buffer_try_make_room(buffer, room)) {
+        out_of_memory();
     }
 }
 

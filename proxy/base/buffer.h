@@ -3,8 +3,8 @@
  *   bytes          start            end          size
  *     |  taken       |   readable    |  writable   |
  *
- * Zeroed memory is an empty buffer. Running out of memory aborts: whoever takes peer-sized amounts
- * bounds them first.
+ * Zeroed memory is an empty buffer. Running out of memory aborts: for amounts that a peer chooses
+ * there are buffer_try_reserve() and buffer_try_append().
  */
 #ifndef NESTGUARD_BUFFER_H
 #define NESTGUARD_BUFFER_H
@@ -29,7 +29,8 @@ void buffer_clear(struct buffer *buffer);               /* keeps the memory */
 /* Gives memory back when the buffer is empty and larger than `keep`. */
 void buffer_trim(struct buffer *buffer, size_t keep);
 
-void buffer_make_room(struct buffer *buffer, size_t room); /* for buffer_reserve() */
+void buffer_make_room(struct buffer *buffer, size_t room);     /* for buffer_reserve() */
+bool buffer_try_make_room(struct buffer *buffer, size_t room); /* for buffer_try_reserve() */
 
 /* Makes room for at least so many bytes; where they begin. Readable bytes may move. */
 static inline char *buffer_reserve(struct buffer *buffer, size_t room)
@@ -46,6 +47,24 @@ static inline void buffer_append(struct buffer *buffer, const void *bytes, size_
         memcpy(buffer_reserve(buffer, length), bytes, length);
         buffer->end += length;
     }
+}
+
+/* The same for amounts that a peer chooses. NULL, or false: there is no memory for so much, and the
+ * buffer is as it was. */
+static inline char *buffer_try_reserve(struct buffer *buffer, size_t room)
+{
+    bool has_room = buffer->bytes && buffer->size - buffer->end >= room;
+    return has_room || buffer_try_make_room(buffer, room) ? buffer->bytes + buffer->end : NULL;
+}
+
+static inline bool buffer_try_append(struct buffer *buffer, const void *bytes, size_t length)
+{
+    char *at = length > 0 ? buffer_try_reserve(buffer, length) : NULL;
+    if (at) {
+        memcpy(at, bytes, length);
+        buffer->end += length;
+    }
+    return at || length == 0;
 }
 
 static inline size_t buffer_length(const struct buffer *buffer)

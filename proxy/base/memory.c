@@ -1,5 +1,5 @@
 /* When a small allocation fails there is no memory for anything sensible to be done about it
- * either. Peer-sized amounts are bounded by settings before they come here.
+ * either.
  */
 #include "base/memory.h"
 
@@ -8,12 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+void out_of_memory(void)
+{
+    fputs("nestguard: out of memory\n", stderr);
+    abort();
+}
+
 static void *or_abort(void *memory)
 {
-    if (!memory) {
-        fputs("nestguard: out of memory\n", stderr);
-        abort();
-    }
+    if (!memory)
+        out_of_memory();
     return memory;
 }
 

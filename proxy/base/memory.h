@@ -1,5 +1,6 @@
-/* Small allocations that cannot fail: out of memory, they abort with a message. Peer-sized ones are
- * bounded before they get here. */
+/* Small allocations that cannot fail: out of memory, they abort with a message, on purpose. What
+ * peers choose the size of (replies, values, keys by the hundred thousand, a command's bytes) does
+ * not come here: it is reported to whoever asked, by buffer_try_append() and its kin. */
 #ifndef NESTGUARD_MEMORY_H
 #define NESTGUARD_MEMORY_H
 
@@ -8,6 +9,9 @@
 /* What different threads write is that far apart, or each write would take the other's memory out
  * of its processor's cache. */
 enum { CACHE_LINE = 64 };
+
+/* What they do without memory. */
+_Noreturn void out_of_memory(void);
 
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);             /* zeroed */

@@ -132,21 +132,26 @@ static void note_other_spelling(struct query *query, const PGresult *result)
     key_template_render(&keyspace_of(query)->key, columns, &query->other);
 }
 
-static struct blob *value_of(const PGresult *result, int row)
+static struct blob *blob_of(const void *value, size_t length)
 {
     char *bytes;
+    struct blob *blob = blob_create(length, &bytes);
+    if (blob)
+        memcpy(bytes, value, length);
+    return blob;
+}
+
+/* NULL: there is no memory for it. */
+static struct blob *value_of(const PGresult *result, int row)
+{
     const char *text = PQgetvalue(result, row, 0);
     size_t length = (size_t)PQgetlength(result, row, 0);
-    if (PQftype(result, 0) != BYTEA_OID) {
-        struct blob *blob = blob_create(length, &bytes);
-        memcpy(bytes, text, length);
-        return blob;
-    }
+    if (PQftype(result, 0) != BYTEA_OID)
+        return blob_of(text, length);
     unsigned char *raw = PQunescapeBytea((const unsigned char *)text, &length);
-    if (!raw)
-        abort(); /* out of memory: the text comes from the server's own output function */
-    struct blob *blob = blob_create(length, &bytes);
-    memcpy(bytes, raw, length);
+    if (!raw) /* for nothing else: the text comes from the server's own output function */
+        return NULL;
+    struct blob *blob = blob_of(raw, length);
     PQfreemem(raw);
     return blob;
 }
@@ -257,6 +262,10 @@ static void on_found(struct query *query, const struct pg_answer *answer)
             return;
         }
         result.value = value_of(answer->result, row);
+        if (!result.value) {
+            result.outcome = LOAD_REFUSED;
+            result.error = "no memory for the row's value";
+        }
     }
     finish(query, &result);
 }

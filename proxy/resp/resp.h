@@ -94,6 +94,9 @@ size_t resp_frame_pass(struct resp_frame *frame);
 int64_t resp_array_open(struct span reply, const char **at);
 struct span resp_array_next(const char **at, const char *end);
 
+/* What resp_write_bulk() adds to its bytes, at most: for whoever reserves room for it. */
+enum { RESP_HEADER_ROOM = 26 };
+
 /* Writers: append one reply, or one command's header and arguments. */
 void resp_write_bulk(struct buffer *out, const void *bytes, size_t length);
 void resp_write_integer(struct buffer *out, int64_t number);

@@ -41,24 +41,36 @@ void resp_arguments_finish(struct resp_arguments *arguments)
     *arguments = (struct resp_arguments){0};
 }
 
-__attribute__((noinline)) static void grow(struct resp_arguments *arguments)
+__attribute__((noinline)) static bool grow(struct resp_arguments *arguments)
 {
-    arguments->size = arguments->size ? arguments->size * 2 : FIRST_ARGUMENTS;
-    arguments->at = xrealloc(arguments->at, arguments->size * sizeof *arguments->at);
+    size_t size = arguments->size ? arguments->size * 2 : FIRST_ARGUMENTS;
+    struct span *larger = realloc(arguments->at, size * sizeof *larger);
+    if (!larger)
+        return false;
+    arguments->at = larger;
+    arguments->size = size;
+    return true;
 }
 
-/* Room for at most FIRST_ARGUMENTS more; where they go. */
-static inline struct span *reserve(struct resp_arguments *arguments, size_t room)
+/* Makes room for at most FIRST_ARGUMENTS more. False: there is no memory for them. */
+static inline bool has_room(struct resp_arguments *arguments, size_t room)
 {
-    if (arguments->size - arguments->count < room)
-        grow(arguments);
+    return arguments->size - arguments->count >= room || grow(arguments);
+}
+
+/* Where the next go. */
+static inline struct span *next_of(const struct resp_arguments *arguments)
+{
     return arguments->at + arguments->count;
 }
 
-void resp_arguments_push(struct resp_arguments *arguments, const char *at, size_t length)
+bool resp_arguments_push(struct resp_arguments *arguments, const char *at, size_t length)
 {
-    *reserve(arguments, 1) = (struct span){at, length};
+    if (!has_room(arguments, 1))
+        return false;
+    *next_of(arguments) = (struct span){at, length};
     arguments->count++;
+    return true;
 }
 
 /* At most 18 digits are looked at: a 19th is in the place of the CR, and makes the number bad. */
@@ -186,7 +198,9 @@ static inline enum resp_status read_bulk(struct reader *reader, size_t left,
     if (at[length] != '\r' || at[length + 1] != '\n') {
         return bad(reader, "expected CRLF after a bulk");
     }
-    resp_arguments_push(arguments, at, length);
+    if (!resp_arguments_push(arguments, at, length)) {
+        return bad(reader, "out of memory");
+    }
     reader->at = at + length + 2;
     return RESP_DONE;
 }
@@ -267,7 +281,9 @@ static inline size_t read_plain(const char *input, const char *end,
     size_t count = digit(input[1]);
     if (count > PLAIN_ARGUMENTS || count > limits->max_arguments)
         return 0;
-    struct span *argument = reserve(arguments, PLAIN_ARGUMENTS);
+    if (!has_room(arguments, PLAIN_ARGUMENTS))
+        return 0;
+    struct span *argument = next_of(arguments);
     size_t length = read_plain_bulks(input, input + PLAIN_HEADER, end, limits, argument, count);
     arguments->count += length ? count : 0;
     return length;
@@ -297,7 +313,9 @@ static inline size_t read_alike(const char *input, const char *end,
     if (end - input < HEAD_MAX || word_load(input) != head->first || !head->number ||
         word_load(input + head->length - sizeof head->last) != head->last)
         return 0;
-    struct span *argument = reserve(arguments, PLAIN_ARGUMENTS);
+    if (!has_room(arguments, PLAIN_ARGUMENTS))
+        return 0;
+    struct span *argument = next_of(arguments);
     argument[0] = (struct span){input + 2 * PLAIN_HEADER, head->length - HEAD_AROUND_NAME};
     if (head->count > limits->max_arguments || argument[0].length > limits->max_bulk)
         return 0;

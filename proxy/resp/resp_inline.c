@@ -120,6 +120,8 @@ const char *resp_split_inline(char *line, size_t length, const struct resp_limit
         if (arguments->count - first == limits->max_arguments) {
             return "more arguments than max_arguments";
         }
-        resp_arguments_push(arguments, start, taken);
+        if (!resp_arguments_push(arguments, start, taken)) {
+            return "out of memory";
+        }
     }
 }

@@ -7,7 +7,7 @@
 
 /* Appends one argument. The list grows by what was really read: a header that announces a million
  * arguments costs its sender as many before it costs us the memory. */
-void resp_arguments_push(struct resp_arguments *arguments, const char *at, size_t length);
+bool resp_arguments_push(struct resp_arguments *arguments, const char *at, size_t length);
 
 /* Splits an inline command into arguments as Redis does and unquotes them in place. Returns NULL,
  * or what is wrong with the line. */

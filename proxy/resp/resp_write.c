@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { HEADER_ROOM = 24 }; /* marker, sign, 19 digits, CR LF */
+enum { HEADER_ROOM = RESP_HEADER_ROOM - 2 }; /* marker, sign, 19 digits, CR LF */
 
 static char *put_end(char *out)
 {

@@ -170,8 +170,8 @@ static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
                             (unsigned)(sizeof serving->scratch - serving->scratch_used));
         return;
     }
-    char *at = buffer_reserve(&client->in, READ_BYTES);
-    *room = (uv_buf_t){.base = at, .len = client->in.size - client->in.end};
+    char *at = buffer_try_reserve(&client->in, READ_BYTES);
+    *room = (uv_buf_t){.base = at, .len = at ? client->in.size - client->in.end : 0}; /* ENOBUFS */
 }
 
 /* More than once in a turn when there is much of it; then, most of the time, at one piece. */

@@ -26,6 +26,11 @@ def error_of(client, *words):
     return str(caught.value)
 
 
+def connections(admin):
+    """How many the cache has been asked for, welcome or not."""
+    return admin.info("stats")["total_connections_received"]
+
+
 def wait_for_miss(guard):
     wait_until(lambda: guard.counter("nestguard_cache_misses_total") >= 1, PATIENCE, "a miss")
 
@@ -133,7 +138,8 @@ class TestCacheDown:
         try:
             admin.client_kill_filter(_type="normal", skipme=True)
             wait_until(lambda: "NOAUTH" in guard.log(), PATIENCE, guard.log)
-            time.sleep(1)  # some more attempts
+            attempts = connections(admin)
+            wait_until(lambda: connections(admin) > attempts + 2, PATIENCE, "more attempts")
             assert guard.log().count("NOAUTH") == 1, "the same reason is no news"
             cache.stop()
             wait_until(lambda: "refused" in guard.log().split("NOAUTH")[1], PATIENCE, guard.log)

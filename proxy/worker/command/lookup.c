@@ -67,13 +67,19 @@ static void write_load_error(struct buffer *out, enum load_outcome outcome)
     resp_write_error(out, "NESTGUARD %s", texts[outcome]);
 }
 
+static void write_value(struct reply_slot *slot, struct buffer *out, struct span value)
+{
+    if (reply_slot_reserve(slot, out, value.length + RESP_HEADER_ROOM))
+        resp_write_bulk(out, value.at, value.length);
+}
+
 /* The answer of a GET or of one key of an MGET. */
 static void write_loaded(const struct lookup *lookup, struct buffer *out, enum load_outcome outcome,
                          const struct blob *value)
 {
     const struct keyspace *keyspace = keyspace_of(lookup->slot->serving, lookup->keyspace);
     if (outcome == LOAD_ROW)
-        resp_write_bulk(out, blob_span(value).at, blob_span(value).length);
+        write_value(lookup->slot, out, blob_span(value));
     else if (outcome == LOAD_ABSENT)
         write_absent(out, keyspace, nil_of(lookup->slot), true);
     else
@@ -153,7 +159,7 @@ static void take_value(struct lookup *lookup, struct span reply, struct buffer *
 {
     enum course course = go_on_after(lookup, !is_nil(reply));
     if (course == COURSE_ANSWERED)
-        buffer_append(out, reply.at, reply.length);
+        reply_slot_append(lookup->slot, out, reply);
     else if (course == COURSE_REJECTED)
         write_absent(out, keyspace_of(lookup->slot->serving, lookup->keyspace),
                      nil_of(lookup->slot), true);
@@ -184,7 +190,7 @@ static void get_failure(struct reply_slot *slot, unsigned index, const char *why
 static void get_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     if (slot->begun)
-        buffer_append(reply_slot_output(slot), reply.at, reply.length);
+        reply_slot_append(slot, reply_slot_output(slot), reply);
     else if (is_cache_failure(reply))
         get_failure(slot, index, "NESTGUARD cache down");
     else
@@ -196,7 +202,7 @@ static void get_part(struct reply_slot *slot, struct span bytes)
 {
     if (!slot->begun)
         go_on_after(slot->lookups, true);
-    buffer_append(reply_slot_output(slot), bytes.at, bytes.length);
+    reply_slot_append(slot, reply_slot_output(slot), bytes);
 }
 
 /* In place of the nil that the cache answered. */
@@ -246,7 +252,7 @@ static void mget_element(struct lookup *lookup, struct span element)
     if (lookup->keyspace != NOT_GUARDED)
         take_value(lookup, element, &lookup->answer);
     else
-        buffer_append(&lookup->answer, element.at, element.length);
+        reply_slot_append(lookup->slot, &lookup->answer, element);
 }
 
 /* The cache was asked for the keys that are not rejected, in order. */
@@ -276,10 +282,9 @@ static void mget_finish(struct reply_slot *slot)
 {
     struct buffer *out = reply_slot_output(slot);
     resp_write_array(out, slot->lookup_count);
-    for (size_t i = 0; i < slot->lookup_count; i++) {
-        struct span answer = buffer_span(&slot->lookups[i].answer);
-        buffer_append(out, answer.at, answer.length);
-    }
+    for (size_t i = 0; i < slot->lookup_count; i++)
+        if (!reply_slot_append(slot, out, buffer_span(&slot->lookups[i].answer)))
+            return;
 }
 
 static const struct reply_slot_kind mget_kind = {.on_cache = mget_reply,
@@ -424,7 +429,12 @@ static void dispatch_many(struct client *client, const struct request *request)
     bool is_mget = request->command->kind == COMMAND_MGET;
     struct reply_slot *slot =
         reply_slot_open(&client->replies, is_mget ? &mget_kind : &exists_kind);
-    reply_slot_set_lookups(slot, &request->arguments[1], request->count - 1);
+    size_t most = request->raw.length + 3 * RESP_HEADER_ROOM * request->count; /* EXISTS' */
+    if (!reply_slot_try_lookups(slot, &request->arguments[1], request->count - 1) ||
+        !upstream_has_room(client->upstream, most)) {
+        request_refuse_memory(slot);
+        return;
+    }
     size_t passing = decide_all(slot, is_mget);
     if (is_mget)
         mget_ask(client, slot, passing);

@@ -293,7 +293,11 @@ static void ask_cache(struct client *client, struct reply_slot *slot, unsigned i
 static void answer_user(struct client *client, const struct request *request, int keyspace)
 {
     struct reply_slot *slot = reply_slot_open(&client->replies, kind_for(request->command));
-    reply_slot_set_lookups(slot, &request->arguments[FIRST_ITEM], request->count - FIRST_ITEM);
+    if (!reply_slot_try_lookups(slot, &request->arguments[FIRST_ITEM],
+                                request->count - FIRST_ITEM)) {
+        request_refuse_memory(slot);
+        return;
+    }
     for (size_t i = 0; i < slot->lookup_count; i++) {
         slot->lookups[i].keyspace = keyspace;
         ask_cache(client, slot, (unsigned)i);

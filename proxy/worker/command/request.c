@@ -6,7 +6,7 @@
 void request_take_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     (void)index;
-    buffer_append(reply_slot_output(slot), reply.at, reply.length);
+    reply_slot_append(slot, reply_slot_output(slot), reply);
 }
 
 void request_take_failure(struct reply_slot *slot, unsigned index, const char *why)
@@ -17,7 +17,7 @@ void request_take_failure(struct reply_slot *slot, unsigned index, const char *w
 
 static void take_part(struct reply_slot *slot, struct span bytes)
 {
-    buffer_append(reply_slot_output(slot), bytes.at, bytes.length);
+    reply_slot_append(slot, reply_slot_output(slot), bytes);
 }
 
 static const struct reply_slot_kind forward_kind = {
@@ -32,10 +32,19 @@ void request_write(const struct request *request, struct buffer *out)
         buffer_append(out, request->raw.at, request->raw.length);
 }
 
+/* As many at most. */
+static size_t request_bytes(const struct request *request)
+{
+    return request->raw.length + (request->is_inline ? RESP_HEADER_ROOM * (request->count + 1) : 0);
+}
+
 void request_to_cache(const struct request *request, struct client *client, struct reply_slot *slot,
                       unsigned index)
 {
-    request_write(request, upstream_command(client->upstream, slot, index));
+    if (upstream_has_room(client->upstream, request_bytes(request)))
+        request_write(request, upstream_command(client->upstream, slot, index));
+    else
+        slot->kind->on_cache_failure(slot, index, "NESTGUARD out of memory");
 }
 
 struct reply_slot *request_forward_as(const struct request *request, struct client *client,
@@ -55,4 +64,13 @@ struct reply_slot *request_open(struct client *client)
 void request_forward(const struct request *request, struct client *client)
 {
     request_forward_as(request, client, &forward_kind);
+}
+
+static const struct reply_slot_kind refused_kind = {0};
+
+void request_refuse_memory(struct reply_slot *slot)
+{
+    slot->kind = &refused_kind;
+    resp_write_error(reply_slot_output(slot), "NESTGUARD out of memory");
+    reply_slot_answered(slot);
 }

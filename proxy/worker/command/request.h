@@ -36,6 +36,10 @@ struct reply_slot *request_forward_as(const struct request *request, struct clie
 void request_take_reply(struct reply_slot *slot, unsigned index, struct span reply);
 void request_take_failure(struct reply_slot *slot, unsigned index, const char *why);
 
+/* The slot's command asks for more than there is memory for: its reply is an error, and answered.
+ */
+void request_refuse_memory(struct reply_slot *slot);
+
 /* Appends the command as it goes to the cache. */
 void request_write(const struct request *request, struct buffer *out);
 

@@ -77,7 +77,7 @@ static void queued_reply(struct reply_slot *slot, unsigned index, struct span re
 {
     (void)index;
     if (reply.at[0] == '-' || span_starts(reply, "+QUEUED"))
-        buffer_append(reply_slot_output(slot), reply.at, reply.length);
+        reply_slot_append(slot, reply_slot_output(slot), reply);
     else
         resp_write_error(reply_slot_output(slot), "NESTGUARD transaction: the cache refused MULTI");
 }

@@ -94,7 +94,7 @@ static bool is_done(const struct reply_slot *slot, struct span reply)
 static void write_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     (void)index;
-    buffer_append(&slot->reply, reply.at, reply.length);
+    reply_slot_append(slot, &slot->reply, reply);
     if (slot->lookup_count)
         conclude(slot, is_done(slot, reply));
 }

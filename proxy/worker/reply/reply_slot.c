@@ -129,6 +129,54 @@ static void tell_client(struct replies *replies)
     turn_add(&replies->serving->turn, replies->task);
 }
 
+/* Lookups whose load the keeper has not been asked for. */
+static void drop_loads(struct replies *replies)
+{
+    struct lookup *lookup = replies->to_load;
+    replies->to_load = NULL;
+    replies->to_load_count = 0;
+    while (lookup) {
+        struct lookup *next = lookup->next;
+        reply_slot_answered(lookup->slot);
+        lookup = next;
+    }
+}
+
+/* Those that wait for nothing have nobody left to free them. */
+void replies_abandon(struct replies *replies)
+{
+    struct reply_slot *slot = replies->first;
+    replies->first = replies->last = NULL;
+    replies->commands = replies->held = 0;
+    while (slot) {
+        struct reply_slot *next = slot->next;
+        slot->replies = NULL;
+        if (slot->waiting)
+            atomic_store_explicit(&slot->gone, true, memory_order_relaxed);
+        else
+            recycle(slot);
+        slot = next;
+    }
+    drop_loads(replies);
+}
+
+/* Its client goes, at the end of the turn. */
+static void end_replies(struct replies *replies, enum replies_end end)
+{
+    replies->end = end;
+    replies_abandon(replies);
+    tell_client(replies);
+}
+
+/* For bytes that a peer has sized. */
+static bool keep(struct replies *replies, struct buffer *to, struct span bytes)
+{
+    bool kept = buffer_try_append(to, bytes.at, bytes.length);
+    if (!kept)
+        end_replies(replies, REPLIES_BROKEN);
+    return kept;
+}
+
 /* Moves finished replies from the head of the queue out. */
 static void advance(struct replies *replies)
 {
@@ -136,8 +184,8 @@ static void advance(struct replies *replies)
         struct span reply = buffer_span(&replies->first->reply);
         if (!is_open(replies->first))
             replies->held -= reply.length;
-        if (!replies->first->muted)
-            buffer_append(&replies->out, reply.at, reply.length);
+        if (!replies->first->muted && !keep(replies, &replies->out, reply))
+            return;
         dequeue(replies);
     }
     tell_client(replies);
@@ -198,8 +246,8 @@ static void push_behind(struct replies *replies, struct reply_slot *previous, st
         replies->commands++;
         previous = slot;
     }
-    buffer_append(&previous->reply, bytes.at, bytes.length);
-    replies->held += bytes.length; /* another slot follows: it is not open */
+    if (keep(replies, &previous->reply, bytes))
+        replies->held += bytes.length; /* another slot follows: it is not open */
 }
 
 void replies_push(struct replies *replies, const struct reply_slot *next, struct span bytes)
@@ -208,13 +256,13 @@ void replies_push(struct replies *replies, const struct reply_slot *next, struct
     if (!next && previous) {
         bool muted = replies->muted;
         replies->muted = false;
-        buffer_append(replies_ready(replies), bytes.at, bytes.length);
+        keep(replies, replies_ready(replies), bytes);
         replies->muted = muted;
         return;
     }
     tell_client(replies);
     if (previous == next) {
-        buffer_append(&replies->out, bytes.at, bytes.length);
+        keep(replies, &replies->out, bytes);
         return;
     }
     while (previous->next != next)
@@ -229,37 +277,6 @@ size_t replies_waiting(const struct replies *replies)
     return buffer_length(&replies->out) + replies->sending + replies->held + open;
 }
 
-/* Lookups whose load the keeper has not been asked for. */
-static void drop_loads(struct replies *replies)
-{
-    struct lookup *lookup = replies->to_load;
-    replies->to_load = NULL;
-    replies->to_load_count = 0;
-    while (lookup) {
-        struct lookup *next = lookup->next;
-        reply_slot_answered(lookup->slot);
-        lookup = next;
-    }
-}
-
-/* Those that wait for nothing have nobody left to free them. */
-void replies_abandon(struct replies *replies)
-{
-    struct reply_slot *slot = replies->first;
-    replies->first = replies->last = NULL;
-    replies->commands = replies->held = 0;
-    while (slot) {
-        struct reply_slot *next = slot->next;
-        slot->replies = NULL;
-        if (slot->waiting)
-            atomic_store_explicit(&slot->gone, true, memory_order_relaxed);
-        else
-            recycle(slot);
-        slot = next;
-    }
-    drop_loads(replies);
-}
-
 /* ---- one slot ---- */
 
 /* An abandoned slot collects what nobody will read, so that its kind need not know. */
@@ -270,15 +287,23 @@ struct buffer *reply_slot_output(struct reply_slot *slot)
     return leads ? &replies->out : &slot->reply;
 }
 
+void reply_slot_starve(struct reply_slot *slot)
+{
+    if (slot->replies)
+        end_replies(slot->replies, REPLIES_BROKEN);
+}
+
 /* The keys lie one behind the other in memory that is reserved once: it does not move while
  * lookups point into it. */
-void reply_slot_set_lookups(struct reply_slot *slot, const struct span *keys, size_t count)
+bool reply_slot_try_lookups(struct reply_slot *slot, const struct span *keys, size_t count)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++)
         bytes += keys[i].length;
-    char *at = buffer_reserve(&slot->keys, bytes + 1);
-    slot->lookups = xcalloc(count, sizeof *slot->lookups);
+    char *at = buffer_try_reserve(&slot->keys, bytes + 1);
+    slot->lookups = at ? calloc(count, sizeof *slot->lookups) : NULL;
+    if (!slot->lookups)
+        return false;
     slot->lookup_count = count;
     for (size_t i = 0; i < count; i++) {
         memcpy(at, keys[i].at, keys[i].length);
@@ -286,6 +311,13 @@ void reply_slot_set_lookups(struct reply_slot *slot, const struct span *keys, si
             (struct lookup){.slot = slot, .key = {at, keys[i].length}, .keyspace = NOT_GUARDED};
         at += keys[i].length;
     }
+    return true;
+}
+
+void reply_slot_set_lookups(struct reply_slot *slot, const struct span *keys, size_t count)
+{
+    if (!reply_slot_try_lookups(slot, keys, count))
+        out_of_memory();
 }
 
 /* Every GET that is not rejected has one: only what is looked at is written. */
@@ -304,14 +336,6 @@ void reply_slot_set_lookup(struct reply_slot *slot, struct span key, int keyspac
     slot->lookup_count = 1;
 }
 
-/* Its client goes, at the end of the turn. */
-static void end_replies(struct replies *replies, enum replies_end end)
-{
-    replies->end = end;
-    replies_abandon(replies);
-    tell_client(replies);
-}
-
 /* Replies that nobody takes must not pile up; but the first to pass the bound may be as large as it
  * is. */
 bool reply_slot_is_wanted(const struct reply_slot *slot)
@@ -323,27 +347,30 @@ bool reply_slot_is_wanted(const struct reply_slot *slot)
 }
 
 /* Earlier parts waited in the slot; the client has come to it meanwhile. */
-static void catch_up(struct reply_slot *slot)
+static bool catch_up(struct reply_slot *slot)
 {
     struct buffer *out = reply_slot_output(slot);
     if (slot->muted)
         buffer_clear(&slot->reply);
     if (out == &slot->reply)
-        return;
-    struct span earlier = buffer_span(&slot->reply);
-    buffer_append(out, earlier.at, earlier.length);
+        return true;
+    if (!reply_slot_append(slot, out, buffer_span(&slot->reply)))
+        return false;
     buffer_clear(&slot->reply);
     buffer_trim(&slot->reply, KEEP_BYTES);
+    return true;
 }
 
 void reply_slot_cache_part(struct reply_slot *slot, struct span bytes)
 {
     if (!slot->replies || (!slot->begun && !reply_slot_is_wanted(slot)))
         return;
-    catch_up(slot);
+    if (!catch_up(slot))
+        return;
     slot->kind->on_part(slot, bytes);
     slot->begun = true;
-    tell_client(slot->replies);
+    if (slot->replies)
+        tell_client(slot->replies);
 }
 
 void reply_slot_cache_reply(struct reply_slot *slot, unsigned index, struct span reply)
@@ -370,18 +397,19 @@ void reply_slot_cache_failure(struct reply_slot *slot, unsigned index, const cha
 
 /* ---- the last answer ---- */
 
+/* Until its reply is written it waits, for itself: that may end its client. */
 void reply_slot_answered(struct reply_slot *slot)
 {
-    struct replies *replies = slot->replies;
+    if (slot->waiting == 1 && slot->replies && slot->kind->finish)
+        slot->kind->finish(slot);
     if (--slot->waiting)
         return;
+    struct replies *replies = slot->replies;
     if (!replies) {
         atomic_store_explicit(&slot->gone, false, memory_order_relaxed);
         recycle(slot);
         return;
     }
-    if (slot->kind->finish)
-        slot->kind->finish(slot);
     replies->held += buffer_length(&slot->reply);
     if (replies->first == slot)
         advance(replies);

@@ -115,7 +115,31 @@ struct reply_slot *reply_slot_open(struct replies *replies, const struct reply_s
 /* Where the slot's reply is to be written: straight out when the slot is its queue's head. */
 struct buffer *reply_slot_output(struct reply_slot *slot);
 
-/* Copies the keys of the lookups: `count` of them, all of them NOT_GUARDED yet. */
+/* There was no memory for bytes that a peer has chosen the size of: the client goes, for a reply
+ * that lacks bytes must not reach it. An abandoned slot is not read any more. */
+void reply_slot_starve(struct reply_slot *slot);
+
+/* Appends such bytes to the slot's reply, or to a part of it; the second makes room for the caller,
+ * who appends them at once. False: the slot has starved. */
+static inline bool reply_slot_append(struct reply_slot *slot, struct buffer *to, struct span bytes)
+{
+    bool has = buffer_try_append(to, bytes.at, bytes.length);
+    if (!has)
+        reply_slot_starve(slot);
+    return has;
+}
+
+static inline bool reply_slot_reserve(struct reply_slot *slot, struct buffer *to, size_t room)
+{
+    bool has = buffer_try_reserve(to, room) != NULL;
+    if (!has)
+        reply_slot_starve(slot);
+    return has;
+}
+
+/* Copies the keys of the lookups: `count` of them, all of them NOT_GUARDED yet. The first is for as
+ * many as a peer likes. False: there is no memory for them, and the slot has no lookups. */
+bool reply_slot_try_lookups(struct reply_slot *slot, const struct span *keys, size_t count);
 void reply_slot_set_lookups(struct reply_slot *slot, const struct span *keys, size_t count);
 
 /* The same for a slot that looks up one key and nothing else. */

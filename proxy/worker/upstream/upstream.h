@@ -41,6 +41,9 @@ void upstream_send(struct upstream *upstream, struct reply_slot *slot, unsigned 
 /* The same for a command that the caller writes to the end of the buffer, at once. */
 struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *slot, unsigned index);
 
+/* Whether there is memory for a command of so many bytes. */
+bool upstream_has_room(struct upstream *upstream, size_t bytes);
+
 /* More bytes of the last request. */
 void upstream_append(struct upstream *upstream, struct span bytes);
 

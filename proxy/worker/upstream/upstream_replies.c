@@ -224,8 +224,9 @@ static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
 {
     struct upstream *upstream = handle->data;
     (void)wanted;
-    char *at = buffer_reserve(&upstream->in, READ_BYTES);
-    *room = (uv_buf_t){.base = at, .len = upstream->in.size - upstream->in.end};
+    char *at = buffer_try_reserve(&upstream->in, READ_BYTES);
+    *room =
+        (uv_buf_t){.base = at, .len = at ? upstream->in.size - upstream->in.end : 0}; /* ENOBUFS */
 }
 
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)

@@ -227,6 +227,11 @@ void upstream_send(struct upstream *upstream, struct reply_slot *slot, unsigned 
     buffer_append(upstream_command(upstream, slot, index), bytes.at, bytes.length);
 }
 
+bool upstream_has_room(struct upstream *upstream, size_t bytes)
+{
+    return buffer_try_reserve(&upstream->out, bytes);
+}
+
 bool upstream_is_congested(const struct upstream *upstream)
 {
     size_t most = upstream_is_own(upstream) ? OWN_CONGESTED_BYTES : CONGESTED_BYTES;

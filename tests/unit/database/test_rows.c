@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "fakes/allocator.h"
 #include "fakes/config_file.h"
 #include "fakes/pg_pool.h"
 
@@ -182,6 +183,29 @@ static void a_row_is_asked_for_by_its_columns(void **state)
     assert_string_equal(bench.value, "payload");
     assert_string_equal(bench.error, "");
     assert_string_equal(bench.other, "(none)");
+    bench_finish(&bench);
+}
+
+/* The first large one is the text's copy, or what undoes its escapes. */
+static void a_value_that_finds_no_memory_is_neither_there_nor_absent(void **state)
+{
+    enum { LARGE = 40000 };
+    static const Oid types[] = {FAKE_TEXT, FAKE_BYTEA};
+    char *large = malloc(LARGE + 1);
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    memset(large, 'v', LARGE);
+    large[LARGE] = '\0';
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        load(&bench, ITEMS, "item:1");
+        allocator_fail(LARGE, 1);
+        fake_row(types[i], (const char *[]){large, "1"}, 2);
+        assert_true(allocator_failed());
+        must_end(&bench, LOAD_REFUSED);
+        assert_string_equal(bench.error, "no memory for the row's value");
+    }
+    free(large);
     bench_finish(&bench);
 }
 
@@ -718,6 +742,7 @@ int main(void)
         cmocka_unit_test(a_key_with_a_zero_byte_is_no_rows_key),
         cmocka_unit_test(a_key_with_too_many_splits_is_ambiguous),
         cmocka_unit_test(a_row_is_asked_for_by_its_columns),
+        cmocka_unit_test(a_value_that_finds_no_memory_is_neither_there_nor_absent),
         cmocka_unit_test(no_row_is_absent),
         cmocka_unit_test(another_way_to_write_the_key_is_not_the_rows_key),
         cmocka_unit_test(a_row_whose_key_is_null_is_not_that_of_the_empty_text),

@@ -89,7 +89,8 @@ static void end_turn(struct client *client)
 
 void type_bytes(struct client *client, const char *bytes, size_t length)
 {
-    buffer_append(&client->in, bytes, length);
+    if (!buffer_try_append(&client->in, bytes, length))
+        client_close(client); /* as without memory to read into */
     turn_add(&client->serving->turn, &client->input_task);
     end_turn(client);
 }

@@ -41,6 +41,11 @@ void upstream_send(struct upstream *upstream, struct reply_slot *slot, unsigned 
     buffer_append(upstream_command(upstream, slot, index), bytes.at, bytes.length);
 }
 
+bool upstream_has_room(struct upstream *upstream, size_t bytes)
+{
+    return buffer_try_reserve(&upstream->out, bytes);
+}
+
 void upstream_append(struct upstream *upstream, struct span bytes)
 {
     assert_false(upstream->closed);

@@ -5,7 +5,7 @@
 
 #include "worker/upstream/upstream.h"
 
-enum { FAKE_IN_FLIGHT = 4096 };
+enum { FAKE_IN_FLIGHT = 1100 };
 
 struct upstream {
     struct upstream *previous; /* created before this */

@@ -383,6 +383,15 @@ static void clients_that_take_too_long_are_closed(void **state)
     bench_free(&bench);
 }
 
+static void must_lose_cache(struct bench *bench)
+{
+    uint64_t until = clock_ms() + PATIENCE_MS;
+    while (!counter_read(&bench->worker->serving.counters.upstream_failures)) {
+        assert_true(clock_ms() < until);
+        uv_sleep(1);
+    }
+}
+
 static void the_end_may_come_while_the_cache_is_away(void **state)
 {
     struct bench bench;
@@ -391,8 +400,8 @@ static void the_end_may_come_while_the_cache_is_away(void **state)
     send_drain(&bench);
     bench_free(&bench);
     bench_start(&bench, "");
-    close(accept_cache(&bench)); /* backing off */
-    uv_sleep(20);
+    close(accept_cache(&bench));
+    must_lose_cache(&bench); /* backing off */
     send_drain(&bench);
     bench_free(&bench);
 }

@@ -91,7 +91,7 @@ static void a_paused_stream_learns_of_its_end(void **state)
     pg_stream_pause(seen.stream, true);
     run_for(50);
     sql("INSERT INTO item SELECT generate_series(2, 1000)");
-    usleep(200000);
+    wait_until_all_is_sent();
     uint64_t start = now_ms();
     terminate_walsender();
     expect_lost_once(&seen);
