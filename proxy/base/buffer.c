@@ -120,8 +120,7 @@ void buffer_trim(struct buffer *buffer, size_t keep)
 
 char *buffer_string(struct buffer *buffer)
 {
-    struct span bytes = buffer_span(buffer);
-    char *text = xstrndup(bytes.length ? bytes.at : "", bytes.length);
+    char *text = xspandup(buffer_span(buffer));
     buffer_finish(buffer);
     return text;
 }

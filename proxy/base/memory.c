@@ -55,6 +55,11 @@ char *xstrndup(const char *text, size_t length)
     return copy;
 }
 
+char *xspandup(struct span text)
+{
+    return xstrndup(text.at, text.length);
+}
+
 char *xasprintf(const char *format, ...)
 {
     va_list list;

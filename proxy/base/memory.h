@@ -4,7 +4,7 @@
 #ifndef NESTGUARD_MEMORY_H
 #define NESTGUARD_MEMORY_H
 
-#include <stddef.h>
+#include "base/span.h"
 
 /* What different threads write is that far apart, or each write would take the other's memory out
  * of its processor's cache. */
@@ -19,6 +19,7 @@ void *xcalloc_aligned(size_t alignment, size_t size); /* a power of two; zeroed,
 void *xrealloc(void *old, size_t size);
 char *xstrdup(const char *text);
 char *xstrndup(const char *text, size_t length); /* the copy ends with a zero byte */
+char *xspandup(struct span text);                /* the same */
 char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -14,6 +14,9 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "base/text/byte_unit.h"
+
+#include <assert.h>
 
 static const struct backoff_bounds retry_bounds = {500, 10000};
 
@@ -48,12 +51,26 @@ void renewal_reschedule(struct renewal *renewal)
 
 static void start(struct renewal *renewal);
 
+/* For each phase, the phases that may follow it, a bit each. */
+static void set_phase(struct renewal *renewal, enum renewal_phase phase)
+{
+    static const unsigned allowed[] = {
+        [RENEWAL_IDLE] = 1u << RENEWAL_ANNOUNCING,
+        [RENEWAL_ANNOUNCING] = 1u << RENEWAL_BUILDING,
+        [RENEWAL_BUILDING] = 1u << RENEWAL_SETTLING | 1u << RENEWAL_IDLE,
+        [RENEWAL_SETTLING] = 1u << RENEWAL_IDLE,
+    };
+    assert(allowed[renewal->phase] & 1u << phase);
+    (void)allowed;
+    renewal->phase = phase;
+}
+
 /* ---- the end of a build ---- */
 
 /* Another may have been asked for meanwhile. */
 static void become_idle(struct renewal *renewal)
 {
-    renewal->phase = RENEWAL_IDLE;
+    set_phase(renewal, RENEWAL_IDLE);
     if (renewal->stopped)
         return;
     renewal->options.idle(renewal->options.arg);
@@ -117,10 +134,12 @@ void renewal_replace(struct renewal *renewal, const char *why)
 static void hand_over(struct renewal *renewal, struct built *built)
 {
     const struct generation *generation = built->generation;
-    log_info("generation %llu: built, %llu rows in %.1f s, %.1f MiB of filters",
+    const char *unit;
+    double size = byte_unit((double)generation_bytes(generation), &unit);
+    log_info("generation %llu: built, %llu rows in %.1f s, %.1f %s of filters",
              (unsigned long long)generation->number, (unsigned long long)generation->rows,
-             generation->build_seconds, (double)generation_bytes(generation) / (1024 * 1024));
-    renewal->phase = RENEWAL_SETTLING;
+             generation->build_seconds, size, unit);
+    set_phase(renewal, RENEWAL_SETTLING);
     renewal->options.complete(renewal->options.arg, built);
 }
 
@@ -145,7 +164,7 @@ static void start(struct renewal *renewal)
     renewal->wanted = false;
     uv_timer_stop(&renewal->timer);
     renewal->newest++;
-    renewal->phase = RENEWAL_ANNOUNCING;
+    set_phase(renewal, RENEWAL_ANNOUNCING);
     renewal->options.announce(renewal->options.arg);
 }
 
@@ -170,7 +189,7 @@ void renewal_announced(struct renewal *renewal)
 {
     if (renewal->phase != RENEWAL_ANNOUNCING || renewal->stopped)
         return;
-    renewal->phase = RENEWAL_BUILDING;
+    set_phase(renewal, RENEWAL_BUILDING);
     renewal->shared = renewal->options.config(renewal->options.arg);
     renewal->shared->references++;
     renewal->polled = renewal->reported = clock_ms();

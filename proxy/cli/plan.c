@@ -2,6 +2,7 @@
 #include "cli/plan.h"
 
 #include "base/text/arguments.h"
+#include "base/text/byte_unit.h"
 #include "cli/forms.h"
 #include "cli/plan_run.h"
 #include "cli/progress.h"
@@ -40,14 +41,11 @@ struct memory {
 /* "21.1 MiB", or "~21.1 MiB" */
 static void print_memory(const struct memory *memory)
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    double bytes = memory->bytes;
+    const char *unit;
     char text[32];
-    size_t unit = 0;
-    for (; bytes >= 1024 && unit + 1 < sizeof units / sizeof units[0]; unit++)
-        bytes /= 1024;
-    snprintf(text, sizeof text, "%s%.1f", memory->estimated ? "~" : "", bytes);
-    printf("  %7s %-3s", text, units[unit]);
+    snprintf(text, sizeof text, "%s%.1f", memory->estimated ? "~" : "",
+             byte_unit(memory->bytes, &unit));
+    printf("  %7s %-3s", text, unit);
 }
 
 /* A filter that is not touched takes no memory, but even so this machine may not grant one of that

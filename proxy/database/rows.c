@@ -297,7 +297,7 @@ static void ask(struct query *query, unsigned statement)
     const struct key_template *key = &keyspace_of(query)->key;
     char *texts[KEY_COLUMNS_MAX];
     for (size_t c = 0; c < key->columns; c++)
-        texts[c] = xstrndup(query->splits[query->way][c].at, query->splits[query->way][c].length);
+        texts[c] = xspandup(query->splits[query->way][c]);
     query->statement = statement;
     pg_pool_submit(query->rows->pool, (size_t)query->key.keyspace * STATEMENTS + statement,
                    (const char *const *)texts, on_answer, query);

@@ -39,14 +39,17 @@ struct confirmer {
     bool wanted, complained, destroyed;
 };
 
+/* For each state, the states that may follow it, a bit each. */
 static void set_state(struct confirmer *confirmer, enum state state)
 {
-    static const unsigned from[] = {[IDLE] = 1U << LOOKING | 1U << CONFIRMING | 1U << WAITING,
-                                    [LOOKING] = 1U << IDLE | 1U << WAITING,
-                                    [CONFIRMING] = 1U << IDLE,
-                                    [WAITING] = 1U << IDLE};
-    assert(from[state] & 1U << confirmer->state);
-    (void)from; /* without assertions */
+    static const unsigned allowed[] = {
+        [IDLE] = 1u << LOOKING | 1u << CONFIRMING | 1u << WAITING,
+        [LOOKING] = 1u << IDLE,
+        [CONFIRMING] = 1u << IDLE,
+        [WAITING] = 1u << IDLE | 1u << LOOKING,
+    };
+    assert(allowed[confirmer->state] & 1u << state);
+    (void)allowed;
     confirmer->state = state;
 }
 

@@ -58,16 +58,15 @@ static void destroy(struct http_call *call)
 /* For each state, the states that may follow it, a bit each. */
 void http_call_move(struct http_call *call, enum http_call_state state)
 {
-    static const unsigned legal[] = {
+    static const unsigned allowed[] = {
         [CALL_READING] = 1u << CALL_HANDLING,
         [CALL_HANDLING] = 1u << CALL_WAITING | 1u << CALL_ANSWERED,
         [CALL_WAITING] = 1u << CALL_ANSWERED | 1u << CALL_ORPHANED,
         [CALL_ANSWERED] = 0,
         [CALL_ORPHANED] = 0,
     };
-
-    assert(legal[call->state] & 1u << state);
-    (void)legal;
+    assert(allowed[call->state] & 1u << state);
+    (void)allowed;
     call->state = state;
 }
 

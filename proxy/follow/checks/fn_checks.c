@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -83,6 +84,21 @@ static bool is_possible(const struct fn_check *fn_check)
     return filter_contains(fn_check->generation->filters[fn_check->key.keyspace], fn_check->hash);
 }
 
+/* For each state, the states that may follow it, a bit each. It begins as FORETOLD. */
+static void set_state(struct fn_check *fn_check, enum state state)
+{
+    static const unsigned allowed[] = {
+        [FORETOLD] = 1u << FORETOLD | 1u << ASKED | 1u << ENDED | 1u << ABANDONED,
+        [ASKED] = 1u << ANSWERED | 1u << ENDED | 1u << ABANDONED,
+        [ANSWERED] = 1u << ASKED | 1u << ENDED | 1u << ABANDONED,
+        [ENDED] = 1u << ABANDONED,
+        [ABANDONED] = 0,
+    };
+    assert(allowed[fn_check->state] & 1u << state);
+    (void)allowed;
+    fn_check->state = state;
+}
+
 /* ---- leaving ---- */
 
 /* Out of the list, which has its place free again. */
@@ -98,7 +114,7 @@ static void take_out(struct fn_check *fn_check)
 /* A check whose query is under way keeps its place, so that queries stay bounded, too. */
 static void abandon(struct fn_check *fn_check)
 {
-    fn_check->state = ABANDONED;
+    set_state(fn_check, ABANDONED);
     generation_release(fn_check->generation);
     fn_check->generation = NULL;
     if (!fn_check->querying)
@@ -139,7 +155,7 @@ static void tell_ended(struct fn_checks *fn_checks)
 
 static void end(struct fn_check *fn_check, enum fn_check_outcome outcome)
 {
-    fn_check->state = ENDED;
+    set_state(fn_check, ENDED);
     fn_check->outcome = outcome;
 }
 
@@ -170,7 +186,7 @@ static void on_row(void *arg, const struct row_result *result)
         return;
     }
     if (result->outcome == LOAD_ROW) {
-        fn_check->state = ANSWERED;
+        set_state(fn_check, ANSWERED);
         fn_check->answered = clock_ms();
         return;
     }
@@ -182,7 +198,7 @@ static void on_row(void *arg, const struct row_result *result)
 /* The filter lacks the key at this moment. */
 static void ask(struct fn_check *fn_check)
 {
-    fn_check->state = ASKED;
+    set_state(fn_check, ASKED);
     fn_check->querying = true;
     fn_check->changed = visibility_has(fn_check->fn_checks->options.visibility, fn_check->key);
     fn_check->unseen += fn_check->changed;
@@ -246,7 +262,7 @@ static struct fn_check *fn_check_create(struct fn_checks *fn_checks, struct gene
 
 static void foretell(struct fn_check *fn_check, enum fn_check_outcome outcome)
 {
-    fn_check->state = FORETOLD;
+    set_state(fn_check, FORETOLD);
     fn_check->outcome = outcome;
 }
 
