@@ -17,6 +17,9 @@ struct buffer {
     size_t start, end, size;
 };
 
+/* Spans into a buffer (buffer_span()) are good until bytes are added to it or it is trimmed or
+ * finished; to take bytes from its start moves nothing. */
+
 void buffer_finish(struct buffer *buffer);                 /* frees; the buffer is empty again */
 void buffer_commit(struct buffer *buffer, size_t written); /* that many of those reserved hold
                                                               bytes now */

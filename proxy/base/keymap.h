@@ -10,6 +10,10 @@
 #include "filters/filter.h"
 #include <stddef.h>
 
+/* Chains and buckets: at least as many buckets as keys, and at most eight times as many; when that
+ * no longer holds they are made anew in one go. The order of insertion is kept beside them,
+ * so that the oldest can go first and all can be gone through; who removes a node while going
+ * through takes its `newer` before. */
 struct keymap_node {
     struct keymap_node *chain;         /* in its bucket */
     struct keymap_node *older, *newer; /* in order of insertion */

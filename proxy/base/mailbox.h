@@ -19,6 +19,9 @@ struct message {
     struct message *next;
 };
 
+/* Called on the receiver's loop, once for each message, in an event of its own and never from
+ * within mailbox_post(). Must return the message now or later, unless it is one of the receiver's
+ * own that has come back: that it frees. */
 typedef void (*mailbox_deliver)(void *arg, struct message *message);
 
 struct mailbox {
@@ -29,11 +32,14 @@ struct mailbox {
     void *arg;
 };
 
+/* The loop's thread. 0, or libuv's error: then there is nothing to close. Keeps its loop alive
+ * until it is closed. */
 int mailbox_init(struct mailbox *mailbox, uv_loop_t *loop, mailbox_deliver deliver, void *arg);
 
 /* Any thread. Messages of one thread arrive in the order in which it posted them. */
 void mailbox_post(struct mailbox *mailbox, struct message *message);
 
+/* Gives the message back to who sent it; from then on it must not be touched. */
 static inline void mailbox_return(struct message *message)
 {
     mailbox_post(message->sender, message);

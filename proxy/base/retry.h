@@ -1,4 +1,9 @@
-/* Patience after a refusal: when to try again, ever later. */
+/* Patience after a refusal: when to try again, ever later.
+ *
+ *   refused ─▶ retry_set() ─▶ a timer at retry_earlier() ─▶ retry_if_due() ─▶ `at` is 0: try
+ *
+ * Whoever succeeds resets the backoff. Several share one timer: it goes to the earliest.
+ */
 #ifndef NESTGUARD_RETRY_H
 #define NESTGUARD_RETRY_H
 

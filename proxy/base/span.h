@@ -1,4 +1,6 @@
-/* A run of bytes that somebody else owns. */
+/* A run of bytes that somebody else owns, and that lives as long as he says. It may hold any bytes,
+ * also zeros, and no zero follows it: it is no string. `at` is NULL only where a header says so.
+ */
 #ifndef NESTGUARD_SPAN_H
 #define NESTGUARD_SPAN_H
 
@@ -12,6 +14,7 @@ struct span {
     size_t length;
 };
 
+/* Of a string, without its zero. */
 static inline struct span span_of(const char *text)
 {
     return (struct span){text, strlen(text)};

@@ -1,3 +1,6 @@
+/* What is said is redis_login.h's, the same for the guard's own connection and for those of
+ * workers; here it is put into a buffer, since workers read and write by themselves.
+ */
 #include "cache/greeting.h"
 
 #include "redis/redis_login.h"

@@ -1,3 +1,6 @@
+/* A keyspace that is remembered whole stays in the list with the keys that came before; they are
+ * passed over when all are given, for its sweep covers them. So to overflow costs no search.
+ */
 #include "cache/unvouched.h"
 
 #include "base/keymap.h"

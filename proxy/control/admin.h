@@ -1,4 +1,14 @@
-/* What the control port's calls do. */
+/* What the control port's calls do.
+ *
+ *   201, 204   it is done, at every worker and in the cache
+ *   400, 404   the call is wrong: nothing was done
+ *   409        the database says otherwise: nothing was done
+ *   503        somebody who had to be asked did not answer, there is no room, or the guard is
+ * ending; the text says what was done all the same
+ *
+ * A call that asks somebody is answered from that one's callback; whoever goes meanwhile is not
+ * answered, and what the call began goes on.
+ */
 #ifndef NESTGUARD_ADMIN_H
 #define NESTGUARD_ADMIN_H
 

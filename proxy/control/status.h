@@ -7,6 +7,10 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+/* All are made from one report, which must have been filled by keeper_report(); the JSON values are
+ * new references. Names are a contract with dashboards and alerts: members and metrics are added,
+ * never renamed. What is not known is null in JSON and has no line in the metrics. */
+
 bool status_is_serving(const struct report *report);  /* clients are accepted and answered */
 bool status_is_guarding(const struct report *report); /* every keyspace is */
 json_t *status_states(const struct report *report);   /* {"items": "guarding", ...} */

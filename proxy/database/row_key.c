@@ -1,3 +1,11 @@
+/* The log describes a table's columns once and then sends rows by position. So a keyspace's columns
+ * are looked up by name in the description, and their places are remembered; a row that has another
+ * number of columns than was described is of another table than is known.
+ *
+ * An update may leave out what it did not change and what is stored out of line (TOAST): such a
+ * value is "unchanged" and nowhere in the new row. It is then taken from the old one, where the
+ * table's identity sends that; else the key cannot be told.
+ */
 #include "database/row_key.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* One bound is waited for at a time. A generation that is built meanwhile does not replace it: with
+ * builds that follow each other quickly, none would ever be settled.
+ */
 #include "database/settled.h"
 
 uint64_t settled_learn(struct settled *settled, uint64_t number, const struct snapshot *snapshot,

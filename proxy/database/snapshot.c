@@ -1,3 +1,7 @@
+/* The server prints xmin:xmax:running,running,... with ids of 64 bits, and rows and the log have
+ * ids of 32. Only the lower half is kept, and ids are compared by their distance from xmin: within
+ * 2^31 of it that is their order, also where they have wrapped.
+ */
 #include "database/snapshot.h"
 
 #include "base/memory.h"

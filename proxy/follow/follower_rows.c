@@ -1,3 +1,7 @@
+/* What a message about a row means to each keyspace of its table: several may have one table, with
+ * keys of different columns. An update becomes one change where the key stayed, and an insertion
+ * and a deletion where it did not.
+ */
 #include "follow/follower_internal.h"
 
 static int keep(struct follower *follower, uint32_t subxid, const struct change *change)

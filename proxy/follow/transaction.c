@@ -1,3 +1,10 @@
+/* The changes lie in a spool one behind the other, as they came: a header of fixed size and the
+ * key's bytes. They are read twice at most, from the beginning, and never looked up, so that
+ * nothing but their bytes is kept of a transaction of any size.
+ *
+ * A part that is rolled back (a savepoint) is not cut out of the spool: its id is remembered, and
+ * what bears it is passed over, or taken back, at the end.
+ */
 #include "follow/transaction.h"
 
 #include "base/memory.h"

@@ -36,6 +36,8 @@ struct changes {
 void changes_subscribe(struct changes *changes, enum subscriber subscriber,
                        void (*hear)(void *arg, const struct key_change *change), void *arg);
 
+/* Tells those whom the cause concerns, one after the other, before it returns. A subscriber may
+ * tell of a change itself: purging does. Nobody may subscribe meanwhile. */
 void changes_tell(const struct changes *changes, const struct key_change *change);
 
 /* For who cannot see this room. */

@@ -1,3 +1,7 @@
+/* Each entry is sent to all workers at once, in messages of their own that share one count of those
+ * that are still out. The keeper's table is changed first: what it decides itself from then on, and
+ * what it tells of the key, is never behind what a worker has.
+ */
 #include "keeper/entries.h"
 
 #include "base/clock.h"

@@ -1,3 +1,7 @@
+/* The order in which things are made is that in which they use each other: a load asks the rows by
+ * the pool, asks visibility whether its answer may be kept, and tells of spellings. They end in the
+ * other direction: the pool first, which ends every query, and the rest when none is left.
+ */
 #include "keeper/loading.h"
 
 #include "base/log/log.h"

@@ -1,3 +1,11 @@
+/* A view is made of three things that change one by one: the configuration, the generation, and why
+ * nothing may be rejected. Whoever changes one of them says so here, and then has the next view
+ * made, so that several changes cost one view. A keyspace's state is worked out of them anew each
+ * time and kept only to tell what is news.
+ *
+ * References: the newest view has one for each worker and one for the keeper. A view that was
+ * replaced lives until the last worker's message has brought its reference back.
+ */
 #include "keeper/publishing.h"
 
 #include "base/clock.h"

@@ -1,3 +1,8 @@
+/* At most two trackers are at work: the one that serves, and a candidate that catches up beside it.
+ * Leases are what makes the order here matter: a generation may reject only while its lease lasts,
+ * so a lease is ended before anybody is told that a log was lost, and begun only when whatever may
+ * have been confirmed in the guard's name is known to the generation that gets it.
+ */
 #include "keeper/replication.h"
 
 #include "base/clock.h"

@@ -1,3 +1,7 @@
+/* Several copiers fill one filter, which has one writer at a time: hashes are gathered and go in by
+ * the hundred, under the target's lock. Who finds it taken reads on, as far as there is room for
+ * hashes, and waits only then.
+ */
 #include "build/copy/copier.h"
 
 #include "base/memory.h"

@@ -1,3 +1,7 @@
+/* Numbers and UUIDs as the server sends them in binary, printed as it prints them: the filter must
+ * hash the same bytes that applications write. Cheaper by much than having the server print each
+ * row and send it by itself.
+ */
 #include "build/copy/packed_keys.h"
 
 #include "base/hex.h"

@@ -120,7 +120,7 @@ static bool is_plain(struct span text)
 
 static char *text_of(struct span text)
 {
-    return text.length ? xstrndup(text.at, text.length) : NULL;
+    return text.length ? xspandup(text) : NULL;
 }
 
 const char *client_set_name(struct client *client, struct span name)

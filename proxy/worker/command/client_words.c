@@ -78,7 +78,7 @@ static bool take_id(struct client_filter *filter, struct span value, struct buff
 static bool take_text(char **text, struct span value)
 {
     free(*text);
-    *text = xstrndup(value.at, value.length);
+    *text = xspandup(value);
     return true;
 }
 

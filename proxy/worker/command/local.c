@@ -88,7 +88,7 @@ static const struct reply_slot_kind user_kind = {.on_cache = user_reply,
 
 static void ask_as(struct client *client, struct span user)
 {
-    introduction_set(&client->self.asked, xstrndup(user.at, user.length));
+    introduction_set(&client->self.asked, xspandup(user));
 }
 
 static void log_in_user(struct client *client, const struct request *request)
