@@ -309,6 +309,21 @@ static void every_byte_of_a_prefix_counts(void **state)
     }
 }
 
+static void columns_are_joined_without_the_literals(void **state)
+{
+    const struct span columns[] = {{"1", 1}, {"", 0}, {"b:c", 3}};
+    struct key_template key;
+    struct buffer joined = {0};
+    const char *error;
+    (void)state;
+    assert_int_equal(key_template_parse(&key, "order/{a}-{b}-{c}!", &error), 0);
+    key_template_join(&key, columns, &joined);
+    assert_int_equal(buffer_length(&joined), 6);
+    assert_memory_equal(buffer_span(&joined).at, "1::b:c", 6);
+    buffer_finish(&joined);
+    key_template_finish(&key);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +339,7 @@ int main(void)
         cmocka_unit_test(too_many_ways_are_told_and_do_not_overrun),
         cmocka_unit_test(hostile_keys_cost_little),
         cmocka_unit_test(splitting_agrees_with_a_plain_search),
+        cmocka_unit_test(columns_are_joined_without_the_literals),
         cmocka_unit_test(templates_overlap_when_some_key_matches_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
