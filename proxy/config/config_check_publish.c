@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* All that is in the cache under a publish.key; of the numbers, one that stands for all. */
-static const char *const suffixes[] = {"",    ":info",     ":lease",      "-cursor",
-                                       "-12", ":building", ":building-12"};
+static const char *const suffixes[] = {"",    ":info",          ":lease",           "-cursor",
+                                       "-12", ":building:12-1", "-12:building:12-1"};
 
 enum { SUFFIXES = sizeof suffixes / sizeof *suffixes, NAME_SIZE = 500 };
 

@@ -4,18 +4,24 @@
 
 #include <stdlib.h>
 
-void publish_names_init(struct publish_names *names, const struct publish *publish,
-                        const char *owner)
+void publish_names_init(struct publish_names *names, const struct publish *publish)
 {
     const char *key = publish->key;
     *names = (struct publish_names){.count = publish->grow ? PUBLISH_LAYERS_MAX : 1};
-    for (unsigned i = 0; i < names->count; i++) {
+    for (unsigned i = 0; i < names->count; i++)
         names->bitmap[i] = publish->grow ? xasprintf("%s-%u", key, i) : xstrdup(key);
-        names->building[i] = xasprintf("%s:building:%s-%u", key, owner, i);
-    }
     names->info = xasprintf("%s:info", key);
     names->lease = xasprintf("%s:lease", key);
     names->cursor = xasprintf("%s-cursor", key);
+}
+
+void publish_names_build(struct publish_names *names, const char *owner, uint64_t attempt)
+{
+    for (unsigned i = 0; i < names->count; i++) {
+        free(names->building[i]);
+        names->building[i] =
+            xasprintf("%s:building:%s-%llu", names->bitmap[i], owner, (unsigned long long)attempt);
+    }
 }
 
 void publish_names_finish(struct publish_names *names)

@@ -436,8 +436,21 @@ static void upload(struct published *published)
         commit(published);
 }
 
+/* What an attempt that was given up may have left. */
+static void clear_building(struct published *published)
+{
+    struct publish_command command = {.count = 0};
+    if (!published->names.building[0])
+        return;
+    publish_word(&command, "DEL");
+    add_names(&command, published->names.building, published->names.count);
+    submit(published, &command, on_written);
+}
+
 static void begin_upload(struct published *published)
 {
+    clear_building(published);
+    publish_names_build(&published->names, published->owner, ++published->attempts);
     enter(published, PUBLISHED_UPLOADING);
     published->lapses = published->pieces = published->next_layer = 0;
     published->next_byte = 0;
@@ -537,7 +550,7 @@ void published_init(struct published *published, const struct keyspace *keyspace
                     struct redis *redis, const char *owner)
 {
     *published = (struct published){.keyspace = keyspace, .redis = redis, .owner = owner};
-    publish_names_init(&published->names, &keyspace->publish, owner);
+    publish_names_init(&published->names, &keyspace->publish);
 }
 
 void published_finish(struct published *published)

@@ -64,6 +64,7 @@ struct published {
     struct published_known pending;
     uint64_t acknowledged; /* as `until`: what a lease may be given for */
     uint64_t sent, answered;
+    uint64_t attempts;   /* to write it */
     uint64_t begun;      /* of `sent`, before the attempt that is under way */
     bool renewing;       /* one is on its way */
     unsigned next_layer; /* to be uploaded */

@@ -106,7 +106,7 @@ static void it_is_asked_for_then_written_then_put_in_its_place(void **state)
     published_tick(&published, now_ms);
     assert_string_equal(argument(0, 1), "drop"); /* whatever stands there is not known */
     answers("EVAL", "free");
-    assert_string_equal(fake_redis.calls[0].keys[1], "p:building:me-0");
+    assert_string_equal(fake_redis.calls[0].keys[1], "p:building:me-1");
     upload_all();
     assert_int_equal(published.state, PUBLISHED_COMMITTING);
     assert_string_equal(argument(0, 2), "0"); /* nothing is known yet: no lease */
