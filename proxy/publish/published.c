@@ -1,11 +1,10 @@
 /* Commands are answered in the order in which they are sent, so that two counts tell which. What
  * belongs to an attempt that was given up is answered, too, and not looked at.
  */
-#include "publish/published.h"
+#include "publish/published_internal.h"
 
 #include "base/clock.h"
 #include "base/log/log.h"
-#include "publish/publish_commands.h"
 #include "publish/publish_scripts.h"
 
 #include <stdio.h>
@@ -13,12 +12,8 @@
 #include <time.h>
 
 enum {
-    PIECE = 256 * 1024, /* bytes that are copied at a stretch */
-    PIECES = 4,         /* on their way at once */
     UNANSWERED_MAX = 50000,
-    BUILDING_MS = 60000, /* an unfinished one stays so long */
-    LAPSES = 3,          /* looks before another guard's place is taken */
-    LOOK_MS = 500        /* from one to the next */
+    LOOK_MS = 500 /* from one look whether another guard is gone to the next */
 };
 
 const char *published_state_name(enum published_state state)
@@ -30,58 +25,56 @@ const char *published_state_name(enum published_state state)
     return names[state];
 }
 
-static void enter(struct published *published, enum published_state state)
+void published_enter(struct published *published, enum published_state state)
 {
     published->state = state;
 }
 
 /* ---- commands ---- */
 
-static void submit(struct published *published, const struct publish_command *command,
-                   redis_answer_cb done)
+void published_submit(struct published *published, const struct publish_command *command,
+                      redis_answer_cb done)
 {
     published->sent++;
     redis_send(published->redis, command->words, command->count, done, published);
 }
 
-static void review_known(struct published *published);
-
 /* Whether it is of the attempt that is under way. */
-static bool take_answer(struct published *published)
+bool published_take_answer(struct published *published)
 {
     if (++published->answered > published->begun)
         return true;
-    review_known(published);
+    published_review_known(published);
     return false;
 }
 
 static void on_ignored(void *arg, const struct redis_answer *answer)
 {
     (void)answer;
-    take_answer(arg);
+    published_take_answer(arg);
 }
 
-static void failed(struct published *published, const struct redis_answer *answer)
+void published_failed(struct published *published, const struct redis_answer *answer)
 {
     published_fail(published,
                    answer->error && *answer->error ? answer->error : "an answer of another form");
 }
 
-static void on_written(void *arg, const struct redis_answer *answer)
+void published_on_written(void *arg, const struct redis_answer *answer)
 {
     struct published *published = arg;
-    if (!take_answer(published))
+    if (!published_take_answer(published))
         return;
     if (answer->outcome != REDIS_DONE)
-        failed(published, answer);
+        published_failed(published, answer);
     else
-        review_known(published);
+        published_review_known(published);
 }
 
 /* What a script said, and the cache's clock: what it shows at a later moment is no less than that
  * and the time since now. */
-static bool hear(struct published *published, const struct redis_answer *answer,
-                 struct publish_said *said)
+bool published_hear(struct published *published, const struct redis_answer *answer,
+                    struct publish_said *said)
 {
     if (!publish_hear(answer, said))
         return false;
@@ -89,19 +82,19 @@ static bool hear(struct published *published, const struct redis_answer *answer,
     return true;
 }
 
-static bool is_word(const struct publish_said *said, const char *word)
+bool published_is_word(const struct publish_said *said, const char *word)
 {
     return strcmp(said->word, word) == 0;
 }
 
-static uint64_t on_caches_clock(const struct published *published, uint64_t until)
+uint64_t published_on_caches_clock(const struct published *published, uint64_t until)
 {
     int64_t there = (int64_t)until + published->ahead;
     return until && there > 0 ? (uint64_t)there : 0;
 }
 
 /* Of all guards and all times, and later than any before. */
-static uint64_t next_id(const struct published *published)
+uint64_t published_next_id(const struct published *published)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -119,7 +112,7 @@ void published_drop(struct published *published)
         return;
     publish_script(&command, publish_script_drop, 2, &published->names);
     publish_word(&command, published->owner);
-    submit(published, &command, on_ignored);
+    published_submit(published, &command, on_ignored);
 }
 
 static void forget_known(struct published *published)
@@ -140,7 +133,7 @@ static void begin_again(struct published *published)
     layers_finish(&published->old);
     forget_known(published);
     published->renewing = false;
-    enter(published, published->image.count ? PUBLISHED_WAITING : PUBLISHED_EMPTY);
+    published_enter(published, published->image.count ? PUBLISHED_WAITING : PUBLISHED_EMPTY);
     if (drops)
         published_drop(published);
     published->begun = published->sent;
@@ -157,7 +150,7 @@ void published_fail(struct published *published, const char *why)
 }
 
 /* Another guard holds the name, or has just let it go. */
-static void stand_by(struct published *published, const char *why)
+void published_stand_by(struct published *published, const char *why)
 {
     if (strcmp(published->error, why) != 0)
         log_info("keyspace %s: published filter %s: %s", published->keyspace->name,
@@ -173,17 +166,17 @@ static void on_renewed(void *arg, const struct redis_answer *answer)
 {
     struct published *published = arg;
     struct publish_said said;
-    if (!take_answer(published))
+    if (!published_take_answer(published))
         return;
     published->renewing = false;
-    if (!hear(published, answer, &said))
-        failed(published, answer);
-    else if (is_word(&said, "other"))
-        stand_by(published, "another guard has taken its place");
-    else if (!is_word(&said, "kept"))
+    if (!published_hear(published, answer, &said))
+        published_failed(published, answer);
+    else if (published_is_word(&said, "other"))
+        published_stand_by(published, "another guard has taken its place");
+    else if (!published_is_word(&said, "kept"))
         published_fail(published, "the cache has lost it");
     else
-        review_known(published);
+        published_review_known(published);
 }
 
 /* Of what is under the name now. */
@@ -197,17 +190,17 @@ static void renew_lease(struct published *published)
         publish_word(&command, published->names.bitmap[i]);
     publish_word(&command, published->owner);
     publish_number(&command, published->old.count ? published->old_id : published->image_id);
-    publish_number(&command, on_caches_clock(published, published->acknowledged));
+    publish_number(&command, published_on_caches_clock(published, published->acknowledged));
     publish_number(&command, shape->bits / 8 + 1);
     publish_number(&command, shape->bits);
     publish_number(&command, published->keys);
     published->renewing = true;
     published->lease = published->acknowledged;
-    submit(published, &command, on_renewed);
+    published_submit(published, &command, on_renewed);
 }
 
 /* A lease that is renewed must stand behind bits that are there: their answers are waited for. */
-static void review_known(struct published *published)
+void published_review_known(struct published *published)
 {
     struct published_known *pending = &published->pending;
     bool readable = published->state == PUBLISHED_LIVE ||
@@ -226,7 +219,7 @@ void published_known(struct published *published, uint64_t until)
         published->state == PUBLISHED_EMPTY || !redis_is_up(published->redis))
         return;
     published->pending = (struct published_known){until, published->sent};
-    review_known(published);
+    published_review_known(published);
 }
 
 void published_permit(struct published *published, bool may_lease)
@@ -246,10 +239,10 @@ static void send_bits(struct published *published, const struct layers *layers, 
 {
     struct publish_command command = {.count = 0};
     publish_set_bits(&command, names[layers->count - 1], places, layers_shape(layers)->functions);
-    submit(published, &command, on_written);
+    published_submit(published, &command, published_on_written);
 }
 
-static void grow_if_full(struct published *published)
+void published_grow_if_full(struct published *published)
 {
     struct layers *image = &published->image;
     struct publish_command command = {.count = 0};
@@ -257,7 +250,7 @@ static void grow_if_full(struct published *published)
         !layers_are_full(image) || !layers_grow(image))
         return;
     uint64_t before = published->image_id;
-    published->image_id = next_id(published);
+    published->image_id = published_next_id(published);
     publish_script(&command, publish_script_grow, 4, &published->names);
     publish_word(&command, published->names.cursor);
     publish_word(&command, published->names.bitmap[image->count - 1]);
@@ -268,7 +261,7 @@ static void grow_if_full(struct published *published)
     publish_number(&command, image->count - 1);
     log_info("keyspace %s: published filter %s: grown, %u bitmaps", published->keyspace->name,
              published->keyspace->publish.key, image->count);
-    submit(published, &command, on_written);
+    published_submit(published, &command, published_on_written);
 }
 
 static void add_item(struct published *published, struct span item)
@@ -288,210 +281,10 @@ void published_add(struct published *published, const struct span *items, size_t
 {
     for (size_t i = 0; i < count; i++)
         add_item(published, items[i]);
-    grow_if_full(published);
+    published_grow_if_full(published);
     if (published->sent - published->answered > UNANSWERED_MAX &&
         (published->state > PUBLISHED_WAITING || published->old.count))
         published_fail(published, "the cache does not keep up with new rows");
-}
-
-/* ---- writing it ---- */
-
-static void add_names(struct publish_command *command, char *const *names, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        publish_word(command, names[i]);
-}
-
-static void on_committed(void *arg, const struct redis_answer *answer)
-{
-    struct published *published = arg;
-    struct publish_said said;
-    if (!take_answer(published))
-        return;
-    if (!hear(published, answer, &said)) {
-        failed(published, answer);
-    } else if (is_word(&said, "other")) {
-        stand_by(published, "another guard has taken its place");
-    } else if (!is_word(&said, "kept")) {
-        published_fail(published, "the cache has lost what was written to it");
-    } else {
-        enter(published, PUBLISHED_LIVE);
-        published->retry = (struct retry){0};
-        published->error[0] = '\0';
-        log_info("keyspace %s: published filter %s: written, %llu keys", published->keyspace->name,
-                 published->keyspace->publish.key, (unsigned long long)published->keys);
-        review_known(published);
-        grow_if_full(published);
-    }
-}
-
-static void add_info(struct publish_command *command, const struct published *published)
-{
-    const struct bitmap_shape *shape = layers_shape(&published->image);
-    publish_word(command, "m");
-    publish_number(command, shape->bits);
-    publish_word(command, "k");
-    publish_number(command, shape->functions);
-    publish_word(command, "format");
-    publish_word(command, bitmap_format_name(shape->format));
-    publish_word(command, "keys");
-    publish_number(command, published->keys);
-    publish_word(command, "built_at");
-    publish_number(command, published->built);
-    publish_word(command, "items");
-    publish_word(command, published->keyspace->publish.items == PUBLISH_KEY ? "key" : "columns");
-}
-
-/* What is read until now is replaced by it: bits are written under the name from here on. */
-static void commit(struct published *published)
-{
-    const struct publish_names *names = &published->names;
-    struct publish_command command = {.count = 0};
-    published->image_id = next_id(published);
-    publish_script(&command, publish_script_commit, 3 + 2 * names->count, names);
-    publish_word(&command, names->cursor);
-    add_names(&command, names->bitmap, names->count);
-    add_names(&command, names->building, names->count);
-    publish_word(&command, published->owner);
-    publish_number(&command, published->image_id);
-    publish_number(&command,
-                   published->may_lease ? on_caches_clock(published, published->acknowledged) : 0);
-    publish_number(&command, layers_shape(&published->image)->bits / 8 + 1);
-    publish_number(&command, published->image.count);
-    publish_number(&command, names->count);
-    add_info(&command, published);
-    layers_finish(&published->old);
-    enter(published, PUBLISHED_COMMITTING);
-    published->lease = published->may_lease ? published->acknowledged : 0;
-    submit(published, &command, on_committed);
-}
-
-static void send_piece(struct published *published, size_t at, const void *bytes, size_t length,
-                       redis_answer_cb done)
-{
-    struct publish_command command = {.count = 0};
-    publish_word(&command, "SETRANGE");
-    publish_word(&command, published->names.building[published->next_layer]);
-    publish_number(&command, at);
-    publish_bytes(&command, bytes, length);
-    submit(published, &command, done);
-}
-
-/* Nobody else will clean up behind a guard that is killed. */
-static void limit_life(struct published *published)
-{
-    struct publish_command command = {.count = 0};
-    publish_word(&command, "PEXPIRE");
-    publish_word(&command, published->names.building[published->next_layer]);
-    publish_number(&command, BUILDING_MS);
-    submit(published, &command, on_written);
-}
-
-static void upload(struct published *published);
-
-static void on_piece(void *arg, const struct redis_answer *answer)
-{
-    struct published *published = arg;
-    if (!take_answer(published))
-        return;
-    published->pieces--;
-    if (answer->outcome != REDIS_DONE) {
-        failed(published, answer);
-        return;
-    }
-    review_known(published);
-    upload(published);
-}
-
-/* The last byte first: then the cache makes room for all of it once. */
-static void begin_layer(struct published *published, const char *bytes, size_t length)
-{
-    struct publish_command command = {.count = 0};
-    publish_word(&command, "DEL");
-    publish_word(&command, published->names.building[published->next_layer]);
-    submit(published, &command, on_written);
-    send_piece(published, length - 1, bytes + length - 1, 1, on_written);
-}
-
-/* Some pieces more, and when all of them are there, all of it. */
-static void upload(struct published *published)
-{
-    while (published->pieces < PIECES && published->next_layer < published->image.count) {
-        size_t length;
-        const char *bytes = bitmap_bytes(published->image.at[published->next_layer], &length);
-        size_t at = published->next_byte, rest = length - at;
-        size_t piece = rest < PIECE ? rest : PIECE;
-        if (at == 0)
-            begin_layer(published, bytes, length);
-        published->pieces++;
-        send_piece(published, at, bytes + at, piece, on_piece);
-        limit_life(published);
-        published->next_byte += piece;
-        if (published->next_byte == length) {
-            published->next_layer++;
-            published->next_byte = 0;
-        }
-    }
-    if (!published->pieces)
-        commit(published);
-}
-
-/* What an attempt that was given up may have left. */
-static void clear_building(struct published *published)
-{
-    struct publish_command command = {.count = 0};
-    if (!published->names.building[0])
-        return;
-    publish_word(&command, "DEL");
-    add_names(&command, published->names.building, published->names.count);
-    submit(published, &command, on_written);
-}
-
-static void begin_upload(struct published *published)
-{
-    clear_building(published);
-    publish_names_build(&published->names, published->owner, ++published->attempts);
-    enter(published, PUBLISHED_UPLOADING);
-    published->lapses = published->pieces = published->next_layer = 0;
-    published->next_byte = 0;
-    upload(published);
-}
-
-static void on_asked(void *arg, const struct redis_answer *answer)
-{
-    struct published *published = arg;
-    struct publish_said said;
-    if (!take_answer(published))
-        return;
-    if (!hear(published, answer, &said)) {
-        failed(published, answer);
-        return;
-    }
-    published->lapses = is_word(&said, "lapsed") ? published->lapses + 1 : 0;
-    if (is_word(&said, "taken"))
-        published_fail(published, "its name is that of something else in the cache");
-    else if (is_word(&said, "free") || published->lapses == LAPSES)
-        begin_upload(published);
-    else
-        stand_by(published, "another guard publishes it");
-}
-
-static void ask(struct published *published)
-{
-    struct publish_command command = {.count = 0};
-    publish_script(&command, publish_script_ask, 3, &published->names);
-    publish_word(&command, published->names.bitmap[0]);
-    publish_word(&command, published->owner);
-    publish_word(&command, published->old.count ? "" : "drop");
-    enter(published, PUBLISHED_ASKING);
-    submit(published, &command, on_asked);
-}
-
-void published_tick(struct published *published, uint64_t now)
-{
-    if (published->state == PUBLISHED_WAITING && published->may_lease &&
-        now >= published->retry.at && redis_is_up(published->redis))
-        ask(published);
 }
 
 /* ---- the image ---- */
@@ -523,7 +316,7 @@ void published_renew(struct published *published, struct bitmap *bitmap, uint64_
     published->retry = (struct retry){0};
     if (bitmap)
         layers_begin(&published->image, bitmap);
-    enter(published, bitmap ? PUBLISHED_WAITING : PUBLISHED_EMPTY);
+    published_enter(published, bitmap ? PUBLISHED_WAITING : PUBLISHED_EMPTY);
     if (!bitmap)
         published_fail(published, "there is no bitmap: it would be larger than what the cache "
                                   "takes, or there is no memory");
