@@ -7,6 +7,7 @@
 #include "base/log/log.h"
 #include "publish/publish_scripts.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -25,8 +26,10 @@ const char *published_state_name(enum published_state state)
     return names[state];
 }
 
+/* On, step by step, or back. */
 void published_enter(struct published *published, enum published_state state)
 {
+    assert(state <= PUBLISHED_WAITING || state == published->state + 1);
     published->state = state;
 }
 
