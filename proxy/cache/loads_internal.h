@@ -1,5 +1,5 @@
-/* Between the parts of the loads: loads.c has the course of a load, loads_line.c those who wait for
- * their turn. */
+/* Between the parts of the loads: loads_course.c has the course of a load, loads_line.c those who
+ * wait for their turn. */
 #ifndef NESTGUARD_LOADS_INTERNAL_H
 #define NESTGUARD_LOADS_INTERNAL_H
 

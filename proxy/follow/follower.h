@@ -6,7 +6,7 @@
  *                                             the record of their transaction (transaction.h)
  *                                                               │ its commit
  *                                                               ├─▶ changes: to the keeper
- *                                                               └─▶ follower_vouch() ─▶ filters: removals
+ *                                                               └─▶ follower_vouch(): removals
  *
  * The stream begins where the generation's snapshot ends, so nothing is missed and nothing counted
  * twice. The server sends small transactions when they are committed and large ones while they are

@@ -34,7 +34,7 @@ enum load_outcome {
 
 struct lookup; /* the worker's; see reply_slot.h */
 
-struct load;      /* the keeper's; see loads.c */
+struct load;      /* the keeper's; see loads_course.c */
 struct load_line; /* likewise; see loads_queue.h */
 
 struct load_request {

@@ -1,13 +1,13 @@
 /* The one place where it is decided what the change of a key means, and to whom:
  *
- *   log ─────────────┐                    ┌▶ checks    a round of a check about it proves nothing
- *   a client         ├▶ changes_tell()    ├▶ visibility queries may not see it yet
- *   an override      │        │           ├▶ loads      what is loaded or remembered of it is old
- *   no log any more ─┘        ▼           ├▶ cache      it is deleted there
- *                      table of causes ───┼▶ calls      a call that asked for its row asks again
- *                                         ├▶ entries    what its override said is known now
- *                                         ├▶ published  what applications read for themselves has it, too
- *                                         └▶ renewal    a new generation is wanted
+ *   log ─────────────┐                    ┌▶ checks      a round of a check about it proves nothing
+ *   a client         ├▶ changes_tell()    ├▶ visibility  queries may not see it yet
+ *   an override      │        │           ├▶ loads       what is loaded or remembered of it is old
+ *   no log any more ─┘        ▼           ├▶ cache       it is deleted there
+ *                      table of causes ───┼▶ calls       a call that asked for its row asks again
+ *                                         ├▶ entries     what its override said is known now
+ *                                         ├▶ published   what applications read for themselves
+ *                                         └▶ renewal     a new generation is wanted
  */
 #ifndef NESTGUARD_CHANGES_H
 #define NESTGUARD_CHANGES_H

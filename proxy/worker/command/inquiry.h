@@ -1,6 +1,6 @@
 /* What a client asks about other clients: these live on all workers, so the question goes round.
  *
- *   the cache: may this client ask? ─▶ keeper ─▶ worker ─▶ keeper ─▶ worker ... ─▶ the asker's worker
+ *   the cache: may this client ask? ─▶ keeper ─▶ worker ─▶ keeper ─▶ ... ─▶ the asker's worker
  *
  * The asker settles until it is answered.
  */
