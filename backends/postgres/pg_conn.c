@@ -435,8 +435,7 @@ struct pg_conn *pg_conn_create(const struct pg_conn_options *options)
 {
     struct pg_conn *conn = allocate(1, sizeof *conn);
     conn->options = *options;
-    conn->pipeline =
-        pg_pipeline_create(options->statements, options->statement_count, options->ended);
+    conn->pipeline = pg_pipeline_create(options->statements, options->ended);
     conn->is_new = true;
     uv_timer_init(options->loop, &conn->timer);
     conn->timer.data = conn;

@@ -20,8 +20,7 @@ struct pg_conn_options {
     uv_loop_t *loop;
     const char *conninfo, *application; /* must outlive the connection */
     uint64_t timeout_ms;
-    const struct pg_statement *statements;
-    size_t statement_count;
+    const struct pg_statements *statements; /* must outlive the connection */
     const struct pg_server_rule *rule; /* the server that will do; must outlive the connection */
     struct pg_queries *ended;          /* where queries go when they have ended */
     /* It came up (`error` is NULL), or it is down, which is said once until it comes up. */

@@ -36,21 +36,23 @@ struct prepared {
 
 struct pg_pipeline {
     PGconn *pq;
-    const struct pg_statement *statements;
+    const struct pg_statements *statements;
+    unsigned edition; /* of them, that was looked at last */
     struct prepared *prepared;
-    size_t statement_count;
+    size_t prepared_count;
     struct trip *first, *last;
     size_t depth;
     struct pg_queries *ended;
 };
 
-struct pg_pipeline *pg_pipeline_create(const struct pg_statement *statements, size_t count,
+struct pg_pipeline *pg_pipeline_create(const struct pg_statements *statements,
                                        struct pg_queries *ended)
 {
     struct pg_pipeline *pipeline = allocate(1, sizeof *pipeline);
     pipeline->statements = statements;
-    pipeline->statement_count = count;
-    pipeline->prepared = allocate(count, sizeof *pipeline->prepared);
+    pipeline->edition = statements->edition;
+    pipeline->prepared_count = statements->count;
+    pipeline->prepared = allocate(statements->count, sizeof *pipeline->prepared);
     pipeline->ended = ended;
     return pipeline;
 }
@@ -58,10 +60,24 @@ struct pg_pipeline *pg_pipeline_create(const struct pg_statement *statements, si
 /* Another connection knows none of them. */
 static void forget_statements(struct pg_pipeline *pipeline)
 {
-    for (size_t i = 0; i < pipeline->statement_count; i++) {
+    for (size_t i = 0; i < pipeline->prepared_count; i++) {
         free(pipeline->prepared[i].refused);
         pipeline->prepared[i] = (struct prepared){0};
     }
+}
+
+/* What was prepared of an earlier edition is abandoned; its answers still come. */
+static void take_edition(struct pg_pipeline *pipeline)
+{
+    size_t count = pipeline->statements->count;
+    struct prepared *prepared = allocate(count, sizeof *prepared);
+    memcpy(prepared, pipeline->prepared, pipeline->prepared_count * sizeof *prepared);
+    for (size_t i = 0; i < pipeline->prepared_count; i++)
+        prepared[i].sent = false;
+    free(pipeline->prepared);
+    pipeline->prepared = prepared;
+    pipeline->prepared_count = count;
+    pipeline->edition = pipeline->statements->edition;
 }
 
 void pg_pipeline_destroy(struct pg_pipeline *pipeline)
@@ -142,7 +158,7 @@ static int send_prepare(struct pg_pipeline *pipeline, size_t statement, uint64_t
     trip->version = ++prepared->version;
     prepared->sent = true;
     return sync_trip(pipeline, PQsendPrepare(pipeline->pq, name_of(statement, trip->version).text,
-                                             pipeline->statements[statement].sql, 0, NULL));
+                                             pipeline->statements->at[statement].sql, 0, NULL));
 }
 
 static int send_new(struct pg_pipeline *pipeline, struct pg_query *query)
@@ -151,13 +167,15 @@ static int send_new(struct pg_pipeline *pipeline, struct pg_query *query)
     trip->statement = query->statement;
     trip->query = query;
     return sync_trip(pipeline,
-                     PQsendQueryParams(pipeline->pq, pipeline->statements[query->statement].sql,
+                     PQsendQueryParams(pipeline->pq, pipeline->statements->at[query->statement].sql,
                                        query->count, NULL, query->values, NULL, NULL, 0));
 }
 
 int pg_pipeline_query(struct pg_pipeline *pipeline, struct pg_query *query)
 {
-    if (pipeline->statements[query->statement].always_new)
+    if (pipeline->edition != pipeline->statements->edition)
+        take_edition(pipeline);
+    if (pipeline->statements->at[query->statement].always_new)
         return send_new(pipeline, query);
     struct prepared *prepared = &pipeline->prepared[query->statement];
     int rc = prepared->sent ? 0 : send_prepare(pipeline, query->statement, query->deadline);

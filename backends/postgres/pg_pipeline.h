@@ -15,8 +15,9 @@
 
 struct pg_pipeline;
 
-/* `statements` must outlive it; ended queries are appended to `ended`. */
-struct pg_pipeline *pg_pipeline_create(const struct pg_statement *statements, size_t count,
+/* `statements` must outlive it, and may become another edition; ended queries are appended to
+ * `ended`. */
+struct pg_pipeline *pg_pipeline_create(const struct pg_statements *statements,
                                        struct pg_queries *ended);
 void pg_pipeline_destroy(struct pg_pipeline *pipeline); /* empty, or after pg_pipeline_fail() */
 

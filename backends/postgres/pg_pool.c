@@ -17,7 +17,8 @@
 
 struct pg_pool {
     uv_loop_t *loop;
-    struct pg_pool_options options; /* with texts of its own */
+    struct pg_pool_options options;  /* with texts of its own */
+    struct pg_statements statements; /* in force */
     struct pg_conn **conns;
     struct pg_queries waiting; /* for the first connection */
     struct pg_queries ended;   /* their callbacks are still to be called */
@@ -168,8 +169,8 @@ static void wait_for_connection(struct pg_pool *pool, struct pg_query *query)
 void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *values,
                     pg_answer_cb done, void *arg)
 {
-    assert(statement < pool->options.statement_count);
-    int params = pool->options.statements[statement].params;
+    assert(statement < pool->statements.count);
+    int params = pool->statements.at[statement].params;
     struct pg_query *query = pg_query_create(statement, params, values, done, arg);
     struct pg_conn *conn = pool->closing ? NULL : least_busy(pool);
     pool->in_flight++;
@@ -181,6 +182,13 @@ void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *v
         end_waiting(pool, query, PG_DOWN, &pool->error);
         deliver_later(pool);
     }
+}
+
+void pg_pool_use_statements(struct pg_pool *pool, const struct pg_statement *statements,
+                            size_t count)
+{
+    assert(count >= pool->statements.count);
+    pool->statements = (struct pg_statements){statements, count, pool->statements.edition + 1};
 }
 
 void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms)
@@ -260,8 +268,7 @@ static void create_conns(struct pg_pool *pool)
         .conninfo = pool->options.conninfo,
         .application = pool->options.application,
         .timeout_ms = pool->options.timeout_ms,
-        .statements = pool->options.statements,
-        .statement_count = pool->options.statement_count,
+        .statements = &pool->statements,
         .ended = &pool->ended,
         .rule = &pool->rule.server,
         .on_stranger = on_stranger,
@@ -299,6 +306,7 @@ int pg_pool_create(struct pg_pool **out, uv_loop_t *loop, const struct pg_pool_o
     struct pg_pool *pool = allocate(1, sizeof *pool);
     pool->loop = loop;
     pool->options = *options;
+    pool->statements = (struct pg_statements){options->statements, options->statement_count, 0};
     pool->options.conninfo = allocate_text(options->conninfo);
     pool->options.application = allocate_text(options->application);
     uv_idle_init(loop, &pool->idle);

@@ -43,6 +43,12 @@ int pg_pool_create(struct pg_pool **out, uv_loop_t *loop, const struct pg_pool_o
 void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *values,
                     pg_answer_cb done, void *arg);
 
+/* From now on these are the statements, no fewer than before; `statements` takes the place of that
+ * of the options, whose texts are not needed any more. Each is prepared anew when next used. A
+ * number's parameters stay what they were, for queries may still be on their way. */
+void pg_pool_use_statements(struct pg_pool *pool, const struct pg_statement *statements,
+                            size_t count);
+
 /* For connections opened, and queries sent, from now on. */
 void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms);
 

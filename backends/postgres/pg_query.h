@@ -26,6 +26,14 @@ struct pg_query {
     const char *values[]; /* the texts lie behind */
 };
 
+/* What a pool's connections prepare. A table that took the place of another is a later edition: it
+ * has as many at least, of which the other's may read otherwise. */
+struct pg_statements {
+    const struct pg_statement *at;
+    size_t count;
+    unsigned edition;
+};
+
 /* A queue; zeroed it is empty. */
 struct pg_queries {
     struct pg_query *first, *last;

@@ -49,7 +49,7 @@ static int read_tables(struct built *built, const struct config *config, const c
         char *end;
         built->tables[i] = (uint32_t)strtoul(list, &end, 10);
         list = *end ? end + 1 : end;
-        if (built->tables[i])
+        if (built->tables[i] || config->keyspaces[i].retired)
             continue;
         pg_error_say(error, "the table of keyspace %s is not there or not published",
                      config->keyspaces[i].name);

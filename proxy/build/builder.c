@@ -94,6 +94,8 @@ static int make_filter(struct builder *builder)
     const struct keyspace *keyspace = keyspace_of(builder);
     uint64_t rows = 0;
     int status = 0;
+    if (keyspace->retired)
+        return 0;
     /* Without a log to follow the filter needs no spare places, so that a wrong estimate would
      * always mean to copy twice. */
     if (builder->built.stream && !keyspace->where)
@@ -297,6 +299,8 @@ static unsigned connections_now(const struct builder *builder)
 static int copy_keyspace(struct builder *builder)
 {
     struct table_scan scan;
+    if (!filter_of(builder)) /* it is retired */
+        return 0;
     int status = table_scan_plan(&scan, builder->session, keyspace_of(builder), &builder->error);
     if (!status)
         status = get_helpers(builder, table_scan_shares(&scan, connections_now(builder)) - 1);

@@ -17,6 +17,7 @@ const char *build_phase_text(enum build_phase phase)
 void built_finish(struct built *built)
 {
     generation_release(built->generation);
+    shared_config_release(built->config);
     if (built->stream)
         pg_stream_close(built->stream, NULL, NULL);
     free(built->tables);

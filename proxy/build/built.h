@@ -9,6 +9,7 @@
 
 /* A generation as it was built, and what it takes to follow the log from there. */
 struct built {
+    struct shared_config *config;  /* that it was built for; one reference, or NULL */
     struct generation *generation; /* one reference */
     struct pg_server server;       /* that all of it is of */
     struct pg_stream *stream;      /* not started; NULL where no log is followed */

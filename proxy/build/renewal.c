@@ -146,9 +146,13 @@ static void hand_over(struct renewal *renewal, struct built *built)
 static void on_built(void *arg, struct built *built, const struct pg_error *error)
 {
     struct renewal *renewal = arg;
+    struct shared_config *shared = renewal->shared;
     renewal->builder = NULL;
-    shared_config_release(renewal->shared);
     renewal->shared = NULL;
+    if (built)
+        built->config = shared;
+    else
+        shared_config_release(shared);
     if (renewal->stopped)
         return;
     if (built)
@@ -171,7 +175,7 @@ static void start(struct renewal *renewal)
 static struct builder *start_builder(struct renewal *renewal)
 {
     const struct config *config = renewal->shared->config;
-    uint64_t *replaced = xcalloc(config->keyspace_count, sizeof *replaced);
+    uint64_t *replaced = xcalloc(KEYSPACES_MAX, sizeof *replaced);
     const struct generation *in_force = renewal->options.in_force(renewal->options.arg);
     for (size_t i = 0; in_force && i < in_force->count; i++)
         replaced[i] = generation_rows(in_force, i);

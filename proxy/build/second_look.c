@@ -58,7 +58,8 @@ int second_look(struct pg_session *session, const struct config *config,
 {
     int status = 0;
     for (size_t i = 0; i < config->keyspace_count && !status; i++)
-        status =
-            look_at(session, &config->keyspaces[i], generation_rows(built, i), replaced[i], error);
+        if (built->filters[i])
+            status = look_at(session, &config->keyspaces[i], generation_rows(built, i), replaced[i],
+                             error);
     return status;
 }

@@ -156,7 +156,8 @@ static void finish(struct load *load)
     if (!load->overtaken)
         keymap_remove(map, &load->node);
     if (load->waiting) {
-        keymap_insert(map, &load->node);
+        if (!load->overtaken)
+            keymap_insert(map, &load->node);
         load->started = clock_ms();
         loads_ask(load);
     } else {
@@ -191,15 +192,20 @@ static struct redis_bytes bytes_of(struct span span)
     return (struct redis_bytes){span.at, span.length};
 }
 
-/* Whoever asks while the fill is under way is answered by join_flight(). */
+/* Whoever asks while the fill is under way is answered by join_flight(). Of a keyspace that is
+ * retired nothing is cached any more: nobody would purge it. */
 static void fill(struct load *load, struct blob *value)
 {
+    const struct keyspace *keyspace = &load->loads->view->config->keyspaces[load->key.keyspace];
+    if (keyspace->retired) {
+        finish(load);
+        return;
+    }
     if (load->loads->filling >= FILLS_MAX) {
         counter_add(&load->loads->options.counters[load->key.keyspace].fills_failed, 1);
         finish(load);
         return;
     }
-    const struct keyspace *keyspace = &load->loads->view->config->keyspaces[load->key.keyspace];
     load->value = blob_share(value);
     load->loads->filling++;
     if (load->loads->options.filling)
@@ -268,12 +274,19 @@ static void on_row(void *arg, const struct row_result *result)
 
 /* ---- requests ---- */
 
+static bool is_retired(const struct loads *loads, struct key key)
+{
+    return loads->view->config->keyspaces[key.keyspace].retired;
+}
+
 static struct load *start(struct loads *loads, struct key key)
 {
     struct load *load = xcalloc(1, sizeof *load + key.text.length);
     load->key = key_copy(key, load->text);
     load->loads = loads;
-    key_insert(&loads->in_flight, &load->node, load->key);
+    load->overtaken = is_retired(loads, key);
+    if (!load->overtaken)
+        key_insert(&loads->in_flight, &load->node, load->key);
     return load;
 }
 
@@ -302,11 +315,27 @@ static void refuse(struct loads *loads, struct load_request *request, enum load_
     loads_answer(request, outcome, NULL);
 }
 
+static void overtake(struct load *load)
+{
+    load->overtaken = true;
+    keymap_remove(&load->loads->in_flight, &load->node);
+}
+
+/* One that may be joined: it asks by the same rule. */
+static struct load *find_same(const struct loads *loads, struct key key)
+{
+    struct load *load = is_retired(loads, key) ? NULL : find(loads, key);
+    if (!load || load->key.keyspace == key.keyspace)
+        return load;
+    overtake(load);
+    return NULL;
+}
+
 static void submit(struct loads *loads, struct load_request *request)
 {
     struct key key = request->key;
     enum load_outcome foretold = rows_foretell(loads->options.rows, key);
-    struct load *load = find(loads, key);
+    struct load *load = find_same(loads, key);
     request->line = NULL;
     if (load) {
         join_flight(load, request);
@@ -330,10 +359,8 @@ void loads_submit(struct loads *loads, struct load_request *request)
 static void change(struct load *load)
 {
     load->stale = true;
-    if (load->value) { /* nobody waits for it, and whoever asks now must not wait for its fill */
-        load->overtaken = true;
-        keymap_remove(&load->loads->in_flight, &load->node);
-    }
+    if (load->value) /* nobody waits for it, and whoever asks now must not wait for its fill */
+        overtake(load);
 }
 
 void loads_changed(struct loads *loads, struct key key)

@@ -23,7 +23,9 @@ struct load {
     /* Everybody was told; kept until the query ends, so that it is not asked again meanwhile. */
     bool timed_out;
     struct blob *value; /* while it is being written to the cache */
-    bool overtaken;     /* by a change during that: no longer in flight for anybody */
+    /* By a change during that, or its keyspace is retired: no longer in flight for anybody, whose
+     * key may belong to another keyspace by now. */
+    bool overtaken;
     struct load_request *waiting, *last;
     char text[]; /* the key's */
 };

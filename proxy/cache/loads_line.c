@@ -68,7 +68,8 @@ static void dismiss(struct load_request *request, enum load_outcome outcome)
         load_queue_remove(&loads->queue, request);
     leave(request);
     if (!load->waiting) { /* it was not asked: nobody else has had a turn */
-        keymap_remove(&loads->in_flight, &load->node);
+        if (!load->overtaken)
+            keymap_remove(&loads->in_flight, &load->node);
         free(load);
     }
     loads_answer(request, outcome, NULL);

@@ -458,16 +458,28 @@ void purger_give_up(const struct purger *purger)
 
 /* ---- life ---- */
 
-struct purger *purger_create(const struct purger_options *options)
+static void open_lanes(struct purger *purger, size_t from)
 {
-    struct purger *purger = xcalloc(1, sizeof *purger);
-    purger->options = *options;
-    purger->lanes = xcalloc(lane_count(purger), sizeof *purger->lanes);
-    for (size_t i = 0; i < lane_count(purger); i++) {
+    for (size_t i = from; i < lane_count(purger); i++) {
         purger->lanes[i].purger = purger;
         purger->lanes[i].keyspace = (int)i;
         keymap_init(&purger->lanes[i].queue);
     }
+}
+
+void purger_use_config(struct purger *purger, const struct config *config)
+{
+    size_t from = lane_count(purger);
+    purger->options.config = config;
+    open_lanes(purger, from);
+}
+
+struct purger *purger_create(const struct purger_options *options)
+{
+    struct purger *purger = xcalloc(1, sizeof *purger);
+    purger->options = *options;
+    purger->lanes = xcalloc(KEYSPACES_MAX, sizeof *purger->lanes);
+    open_lanes(purger, 0);
     purger->sweep = (struct sweep){
         .redis = options->redis, .found = on_found, .stepped = on_stepped, .arg = purger};
     uv_idle_init(options->loop, &purger->idle);

@@ -32,12 +32,15 @@ struct purger;
 struct purger_options {
     struct redis *redis;
     uv_loop_t *loop;
-    const struct config *config;    /* keyspaces and their templates; outlives the purger */
-    struct load_counters *counters; /* one for each keyspace: purges, purges_refused */
+    const struct config *config;    /* keyspaces and their templates; until another is used */
+    struct load_counters *counters; /* one for each number: purges, purges_refused */
     size_t max_owed;                /* keys remembered one by one, of all keyspaces */
 };
 
 struct purger *purger_create(const struct purger_options *options);
+
+/* No fewer keyspaces than before. */
+void purger_use_config(struct purger *purger, const struct config *config);
 
 void purger_key(struct purger *purger, struct key key);
 /* Everything that matches its template. */

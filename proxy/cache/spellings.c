@@ -15,35 +15,44 @@
 enum { PERIOD_MS = 60 * 1000 };
 
 struct account {
-    char *name; /* the keyspace's */
-    counter *count;
     struct log_pace pace; /* of the log's lines */
     struct spelling latest;
 };
 
 struct spellings {
-    size_t keyspaces;
-    struct account accounts[];
+    const struct config *config;
+    struct load_counters *counters;
+    struct account *accounts; /* of each keyspace of `config` */
 };
+
+static void open_accounts(struct spellings *spellings, size_t from)
+{
+    size_t count = spellings->config->keyspace_count;
+    spellings->accounts = xrealloc(spellings->accounts, count * sizeof *spellings->accounts);
+    for (size_t i = from; i < count; i++)
+        spellings->accounts[i] = (struct account){.pace.period_ms = PERIOD_MS};
+}
 
 struct spellings *spellings_create(const struct config *config, struct load_counters *counters)
 {
-    size_t count = config->keyspace_count;
-    struct spellings *spellings =
-        xcalloc(1, sizeof *spellings + count * sizeof *spellings->accounts);
-    spellings->keyspaces = count;
-    for (size_t i = 0; i < count; i++) {
-        spellings->accounts[i].name = xstrdup(config->keyspaces[i].name);
-        spellings->accounts[i].count = &counters[i].other_spellings;
-        spellings->accounts[i].pace.period_ms = PERIOD_MS;
-    }
+    struct spellings *spellings = xcalloc(1, sizeof *spellings);
+    spellings->config = config;
+    spellings->counters = counters;
+    open_accounts(spellings, 0);
     return spellings;
+}
+
+void spellings_use_config(struct spellings *spellings, const struct config *config)
+{
+    size_t from = spellings->config->keyspace_count;
+    spellings->config = config;
+    open_accounts(spellings, from);
 }
 
 void spellings_destroy(struct spellings *spellings)
 {
-    for (size_t i = 0; spellings && i < spellings->keyspaces; i++)
-        free(spellings->accounts[i].name);
+    if (spellings)
+        free(spellings->accounts);
     free(spellings);
 }
 
@@ -54,14 +63,15 @@ static void copy(char *to, size_t size, struct span key)
 }
 
 /* Escaped as in the control port's paths, for a key may be any bytes. */
-static void complain(struct account *account, struct span asked, struct span own)
+static void complain(struct account *account, const char *keyspace, struct span asked,
+                     struct span own)
 {
     if (!log_pace_may(&account->pace, clock_ms(), NULL))
         return;
     char *asked_text = http_target_escape(asked), *own_text = http_target_escape(own);
     log_warning("keyspace %s: %.300s was asked for, another spelling of %.300s, which has a row: "
                 "only the row's own spelling is its key, any other is absent",
-                account->name, asked_text, own_text);
+                keyspace, asked_text, own_text);
     free(asked_text);
     free(own_text);
 }
@@ -71,10 +81,10 @@ void spellings_add(struct spellings *spellings, struct key asked, struct span ow
     if (!spellings)
         return;
     struct account *account = &spellings->accounts[asked.keyspace];
-    counter_add(account->count, 1);
+    counter_add(&spellings->counters[asked.keyspace].other_spellings, 1);
     copy(account->latest.asked, sizeof account->latest.asked, asked.text);
     copy(account->latest.own, sizeof account->latest.own, own);
-    complain(account, asked.text, own);
+    complain(account, spellings->config->keyspaces[asked.keyspace].name, asked.text, own);
 }
 
 const struct spelling *spellings_latest(const struct spellings *spellings, size_t keyspace)

@@ -13,8 +13,10 @@
 
 struct spellings;
 
-/* For the configuration's keyspaces, each of which has its counters. `config` is read here only. */
+/* For the configuration's keyspaces, each of which has its counters; until another configuration is
+ * used, of no fewer. */
 struct spellings *spellings_create(const struct config *config, struct load_counters *counters);
+void spellings_use_config(struct spellings *spellings, const struct config *config);
 void spellings_destroy(struct spellings *spellings); /* NULL is allowed */
 
 /* The key `asked` is no row's; the row that SQL finds by it has the key `own`. Both are copied. The
@@ -25,6 +27,7 @@ void spellings_add(struct spellings *spellings, struct key asked, struct span ow
 struct spelling {
     char asked[300], own[300];
 };
+/* Lives until another configuration is used. */
 const struct spelling *spellings_latest(const struct spellings *spellings, size_t keyspace);
 
 #endif

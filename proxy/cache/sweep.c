@@ -37,7 +37,9 @@ static void set_cursor(struct sweep *sweep, const char *cursor)
 
 void sweep_begin(struct sweep *sweep, const struct key_template *key)
 {
-    sweep->key = key;
+    const char *error;
+    if (key_template_parse(&sweep->key, key->text, &error) < 0)
+        abort(); /* the same text was parsed before */
     write_pattern(&sweep->pattern, key);
     set_cursor(sweep, "0");
 }
@@ -46,12 +48,12 @@ static void take_page(struct sweep *sweep, const struct redis_page *page)
 {
     for (size_t i = 0; i < page->count; i++) {
         struct span key = {page->keys[i].at, page->keys[i].length};
-        if (key_template_matches(sweep->key, key))
+        if (key_template_matches(&sweep->key, key))
             sweep->found(sweep->arg, key);
     }
     set_cursor(sweep, page->cursor);
     if (strcmp(page->cursor, "0") == 0)
-        sweep->key = NULL;
+        key_template_finish(&sweep->key);
 }
 
 static void on_page(void *arg, const struct redis_answer *answer)
@@ -65,8 +67,8 @@ static void on_page(void *arg, const struct redis_answer *answer)
         error = "its reply has no cursor";
     }
     if (outcome != REDIS_DONE)
-        sweep->key = NULL;
-    else if (sweep->key)
+        key_template_finish(&sweep->key);
+    else if (!sweep_is_over(sweep))
         take_page(sweep, &answer->page);
     sweep->stepped(sweep->arg, outcome, error);
 }
@@ -81,11 +83,12 @@ void sweep_step(struct sweep *sweep)
 
 void sweep_abandon(struct sweep *sweep)
 {
-    sweep->key = NULL;
+    key_template_finish(&sweep->key);
 }
 
 void sweep_finish(struct sweep *sweep)
 {
+    key_template_finish(&sweep->key);
     buffer_finish(&sweep->pattern);
     free(sweep->cursor);
     sweep->cursor = NULL;

@@ -17,20 +17,21 @@ struct sweep {
      * off, for where it was is not to be trusted. */
     void (*stepped)(void *arg, enum redis_outcome outcome, const char *error);
     void *arg;
-    const struct key_template *key; /* NULL: no walk is under way */
+    struct key_template key; /* a copy; without a text: no walk is under way */
     struct buffer pattern;
     char *cursor;
     bool asking; /* a step is under way, if only one of a walk that was abandoned */
 };
 
-void sweep_begin(struct sweep *sweep, const struct key_template *key); /* none is under way */
+/* None is under way. A template that was closed finds its keys like any other. */
+void sweep_begin(struct sweep *sweep, const struct key_template *key);
 void sweep_step(struct sweep *sweep);    /* only while it is not `asking` */
 void sweep_abandon(struct sweep *sweep); /* nothing more is found; `stepped` is still called */
 void sweep_finish(struct sweep *sweep);  /* when redis has ended */
 
 static inline bool sweep_is_over(const struct sweep *sweep)
 {
-    return sweep->key == NULL;
+    return sweep->key.text == NULL;
 }
 
 #endif

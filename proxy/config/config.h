@@ -30,6 +30,9 @@ struct publish {
     bool grow;                /* by one bitmap after the other, instead of a larger one */
 };
 
+/* Numbers of keyspaces that one process can give out; see `keyspaces` of struct config. */
+enum { KEYSPACES_MAX = 1024 };
+
 struct keyspace {
     char *name;
     struct key_template key;
@@ -48,7 +51,8 @@ struct keyspace {
     enum on_miss on_miss;     /* what follows when the cache does not have a key */
     bool enforce;             /* false: rejections are only counted */
     struct publish publish;
-    int line; /* of the file, where the keyspace begins */
+    int line;     /* of the file, where the keyspace begins */
+    bool retired; /* it is none any more: its key matches nothing */
 };
 
 /* What the limit of open files leaves room for; see file_limits.h. */
@@ -106,6 +110,9 @@ struct config {
     enum log_format log_format;
     enum log_level log_level;  /* what is less is not written */
     struct file_limits limits; /* what this process can keep of max_clients, own_connections */
+    /* A keyspace's place is its number, which means the same keyspace for as long as the process
+     * lives: what is under way when the file is read again goes by it. One that the file does not
+     * have any more, or describes otherwise, is retired and keeps its place. */
     struct keyspace *keyspaces;
     size_t keyspace_count;
 };
@@ -116,16 +123,6 @@ struct config {
  * not be read (also in problems). */
 int config_load(struct config **out, const char *path, struct problems *problems);
 void config_destroy(struct config *config);
-
-/* Names every setting that differs between the two and cannot change while the guard runs (as
- * "file:line"-less warnings with the place "reload"), and moves nothing. Returns how many there
- * are. */
-size_t config_fixed_differences(const struct config *running, const struct config *wanted,
-                                struct problems *problems);
-
-/* Replaces in `wanted` everything that cannot change while the guard runs by what `running` has; a
- * list of keyspaces that differs is replaced whole. */
-void config_keep_fixed(struct config *wanted, const struct config *running);
 
 /* Prints every setting with type, default, bounds and help, as `nestguard --help` shows them. */
 void config_print_settings(FILE *out);

@@ -1,70 +1,134 @@
-/* What a running guard cannot take over from a changed file. */
-#include "config/config.h"
+#include "config/config_reload.h"
 
 #include "base/memory.h"
 #include "config/file_limits.h"
 #include "config/setting_value.h"
 #include "net/tls.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const until = "cannot change while the guard runs; restart it for the new value";
+/* ---- what is told ---- */
 
-/* Each difference is named, so that whoever edited the file knows what took no effect. */
-static size_t compare_settings(const struct config *running, const struct config *wanted,
-                               struct problems *problems)
+/* The texts are taken over. */
+static void add(struct setting_changes *changes, struct setting_change change)
 {
-    size_t found = 0;
-    for (const struct setting *row = config_settings; row->name; row++) {
-        if (row->fixed && !setting_equal(row, running, wanted)) {
-            problems_add(problems, PROBLEM_WARNING, wanted->file, NULL, "%s %s", row->name, until);
-            found++;
-        }
-    }
-    return found;
+    changes->at = xrealloc(changes->at, (changes->count + 1) * sizeof *changes->at);
+    changes->at[changes->count++] = change;
 }
 
-/* Names and order: counters, filters and the pool's statements are found by a keyspace's number. */
-static bool same_keyspaces(const struct config *a, const struct config *b)
+void setting_changes_finish(struct setting_changes *changes)
 {
-    if (a->keyspace_count != b->keyspace_count)
-        return false;
-    for (size_t i = 0; i < a->keyspace_count; i++)
-        if (strcmp(a->keyspaces[i].name, b->keyspaces[i].name) != 0)
+    for (size_t i = 0; i < changes->count; i++) {
+        free(changes->at[i].what);
+        free(changes->at[i].before);
+        free(changes->at[i].after);
+    }
+    free(changes->at);
+    *changes = (struct setting_changes){0};
+}
+
+static void compare_settings(const struct config *running, const struct config *wanted,
+                             struct setting_changes *changes)
+{
+    for (const struct setting *row = config_settings; row->name; row++)
+        if (!setting_equal(row, running, wanted))
+            add(changes, (struct setting_change){xstrdup(row->name), setting_text(row, running),
+                                                 setting_text(row, wanted), !row->fixed});
+}
+
+static void compare_keyspace(const struct keyspace *running, const struct keyspace *wanted,
+                             struct setting_changes *changes)
+{
+    for (const struct setting *row = keyspace_settings; row->name; row++)
+        if (!setting_equal(row, running, wanted))
+            add(changes, (struct setting_change){
+                             xasprintf("%s of keyspace %s", row->name, wanted->name),
+                             setting_text(row, running), setting_text(row, wanted), !row->fixed});
+}
+
+/* The one in force of this name, or NULL. */
+static const struct keyspace *find_named(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (!config->keyspaces[i].retired && strcmp(config->keyspaces[i].name, name) == 0)
+            return &config->keyspaces[i];
+    return NULL;
+}
+
+static void tell_of_keyspace(const struct keyspace *keyspace, bool is_new,
+                             struct setting_changes *changes)
+{
+    add(changes, (struct setting_change){xasprintf("keyspace %s", keyspace->name),
+                                         xstrdup(is_new ? "" : keyspace->key.text),
+                                         xstrdup(is_new ? keyspace->key.text : ""), true});
+}
+
+/* It goes without what takes a restart. */
+static void tell_of_new(const struct keyspace *keyspace, struct setting_changes *changes)
+{
+    static const struct keyspace none;
+    tell_of_keyspace(keyspace, true, changes);
+    for (const struct setting *row = keyspace_settings; row->name; row++)
+        if (row->fixed && !setting_equal(row, &none, keyspace))
+            add(changes, (struct setting_change){
+                             xasprintf("%s of keyspace %s", row->name, keyspace->name),
+                             setting_text(row, &none), setting_text(row, keyspace), false});
+}
+
+static void compare_keyspaces(const struct config *running, const struct config *wanted,
+                              struct setting_changes *changes)
+{
+    for (size_t i = 0; i < running->keyspace_count; i++) {
+        const struct keyspace *keyspace = &running->keyspaces[i];
+        if (!keyspace->retired && !find_named(wanted, keyspace->name))
+            tell_of_keyspace(keyspace, false, changes);
+    }
+    for (size_t i = 0; i < wanted->keyspace_count; i++) {
+        const struct keyspace *keyspace = &wanted->keyspaces[i];
+        const struct keyspace *before = find_named(running, keyspace->name);
+        if (before)
+            compare_keyspace(before, keyspace, changes);
+        else
+            tell_of_new(keyspace, changes);
+    }
+}
+
+/* ---- numbers ---- */
+
+/* The same rows under the same keys: its filter holds for the other, too. */
+static bool is_same_keyspace(const struct keyspace *one, const struct keyspace *other)
+{
+    for (const struct setting *row = keyspace_settings; row->name; row++)
+        if (row->remakes && !setting_equal(row, one, other))
             return false;
     return true;
 }
 
-static size_t compare_keyspace(const struct keyspace *running, const struct keyspace *wanted,
-                               const char *file, struct problems *problems)
+static struct keyspace *find_same(struct config *wanted, const struct keyspace *keyspace)
 {
-    size_t found = 0;
-    for (const struct setting *row = keyspace_settings; row->name; row++) {
-        if (row->fixed && !setting_equal(row, running, wanted)) {
-            problems_add(problems, PROBLEM_WARNING, file, NULL, "%s of keyspace %s %s", row->name,
-                         running->name, until);
-            found++;
-        }
-    }
-    return found;
+    for (size_t i = 0; i < wanted->keyspace_count; i++)
+        if (is_same_keyspace(&wanted->keyspaces[i], keyspace))
+            return &wanted->keyspaces[i];
+    return NULL;
 }
 
-size_t config_fixed_differences(const struct config *running, const struct config *wanted,
-                                struct problems *problems)
+static struct keyspace retire(const struct keyspace *keyspace)
 {
-    size_t found = compare_settings(running, wanted, problems);
-    if (!same_keyspaces(running, wanted)) {
-        problems_add(problems, PROBLEM_WARNING, wanted->file, NULL,
-                     "keyspaces cannot be added, removed, renamed or put in another order while "
-                     "the guard runs; restart it for the new list; no setting of any keyspace was "
-                     "taken");
-        return found + 1;
-    }
+    struct keyspace retired = {.retired = true, .line = keyspace->line};
+    for (const struct setting *row = keyspace_settings; row->name; row++)
+        setting_copy(row, &retired, keyspace);
+    key_template_close(&retired.key);
+    return retired;
+}
+
+static size_t count_new(struct config *wanted, const struct config *running)
+{
+    size_t same = 0;
     for (size_t i = 0; i < running->keyspace_count; i++)
-        found +=
-            compare_keyspace(&running->keyspaces[i], &wanted->keyspaces[i], wanted->file, problems);
-    return found;
+        same += !running->keyspaces[i].retired && find_same(wanted, &running->keyspaces[i]);
+    return wanted->keyspace_count - same;
 }
 
 /* Replaces one member by a copy of what runs. */
@@ -74,31 +138,45 @@ static void keep(const struct setting *row, void *wanted, const void *running)
     setting_copy(row, wanted, running);
 }
 
-/* Its SQL is made from settings that cannot change, and so is made anew from the kept ones. */
-static void keep_keyspace(struct keyspace *wanted, const struct keyspace *running)
+/* What is new has nothing of what takes a restart. */
+static void keep_fixed_of(struct config *wanted, const struct config *running)
 {
-    for (const struct setting *row = keyspace_settings; row->name; row++)
-        if (row->fixed)
-            keep(row, wanted, running);
-    if (!wanted->value && !wanted->value_is_json)
-        wanted->on_miss = MISS_PASS; /* there is nothing to load, and empty values must not be */
-}
-
-/* The list of the running configuration, with all that its keyspaces are. */
-static void keep_keyspaces(struct config *wanted, const struct config *running)
-{
+    static const struct keyspace none;
     for (size_t i = 0; i < wanted->keyspace_count; i++)
         for (const struct setting *row = keyspace_settings; row->name; row++)
-            setting_finish(row, &wanted->keyspaces[i]);
-    free(wanted->keyspaces);
-    wanted->keyspace_count = running->keyspace_count;
-    wanted->keyspaces = xcalloc(running->keyspace_count, sizeof *wanted->keyspaces);
-    for (size_t i = 0; i < running->keyspace_count; i++) {
-        for (const struct setting *row = keyspace_settings; row->name; row++)
-            setting_copy(row, &wanted->keyspaces[i], &running->keyspaces[i]);
-        wanted->keyspaces[i].line = running->keyspaces[i].line;
-    }
+            if (row->fixed)
+                keep(row, &wanted->keyspaces[i],
+                     i < running->keyspace_count ? &running->keyspaces[i] : &none);
 }
+
+/* Moves the wanted keyspaces to where their numbers are. */
+static int give_numbers(struct config *wanted, const struct config *running)
+{
+    size_t count = running->keyspace_count, moved = 0;
+    size_t total = count + count_new(wanted, running);
+    if (total > KEYSPACES_MAX)
+        return -ENOSPC;
+    struct keyspace *numbered = xcalloc(total, sizeof *numbered);
+    bool *taken = xcalloc(wanted->keyspace_count, sizeof *taken);
+    for (size_t i = 0; i < count; i++) {
+        const struct keyspace *keyspace = &running->keyspaces[i];
+        struct keyspace *same = keyspace->retired ? NULL : find_same(wanted, keyspace);
+        numbered[i] = same ? *same : retire(keyspace);
+        if (same)
+            taken[same - wanted->keyspaces] = true;
+    }
+    for (size_t i = 0; i < wanted->keyspace_count; i++)
+        if (!taken[i])
+            numbered[count + moved++] = wanted->keyspaces[i];
+    free(taken);
+    free(wanted->keyspaces);
+    wanted->keyspaces = numbered;
+    wanted->keyspace_count = total;
+    keep_fixed_of(wanted, running);
+    return 0;
+}
+
+/* ---- all of it ---- */
 
 static void keep_context(struct ssl_ctx_st **wanted, struct ssl_ctx_st *running)
 {
@@ -108,7 +186,7 @@ static void keep_context(struct ssl_ctx_st **wanted, struct ssl_ctx_st *running)
         tls_context_hold(running);
 }
 
-void config_keep_fixed(struct config *wanted, const struct config *running)
+static void keep_fixed(struct config *wanted, const struct config *running)
 {
     for (const struct setting *row = config_settings; row->name; row++)
         if (row->fixed)
@@ -116,9 +194,22 @@ void config_keep_fixed(struct config *wanted, const struct config *running)
     keep_context(&wanted->cache_tls, running->cache_tls); /* made of settings that cannot change */
     if (!wanted->clients_tls) /* the addresses that want it are still open */
         keep_context(&wanted->clients_tls, running->clients_tls);
-    if (!same_keyspaces(running, wanted))
-        keep_keyspaces(wanted, running);
-    for (size_t i = 0; i < running->keyspace_count; i++)
-        keep_keyspace(&wanted->keyspaces[i], &running->keyspaces[i]);
     wanted->limits = file_limits_of(wanted, running->limits.files);
+}
+
+int config_follow(struct config *wanted, const struct config *running,
+                  struct setting_changes *changes)
+{
+    compare_settings(running, wanted, changes);
+    compare_keyspaces(running, wanted, changes);
+    keep_fixed(wanted, running);
+    return give_numbers(wanted, running);
+}
+
+bool config_same_values(const struct keyspace *one, const struct keyspace *other)
+{
+    for (const struct setting *row = keyspace_settings; row->name; row++)
+        if (row->revalues && !setting_equal(row, one, other))
+            return false;
+    return true;
 }

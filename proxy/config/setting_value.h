@@ -16,6 +16,10 @@ int setting_read(const struct setting *setting, void *base, const char *text,
 
 bool setting_equal(const struct setting *setting, const void *a, const void *b);
 
+/* A new string: the value as one would write it, or what holds without one. In brackets it says of
+ * a secret only that there is one. */
+char *setting_text(const struct setting *setting, const void *base);
+
 /* Copies the member; what `to` held before must be finished. SETTING_KEYSPACES is left to the
  * caller. */
 void setting_copy(const struct setting *setting, void *to, const void *from);

@@ -169,26 +169,26 @@ const struct setting config_settings[] = {
 #define AT(member) offsetof(struct keyspace, member)
 
 const struct setting keyspace_settings[] = {
-    {"name", SETTING_NAME, AT(name), .required = true, .fixed = true,
+    {"name", SETTING_NAME, AT(name), .required = true, .remakes = true,
      .help = "how status, metrics and log call it"},
-    {"key", SETTING_KEY, AT(key), .required = true, .fixed = true,
+    {"key", SETTING_KEY, AT(key), .required = true, .remakes = true,
      .help = "the cache key, with a {column} for each key column, as in item:{id}"},
-    {"table", SETTING_TABLE, AT(table_text), .required = true, .fixed = true,
+    {"table", SETTING_TABLE, AT(table_text), .required = true, .remakes = true,
      .help = "table or schema.table, by SQL's rules of quoting"},
-    {"where", SETTING_TEXT, AT(where), .fixed = true, .otherwise = "all rows", .least = "1",
+    {"where", SETTING_TEXT, AT(where), .remakes = true, .otherwise = "all rows", .least = "1",
      .most = "65535", .help = "an SQL condition: only rows that meet it exist"},
-    {"value", SETTING_VALUE, AT(value), .fixed = true, .otherwise = "required with on_miss: load",
+    {"value", SETTING_VALUE, AT(value), .revalues = true,
+     .otherwise = "required with on_miss: load",
      .help = "the column that is cached, or json for the whole row as row_to_json gives it"},
-    {"ttl", SETTING_DURATION, AT(ttl_ms), .standard = "10m", .least = "0", .most = "3650d",
-     .help = "how long a loaded value stays in the cache; 0: for ever"},
+    {"ttl", SETTING_DURATION, AT(ttl_ms), .revalues = true, .standard = "10m", .least = "0",
+     .most = "3650d", .help = "how long a loaded value stays in the cache; 0: for ever"},
     {"ttl_jitter", SETTING_SHARE, AT(ttl_jitter), .standard = "10%", .least = "0%", .most = "100%",
      .help = "up to so much of the ttl is taken off at random, so that keys loaded together do not "
              "expire together"},
     {"false_positive_rate", SETTING_SHARE, AT(false_positive_rate), .standard = "0.0001",
      .least = "0.0000001", .most = "0.03",
      .help = "share of absent keys that the filter lets pass, at most"},
-    {"filter", SETTING_CHOICE, AT(filter), .fixed = true, .standard = "cuckoo",
-     .choices = filter_choices,
+    {"filter", SETTING_CHOICE, AT(filter), .standard = "cuckoo", .choices = filter_choices,
      .help = "the kind of filter; sync: replication needs one that removes: cuckoo or "
              "counting-bloom"},
     {"on_absent", SETTING_CHOICE, AT(on_absent), .standard = "nil", .choices = on_absent_choices,
@@ -305,6 +305,8 @@ void setting_print_type(const struct setting *setting, FILE *out)
         fprintf(out, "; default %s", setting->standard);
     else
         fprintf(out, "; default: %s", setting->otherwise);
+    if (setting->fixed)
+        fputs("; [restart]", out);
 }
 
 static void print_table(const struct setting *table, FILE *out)
@@ -319,7 +321,9 @@ static void print_table(const struct setting *table, FILE *out)
 
 void config_print_settings(FILE *out)
 {
-    fputs("Settings of the file (YAML); ${NAME} takes a value from the environment:\n", out);
+    fputs("Settings of the file (YAML); ${NAME} takes a value from the environment. SIGHUP takes a "
+          "change\nof all but those that need a [restart]:\n",
+          out);
     print_table(config_settings, out);
     fputs("\nSettings of a keyspace:\n", out);
     print_table(keyspace_settings, out);

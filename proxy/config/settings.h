@@ -35,7 +35,9 @@ struct setting {
     enum setting_type type;
     size_t offset; /* of the member in struct config, keyspace or publish */
     bool required;
-    bool fixed;            /* cannot change while the guard runs */
+    bool fixed;    /* cannot change while the guard runs */
+    bool remakes;  /* of a keyspace: with another value it is another keyspace */
+    bool revalues; /* of a keyspace: what was cached before is as another value would not be */
     const char *standard;  /* the default, as one would write it; NULL: none */
     const char *otherwise; /* what happens without it, where no default says so */
     const char *least;     /* bounds, as one would write them; both or none */
@@ -60,7 +62,7 @@ const struct setting *setting_similar(const struct setting *table, const char *n
 /* How its type is called for a person: "duration". */
 const char *setting_type_name(enum setting_type type);
 
-/* "duration, 10ms to 1h; default 1s" */
+/* "duration, 10ms to 1h; default 1s"; "; [restart]" where a change needs one */
 void setting_print_type(const struct setting *setting, FILE *out);
 
 /* Whether its value must not appear in messages. */

@@ -70,10 +70,10 @@ json_t *status_states(const struct report *report)
     return states;
 }
 
-/* Null until there is a generation. */
-static json_t *filter_json(const struct report *report, const struct keyspace_report *keyspace)
+/* Null until a generation has one. */
+static json_t *filter_json(const struct keyspace_report *keyspace)
 {
-    if (!report->generation.number)
+    if (!keyspace->has_filter)
         return json_null();
     const struct filter_stats *stats = &keyspace->filter;
     double fill = stats->slots ? (double)stats->keys / (double)stats->slots : 0;
@@ -139,10 +139,10 @@ static json_t *keyspace_json(const struct report *report, const struct keyspace_
                              "key", config->key.text, "table", config->table_text, "state",
                              keyspace_state_name(keyspace->state), "reason", keyspace->reason,
                              "seconds_in_state", seconds_since(keyspace->since), "enforce",
-                             config->enforce, "filter", filter_json(report, keyspace));
+                             config->enforce, "filter", filter_json(keyspace));
     json_object_set_new(json, "rows",
-                        report->generation.number ? json_integer((json_int_t)keyspace->filter.keys)
-                                                  : json_null());
+                        keyspace->has_filter ? json_integer((json_int_t)keyspace->filter.keys)
+                                             : json_null());
     json_object_set_new(json, "self_check", check_json(&report->check, &keyspace->check));
     json_object_set_new(json, "published", published_json(&keyspace->published));
     add_counters(keyspace, json);
@@ -336,13 +336,15 @@ static void filter_metrics(const struct report *report, struct buffer *out)
 {
     size_t count = report->count;
     family(out, "filter_keys", "gauge", "Keys in the filter");
-    for (size_t i = 0; report->generation.number && i < count; i++)
-        buffer_printf(out, "nestguard_filter_keys{keyspace=\"%s\"} %zu\n", keyspace_name(report, i),
-                      report->keyspaces[i].filter.keys);
+    for (size_t i = 0; i < count; i++)
+        if (report->keyspaces[i].has_filter)
+            buffer_printf(out, "nestguard_filter_keys{keyspace=\"%s\"} %zu\n",
+                          keyspace_name(report, i), report->keyspaces[i].filter.keys);
     family(out, "filter_bytes", "gauge", "Memory of the filter");
-    for (size_t i = 0; report->generation.number && i < count; i++)
-        buffer_printf(out, "nestguard_filter_bytes{keyspace=\"%s\"} %zu\n",
-                      keyspace_name(report, i), report->keyspaces[i].filter.bytes);
+    for (size_t i = 0; i < count; i++)
+        if (report->keyspaces[i].has_filter)
+            buffer_printf(out, "nestguard_filter_bytes{keyspace=\"%s\"} %zu\n",
+                          keyspace_name(report, i), report->keyspaces[i].filter.bytes);
     family(out, "measured_false_positive_rate", "gauge",
            "Share of the lookups of absent keys that the filter let pass");
     for (size_t i = 0; i < count; i++)

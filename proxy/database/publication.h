@@ -5,8 +5,9 @@
  * tables, their key columns, their replica identities and their partitions are what they were when
  * the generation was built. DDL is not in the stream; so all of that is condensed into a
  * fingerprint, asked together with the log's end: a position of the log counts as followed only
- * with the fingerprint that the generation was built under. It also names the server: while a
- * standby takes over, new connections may lead to another one than the stream comes from.
+ * with the fingerprint that the generation was built under. Each keyspace has its own, so that what
+ * happens to one table says nothing of the others. It also names the server: while a standby takes
+ * over, new connections may lead to another one than the stream comes from.
  *
  *   publication_ensure() ─▶ slot ─▶ fingerprint ─▶ COPY ─▶ stream, and the fingerprint again and
  * again
@@ -34,6 +35,10 @@ char *publication_probe_sql(const struct config *config);
  * (text, comma-separated, in the keyspaces' order; see values.h). Needs no publication and no
  * primary. */
 char *publication_values_sql(const struct config *config);
+
+/* Whether two fingerprints say the same of the keyspace with this number. False where one of them
+ * says nothing of it, or is another server's. */
+bool publication_agrees(const char *one, const char *other, size_t keyspace);
 
 /* The part of a fingerprint that tells one server from another, and from itself before a restart:
  * their logs have nothing to do with each other. Never NULL; lives as long as the fingerprint. */

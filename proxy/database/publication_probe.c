@@ -42,8 +42,19 @@ static bool depends_on_all(const struct keyspace *keyspace)
     return keyspace->value_is_json || !keyspace->value || keyspace->on_miss == MISS_PASS;
 }
 
+/* Of a retired one nothing is found: it only keeps its place. */
+static void put_retired(struct buffer *out, size_t place)
+{
+    buffer_printf(out, "%s(%zu, NULL::name, NULL::name, '{}'::name[], NULL::name)",
+                  place ? ", " : "", place);
+}
+
 static void put_keyspace(struct buffer *out, const struct keyspace *keyspace, size_t place)
 {
+    if (keyspace->retired) {
+        put_retired(out, place);
+        return;
+    }
     buffer_printf(out, "%s(%zu, ", place ? ", " : "", place);
     if (keyspace->table_schema)
         put_literal(out, keyspace->table_schema);
@@ -69,15 +80,17 @@ static void put_keyspaces(struct buffer *out, const struct config *config)
     buffer_printf(out, "), ");
 }
 
-/* Its members are all that depends on it: the entries of tables and of schemas. The owner does not
- * matter; every other column of it does, also those that newer versions add. So does the xmin: what
- * was altered and altered back, in one transaction even, has kept rows from the stream. */
+/* What depends on it are its members, the entries of tables and of schemas; a table's matters to
+ * who has the table in its tree. The owner does not matter; every other column of it does, also
+ * those that newer versions add. So does the xmin: what was altered and altered back, in one
+ * transaction even, has kept rows from the stream. */
 static const char published[] =
     "published AS ("
     " SELECT p.oid, (to_jsonb(p) - 'pubowner')::text || p.xmin AS flags,"
     "        (SELECT string_agg(d.classid || '/' || d.objid, ',' ORDER BY d.classid, d.objid)"
     "           FROM pg_depend d"
-    "          WHERE d.refclassid = 'pg_publication'::regclass AND d.refobjid = p.oid) AS members"
+    "          WHERE d.refclassid = 'pg_publication'::regclass AND d.refobjid = p.oid"
+    "            AND d.classid <> 'pg_publication_rel'::regclass) AS members"
     "   FROM pg_publication p WHERE p.pubname = ";
 
 /* Whether a table is visible the server may remember for a moment longer than the snapshot has it:
@@ -119,7 +132,9 @@ static const char tree[] =
  * its TRUNCATE, which gives it another file, is not told of a root's rows. Nor is what it was
  * filled with between being detached and attached again: its xmin tells of that. */
 static const char tables[] =
-    "(SELECT string_agg(ROW(t.relid, (SELECT ROW(c.relkind, c.relpersistence,"
+    "(SELECT string_agg(ROW(t.relid, (SELECT r.oid FROM published p, pg_publication_rel r"
+    "            WHERE r.prrelid = t.relid AND r.prpubid = p.oid OFFSET 0),"
+    "        (SELECT ROW(c.relkind, c.relpersistence,"
     "            CASE WHEN c.relispartition THEN ROW(c.relfilenode, c.xmin) END,"
     "            c.relreplident, (SELECT k.oid FROM pg_constraint k"
     "              WHERE k.conrelid = c.oid AND k.contype = 'p'),"
@@ -151,7 +166,9 @@ static const char policies[] =
 
 /* A partition's rows are told as those of an ancestor that is published, too. */
 static const char ancestors[] =
-    "CASE WHEN f.relispartition THEN (SELECT string_agg(a.relid::oid::text, ',')"
+    "CASE WHEN f.relispartition THEN (SELECT string_agg(ROW(a.relid::oid, (SELECT r.oid"
+    "        FROM published p, pg_publication_rel r"
+    "        WHERE r.prrelid = a.relid AND r.prpubid = p.oid OFFSET 0))::text, ',')"
     "    FROM pg_partition_ancestors(f.oid) a) END";
 
 static void put_description(struct buffer *out)
@@ -163,18 +180,43 @@ static void put_description(struct buffer *out)
         tables, key_columns, policies, ancestors);
 }
 
-/* Two hashes of 64 bits, unlike md5() there in every build of the server; then which server it is:
- * a promoted standby has the same catalogue, and a log of its own. */
+/* For each keyspace two hashes of 64 bits, unlike md5() there in every build of the server; then
+ * which server it is: a promoted standby has the same catalogue, and a log of its own. */
 static const char conclusion[] =
-    "SELECT to_hex(hashtextextended(s.text, 0)) || to_hex(hashtextextended(s.text, 1)) || '@' ||"
-    "       extract(epoch FROM pg_postmaster_start_time()), s.oids,"
+    "SELECT s.prints || '@' || extract(epoch FROM pg_postmaster_start_time()), s.oids,"
     "       pg_current_wal_insert_lsn() - '0/0'::pg_lsn, pg_current_wal_flush_lsn() - "
     "'0/0'::pg_lsn,"
     "       pg_current_snapshot()::text, (SELECT list FROM valued)"
     "  FROM (SELECT string_agg(d.oid::text, ',' ORDER BY d.place) AS oids,"
-    "               (ROW((SELECT ROW(p.oid, p.flags, p.members)::text FROM published p),"
-    "                string_agg(d.text, ';' ORDER BY d.place))::text) COLLATE \"C\" AS text"
-    "          FROM described d OFFSET 0) s";
+    "               string_agg(to_hex(hashtextextended(d.text, 0))"
+    "                || to_hex(hashtextextended(d.text, 1)), ',' ORDER BY d.place) AS prints"
+    "          FROM (SELECT d.place, d.oid,"
+    "                   (ROW((SELECT ROW(p.oid, p.flags, p.members)::text FROM published p),"
+    "                    d.text)::text) COLLATE \"C\" AS text"
+    "                  FROM described d OFFSET 0) d OFFSET 0) s";
+
+/* NULL: there are fewer. */
+static const char *print_of(const char *fingerprint, size_t keyspace, size_t *length)
+{
+    for (; keyspace; keyspace--) {
+        fingerprint += strcspn(fingerprint, ",@");
+        if (*fingerprint != ',')
+            return NULL;
+        fingerprint++;
+    }
+    *length = strcspn(fingerprint, ",@");
+    return *length ? fingerprint : NULL;
+}
+
+bool publication_agrees(const char *one, const char *other, size_t keyspace)
+{
+    size_t length, other_length;
+    const char *print = print_of(one, keyspace, &length);
+    const char *other_print = print_of(other, keyspace, &other_length);
+    return print && other_print && length == other_length &&
+           memcmp(print, other_print, length) == 0 &&
+           strcmp(publication_server(one), publication_server(other)) == 0;
+}
 
 const char *publication_server(const char *fingerprint)
 {

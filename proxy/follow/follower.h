@@ -36,6 +36,10 @@ struct follower_events {
     void (*reached)(void *arg, uint64_t lsn);
     /* Removals wait for follower_vouch(); with `crowded` so does the stream. */
     void (*unvouched)(void *arg, bool crowded);
+    /* The keyspace's filter cannot be kept exact any more; the others' can. True: it was given up
+     * (generation_give_up()), and the rest is followed. False: that is the end. NULL: it always is.
+     */
+    bool (*gives_up)(void *arg, int keyspace, const char *why);
     /* The end: `why` lives until the call returns. Only follower_close() may follow. */
     void (*fault)(void *arg, const char *why);
 };

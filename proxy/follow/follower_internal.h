@@ -50,6 +50,10 @@ struct follower {
 
 /* Its `format` holds one %s. Returns a negative errno. */
 int follower_fault(struct follower *follower, const char *format, const char *detail);
+
+/* The same of what concerns one keyspace; its `format` holds one %s, for the name. 0 where the
+ * others are followed without it. */
+int follower_give_up(struct follower *follower, int keyspace, const char *format);
 const char *follower_keyspace(const struct follower *follower, int keyspace); /* its name */
 
 /* Puts a key into the filter of a keyspace, or takes it out. */

@@ -47,11 +47,9 @@ static int delete (struct follower *follower, const struct pgoutput_event *event
 
 static int unknown_key(struct follower *follower, int keyspace)
 {
-    return follower_fault(
-        follower,
-        "a change of keyspace %s does not tell the row's key: its table's replica "
-        "identity must cover the key columns",
-        follower_keyspace(follower, keyspace));
+    return follower_give_up(follower, keyspace,
+                            "a change of keyspace %s does not tell the row's key: its table's "
+                            "replica identity must cover the key columns");
 }
 
 static const struct pgoutput_tuple no_tuple = {0};
@@ -122,9 +120,8 @@ static int take_update(struct follower *follower, int keyspace, const struct pgo
 static int take_row(struct follower *follower, int keyspace, const struct pgoutput_event *event)
 {
     if (!row_shape_fits(&transaction_shapes(follower->open)[keyspace], event))
-        return follower_fault(follower,
-                              "a change of keyspace %s came without its table's description",
-                              follower_keyspace(follower, keyspace));
+        return follower_give_up(follower, keyspace,
+                                "a change of keyspace %s came without its table's description");
     switch (event->kind) {
     case PGOUTPUT_INSERT:
         return take_insert(follower, keyspace, event);
@@ -160,22 +157,29 @@ static int take_truncate(struct follower *follower, const struct pgoutput_event 
 
 /* A transaction in progress may have altered the table: what it is told of it is for its own rows.
  * An identity that was altered, and altered back since, no question to the catalogue would find. */
-static int describe(struct follower *follower, const struct pgoutput_event *event)
+static int describe_one(struct follower *follower, int keyspace, struct pgoutput_relation described)
 {
     const char *missing;
-    follower->descriptions++;
-    for (size_t i = 0; i < follower->config->keyspace_count; i++) {
-        struct row_shape *shape = &transaction_shapes(follower->open)[i];
-        if (follower->tables[i] != event->described.id)
-            continue;
-        shape->described = follower->descriptions;
-        if (row_shape_read(shape, &follower->config->keyspaces[i].key, event->described, &missing) <
-            0)
-            return follower_fault(follower, "the table has no column %s any more", missing);
-        if (!row_identity_tells(&follower->config->keyspaces[i].key, event->described))
-            return unknown_key(follower, (int)i);
-    }
+    const struct key_template *key = &follower->config->keyspaces[keyspace].key;
+    struct row_shape *shape = &transaction_shapes(follower->open)[keyspace];
+    shape->described = 0;
+    if (row_shape_read(shape, key, described, &missing) < 0)
+        return follower_give_up(follower, keyspace,
+                                "the table of keyspace %s lacks a column of its key");
+    if (!row_identity_tells(key, described))
+        return unknown_key(follower, keyspace);
+    shape->described = follower->descriptions;
     return 0;
+}
+
+static int describe(struct follower *follower, const struct pgoutput_event *event)
+{
+    int status = 0;
+    follower->descriptions++;
+    for (size_t i = 0; i < follower->config->keyspace_count && !status; i++)
+        if (follower->tables[i] == event->described.id)
+            status = describe_one(follower, (int)i, event->described);
+    return status;
 }
 
 int follower_take(struct follower *follower, const struct pgoutput_event *event)

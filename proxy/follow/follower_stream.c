@@ -13,6 +13,17 @@ int follower_fault(struct follower *follower, const char *format, const char *de
     return -EPROTO;
 }
 
+int follower_give_up(struct follower *follower, int keyspace, const char *format)
+{
+    char why[sizeof follower->why];
+    if (follower->generation->faults[keyspace])
+        return 0;
+    snprintf(why, sizeof why, format, follower_keyspace(follower, keyspace));
+    if (follower->events.gives_up && follower->events.gives_up(follower->arg, keyspace, why))
+        return 0;
+    return follower_fault(follower, "%s", why);
+}
+
 const char *follower_keyspace(const struct follower *follower, int keyspace)
 {
     return follower->config->keyspaces[keyspace].name;
@@ -26,16 +37,15 @@ uint64_t follower_hash(const struct follower *follower, struct span key)
 int follower_put_in(struct follower *follower, int keyspace, struct span key)
 {
     if (filter_insert(follower->generation->filters[keyspace], follower_hash(follower, key)) < 0)
-        return follower_fault(follower, "the filter of keyspace %s is full",
-                              follower_keyspace(follower, keyspace));
+        return follower_give_up(follower, keyspace, "the filter of keyspace %s is full");
     return 0;
 }
 
 int follower_take_out(struct follower *follower, int keyspace, uint64_t hash)
 {
     if (filter_remove(follower->generation->filters[keyspace], hash) < 0)
-        return follower_fault(follower, "a deleted row of keyspace %s was not in its filter",
-                              follower_keyspace(follower, keyspace));
+        return follower_give_up(follower, keyspace,
+                                "a deleted row of keyspace %s was not in its filter");
     return 0;
 }
 
@@ -89,6 +99,8 @@ static struct transaction *add_streamed(struct follower *follower, uint32_t xid)
 static void measure_room(struct follower *follower)
 {
     for (size_t i = 0; i < follower->config->keyspace_count; i++) {
+        if (!follower->generation->filters[i])
+            continue;
         struct filter_stats stats = filter_stats(follower->generation->filters[i]);
         follower->room[i] = stats.keys < stats.capacity ? (stats.capacity - stats.keys) / 2 : 0;
     }

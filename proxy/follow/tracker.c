@@ -14,6 +14,7 @@ enum phase { CATCHING_UP, CHECKING, CHECKED, READY };
 
 struct tracker {
     struct follower *follower;
+    struct shared_config *config; /* held; NULL: the owner of the options' does */
     struct generation *generation;
     char *fingerprint;
     struct tracker_options options;
@@ -104,16 +105,48 @@ static void on_unvouched(void *arg, bool crowded)
         wal_probe_soon(tracker->options.wal_probe);
 }
 
+static bool gives_up(void *arg, int keyspace, const char *why)
+{
+    struct tracker *tracker = arg;
+    return tracker->events.gives_up &&
+           tracker->events.gives_up(tracker->options.arg, tracker, keyspace, why);
+}
+
+/* Of what the generation covers and the publication tells otherwise now, each keyspace is given up;
+ * false: one could not be without the others, or nothing is left. */
+static bool keeps_to(struct tracker *tracker, const char *fingerprint, const char *why)
+{
+    bool is_left = false;
+    for (size_t i = 0; i < tracker->generation->count; i++) {
+        if (!generation_covers(tracker->generation, i))
+            continue;
+        bool agrees = publication_agrees(fingerprint, tracker->fingerprint, i);
+        if (!agrees && !gives_up(tracker, (int)i, why))
+            return false;
+        is_left |= agrees;
+    }
+    return is_left;
+}
+
+/* What is wrong with the whole of it; or NULL. */
+static const char *judge(struct tracker *tracker, const char *fingerprint)
+{
+    static const char altered[] = "a table, its publication or its partitions were altered";
+    if (strcmp(fingerprint, tracker->fingerprint) == 0)
+        return NULL;
+    if (strcmp(publication_server(fingerprint), publication_server(tracker->fingerprint)) != 0)
+        return "the database is another server now, or was restarted";
+    return keeps_to(tracker, fingerprint, altered) ? NULL : altered;
+}
+
 void tracker_probed(struct tracker *tracker, const struct probe *probe)
 {
     uint64_t before = tracker->lag.known;
     if (tracker->ended)
         return;
-    if (strcmp(probe->fingerprint, tracker->fingerprint) != 0) {
-        end(tracker, strcmp(publication_server(probe->fingerprint),
-                            publication_server(tracker->fingerprint)) == 0
-                         ? "a table, its publication or its partitions were altered"
-                         : "the database is another server now, or was restarted");
+    const char *why = judge(tracker, probe->fingerprint);
+    if (why) {
+        end(tracker, why);
         return;
     }
     lag_probed(&tracker->lag, probe->time, probe->end);
@@ -146,8 +179,9 @@ int tracker_start(struct tracker **out, uv_loop_t *loop, struct built *built,
                   const struct tracker_options *options, struct pg_error *error)
 {
     static const struct follower_events events = {
-        .reached = on_reached, .unvouched = on_unvouched, .fault = on_fault};
+        .reached = on_reached, .unvouched = on_unvouched, .gives_up = gives_up, .fault = on_fault};
     struct tracker *tracker = xcalloc(1, sizeof *tracker);
+    tracker->config = built->config;
     tracker->generation = built->generation;
     tracker->begin = pg_stream_consistent_point(built->stream);
     tracker->fingerprint = built->fingerprint;
@@ -163,6 +197,7 @@ int tracker_start(struct tracker **out, uv_loop_t *loop, struct built *built,
                                       .changes = options->changes,
                                       .events = &events,
                                       .arg = tracker};
+    built->config = NULL;
     built->generation = NULL;
     built->fingerprint = NULL;
     built->stream = NULL;
@@ -220,6 +255,7 @@ void tracker_close(struct tracker *tracker)
     follower_close(tracker->follower);
     fn_checks_forget(tracker->options.fn_checks, tracker->generation);
     generation_release(tracker->generation);
+    shared_config_release(tracker->config);
     free(tracker->fingerprint);
     free(tracker);
 }

@@ -31,6 +31,8 @@ struct tracker_events {
     bool (*ready)(void *arg, struct tracker *tracker);
     /* Everything that was committed by `known` (clock_ms()) is in the filters. */
     void (*known)(void *arg, struct tracker *tracker, uint64_t known);
+    /* As gives_up() of follower.h. */
+    bool (*gives_up)(void *arg, struct tracker *tracker, int keyspace, const char *why);
     /* The generation must be replaced. `why` lives until the call returns. Only tracker_close() may
      * follow. */
     void (*fault)(void *arg, struct tracker *tracker, const char *why);

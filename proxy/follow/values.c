@@ -48,7 +48,7 @@ static void learn(struct values *values, size_t keyspace, char *print, uint64_t 
 void values_learn(struct values *values, const char *answer, uint64_t now)
 {
     values->known = true;
-    for (size_t i = 0; i < values->options.keyspaces; i++) {
+    for (size_t i = 0; i < values->options.keyspaces && *answer; i++) {
         size_t length = strcspn(answer, ",");
         learn(values, i, xstrndup(answer, length), now);
         answer += length + (answer[length] == ',');

@@ -23,7 +23,7 @@
 struct values;
 
 struct values_options {
-    size_t keyspaces;
+    size_t keyspaces; /* numbers that there may be */
     void (*altered)(void *arg, int keyspace);
     void *arg;
 };
@@ -33,7 +33,8 @@ enum { VALUES_SETTLE_MS = 1000 };
 struct values *values_create(const struct values_options *options);
 void values_destroy(struct values *values); /* NULL is allowed */
 
-/* An answer; asked for after the one before had come. `now` is clock_ms(). */
+/* An answer; asked for after the one before had come. It may know of fewer keyspaces, or of more.
+ * `now` is clock_ms(). */
 void values_learn(struct values *values, const char *answer, uint64_t now);
 bool values_are_known(const struct values *values); /* there was an answer */
 

@@ -26,6 +26,7 @@ struct wal_probe {
     uint64_t asked;    /* when the question on its way was sent; 0: none is */
     uint64_t answered; /* the last question, or not; clock_ms() */
     bool again;        /* wal_probe_now() while one was on its way */
+    bool outdated;     /* the question on its way */
     bool complained;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -67,6 +68,11 @@ static void on_answer(void *arg, const struct pg_answer *answer)
     struct wal_probe *wal_probe = arg;
     if (wal_probe->closed)
         return;
+    if (wal_probe->outdated) {
+        wal_probe->outdated = false;
+        ask(wal_probe);
+        return;
+    }
     if (answer->outcome == PG_DONE && PQntuples(answer->result) == 1)
         take(wal_probe, answer->result);
     else
@@ -146,6 +152,16 @@ int wal_probe_create(struct wal_probe **out, uv_loop_t *loop,
     uv_timer_start(&wal_probe->timer, on_timer, wal_probe->interval, wal_probe->interval);
     *out = wal_probe;
     return 0;
+}
+
+void wal_probe_use_config(struct wal_probe *wal_probe, const struct config *config)
+{
+    char *sql = publication_probe_sql(config);
+    wal_probe->statement.sql = sql;
+    pg_pool_use_statements(wal_probe->pool, &wal_probe->statement, 1);
+    free(wal_probe->sql);
+    wal_probe->sql = sql;
+    wal_probe->outdated = wal_probe->asked != 0;
 }
 
 struct pg_pool *wal_probe_pool(struct wal_probe *wal_probe)

@@ -19,7 +19,7 @@ struct probe {
 };
 
 struct wal_probe_options {
-    const struct config *config; /* outlives the WAL probe */
+    const struct config *config; /* of the start */
     void (*probed)(void *arg, const struct probe *probe);
     /* The database did not answer the question; the next one follows all the same. `is_news`: not
      * of the question before. */
@@ -29,6 +29,9 @@ struct wal_probe_options {
 
 int wal_probe_create(struct wal_probe **out, uv_loop_t *loop,
                      const struct wal_probe_options *options, const char **error);
+
+/* The keyspaces to ask about; an answer that is on its way does not count any more. */
+void wal_probe_use_config(struct wal_probe *wal_probe, const struct config *config);
 
 /* That it asks over. */
 struct pg_pool *wal_probe_pool(struct wal_probe *wal_probe);

@@ -17,7 +17,7 @@ int guard_match(const struct config *config, struct span key)
 bool guard_holds(const struct view *view, struct key key)
 {
     const struct generation *generation = view->generation;
-    return generation &&
+    return generation && generation->filters[key.keyspace] &&
            filter_contains(generation->filters[key.keyspace],
                            filter_hash(&generation->seed, key.text.at, key.text.length));
 }

@@ -33,7 +33,7 @@ struct ruling {
 /* Index of the keyspace whose template the key matches, or NOT_GUARDED. */
 int guard_match(const struct config *config, struct span key);
 
-/* Whether the keyspace's filter may hold the key; false without a generation. */
+/* Whether the keyspace's filter may hold the key; false where it has none. */
 bool guard_holds(const struct view *view, struct key key);
 
 /* Many keys to ask the filters for, so that the memory of these, which is far larger than the
@@ -41,7 +41,7 @@ bool guard_holds(const struct view *view, struct key key);
 enum { KEY_PROBES_MAX = 64 };
 
 struct key_probe {
-    const struct filter *filter; /* NULL: there is no generation */
+    const struct filter *filter; /* NULL: there is none */
     struct filter_probe begun;
     bool held; /* the answer, as guard_holds() */
 };

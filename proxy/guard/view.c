@@ -22,7 +22,8 @@ struct generation *generation_create(uint64_t number, size_t keyspaces)
     struct generation *generation = xcalloc(1, sizeof *generation);
     generation->number = generation->settled = number;
     generation->count = keyspaces;
-    generation->filters = xcalloc(keyspaces, sizeof *generation->filters);
+    generation->filters = xcalloc(KEYSPACES_MAX, sizeof *generation->filters);
+    generation->faults = xcalloc(KEYSPACES_MAX, sizeof *generation->faults);
     generation->bitmaps = xcalloc(keyspaces, sizeof *generation->bitmaps);
     generation->shared = xcalloc(keyspaces, sizeof *generation->shared);
     generation->references = 1;
@@ -42,22 +43,39 @@ void generation_release(struct generation *generation)
         filter_destroy(generation->filters[i]);
     for (size_t i = 0; i < generation->count; i++)
         bitmap_destroy(generation->bitmaps[i]);
+    for (size_t i = 0; i < KEYSPACES_MAX; i++)
+        free(generation->faults[i]);
     free(generation->filters);
+    free(generation->faults);
     free(generation->bitmaps);
     free(generation->shared);
     free(generation);
+}
+
+bool generation_covers(const struct generation *generation, size_t keyspace)
+{
+    return generation->filters[keyspace] && !generation->faults[keyspace];
+}
+
+void generation_give_up(struct generation *generation, size_t keyspace, const char *why)
+{
+    if (!generation->faults[keyspace])
+        generation->faults[keyspace] = xstrdup(why);
 }
 
 size_t generation_bytes(const struct generation *generation)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < generation->count; i++)
-        bytes += filter_stats(generation->filters[i]).bytes;
+        if (generation->filters[i])
+            bytes += filter_stats(generation->filters[i]).bytes;
     return bytes;
 }
 
 uint64_t generation_rows(const struct generation *generation, size_t keyspace)
 {
+    if (!generation->filters[keyspace])
+        return 0;
     return filter_stats(generation->filters[keyspace]).keys + generation->shared[keyspace];
 }
 

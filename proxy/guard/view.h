@@ -18,15 +18,19 @@ enum keyspace_state { KEYSPACE_LOADING, KEYSPACE_GUARDING, KEYSPACE_PASSING };
 
 const char *keyspace_state_name(enum keyspace_state state);
 
-/* One filter for each keyspace, in the configuration's order, all built from one snapshot. */
+/* Filters of keyspaces, by their numbers, all built from one snapshot. A keyspace that came later
+ * has none here. */
 struct generation {
     uint64_t number; /* from 1 */
     /* The newest generation, at most this one, such that what was being written when it was begun
      * is known here; see settled.h. Where a log is followed that tells the rest. */
     uint64_t settled;
     struct filter_seed seed;
-    size_t count;
-    struct filter **filters;
+    size_t count;            /* of numbers when it was built: who has a greater one came later */
+    struct filter **filters; /* KEYSPACES_MAX; NULL: the keyspace has none here */
+    /* KEYSPACES_MAX, for the keeper's thread alone: why nothing is rejected by the keyspace's
+     * filter any more, though by the others'; NULL: it counts. */
+    char **faults;
     /* What each keyspace publishes, of the rows that the build read and that its log told of since;
      * NULL: nothing, or there is no place for it, or whoever publishes it has taken it. */
     struct bitmap **bitmaps;
@@ -48,7 +52,13 @@ struct generation *generation_create(uint64_t number, size_t keyspaces);
 void generation_release(struct generation *generation); /* NULL is allowed */
 size_t generation_bytes(const struct generation *generation);
 
-/* How many rows of the database the keyspace's filter stands for. */
+/* Whether the keyspace has a filter here that counts. On the keeper's thread. */
+bool generation_covers(const struct generation *generation, size_t keyspace);
+
+/* From here on it does not; the first reason stays. */
+void generation_give_up(struct generation *generation, size_t keyspace, const char *why);
+
+/* How many rows of the database the keyspace's filter stands for; 0 without one. */
 uint64_t generation_rows(const struct generation *generation, size_t keyspace);
 
 /* A configuration with its count of views. */

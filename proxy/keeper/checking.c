@@ -39,6 +39,16 @@ void checking_sample(struct checking *checking, struct generation *generation, s
     (void)fn_checks_add(checking->fn_checks, generation, key, on_sample, checking);
 }
 
+void checking_use_config(struct checking *checking, const struct config *config)
+{
+    checking->options.config = config;
+}
+
+void checking_use_keyspaces(struct checking *checking, const struct config *config)
+{
+    checker_use_config(checking->checker, config);
+}
+
 void checking_hear(void *arg, const struct key_change *change)
 {
     struct checking *checking = arg;
@@ -50,7 +60,7 @@ void checking_report(const struct checking *checking, struct report *report)
     const struct checker_account *account = checker_account(checking->checker);
     report->check = (struct check_report){account->generation, account->time};
     for (size_t i = 0; i < report->count && account->generation; i++)
-        report->keyspaces[i].check = account->keyspaces[i];
+        report->keyspaces[i].check = account->keyspaces[report->keyspaces[i].number];
 }
 
 /* ---- life ---- */

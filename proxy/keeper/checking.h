@@ -20,11 +20,11 @@
 
 struct checking_options {
     uv_loop_t *loop;
-    const struct config *config; /* of the start; outlives the part */
+    const struct config *config; /* of the start */
     const struct rows *rows;     /* with this and the next, fn_checks.h */
     const struct commit_visibility *visibility;
     struct spellings *spellings;    /* is told of keys in another spelling */
-    struct load_counters *counters; /* one for each keyspace */
+    struct load_counters *counters; /* by keyspaces' numbers */
 };
 
 struct checking {
@@ -36,6 +36,10 @@ struct checking {
 
 /* 0, or a negative errno that the log has; then the process must end. */
 int checking_open(struct checking *checking, const struct checking_options *options);
+
+/* In force from now on. Its keyspaces were read again, too: there may be more of them. */
+void checking_use_config(struct checking *checking, const struct config *config);
+void checking_use_keyspaces(struct checking *checking, const struct config *config);
 
 /* This generation lacks the key, which would have been rejected by it but for shadow mode. As many
  * as may be under way are looked into, and counted. */

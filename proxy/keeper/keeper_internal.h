@@ -16,6 +16,7 @@
 #include "keeper/loading.h"
 #include "keeper/publishing.h"
 #include "keeper/purging.h"
+#include "keeper/reload.h"
 #include "keeper/replication.h"
 #include "keeper/server_watch.h"
 #include "keeper/standings.h"
@@ -48,7 +49,7 @@ struct keeper {
     struct standings standings; /* without a log to follow, in the place of replication */
     struct server_watch server;
     struct touches touches;         /* calls of the control port under way */
-    struct load_counters *counters; /* one for each keyspace */
+    struct load_counters *counters; /* by keyspaces' numbers; KEYSPACES_MAX */
     struct renewal renewal;
     struct http_server *http; /* the control port; NULL without one */
     bool draining;            /* told to end: nothing new is begun */
@@ -62,6 +63,9 @@ void keeper_end(struct keeper *keeper);
 /* Makes a fresh generation (NULL: keeps the present one) the one in force, works out every
  * keyspace's state, and sends the workers a new view. Takes the generation's reference. */
 void keeper_publish(struct keeper *keeper, struct generation *fresh);
+
+/* Reads the file again; what came of it is to be finished. */
+void keeper_reload(struct keeper *keeper, struct reload *reload);
 
 /* Publishes a new view if a keyspace's state is not what it should be. */
 void keeper_review(struct keeper *keeper);

@@ -9,20 +9,20 @@
 #include "redis/redis.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- counters ---- */
 
 #define ADD(name, help) to->name += counter_read(&from->name);
-#define TAKE(name, help) to->name = counter_read(&from->name);
 
 static void add_lookups(struct keyspace_report *to, const struct keyspace_counters *from)
 {
     KEYSPACE_COUNTERS(ADD)
 }
 
-static void take_loads(struct keyspace_report *to, const struct load_counters *from)
+static void add_loads(struct keyspace_report *to, const struct load_counters *from)
 {
-    LOAD_COUNTERS(TAKE)
+    LOAD_COUNTERS(ADD)
 }
 
 static void add_worker(struct worker_report *to, const struct worker_counters *from)
@@ -32,6 +32,32 @@ static void add_worker(struct worker_report *to, const struct worker_counters *f
     to->own_connections += counter_read(&from->own_connections);
 }
 
+/* What is told of the keyspace with this number, retired or not; or NULL. */
+static struct keyspace_report *report_of(const struct report *report, size_t number)
+{
+    const char *name = report->config->keyspaces[number].name;
+    for (size_t i = 0; i < report->count; i++)
+        if (strcmp(report->keyspaces[i].config->name, name) == 0)
+            return &report->keyspaces[i];
+    return NULL;
+}
+
+static void count_keyspace(const struct keeper *keeper, size_t number, struct keyspace_report *to)
+{
+    add_loads(to, &keeper->counters[number]);
+    for (unsigned i = 0; i < keeper->worker_count; i++)
+        add_lookups(to, &keeper->workers[i]->serving.keyspaces[number]);
+}
+
+static void count_keyspaces(const struct keeper *keeper, struct report *report)
+{
+    for (size_t i = 0; i < report->config->keyspace_count; i++) {
+        struct keyspace_report *to = report_of(report, i);
+        if (to)
+            count_keyspace(keeper, i, to);
+    }
+}
+
 static void report_workers(const struct keeper *keeper, struct report *report)
 {
     report->workers = keeper->worker_count;
@@ -39,8 +65,6 @@ static void report_workers(const struct keeper *keeper, struct report *report)
     for (unsigned i = 0; i < keeper->worker_count; i++) {
         const struct serving *serving = &keeper->workers[i]->serving;
         add_worker(&report->worker, &serving->counters);
-        for (size_t k = 0; k < report->count; k++)
-            add_lookups(&report->keyspaces[k], &serving->keyspaces[k]);
     }
 }
 
@@ -98,17 +122,19 @@ static struct published_report report_published(const struct published *publishe
 
 static void report_keyspace(const struct keeper *keeper, size_t i, struct keyspace_report *report)
 {
+    const struct generation *generation = keeper->publishing.generation;
     const struct keyspace_status *status = &keeper->publishing.keyspaces[i];
+    report->number = i;
     report->config = &keeper_config(keeper)->keyspaces[i];
     report->state = status->state;
     report->reason = status->reason;
     report->since = status->since;
     report->published = report_published(publisher_of(keeper->publisher, i));
-    take_loads(report, &keeper->counters[i]);
-    if (keeper->publishing.generation) {
-        report->kind = filter_kind_of(keeper->publishing.generation->filters[i]);
-        report->filter = filter_stats(keeper->publishing.generation->filters[i]);
-    }
+    report->has_filter = generation && generation->filters[i];
+    if (!report->has_filter)
+        return;
+    report->kind = filter_kind_of(generation->filters[i]);
+    report->filter = filter_stats(generation->filters[i]);
 }
 
 /* ---- all ---- */
@@ -118,15 +144,16 @@ void keeper_report(const struct keeper *keeper, struct report *report)
     *report = (struct report){.config = keeper_config(keeper),
                               .started = keeper->started,
                               .is_draining = keeper->draining,
-                              .count = keeper_config(keeper)->keyspace_count,
                               .generation = report_generation(keeper->publishing.generation),
                               .build = report_build(&keeper->renewal),
                               .stream = replication_report(&keeper->replication),
                               .confirms_everything = replication_lets_go(&keeper->replication),
                               .entries = entries_count(&keeper->entries)};
-    report->keyspaces = xcalloc(report->count, sizeof *report->keyspaces);
-    for (size_t i = 0; i < report->count; i++)
-        report_keyspace(keeper, i, &report->keyspaces[i]);
+    report->keyspaces = xcalloc(report->config->keyspace_count, sizeof *report->keyspaces);
+    for (size_t i = 0; i < report->config->keyspace_count; i++)
+        if (!report->config->keyspaces[i].retired)
+            report_keyspace(keeper, i, &report->keyspaces[report->count++]);
+    count_keyspaces(keeper, report);
     report_workers(keeper, report);
     report_backends(keeper, report);
 }
@@ -135,6 +162,11 @@ void report_finish(struct report *report)
 {
     free(report->keyspaces);
     *report = (struct report){0};
+}
+
+static bool has_filter(const struct generation *generation, int keyspace)
+{
+    return generation && generation->filters[keyspace];
 }
 
 /* What is decided, by the functions by which workers decide, on the view and the entries that they
@@ -154,7 +186,7 @@ struct key_report keeper_report_key(const struct keeper *keeper, struct key key)
     report.ruling =
         guard_decide(&permission, &keeper->entries.table, key.keyspace, key.text, report.is_held);
     report.is_possible = report.ruling.reason == REASON_NO_PERMISSION
-                             ? !view->generation || report.is_held
+                             ? !has_filter(view->generation, key.keyspace) || report.is_held
                              : report.ruling.decision == DECISION_PASS;
     return report;
 }

@@ -8,7 +8,6 @@
 #include "base/log/log.h"
 #include "base/log/service.h"
 #include "base/memory.h"
-#include "keeper/reload.h"
 #include "postgres/pg_pool.h"
 #include "redis/redis.h"
 
@@ -25,6 +24,9 @@ static void on_adopted(void *arg, const struct view *view)
     replication_use_config(&keeper->replication, view->config);
     loading_use_view(&keeper->loading, view);
     publisher_use_view(keeper->publisher, view);
+    purging_use_config(&keeper->purging, view->config);
+    checking_use_config(&keeper->checking, view->config);
+    standings_use_config(&keeper->standings, view->config);
 }
 
 void keeper_publish(struct keeper *keeper, struct generation *fresh)
@@ -168,15 +170,9 @@ static void on_reload_signal(uv_signal_t *signal, int number)
     (void)number;
     if (keeper->draining)
         return;
-    service_reloading();
-    struct shared_config *fresh = reload_config(keeper->publishing.shared);
-    service_ready();
-    if (!fresh)
-        return;
-    publishing_configure(&keeper->publishing, fresh);
-    keeper_publish(keeper, NULL);
-    renewal_reschedule(&keeper->renewal);
-    log_info("configuration read again");
+    struct reload reload = {0};
+    keeper_reload(keeper, &reload);
+    reload_finish(&reload);
 }
 
 /* ---- what is left when the loop has ended ---- */
@@ -345,7 +341,7 @@ static void on_build_ended(void *arg)
  * connections are opened anew with it, and prepare anew. */
 static void renew_names(struct keeper *keeper)
 {
-    const struct config *config = publishing_first_config(&keeper->publishing);
+    const struct config *config = keeper_config(keeper);
     bool may_move = false;
     for (size_t i = 0; i < config->keyspace_count; i++)
         may_move |= !config->keyspaces[i].table_schema || config->keyspaces[i].where;
@@ -377,7 +373,7 @@ static void on_built(void *arg, struct built *built)
 static void init(struct keeper *keeper, struct config *config)
 {
     keeper->started = clock_ms();
-    keeper->counters = xcalloc(config->keyspace_count, sizeof *keeper->counters);
+    keeper->counters = xcalloc(KEYSPACES_MAX, sizeof *keeper->counters);
     keeper->workers = xcalloc(config->workers, sizeof(struct worker *));
     keeper->outlet = (struct outlet){.sender = &keeper->mailbox,
                                      .to = xcalloc(config->workers, sizeof(struct mailbox *))};

@@ -70,6 +70,14 @@ static void on_lost(void *arg, const char *why)
     renewal_replace(&keeper->renewal, why);
 }
 
+static void on_gave_up(void *arg, int keyspace, const char *why)
+{
+    struct keeper *keeper = arg;
+    (void)keyspace;
+    keeper_publish(keeper, NULL);
+    renewal_replace(&keeper->renewal, why);
+}
+
 static void on_settled(void *arg, const char *error)
 {
     renewal_settle(&((struct keeper *)arg)->renewal, error);
@@ -85,6 +93,11 @@ static void on_known(void *arg)
     struct keeper *keeper = arg;
     keeper_review(keeper);
     publisher_known(keeper->publisher);
+}
+
+static void on_missed_of(void *arg, int keyspace)
+{
+    purging_missed_of(&((struct keeper *)arg)->purging, keyspace);
 }
 
 static void on_missed(void *arg)
@@ -156,10 +169,12 @@ int keeper_open_sync(struct keeper *keeper)
                                                      .begun = on_begun,
                                                      .in_force = on_in_force,
                                                      .lost = on_lost,
+                                                     .gave_up = on_gave_up,
                                                      .settled = on_settled,
                                                      .wanted = on_wanted,
                                                      .known = on_known,
                                                      .missed = on_missed,
+                                                     .missed_of = on_missed_of,
                                                      .probed = on_probed};
     const struct config *config = publishing_first_config(&keeper->publishing);
     int status = checking_open(&keeper->checking,

@@ -43,7 +43,8 @@ void loading_report(const struct loading *loading, struct report *report)
     report->loads = loads_count(loading->loads);
     report->waits = loads_waits(loading->loads);
     for (size_t i = 0; i < report->count; i++)
-        report->keyspaces[i].spelling = spellings_latest(loading->spellings, i);
+        report->keyspaces[i].spelling =
+            spellings_latest(loading->spellings, report->keyspaces[i].number);
 }
 
 /* ---- life ---- */
@@ -118,7 +119,16 @@ void loading_use_view(struct loading *loading, const struct view *view)
     if (view->config->load_timeout_ms != loading->rows.config->load_timeout_ms)
         pg_pool_set_timeout(loading->pool, view->config->load_timeout_ms);
     loading->rows.config = view->config;
+    spellings_use_config(loading->spellings, view->config);
     loads_use_view(loading->loads, view);
+}
+
+void loading_use_keyspaces(struct loading *loading, const struct config *config)
+{
+    struct rows_statements replaced = loading->statements;
+    rows_statements_init(&loading->statements, config);
+    pg_pool_use_statements(loading->pool, loading->statements.at, loading->statements.count);
+    rows_statements_finish(&replaced);
 }
 
 void loading_close(struct loading *loading, void (*closed)(void *arg), void *arg)

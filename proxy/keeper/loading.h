@@ -19,7 +19,7 @@
 
 struct loading_options {
     uv_loop_t *loop;
-    const struct config *config;    /* of the start: the pool speaks its SQL. Outlives the pool */
+    const struct config *config;    /* of the start */
     struct redis *redis;            /* to be filled */
     struct watch *watch;            /* where keys that are being loaded are watched */
     struct load_counters *counters; /* one for each keyspace */
@@ -46,6 +46,10 @@ int loading_open(struct loading *loading, const struct loading_options *options,
 
 /* Decided by from now on; the one before lives until this has returned. Zeroed: does nothing. */
 void loading_use_view(struct loading *loading, const struct view *view);
+
+/* Its keyspaces were read again: their SQL may be another, and there may be more of them. Before a
+ * view of it is used. */
+void loading_use_keyspaces(struct loading *loading, const struct config *config);
 
 /* As subscribers of changes.h, whose `arg` is the loading: queries may not see the change yet; what
  * is on its way, or remembered, of the key is old. */

@@ -34,15 +34,24 @@ static const char *obstacle_of(const struct publishing *publishing)
     return NULL;
 }
 
-/* One state for all keyspaces: they share a generation. */
-static struct keyspace_status status_now(const struct publishing *publishing)
+static bool is_retired(const struct publishing *publishing, size_t keyspace)
+{
+    return publishing_config(publishing)->keyspaces[keyspace].retired;
+}
+
+/* Keyspaces share a generation, but for those that it does not have, or had to give up. */
+static struct keyspace_status status_now(const struct publishing *publishing, size_t keyspace)
 {
     const struct generation *generation = publishing->generation;
     const char *obstacle = obstacle_of(publishing);
-    if (!generation)
+    if (is_retired(publishing, keyspace))
+        return (struct keyspace_status){KEYSPACE_PASSING, "it is not configured any more", 0};
+    if (!generation || (!generation->filters[keyspace] && !generation->faults[keyspace]))
         return (struct keyspace_status){KEYSPACE_LOADING, "no generation is complete yet", 0};
     if (obstacle)
         return (struct keyspace_status){KEYSPACE_PASSING, obstacle, 0};
+    if (generation->faults[keyspace])
+        return (struct keyspace_status){KEYSPACE_PASSING, generation->faults[keyspace], 0};
     if (clock_ms() >= atomic_load_explicit(&generation->lease, memory_order_relaxed))
         return (struct keyspace_status){KEYSPACE_PASSING,
                                         "further behind the database than max_lag", 0};
@@ -53,12 +62,12 @@ static struct keyspace_status status_now(const struct publishing *publishing)
 static void update_states(struct publishing *publishing, enum keyspace_state *states)
 {
     const struct config *config = publishing_config(publishing);
-    struct keyspace_status now = status_now(publishing);
     for (size_t i = 0; i < config->keyspace_count; i++) {
         struct keyspace_status *status = &publishing->keyspaces[i];
+        struct keyspace_status now = status_now(publishing, i);
         states[i] = now.state;
         status->reason = now.reason;
-        if (status->state == now.state)
+        if (status->state == now.state || is_retired(publishing, i))
             continue;
         log_info("keyspace %s: %s, was %s: %s", config->keyspaces[i].name,
                  keyspace_state_name(now.state), keyspace_state_name(status->state), now.reason);
@@ -69,7 +78,10 @@ static void update_states(struct publishing *publishing, enum keyspace_state *st
 
 bool publishing_guards(const struct publishing *publishing)
 {
-    return publishing->keyspaces[0].state == KEYSPACE_GUARDING;
+    for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++)
+        if (!is_retired(publishing, i) && publishing->keyspaces[i].state != KEYSPACE_GUARDING)
+            return false;
+    return true;
 }
 
 void publishing_obstruct(struct publishing *publishing, enum obstacle obstacle, const char *why)
@@ -126,7 +138,11 @@ void publishing_now(struct publishing *publishing, struct generation *fresh)
 
 bool publishing_is_due(const struct publishing *publishing)
 {
-    return status_now(publishing).state != publishing->keyspaces[0].state;
+    for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++)
+        if (!is_retired(publishing, i) &&
+            status_now(publishing, i).state != publishing->keyspaces[i].state)
+            return true;
+    return false;
 }
 
 bool publishing_is_everywhere(const struct publishing *publishing)
@@ -147,6 +163,9 @@ bool publishing_take_back(struct publishing *publishing, struct view_message *me
 
 void publishing_configure(struct publishing *publishing, struct shared_config *config)
 {
+    for (size_t i = publishing->shared->config->keyspace_count; i < config->config->keyspace_count;
+         i++)
+        publishing->keyspaces[i].since = clock_ms();
     shared_config_release(publishing->shared);
     publishing->shared = config;
 }
@@ -159,12 +178,11 @@ void publishing_builds(struct publishing *publishing, uint64_t newest, bool buil
 
 void publishing_init(struct publishing *publishing, const struct publishing_options *options)
 {
-    size_t count = options->config->keyspace_count;
     *publishing = (struct publishing){.options = *options};
     publishing->first = publishing->shared = shared_config_create(options->config);
     publishing->first->references++;
-    publishing->keyspaces = xcalloc(count, sizeof *publishing->keyspaces);
-    for (size_t i = 0; i < count; i++)
+    publishing->keyspaces = xcalloc(KEYSPACES_MAX, sizeof *publishing->keyspaces);
+    for (size_t i = 0; i < options->config->keyspace_count; i++)
         publishing->keyspaces[i].since = clock_ms();
     publishing_now(publishing, NULL);
 }

@@ -35,14 +35,14 @@ struct publishing_options {
 
 struct publishing {
     struct publishing_options options;
-    struct shared_config *first;   /* of the start: the pool speaks its SQL */
-    struct shared_config *shared;  /* in force */
-    struct generation *generation; /* in force; NULL until the first is complete */
-    struct view *view;             /* the newest published */
-    struct keyspace_status *keyspaces;
-    char obstacles[OBSTACLES][256]; /* "": it is none */
-    uint64_t newest;                /* number of the newest generation that was begun */
-    bool building;                  /* it is being built */
+    struct shared_config *first;       /* of the start */
+    struct shared_config *shared;      /* in force */
+    struct generation *generation;     /* in force; NULL until the first is complete */
+    struct view *view;                 /* the newest published */
+    struct keyspace_status *keyspaces; /* by their numbers */
+    char obstacles[OBSTACLES][256];    /* "": it is none */
+    uint64_t newest;                   /* number of the newest generation that was begun */
+    bool building;                     /* it is being built */
     unsigned views_out; /* views that have not replaced the one before them everywhere */
 };
 
@@ -67,8 +67,8 @@ bool publishing_is_due(const struct publishing *publishing);
 bool publishing_take_back(struct publishing *publishing, struct view_message *message);
 bool publishing_is_everywhere(const struct publishing *publishing);
 
-bool publishing_guards(const struct publishing *publishing);
-const struct config *publishing_config(const struct publishing *publishing);       /* in force */
+bool publishing_guards(const struct publishing *publishing);                 /* every keyspace */
+const struct config *publishing_config(const struct publishing *publishing); /* in force */
 const struct config *publishing_first_config(const struct publishing *publishing); /* the start's */
 
 #endif

@@ -21,13 +21,25 @@ static void tell_keyspace(const struct purging *purging, enum cause cause, int k
 
 static void tell_all(const struct purging *purging, enum cause cause)
 {
-    for (size_t i = 0; i < purging->options.config->keyspace_count; i++)
-        tell_keyspace(purging, cause, (int)i);
+    const struct config *config = purging->options.config;
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (!config->keyspaces[i].retired)
+            tell_keyspace(purging, cause, (int)i);
 }
 
 void purging_missed(struct purging *purging)
 {
     tell_all(purging, CAUSE_MISSED);
+}
+
+void purging_missed_of(struct purging *purging, int keyspace)
+{
+    tell_keyspace(purging, CAUSE_MISSED, keyspace);
+}
+
+void purging_outdated(struct purging *purging, int keyspace)
+{
+    tell_keyspace(purging, CAUSE_ALTERED, keyspace);
 }
 
 void purging_hear(void *arg, const struct key_change *change)
@@ -80,6 +92,8 @@ void purging_give_unvouched(struct purging *purging)
 static void on_altered(void *arg, int keyspace)
 {
     const struct purging *purging = arg;
+    if (purging->options.config->keyspaces[keyspace].retired) /* that was seen to */
+        return;
     log_info("keyspace %s: a column or type that its values are made of was altered; all keys of "
              "it are deleted from the cache",
              purging->options.config->keyspaces[keyspace].name);
@@ -162,9 +176,17 @@ void purging_open(struct purging *purging, const struct purging_options *options
                                                              .config = config,
                                                              .counters = options->counters,
                                                              .max_owed = config->max_hints});
-    purging->unvouched = unvouched_create(config->keyspace_count, config->max_hints);
+    purging->unvouched = unvouched_create(KEYSPACES_MAX, config->max_hints);
     purging->values = values_create(&(struct values_options){
-        .keyspaces = config->keyspace_count, .altered = on_altered, .arg = purging});
+        .keyspaces = KEYSPACES_MAX, .altered = on_altered, .arg = purging});
+}
+
+void purging_use_config(struct purging *purging, const struct config *config)
+{
+    if (!purging->purger)
+        return;
+    purging->options.config = config;
+    purger_use_config(purging->purger, config);
 }
 
 void purging_cache_is(struct purging *purging, bool up)

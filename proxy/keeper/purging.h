@@ -27,9 +27,9 @@
 
 struct purging_options {
     uv_loop_t *loop;
-    const struct config *config; /* of the start; outlives the part */
+    const struct config *config; /* of the start */
     struct redis *redis;
-    struct load_counters *counters;        /* one for each keyspace */
+    struct load_counters *counters;        /* by keyspaces' numbers */
     struct change_sink changes;            /* are told what is old; among them is this part again */
     const struct replication *replication; /* whether a log tells of rows */
 };
@@ -55,8 +55,16 @@ void purging_filling(void *arg, struct key key);
 /* What was filled is vouched for from now on, or never will be: who has no vouching is purged. */
 void purging_give_unvouched(struct purging *purging);
 
-/* Rows may have changed of which no log will tell. */
+/* Rows may have changed of which no log will tell; or only of this keyspace. */
 void purging_missed(struct purging *purging);
+void purging_missed_of(struct purging *purging, int keyspace);
+
+/* What was cached of the keyspace is not what would be now. */
+void purging_outdated(struct purging *purging, int keyspace);
+
+/* In force from now on, with no fewer keyspaces; the one before lives until this has returned.
+ * Zeroed: does nothing. */
+void purging_use_config(struct purging *purging, const struct config *config);
 
 /* The database's answer to publication_values_sql(); see values.h. The other: there was one. */
 void purging_learn_values(struct purging *purging, const char *answer);

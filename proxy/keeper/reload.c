@@ -1,5 +1,3 @@
-/* Nobody sits in front of a guard that gets a signal: what is wrong with the file goes to the log.
- */
 #include "keeper/reload.h"
 
 #include "base/log/log.h"
@@ -13,20 +11,58 @@ static void log_problems(const struct problems *problems)
     }
 }
 
-struct shared_config *reload_config(const struct shared_config *running)
+static void log_change(const struct setting_change *change)
 {
-    struct problems problems = {0};
+    if (!change->taken)
+        log_warning("reload: %s cannot change while the guard runs; restart it for the new value: "
+                    "%s (now %s)",
+                    change->what, change->after, change->before);
+    else if (!change->before[0])
+        log_info("reload: %s: added, %s", change->what, change->after);
+    else if (!change->after[0])
+        log_info("reload: %s: removed, it was %s", change->what, change->before);
+    else
+        log_info("reload: %s: %s, was %s", change->what, change->after, change->before);
+}
+
+static void tell(const struct reload *reload)
+{
+    log_problems(&reload->problems);
+    for (size_t i = 0; i < reload->changes.count && !reload->refused; i++)
+        log_change(&reload->changes.at[i]);
+    if (reload->refused)
+        log_error("reload: the file has errors: nothing was changed");
+}
+
+static int follow(struct config *fresh, const struct config *running, struct reload *reload)
+{
+    int status = config_follow(fresh, running, &reload->changes);
+    if (status)
+        problems_add(&reload->problems, PROBLEM_ERROR, fresh->file, NULL,
+                     "this process has had %d keyspaces, which is all that it can number; restart "
+                     "it for others",
+                     KEYSPACES_MAX);
+    return status;
+}
+
+struct shared_config *reload_config(const struct shared_config *running, struct reload *reload)
+{
     struct config *fresh = NULL;
-    int status = config_load(&fresh, running->config->file, &problems);
-    if (!status) {
-        config_fixed_differences(running->config, fresh, &problems);
-        config_keep_fixed(fresh, running->config);
-    }
+    int status = config_load(&fresh, running->config->file, &reload->problems);
+    if (!status)
+        status = follow(fresh, running->config, reload);
+    reload->refused = status != 0;
     if (!status)
         log_configure(fresh->log_format, fresh->log_level);
-    log_problems(&problems);
-    if (status)
-        log_error("reload: the file has errors: nothing was changed");
-    problems_finish(&problems);
-    return status ? NULL : shared_config_create(fresh);
+    tell(reload);
+    if (!status)
+        return shared_config_create(fresh);
+    config_destroy(fresh);
+    return NULL;
+}
+
+void reload_finish(struct reload *reload)
+{
+    problems_finish(&reload->problems);
+    setting_changes_finish(&reload->changes);
 }

@@ -1,11 +1,21 @@
-/* SIGHUP: reads the file again, keeps what cannot change, and says so. */
+/* Reading the file again: SIGHUP and POST /v1/reload. */
 #ifndef NESTGUARD_RELOAD_H
 #define NESTGUARD_RELOAD_H
 
+#include "config/config_reload.h"
 #include "guard/view.h"
 
-/* The configuration to use from now on, with one reference; or NULL when the file has errors, which
- * are in the log: then everything stays as it is. */
-struct shared_config *reload_config(const struct shared_config *running);
+/* What came of it. Zeroed it is empty. */
+struct reload {
+    bool refused;             /* the file has errors: everything stays as it is */
+    struct problems problems; /* of the file, also those that refuse nothing */
+    struct setting_changes changes;
+};
+
+void reload_finish(struct reload *reload);
+
+/* The configuration to use from now on, with one reference; NULL when it is refused. Everything
+ * goes to the log, too: nobody sits in front of a guard that gets a signal. */
+struct shared_config *reload_config(const struct shared_config *running, struct reload *reload);
 
 #endif

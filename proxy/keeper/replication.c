@@ -8,14 +8,6 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 
-enum {
-    PACE_MS = 1000,
-    RENEWAL_OVERHEAD_SECONDS = 1,
-    /* Shares of a filter's places: with so few of them free another is built; and in a hurry. */
-    NEARLY_FULL = 128,
-    ALMOST_FULL = 256
-};
-
 static const struct replication_events *events_of(const struct replication *replication)
 {
     return replication->options.events;
@@ -126,6 +118,7 @@ static bool on_ready(void *arg, struct tracker *tracker)
     replication->serving = tracker;
     replication->pace = (struct pace){0};
     replication->taking_over = true;
+    replication->giving_up = false;
     generation->references++;
     extend_lease(replication, tracker_lag(tracker)->known);
     events_of(replication)->in_force(replication->options.arg, generation);
@@ -135,6 +128,16 @@ static bool on_ready(void *arg, struct tracker *tracker)
     log_info("generation %llu: in force", (unsigned long long)generation->number);
     events_of(replication)->settled(replication->options.arg, NULL);
     return true;
+}
+
+static void end_giving_up(struct replication *replication)
+{
+    bool was_giving_up = replication->giving_up;
+    replication->giving_up = false;
+    if (was_giving_up) {
+        tracker_release(replication->serving);
+        wal_probe_now(replication->wal_probe);
+    }
 }
 
 /* Only now may commits return because this generation has them: a worker that looked into the one
@@ -150,14 +153,17 @@ void replication_views_are_in(struct replication *replication)
         wal_probe_now(replication->wal_probe); /* answered, it confirms once more; see tracker.c */
     }
     replication->taking_over = false;
+    end_giving_up(replication);
     if (replication->confirmer && !replication->serving && !replication->ending)
         confirmer_begin(replication->confirmer);
 }
 
+/* Nothing is known of a filter that was given up: what the others know counts again when no worker
+ * rejects by it any more. */
 static void on_known(void *arg, struct tracker *tracker, uint64_t known)
 {
     struct replication *replication = arg;
-    if (tracker != replication->serving)
+    if (tracker != replication->serving || replication->giving_up)
         return;
     extend_lease(replication, known);
     events_of(replication)->known(replication->options.arg);
@@ -172,7 +178,7 @@ static void lose_serving(struct replication *replication, const char *why)
     remember_confirmed(replication, tracker_lag(replication->serving)->position);
     tracker_close(replication->serving);
     replication->serving = NULL;
-    replication->taking_over = false;
+    replication->taking_over = replication->giving_up = false;
     replication->missed = true;
     if (replication->candidate)
         tell_missed(replication);
@@ -205,14 +211,110 @@ void replication_leave(struct replication *replication, const char *why)
         on_fault(replication, replication->candidate, why);
 }
 
+/* ---- one keyspace of a generation ---- */
+
+static bool covers(const struct tracker *tracker, size_t keyspace)
+{
+    return tracker && generation_covers(tracker_generation(tracker), keyspace);
+}
+
+static bool covers_another(const struct tracker *tracker, size_t keyspace)
+{
+    for (size_t i = 0; i < tracker_generation(tracker)->count; i++)
+        if (i != keyspace && covers(tracker, i))
+            return true;
+    return false;
+}
+
+static bool covers_any(const struct tracker *tracker)
+{
+    return covers_another(tracker, SIZE_MAX);
+}
+
+/* While workers may still reject by its filter the lease is not extended and nothing is confirmed:
+ * what the log has told by now is not known to it. The lease that there is ends max_lag after the
+ * last position that it knew all of. */
+static void give_up_serving(struct replication *replication, int keyspace, const char *why)
+{
+    if (!replication->giving_up)
+        tracker_hold(replication->serving);
+    replication->giving_up = true;
+    if (covers(replication->candidate, (size_t)keyspace))
+        events_of(replication)->missed_of(replication->options.arg, keyspace);
+    events_of(replication)->gave_up(replication->options.arg, keyspace, why);
+}
+
+/* A candidate does not lose what guards by the one that serves: it fails, and another is built. */
+static bool on_gives_up(void *arg, struct tracker *tracker, int keyspace, const char *why)
+{
+    struct replication *replication = arg;
+    struct generation *generation = tracker_generation(tracker);
+    bool serves = tracker == replication->serving;
+    if (!covers_another(tracker, (size_t)keyspace) ||
+        (!serves && covers(replication->serving, (size_t)keyspace)))
+        return false;
+    log_warning("generation %llu, keyspace %s: %s", (unsigned long long)generation->number,
+                replication->config->keyspaces[keyspace].name, why);
+    generation_give_up(generation, (size_t)keyspace, why);
+    if (serves)
+        give_up_serving(replication, keyspace, why);
+    return true;
+}
+
+/* Whether something is left. */
+static bool retire(const struct replication *replication, const struct tracker *tracker)
+{
+    bool retired = false;
+    for (size_t i = 0; i < tracker_generation(tracker)->count; i++) {
+        if (!replication->config->keyspaces[i].retired)
+            continue;
+        generation_give_up(tracker_generation(tracker), i, "it is not configured any more");
+        retired = true;
+    }
+    return !retired || covers_any(tracker);
+}
+
+/* The candidate covers what the configuration has; else it is none any more. */
+static bool keep_candidate(struct replication *replication)
+{
+    if (retire(replication, replication->candidate))
+        return true;
+    on_fault(replication, replication->candidate,
+             "the configuration has none of its keyspaces any more");
+    return false;
+}
+
+/* No view lets anything be rejected by what is retired, once it has come. */
+void replication_use_keyspaces(struct replication *replication)
+{
+    if (!replication->wal_probe)
+        return;
+    wal_probe_use_config(replication->wal_probe, replication->config);
+    if (replication->serving)
+        retire(replication, replication->serving);
+    if (replication->candidate)
+        keep_candidate(replication);
+}
+
+/* Of what only the candidate covers nobody told until now. */
+static void tell_missed_of(struct replication *replication)
+{
+    for (size_t i = 0; i < tracker_generation(replication->candidate)->count; i++)
+        if (replication->serving && covers(replication->candidate, i) &&
+            !covers(replication->serving, i))
+            events_of(replication)->missed_of(replication->options.arg, (int)i);
+}
+
 static const struct tracker_events events = {
-    .ready = on_ready, .known = on_known, .fault = on_fault};
+    .ready = on_ready, .known = on_known, .gives_up = on_gives_up, .fault = on_fault};
 
 void replication_follow(struct replication *replication, struct built *built)
 {
     struct pg_error error = {.text = ""};
     events_of(replication)->begins(replication->options.arg, built, !replication->serving);
-    struct tracker_options options = {.config = replication->options.config,
+    const struct shared_config *built_for = built->config;
+    struct tracker_options options = {.config = built_for ? built_for->config
+                                                          : replication->options.config,
                                       .wal_probe = replication->wal_probe,
                                       .checker = replication->options.checker,
                                       .fn_checks = replication->options.fn_checks,
@@ -225,101 +327,13 @@ void replication_follow(struct replication *replication, struct built *built)
         events_of(replication)->settled(replication->options.arg, error.text);
         return;
     }
+    if (!keep_candidate(replication))
+        return;
     if (replication->missed)
         tell_missed(replication);
+    else
+        tell_missed_of(replication);
     events_of(replication)->begun(replication->options.arg);
-}
-
-/* ---- catching up, or a new generation ---- */
-
-static const struct generation *generation_served(const struct replication *replication)
-{
-    return tracker_generation(replication->serving);
-}
-
-static double seconds_to_catch_up(const struct replication *replication)
-{
-    double rate = replication->pace.bytes_per_second;
-    double bytes = (double)lag_bytes(tracker_lag(replication->serving));
-    return rate > 1 ? bytes / rate : bytes;
-}
-
-/* Reading the log costs much more for each change than COPY for each row. Judged by this guard's
- * own pace and by what the last building took; while nothing may be rejected, none rests. */
-static void renew_when_quicker(struct replication *replication)
-{
-    double catch_up = seconds_to_catch_up(replication);
-    const struct generation *last = generation_served(replication);
-    double renew = last->build_seconds - last->rested_seconds + RENEWAL_OVERHEAD_SECONDS;
-    if (replication->pace.renewing || catch_up < 2 * renew)
-        return;
-    replication->pace.renewing = true;
-    log_info("%llu bytes of log behind, %.0f s to catch up at %.0f bytes/s; a new generation takes "
-             "about %.0f s and is begun",
-             (unsigned long long)lag_bytes(tracker_lag(replication->serving)), catch_up,
-             replication->pace.bytes_per_second, renew);
-    events_of(replication)->wanted(replication->options.arg);
-}
-
-static void watch_pace(struct replication *replication, uint64_t now, bool may_renew)
-{
-    struct pace *pace = &replication->pace;
-    if (!replication->serving || now - pace->time < PACE_MS)
-        return;
-    const struct lag *lag = tracker_lag(replication->serving);
-    if (pace->time && lag->position >= pace->position)
-        pace->bytes_per_second =
-            (double)(lag->position - pace->position) * 1000 / (double)(now - pace->time);
-    pace->time = now;
-    pace->position = lag->position;
-    if (may_renew && lag->known && now - lag->known > replication->config->max_lag_ms + PACE_MS)
-        renew_when_quicker(replication);
-}
-
-/* What is about to be taken out needs no larger filter. */
-static bool is_full(const struct replication *replication, size_t keyspace, size_t places)
-{
-    struct filter_stats stats = filter_stats(generation_served(replication)->filters[keyspace]);
-    size_t leaving = tracker_removals(replication->serving, (int)keyspace);
-    return stats.keys - leaving > stats.capacity - stats.capacity / places;
-}
-
-/* The first keyspace, if any, whose followed filter has less than one of so many places free; else
- * their number. */
-static size_t full_keyspace(const struct replication *replication, size_t places)
-{
-    size_t i = 0;
-    while (i < generation_served(replication)->count && !is_full(replication, i, places))
-        i++;
-    return i;
-}
-
-/* A followed filter grows; another is built before it is full. */
-static bool renew_when_nearly_full(struct replication *replication)
-{
-    if (!replication->serving)
-        return false;
-    size_t full = full_keyspace(replication, NEARLY_FULL);
-    if (full == generation_served(replication)->count)
-        return false;
-    struct filter_stats stats = filter_stats(generation_served(replication)->filters[full]);
-    log_info("keyspace %s: its filter is nearly full: %zu keys of %zu",
-             replication->config->keyspaces[full].name, stats.keys, stats.capacity);
-    events_of(replication)->wanted(replication->options.arg);
-    return true;
-}
-
-bool replication_lasts(const struct replication *replication)
-{
-    return !replication->serving ||
-           full_keyspace(replication, ALMOST_FULL) == generation_served(replication)->count;
-}
-
-void replication_watch(struct replication *replication, uint64_t now, bool may_renew)
-{
-    if (may_renew && renew_when_nearly_full(replication))
-        may_renew = false;
-    watch_pace(replication, now, may_renew);
 }
 
 /* ---- what the syncs are served by ---- */

@@ -24,11 +24,14 @@ struct replication_events {
     void (*in_force)(void *arg, struct generation *generation);
     /* The one that was serving must be replaced; nothing is rejected by it any more. */
     void (*lost)(void *arg, const char *why);
+    /* The one that serves rejects nothing of this keyspace any more, and must be replaced. */
+    void (*gave_up)(void *arg, int keyspace, const char *why);
     /* What became of a candidate: NULL, or why it is none. */
     void (*settled)(void *arg, const char *error);
     void (*wanted)(void *arg); /* another generation, beside the one that serves */
     void (*known)(void *arg);  /* more is known: states may be others */
     void (*missed)(void *arg); /* rows may have changed, of which no log will tell */
+    void (*missed_of)(void *arg, int keyspace); /* the same of one keyspace's */
     /* An answer; NULL: the database did not answer. Comes before the syncs learn of it. */
     void (*probed)(void *arg, const struct probe *probe);
 };
@@ -51,6 +54,7 @@ struct replication {
     struct tracker *serving;     /* of the generation in force; NULL when it was lost */
     struct tracker *candidate;   /* of the one that is to replace it */
     bool taking_over;            /* workers may still look keys up in the generation before */
+    bool giving_up;              /* workers may still reject by a filter of it that was given up */
     bool ending;                 /* nothing takes over any more */
     /* Commits up to this position of the log may have returned because they were confirmed in the
      * guard's name, until this time (clock_ms()), by what is no more: a lost stream, the confirmer.
@@ -68,6 +72,10 @@ struct replication {
  * that the log has. */
 int replication_open(struct replication *replication, const struct replication_options *options);
 void replication_use_config(struct replication *replication, const struct config *config);
+
+/* Its keyspaces were read again: those that are retired are given up, new ones asked for. After
+ * replication_use_config(). */
+void replication_use_keyspaces(struct replication *replication);
 
 /* Follows what was built, as the candidate. */
 void replication_follow(struct replication *replication, struct built *built);

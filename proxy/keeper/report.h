@@ -31,14 +31,17 @@ struct published_report {
 };
 
 struct keyspace_report {
+    size_t number;
     const struct keyspace *config;
     enum keyspace_state state;
-    const char *reason;    /* for it */
-    uint64_t since;        /* clock_ms() */
-    enum filter_kind kind; /* this and `filter`: while there is a generation */
+    const char *reason; /* for it */
+    uint64_t since;     /* clock_ms() */
+    bool has_filter;
+    enum filter_kind kind; /* this and `filter`: of that one */
     struct filter_stats filter;
     struct selfcheck_account check;  /* after the first self-check */
     const struct spelling *spelling; /* the latest that was another than its row's */
+    /* Of all that had its name in this process. */
     KEYSPACE_COUNTERS(REPORT_MEMBER) /* of all workers */
     LOAD_COUNTERS(REPORT_MEMBER)
     struct published_report published;
@@ -84,7 +87,7 @@ struct report {
     uint64_t started; /* clock_ms() */
     bool is_draining;
     unsigned workers, clients;
-    size_t count; /* of keyspaces */
+    size_t count; /* of keyspaces, those that are configured */
     struct keyspace_report *keyspaces;
     struct worker_report worker;
     struct generation_report generation; /* in force */

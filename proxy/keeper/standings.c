@@ -55,18 +55,55 @@ void standings_leave(struct standings *standings, const char *why)
         on_fault(standings, standings->candidate, why);
 }
 
+/* Whether something is left. */
+static bool retire(const struct standings *standings, const struct standing *standing)
+{
+    struct generation *generation = standing_generation(standing);
+    const struct config *config = standings->options.config;
+    bool retired = false, left = false;
+    for (size_t i = 0; i < generation->count; i++) {
+        if (config->keyspaces[i].retired)
+            generation_give_up(generation, i, "it is not configured any more");
+        retired |= config->keyspaces[i].retired;
+        left |= generation_covers(generation, i);
+    }
+    return !retired || left;
+}
+
+static void keep_candidate(struct standings *standings)
+{
+    if (!retire(standings, standings->candidate))
+        on_fault(standings, standings->candidate,
+                 "the configuration has none of its keyspaces any more");
+}
+
+void standings_use_config(struct standings *standings, const struct config *config)
+{
+    standings->options.config = config;
+}
+
+void standings_use_keyspaces(struct standings *standings)
+{
+    if (standings->serving)
+        retire(standings, standings->serving);
+    if (standings->candidate)
+        keep_candidate(standings);
+}
+
 void standings_take(struct standings *standings, struct built *built)
 {
     struct generation *generation = built->generation;
+    const struct config *config = built->config ? built->config->config : standings->options.config;
     generation->settled =
         settled_learn(&standings->settled, generation->number, &built->snapshot, built->next_xid);
     standings->candidate =
-        standing_create(built, &(struct standing_options){.config = standings->options.config,
+        standing_create(built, &(struct standing_options){.config = config,
                                                           .checker = standings->options.checker,
                                                           .fn_checks = standings->options.fn_checks,
                                                           .ready = on_ready,
                                                           .fault = on_fault,
                                                           .arg = standings});
+    keep_candidate(standings);
 }
 
 /* The first may end the other's time. */

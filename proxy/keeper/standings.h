@@ -11,7 +11,7 @@
 #include "follow/checks/standing.h"
 
 struct standings_options {
-    const struct config *config; /* of the start; outlives the part */
+    const struct config *config; /* in force */
     struct checker *checker;
     struct fn_checks *fn_checks;
     /* As in replication.h. */
@@ -32,6 +32,12 @@ void standings_open(struct standings *standings, const struct standings_options 
 
 /* What was built is the candidate; generation and snapshot are taken out of it. */
 void standings_take(struct standings *standings, struct built *built);
+
+/* In force from now on. The one before lives until this has returned. */
+void standings_use_config(struct standings *standings, const struct config *config);
+
+/* Its keyspaces were read again: those that are retired are given up. */
+void standings_use_keyspaces(struct standings *standings);
 
 /* Once in a while. */
 void standings_watch(struct standings *standings);

@@ -46,6 +46,12 @@ static size_t items_of(struct publisher *publisher, const struct keyspace *keysp
 
 /* ---- rows ---- */
 
+/* What came after the start is not published. */
+static struct published *find(const struct publisher *publisher, size_t keyspace)
+{
+    return publisher && keyspace < publisher->count ? publisher->published[keyspace] : NULL;
+}
+
 static struct bitmap *bitmap_of(const struct key_change *change)
 {
     return change->generation ? change->generation->bitmaps[change->key.keyspace] : NULL;
@@ -72,7 +78,7 @@ static void add_row(struct publisher *publisher, struct published *published,
 void publisher_hear(void *arg, const struct key_change *change)
 {
     struct publisher *publisher = arg;
-    struct published *published = publisher ? publisher->published[change->key.keyspace] : NULL;
+    struct published *published = find(publisher, (size_t)change->key.keyspace);
     if (!published)
         return;
     if (change->cause == CAUSE_INSERTED)
@@ -162,7 +168,7 @@ const struct keyspace *publisher_worn(const struct publisher *publisher)
 
 const struct published *publisher_of(const struct publisher *publisher, size_t keyspace)
 {
-    return publisher ? publisher->published[keyspace] : NULL;
+    return find(publisher, keyspace);
 }
 
 static bool publishes(const struct config *config)

@@ -225,8 +225,7 @@ static void init_serving(struct worker *worker, const struct worker_options *opt
     serving->watch = options->watch;
     serving->view = options->view;
     serving_update_limits(serving);
-    serving->keyspaces = xcalloc_aligned(CACHE_LINE, serving_config(serving)->keyspace_count *
-                                                         sizeof *serving->keyspaces);
+    serving->keyspaces = xcalloc_aligned(CACHE_LINE, KEYSPACES_MAX * sizeof *serving->keyspaces);
     overrides_init(&serving->overrides);
     uv_loop_init(&serving->loop);
     mailbox_init(&serving->mailbox, &serving->loop, on_message, worker);

@@ -374,17 +374,6 @@ class TestReload:
             wait_until(lambda: guard.log().count("read again") == count, PATIENCE, guard.log)
             assert guard.log().count("cache cannot change while the guard runs") == count
 
-    def test_with_another_list_of_keyspaces_nothing_of_them_is_taken_and_that_is_said(
-            self, start_guard, database, cache, items):
-        guard = start_guard(items())
-        wanted = self.settings(database, cache, items, {"enforce": False})
-        wanted["keyspaces"].append({**items(), "name": "more", "key": "more:{id}"})
-        self.reload(guard, wanted)
-        wait_until(lambda: "no setting of any keyspace was taken" in guard.log(), PATIENCE,
-                   guard.log)
-        assert guard.redis().get("item:500") is None
-        assert guard.counter("nestguard_rejected_total") == 1
-
     def test_a_bad_file_changes_nothing(self, start_guard, items):
         guard = start_guard(items())
         self.reload(guard, "listen: [\n")

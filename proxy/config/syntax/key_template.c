@@ -204,6 +204,12 @@ bool key_template_matches(const struct key_template *key, struct span text)
     return ends_match(key, text) && (key->columns == 1 || middles_match(key, text));
 }
 
+/* No key is long enough. */
+void key_template_close(struct key_template *key)
+{
+    key->least = SIZE_MAX;
+}
+
 /* Splitting. at[i] is where literal i lies now; last[i] is the rightmost place that leaves room for
  * those behind it. Every place from the end of the literal before it to last[i] can be completed,
  * so that the search never runs into a dead end, whatever the key. */

@@ -36,6 +36,9 @@ void key_template_finish(struct key_template *key);
 
 bool key_template_matches(const struct key_template *key, struct span text);
 
+/* From here on it matches nothing; keys are split and rendered as before. */
+void key_template_close(struct key_template *key);
+
 /* Every way in which `text` splits: ways[i][c] is column c of way i, pointing into text. Returns
  * the number of ways, of which at most `max` are written; more than `max` are told as max + 1, for
  * a hostile key can have more of them than anybody could count. */

@@ -293,7 +293,9 @@ static void begin(struct inspection *inspection)
     inspection->subjects = xcalloc(config->keyspace_count, sizeof *inspection->subjects);
     for (size_t i = 0; i < config->keyspace_count; i++) {
         const struct keyspace *keyspace = &config->keyspaces[i];
-        inspection->subjects[i] = (struct subject){
+        if (keyspace->retired)
+            continue;
+        inspection->subjects[inspection->subject_count++] = (struct subject){
             .inspection = inspection,
             .questions = inspection->options->questions,
             .config = config,
@@ -306,7 +308,7 @@ static void begin(struct inspection *inspection)
 /* A table that is locked just now may be found, and its columns not. */
 static bool all_are_known(const struct inspection *inspection)
 {
-    for (size_t i = 0; i < inspection->options->config->keyspace_count; i++)
+    for (size_t i = 0; i < inspection->subject_count; i++)
         if (!inspection->subjects[i].columns)
             return false;
     return true;
@@ -314,7 +316,7 @@ static bool all_are_known(const struct inspection *inspection)
 
 static void finish(struct inspection *inspection)
 {
-    for (size_t i = 0; i < inspection->options->config->keyspace_count; i++) {
+    for (size_t i = 0; i < inspection->subject_count; i++) {
         struct subject *subject = &inspection->subjects[i];
         PQclear(subject->table);
         PQclear(subject->columns);
@@ -332,7 +334,7 @@ int inspect(struct publication_plan *plan, const struct inspector_options *optio
     size_t errors = options->problems->errors;
     *plan = (struct publication_plan){0};
     begin(&inspection);
-    for (size_t i = 0; i < options->config->keyspace_count; i++)
+    for (size_t i = 0; i < inspection.subject_count; i++)
         inspect_table(&inspection.subjects[i]);
     if (options->config->sync == SYNC_REPLICATION && options->problems->errors == errors &&
         !questions_lost(options->questions) && all_are_known(&inspection))

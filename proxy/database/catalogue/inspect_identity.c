@@ -184,7 +184,7 @@ static char *shared_columns(const struct subject *subject)
     const struct inspection *inspection = subject->inspection;
     struct buffer out = {0};
     buffer_printf(&out, "{");
-    for (size_t i = 0; i < inspection->options->config->keyspace_count; i++) {
+    for (size_t i = 0; i < inspection->subject_count; i++) {
         const struct subject *other = &inspection->subjects[i];
         if (strcmp(answer_text(other->table, 0, TABLE_OID),
                    answer_text(subject->table, 0, TABLE_OID)) != 0)

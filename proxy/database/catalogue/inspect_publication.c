@@ -83,7 +83,7 @@ static const char *oid(const struct subject *subject)
 
 static size_t count(const struct inspection *inspection)
 {
-    return inspection->options->config->keyspace_count;
+    return inspection->subject_count;
 }
 
 void inspection_fails(struct inspection *inspection, const struct pg_error *error)

@@ -11,7 +11,8 @@ struct inspection {
     int status;               /* of that */
     bool failed;              /* one about the publication had none: no more are asked about it */
     PGresult *publication;    /* one row; NULL: not known */
-    struct subject *subjects; /* of each keyspace */
+    struct subject *subjects; /* of each keyspace that is not retired */
+    size_t subject_count;
 };
 
 struct subject {

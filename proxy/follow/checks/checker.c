@@ -4,13 +4,14 @@
 #include "base/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { FIRST_LIMIT_MS = 5000, LAST_LIMIT_MS = 3600000 };
 
 struct checker {
     struct pg_pool *pool;
     struct pg_statement *statements;
-    size_t statement_count, keyspace_count;
+    size_t statement_count;
     uint64_t limit_ms;
     struct checker_account account;
     struct selfcheck_account *keyspaces;
@@ -18,29 +19,38 @@ struct checker {
     void *closed_arg;
 };
 
+static void free_statements(struct pg_statement *statements, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free((char *)statements[i].sql);
+    free(statements);
+}
+
 static void checker_free(struct checker *checker)
 {
-    for (size_t i = 0; i < checker->statement_count; i++)
-        free((char *)checker->statements[i].sql);
-    free(checker->statements);
+    free_statements(checker->statements, checker->statement_count);
     free(checker->keyspaces);
     free(checker);
+}
+
+static void make_statements(struct checker *checker, const struct config *config)
+{
+    checker->statement_count = config->keyspace_count * SELFCHECK_QUESTIONS;
+    checker->statements = xcalloc(checker->statement_count, sizeof *checker->statements);
+    for (size_t i = 0; i < checker->statement_count; i++)
+        checker->statements[i].sql =
+            selfcheck_sql(&config->keyspaces[i / SELFCHECK_QUESTIONS],
+                          (enum selfcheck_question)(i % SELFCHECK_QUESTIONS));
 }
 
 int checker_create(struct checker **out, uv_loop_t *loop, const struct config *config,
                    const char **error)
 {
     struct checker *checker = xcalloc(1, sizeof *checker);
-    checker->keyspace_count = config->keyspace_count;
-    checker->statement_count = config->keyspace_count * SELFCHECK_QUESTIONS;
-    checker->statements = xcalloc(checker->statement_count, sizeof *checker->statements);
-    checker->keyspaces = xcalloc(config->keyspace_count, sizeof *checker->keyspaces);
+    checker->keyspaces = xcalloc(KEYSPACES_MAX, sizeof *checker->keyspaces);
     checker->account.keyspaces = checker->keyspaces;
     checker->limit_ms = FIRST_LIMIT_MS;
-    for (size_t i = 0; i < checker->statement_count; i++)
-        checker->statements[i].sql =
-            selfcheck_sql(&config->keyspaces[i / SELFCHECK_QUESTIONS],
-                          (enum selfcheck_question)(i % SELFCHECK_QUESTIONS));
+    make_statements(checker, config);
     struct pg_pool_options pool = {.conninfo = config->database,
                                    .application = "nestguard",
                                    .connections = 1,
@@ -53,6 +63,15 @@ int checker_create(struct checker **out, uv_loop_t *loop, const struct config *c
     else
         *out = checker;
     return status;
+}
+
+void checker_use_config(struct checker *checker, const struct config *config)
+{
+    struct pg_statement *replaced = checker->statements;
+    size_t count = checker->statement_count;
+    make_statements(checker, config);
+    pg_pool_use_statements(checker->pool, checker->statements, checker->statement_count);
+    free_statements(replaced, count);
 }
 
 struct pg_pool *checker_pool(struct checker *checker)
@@ -71,8 +90,7 @@ void checker_note(struct checker *checker, uint64_t generation,
     checker->account.generation = generation;
     checker->account.time = clock_ms();
     checker->account.outcome = result->outcome;
-    for (size_t i = 0; i < checker->keyspace_count; i++)
-        checker->keyspaces[i] = result->keyspaces[i];
+    memcpy(checker->keyspaces, result->keyspaces, result->count * sizeof *result->keyspaces);
     if (!result->timed_out || checker->limit_ms >= LAST_LIMIT_MS)
         return;
     checker->limit_ms *= 2;

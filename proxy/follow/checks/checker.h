@@ -13,12 +13,14 @@ struct checker_account {
     uint64_t generation; /* its number; 0: there was none */
     uint64_t time;       /* clock_ms() */
     enum selfcheck_outcome outcome;
-    const struct selfcheck_account *keyspaces; /* in the configuration's order */
+    const struct selfcheck_account *keyspaces; /* by their numbers */
 };
 
-/* The configuration outlives the checker. 0, or a negative errno with *error. */
+/* 0, or a negative errno with *error. */
 int checker_create(struct checker **out, uv_loop_t *loop, const struct config *config,
                    const char **error);
+
+void checker_use_config(struct checker *checker, const struct config *config);
 
 /* For selfcheck_begin(). */
 struct pg_pool *checker_pool(struct checker *checker);

@@ -41,7 +41,9 @@ static void put_accounts(struct buffer *out, const struct checks *checks,
 {
     const struct config *config = checks->options.config;
     for (size_t i = 0; i < config->keyspace_count; i++) {
-        buffer_printf(out, "%s%s %llu", i ? ", " : "", config->keyspaces[i].name,
+        if (!generation_covers(checks->options.generation, i))
+            continue;
+        buffer_printf(out, "%s%s %llu", buffer_length(out) ? ", " : "", config->keyspaces[i].name,
                       (unsigned long long)result->keyspaces[i].rows);
         if (result->keyspaces[i].outcome != SELFCHECK_PASSED)
             buffer_printf(out, " (%s)", checks_outcome_text(result->keyspaces[i].outcome));

@@ -81,7 +81,8 @@ static bool is_of(const struct fn_check *fn_check, const struct generation *gene
 
 static bool is_possible(const struct fn_check *fn_check)
 {
-    return filter_contains(fn_check->generation->filters[fn_check->key.keyspace], fn_check->hash);
+    return !generation_covers(fn_check->generation, (size_t)fn_check->key.keyspace) ||
+           filter_contains(fn_check->generation->filters[fn_check->key.keyspace], fn_check->hash);
 }
 
 /* For each state, the states that may follow it, a bit each. It begins as FORETOLD. */

@@ -91,6 +91,7 @@ static void finish(struct selfcheck *check)
 {
     struct selfcheck_result result = {.outcome = check->worst,
                                       .why = check->why ? check->why : "",
+                                      .count = check->options.config->keyspace_count,
                                       .keyspaces = check->accounts,
                                       .timed_out = check->timed_out};
     fn_checks_cancel(check->options.fn_checks, check);
@@ -139,7 +140,8 @@ static void fail(struct selfcheck *check, struct key failed)
 
 static bool is_possible(const struct selfcheck *check, int keyspace, uint64_t hash)
 {
-    return filter_contains(check->options.generation->filters[keyspace], hash);
+    return !generation_covers(check->options.generation, (size_t)keyspace) ||
+           filter_contains(check->options.generation->filters[keyspace], hash);
 }
 
 static uint64_t hash_of(const struct selfcheck *check, struct span key)
@@ -266,9 +268,18 @@ static void look_at_row(struct selfcheck *check, const PGresult *result, int row
 
 static void ask(struct selfcheck *check, enum selfcheck_question question);
 
+/* Of what is not looked up by the generation nothing has to be known. */
+static void skip_uncovered(struct selfcheck *check)
+{
+    while (check->keyspace < check->options.config->keyspace_count &&
+           !generation_covers(check->options.generation, check->keyspace))
+        check->keyspace++;
+}
+
 static void sample_next(struct selfcheck *check)
 {
     check->keyspace++;
+    skip_uncovered(check);
     check->unproven = check->known = 0;
     check->error.text[0] = '\0';
     buffer_clear(&check->hashes);
@@ -367,6 +378,7 @@ struct selfcheck *selfcheck_begin(const struct selfcheck_options *options)
         xcalloc(1, sizeof *check + options->config->keyspace_count * sizeof *check->accounts);
     check->options = *options;
     options->generation->references++;
+    skip_uncovered(check);
     ask(check, SELFCHECK_SAMPLE);
     return check;
 }

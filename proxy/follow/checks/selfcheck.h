@@ -65,7 +65,8 @@ struct selfcheck_account {
 struct selfcheck_result {
     enum selfcheck_outcome outcome;
     const char *why;                           /* names the keyspace; "" when it is good */
-    const struct selfcheck_account *keyspaces; /* in the configuration's order */
+    size_t count;                              /* of numbers */
+    const struct selfcheck_account *keyspaces; /* by their numbers */
     bool timed_out; /* with more time the database may have answered more of it */
 };
 

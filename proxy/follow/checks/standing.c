@@ -6,6 +6,7 @@
 
 struct standing {
     struct standing_options options;
+    struct shared_config *config; /* as in tracker.c */
     struct generation *generation;
     struct snapshot snapshot;
     struct checks *checks;
@@ -27,8 +28,10 @@ struct standing *standing_create(struct built *built, const struct standing_opti
 {
     struct standing *standing = xcalloc(1, sizeof *standing);
     standing->options = *options;
+    standing->config = built->config;
     standing->generation = built->generation;
     standing->snapshot = built->snapshot;
+    built->config = NULL;
     built->generation = NULL;
     built->snapshot = (struct snapshot){0};
     standing->checks = checks_create(&(struct checks_options){.checker = options->checker,
@@ -63,6 +66,7 @@ void standing_close(struct standing *standing)
     checks_close(standing->checks);
     fn_checks_forget(standing->options.fn_checks, standing->generation);
     generation_release(standing->generation);
+    shared_config_release(standing->config);
     snapshot_finish(&standing->snapshot);
     free(standing);
 }

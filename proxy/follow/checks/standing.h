@@ -12,7 +12,7 @@
 struct standing;
 
 struct standing_options {
-    const struct config *config; /* what the generation was built for; outlives it */
+    const struct config *config; /* what the generation was built for */
     struct checker *checker;
     struct fn_checks *fn_checks;
     /* The self-check has passed: the generation may take over. */

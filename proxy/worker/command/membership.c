@@ -30,7 +30,8 @@ static int find_keyspace(const struct config *config, const struct request *requ
     if (request->count <= FILTER_NAME || !is_about_filter(request->command))
         return NOT_GUARDED;
     for (size_t i = 0; i < config->keyspace_count; i++)
-        if (span_is(request->arguments[FILTER_NAME], config->keyspaces[i].name))
+        if (!config->keyspaces[i].retired &&
+            span_is(request->arguments[FILTER_NAME], config->keyspaces[i].name))
             return (int)i;
     return NOT_GUARDED;
 }

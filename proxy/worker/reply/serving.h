@@ -47,7 +47,7 @@ struct serving {
     bool cache_news;                 /* that is to be told */
     uint64_t sampled; /* clock_ms() of the last would-be reject that was told to the keeper */
     struct worker_counters counters;
-    struct keyspace_counters *keyspaces; /* in the configuration's order */
+    struct keyspace_counters *keyspaces; /* by their numbers; KEYSPACES_MAX */
 };
 
 static inline const struct config *serving_config(const struct serving *serving)

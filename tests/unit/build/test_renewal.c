@@ -195,6 +195,7 @@ static void builder_ends(const char *error)
     snprintf(why.text, sizeof why.text, "%s", error ? error : "");
     fake.done(fake.arg, error ? NULL : &built, error ? &why : NULL);
     generation_release(generation);
+    shared_config_release(built.config);
 }
 
 /* A part of a wait after a failure is drawn. */

@@ -1,5 +1,5 @@
 /* What a reload keeps of the running configuration, and what it takes from the file. */
-#include "config/config.h"
+#include "config/config_reload.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,18 +33,29 @@ static const char full[] =
     "     ttl_jitter: 20%, false_positive_rate: 0.001, on_absent: value, absent_value: nope,\n"
     "     on_miss: pass, enforce: false}\n" OTHERS "}\n";
 
-/* The running configuration after a reload of `wanted`; how many differences were reported. */
+/* What a reload has not taken. */
+static size_t refused(const struct setting_changes *changes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < changes->count; i++)
+        count += !changes->at[i].taken;
+    return count;
+}
+
+/* The configuration after a reload of `wanted`; how many differences need a restart. */
 static struct config *reloaded(const char *running_text, const char *wanted_text, size_t *reported)
 {
-    struct problems problems = {0};
+    struct setting_changes changes = {0}, again = {0};
     struct config *running = config_from_text(running_text);
     struct config *wanted = config_from_text(wanted_text);
-    *reported = config_fixed_differences(running, wanted, &problems);
-    assert_int_equal(problems.count, *reported);
-    assert_int_equal(problems.errors, 0);
-    config_keep_fixed(wanted, running);
-    assert_int_equal(config_fixed_differences(running, wanted, &problems), 0);
-    problems_finish(&problems);
+    struct config *same = config_from_text(wanted_text);
+    assert_int_equal(config_follow(wanted, running, &changes), 0);
+    *reported = refused(&changes);
+    assert_int_equal(config_follow(same, wanted, &again), 0);
+    assert_int_equal(again.count, *reported); /* nothing but what is fixed differs still */
+    setting_changes_finish(&changes);
+    setting_changes_finish(&again);
+    config_destroy(same);
     config_destroy(running); /* the copies must stand by themselves */
     return wanted;
 }
@@ -163,79 +174,155 @@ static void what_was_there_stays_when_the_file_leaves_it_out(void **state)
     assert_string_equal(config->control_token, "t0ken");
     assert_null(config->password);
     assert_int_equal(config->workers, 3);
-    assert_string_equal(config->keyspaces[0].where, "not gone");
-    assert_int_equal(config->keyspaces[0].ttl_ms, 600000);
+    assert_int_equal(config->keyspaces[1].ttl_ms, 600000);
     config_destroy(config);
 }
 
-static void a_keyspaces_sql_is_that_of_what_was_kept(void **state)
+/* ---- keyspaces and their numbers ---- */
+
+#define MORE "  - {name: more, key: \"more:{id}\", table: more, value: v}\n"
+
+static bool matches(const struct config *config, size_t number, const char *key)
+{
+    return key_template_matches(&config->keyspaces[number].key, span_of(key));
+}
+
+static void a_new_keyspace_gets_the_next_number_wherever_it_stands(void **state)
 {
     size_t reported;
-    struct config *running = config_from_text(TWO);
     struct config *config =
-        reloaded(TWO,
-                 HEAD "keyspaces:\n"
-                      "  - {name: items, key: \"thing:{no}\", table: things, where: \"x = 1\",\n"
-                      "     value: body, ttl: 5s}\n" OTHERS "}\n",
-                 &reported);
+        reloaded(TWO, HEAD "keyspaces:\n" MORE OTHERS "}\n" ITEMS ", ttl: 9s}\n", &reported);
     (void)state;
-    assert_int_equal(reported, 4);
-    assert_string_equal(config->keyspaces[0].key.text, "item:{id}");
-    assert_string_equal(config->keyspaces[0].table_text, running->keyspaces[0].table_text);
-    assert_string_equal(config->keyspaces[0].table_name, running->keyspaces[0].table_name);
-    assert_string_equal(config->keyspaces[0].value, running->keyspaces[0].value);
-    assert_null(config->keyspaces[0].where);
-    assert_int_equal(config->keyspaces[0].ttl_ms, 5000);
+    assert_int_equal(reported, 0);
+    assert_int_equal(config->keyspace_count, 3);
+    assert_string_equal(config->keyspaces[0].name, "items");
+    assert_int_equal(config->keyspaces[0].ttl_ms, 9000);
+    assert_string_equal(config->keyspaces[1].name, "others");
+    assert_string_equal(config->keyspaces[2].name, "more");
+    assert_false(config->keyspaces[0].retired || config->keyspaces[1].retired);
     config_destroy(config);
-    config_destroy(running);
 }
 
-/* Indexes into the list are everywhere: it stays as it was, with every setting of its keyspaces. */
-static void must_keep_both(const char *keyspaces)
+static void one_that_is_removed_keeps_its_number_and_matches_nothing(void **state)
+{
+    size_t reported;
+    struct config *config = reloaded(TWO, HEAD "keyspaces:\n" OTHERS "}\n", &reported);
+    (void)state;
+    assert_int_equal(config->keyspace_count, 2);
+    assert_true(config->keyspaces[0].retired);
+    assert_false(matches(config, 0, "item:1"));
+    assert_true(matches(config, 1, "other:1:2"));
+    assert_string_equal(config->keyspaces[0].table_name, "items");
+    config_destroy(config);
+}
+
+/* The filter of the one before would reject by another rule. */
+static void must_become_another(const char *settings)
 {
     char wanted[2000];
     size_t reported;
-    snprintf(wanted, sizeof wanted, "%sload_budget: 9\nkeyspaces:\n%s", HEAD, keyspaces);
+    snprintf(wanted, sizeof wanted, "%skeyspaces:\n  - {%s}\n%s}\n", HEAD, settings, OTHERS);
     struct config *config = reloaded(TWO, wanted, &reported);
-    assert_int_equal(reported, 1);
-    assert_int_equal(config->keyspace_count, 2);
-    assert_string_equal(config->keyspaces[0].name, "items");
-    assert_string_equal(config->keyspaces[1].name, "others");
-    assert_int_equal(config->keyspaces[0].ttl_ms, 600000);
-    assert_true(config->keyspaces[1].enforce);
-    assert_string_equal(config->keyspaces[0].value, "payload");
-    assert_int_equal(config->load_budget, 9);
+    assert_int_equal(reported, 0);
+    assert_int_equal(config->keyspace_count, 3);
+    assert_true(config->keyspaces[0].retired);
+    assert_false(matches(config, 0, "item:1"));
+    assert_false(config->keyspaces[2].retired);
     config_destroy(config);
 }
 
-static void another_list_of_keyspaces_is_not_taken(void **state)
+static void with_other_keys_or_rows_it_is_another(void **state)
 {
     (void)state;
-    must_keep_both(ITEMS ", ttl: 9s}\n");
-    must_keep_both(OTHERS ", enforce: false}\n" ITEMS ", ttl: 9s}\n");
-    must_keep_both(ITEMS ", ttl: 9s}\n" OTHERS ", enforce: false}\n"
-                         "  - {name: more, key: \"more:{id}\", table: more, value: v}\n");
-    must_keep_both("  - {name: renamed, key: \"item:{id}\", table: public.items, ttl: 9s,\n"
-                   "     value: payload}\n" OTHERS ", enforce: false}\n");
+    must_become_another("name: items, key: \"thing:{id}\", table: public.items, value: payload");
+    must_become_another("name: items, key: \"item:{no}\", table: public.items, value: payload");
+    must_become_another("name: items, key: \"item:{id}\", table: other.items, value: payload");
+    must_become_another("name: items, key: \"item:{id}\", table: public.items, value: payload, "
+                        "where: \"x = 1\"");
+    must_become_another("name: renamed, key: \"item:{id}\", table: public.items, value: payload");
 }
 
-/* `value` is fixed and `on_miss` is not: together they must still make sense, or rows would be
- * loaded and cached as empty values. */
-static void a_keyspace_without_a_value_does_not_begin_to_load(void **state)
+static void with_other_values_it_is_the_same_and_that_is_seen(void **state)
 {
-    static const char passing[] = HEAD "keyspaces:\n"
-                                       "  - {name: items, key: \"item:{id}\", table: items,\n"
-                                       "     on_miss: pass}\n";
-    static const char loading[] = HEAD "keyspaces:\n"
-                                       "  - {name: items, key: \"item:{id}\", table: items,\n"
-                                       "     value: payload, on_miss: load}\n";
+    struct setting_changes changes = {0};
+    struct config *running = config_from_text(TWO);
+    struct config *wanted = config_from_text(
+        HEAD "keyspaces:\n  - {name: items, key: \"item:{id}\", table: public.items, value: body,"
+             " enforce: false}\n" OTHERS "}\n");
+    (void)state;
+    assert_int_equal(config_follow(wanted, running, &changes), 0);
+    assert_int_equal(wanted->keyspace_count, 2);
+    assert_false(config_same_values(&running->keyspaces[0], &wanted->keyspaces[0]));
+    assert_true(config_same_values(&running->keyspaces[1], &wanted->keyspaces[1]));
+    assert_int_equal(changes.count, 2);
+    assert_string_equal(changes.at[0].what, "value of keyspace items");
+    assert_string_equal(changes.at[0].before, "payload");
+    assert_string_equal(changes.at[0].after, "body");
+    assert_true(changes.at[0].taken);
+    assert_string_equal(changes.at[1].what, "enforce of keyspace items");
+    setting_changes_finish(&changes);
+    config_destroy(wanted);
+    config_destroy(running);
+}
+
+static void what_comes_back_is_not_what_was_removed(void **state)
+{
+    struct setting_changes changes = {0};
     size_t reported;
-    struct config *config = reloaded(passing, loading, &reported);
+    struct config *without = reloaded(TWO, HEAD "keyspaces:\n" OTHERS "}\n", &reported);
+    struct config *back = config_from_text(TWO);
     (void)state;
-    assert_int_equal(reported, 1);
-    assert_null(config->keyspaces[0].value);
-    assert_int_equal(config->keyspaces[0].on_miss, MISS_PASS);
-    config_destroy(config);
+    assert_int_equal(config_follow(back, without, &changes), 0);
+    assert_int_equal(back->keyspace_count, 3);
+    assert_true(back->keyspaces[0].retired);
+    assert_string_equal(back->keyspaces[2].name, "items");
+    assert_true(matches(back, 2, "item:1"));
+    assert_int_equal(changes.count, 1);
+    assert_string_equal(changes.at[0].what, "keyspace items");
+    assert_string_equal(changes.at[0].before, "");
+    assert_string_equal(changes.at[0].after, "item:{id}");
+    setting_changes_finish(&changes);
+    config_destroy(without);
+    config_destroy(back);
+}
+
+/* Each time another where: the numbers end, and what runs is left as it is. */
+static void numbers_are_not_given_twice(void **state)
+{
+    struct config *running = config_from_text(TWO);
+    int status = 0;
+    unsigned times = 0;
+    (void)state;
+    for (; !status; times++) {
+        char text[500];
+        struct setting_changes changes = {0};
+        snprintf(text, sizeof text, "%skeyspaces:\n%s, where: \"x = %u\"}\n%s}\n", HEAD, ITEMS,
+                 times, OTHERS);
+        struct config *wanted = config_from_text(text);
+        status = config_follow(wanted, running, &changes);
+        setting_changes_finish(&changes);
+        config_destroy(status ? wanted : running);
+        running = status ? running : wanted;
+    }
+    assert_int_equal(times, KEYSPACES_MAX - 2 + 1);
+    assert_int_equal(running->keyspace_count, KEYSPACES_MAX);
+    config_destroy(running);
+}
+
+static void no_secret_is_told(void **state)
+{
+    struct setting_changes changes = {0};
+    struct config *running = config_from_text("password: hunter2\n" TWO);
+    struct config *wanted = config_from_text("password: swordfish\n" TWO);
+    (void)state;
+    assert_int_equal(config_follow(wanted, running, &changes), 0);
+    assert_int_equal(changes.count, 1);
+    assert_string_equal(changes.at[0].what, "password");
+    assert_string_equal(changes.at[0].before, "(hidden)");
+    assert_string_equal(changes.at[0].after, "(hidden)");
+    setting_changes_finish(&changes);
+    config_destroy(wanted);
+    config_destroy(running);
 }
 
 static void a_keyspace_with_a_value_may_stop_and_begin_to_load(void **state)
@@ -318,6 +405,7 @@ static void every_member_of_a_keyspace_is_known(void **state)
         MEMBER(struct keyspace, table_name),    /* with table */
         MEMBER(struct keyspace, value_is_json), /* with value */
         MEMBER(struct keyspace, line),          /* where it was read */
+        MEMBER(struct keyspace, retired),       /* when it is none any more */
     };
     struct keyspace every = {NULL,
                              {.columns = 1},
@@ -336,12 +424,13 @@ static void every_member_of_a_keyspace_is_known(void **state)
                              MISS_LOAD,
                              true,
                              {NULL, BITMAP_GUAVA_64, 1, PUBLISH_KEY, true},
-                             1};
+                             1,
+                             false};
     size_t rows = 0;
     (void)state;
     while (keyspace_settings[rows].name)
         rows++;
-    assert_int_equal(rows + COUNT_OF(derived), 18);
+    assert_int_equal(rows + COUNT_OF(derived), 19);
     memset(&every, 0xff, sizeof every);
     unmark_rows(&every, keyspace_settings);
     unmark(&every, derived, COUNT_OF(derived));
@@ -439,9 +528,13 @@ int main(void)
         cmocka_unit_test(what_can_change_is_taken_from_the_file),
         cmocka_unit_test(what_is_fixed_is_kept_and_named),
         cmocka_unit_test(what_was_there_stays_when_the_file_leaves_it_out),
-        cmocka_unit_test(a_keyspaces_sql_is_that_of_what_was_kept),
-        cmocka_unit_test(another_list_of_keyspaces_is_not_taken),
-        cmocka_unit_test(a_keyspace_without_a_value_does_not_begin_to_load),
+        cmocka_unit_test(a_new_keyspace_gets_the_next_number_wherever_it_stands),
+        cmocka_unit_test(one_that_is_removed_keeps_its_number_and_matches_nothing),
+        cmocka_unit_test(with_other_keys_or_rows_it_is_another),
+        cmocka_unit_test(with_other_values_it_is_the_same_and_that_is_seen),
+        cmocka_unit_test(what_comes_back_is_not_what_was_removed),
+        cmocka_unit_test(numbers_are_not_given_twice),
+        cmocka_unit_test(no_secret_is_told),
         cmocka_unit_test(a_keyspace_with_a_value_may_stop_and_begin_to_load),
         cmocka_unit_test(every_member_has_a_row_or_is_made_of_what_has),
         cmocka_unit_test(every_member_of_a_keyspace_is_known),

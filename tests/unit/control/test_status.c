@@ -36,8 +36,10 @@ static void guard(struct report *report)
 {
     report->generation =
         (struct generation_report){.number = 7, .rows = 10, .built_at = time(NULL)};
-    for (size_t i = 0; i < report->count; i++)
+    for (size_t i = 0; i < report->count; i++) {
         report->keyspaces[i].state = KEYSPACE_GUARDING;
+        report->keyspaces[i].has_filter = true;
+    }
 }
 
 static void it_serves_until_it_drains_whatever_it_guards(void **state)

@@ -26,7 +26,7 @@ static const char tables[] =
     "SET search_path = first, public";
 
 struct answer {
-    char fingerprint[100], oids[100];
+    char fingerprint[200], oids[100];
     unsigned long long insert, flush;
 };
 
@@ -39,7 +39,7 @@ static struct answer probe(struct pg_session *session, const char *sql)
         fail_msg("%s", error.text);
     assert_int_equal(PQntuples(result), 1);
     assert_int_equal(PQnfields(result), 6);
-    assert_in_range(strlen(PQgetvalue(result, 0, 0)), 8, 99);
+    assert_in_range(strlen(PQgetvalue(result, 0, 0)), 8, 199);
     snprintf(answer.fingerprint, sizeof answer.fingerprint, "%s", PQgetvalue(result, 0, 0));
     snprintf(answer.oids, sizeof answer.oids, "%s", PQgetvalue(result, 0, 1));
     answer.insert = strtoull(PQgetvalue(result, 0, 2), NULL, 10);
@@ -90,7 +90,7 @@ static const struct step steps[] = {
     {"ALTER PUBLICATION nestguard SET (publish = 'insert, update, truncate')", CHANGED},
     {"ALTER PUBLICATION nestguard SET (publish = 'insert, update, delete')", CHANGED},
     {"ALTER PUBLICATION nestguard SET (publish_via_partition_root = false)", CHANGED},
-    {"ALTER PUBLICATION nestguard ADD TABLE strangers", CHANGED},
+    {"ALTER PUBLICATION nestguard ADD TABLE strangers", SAME},
     {"ALTER PUBLICATION nestguard DROP TABLE items", CHANGED},
     {"ALTER PUBLICATION nestguard ADD TABLE items", CHANGED},
     {"ALTER PUBLICATION nestguard SET TABLE items WHERE (id > 0), parts, moods", CHANGED},
@@ -430,7 +430,7 @@ static void names_are_taken_as_they_are(void **state)
     struct config *config =
         config_of("- {name: odd, key: \"o:{\\\"it's \\\\ \\\"\\\" x\\\"}\", value: json,\n"
                   "   table: \"\\\"s'\\\\\\\".\\\"T'\\\"\\\"; \\\"\"}\n");
-    char *sql = publication_probe_sql(config), without[100];
+    char *sql = publication_probe_sql(config), without[200];
     struct pg_error error;
     (void)state;
     assert_string_equal(probe(session, sql).oids, "0");

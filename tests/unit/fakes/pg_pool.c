@@ -36,6 +36,14 @@ int pg_pool_create(struct pg_pool **out, uv_loop_t *loop, const struct pg_pool_o
     return 0;
 }
 
+void pg_pool_use_statements(struct pg_pool *pool, const struct pg_statement *statements,
+                            size_t count)
+{
+    (void)pool;
+    fake_pool.options.statements = statements;
+    fake_pool.options.statement_count = count;
+}
+
 void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms)
 {
     (void)pool;

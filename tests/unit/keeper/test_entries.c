@@ -21,6 +21,7 @@ struct bench {
     struct outlet outlet;
     struct changes changes;
     struct config config;
+    struct keyspace keyspace;
     struct generation generation;
     struct view *view;
     struct entries entries;
@@ -67,7 +68,11 @@ static void bench_init(struct bench *bench, enum sync_mode sync)
         mailbox_init(&bench->workers[i], &bench->loop, on_order, bench);
         bench->to[bench->outlet.count++] = &bench->workers[i];
     }
-    bench->config = (struct config){.sync = sync, .max_hints = 2, .hint_ttl_ms = 60000};
+    bench->config = (struct config){.sync = sync,
+                                    .max_hints = 2,
+                                    .hint_ttl_ms = 60000,
+                                    .keyspaces = &bench->keyspace,
+                                    .keyspace_count = 1};
     bench->generation.number = 4;
     bench->view = xcalloc(1, sizeof *bench->view);
     bench->view->config = &bench->config;

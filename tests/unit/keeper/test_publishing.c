@@ -72,6 +72,21 @@ static struct config *two_keyspaces(void)
     return config;
 }
 
+/* With a filter for each. */
+static struct generation *generation_of_both(uint64_t number)
+{
+    const char *error;
+    struct generation *generation = generation_create(number, 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(filter_create(&generation->filters[i],
+                                       &(struct filter_options){.kind = FILTER_CUCKOO,
+                                                                .capacity = 10,
+                                                                .false_positive_rate = 0.01},
+                                       &error),
+                         0);
+    return generation;
+}
+
 static void bench_init(struct bench *bench)
 {
     *bench = (struct bench){.adopted = NULL};
@@ -120,7 +135,7 @@ static void a_view_replaces_the_one_before_in_every_worker(void **state)
     (void)state;
     bench_init(&bench);
     assert_true(publishing_is_everywhere(&bench.publishing));
-    publishing_now(&bench.publishing, generation_create(1, 0));
+    publishing_now(&bench.publishing, generation_of_both(1));
     assert_false(publishing_is_everywhere(&bench.publishing));
     assert_int_equal(bench.everywhere, 0);
     run(&bench);
@@ -135,8 +150,8 @@ static void of_two_views_on_their_way_the_newest_counts(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench);
-    publishing_now(&bench.publishing, generation_create(1, 0));
-    publishing_now(&bench.publishing, generation_create(2, 0));
+    publishing_now(&bench.publishing, generation_of_both(1));
+    publishing_now(&bench.publishing, generation_of_both(2));
     run(&bench);
     assert_int_equal(bench.everywhere, 1);
     assert_int_equal(bench.workers[1].view->generation->number, 2);
@@ -149,7 +164,7 @@ static void it_guards_with_a_generation_and_a_lease(void **state)
     (void)state;
     bench_init(&bench);
     assert_int_equal(state_of(&bench), KEYSPACE_LOADING);
-    publishing_now(&bench.publishing, generation_create(1, 0));
+    publishing_now(&bench.publishing, generation_of_both(1));
     assert_true(publishing_guards(&bench.publishing));
     assert_false(publishing_is_due(&bench.publishing));
     atomic_store(&bench.publishing.generation->lease, 0);
@@ -167,7 +182,7 @@ static void an_obstacle_is_the_reason_until_it_is_cleared(void **state)
     bench_init(&bench);
     publishing_obstruct(&bench.publishing, OBSTACLE_UNFOLLOWED, "the stream was lost");
     assert_false(publishing_is_due(&bench.publishing)); /* there is no generation to reject by */
-    publishing_now(&bench.publishing, generation_create(1, 0));
+    publishing_now(&bench.publishing, generation_of_both(1));
     assert_passes_for(&bench, "the stream was lost");
     publishing_clear(&bench.publishing, OBSTACLE_UNFOLLOWED);
     assert_true(publishing_is_due(&bench.publishing));
@@ -181,9 +196,9 @@ static void only_a_change_of_state_sets_its_time(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench);
-    publishing_now(&bench.publishing, generation_create(1, 0));
+    publishing_now(&bench.publishing, generation_of_both(1));
     bench.publishing.keyspaces[0].since = 5;
-    publishing_now(&bench.publishing, generation_create(2, 0));
+    publishing_now(&bench.publishing, generation_of_both(2));
     assert_int_equal(bench.publishing.keyspaces[0].since, 5);
     atomic_store(&bench.publishing.generation->lease, 0);
     publishing_now(&bench.publishing, NULL);
@@ -196,7 +211,7 @@ static void views_say_what_is_being_built(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench);
-    publishing_now(&bench.publishing, generation_create(1, 0));
+    publishing_now(&bench.publishing, generation_of_both(1));
     publishing_builds(&bench.publishing, 2, true);
     publishing_now(&bench.publishing, NULL);
     assert_int_equal(bench.adopted->newest, 2);
@@ -220,6 +235,40 @@ static void a_configuration_comes_with_the_next_view(void **state)
     bench_finish(&bench);
 }
 
+/* ---- one keyspace ---- */
+
+static void what_one_keyspace_lacks_the_other_guards_without(void **state)
+{
+    struct bench bench;
+    struct generation *generation = generation_of_both(1);
+    (void)state;
+    bench_init(&bench);
+    publishing_now(&bench.publishing, generation);
+    generation_give_up(generation, 0, "its filter is full");
+    assert_true(publishing_is_due(&bench.publishing));
+    publishing_now(&bench.publishing, NULL);
+    assert_int_equal(state_of(&bench), KEYSPACE_PASSING);
+    assert_string_equal(bench.publishing.keyspaces[0].reason, "its filter is full");
+    assert_int_equal(bench.adopted->states[1], KEYSPACE_GUARDING);
+    assert_false(publishing_guards(&bench.publishing));
+    assert_false(publishing_is_due(&bench.publishing));
+    bench_finish(&bench);
+}
+
+static void a_keyspace_without_a_filter_is_loading(void **state)
+{
+    struct bench bench;
+    struct generation *generation = generation_of_both(1);
+    (void)state;
+    filter_destroy(generation->filters[1]);
+    generation->filters[1] = NULL;
+    bench_init(&bench);
+    publishing_now(&bench.publishing, generation);
+    assert_int_equal(bench.adopted->states[0], KEYSPACE_GUARDING);
+    assert_int_equal(bench.adopted->states[1], KEYSPACE_LOADING);
+    bench_finish(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +279,8 @@ int main(void)
         cmocka_unit_test(only_a_change_of_state_sets_its_time),
         cmocka_unit_test(views_say_what_is_being_built),
         cmocka_unit_test(a_configuration_comes_with_the_next_view),
+        cmocka_unit_test(what_one_keyspace_lacks_the_other_guards_without),
+        cmocka_unit_test(a_keyspace_without_a_filter_is_loading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,7 @@ static struct {
     bool confirming, fails;
     uint64_t confirmed;
     struct wal_probe_options wal_probe;
+    const struct config *asked_of;
 } fake;
 
 int tracker_start(struct tracker **out, uv_loop_t *loop, struct built *built,
@@ -120,6 +121,12 @@ void wal_probe_now(struct wal_probe *wal_probe)
     fake.probes++;
 }
 
+void wal_probe_use_config(struct wal_probe *wal_probe, const struct config *config)
+{
+    assert_ptr_equal(wal_probe, &fake);
+    fake.asked_of = config;
+}
+
 struct pg_pool *wal_probe_pool(struct wal_probe *wal_probe)
 {
     (void)wal_probe;
@@ -166,9 +173,11 @@ void confirmer_destroy(struct confirmer *confirmer)
 
 /* ---- the rest of the keeper ---- */
 
+enum { KEYSPACES = 2 };
+
 struct bench {
     struct config config;
-    struct keyspace keyspace;
+    struct keyspace keyspaces[KEYSPACES];
     struct replication replication;
     struct generation *in_force;
     char heard[300]; /* "begins begun ..." */
@@ -211,6 +220,12 @@ static void on_lost(void *arg, const char *why)
     hear(arg, why);
 }
 
+static void on_gave_up(void *arg, int keyspace, const char *why)
+{
+    hear(arg, keyspace ? "gave-up-1" : "gave-up-0");
+    hear(arg, why);
+}
+
 static void on_settled(void *arg, const char *error)
 {
     hear(arg, error ? error : "settled");
@@ -231,6 +246,11 @@ static void on_missed(void *arg)
     hear(arg, "missed");
 }
 
+static void on_missed_of(void *arg, int keyspace)
+{
+    hear(arg, keyspace ? "missed-1" : "missed-0");
+}
+
 static void on_probed(void *arg, const struct probe *probe)
 {
     hear(arg, probe ? "probed" : "unanswered");
@@ -243,16 +263,24 @@ static void on_closed(void *arg)
 
 static void open_with(struct bench *bench, bool purge_at_start)
 {
-    static const struct replication_events events = {on_begins, on_begun,   on_in_force,
-                                                     on_lost,   on_settled, on_wanted,
-                                                     on_known,  on_missed,  on_probed};
+    static const struct replication_events events = {.begins = on_begins,
+                                                     .begun = on_begun,
+                                                     .in_force = on_in_force,
+                                                     .lost = on_lost,
+                                                     .gave_up = on_gave_up,
+                                                     .settled = on_settled,
+                                                     .wanted = on_wanted,
+                                                     .known = on_known,
+                                                     .missed = on_missed,
+                                                     .missed_of = on_missed_of,
+                                                     .probed = on_probed};
     memset(&fake, 0, sizeof fake);
-    *bench = (struct bench){.keyspace.name = "items"};
+    *bench = (struct bench){.keyspaces = {{.name = "items"}, {.name = "others"}}};
     bench->config = (struct config){.sync = SYNC_REPLICATION,
                                     .purge_at_start = purge_at_start,
                                     .max_lag_ms = 1000,
-                                    .keyspace_count = 1,
-                                    .keyspaces = &bench->keyspace};
+                                    .keyspace_count = KEYSPACES,
+                                    .keyspaces = bench->keyspaces};
     assert_int_equal(replication_open(&bench->replication,
                                       &(struct replication_options){.config = &bench->config,
                                                                     .events = &events,
@@ -268,13 +296,34 @@ static void close_bench(struct bench *bench)
     generation_release(bench->in_force);
 }
 
-static struct tracker *follow(struct bench *bench, uint64_t number)
+static void add_filter(struct generation *generation, size_t keyspace)
 {
-    struct built built = {.generation = generation_create(number, 0),
+    const char *error;
+    assert_int_equal(filter_create(&generation->filters[keyspace],
+                                   &(struct filter_options){.kind = FILTER_CUCKOO,
+                                                            .capacity = 100,
+                                                            .false_positive_rate = 0.01},
+                                   &error),
+                     0);
+}
+
+/* With filters of these keyspaces, each a bit. */
+static struct tracker *follow_some(struct bench *bench, uint64_t number, unsigned keyspaces)
+{
+    struct built built = {.generation = generation_create(number, KEYSPACES),
                           .fingerprint = (char[]){"server 1"}};
+    atomic_store(&built.generation->lease, 0);
+    for (size_t i = 0; i < KEYSPACES; i++)
+        if (keyspaces & 1u << i)
+            add_filter(built.generation, i);
     replication_follow(&bench->replication, &built);
     generation_release(built.generation);
     return fake.last;
+}
+
+static struct tracker *follow(struct bench *bench, uint64_t number)
+{
+    return follow_some(bench, number, 3);
 }
 
 static bool ready(struct tracker *tracker)
@@ -285,6 +334,11 @@ static bool ready(struct tracker *tracker)
 static void fault(struct tracker *tracker, const char *why)
 {
     tracker->options.events->fault(tracker->options.arg, tracker, why);
+}
+
+static bool gives_up(struct tracker *tracker, int keyspace)
+{
+    return tracker->options.events->gives_up(tracker->options.arg, tracker, keyspace, "altered");
 }
 
 static uint64_t lease_of(const struct generation *generation)
@@ -501,6 +555,119 @@ static void blind_is_who_fills_before_a_log_is_followed(void **state)
     close_bench(&bench);
 }
 
+/* ---- one keyspace ---- */
+
+static void a_keyspace_that_is_given_up_leaves_the_others_guarding(void **state)
+{
+    struct bench bench;
+    open_with(&bench, false);
+    struct tracker *tracker = serve(&bench, 1);
+    (void)state;
+    assert_true(gives_up(tracker, 0));
+    must_hear(&bench, "gave-up-0 altered");
+    assert_false(generation_covers(tracker->generation, 0));
+    assert_true(generation_covers(tracker->generation, 1));
+    assert_true(lease_of(tracker->generation) > clock_ms());
+    close_bench(&bench);
+}
+
+/* A worker may still reject by its filter, which does not know what the log has told by now. */
+static void until_every_worker_knows_nothing_more_is_known_or_confirmed(void **state)
+{
+    struct bench bench;
+    open_with(&bench, false);
+    struct tracker *tracker = serve(&bench, 1);
+    (void)state;
+    assert_int_equal(tracker->holds, 0);
+    assert_true(gives_up(tracker, 0));
+    uint64_t lease = lease_of(tracker->generation);
+    assert_int_equal(tracker->holds, 1);
+    tracker->options.events->known(tracker->options.arg, tracker, clock_ms() + 100000);
+    assert_int_equal(lease_of(tracker->generation), lease);
+    replication_views_are_in(&bench.replication);
+    assert_int_equal(tracker->holds, 0);
+    tracker->options.events->known(tracker->options.arg, tracker, clock_ms() + 100000);
+    assert_true(lease_of(tracker->generation) > lease);
+    close_bench(&bench);
+}
+
+static void the_last_one_takes_the_generation_with_it(void **state)
+{
+    struct bench bench;
+    open_with(&bench, false);
+    struct tracker *tracker = serve(&bench, 1);
+    (void)state;
+    assert_true(gives_up(tracker, 0));
+    assert_false(gives_up(tracker, 1));
+    close_bench(&bench);
+}
+
+static void a_candidate_does_not_lose_what_guards(void **state)
+{
+    struct bench bench;
+    open_with(&bench, false);
+    struct tracker *serving = serve(&bench, 1), *candidate = follow(&bench, 2);
+    (void)state;
+    assert_false(gives_up(candidate, 0));
+    bench.heard[0] = '\0';
+    assert_true(gives_up(serving, 0));
+    must_hear(&bench, "missed-0 gave-up-0 altered"); /* the candidate tells of it from now on */
+    assert_true(gives_up(candidate, 0));
+    must_hear(&bench, "");
+    close_bench(&bench);
+}
+
+static void what_only_the_candidate_has_was_told_by_nobody_before(void **state)
+{
+    struct bench bench;
+    open_with(&bench, false);
+    serve(&bench, 1);
+    (void)state;
+    assert_true(gives_up(bench.replication.serving, 1));
+    bench.heard[0] = '\0';
+    follow(&bench, 2);
+    must_hear(&bench, "begins missed-1 begun");
+    close_bench(&bench);
+}
+
+static void a_retired_keyspace_is_given_up_without_a_word(void **state)
+{
+    struct bench bench;
+    open_with(&bench, false);
+    struct tracker *serving = serve(&bench, 1), *candidate = follow(&bench, 2);
+    (void)state;
+    bench.heard[0] = '\0';
+    bench.keyspaces[1].retired = true;
+    replication_use_keyspaces(&bench.replication);
+    must_hear(&bench, "");
+    assert_ptr_equal(fake.asked_of, &bench.config);
+    assert_false(generation_covers(serving->generation, 1));
+    assert_false(generation_covers(candidate->generation, 1));
+    assert_true(generation_covers(serving->generation, 0));
+    close_bench(&bench);
+}
+
+static void a_candidate_of_nothing_that_is_left_is_none(void **state)
+{
+    static const char none[] = "the configuration has none of its keyspaces any more";
+    struct bench bench;
+    char wanted[200];
+    open_with(&bench, false);
+    serve(&bench, 1);
+    follow_some(&bench, 2, 2);
+    (void)state;
+    bench.heard[0] = '\0';
+    bench.keyspaces[1].retired = true;
+    replication_use_keyspaces(&bench.replication);
+    must_hear(&bench, none);
+    assert_null(bench.replication.candidate);
+    follow_some(&bench, 3, 2); /* it was being built meanwhile */
+    snprintf(wanted, sizeof wanted, "begins %s", none);
+    must_hear(&bench, wanted);
+    assert_null(bench.replication.candidate);
+    close_bench(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -516,6 +683,13 @@ int main(void)
         cmocka_unit_test(probes_reach_the_keeper_before_the_logs),
         cmocka_unit_test(what_the_end_has_not_heard_of_is_missed),
         cmocka_unit_test(blind_is_who_fills_before_a_log_is_followed),
+        cmocka_unit_test(a_keyspace_that_is_given_up_leaves_the_others_guarding),
+        cmocka_unit_test(until_every_worker_knows_nothing_more_is_known_or_confirmed),
+        cmocka_unit_test(the_last_one_takes_the_generation_with_it),
+        cmocka_unit_test(a_candidate_does_not_lose_what_guards),
+        cmocka_unit_test(what_only_the_candidate_has_was_told_by_nobody_before),
+        cmocka_unit_test(a_retired_keyspace_is_given_up_without_a_word),
+        cmocka_unit_test(a_candidate_of_nothing_that_is_left_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,34 @@
+/* What a file that is read again changes in a guard that runs. */
+#ifndef NESTGUARD_CONFIG_RELOAD_H
+#define NESTGUARD_CONFIG_RELOAD_H
+
+#include "config/config.h"
+
+struct setting_change {
+    char *what; /* "load_budget", "ttl of keyspace items", "keyspace items" */
+    char *before,
+        *after; /* setting_text() of it, of a keyspace its key; "": it was, or is, not there
+                 */
+    bool taken; /* else it needs a restart */
+};
+
+/* Zeroed it is empty. */
+struct setting_changes {
+    struct setting_change *at;
+    size_t count;
+};
+
+void setting_changes_finish(struct setting_changes *changes);
+
+/* Makes of a configuration that was just loaded the one that follows the running one, and tells the
+ * difference: what cannot change while the guard runs stays as it is, and so does the number of
+ * each keyspace. A keyspace that is not wanted any more, or has other rows or keys, is retired;
+ * what is new gets the next numbers. -ENOSPC when there are no more numbers: then `wanted` may only
+ * be destroyed. */
+int config_follow(struct config *wanted, const struct config *running,
+                  struct setting_changes *changes);
+
+/* Whether the two describe values of this keyspace alike, and their time in the cache. */
+bool config_same_values(const struct keyspace *one, const struct keyspace *other);
+
+#endif
