@@ -7,9 +7,9 @@
 
 #include "base/text/arguments.h"
 #include "cli/filter_file.h"
-#include "cli/forms.h"
 #include "cli/lines.h"
-#include "cli/progress.h"
+#include "cli/terminal/forms.h"
+#include "cli/terminal/progress.h"
 #include "config/syntax/units.h"
 
 #include <errno.h>

@@ -3,9 +3,9 @@
 #include "check/check.h"
 #include "cli/ctl_program.h"
 #include "cli/filter_command.h"
-#include "cli/forms.h"
-#include "cli/plan.h"
+#include "cli/plan/plan.h"
 #include "cli/serve.h"
+#include "cli/terminal/forms.h"
 #include "config/config.h"
 
 #include <stdbool.h>

@@ -3,7 +3,8 @@
  */
 #include "manual/completions.h"
 
-#include "cli/forms.h"
+#include "base/span.h"
+#include "cli/terminal/forms.h"
 #include "ctl/ctl_commands.h"
 
 #include <ctype.h>
@@ -16,15 +17,38 @@ static bool is_first_row(const struct form *form)
     return form == forms || strcmp(form->word, form[-1].word) != 0;
 }
 
-/* What is to be typed of "build KEYS FILE [--fpr P]": all but capitals and brackets. */
-static void print_typed(const char *arguments, FILE *out)
+/* The next of "build KEYS FILE [--fpr P]" that is to be typed: all but capitals and brackets.
+ * Empty: there is none. */
+static struct span next_typed(const char **arguments)
 {
-    while (*arguments) {
-        size_t run = strcspn(arguments, " []");
-        if (run && !isupper((unsigned char)*arguments))
-            fprintf(out, " %.*s", (int)run, arguments);
-        arguments += run + (arguments[run] != '\0');
+    struct span word = {*arguments, 0};
+    while (**arguments) {
+        word = (struct span){*arguments, strcspn(*arguments, " []")};
+        *arguments += word.length + (word.at[word.length] != '\0');
+        if (word.length && !isupper((unsigned char)*word.at))
+            return word;
     }
+    return (struct span){word.at, 0};
+}
+
+static bool is_typed_before(const struct form *first, const struct form *end, struct span word)
+{
+    for (const struct form *row = first; row < end; row++) {
+        const char *arguments = row->arguments;
+        for (struct span other; (other = next_typed(&arguments)).length;)
+            if (other.length == word.length && !memcmp(other.at, word.at, word.length))
+                return true;
+    }
+    return false;
+}
+
+/* Of a row of those from `first` on that are of one word: what none before it has. */
+static void print_typed(const struct form *first, const struct form *row, FILE *out)
+{
+    const char *arguments = row->arguments;
+    for (struct span word; (word = next_typed(&arguments)).length;)
+        if (!is_typed_before(first, row, word))
+            fprintf(out, " %.*s", (int)word.length, word.at);
 }
 
 /* ---- bash ---- */
@@ -41,7 +65,7 @@ static void print_bash_words(FILE *out)
             continue;
         fprintf(out, "    '%s')\n        offered='", form->word);
         for (const struct form *row = form; row->word && !strcmp(row->word, form->word); row++)
-            print_typed(row->arguments, out);
+            print_typed(form, row, out);
         fputs("'\n        ;;\n", out);
     }
 }
@@ -175,7 +199,7 @@ void completion_zsh(FILE *out)
           "        case $words[1] in\n"
           "        ctl) _nestguard_ctl ;;\n"
           "        serve | check) _arguments '-c:FILE:_files' ;;\n"
-          "        plan) _arguments '--keys:N:' '--fpr:P:' '--table' ;;\n"
+          "        plan) _arguments '-c:FILE:_files' '--keys:N:' '--fpr:P:' '--table' ;;\n"
           "        filter) _arguments '1:command:(build query)' '*:FILE:_files' '--fpr:P:' "
           "'--filter:KIND:' ;;\n"
           "        esac\n"

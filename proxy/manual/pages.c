@@ -2,7 +2,7 @@
  */
 #include "manual/pages.h"
 
-#include "cli/forms.h"
+#include "cli/terminal/forms.h"
 #include "config/settings.h"
 #include "ctl/ctl_commands.h"
 

@@ -1,5 +1,6 @@
 """`nestguard filter` builds filters from files of keys and asks them; `nestguard plan` compares the
 kinds; a guard uses the kind that its keyspace names."""
+import json
 import re
 import subprocess
 
@@ -121,6 +122,8 @@ WRONG = {
     "query without a file": (["filter", "query"], "missing"),
     "plan without figures": (["plan"], "--keys"),
     "plan without a rate": (["plan", "--keys", "5"], "--fpr"),
+    "plan of a file with a rate": (["plan", "-c", "a", "--fpr", "0.01"], "the file says"),
+    "plan of a file with keys that are none": (["plan", "-c", "a", "--keys", "x"], "x: "),
     "no keys": (["plan", "--keys", "0", "--fpr", "0.01"], "from 1"),
     "keys that are none": (["plan", "--keys", "many", "--fpr", "0.01"], "many"),
     "rate of nothing": (["plan", "--keys", "5", "--fpr", "0"], "0.03"),
@@ -143,17 +146,36 @@ def test_help_is_no_mistake(words):
     assert status == 0 and errors == "" and b"nestguard " + words[0].encode() in said
 
 
-def test_plan_measures_every_kind():
-    status, said, errors = run("plan", "--keys", 20000, "--fpr", "0.01")
+BITMAPS = ["guava-murmur3-128-64", "guava-murmur3-128-32", "bkdr-sdbm-js"]
+
+
+def plan(*words):
+    """What it says, part by part: the rows of each, in columns."""
+    status, said, errors = run("plan", *words)
     assert status == 0 and errors == ""
-    rows = {line.split()[0]: line.split() for line in said.decode().splitlines()[4:]}
-    assert list(rows) == KINDS
-    for row in rows.values():
+    return [[line.split() for line in part.splitlines()] for part in said.decode().split("\n\n")]
+
+
+def test_plan_measures_every_kind_and_every_format():
+    _, _, _, kinds, bitmaps = plan("--keys", 20000, "--fpr", "0.01")
+    rows = {row[0]: row for row in kinds[1:] + bitmaps[1:]}
+    assert list(rows) == KINDS + BITMAPS
+    for name, row in rows.items():
         bits, expected, measured = float(row[1]), float(row[4]), float(row[5])
         assert 7 < bits < 80
-        assert 0 < expected <= 0.01 and abs(measured / expected - 1) < 0.3
+        assert 0 < expected <= 0.0101 and abs(measured / expected - 1) < 0.3 + (name == BITMAPS[2])
         assert all(float(field) > 0 for field in row[6:9])
-    assert [kind for kind in KINDS if rows[kind][9] == "yes"] == ["cuckoo", "counting-bloom"]
+    assert [kind for kind in rows if rows[kind][9] == "yes"] == ["cuckoo", "counting-bloom"]
+
+
+def test_plan_knows_the_formulas():
+    head, functions, *_, bitmaps = plan("--keys", 500, "--fpr", "0.003")
+    assert " ".join(head[1]).endswith("= 6,045 bits, k = m/n ln 2 = 8 functions")
+    rates = {int(row[0]): list(map(float, row[1:3])) for row in functions[1:]}
+    assert [rates[k][0] for k in (1, 5, 8)] == [0.079, 0.0044, 0.0029]
+    assert all(abs(measured / theory - 1) < 0.4 for theory, measured in rates.values())
+    assert [row[0] for row in functions if "best" in row] == ["8"]
+    assert bitmaps[1][-5:] == ["8", "functions", "to", "6080", "bits"]
 
 
 def test_plan_prints_the_table_of_the_textbook():
@@ -168,6 +190,74 @@ def test_plan_prints_the_table_of_the_textbook():
         for rate, seen in zip(map(float, wanted[2:]), map(float, found[1:])):
             noise = 5 * (rate / 200_000) ** 0.5
             assert len(wanted) == 10 and abs(seen - rate) < 0.05 * rate + noise
+
+
+MEBIBYTE = {"B": 1 / 1024 ** 2, "KiB": 1 / 1024, "MiB": 1, "GiB": 1024}
+
+
+def plan_of_file(*words, status=0):
+    """{keyspace: (filter, rows, [MiB now, while renewed, and with more rows])}, and what else was
+    said."""
+    found, said, errors = run("plan", *words)
+    assert found == status, errors
+    table = said.decode().split("\n\n", 1)[0].splitlines()[1:]
+    rows = re.findall(r"^(\S+) +(\S*) +([0-9,]+) ((?: +[0-9.]+ [KMG]?i?B)+)", "\n".join(table), re.M)
+    return {name: (kind, int(count.replace(",", "")),
+                   [float(size) * MEBIBYTE[unit]
+                    for size, unit in re.findall(r"([0-9.]+) (\S+)", sizes)])
+            for name, kind, count, sizes in rows}, errors
+
+
+@pytest.fixture
+def shop(tmp_path, database):
+    database.execute("""
+        CREATE TABLE items (id bigint PRIMARY KEY, deleted_at timestamptz);
+        INSERT INTO items SELECT n, CASE WHEN n % 4 = 0 THEN now() END
+          FROM generate_series(1, 200000) n;
+        CREATE TABLE others (id text PRIMARY KEY);
+        ANALYZE""")
+    file = tmp_path / "guard.yaml"
+    file.write_text(json.dumps({
+        "cache": "redis://127.0.0.1", "database": database.url, "keyspaces": [
+            {"name": "items", "key": "item:{id}", "table": "items", "on_miss": "pass"},
+            {"name": "live", "key": "live:{id}", "table": "public.items", "on_miss": "pass",
+             "where": "deleted_at IS NULL", "filter": "counting-bloom"},
+            {"name": "others", "key": "other:{id}", "table": "others", "on_miss": "pass"}]}))
+    return file
+
+
+def test_plan_tells_of_each_keyspace_of_a_file(shop):
+    found, errors = plan_of_file("-c", shop)
+    assert errors == ""
+    assert {name: row[:2] for name, row in found.items()} == {
+        "items": ("cuckoo", 200_000), "live": ("counting-bloom", 150_000), "others": ("cuckoo", 0),
+        "together": ("", 350_000)}
+    now, renewed, *grown = found["items"][2]
+    assert 0.38 < now < 0.5 and abs(renewed / now - 2) < 0.1 and len(grown) == 3
+    for size, factor in zip(grown, (1.5, 2, 10)):
+        assert abs(size / now / factor - 1) < 0.1
+    assert 1.2 < found["live"][2][0] < 1.6
+
+
+def test_plan_of_a_file_supposes_rows_where_the_database_is_not_to_be_asked(shop, database):
+    before = database.value("SELECT sum(calls) FROM pg_stat_statements WHERE userid = 'guard'::regrole")
+    found, _ = plan_of_file("--keys", 10_000_000, "--config", shop)
+    assert {row[1] for name, row in found.items() if name != "together"} == {10_000_000}
+    assert 19 < found["items"][2][0] < 21.5
+    assert before == database.value(
+        "SELECT sum(calls) FROM pg_stat_statements WHERE userid = 'guard'::regrole")
+
+
+def test_plan_of_a_file_says_what_it_could_not_count(shop, database):
+    database.execute("REVOKE SELECT ON others FROM guard")
+    found, errors = plan_of_file("-c", shop, status=1)
+    assert list(found) == ["items", "live"]
+    assert "keyspace others: its rows could not be counted" in errors and "permission" in errors
+    shop.write_text(shop.read_text().replace(database.url, "postgresql://127.0.0.1:1/none"))
+    found, errors = plan_of_file("-c", shop, status=1)
+    assert found == {} and "--keys N" in errors
+    shop.write_text("cache: nothing")
+    assert f"{shop}:1" in plan_of_file("-c", shop, status=1)[1]
 
 
 @pytest.mark.parametrize("kind", KINDS)

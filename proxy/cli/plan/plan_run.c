@@ -1,6 +1,6 @@
-#include "cli/plan_run.h"
+#include "cli/plan/plan_run.h"
 
-#include "cli/progress.h"
+#include "cli/terminal/progress.h"
 
 #include <errno.h>
 #include <uv.h>

@@ -10,4 +10,9 @@ void progress_show(const char *what, uint64_t done, uint64_t total);
 /* Wipes the line out. */
 void progress_end(void);
 
+/* While the caller waits for something that does not say how far it is: how long that has taken,
+ * once it is two seconds. Between the two nothing else is shown. `what` lives as long. */
+void progress_wait_begin(const char *what);
+void progress_wait_end(void);
+
 #endif

@@ -1,4 +1,4 @@
-#include "cli/forms.h"
+#include "cli/terminal/forms.h"
 
 #include "base/text/wrap.h"
 
@@ -12,7 +12,11 @@ const struct form forms[] = {
     {"plan", "--keys N --fpr P",
      "for each kind of filter: memory, false positives and speed with N keys at a rate of P, by "
      "the "
-     "formulas and measured here with N keys, 10 million at most"},
+     "formulas and measured here with N keys, 10 million at most; the same of the bitmaps that are "
+     "published, and what more and fewer functions do"},
+    {"plan", "-c FILE [--keys N]",
+     "for each keyspace of the file: the memory that its filter takes, with the rows that the "
+     "database has now (or with N) and with more"},
     {"plan", "--table", "the textbook's table for Bloom filters, measured beside the formula"},
     {"filter", "build KEYS FILE [--fpr P] [--filter KIND]",
      "makes a filter of the keys in KEYS, a line each (-: standard input)"},

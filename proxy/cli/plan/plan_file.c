@@ -1,0 +1,200 @@
+/* Sizes are those that the builder makes: it is asked for the filters themselves, which take no
+ * memory before they are written to.
+ *
+ * The rows are counted as the builder counts them, over one session, one keyspace after the other.
+ * The database may be large, and is asked for a count only where its statistics are not to be
+ * relied on; whoever has none, or no access, says how many there are (--keys).
+ */
+#include "cli/plan/plan_parts.h"
+
+#include "build/filter_size.h"
+#include "cli/plan/plan_print.h"
+#include "cli/terminal/progress.h"
+#include "config/config.h"
+#include "database/keyspace_sql.h"
+#include "database/row_count.h"
+#include "database/session_value.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CONNECT_SECONDS = 5, GROWN = 3 };
+
+/* Percent of the rows that there are. */
+static const unsigned growth[GROWN] = {150, 200, 1000};
+
+struct planned {
+    uint64_t rows;
+    double now, grown[GROWN]; /* bytes */
+};
+
+/* ---- rows ---- */
+
+static int find_table(struct pg_session *session, const struct keyspace *keyspace, uint32_t *table,
+                      struct pg_error *error)
+{
+    uint64_t oid = 0;
+    char *name = keyspace_sql_table(keyspace);
+    int status = session_number(&oid, session, "SELECT $1::regclass::oid", name, error);
+    *table = (uint32_t)oid;
+    free(name);
+    return status;
+}
+
+static int count_rows(struct pg_session *session, const struct keyspace *keyspace, uint64_t *rows,
+                      struct pg_error *error)
+{
+    uint32_t table;
+    int status = find_table(session, keyspace, &table, error);
+    *rows = 0;
+    if (!status && !keyspace->where)
+        status = row_count_estimate(rows, session, table, error);
+    if (!status && !*rows)
+        status = row_count(rows, session, keyspace, error);
+    return status;
+}
+
+static int ask_rows(struct pg_session *session, const struct keyspace *keyspace, uint64_t *rows)
+{
+    struct pg_error error;
+    char what[200];
+    snprintf(what, sizeof what, "counting the rows of %s", keyspace->name);
+    progress_wait_begin(what);
+    int status = count_rows(session, keyspace, rows, &error);
+    progress_wait_end();
+    if (status)
+        fprintf(stderr, "nestguard plan: keyspace %s: its rows could not be counted: %s\n",
+                keyspace->name, error.text);
+    return status;
+}
+
+static int open_session(struct pg_session **session, const struct config *config)
+{
+    const struct pg_session_options options = {.conninfo = config->database,
+                                               .application = "nestguard plan",
+                                               .connect_timeout = CONNECT_SECONDS};
+    struct pg_error error;
+    progress_wait_begin("connecting to the database");
+    int status = pg_session_open(session, &options, &error);
+    progress_wait_end();
+    if (status)
+        fprintf(stderr,
+                "nestguard plan: the database cannot be asked: %s; --keys N plans for N rows in "
+                "each keyspace without it\n",
+                error.text);
+    return status;
+}
+
+/* ---- sizes ---- */
+
+static int size_of(const struct config *config, size_t keyspace, uint64_t rows, double *bytes)
+{
+    struct filter *filter;
+    struct pg_error error;
+    int status = filter_for(&filter, config, keyspace, rows, &error);
+    if (status) {
+        fprintf(stderr, "nestguard plan: %s\n", error.text);
+        return status;
+    }
+    *bytes = (double)filter_stats(filter).bytes;
+    filter_destroy(filter);
+    return 0;
+}
+
+static int plan_keyspace(const struct config *config, size_t keyspace, struct planned *planned)
+{
+    int status = size_of(config, keyspace, planned->rows, &planned->now);
+    for (size_t i = 0; i < GROWN && !status; i++)
+        status = size_of(config, keyspace, planned->rows * growth[i] / 100, &planned->grown[i]);
+    return status;
+}
+
+/* ---- the table ---- */
+
+static void print_memory(double bytes)
+{
+    char text[PLAN_FIGURE];
+    plan_memory_text(&(struct plan_memory){bytes, false}, text);
+    printf("  %12s", text);
+}
+
+static void print_line(const char *name, const char *kind, const struct planned *planned)
+{
+    char rows[PLAN_FIGURE];
+    plan_count_text(planned->rows, rows);
+    printf("%-20s  %-14s  %16s", name, kind, rows);
+    print_memory(planned->now);
+    print_memory(2 * planned->now);
+    for (size_t i = 0; i < GROWN; i++)
+        print_memory(planned->grown[i]);
+}
+
+static void print_head(void)
+{
+    printf("%-20s  %-14s  %16s  %12s  %12s", "keyspace", "filter", "rows", "now", "while renewed");
+    for (size_t i = 0; i < GROWN; i++)
+        printf("  %8s %g", "rows x", growth[i] / 100.0);
+    printf("  %8s  %s\n", "bits/key", "false positives at most");
+}
+
+static void add(struct planned *sum, const struct planned *one)
+{
+    sum->rows += one->rows;
+    sum->now += one->now;
+    for (size_t i = 0; i < GROWN; i++)
+        sum->grown[i] += one->grown[i];
+}
+
+static int print_keyspace(const struct config *config, size_t at, struct pg_session *session,
+                          uint64_t keys, struct planned *sum)
+{
+    const struct keyspace *keyspace = &config->keyspaces[at];
+    struct planned planned = {.rows = keys};
+    if ((session && ask_rows(session, keyspace, &planned.rows)) ||
+        plan_keyspace(config, at, &planned))
+        return 1;
+    print_line(keyspace->name, filter_kind_name(keyspace->filter), &planned);
+    if (planned.rows)
+        printf("  %8.2f", 8 * planned.now / (double)planned.rows);
+    else
+        printf("  %8s", "-");
+    printf("  %g\n", keyspace->false_positive_rate);
+    fflush(stdout);
+    add(sum, &planned);
+    return 0;
+}
+
+/* The session is NULL where `keys` are supposed. */
+static int print_keyspaces(const struct config *config, struct pg_session *session, uint64_t keys)
+{
+    struct planned sum = {0};
+    int status = 0;
+    print_head();
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        status |= print_keyspace(config, i, session, keys, &sum);
+    if (config->keyspace_count > 1 && !status) {
+        print_line("together", "", &sum);
+        putchar('\n');
+    }
+    puts("\na new generation is built beside the old one: for that time a keyspace takes twice as "
+         "much");
+    return status;
+}
+
+int plan_file(const char *file, uint64_t keys)
+{
+    struct problems problems = {0};
+    struct config *config = NULL;
+    struct pg_session *session = NULL;
+    int status = config_load(&config, file, &problems);
+    if (status)
+        problems_print(&problems, stderr);
+    if (!status && !keys)
+        status = open_session(&session, config);
+    if (!status)
+        status = print_keyspaces(config, session, keys);
+    pg_session_close(session);
+    config_destroy(config);
+    problems_finish(&problems);
+    return status ? 1 : 0;
+}

@@ -1,0 +1,86 @@
+#include "cli/terminal/progress.h"
+
+#include "base/clock.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <uv.h>
+
+enum { EVERY_MS = 100, PATIENCE_S = 2 };
+
+#define SECOND_NS UINT64_C(1000000000)
+
+static uint64_t shown_at; /* 0: nothing is shown */
+
+void progress_show(const char *what, uint64_t done, uint64_t total)
+{
+    uint64_t now = clock_ms();
+    if (now - shown_at < EVERY_MS || !isatty(STDERR_FILENO))
+        return;
+    shown_at = now;
+    fprintf(stderr, "\r\033[K%s: %llu", what, (unsigned long long)done);
+    if (total)
+        fprintf(stderr, " of %llu (%.0f %%)", (unsigned long long)total,
+                100 * (double)done / (double)total);
+    fflush(stderr);
+}
+
+void progress_end(void)
+{
+    if (shown_at)
+        fputs("\r\033[K", stderr);
+    shown_at = 0;
+}
+
+/* ---- waiting ---- */
+
+static struct {
+    const char *what;
+    bool shows, is_over;
+    uv_thread_t thread;
+    uv_mutex_t lock;
+    uv_cond_t over;
+} wait;
+
+static void show_waiting(void *arg)
+{
+    (void)arg;
+    uv_mutex_lock(&wait.lock);
+    for (unsigned seconds = 1; !wait.is_over; seconds++) {
+        uint64_t until = uv_hrtime() + SECOND_NS, now;
+        while (!wait.is_over && (now = uv_hrtime()) < until)
+            uv_cond_timedwait(&wait.over, &wait.lock, until - now);
+        if (wait.is_over || seconds < PATIENCE_S)
+            continue;
+        fprintf(stderr, "\r\033[K%s: %u s", wait.what, seconds);
+        fflush(stderr);
+    }
+    uv_mutex_unlock(&wait.lock);
+}
+
+void progress_wait_begin(const char *what)
+{
+    wait.what = what;
+    wait.is_over = false;
+    wait.shows = isatty(STDERR_FILENO);
+    if (!wait.shows)
+        return;
+    uv_mutex_init(&wait.lock);
+    uv_cond_init(&wait.over);
+    wait.shows = uv_thread_create(&wait.thread, show_waiting, NULL) == 0;
+}
+
+void progress_wait_end(void)
+{
+    if (!wait.shows)
+        return;
+    uv_mutex_lock(&wait.lock);
+    wait.is_over = true;
+    uv_cond_signal(&wait.over);
+    uv_mutex_unlock(&wait.lock);
+    uv_thread_join(&wait.thread);
+    uv_cond_destroy(&wait.over);
+    uv_mutex_destroy(&wait.lock);
+    fputs("\r\033[K", stderr);
+}
