@@ -22,17 +22,6 @@ bool guard_holds(const struct view *view, struct key key)
                            filter_hash(&generation->seed, key.text.at, key.text.length));
 }
 
-void key_probes_add(struct key_probes *probes, const struct view *view, int keyspace,
-                    struct span key)
-{
-    struct key_probe *probe = &probes->at[probes->count++];
-    const struct generation *generation = view->generation;
-    probe->filter = generation ? generation->filters[keyspace] : NULL;
-    if (probe->filter)
-        filter_probe_begin(probe->filter, filter_hash(&generation->seed, key.at, key.length),
-                           &probe->begun);
-}
-
 void key_probes_end(struct key_probes *probes)
 {
     for (size_t i = 0; i < probes->count; i++) {

@@ -52,8 +52,16 @@ struct key_probes {
 };
 
 /* Begins with one more, of KEY_PROBES_MAX at most. The key need not live longer, the view must. */
-void key_probes_add(struct key_probes *probes, const struct view *view, int keyspace,
-                    struct span key);
+static inline void key_probes_add(struct key_probes *probes, const struct view *view, int keyspace,
+                                  struct span key)
+{
+    struct key_probe *probe = &probes->at[probes->count++];
+    const struct generation *generation = view->generation;
+    probe->filter = generation ? generation->filters[keyspace] : NULL;
+    if (probe->filter)
+        filter_probe_begin(probe->filter, filter_hash(&generation->seed, key.at, key.length),
+                           &probe->begun);
+}
 
 /* All are answered, as of now. */
 void key_probes_end(struct key_probes *probes);

@@ -182,7 +182,8 @@ static void answer(struct client *client, const struct request *request, int key
     answer_items(&group, &request->arguments[FIRST_ITEM], count, out, resp3);
 }
 
-void membership_prefetch(const struct view *view, const struct request *request)
+__attribute__((noinline)) void membership_prefetch(const struct view *view,
+                                                   const struct request *request)
 {
     struct item_key keys[2];
     struct buffer text = {0};
@@ -325,7 +326,8 @@ static void refuse_user(struct client *client)
                      "only: a user of the cache's own admits a key by writing it");
 }
 
-bool membership_dispatch(struct client *client, const struct request *request)
+__attribute__((noinline)) bool membership_dispatch(struct client *client,
+                                                   const struct request *request)
 {
     const struct command *command = request->command;
     int keyspace = find_keyspace(serving_config(client->serving), request);
