@@ -59,6 +59,24 @@ bool get_request_init(struct get_request *request, const char *prefix, const str
     return true;
 }
 
+bool member_request_init(struct get_request *request, const struct id_range *range)
+{
+    int digits = digits_of(range->first);
+    int length = snprintf(request->bytes, sizeof request->bytes, "$%d\r\n%" PRIu64 "\r\n", digits,
+                          range->first);
+    request->length = (size_t)length;
+    request->digits = (size_t)digits;
+    request->digits_at = request->length - request->digits - 2;
+    return true;
+}
+
+size_t members_head(char head[MEMBERS_HEAD_MOST], const char *filter, unsigned items)
+{
+    return (size_t)snprintf(head, MEMBERS_HEAD_MOST,
+                            "*%u\r\n$10\r\nBF.MEXISTS\r\n$%zu\r\n%.40s\r\n", items + 2,
+                            strlen(filter), filter);
+}
+
 void get_request_put_id(const struct get_request *request, char *bytes, uint64_t id)
 {
     char *digits = bytes + request->digits_at;
@@ -83,6 +101,10 @@ static enum reply take_bulk(const char *p, const char *line_end, const char *end
 enum reply reply_take(const char *p, const char *end, const char **next)
 {
     static const char nil[] = "$-1\r\n";
+    if (p < end && *p == '*') {
+        const char *first = memchr(p, '\n', (size_t)(end - p));
+        return first ? reply_take(first + 1, end, next) : REPLY_PARTIAL;
+    }
     if ((size_t)(end - p) >= sizeof nil - 1 && !memcmp(p, nil, sizeof nil - 1)) {
         *next = p + sizeof nil - 1; /* the most frequent by far, so it should cost little */
         return REPLY_NIL;
@@ -96,5 +118,7 @@ enum reply reply_take(const char *p, const char *end, const char **next)
     *next = line_end;
     if (*p == '_')
         return REPLY_NIL;
+    if (*p == ':')
+        return p[1] == '0' ? REPLY_NIL : REPLY_VALUE;
     return *p == '-' ? REPLY_ERROR : REPLY_STATUS;
 }

@@ -1,5 +1,5 @@
 /* GET by number, as bytes: encoding the requests for the keys PREFIX<id>, and finding the replies.
- * Nothing here knows of sockets.
+ * Items of one BF.MEXISTS are such requests, too, behind a header. Nothing here knows of sockets.
  *
  * The ids of a range all have the same number of digits. So a request has a fixed length, and the
  * next one is made by writing digits over those of the last: whoever asks for millions of different
@@ -40,13 +40,20 @@ struct get_request {
 bool get_request_init(struct get_request *request, const char *prefix,
                       const struct id_range *range);
 
+/* The same for an item of BF.MEXISTS, whose text is the id. In front of so many of them stands the
+ * beginning of their command, which takes at most MEMBERS_HEAD_MOST bytes; returns how many. */
+enum { MEMBERS_HEAD_MOST = 128 };
+bool member_request_init(struct get_request *request, const struct id_range *range);
+size_t members_head(char head[MEMBERS_HEAD_MOST], const char *filter, unsigned items);
+
 /* Writes the id over the one in a copy of the request's bytes. */
 void get_request_put_id(const struct get_request *request, char *bytes, uint64_t id);
 
 enum reply { REPLY_PARTIAL, REPLY_NIL, REPLY_EMPTY, REPLY_VALUE, REPLY_STATUS, REPLY_ERROR };
 
 /* The kind of the first reply in p..end; REPLY_PARTIAL when it is not there as a whole, and else
- * *next is what follows it. */
+ * *next is what follows it. An integer counts as nil when it is 0, else as a value; the header of
+ * an array is passed over. */
 enum reply reply_take(const char *p, const char *end, const char **next);
 
 #endif

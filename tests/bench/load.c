@@ -4,11 +4,12 @@
  * that the server took meanwhile.
  *
  *   load --port N --ids FIRST:LAST [--once] [--prefix TEXT] [--connections N] [--depth N]
- *        [--warm-up SECONDS] [--seconds SECONDS] [--pid N]...
+ *        [--members NAME] [--warm-up SECONDS] [--seconds SECONDS] [--pid N]...
  *
  *   --ids    keys are PREFIX and an id of this range, at random; "item:" unless --prefix says else
  *   --once   each id once, and then it ends
  *   --depth  GETs in a batch
+ *   --members  a batch is one BF.MEXISTS of the filter NAME, whose items are ids
  *   --pid    a process of the server's
  *
  * Nothing counts before the warm-up is over. One thread on epoll, since the processor time of a
@@ -45,7 +46,7 @@ struct connection {
     uint64_t sent_at;
     size_t have;
     char *in;    /* IN_SIZE bytes */
-    char *batch; /* `depth` requests */
+    char *batch; /* room for a head, and `depth` requests */
 };
 
 struct load {
@@ -54,6 +55,7 @@ struct load {
     double warm_up, seconds;
     bool once;
     const char *prefix;
+    const char *members; /* NULL: GETs */
     struct id_range ids;
     pid_t pids[PIDS_MOST];
     size_t pid_count;
@@ -93,9 +95,9 @@ static void connection_open(struct connection *connection)
 {
     connection->fd = connect_to(load.port);
     connection->in = need(malloc(IN_SIZE));
-    connection->batch = need(malloc(load.depth * load.request.length));
+    connection->batch = need(malloc(MEMBERS_HEAD_MOST + load.depth * load.request.length));
     for (unsigned i = 0; i < load.depth; i++)
-        memcpy(connection->batch + i * load.request.length, load.request.bytes,
+        memcpy(connection->batch + MEMBERS_HEAD_MOST + i * load.request.length, load.request.bytes,
                load.request.length);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
     if (epoll_ctl(load.epoll, EPOLL_CTL_ADD, connection->fd, &event) < 0)
@@ -120,6 +122,16 @@ static unsigned batch_size(void)
     return left < load.depth ? (unsigned)left : load.depth;
 }
 
+/* Puts what stands before so many requests in front of them. */
+static char *put_head(char *requests, unsigned size)
+{
+    char head[MEMBERS_HEAD_MOST];
+    if (!load.members)
+        return requests;
+    size_t length = members_head(head, load.members, size);
+    return memcpy(requests - length, head, length);
+}
+
 /* A batch fits into the socket's buffer, for the last one has been answered: so it is sent whole.
  */
 static void connection_ask(struct connection *connection)
@@ -127,7 +139,7 @@ static void connection_ask(struct connection *connection)
     unsigned size = batch_size();
     if (!size)
         return;
-    char *at = connection->batch;
+    char *at = connection->batch + MEMBERS_HEAD_MOST, *begin = put_head(at, size);
     for (unsigned i = 0; i < size; i++, at += load.request.length)
         get_request_put_id(&load.request, at,
                            load.once ? id_range_at(&load.ids, load.turn++)
@@ -135,8 +147,7 @@ static void connection_ask(struct connection *connection)
     connection->waiting = size;
     connection->sent_at = now_ns();
     load.active++;
-    if (send(connection->fd, connection->batch, (size_t)(at - connection->batch), MSG_NOSIGNAL) !=
-        at - connection->batch)
+    if (send(connection->fd, begin, (size_t)(at - begin), MSG_NOSIGNAL) != at - begin)
         fail("send");
 }
 
@@ -255,7 +266,8 @@ static void report(void)
 static void usage(void)
 {
     fputs("usage: load --port N --ids FIRST:LAST [--once] [--prefix TEXT] [--connections N]\n"
-          "            [--depth N] [--warm-up SECONDS] [--seconds SECONDS] [--pid N]...\n",
+          "            [--depth N] [--members NAME] [--warm-up SECONDS] [--seconds SECONDS]\n"
+          "            [--pid N]...\n",
           stderr);
     exit(2);
 }
@@ -283,6 +295,9 @@ static void take_option(int name, const char *value)
     case 'x':
         load.prefix = value;
         return;
+    case 'm':
+        load.members = value;
+        return;
     case 'c':
         load.connections = (unsigned)atoi(value);
         return;
@@ -309,6 +324,7 @@ static void parse(int argc, char **argv)
                                           {"ids", required_argument, NULL, 'i'},
                                           {"once", no_argument, NULL, 'o'},
                                           {"prefix", required_argument, NULL, 'x'},
+                                          {"members", required_argument, NULL, 'm'},
                                           {"connections", required_argument, NULL, 'c'},
                                           {"depth", required_argument, NULL, 'd'},
                                           {"warm-up", required_argument, NULL, 'w'},
@@ -319,7 +335,9 @@ static void parse(int argc, char **argv)
     while ((name = getopt_long(argc, argv, "", names, NULL)) != -1)
         take_option(name, optarg);
     if (optind != argc || !load.ids.last || load.connections - 1 >= CONNECTIONS_MOST ||
-        load.depth - 1 >= DEPTH_MOST || !get_request_init(&load.request, load.prefix, &load.ids))
+        load.depth - 1 >= DEPTH_MOST ||
+        !(load.members ? member_request_init(&load.request, &load.ids)
+                       : get_request_init(&load.request, load.prefix, &load.ids)))
         usage();
 }
 

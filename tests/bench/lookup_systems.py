@@ -126,7 +126,8 @@ class World:
 
 
 def check(system, part, seen):
-    """A figure of wrong answers is none."""
-    wanted = "nil" if part == "reject" or system == "limit" else "values"
-    if seen["errors"] or seen[wanted] != seen["requests"] or not seen["requests"]:
+    """A figure of wrong answers is none. Of a filter some false positives are right."""
+    wanted = "nil" if part in ("reject", "bf") or system == "limit" else "values"
+    others = seen["requests"] - seen[wanted]
+    if seen["errors"] or others > (part == "bf") * seen["requests"] / 1000 or not seen["requests"]:
         rig.fail(f"{system}, {part}: wrong answers: {seen}")

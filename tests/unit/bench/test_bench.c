@@ -124,6 +124,7 @@ static void test_replies_are_told_apart_however_they_are_cut(void **state)
         enum reply reply;
     } replies[] = {{"$-1\r\n", REPLY_NIL},      {"_\r\n", REPLY_NIL},
                    {"$0\r\n\r\n", REPLY_EMPTY}, {"$12\r\nline\r\nbreaks\r\n", REPLY_VALUE},
+                   {":0\r\n", REPLY_NIL},       {"*2\r\n:1\r\n", REPLY_VALUE},
                    {"+OK\r\n", REPLY_STATUS},   {"-NESTGUARD busy\r\n", REPLY_ERROR}};
     (void)state;
     for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
