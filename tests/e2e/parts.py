@@ -214,10 +214,14 @@ class Reader(Part):
 
     def step(self):
         table = self.chance.choice(self.run_.tables)
-        keys = [table.key(n) for n in
-                self.chance.sample(table.ids, self.chance.choice([1, 1, 1, 20]))]
+        ids = self.chance.sample(table.ids, self.chance.choice([1, 1, 1, 20]))
+        keys = [table.key(n) for n in ids]
         asked = self.run_.histories.now()
         try:
+            if self.chance.random() < 0.2:
+                self.judge_members(keys, asked, self.client.bf().mexists(
+                    table.name, *(ids if self.chance.random() < 0.5 else keys)))
+                return
             if len(keys) > 1:
                 replies = self.client.mget(keys)
             elif self.chance.random() < 0.8:
@@ -257,6 +261,15 @@ class Reader(Part):
         self.run_.counts["exists"] += 1
         if bool(found) not in {value is not None for value in allowed}:
             self.fail(key, asked, f"EXISTS was answered {found} at {answered:.4f}", allowed)
+
+    def judge_members(self, keys, asked, found):
+        """1 says nothing, but 0 that there is no row."""
+        answered = time.monotonic()
+        for key, bit in zip(keys, found, strict=True):
+            allowed = self.run_.histories.allowed(key, asked, answered)
+            self.run_.counts["members" if bit else "no members"] += 1
+            if not bit and None not in allowed:
+                self.fail(key, asked, f"BF.MEXISTS was answered 0 at {answered:.4f}", allowed)
 
     def fail(self, key, asked, what, allowed):
         self.run_.fail(f"{key}: {what}, allowed: {allowed}\n"
