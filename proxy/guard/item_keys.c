@@ -29,6 +29,8 @@ static bool is_joined_alike(const struct key_template *form)
 static bool has_all_columns(const struct key_template *form, struct span item)
 {
     size_t joints = 0;
+    if (form->columns == 1)
+        return true;
     for (size_t i = 0; i < item.length && joints + 1 < form->columns; i++)
         joints += item.at[i] == *joint.at;
     return joints + 1 >= form->columns;

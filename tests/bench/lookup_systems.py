@@ -125,6 +125,11 @@ class World:
             "--connections", CONNECTIONS, "--depth", depth, "--ids", "%d:%d" % ids, *more])
 
 
+def words_of(part):
+    """What the load is told to make items of one BF.MEXISTS of a batch."""
+    return ("--members", ITEMS["name"]) if part == "bf" else ()
+
+
 def check(system, part, seen):
     """A figure of wrong answers is none. Of a filter some false positives are right."""
     wanted = "nil" if part in ("reject", "bf") or system == "limit" else "values"

@@ -120,32 +120,35 @@ static enum decision decide_keys(struct group *group, size_t first, size_t count
     return mildest;
 }
 
-static void count_ruling(struct group *group, enum decision decision, size_t first, size_t keys)
+static enum decision decide(struct group *group, const struct item *item, size_t first)
 {
-    struct serving *serving = group->serving;
-    struct keyspace_counters *counters = &serving->keyspaces[group->keyspace];
-    counter_add(&counters->lookups, 1);
-    counter_add(&counters->members, 1);
-    counter_add(&counters->rejected, decision == DECISION_REJECT);
-    counter_add(&counters->would_reject, decision == DECISION_SHADOW);
-    if (decision == DECISION_SHADOW && keys)
-        shadow_sample(serving, group->keyspace, item_key_span(&group->text, group->keys[first]));
+    if (item->is_vague)
+        return DECISION_PASS;
+    if (!item->keys)
+        return decide_without_key(group);
+    enum decision decision = decide_keys(group, first, item->keys);
+    if (decision == DECISION_SHADOW)
+        shadow_sample(group->serving, group->keyspace,
+                      item_key_span(&group->text, group->keys[first]));
+    return decision;
 }
 
 /* Takes the rulings, writes an answer for each item, and empties the group. */
 static void group_answer(struct group *group, struct buffer *out, bool resp3)
 {
-    size_t first = 0;
+    struct keyspace_counters *counters = &group->serving->keyspaces[group->keyspace];
+    size_t first = 0, decided[] = {[DECISION_REJECT] = 0, [DECISION_SHADOW] = 0};
     key_probes_end(&group->probes);
     for (size_t i = 0; i < group->count; i++) {
-        const struct item *item = &group->items[i];
-        enum decision decision = item->is_vague ? DECISION_PASS
-                                 : item->keys   ? decide_keys(group, first, item->keys)
-                                                : decide_without_key(group);
-        count_ruling(group, decision, first, item->keys);
+        enum decision decision = decide(group, &group->items[i], first);
         resp_write_truth(out, decision != DECISION_REJECT, resp3);
-        first += item->keys;
+        decided[decision]++;
+        first += group->items[i].keys;
     }
+    counter_add(&counters->lookups, group->count);
+    counter_add(&counters->members, group->count);
+    counter_add(&counters->rejected, decided[DECISION_REJECT]);
+    counter_add(&counters->would_reject, decided[DECISION_SHADOW]);
     group->count = group->probes.count = 0;
     buffer_clear(&group->text);
 }
