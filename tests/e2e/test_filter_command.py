@@ -201,7 +201,7 @@ def plan_of_file(*words, status=0):
     found, said, errors = run("plan", *words)
     assert found == status, errors
     table = said.decode().split("\n\n", 1)[0].splitlines()[1:]
-    rows = re.findall(r"^(\S+) +(\S*) +([0-9,]+) ((?: +[0-9.]+ [KMG]?i?B)+)", "\n".join(table), re.M)
+    rows = re.findall(r"^ *(\S+) +(\S*) +([0-9,]+) ((?: +[0-9.]+ [KMG]?i?B)+)", "\n".join(table), re.M)
     return {name: (kind, int(count.replace(",", "")),
                    [float(size) * MEBIBYTE[unit]
                     for size, unit in re.findall(r"([0-9.]+) (\S+)", sizes)])
@@ -222,7 +222,8 @@ def shop(tmp_path, database):
             {"name": "items", "key": "item:{id}", "table": "items", "on_miss": "pass"},
             {"name": "live", "key": "live:{id}", "table": "public.items", "on_miss": "pass",
              "where": "deleted_at IS NULL", "filter": "counting-bloom"},
-            {"name": "others", "key": "other:{id}", "table": "others", "on_miss": "pass"}]}))
+            {"name": "others", "key": "other:{id}", "table": "others", "on_miss": "pass",
+             "publish": {"key": "bits", "false_positive_rate": 0.001}}]}))
     return file
 
 
@@ -231,7 +232,7 @@ def test_plan_tells_of_each_keyspace_of_a_file(shop):
     assert errors == ""
     assert {name: row[:2] for name, row in found.items()} == {
         "items": ("cuckoo", 200_000), "live": ("counting-bloom", 150_000), "others": ("cuckoo", 0),
-        "together": ("", 350_000)}
+        "published": ("guava-murmur3-128-64", 0), "together": ("", 350_000)}
     now, renewed, *grown = found["items"][2]
     assert 0.38 < now < 0.5 and abs(renewed / now - 2) < 0.1 and len(grown) == 3
     for size, factor in zip(grown, (1.5, 2, 10)):
@@ -244,6 +245,7 @@ def test_plan_of_a_file_supposes_rows_where_the_database_is_not_to_be_asked(shop
     found, _ = plan_of_file("--keys", 10_000_000, "--config", shop)
     assert {row[1] for name, row in found.items() if name != "together"} == {10_000_000}
     assert 19 < found["items"][2][0] < 21.5
+    assert 25 < found["published"][2][0] < 27, "half as many rows more, at 14.4 bits"
     assert before == database.value(
         "SELECT sum(calls) FROM pg_stat_statements WHERE userid = 'guard'::regrole")
 

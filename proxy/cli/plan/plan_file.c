@@ -15,6 +15,7 @@
 #include "database/row_count.h"
 #include "database/session_value.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -101,11 +102,33 @@ static int size_of(const struct config *config, size_t keyspace, uint64_t rows, 
     return 0;
 }
 
-static int plan_keyspace(const struct config *config, size_t keyspace, struct planned *planned)
+/* Of what is published: in the guard's memory, and as much in the cache. */
+static int size_of_bitmap(const struct config *config, size_t keyspace, uint64_t rows,
+                          double *bytes)
 {
-    int status = size_of(config, keyspace, planned->rows, &planned->now);
+    const struct keyspace *of = &config->keyspaces[keyspace];
+    struct bitmap *bitmap = filter_size_bitmap(config, keyspace, rows);
+    if (!bitmap) {
+        fprintf(stderr,
+                "nestguard plan: keyspace %s: there can be no bitmap of %llu rows to publish\n",
+                of->name, (unsigned long long)rows);
+        return -E2BIG;
+    }
+    size_t length;
+    bitmap_bytes(bitmap, &length);
+    *bytes = (double)length;
+    bitmap_destroy(bitmap);
+    return 0;
+}
+
+typedef int (*sizer)(const struct config *, size_t keyspace, uint64_t rows, double *bytes);
+
+static int plan_sizes(const struct config *config, size_t keyspace, sizer size,
+                      struct planned *planned)
+{
+    int status = size(config, keyspace, planned->rows, &planned->now);
     for (size_t i = 0; i < GROWN && !status; i++)
-        status = size_of(config, keyspace, planned->rows * growth[i] / 100, &planned->grown[i]);
+        status = size(config, keyspace, planned->rows * growth[i] / 100, &planned->grown[i]);
     return status;
 }
 
@@ -122,7 +145,7 @@ static void print_line(const char *name, const char *kind, const struct planned 
 {
     char rows[PLAN_FIGURE];
     plan_count_text(planned->rows, rows);
-    printf("%-20s  %-14s  %16s", name, kind, rows);
+    printf("%-20s  %-20s  %16s", name, kind, rows);
     print_memory(planned->now);
     print_memory(2 * planned->now);
     for (size_t i = 0; i < GROWN; i++)
@@ -131,10 +154,20 @@ static void print_line(const char *name, const char *kind, const struct planned 
 
 static void print_head(void)
 {
-    printf("%-20s  %-14s  %16s  %12s  %12s", "keyspace", "filter", "rows", "now", "while renewed");
+    printf("%-20s  %-20s  %16s  %12s  %12s", "keyspace", "filter", "rows", "now", "while renewed");
     for (size_t i = 0; i < GROWN; i++)
         printf("  %8s %g", "rows x", growth[i] / 100.0);
     printf("  %8s  %s\n", "bits/key", "false positives at most");
+}
+
+static void end_line(const struct planned *planned, double rate)
+{
+    if (planned->rows)
+        printf("  %8.2f", 8 * planned->now / (double)planned->rows);
+    else
+        printf("  %8s", "-");
+    printf("  %g\n", rate);
+    fflush(stdout);
 }
 
 static void add(struct planned *sum, const struct planned *one)
@@ -145,23 +178,35 @@ static void add(struct planned *sum, const struct planned *one)
         sum->grown[i] += one->grown[i];
 }
 
+/* Its rows are those of the keyspace: they count once. */
+static int print_published(const struct config *config, size_t at, struct planned *sum,
+                           uint64_t rows)
+{
+    const struct publish *publish = &config->keyspaces[at].publish;
+    struct planned planned = {.rows = rows};
+    if (!publish->key)
+        return 0;
+    if (plan_sizes(config, at, size_of_bitmap, &planned))
+        return 1;
+    print_line("  published", bitmap_format_name(publish->format), &planned);
+    end_line(&planned, publish->false_positive_rate);
+    planned.rows = 0;
+    add(sum, &planned);
+    return 0;
+}
+
 static int print_keyspace(const struct config *config, size_t at, struct pg_session *session,
                           uint64_t keys, struct planned *sum)
 {
     const struct keyspace *keyspace = &config->keyspaces[at];
     struct planned planned = {.rows = keys};
     if ((session && ask_rows(session, keyspace, &planned.rows)) ||
-        plan_keyspace(config, at, &planned))
+        plan_sizes(config, at, size_of, &planned))
         return 1;
     print_line(keyspace->name, filter_kind_name(keyspace->filter), &planned);
-    if (planned.rows)
-        printf("  %8.2f", 8 * planned.now / (double)planned.rows);
-    else
-        printf("  %8s", "-");
-    printf("  %g\n", keyspace->false_positive_rate);
-    fflush(stdout);
+    end_line(&planned, keyspace->false_positive_rate);
     add(sum, &planned);
-    return 0;
+    return print_published(config, at, sum, planned.rows);
 }
 
 /* The session is NULL where `keys` are supposed. */
@@ -177,7 +222,7 @@ static int print_keyspaces(const struct config *config, struct pg_session *sessi
         putchar('\n');
     }
     puts("\na new generation is built beside the old one: for that time a keyspace takes twice as "
-         "much");
+         "much;\nwhat is published takes as much again in the cache");
     return status;
 }
 
