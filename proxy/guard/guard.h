@@ -105,6 +105,10 @@ static inline struct ruling guard_decide(struct permission *permission,
 bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct key key,
                       bool held);
 
+/* Whether there is room to remember a write of a key that the filter holds, too; for
+ * guard_wants_hint() it is not held then. Never where a log tells of rows. */
+bool guard_has_room_for_held(const struct view *view, const struct overrides *overrides);
+
 const char *reason_text(enum reason reason);
 
 #endif

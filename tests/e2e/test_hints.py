@@ -61,6 +61,38 @@ def test_a_hint_outlives_the_filters_that_cannot_see_its_row(guard, database, ca
     assert not is_admitted(guard, "item:5000")
 
 
+def held_by_chance(guard, numbers):
+    return [n for n in numbers if is_admitted(guard, f"item:{n}")]
+
+
+@pytest.mark.parametrize("sync", ["poll", "none"])
+def test_a_write_is_remembered_though_the_filter_takes_the_key_for_known(
+        start_guard, database, cache, items, sync):
+    """The next filter does not, and sees no row yet."""
+    guard = start_guard(items(false_positive_rate=0.03), sync=sync, hint_ttl=HINT_TTL)
+    chosen = held_by_chance(guard, range(1000, 1400))
+    assert chosen
+    rows = ", ".join(f"({n}, 'new')" for n in chosen)
+    with uncommitted(database, f"INSERT INTO items VALUES {rows}"):
+        for n in chosen:
+            write(guard, cache, f"item:{n}")
+        outlive_the_ttl(guard)
+        guard.rebuild()
+        assert held_by_chance(guard, chosen) == chosen
+    assert guard.redis().mget([f"item:{n}" for n in chosen]) == [b"new"] * len(chosen)
+
+
+def test_no_write_is_refused_for_keys_that_the_filter_knows(start_guard, cache, items):
+    guard = start_guard(items(), sync="poll", poll_interval="1h", max_hints=8)
+    guard.redis().mset({f"item:{n}": "known" for n in range(1, 101)})
+    for n in range(1, 101):
+        guard.redis().set(f"item:{n}", "known")
+    assert guard.status()["entries"] <= 2
+    guard.redis().mset({f"item:{n}": "new" for n in range(1001, 1003)})
+    assert is_admitted(guard, "item:1001") and is_admitted(guard, "item:1002")
+    assert guard.generation() == 1
+
+
 def test_a_hint_ends_with_the_next_filter_where_nobody_writes(guard, cache):
     write(guard, cache, "item:1000")
     outlive_the_ttl(guard)

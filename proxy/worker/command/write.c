@@ -32,9 +32,13 @@ static const struct reply_slot_kind write_kinds[PROOFS], delete_kind;
 
 /* ---- what it leads to ---- */
 
-static bool wants_hint(const struct serving *serving, struct key key)
+/* Which keys are worth a hint: those that the filter lacks, or also some that it holds. */
+enum worth { LACKED, ALSO_HELD };
+
+static bool wants_hint(const struct serving *serving, struct key key, enum worth worth)
 {
-    bool held = guard_holds(serving->view, key);
+    bool held = guard_holds(serving->view, key) &&
+                (worth == LACKED || !guard_has_room_for_held(serving->view, &serving->overrides));
     return guard_wants_hint(serving->view, &serving->overrides, key, held);
 }
 
@@ -53,7 +57,8 @@ static void tell_keeper(const struct lookup *lookup, bool done)
     *write = (struct write_request){.message = {.kind = MESSAGE_WRITE},
                                     .slot = slot,
                                     .done = done,
-                                    .wants_hint = done && !deletes && wants_hint(serving, key),
+                                    .wants_hint =
+                                        done && !deletes && wants_hint(serving, key, ALSO_HELD),
                                     .deletes = deletes,
                                     .key = key_copy(key, write->text)};
     if (write->wants_hint)
@@ -121,13 +126,14 @@ static const struct reply_slot_kind delete_kind = KIND;
 
 /* ---- which keys the keeper must know of ---- */
 
-static bool must_note(const struct serving *serving, struct span text, bool deletes)
+static bool must_note(const struct serving *serving, struct span text, bool deletes,
+                      enum worth worth)
 {
     int keyspace = guard_match(serving_config(serving), text);
     if (keyspace == NOT_GUARDED)
         return false;
     struct key key = key_make(keyspace, text);
-    return watch_has(serving->watch, key) || (!deletes && wants_hint(serving, key));
+    return watch_has(serving->watch, key) || (!deletes && wants_hint(serving, key, worth));
 }
 
 /* Of keys whose writes have begun. */
@@ -178,7 +184,7 @@ struct reply_slot *write_open(struct client *client)
 
 void write_note(struct reply_slot *slot, struct span key)
 {
-    if (must_note(slot->serving, key, false))
+    if (must_note(slot->serving, key, false, ALSO_HELD))
         note(slot, &key, 1);
 }
 
@@ -187,7 +193,8 @@ void write_note(struct reply_slot *slot, struct span key)
 /* Whether nothing has said yet that the key exists; one that is named twice is new once. */
 static bool is_new(const struct serving *serving, struct key key)
 {
-    return wants_hint(serving, key) && !overrides_find(&serving->overrides, key, clock_ms()).writes;
+    return wants_hint(serving, key, LACKED) &&
+           !overrides_find(&serving->overrides, key, clock_ms()).writes;
 }
 
 /* Returns how many are to be noted, whose spans are in `noted`. */
@@ -197,7 +204,7 @@ static size_t begin_admission(struct serving *serving, const struct span *keys, 
     for (size_t i = 0; i < count; i++) {
         struct key key = key_by_text(serving, keys[i]);
         are_new[i] = is_new(serving, key);
-        if (!must_note(serving, keys[i], false))
+        if (!must_note(serving, keys[i], false, LACKED))
             continue;
         overrides_begin_write(&serving->overrides, key);
         buffer_append(noted, (const char *)&keys[i], sizeof keys[i]);
@@ -291,14 +298,15 @@ static struct keys keys_of(const struct request *request)
 }
 
 /* An array of spans. */
-static void find_keys(const struct client *client, const struct request *request,
-                      struct buffer *found)
+static size_t find_keys(const struct client *client, const struct request *request,
+                        enum worth worth, struct buffer *found)
 {
     bool deletes = request->command->kind == COMMAND_DELETE;
     struct keys keys = keys_of(request);
     for (size_t i = keys.first; i < keys.end; i += (size_t)request->command->key_step)
-        if (must_note(client->serving, request->arguments[i], deletes))
+        if (must_note(client->serving, request->arguments[i], deletes, worth))
             buffer_append(found, (const char *)&request->arguments[i], sizeof(struct span));
+    return buffer_length(found) / sizeof(struct span);
 }
 
 static const struct reply_slot_kind *kind_of(const struct request *request)
@@ -313,9 +321,13 @@ int write_dispatch(struct client *client, const struct request *request)
 {
     struct buffer found = {0};
     const struct reply_slot_kind *kind = kind_of(request);
-    find_keys(client, request, &found);
-    size_t count = buffer_length(&found) / sizeof(struct span);
+    size_t count = find_keys(client, request, ALSO_HELD, &found);
     bool refused = count && kind != &delete_kind && !has_room(client, count);
+    if (refused) { /* not because of keys that are held */
+        buffer_clear(&found);
+        count = find_keys(client, request, LACKED, &found);
+        refused = count && !has_room(client, count);
+    }
     if (!refused) {
         struct reply_slot *slot = reply_slot_open(&client->replies, kind);
         if (count)

@@ -291,6 +291,23 @@ static void check_hints(struct bench *bench)
     must_want(bench, BLOCKED, false, true);
 }
 
+/* Who follows a log is told of every row; without one a quarter of the places is for them. */
+static void a_key_that_is_held_finds_a_place_while_few_are_taken(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct config *config = (struct config *)bench.view->config;
+    config->max_hints = 4;
+    config->sync = SYNC_REPLICATION;
+    assert_false(guard_has_room_for_held(bench.view, &bench.overrides));
+    config->sync = SYNC_POLL;
+    assert_true(guard_has_room_for_held(bench.view, &bench.overrides));
+    enter(&bench, bench.absent, OVERRIDE_HINT);
+    assert_false(guard_has_room_for_held(bench.view, &bench.overrides));
+    bench_finish(&bench);
+}
+
 /* Also while passing: the key must be admitted when the guard rejects again. */
 static void a_write_is_news_when_nothing_admits_the_key(void **state)
 {
@@ -351,6 +368,7 @@ int main(void)
         cmocka_unit_test(an_entry_that_has_ended_decides_nothing),
         cmocka_unit_test(probes_of_several_keyspaces_are_answered_each_by_its_filter),
         cmocka_unit_test(a_write_is_news_when_nothing_admits_the_key),
+        cmocka_unit_test(a_key_that_is_held_finds_a_place_while_few_are_taken),
         cmocka_unit_test(a_write_is_news_again_once_another_generation_was_begun),
         cmocka_unit_test(before_the_first_generation_every_written_key_is_news),
         cmocka_unit_test(every_reason_has_a_text_of_its_own),

@@ -428,7 +428,8 @@ static void the_writers_next_command_finds_its_key_admitted(void **state)
     bench_finish(&bench);
 }
 
-static void an_mset_waits_for_the_hint_of_each_new_key(void **state)
+/* And of one that the filter knows: the next one may not. */
+static void an_mset_waits_for_the_hint_of_each_key(void **state)
 {
     struct bench bench;
     (void)state;
@@ -440,6 +441,7 @@ static void an_mset_waits_for_the_hint_of_each_new_key(void **state)
               "$5\r\nother\r\n$1\r\n1\r\n$6\r\nitem:y\r\n$1\r\n1\r\n");
     say(bench.cache, "+OK\r\n");
     struct write_request *x = next_hint(&bench.keeper, "item:x");
+    mailbox_return(&next_hint(&bench.keeper, "item:1")->message);
     mailbox_return(&next_hint(&bench.keeper, "item:y")->message);
     must_be_silent(client);
     mailbox_return(&x->message);
@@ -519,7 +521,7 @@ int main(void)
         cmocka_unit_test(a_write_whose_reply_is_lost_is_a_hint),
         cmocka_unit_test(a_write_of_more_new_keys_than_a_client_may_is_refused),
         cmocka_unit_test(the_writers_next_command_finds_its_key_admitted),
-        cmocka_unit_test(an_mset_waits_for_the_hint_of_each_new_key),
+        cmocka_unit_test(an_mset_waits_for_the_hint_of_each_key),
         cmocka_unit_test(what_the_keeper_sends_holds_for_the_next_command),
         cmocka_unit_test(a_view_may_change_while_a_lookup_is_under_way),
     };

@@ -36,7 +36,7 @@ static void each_failure(void (*scenario)(struct bench *bench), unsigned least)
     unsigned nth = 0;
     do {
         struct bench bench;
-        bench_init(&bench, "max_output: 100mb\n");
+        bench_init(&bench, "max_output: 100mb\nmax_hints: 3\n");
         allocator_fail(LARGE, ++nth);
         scenario(&bench);
         bool failed = allocator_failed();

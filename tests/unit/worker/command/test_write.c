@@ -29,14 +29,48 @@ static void must_forward_untold(struct bench *bench, const char *command)
     must_reply(bench->client, OK);
 }
 
-static void of_a_key_that_the_filter_holds_nobody_hears(void **state)
+/* Which tells of every row. */
+static void follow_a_log(struct bench *bench)
+{
+    ((struct config *)serving_config(bench->clients.serving.serving))->sync = SYNC_REPLICATION;
+}
+
+static void of_a_key_that_the_filter_holds_nobody_hears_where_a_log_is_followed(void **state)
 {
     struct bench bench;
     (void)state;
     bench_init(&bench, "");
+    follow_a_log(&bench);
     must_forward_untold(&bench, SET_ITEM_1);
     must_forward_untold(&bench, DEL_ITEM_1);
     must_forward_untold(&bench, "*3\r\n$3\r\nSET\r\n$5\r\nother\r\n$1\r\nv\r\n");
+    assert_int_equal(COUNTED(&bench, ITEMS, hints), 0);
+    bench_finish(&bench);
+}
+
+/* The filter may hold it by chance, and the next one not. */
+static void without_a_log_a_key_that_the_filter_holds_is_a_hint_too(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, SET_ITEM_1);
+    must_send(bench.shared, SET_ITEM_1);
+    cache_says(bench.shared, OK);
+    mailbox_return(&next_hint(bench.keeper, "item:1")->message);
+    hear_keeper(&bench);
+    must_reply(bench.client, OK);
+    must_forward_untold(&bench, DEL_ITEM_1);
+    assert_int_equal(COUNTED(&bench, ITEMS, hints), 1);
+    bench_finish(&bench);
+}
+
+static void of_keys_that_are_held_as_many_are_hints_as_there_is_room_for(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "max_hints: 3\n");
+    must_forward_untold(&bench, SET_ITEM_1);
     assert_int_equal(COUNTED(&bench, ITEMS, hints), 0);
     bench_finish(&bench);
 }
@@ -135,6 +169,7 @@ static void of_a_watched_key_the_keeper_hears_of_every_change(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench, "");
+    follow_a_log(&bench);
     watch_add(bench.clients.serving.watch, key_make(ITEMS, span_of("item:1")));
     type(bench.client, SET_ITEM_1 DEL_ITEM_1);
     hear_of(&bench, false, false);
@@ -213,6 +248,7 @@ static void each_key_that_a_command_makes_is_a_hint(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench, "");
+    follow_a_log(&bench);
     must_hint(&bench,
               "*7\r\n$4\r\nMSET\r\n$6\r\nitem:a\r\n$6\r\nitem:x\r\n$6\r\nitem:1\r\n$1\r\nv\r\n"
               "$6\r\nitem:b\r\n$1\r\nv\r\n",
@@ -237,7 +273,9 @@ static void a_key_behind_store_is_a_hint(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_a_key_that_the_filter_holds_nobody_hears),
+        cmocka_unit_test(of_a_key_that_the_filter_holds_nobody_hears_where_a_log_is_followed),
+        cmocka_unit_test(without_a_log_a_key_that_the_filter_holds_is_a_hint_too),
+        cmocka_unit_test(of_keys_that_are_held_as_many_are_hints_as_there_is_room_for),
         cmocka_unit_test(the_reply_waits_until_every_worker_admits_a_new_key),
         cmocka_unit_test(a_refused_write_leaves_nothing),
         cmocka_unit_test(the_writers_next_command_finds_its_key_admitted),
