@@ -9,6 +9,8 @@ just before, or just after.
 """
 import contextlib
 import io
+import signal
+import threading
 import time
 
 import psycopg2
@@ -18,9 +20,10 @@ from parts import Changes, Committer
 from servers import PATIENCE
 from tables import PARTITIONS, partition_ids
 
-KINDS = ["add column", "rewrite", "rename column", "rename value", "retype", "index", "truncate",
-         "vacuum full", "cluster", "detach", *["publication"] * 4, "row security", "role",
+KINDS = ["add column", *["rewrite"] * 3, "rename column", "rename value", *["retype"] * 2, "index",
+         "truncate", "vacuum full", "cluster", "detach", *["publication"] * 4, "row security", "role",
          "rename table", "enum", "swap", "restore"]
+REWRITES = ["rewrite", "retype", "truncate"]  # which a snapshot from before does not see
 COLUMNS_MAX = 800  # of 1600 that a table may ever have had
 
 EVENTS = f"ALTER PUBLICATION {PUBLICATION} SET (publish = '%s')"
@@ -37,6 +40,7 @@ ROLE = ["search_path = decoys, public", "default_transaction_isolation = 'serial
 
 # Those of a build, of which one has a snapshot; and how the guard calls what it does then.
 SLOTS = "SELECT slot_name FROM pg_replication_slots WHERE confirmed_flush_lsn IS NOT NULL"
+BEGUN_SLOTS = "SELECT slot_name FROM pg_replication_slots"
 SURVEY = "looking"
 PHASES = ["connecting", SURVEY, SURVEY, "waiting", "locking", "counting", "copying"]
 
@@ -52,6 +56,7 @@ class Migrator(Committer):
         super().__init__(run, f"migrator {number}", 1000 + number)
         self.tables, self.count, self.refusal = tables, 0, None
         self.sides = {}  # other connections
+        self.alarm = None  # that wakes the guard
         self.kinds = [kind for kind in kinds if self.tables_for(kind)]
 
     def close(self):
@@ -76,7 +81,7 @@ class Migrator(Committer):
         self.run_.counts[kind] += 1
         self.count += 1
         try:
-            with self.build_under_way():
+            with self.build_under_way(kind):
                 getattr(self, kind.replace(" ", "_"))(table)
         except Busy:
             self.run_.counts[kind] -= 1
@@ -89,14 +94,78 @@ class Migrator(Committer):
             self.run_.let_it_guard(self.chance.uniform(0, 4))
 
     @contextlib.contextmanager
-    def build_under_way(self):
-        """Mostly. Some wait for a lock that somebody else has on another table."""
+    def build_under_way(self, kind):
+        """Mostly. Some wait for a lock that somebody else has on another table, or stand still."""
+        ways = [self.locked, self.guard_still, contextlib.nullcontext]
         with contextlib.ExitStack() as stack:
-            if self.chance.random() < 0.6:
+            if kind in REWRITES and self.chance.random() < 0.5:
+                self.await_snapshot()
+                stack.enter_context(self.guard_still())
+            elif self.chance.random() < 0.6:
                 self.await_build()
-                if self.chance.random() < 0.5:
-                    stack.enter_context(self.locked())
+                stack.enter_context(self.chance.choice(ways)())
             yield
+
+    def await_snapshot(self):
+        """What a build will read is settled, and it has not been read."""
+        if self.run_.publishes:
+            self.await_slot_unread()
+        else:
+            self.await_phase("locking", longest=0.02)
+
+    def await_slot_unread(self):
+        """The server makes the slot by itself once it has been asked to, and everybody's
+        transactions are over: the guard stands still meanwhile."""
+        with contextlib.suppress(psycopg2.Error):
+            cursor, holder = self.side("watcher"), self.side("holder")
+            begun, made = self.slots(cursor, BEGUN_SLOTS), self.slots(cursor, SLOTS)
+            holder.execute("BEGIN; SELECT pg_current_xact_id()")
+            try:
+                self.run_.rebuild()
+                self.await_another(cursor, BEGUN_SLOTS, begun)
+                self.signal_guard(signal.SIGSTOP)
+            finally:
+                holder.execute("ROLLBACK")
+            self.await_another(cursor, SLOTS, made)
+
+    def slots(self, cursor, which):
+        cursor.execute(which)
+        return set(cursor.fetchall())
+
+    def await_another(self, cursor, which, before):
+        """Not long."""
+        end = time.monotonic() + 0.5
+        while not self.slots(cursor, which) - before and time.monotonic() < end:
+            time.sleep(0.002)
+
+    @contextlib.contextmanager
+    def guard_still(self):
+        """For a moment it gets no processor: what comes between two of its questions is not up to
+        who is quicker. It may hold locks that are waited for here, and commits may wait for it."""
+        self.signal_guard(signal.SIGSTOP)
+        self.alarm = threading.Timer(self.chance.uniform(0.1, 0.5), self.signal_guard,
+                                     (signal.SIGCONT,))
+        self.alarm.start()
+        try:
+            yield
+        finally:
+            self.wake_guard()
+
+    def wake_guard(self):
+        if self.alarm:
+            self.alarm.cancel()
+            self.signal_guard(signal.SIGCONT)
+        self.alarm = None
+
+    def signal_guard(self, number):
+        process = self.run_.guard.process
+        if process:  # else the nemesis has killed it, and starts another
+            process.send_signal(number)
+
+    def commit(self, cursor, values, unlogged=False):
+        if self.run_.histories.slack == 0:
+            self.wake_guard()
+        return super().commit(cursor, values, unlogged)
 
     def await_build(self):
         """One begins, and comes to somewhere."""
@@ -108,17 +177,12 @@ class Migrator(Committer):
     def await_slot(self):
         """A build begins; waits, not long, until it has its snapshot."""
         with contextlib.suppress(psycopg2.Error):  # the database is away
-            cursor, end = self.side("watcher"), time.monotonic() + 0.5
-            cursor.execute(SLOTS)
-            before = cursor.fetchall()
+            cursor = self.side("watcher")
+            before = self.slots(cursor, SLOTS)
             self.run_.rebuild()
-            while time.monotonic() < end:
-                cursor.execute(SLOTS)
-                if set(cursor.fetchall()) - set(before):
-                    break
-                time.sleep(0.002)
+            self.await_another(cursor, SLOTS, before)
 
-    def await_phase(self, phase):
+    def await_phase(self, phase, longest=0.15):
         """A build begins; waits, not long, until it is somewhere in the phase."""
         wanted, end = self.run_.rebuild(), time.monotonic() + 1
         while wanted and time.monotonic() < end:
@@ -127,7 +191,7 @@ class Migrator(Committer):
             if not building or building["number"] > wanted:
                 break
             if building["number"] == wanted and building["phase"].startswith(phase):
-                time.sleep(self.chance.choice([0, 0.15]) * self.chance.random())
+                time.sleep(self.chance.choice([0, longest]) * self.chance.random())
                 break
             time.sleep(0.002)
 
@@ -428,9 +492,13 @@ class Migrator(Committer):
             (whole.replace(", public.parts", ""), whole),
             (f"ALTER PUBLICATION {PUBLICATION} RENAME TO elsewhere",
              f"ALTER PUBLICATION elsewhere RENAME TO {PUBLICATION}")])
-        if self.chance.random() < 0.6:
-            self.await_phase(SURVEY)
-        self.there_and_back(table, there, back, self.run_.tables, rests=(0, 4))
+        still, rests = contextlib.nullcontext(), (0, 4)
+        if self.chance.random() < 0.7:
+            self.await_phase(SURVEY, longest=0.02)
+            if self.chance.random() < 0.7:  # so that the survey may be done with one of its halves
+                still, rests = self.guard_still(), (2, 4)
+        with still:
+            self.there_and_back(table, there, back, self.run_.tables, rests=rests)
 
     def row_security(self, table):
         row = f"ALTER TABLE public.{table.name} %s ROW LEVEL SECURITY"
