@@ -74,7 +74,7 @@ void follower_ask(struct follower *follower); /* the server answers with reached
 struct follower_counts follower_counts(const struct follower *follower);
 
 /* The database has answered that all is as it was when the generation was built, under this
- * snapshot (its text): see removals.h. No event comes from within. */
+ * snapshot (its text): see removals.h. No event but unvouched() comes from within. */
 void follower_vouch(struct follower *follower, const char *snapshot);
 size_t follower_removals(const struct follower *follower, int keyspace); /* that wait */
 

@@ -164,7 +164,10 @@ void follower_settle(struct follower *follower)
     if (follower->closed || follower->ended)
         return;
     bool ends = follower->ending.transaction != NULL;
-    bool hold = ends || follower_is_crowded(follower);
+    bool crowded = follower_is_crowded(follower);
+    bool hold = ends || crowded;
+    if (crowded && !ends)
+        follower->events.unvouched(follower->arg, true);
     if (hold != follower->held)
         pg_stream_pause(follower->stream, hold);
     follower->held = hold;

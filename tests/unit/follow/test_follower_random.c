@@ -247,9 +247,9 @@ static void probe(struct world *world, unsigned share)
         if (!share || pick(share))
             see(world, i);
     print_snapshot(world, text_of_it, sizeof text_of_it);
+    world->bench.crowded = false;
     follower_vouch(world->bench.follower, text_of_it);
     uv_run(&world->bench.loop, UV_RUN_NOWAIT);
-    world->bench.crowded = false;
 }
 
 static void leave_unseen(struct world *world, struct actor *actor)
@@ -328,8 +328,10 @@ static void step(struct world *world)
 {
     struct actor *actor = &world->actors[pick(ACTORS)];
     unsigned what = pick(16);
-    if (pick(10) == 0)
+    if (pick(10) == 0) {
         probe(world, pick(4));
+        release_stream(world);
+    }
     if (!actor->xid)
         begin_actor(world, actor);
     else if (what == 0)
