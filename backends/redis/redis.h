@@ -1,12 +1,16 @@
 /* The guard's own commands to the cache: fills, purges and questions, over one connection on an
  * event loop, with hiredis for the protocol. Their order on the wire is the order of the calls. The
  * connection is opened at once and comes back by itself with backoff (100 ms doubling to 2 s).
+ *
+ * Only a primary will do. A server that is found to be a replica or a sentinel is as good as none:
+ * it is asked at connecting, once a second from then on, and when it refuses a write as a replica.
  */
 #ifndef NESTGUARD_REDIS_H
 #define NESTGUARD_REDIS_H
 
 #include "net/tls.h"
 #include "redis/redis_answer.h"
+#include "redis/redis_role.h"
 
 #include <stdint.h>
 #include <uv.h>
@@ -55,6 +59,16 @@ void redis_send(struct redis *redis, const struct redis_bytes *words, size_t cou
                 redis_answer_cb done, void *arg);
 
 bool redis_is_up(const struct redis *redis);
+
+/* What is known of the server: for status and metrics. */
+struct redis_node {
+    char address[300]; /* "127.0.0.1:6379", or "unix:/path" */
+    bool up;
+    enum redis_role role;
+    const char *why; /* it is not up, or up and in trouble; NULL: nothing is wrong. Lives until
+                        anything is done with the struct redis */
+};
+void redis_describe(const struct redis *redis, struct redis_node *node);
 
 /* Of the connection that is up: why what was confirmed over those before it may be lost (static
  * text): another server, or another history of its data, or it does not say. NULL: nothing speaks

@@ -34,6 +34,7 @@ struct redis_answer {
     bool found;
     const char *error;       /* "" when there is none */
     struct redis_bytes text; /* a string reply, or CONFIG GET's, with a 0 behind it; else NULL */
+    struct redis_bytes head; /* likewise: the first of an array, as of ROLE's, whatever follows */
     struct redis_page page;
 };
 

@@ -99,7 +99,9 @@ struct redis_command *redis_command_fill(struct redis_bytes key, struct redis_by
         add(&arguments, (struct redis_bytes){ttl, put_number(ttl, ttl_ms)});
     }
     add_text(&arguments, "NX");
-    return create(&arguments);
+    struct redis_command *command = create(&arguments);
+    command->writes = true;
+    return command;
 }
 
 struct redis_command *redis_command_purge(struct redis_bytes key)
@@ -204,6 +206,15 @@ static bool are_numbers(const redisReply *reply)
     return reply->elements > 0;
 }
 
+static struct redis_bytes head_of(const redisReply *reply)
+{
+    const redisReply *first =
+        reply->type == REDIS_REPLY_ARRAY && reply->elements ? reply->element[0] : NULL;
+    if (!first || first->type != REDIS_REPLY_STRING)
+        return (struct redis_bytes){0};
+    return (struct redis_bytes){first->str, first->len};
+}
+
 /* The few kinds of replies that these commands have: a status or nil, an integer, a string, a pair,
  * numbers, SCAN's array, an error. `page.keys` is the caller's to free. */
 static struct redis_answer answer_of(const redisReply *reply)
@@ -221,7 +232,8 @@ static struct redis_answer answer_of(const redisReply *reply)
         answer.text = (struct redis_bytes){reply->element[1]->str, reply->element[1]->len};
     else if (reply->type == REDIS_REPLY_ARRAY && !are_numbers(reply) &&
              !read_page(&answer.page, reply))
-        return refusal("a reply of an unknown form");
+        answer = refusal("a reply of an unknown form");
+    answer.head = head_of(reply);
     return answer;
 }
 

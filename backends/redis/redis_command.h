@@ -14,6 +14,7 @@ struct redis_command {
     struct redis_command *next;
     redis_answer_cb done;
     void *arg;
+    bool writes;       /* needs memory: what a full server refuses */
     uint64_t deadline; /* on the loop's clock: until when the reply must be there */
     char *wire;        /* until it is sent */
     size_t wire_length;

@@ -8,42 +8,15 @@
  * there.
  */
 #include "net/allocate.h"
-#include "net/backoff.h"
-#include "net/dial.h"
-#include "redis/redis.h"
-#include "redis/redis_greeting.h"
-#include "redis/redis_wire.h"
+#include "redis/redis_internal.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <hiredis.h>
+
+enum { PULSE_MS = 1000 };
 
 static const struct backoff_bounds backoff_bounds = {100, 2000};
-
-enum link_state { LINK_WAITING, LINK_DIALING, LINK_GREETING, LINK_UP, LINK_CLOSING, LINK_CLOSED };
-
-struct redis {
-    uv_loop_t *loop;
-    struct redis_options options; /* with texts of its own */
-    redis_state_cb state_cb;
-    void *state_arg;
-    enum link_state state;
-    struct dial dial;
-    struct redis_wire wire;
-    struct redis_greeting greeting;
-    struct redis_commands waiting; /* for the first connection */
-    struct redis_commands sent;    /* in the order of their replies */
-    struct redis_commands ended;   /* without a reply; to be told */
-    uv_timer_t timer;              /* backoff, the limit for connecting, or the oldest deadline */
-    uv_idle_t idle;                /* runs while something is to be told or written */
-    unsigned handles;              /* not yet closed: timer, idle, and what dial or wire has open */
-    struct backoff backoff;
-    bool is_new;      /* no attempt to connect has ended yet */
-    bool told_down;   /* state_cb need not say it again */
-    bool late;        /* the oldest deadline has passed; its reply may be in the socket */
-    char reason[256]; /* why it is, or was last, down */
-    void (*closed)(void *arg);
-    void *closed_arg;
-};
 
 /* For each state, the states that it may follow, a bit each. */
 static void set_state(struct redis *redis, enum link_state state)
@@ -138,6 +111,7 @@ static void tell_down(struct redis *redis)
     bool told = redis->told_down;
     redis->is_new = redis->late = false;
     uv_timer_stop(&redis->timer);
+    uv_timer_stop(&redis->pulse);
     end_all(redis, &redis->sent);
     end_all(redis, &redis->waiting);
     redis->told_down = true;
@@ -177,12 +151,28 @@ static void on_wire_closed(void *arg)
 
 /* Replies. */
 
+static void ask_role(struct redis *redis);
+
 static void arm_deadline(struct redis *redis)
 {
     if (!redis->sent.first)
         return;
     uint64_t now = uv_now(redis->loop), due = redis->sent.first->deadline;
     start_timer(redis, due > now ? due - now : 0);
+}
+
+/* A full server refuses writes and nothing else: one that succeeds tells that it has room again. */
+static void note_trouble(struct redis *redis, const struct redis_command *command,
+                         const struct redisReply *reply)
+{
+    bool is_error = reply->type == REDIS_REPLY_ERROR;
+    bool is_full = is_error && redis_is_full(reply->str, reply->len);
+    if (is_full || (is_error && redis_is_passing_trouble(reply->str, reply->len))) {
+        redis->is_full = is_full;
+        snprintf(redis->trouble, sizeof redis->trouble, "%s", reply->str);
+    } else if (!is_error && (command->writes || !redis->is_full)) {
+        redis->trouble[0] = '\0';
+    }
 }
 
 /* One that nobody asked for is a server that closes us: "-ERR max number of clients reached". */
@@ -192,6 +182,9 @@ static void on_reply(void *arg, const struct redisReply *reply)
     struct redis_command *command = redis_commands_take(&redis->sent);
     redis->late = false;
     if (command) {
+        note_trouble(redis, command, reply);
+        if (reply->type == REDIS_REPLY_ERROR && redis_is_readonly(reply->str, reply->len))
+            ask_role(redis);
         redis_command_deliver(command, reply, "");
         return;
     }
@@ -213,6 +206,36 @@ static void transmit(struct redis *redis, struct redis_command *command)
     wake(redis);
 }
 
+/* Whatever it confirms from now on its primary overwrites. */
+static void on_role(void *arg, const struct redis_answer *answer)
+{
+    struct redis *redis = arg;
+    redis->asking_role = false;
+    enum redis_role role = redis_role_of(answer->head.at, answer->head.length);
+    const char *objection = redis_role_objection(role);
+    if (!objection || redis->state != LINK_UP)
+        return;
+    redis->greeting.role = role;
+    set_reason(redis, "", objection);
+    lose(redis);
+}
+
+static void ask_role(struct redis *redis)
+{
+    if (redis->asking_role || redis->state != LINK_UP)
+        return;
+    struct redis_command *command = redis_command_of((const char *[]){"ROLE"}, 1);
+    command->done = on_role;
+    command->arg = redis;
+    redis->asking_role = true;
+    transmit(redis, command);
+}
+
+static void on_pulse(uv_timer_t *pulse)
+{
+    ask_role(pulse->data);
+}
+
 static void greet_with(void *arg, struct redis_command *command)
 {
     transmit(arg, command);
@@ -231,6 +254,7 @@ static void on_greeted(void *arg, const char *error)
     }
     set_state(redis, LINK_UP);
     uv_timer_stop(&redis->timer);
+    uv_timer_start(&redis->pulse, on_pulse, PULSE_MS, PULSE_MS);
     backoff_reset(&redis->backoff);
     redis->is_new = redis->told_down = false;
     while (redis->waiting.first)
@@ -244,6 +268,7 @@ static void on_dialed(void *arg, const char *error)
     struct redis *redis = arg;
     if (!error) {
         set_state(redis, LINK_GREETING);
+        redis->trouble[0] = '\0';
         wire_open(&redis->wire);
         redis_greet(&redis->greeting);
         return;
@@ -306,9 +331,8 @@ static void on_timer(uv_timer_t *timer)
 
 /* Submitting. */
 
-/* Sends it, lets it wait, or ends it. */
-static void submit(struct redis *redis, struct redis_command *command, redis_answer_cb done,
-                   void *arg)
+void redis_submit(struct redis *redis, struct redis_command *command, redis_answer_cb done,
+                  void *arg)
 {
     command->done = done;
     command->arg = arg;
@@ -318,50 +342,6 @@ static void submit(struct redis *redis, struct redis_command *command, redis_ans
         redis_commands_append(&redis->waiting, command);
     else
         end(redis, command);
-}
-
-void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes value,
-                uint64_t ttl_ms, redis_answer_cb done, void *arg)
-{
-    submit(redis, redis_command_fill(key, value, ttl_ms), done, arg);
-}
-
-void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
-{
-    submit(redis, redis_command_purge(key), done, arg);
-}
-
-void redis_purge_many(struct redis *redis, const struct redis_bytes *keys, size_t count,
-                      redis_answer_cb done, void *arg)
-{
-    submit(redis, redis_command_purge_many(keys, count), done, arg);
-}
-
-void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes pattern, unsigned count,
-                redis_answer_cb done, void *arg)
-{
-    submit(redis, redis_command_scan(cursor, pattern, count), done, arg);
-}
-
-void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
-{
-    submit(redis, redis_command_exists(key), done, arg);
-}
-
-void redis_send(struct redis *redis, const struct redis_bytes *words, size_t count,
-                redis_answer_cb done, void *arg)
-{
-    submit(redis, redis_command_any(words, count), done, arg);
-}
-
-bool redis_is_up(const struct redis *redis)
-{
-    return redis->state == LINK_UP;
-}
-
-const char *redis_doubt(const struct redis *redis)
-{
-    return redis->greeting.doubt;
 }
 
 /* Life. */
@@ -423,9 +403,10 @@ int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options
     redis->state_arg = arg;
     redis->is_new = true;
     uv_timer_init(loop, &redis->timer);
+    uv_timer_init(loop, &redis->pulse);
     uv_idle_init(loop, &redis->idle);
-    redis->timer.data = redis->idle.data = redis;
-    redis->handles = 2;
+    redis->timer.data = redis->pulse.data = redis->idle.data = redis;
+    redis->handles = 3;
     start_timer(redis, 0);
     *out = redis;
     return 0;
@@ -443,5 +424,6 @@ void redis_close(struct redis *redis, void (*closed)(void *arg), void *arg)
     if (before == LINK_DIALING || before == LINK_GREETING || before == LINK_UP)
         close_link(redis, before);
     uv_close((uv_handle_t *)&redis->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&redis->pulse, on_handle_closed);
     uv_close((uv_handle_t *)&redis->idle, on_handle_closed);
 }

@@ -36,19 +36,15 @@ static const char *doubt(const struct redis_identity *last, const struct redis_i
     return NULL;
 }
 
-/* Errors that say nothing against the connection, and nothing of later. */
-static bool is_passing_trouble(const char *error)
+static bool is_passing_trouble(const struct redis_answer *answer)
 {
-    static const char *const codes[] = {"LOADING ", "BUSY ", "MASTERDOWN "};
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (strncmp(error, codes[i], strlen(codes[i])) == 0)
-            return true;
-    return false;
+    return answer->outcome == REDIS_REFUSED &&
+           redis_is_passing_trouble(answer->error, strlen(answer->error));
 }
 
 static void note_trouble(struct redis_greeting *greeting, const struct redis_answer *answer)
 {
-    greeting->busy |= answer->outcome == REDIS_REFUSED && is_passing_trouble(answer->error);
+    greeting->busy |= is_passing_trouble(answer);
 }
 
 /* `killed`: the server has forgotten the connection before, or never had it. */
@@ -111,10 +107,12 @@ static void kill_last(struct redis_greeting *greeting)
 static void on_pong(void *arg, const struct redis_answer *answer)
 {
     struct redis_greeting *greeting = arg;
+    const char *objection = redis_role_objection(greeting->role);
     bool is_refused = answer->outcome == REDIS_REFUSED;
     note_trouble(greeting, answer);
-    if (is_refused && !is_passing_trouble(answer->error) &&
-        strncmp(answer->error, "NOPERM ", 7) != 0)
+    if (objection && answer->outcome != REDIS_DOWN)
+        greeting->done(greeting->arg, objection);
+    else if (is_refused && !is_passing_trouble(answer) && strncmp(answer->error, "NOPERM ", 7) != 0)
         refused(greeting, "PING", answer->error);
     else if (answer->outcome != REDIS_DOWN && !must_wait(greeting, answer))
         kill_last(greeting);
@@ -134,17 +132,35 @@ static void read_id(const struct redis_answer *answer, const char *field, char i
         sscanf(line + strlen(field), "%40[0-9a-f]", id);
 }
 
+static void read_role(struct redis_greeting *greeting, const struct redis_answer *answer)
+{
+    enum redis_role role = answer->text.at ? redis_role_read(answer->text.at) : REDIS_ROLE_UNKNOWN;
+    if (role != REDIS_ROLE_UNKNOWN)
+        greeting->role = role;
+}
+
 static void on_server(void *arg, const struct redis_answer *answer)
 {
     struct redis_greeting *greeting = arg;
     note_trouble(greeting, answer);
     read_id(answer, "\nrun_id:", greeting->own.run_id);
+    read_role(greeting, answer);
 }
 
 static void on_replication(void *arg, const struct redis_answer *answer)
 {
     struct redis_greeting *greeting = arg;
     read_id(answer, "\nmaster_replid:", greeting->own.history);
+    read_role(greeting, answer);
+}
+
+/* Asked last, and so believed before what INFO said. */
+static void on_role(void *arg, const struct redis_answer *answer)
+{
+    struct redis_greeting *greeting = arg;
+    note_trouble(greeting, answer);
+    if (answer->head.at)
+        greeting->role = redis_role_of(answer->head.at, answer->head.length);
 }
 
 static void on_login(void *arg, const struct redis_answer *answer)
@@ -161,11 +177,13 @@ void redis_greet(struct redis_greeting *greeting)
     size_t count = redis_login_steps(greeting->steps, &greeting->login);
     greeting->own = (struct redis_identity){0};
     greeting->busy = false;
+    greeting->role = REDIS_ROLE_UNKNOWN;
     greeting->answered = 0;
     for (size_t i = 0; i < count; i++)
         ask(greeting, greeting->steps[i].words, greeting->steps[i].count, on_login);
     ask(greeting, (const char *[]){"CLIENT", "ID"}, 2, on_client_id);
     ask(greeting, (const char *[]){"INFO", "server"}, 2, on_server);
     ask(greeting, (const char *[]){"INFO", "replication"}, 2, on_replication);
+    ask(greeting, (const char *[]){"ROLE"}, 1, on_role);
     ask(greeting, (const char *[]){"PING"}, 1, on_pong);
 }

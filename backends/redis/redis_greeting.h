@@ -1,7 +1,7 @@
 /* The first commands of the guard's own connection to the cache, before any other may go. Private
  * to backends/.
  *
- *   login (redis_login.h) ─▶ CLIENT ID, INFO twice ─▶ PING ─▶ CLIENT KILL of the connection before
+ *   login (redis_login.h) ─▶ CLIENT ID, INFO twice, ROLE ─▶ PING ─▶ CLIENT KILL of the connection before
  *                                                                                         ─▶ done
  *
  * A connection that is given up may have left commands behind that the server has not read yet: it
@@ -21,6 +21,7 @@
 #include "redis/redis.h"
 #include "redis/redis_command.h"
 #include "redis/redis_login.h"
+#include "redis/redis_role.h"
 
 /* A connection as its server knows it. */
 struct redis_identity {
@@ -41,11 +42,13 @@ struct redis_greeting {
     struct redis_identity last; /* the last connection whose greeting went well */
     struct redis_identity own;
     struct redis_login_step steps[REDIS_LOGIN_STEPS];
-    size_t answered;   /* of the steps */
-    bool left;         /* set by the owner: that one was lost with commands that had no answer */
-    bool busy;         /* the server cannot answer all of this just now */
-    bool is_second;    /* or a later one: `last` says of which server */
-    const char *doubt; /* see redis_doubt() */
+    size_t answered;      /* of the steps */
+    bool left;            /* set by the owner: that one was lost with commands that had no answer */
+    bool busy;            /* the server cannot answer all of this just now */
+    enum redis_role role; /* of the server, by ROLE or else by INFO; no other than a primary's
+                             connection goes well, or one of which nobody knows */
+    bool is_second;       /* or a later one: `last` says of which server */
+    const char *doubt;    /* see redis_doubt() */
 };
 
 /* Over a connection that has just come up. done() is called at most once, from the callback of a

@@ -41,7 +41,7 @@ void redis_survey_read(struct redis_survey *out, const char *text)
     const char *memory = field(text, "maxmemory");
     *out = (struct redis_survey){
         .max_memory = memory ? strtoull(memory, NULL, 10) : 0,
-        .is_replica = field_is(text, "role", "slave") || field_is(text, "role", "replica"),
+        .role = redis_role_read(text),
         .is_cluster_node = field_is(text, "cluster_enabled", "1"),
     };
     copy_field(text, "redis_version", out->version, sizeof out->version);

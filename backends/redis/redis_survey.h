@@ -4,12 +4,13 @@
 #define NESTGUARD_REDIS_SURVEY_H
 
 #include "redis/redis.h"
+#include "redis/redis_role.h"
 
 struct redis_survey {
     char version[64];       /* "7.0.15"; "" when it does not say */
     uint64_t max_memory;    /* bytes; 0: no bound */
     char memory_policy[32]; /* "allkeys-lru"; "" when it does not say */
-    bool is_replica;
+    enum redis_role role;
     bool is_cluster_node;
     uint64_t max_bulk, max_clients; /* its limits; 0 when it does not say */
 };

@@ -4,8 +4,10 @@
 #include "cache/greeting.h"
 
 #include "redis/redis_login.h"
+#include "redis/redis_role.h"
 #include "resp/resp.h"
 
+#include <errno.h>
 #include <string.h>
 
 static const struct {
@@ -46,14 +48,48 @@ unsigned greeting_write(struct buffer *out, const struct cache_url *cache, bool 
     size_t count = redis_login_steps(steps, &login);
     for (size_t i = 0; i < count; i++)
         write_step(out, &steps[i]);
-    return (unsigned)count;
+    greeting_write_role(out);
+    return (unsigned)count + 1;
 }
 
 int greeting_judge(struct span reply, bool resp3)
 {
     const struct redis_login login = {.resp3 = resp3};
     bool is_error = reply.length && reply.at[0] == '-';
+    if (greeting_is_passing_trouble(reply))
+        return -EBUSY;
     return redis_login_judge(&login, is_error ? reply.at + 1 : NULL, reply.length - is_error);
+}
+
+void greeting_write_role(struct buffer *out)
+{
+    struct span word = span_of("ROLE");
+    resp_write_command(out, &word, 1);
+}
+
+/* An array whose first element is the role's name, as a bulk string. */
+const char *greeting_judge_role(struct span reply)
+{
+    const char *at;
+    if (!reply.length || reply.at[0] != '*' || resp_array_open(reply, &at) < 1)
+        return NULL;
+    struct span first = resp_array_next(&at, reply.at + reply.length);
+    const char *line = first.length ? memchr(first.at, '\n', first.length) : NULL;
+    size_t head = line ? (size_t)(line + 1 - first.at) : 0;
+    if (!line || first.length < head + 2)
+        return NULL;
+    return redis_role_objection(redis_role_of(line + 1, first.length - head - 2));
+}
+
+bool greeting_is_passing_trouble(struct span reply)
+{
+    return reply.length && reply.at[0] == '-' &&
+           redis_is_passing_trouble(reply.at + 1, reply.length - 1);
+}
+
+bool greeting_is_readonly(struct span reply)
+{
+    return reply.length && reply.at[0] == '-' && redis_is_readonly(reply.at + 1, reply.length - 1);
 }
 
 void greeting_write_limits(struct buffer *out)

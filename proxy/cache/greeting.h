@@ -6,7 +6,8 @@
 #include "config/config.h"
 
 /* Appends the commands that log in, select the database, and with `resp3` switch to that protocol;
- * `name` is for CLIENT SETNAME, or NULL. Returns how many replies they will have. */
+ * `name` is for CLIENT SETNAME, or NULL; and ROLE, last of them. Returns how many replies they will
+ * have. */
 unsigned greeting_write(struct buffer *out, const struct cache_url *cache, bool resp3,
                         const char *name);
 
@@ -26,7 +27,18 @@ uint64_t greeting_read_id(struct span reply);
 /* Only the first of them, also where no password is configured. */
 void greeting_write_auth(struct buffer *out, const struct cache_url *cache);
 
-/* Of a reply to one of them: 0, or as redis_login_judge(). */
+/* Of a reply to one of them but ROLE: 0, or as redis_login_judge(); -EBUSY: the server cannot do it
+ * now, and may be asked again. */
 int greeting_judge(struct span reply, bool resp3);
+
+/* ROLE, which may be asked again at any time, and what its reply says: why that server is no cache
+ * (static text), or NULL. */
+void greeting_write_role(struct buffer *out);
+const char *greeting_judge_role(struct span reply);
+
+/* An error that says nothing of later (LOADING, BUSY, MASTERDOWN); or one that a replica gives to
+ * whoever writes. */
+bool greeting_is_passing_trouble(struct span reply);
+bool greeting_is_readonly(struct span reply);
 
 #endif

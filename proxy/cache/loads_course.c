@@ -17,10 +17,12 @@
 #include "base/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
-    GRACE_MS = 250,   /* for the server's own timeout to come first */
-    FILLS_MAX = 1000, /* a cache that hangs must not make values pile up here */
+    UNTAKEN_MS = 60 * 1000, /* between two lines about fills that the cache did not take */
+    GRACE_MS = 250,         /* for the server's own timeout to come first */
+    FILLS_MAX = 1000,       /* a cache that hangs must not make values pile up here */
 };
 
 static void use_limits(struct loads *loads, const struct config *config)
@@ -33,6 +35,7 @@ struct loads *loads_create(const struct loads_options *options, const struct vie
 {
     struct loads *loads = xcalloc(1, sizeof *loads);
     loads->options = *options;
+    loads->untaken.period_ms = UNTAKEN_MS;
     loads->view = view;
     keymap_init(&loads->in_flight);
     load_queue_init(&loads->queue);
@@ -166,12 +169,38 @@ static void finish(struct load *load)
     }
 }
 
+/* A full server takes no value for hours, and without a word of it every lookup of what is not
+ * there would only be slower. */
+static void complain_of_fill(struct loads *loads, int keyspace, const char *error)
+{
+    if (log_pace_may(&loads->untaken, clock_ms(), NULL))
+        log_warning("keyspace %s: the cache did not take a value that was loaded: %s",
+                    loads->view->config->keyspaces[keyspace].name, error);
+}
+
+static counter *fill_counter(struct load_counters *counters, const struct redis_answer *reply)
+{
+    size_t length = strlen(reply->error);
+    if (reply->outcome == REDIS_DONE)
+        return &counters->fills;
+    if (reply->outcome == REDIS_DOWN)
+        return &counters->fills_failed_down;
+    if (redis_is_full(reply->error, length))
+        return &counters->fills_failed_full;
+    if (redis_is_readonly(reply->error, length))
+        return &counters->fills_failed_readonly;
+    return redis_is_passing_trouble(reply->error, length) ? &counters->fills_failed_busy
+                                                          : &counters->fills_failed_refused;
+}
+
 static void on_filled(void *arg, const struct redis_answer *reply)
 {
     struct load *load = arg;
-    struct load_counters *counters = &load->loads->options.counters[load->key.keyspace];
-    load->loads->filling--;
-    counter_add(reply->outcome == REDIS_DONE ? &counters->fills : &counters->fills_failed, 1);
+    struct loads *loads = load->loads;
+    loads->filling--;
+    counter_add(fill_counter(&loads->options.counters[load->key.keyspace], reply), 1);
+    if (reply->outcome == REDIS_REFUSED)
+        complain_of_fill(loads, load->key.keyspace, reply->error);
     finish(load);
 }
 
@@ -202,7 +231,7 @@ static void fill(struct load *load, struct blob *value)
         return;
     }
     if (load->loads->filling >= FILLS_MAX) {
-        counter_add(&load->loads->options.counters[load->key.keyspace].fills_failed, 1);
+        counter_add(&load->loads->options.counters[load->key.keyspace].fills_failed_waiting, 1);
         finish(load);
         return;
     }

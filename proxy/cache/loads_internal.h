@@ -40,6 +40,7 @@ struct loads {
     struct loads_waits waits;
     struct negative_cache absent;
     struct log_pace refusals; /* the log's lines about them */
+    struct log_pace untaken;  /* likewise, about fills */
 };
 
 /* From here on the request is the worker's, and must not be touched. */

@@ -95,16 +95,23 @@ static void check_limits(const struct cache *cache, const struct config *config,
                      (unsigned long long)survey->max_clients);
 }
 
-static void check_role(const struct cache *cache, const struct redis_survey *survey)
+/* Before it serves, a guard only says so: a replica may be made a primary. */
+static void check_role(const struct cache *cache, enum problem_level down,
+                       const struct redis_survey *survey)
 {
     if (survey->is_cluster_node)
         problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
                      "it is a node of a cluster, which sends clients on to others; `cache` must "
                      "name a server that has all keys");
-    if (survey->is_replica)
-        problems_add(cache->problems, PROBLEM_WARNING, cache->place, NULL,
-                     "it is a replica: where it takes no writes, nothing is filled or purged; "
-                     "`cache` should name its primary");
+    if (survey->role == REDIS_REPLICA)
+        problems_add(
+            cache->problems, down, cache->place, NULL,
+            "it is a replica: nothing can be filled or purged there; `cache` must name its "
+            "primary");
+    if (survey->role == REDIS_SENTINEL)
+        problems_add(cache->problems, down, cache->place, NULL,
+                     "it is a sentinel, which holds no keys; `cache` must name the primary that it "
+                     "watches");
 }
 
 /* Nobody may mean what the guard is about to write over; and it writes by scripts. */
@@ -155,7 +162,7 @@ bool check_cache(const struct config *config, enum problem_level down, struct pr
         report_failure(&cache, down, status, error);
     } else {
         check_version(&cache, survey.version);
-        check_role(&cache, &survey);
+        check_role(&cache, down, &survey);
         check_memory(&cache, &survey);
         check_limits(&cache, config, &survey);
         check_all_published(&cache, config);

@@ -216,12 +216,18 @@ static json_t *text_or_null(const char *text)
     return text[0] ? json_string(text) : json_null();
 }
 
+static json_t *node_json(const struct redis_node *node)
+{
+    return json_pack("{s:s, s:s, s:b, s:s?}", "address", node->address, "role",
+                     redis_role_name(node->role), "up", node->up, "why", node->why);
+}
+
 static json_t *backends_json(const struct report *report)
 {
     const struct loads_waits *waits = &report->waits;
     return json_pack(
-        "{s:{s:b}, s:{s:i, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:f}}", "cache", "up",
-        report->cache_is_up, "database", "connections", (int)report->database_connections, "error",
+        "{s:{s:b, s:[o]}, s:{s:i, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:f}}", "cache", "up",
+        report->cache.up, "nodes", node_json(&report->cache), "database", "connections", (int)report->database_connections, "error",
         report->database_error ? json_string(report->database_error) : json_null(),
         "loads_in_flight", (int)report->loads, "load_budget", (int)report->config->load_budget,
         "load_window", (json_int_t)waits->window, "loads_queued", (json_int_t)waits->now,
@@ -293,27 +299,41 @@ static void keyspace_metrics(const struct report *report, struct buffer *out)
     }
 }
 
-/* Loads by result are one family; the other counters of the keeper are one each. */
+/* Counters that are one family, told apart by a label. */
+static const struct counter_family {
+    const char *prefix, *name, *label, *help;
+} load_families[] = {
+    {"loads_", "loads_total", "result", "Loads by their result"},
+    {"fills_failed_", "fills_failed_total", "reason", "Values that the cache did not take, by why"},
+    {0}};
+
+/* NULL: the counter is a family by itself. */
+static const struct counter_family *family_of(const struct counter_row *row)
+{
+    for (const struct counter_family *family = load_families; family->prefix; family++)
+        if (!strncmp(row->name, family->prefix, strlen(family->prefix)))
+            return family;
+    return NULL;
+}
+
 static void load_metrics(const struct report *report, struct buffer *out)
 {
-    static const char prefix[] = "loads_";
-    char name[64];
-    size_t count = report->count;
-    family(out, "loads_total", "counter", "Loads by their result");
+    const struct counter_family *last = NULL;
+    char name[64], label[64];
     for (const struct counter_row *row = load_rows; row->name; row++) {
-        bool is_load = !strncmp(row->name, prefix, sizeof prefix - 1);
-        snprintf(name, sizeof name, "%s_total", row->name);
-        if (!is_load)
-            family(out, name, "counter", row->help);
-        for (size_t i = 0; i < count; i++) {
-            unsigned long long value = count_of(&report->keyspaces[i], row);
-            if (is_load)
-                buffer_printf(out, "nestguard_loads_total{keyspace=\"%s\",result=\"%s\"} %llu\n",
-                              keyspace_name(report, i), row->name + sizeof prefix - 1, value);
-            else
-                buffer_printf(out, "nestguard_%s{keyspace=\"%s\"} %llu\n", name,
-                              keyspace_name(report, i), value);
-        }
+        const struct counter_family *own = family_of(row);
+        snprintf(name, sizeof name, own ? "%s" : "%s_total", own ? own->name : row->name);
+        label[0] = '\0';
+        if (own)
+            snprintf(label, sizeof label, ",%s=\"%s\"", own->label,
+                     row->name + strlen(own->prefix));
+        if (!own || own != last)
+            family(out, name, "counter", own ? own->help : row->help);
+        last = own;
+        for (size_t i = 0; i < report->count; i++)
+            buffer_printf(out, "nestguard_%s{keyspace=\"%s\"%s} %llu\n", name,
+                          keyspace_name(report, i), label,
+                          (unsigned long long)count_of(&report->keyspaces[i], row));
     }
 }
 
@@ -469,8 +489,12 @@ static void process_metrics(const struct report *report, struct buffer *out)
     gauge(out, "loads_in_flight", "Loads on their way", (double)report->loads);
     wait_metrics(&report->waits, out);
     gauge(out, "entries", "Admitted, deleted and blocked keys", (double)report->entries);
-    gauge(out, "cache_up", "1 while the connection for fills and purges is up",
-          report->cache_is_up);
+    gauge(out, "cache_up", "1 while the connection for fills and purges is up, to a primary",
+          report->cache.up);
+    family(out, "cache_node_up", "gauge",
+           "1 for a server that serves as the cache; 0: status says why not");
+    buffer_printf(out, "nestguard_cache_node_up{address=\"%s\",role=\"%s\"} %d\n",
+                  report->cache.address, redis_role_name(report->cache.role), report->cache.up);
     gauge(out, "database_connections", "Connections for loads that are up",
           report->database_connections);
     gauge(out, "uptime_seconds", "Time since the guard was started",

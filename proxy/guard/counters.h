@@ -32,7 +32,12 @@
     X(known_absent, "Lookups answered from the remembered false positives")                        \
     X(false_positives, "Keys that the filter took for possible and the database did not have")     \
     X(fills, "Values written to the cache")                                                        \
-    X(fills_failed, "Values that the cache did not take")                                          \
+    X(fills_failed_down, "Values not cached because the cache was down")                           \
+    X(fills_failed_full, "Values not cached because its memory is full, or it takes no writes")    \
+    X(fills_failed_readonly, "Values not cached because it is a replica")                          \
+    X(fills_failed_busy, "Values not cached because it was busy with a script, or loading")        \
+    X(fills_failed_refused, "Values not cached because of another error of the cache")             \
+    X(fills_failed_waiting, "Values not cached because too many were on their way")                \
     X(purges, "Keys deleted from the cache")                                                       \
     X(purges_refused, "Keys that the cache refused to delete, each time it did")                   \
     X(shadow_checked, "Would-be rejects of shadow mode that were looked up in the database")       \

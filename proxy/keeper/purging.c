@@ -161,7 +161,7 @@ bool purging_owes(const struct purging *purging)
 
 void purging_report(const struct purging *purging, struct report *report)
 {
-    report->cache_is_up = redis_is_up(purging->options.redis);
+    redis_describe(purging->options.redis, &report->cache);
     report->purges_owed = purger_owed(purging->purger);
 }
 

@@ -14,6 +14,7 @@
 #include "guard/counters.h"
 #include "guard/guard.h"
 #include "guard/view.h"
+#include "redis/redis.h"
 
 #define REPORT_MEMBER(name, help) uint64_t name;
 
@@ -95,7 +96,7 @@ struct report {
     struct stream_report stream; /* of the generation in force */
     struct check_report check;   /* the last, of whichever generation */
     bool confirms_everything;    /* commits that wait for the guard return at once */
-    bool cache_is_up;
+    struct redis_node cache;
     size_t purges_owed;
     unsigned database_connections;
     const char *database_error; /* why there are not more; NULL: nothing is wrong */

@@ -143,14 +143,22 @@ static bool has_block_option(const struct span *arguments, size_t count)
     return false;
 }
 
-/* Only rows that depend on their arguments are FORWARD in the table: SCRIPT, XREAD, XREADGROUP. */
+bool command_ends_script(const struct command *command, const struct span *arguments, size_t count)
+{
+    return count == 2 && span_is_word(arguments[1], "KILL") &&
+           (strcmp(command->name, "SCRIPT") == 0 || strcmp(command->name, "FUNCTION") == 0);
+}
+
+/* Only rows that depend on their arguments are FORWARD in the table: SCRIPT, FUNCTION, XREAD,
+ * XREADGROUP. */
 bool command_is_stateful(const struct command *command, const struct span *arguments, size_t count)
 {
     if (command->kind != COMMAND_FORWARD || command->effect == EFFECT_NONE) {
         return command->kind == COMMAND_STATEFUL;
     }
-    if (strcmp(command->name, "SCRIPT") == 0) {
-        return count > 1 && span_is_word(arguments[1], "DEBUG");
+    if (command->effect == EFFECT_ALTER) {
+        return command_ends_script(command, arguments, count) ||
+               (count > 1 && span_is_word(arguments[1], "DEBUG"));
     }
     return has_block_option(arguments, count);
 }

@@ -88,6 +88,10 @@ const struct command *command_find(struct span text);
  * says FORWARD or READ (XREAD ... BLOCK, SCRIPT DEBUG): a row's exception, decided in one place. */
 bool command_is_stateful(const struct command *command, const struct span *arguments, size_t count);
 
+/* SCRIPT KILL, FUNCTION KILL: what a server answers that a script keeps busy. Behind that script
+ * itself, on a shared connection, it would wait for it. */
+bool command_ends_script(const struct command *command, const struct span *arguments, size_t count);
+
 bool command_arity_ok(const struct command *command, size_t count);
 
 /* The rows that command_find() looks in; also for the test that holds them against a real Redis. */

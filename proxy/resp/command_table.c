@@ -244,7 +244,6 @@ const struct command command_table[] = {
     {PLAIN("FCALL_RO")},
     {PLAIN("FLUSHALL")},
     {PLAIN("FLUSHDB")},
-    {PLAIN("FUNCTION")},
     {PLAIN("GEOHASH")},
     {PLAIN("GEOPOS")},
     {PLAIN("HDEL")},
@@ -337,6 +336,7 @@ const struct command command_table[] = {
     {PLAIN("HSETEX")},
     {PLAIN("HTTL")},
 
+    {DEPENDS("FUNCTION", ALTER)},
     {DEPENDS("SCRIPT", ALTER)},
     {DEPENDS("XREAD", BLOCK)},
     {DEPENDS("XREADGROUP", BLOCK)},

@@ -442,11 +442,11 @@ class TestCache:
             thread.join()
         assert "no Redis" in report.one("error")[0]
 
-    def test_replica_is_a_warning(self, check, database, cache):
+    def test_replica_is_an_error(self, check, database, cache):
         database.execute(GOOD)
         cache.client().replicaof("127.0.0.1", servers.free_port())
         try:
-            assert "replica" in check(keyspace()).one("warning")[0]
+            assert "replica" in check(keyspace()).one("error")[0]
         finally:
             cache.client().replicaof("NO", "ONE")
 

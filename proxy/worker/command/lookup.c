@@ -13,6 +13,8 @@
 #include "worker/command/shadow_sample.h"
 #include "worker/upstream/upstream.h"
 
+enum { WORDS = 128 };
+
 /* ---- answers ---- */
 
 static const struct keyspace *keyspace_of(const struct serving *serving, int keyspace)
@@ -38,6 +40,13 @@ static bool is_cache_failure(struct span reply)
         return false;
     return span_starts(reply, "-LOADING") || span_starts(reply, "-MASTERDOWN") ||
            span_starts(reply, "-CLUSTERDOWN") || span_starts(reply, "-BUSY ");
+}
+
+/* Of an error: the cache tells best what it is at. */
+static const char *words_of(struct span reply, char words[WORDS])
+{
+    snprintf(words, WORDS, "%.*s", (int)(reply.length > 3 ? reply.length - 3 : 0), reply.at + 1);
+    return words;
 }
 
 /* What a lookup of an absent key gets; `plain` is the command's own answer for a missing key. */
@@ -189,10 +198,11 @@ static void get_failure(struct reply_slot *slot, unsigned index, const char *why
 
 static void get_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
+    char why[WORDS];
     if (slot->begun)
         reply_slot_append(slot, reply_slot_output(slot), reply);
     else if (is_cache_failure(reply))
-        get_failure(slot, index, "NESTGUARD cache down");
+        get_failure(slot, index, words_of(reply, why));
     else
         take_value(slot->lookups, reply, reply_slot_output(slot));
 }
@@ -260,10 +270,8 @@ static void mget_reply(struct reply_slot *slot, unsigned index, struct span repl
 {
     const char *at, *end = reply.at + reply.length;
     if (reply.at[0] != '*') {
-        char why[128];
-        snprintf(why, sizeof why, "%.*s", (int)(reply.length > 3 ? reply.length - 3 : 0),
-                 reply.at + 1);
-        mget_failure(slot, index, why);
+        char why[WORDS];
+        mget_failure(slot, index, words_of(reply, why));
         return;
     }
     resp_array_open(reply, &at);
@@ -314,10 +322,11 @@ static void exists_failure(struct reply_slot *slot, unsigned index, const char *
 
 static void exists_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
+    char why[WORDS];
     struct lookup *lookup = &slot->lookups[index];
     bool guarded = lookup->keyspace != NOT_GUARDED;
     if (guarded && is_cache_failure(reply))
-        exists_failure(slot, index, "NESTGUARD cache down");
+        exists_failure(slot, index, words_of(reply, why));
     else if (!guarded || reply.at[0] != ':' ||
              go_on_after(lookup, !span_is(reply, ":0\r\n")) != COURSE_LOADING)
         buffer_append(&lookup->answer, reply.at, reply.length);

@@ -231,8 +231,36 @@ static void block(struct client *client, const struct request *request)
         upstream_be_patient(client->upstream, true);
 }
 
+static void ended_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    struct client *client = client_of(slot->replies);
+    request_take_reply(slot, index, reply);
+    if (client->pinned.own)
+        pinned_end(client);
+}
+
+static const struct reply_slot_kind ended_kind = {.on_cache = ended_reply,
+                                                  .on_cache_failure = request_take_failure};
+
+/* Over a connection that is only for this, unless the client has one: those that others share may
+ * wait for the script. */
+static void end_script(struct client *client, const struct request *request)
+{
+    if (client->pinned.own) {
+        request_forward(request, client);
+    } else if (pinned_begin(client) == 0) {
+        upstream_set_urgent(client->pinned.own);
+        request_forward_as(request, client, &ended_kind);
+        client_settle(client);
+    }
+}
+
 static void alter(struct client *client, const struct request *request)
 {
+    if (command_ends_script(request->command, request->arguments, request->count)) {
+        end_script(client, request);
+        return;
+    }
     if (pinned_begin(client) < 0)
         return;
     client->pinned.states |= PINNED_ALTERED;

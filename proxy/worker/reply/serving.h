@@ -44,6 +44,7 @@ struct serving {
     size_t scratch_used;             /* of it, by input that is not served yet */
     char cache_lost[160];            /* why the cache is lost; "": it is there */
     struct log_pace cache_pace;      /* of the log's lines about it */
+    unsigned demotions;              /* times that the cache was found to be no primary any more */
     bool cache_news;                 /* that is to be told */
     uint64_t sampled; /* clock_ms() of the last would-be reject that was told to the keeper */
     struct worker_counters counters;

@@ -3,7 +3,7 @@
  *
  *   send ─▶ out ─▶ one write a loop turn ─▶ cache ─▶ in ─▶ frame ─▶ slot at the head of `in_flight`
  *
- *   CLOSED ─▶ DIALING ─▶ GREETING (AUTH, SELECT) ─▶ UP ─lost─▶ CLOSING ─▶ CLOSED
+ *   CLOSED ─▶ DIALING ─▶ GREETING (AUTH, SELECT, ROLE) ─▶ UP ─lost─▶ CLOSING ─▶ CLOSED
  * (backoff) ─▶ ...
  */
 #ifndef NESTGUARD_UPSTREAM_H
@@ -56,6 +56,10 @@ bool upstream_is_waiting(const struct upstream *upstream);
 /* The slot of the oldest request; NULL: there is none. */
 struct reply_slot *upstream_next_slot(const struct upstream *upstream);
 
+/* An own connection that was just begun: its only request is one that a busy cache answers, too. It
+ * comes up without all of its greeting, and so must be ended with that request's reply. */
+void upstream_set_urgent(struct upstream *upstream);
+
 /* Keeps back what is sent, or lets it go. */
 void upstream_hold(struct upstream *upstream, bool hold);
 
@@ -69,8 +73,8 @@ uint64_t upstream_cache_id(const struct upstream *upstream);
  * are there, the owner gets all that comes, as it comes. */
 void upstream_relay(struct upstream *upstream, struct span bytes);
 
-/* Once in a while: gives up a connection whose oldest request has had no reply for cache_timeout.
- */
+/* Once in a while: gives up a connection whose oldest request has had no reply for cache_timeout,
+ * or whose server is found to be no primary any more, which shared ones ask once a second. */
 void upstream_check_progress(struct upstream *upstream);
 
 /* So much is on its way to the cache that nobody should add to it; serving->relief is run when that

@@ -1,11 +1,14 @@
 /* CLOSED ─▶ DIALING ─▶ GREETING: from the cache's name to a connection that speaks. */
 #include "worker/upstream/upstream_internal.h"
 
+#include "base/clock.h"
 #include "cache/greeting.h"
 
 /* Requests may be waiting already: the answers to the greeting come before theirs. */
-static void greet(struct upstream *upstream)
+void upstream_greet(struct upstream *upstream)
 {
+    upstream->in_trouble = false;
+    upstream->since = clock_ms();
     const struct cache_url *cache = &serving_config(upstream->serving)->cache;
     size_t requests = upstream->in_flight.count;
     unsigned left =
@@ -29,7 +32,7 @@ static void on_dialed(void *arg, const char *error)
     if (!error) {
         upstream->stream.handle.data = upstream;
         upstream_set_state(upstream, GREETING);
-        greet(upstream);
+        upstream_greet(upstream);
         upstream_begin(upstream);
     } else if (upstream->state == DIALING) {
         upstream_lose(upstream, error);

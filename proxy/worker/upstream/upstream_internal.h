@@ -64,6 +64,13 @@ struct upstream {
     uint64_t stalled;                  /* clock_ms() since when it is */
     uint64_t stall_window, stall_used; /* the present second's beginning; how much of it was lost */
     uint64_t heard;                    /* the loop's time of the last bytes */
+    bool asking_role;                  /* while it is up; the answer is still to come */
+    uint64_t role_asked;               /* clock_ms() of the last time */
+    unsigned demotions;                /* the worker's, when this connection was begun */
+    bool in_trouble;                   /* an answer to this greeting says so */
+    bool is_urgent;                    /* comes up though the cache is busy */
+    char trouble[160]; /* what the cache answered to the last greeting when it was busy; "": it was
+                          not */
     struct backoff backoff;
     uint64_t since;
     uv_timer_t timer;
@@ -114,8 +121,18 @@ void upstream_close_stream(struct upstream *upstream);
 /* CLOSED: nothing is open. */
 void upstream_closed(struct upstream *upstream);
 
+/* Connected, or not answered as yet because the cache was busy: the greeting goes into its buffer.
+ */
+void upstream_greet(struct upstream *upstream);
+
+/* What waits is told that the cache is in trouble. */
+void upstream_fail_waiting(struct upstream *upstream);
+
 /* Connected, and the greeting is in its buffer. */
 void upstream_begin(struct upstream *upstream);
+
+/* Of a shared connection that is up. */
+void upstream_ask_role(struct upstream *upstream);
 
 /* From CLOSED: connects. */
 void upstream_start(struct upstream *upstream);

@@ -7,6 +7,11 @@ void upstream_be_patient(struct upstream *upstream, bool patient)
         in_flight_set_time(&upstream->in_flight, patient ? 0 : uv_now(&upstream->serving->loop));
 }
 
+void upstream_set_urgent(struct upstream *upstream)
+{
+    upstream->is_urgent = true;
+}
+
 /* After a loss there is nothing that they could belong to. */
 void upstream_append(struct upstream *upstream, struct span bytes)
 {

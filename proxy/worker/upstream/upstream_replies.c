@@ -14,7 +14,8 @@ enum {
     STALL_BYTES = 4 * 1024 * 1024, /* waiting for its client */
     STALL_MS = 100,                /* of each STALL_WINDOW_MS a shared connection may be held up */
     STALL_WINDOW_MS = 1000,
-    IDLE_MS = 500 /* a connection that was closed earlier than this was refused, not idle */
+    BUSY_MS = 100, /* until a busy cache is greeted again */
+    IDLE_MS = 500  /* a connection that was closed earlier than this was refused, not idle */
 };
 
 static const char no_reply_text[] = "the cache sent something that is no reply";
@@ -47,14 +48,43 @@ static bool listens(const struct upstream *upstream)
     return upstream_is_own(upstream) || upstream->options.resp3;
 }
 
+static void on_greet_again(uv_timer_t *timer)
+{
+    struct upstream *upstream = timer->data;
+    upstream_greet(upstream);
+    upstream_mark_dirty(upstream);
+}
+
 static void come_up(struct upstream *upstream)
 {
     upstream_set_state(upstream, UP);
     upstream->attempt = ATTEMPT_OVER;
+    upstream->trouble[0] = '\0';
+    upstream->role_asked = clock_ms();
     backoff_reset(&upstream->backoff);
     serving_log_cache(upstream->serving, NULL);
     upstream_mark_dirty(upstream);
     follow_intake(upstream, true);
+}
+
+/* Connected, and of no use for now: its requests get the cache's own word for that. Only one whose
+ * every reply was good has selected the right database. */
+static void stay_in_trouble(struct upstream *upstream)
+{
+    serving_log_cache(upstream->serving, upstream->trouble);
+    if (upstream_is_own(upstream)) {
+        upstream_lose(upstream, upstream->trouble);
+        return;
+    }
+    upstream_fail_waiting(upstream);
+    uv_timer_start(&upstream->timer, on_greet_again, BUSY_MS, 0);
+}
+
+static void note_trouble(struct upstream *upstream, struct span reply)
+{
+    int length = reply.length > 3 ? (int)reply.length - 3 : 0;
+    upstream->in_trouble = true;
+    snprintf(upstream->trouble, sizeof upstream->trouble, "%.*s", length, reply.at + 1);
 }
 
 /* The last ones on a shared connection tell of limits, the last on an own one what it is called. */
@@ -64,6 +94,8 @@ static bool takes_fact(struct upstream *upstream, unsigned left, struct span rep
         upstream->cache_id = greeting_read_id(reply);
     if (upstream_is_own(upstream) || left >= CACHE_LIMITS)
         return upstream_is_own(upstream) && !left;
+    if (greeting_is_passing_trouble(reply))
+        return true;
     enum cache_limit limit = (enum cache_limit)(CACHE_LIMITS - 1 - left);
     struct serving *serving = upstream->serving;
     *(limit == LIMIT_BULK ? &serving->cache_bulk : &serving->cache_clients) =
@@ -72,22 +104,60 @@ static bool takes_fact(struct upstream *upstream, unsigned left, struct span rep
     return true;
 }
 
+/* The answer to ROLE, which may be refused: it is not for everybody. */
+static bool tells_role(const struct upstream *upstream, unsigned left)
+{
+    return left == (upstream_is_own(upstream) ? 1 : CACHE_LIMITS);
+}
+
 /* `left` counts the greeting's replies that are still to come. */
 static void greeted(struct upstream *upstream, unsigned left, struct span reply)
 {
     char why[160];
     bool is_fact = takes_fact(upstream, left, reply);
     int verdict = is_fact ? 0 : greeting_judge(reply, upstream->options.resp3);
-    if (verdict == -EPROTONOSUPPORT) {
+    const char *objection = tells_role(upstream, left) ? greeting_judge_role(reply) : NULL;
+    if (verdict == -EBUSY)
+        note_trouble(upstream, reply);
+    if (objection) {
+        upstream_lose(upstream, objection);
+    } else if (verdict == -EPROTONOSUPPORT) {
         upstream->attempt = ATTEMPT_TOO_OLD;
         upstream_lose(upstream, "the cache does not know RESP3");
-    } else if (verdict) {
+    } else if (verdict && verdict != -EBUSY && !tells_role(upstream, left)) {
         snprintf(why, sizeof why, "the cache refused the greeting: %.*s", (int)reply.length - 3,
                  reply.at + 1);
         upstream_lose(upstream, why);
+    } else if (!left && upstream->in_trouble && !upstream->is_urgent) {
+        stay_in_trouble(upstream);
     } else if (!left) {
         come_up(upstream);
     }
+}
+
+/* ---- the role ---- */
+
+/* What any connection holds of a server that is no primary any more is not to be trusted. */
+static void take_role(struct upstream *upstream, struct span reply)
+{
+    const char *objection = greeting_judge_role(reply);
+    upstream->asking_role = false;
+    if (!objection)
+        return;
+    upstream->serving->demotions++;
+    upstream_lose(upstream, objection);
+}
+
+/* A script may give such an error, too: of a shared connection the server is asked. A client's own
+ * has a state that the question could disturb, and would be of no use. */
+static void suspect(struct upstream *upstream)
+{
+    if (upstream->state != UP || upstream->tenure == TENURE_FINISHED)
+        return;
+    if (upstream_is_own(upstream))
+        upstream_lose(upstream, "its server is a replica");
+    else
+        upstream_ask_role(upstream);
 }
 
 /* On a connection that is in step, what belongs to no request can only be its owner's. */
@@ -123,10 +193,15 @@ static void deliver(struct upstream *upstream, struct span reply)
         return;
     }
     struct in_flight request = in_flight_pop(&upstream->in_flight);
+    bool is_readonly = greeting_is_readonly(reply);
     if (request.slot)
         reply_slot_cache_reply(request.slot, request.index, reply);
+    else if (upstream->state == UP)
+        take_role(upstream, reply);
     else
         greeted(upstream, request.index, reply);
+    if (is_readonly)
+        suspect(upstream);
 }
 
 /* How long it may still be held up in this second, whoever does it. */

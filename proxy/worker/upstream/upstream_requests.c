@@ -12,13 +12,15 @@
 #include "base/clock.h"
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "cache/greeting.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 enum {
     CONGESTED_BYTES = 16 * 1024 * 1024, /* not yet taken by the kernel; all clients' together */
-    OWN_CONGESTED_BYTES = 1024 * 1024
+    OWN_CONGESTED_BYTES = 1024 * 1024,
+    ROLE_MS = 1000 /* from one question for the server's role to the next */
 };
 
 static const struct backoff_bounds backoff_bounds = {100, 2000};
@@ -91,6 +93,14 @@ static void fail_in_flight(struct upstream *upstream)
         if (request.slot)
             fail_later(upstream, request);
     }
+}
+
+void upstream_fail_waiting(struct upstream *upstream)
+{
+    upstream->attempt = ATTEMPT_OVER;
+    fail_in_flight(upstream);
+    buffer_clear(&upstream->out);
+    upstream_mark_dirty(upstream);
 }
 
 /* Clients that were not read from because of this connection may be again. */
@@ -181,7 +191,10 @@ void upstream_lose(struct upstream *upstream, const char *why)
     bool congested = upstream_is_congested(upstream);
     if (upstream->attempt != ATTEMPT_TOO_OLD)
         upstream->attempt = ATTEMPT_OVER;
-    uv_timer_stop(&upstream->timer); /* of a stall */
+    if (why != upstream->trouble)
+        upstream->trouble[0] = '\0';
+    upstream->asking_role = false;
+    uv_timer_stop(&upstream->timer); /* of a stall, or of a busy cache */
     take_from_owner(upstream);
     fail_in_flight(upstream);
     upstream_mark_dirty(upstream);
@@ -293,6 +306,13 @@ static void write_out(struct upstream *upstream)
         buffer_trim(from, UPSTREAM_KEEP_BYTES);
 }
 
+static const char *failure_text(const struct upstream *upstream)
+{
+    if (upstream->attempt == ATTEMPT_TOO_OLD)
+        return too_old_text;
+    return upstream->trouble[0] ? upstream->trouble : down_text;
+}
+
 /* The end of a loop turn: writes what was gathered, and delivers failures. */
 static void flush(struct turn_task *task)
 {
@@ -302,8 +322,7 @@ static void flush(struct turn_task *task)
     upstream->failed = (struct in_flight_queue){0}; /* a failure may make the client send more */
     while (failed.count) {
         struct in_flight request = in_flight_pop(&failed);
-        reply_slot_cache_failure(request.slot, request.index,
-                                 upstream->attempt == ATTEMPT_TOO_OLD ? too_old_text : down_text);
+        reply_slot_cache_failure(request.slot, request.index, failure_text(upstream));
     }
     in_flight_finish(&failed);
     if (upstream->tenure == TENURE_LOST) {
@@ -323,6 +342,7 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
 {
     struct upstream *upstream = xcalloc(1, sizeof *upstream);
     upstream->serving = serving;
+    upstream->demotions = serving->demotions;
     upstream->options = *options;
     if (options->name)
         upstream->options.name = upstream->name = xstrdup(options->name);
@@ -353,6 +373,30 @@ static bool is_silent(const struct upstream *upstream, uint64_t asked, uint64_t 
            uv_now(&upstream->serving->loop) - since > patience;
 }
 
+void upstream_ask_role(struct upstream *upstream)
+{
+    if (upstream->asking_role)
+        return;
+    upstream->asking_role = true;
+    upstream->role_asked = clock_ms();
+    upstream_push(upstream, NULL, 0);
+    greeting_write_role(&upstream->out);
+    upstream_mark_dirty(upstream);
+}
+
+/* One shared connection finds it out, and all others are given up, too: also those whose clients
+ * only wait for something. */
+static void check_role(struct upstream *upstream)
+{
+    if (upstream->state == CLOSED || upstream->state == CLOSING)
+        return;
+    if (upstream_is_own(upstream) && upstream->demotions != upstream->serving->demotions)
+        upstream_lose(upstream, "its server is no primary any more");
+    else if (!upstream_is_own(upstream) && upstream->state == UP &&
+             clock_ms() - upstream->role_asked > ROLE_MS)
+        upstream_ask_role(upstream);
+}
+
 void upstream_check_progress(struct upstream *upstream)
 {
     static const char no_connection[] = "no connection within cache_timeout";
@@ -367,6 +411,8 @@ void upstream_check_progress(struct upstream *upstream)
         upstream_lose(upstream, no_connection);
     } else if (upstream->state == UP && asked && is_silent(upstream, asked, patience)) {
         upstream_lose(upstream, "no reply within cache_timeout");
+    } else {
+        check_role(upstream);
     }
 }
 

@@ -163,13 +163,13 @@ static void after_the_fill_a_new_query_is_asked(void **state)
     ask(&bench, &first, "item:1");
     row_is("old");
     fill_ends(REDIS_DOWN);
-    assert_int_equal(COUNTED(&bench, fills_failed), 1);
+    assert_int_equal(COUNTED(&bench, fills_failed_down), 1);
     ask(&bench, &second, "item:1");
     must_wait(&bench, &second);
     row_is("new");
     must_get_value(&bench, &second, "new");
     fill_ends(REDIS_REFUSED);
-    assert_int_equal(COUNTED(&bench, fills_failed), 2);
+    assert_int_equal(COUNTED(&bench, fills_failed_refused), 1);
     bench_finish(&bench);
 }
 

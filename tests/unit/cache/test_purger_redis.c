@@ -252,10 +252,27 @@ static void a_replica_is_asked_until_it_is_promoted(void **state)
     execute("REPLICAOF 127.0.0.1 1");
     open_purger(&bench, &options, 1000);
     purge_items(&bench, 0, 10);
-    RUN_UNTIL(&bench.cache, COUNTED(&bench, ITEMS, purges_refused) >= 10);
+    RUN_UNTIL(&bench.cache, bench.cache.downs);
+    assert_non_null(strstr(bench.cache.error, "replica"));
     execute("REPLICAOF NO ONE");
     run_until_owed(&bench, 0);
     assert_int_equal(keys_in_cache(), 1);
+    close_purger(&bench);
+}
+
+static void a_primary_that_becomes_a_replica_is_lost_and_owed_everything_after(void **state)
+{
+    struct purge_bench bench;
+    struct redis_options options = options_at(server.port);
+    (void)state;
+    fill_cache(10);
+    open_purger(&bench, &options, 1000);
+    RUN_UNTIL(&bench.cache, bench.cache.ups);
+    execute("REPLICAOF 127.0.0.1 1");
+    RUN_UNTIL(&bench.cache, bench.cache.downs); /* though nothing was written */
+    assert_non_null(strstr(bench.cache.error, "replica"));
+    execute("REPLICAOF NO ONE");
+    RUN_UNTIL(&bench.cache, keys_in_cache() == 1);
     close_purger(&bench);
 }
 
@@ -284,6 +301,7 @@ int main(void)
         cmocka_unit_test(an_empty_cache_is_soon_swept),
         cmocka_unit_test(what_was_refused_goes_once_it_is_allowed),
         cmocka_unit_test(a_replica_is_asked_until_it_is_promoted),
+        cmocka_unit_test(a_primary_that_becomes_a_replica_is_lost_and_owed_everything_after),
         cmocka_unit_test(closing_in_the_midst_of_it_leaves_nothing),
     };
     signal(SIGPIPE, SIG_IGN);

@@ -74,6 +74,11 @@ struct reply_slot *upstream_next_slot(const struct upstream *upstream)
     return upstream->count ? upstream->in_flight[0].slot : NULL;
 }
 
+void upstream_set_urgent(struct upstream *upstream)
+{
+    (void)upstream;
+}
+
 void upstream_hold(struct upstream *upstream, bool hold)
 {
     upstream->held = hold;

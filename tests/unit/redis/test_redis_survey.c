@@ -26,7 +26,7 @@ static void test_fields_are_read_wherever_they_stand(void **state)
     assert_string_equal(survey.version, "7.0.15");
     assert_int_equal(survey.max_memory, 104857600);
     assert_string_equal(survey.memory_policy, "allkeys-lru");
-    assert_true(survey.is_replica);
+    assert_int_equal(survey.role, REDIS_REPLICA);
     assert_true(survey.is_cluster_node);
 }
 
@@ -34,7 +34,7 @@ static void test_an_ordinary_primary_is_neither_replica_nor_node(void **state)
 {
     (void)state;
     struct redis_survey survey = survey_of("role:master\r\ncluster_enabled:0\r\nmaxmemory:0\r\n");
-    assert_false(survey.is_replica);
+    assert_int_equal(survey.role, REDIS_PRIMARY);
     assert_false(survey.is_cluster_node);
     assert_int_equal(survey.max_memory, 0);
     assert_string_equal(survey.memory_policy, "");
@@ -46,7 +46,7 @@ static void test_only_whole_names_and_values_count(void **state)
     struct redis_survey survey = survey_of("xmaxmemory:5\nmaxmemory_human:7\nslave_role:slave\n"
                                            "role:slavery\ncluster_enabled:10\n");
     assert_int_equal(survey.max_memory, 0);
-    assert_false(survey.is_replica);
+    assert_int_equal(survey.role, REDIS_ROLE_UNKNOWN);
     assert_false(survey.is_cluster_node);
 }
 
@@ -60,9 +60,10 @@ static void test_text_of_any_kind_is_taken(void **state)
         struct redis_survey survey = survey_of(texts[i]);
         assert_int_equal(survey.max_memory, 0);
         assert_string_equal(survey.memory_policy, "");
-        assert_false(survey.is_replica);
+        assert_int_equal(survey.role, REDIS_ROLE_UNKNOWN);
     }
-    assert_true(survey_of("role:slave").is_replica);
+    assert_int_equal(survey_of("role:slave").role, REDIS_REPLICA);
+    assert_int_equal(survey_of("redis_mode:sentinel\r\nrole:master").role, REDIS_SENTINEL);
 }
 
 static void test_a_policy_too_long_for_its_place_is_cut(void **state)

@@ -68,6 +68,7 @@ static void a_written_key_is_admitted_whenever_the_log_tells_of_it(void **state)
         say(client, commands);
         spin((unsigned)rand_r(&seed) % SPIN_MAX_NS);
         assert_int_equal(filter_insert(filter, hash), 0);
+        answer_role(bench.cache);
         must_hear(bench.cache, to_cache);
         for (int i = 0; i < BEFORE; i++)
             must_hear(client, NIL);

@@ -33,7 +33,8 @@
 #define GET_NEW "*2\r\n$3\r\nGET\r\n$8\r\nitem:new\r\n"
 #define NIL "$-1\r\n"
 #define NOT_ALLOWED "-NOPERM this user may not\r\n"
-#define WELCOME "+OK\r\n" NOT_ALLOWED NOT_ALLOWED /* CONFIG is not for everybody */
+#define OWN_WELCOME "+OK\r\n" NOT_ALLOWED           /* ROLE is not for everybody */
+#define WELCOME OWN_WELCOME NOT_ALLOWED NOT_ALLOWED /* nor CONFIG */
 #define CACHE_DOWN "-NESTGUARD cache down\r\n"
 
 struct bench {
@@ -55,7 +56,7 @@ static inline int accept_upstream(struct bench *bench)
     must_be_readable(bench->cache_listener, "the worker's connection to the cache");
     int fd = accept(bench->cache_listener, NULL, NULL);
     assert_true(fd >= 0);
-    must_hear(fd, "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n");
+    must_hear(fd, "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*1\r\n$4\r\nROLE\r\n");
     return fd;
 }
 
@@ -64,7 +65,7 @@ static inline int accept_own(struct bench *bench)
 {
     int fd = accept_upstream(bench);
     must_hear(fd, "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
-    say(fd, "+OK\r\n:7\r\n");
+    say(fd, OWN_WELCOME ":7\r\n");
     return fd;
 }
 
@@ -80,6 +81,19 @@ static inline void serve_cache(struct bench *bench)
 {
     bench->cache = accept_cache(bench);
     say(bench->cache, WELCOME);
+}
+
+/* What the worker asks by itself while a test takes its time. */
+static inline void answer_role(int cache)
+{
+    static const char role[] = "*1\r\n$4\r\nROLE\r\n";
+    char head[sizeof role - 1];
+    must_be_readable(cache, "what the worker asks");
+    if (recv(cache, head, sizeof head, MSG_PEEK) == sizeof head &&
+        !memcmp(head, role, sizeof head)) {
+        must_hear(cache, role);
+        say(cache, NOT_ALLOWED);
+    }
 }
 
 /* ---- the clients ---- */

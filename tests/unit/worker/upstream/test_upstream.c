@@ -19,14 +19,17 @@
 #include "fakes/peer.h"
 #include "fakes/serving.h"
 
-#define SELECT "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"
+#define ROLE "*1\r\n$4\r\nROLE\r\n"
+#define SELECT "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n" ROLE
+#define PRIMARY "*3\r\n$6\r\nmaster\r\n:3\r\n*0\r\n"
+#define REPLICA "*5\r\n$5\r\nslave\r\n$1\r\nh\r\n:1\r\n$4\r\nsync\r\n:-1\r\n"
 #define LIMITS                                                                                     \
     "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$18\r\nproto-max-bulk-len\r\n"                             \
     "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$10\r\nmaxclients\r\n"
 #define CLIENT_ID "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
 #define OK "+OK\r\n"
 #define NO_LIMITS "-NOPERM no\r\n-NOPERM no\r\n" /* CONFIG is not for everybody */
-#define WELCOME OK NO_LIMITS
+#define WELCOME OK PRIMARY NO_LIMITS
 #define DOWN "NESTGUARD cache down"
 
 /* What came of the requests and for the owner, in order. */
@@ -160,7 +163,7 @@ static void greet_it(void)
     uint64_t until = uv_hrtime() + UINT64_C(1000000) * PATIENCE_MS;
     accept_it();
     must_arrive(is_shared ? SELECT LIMITS : SELECT CLIENT_ID);
-    say(cache, is_shared ? WELCOME : OK ":7\r\n");
+    say(cache, is_shared ? WELCOME : OK PRIMARY ":7\r\n");
     while (!is_up() && uv_hrtime() < until)
         uv_run(&serving->loop, UV_RUN_NOWAIT);
     assert_true(is_up());
@@ -233,7 +236,7 @@ static void requests_wait_for_the_greeting(void **state)
     accept_it();
     must_arrive(SELECT LIMITS);
     must_not_arrive();
-    say(cache, OK);
+    say(cache, OK PRIMARY);
     must_not_arrive(); /* nor before it knows how much the cache takes */
     say(cache, NO_LIMITS);
     must_arrive("1\r\n");
@@ -253,6 +256,92 @@ static void a_refused_greeting_fails_what_waited_for_it(void **state)
     ask(upstream, 2); /* there is no connection: it does not wait for the next attempt */
     assert_string_equal(heard, "");
     must_come("2 failed " DOWN "|");
+}
+
+static void a_server_that_is_no_primary_is_as_good_as_none(void **state)
+{
+    static const char *const others[] = {REPLICA, "*2\r\n$8\r\nsentinel\r\n*0\r\n"};
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        ask(upstream, 1);
+        accept_it();
+        must_arrive(SELECT LIMITS);
+        say(cache, OK);
+        say(cache, others[i]);
+        must_come("1 failed " DOWN "|");
+        assert_int_equal(counter_read(&serving->counters.shared_connections), 0);
+    }
+}
+
+/* Whoever may not ask for it may still use it. */
+static void a_server_that_does_not_tell_its_role_is_believed(void **state)
+{
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    ask(upstream, 1);
+    accept_it();
+    must_arrive(SELECT LIMITS);
+    say(cache, OK "-NOPERM no\r\n" NO_LIMITS);
+    must_arrive("1\r\n");
+}
+
+static void a_write_that_a_replica_refuses_has_the_server_asked(void **state)
+{
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    greet_it();
+    ask(upstream, 1);
+    must_arrive("1\r\n");
+    say(cache, "-READONLY by a script\r\n");
+    must_come("1:-READONLY by a script|");
+    must_arrive(ROLE);
+    say(cache, PRIMARY);
+    ask(upstream, 2);
+    must_arrive("2\r\n");
+    say(cache, "-READONLY by the server\r\n");
+    must_come("2:-READONLY by the server|");
+    must_arrive(ROLE);
+    ask(upstream, 3);
+    must_arrive("3\r\n");
+    say(cache, REPLICA);
+    must_come("3 failed " DOWN "|");
+    assert_int_equal(serving->demotions, 1);
+}
+
+/* Its requests are not run before SELECT was: the database would be another. */
+static void a_busy_cache_is_greeted_again_and_answers_in_its_own_words(void **state)
+{
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    ask(upstream, 1);
+    accept_it();
+    must_arrive(SELECT LIMITS);
+    say(cache, "-BUSY a script\r\n-BUSY a script\r\n-BUSY a script\r\n-BUSY a script\r\n");
+    must_come("1 failed BUSY a script|");
+    must_arrive(SELECT LIMITS);
+    ask(upstream, 2);
+    must_come("2 failed BUSY a script|");
+    say(cache, WELCOME);
+    uint64_t until = uv_hrtime() + UINT64_C(1000000) * PATIENCE_MS;
+    while (!is_up() && uv_hrtime() < until)
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    ask(upstream, 3);
+    must_arrive("3\r\n");
+}
+
+static void a_busy_cache_answers_only_what_ends_its_script(void **state)
+{
+    struct upstream *upstream = begin(&owned);
+    (void)state;
+    upstream_set_urgent(upstream);
+    ask(upstream, 1);
+    accept_it();
+    must_arrive(SELECT CLIENT_ID);
+    say(cache, "-BUSY a script\r\n-BUSY a script\r\n-BUSY a script\r\n");
+    must_arrive("1\r\n");
+    say(cache, "+OK\r\n");
+    must_come("1:+OK|");
 }
 
 static void a_lost_connection_fails_each_request_once_and_comes_back(void **state)
@@ -458,6 +547,11 @@ int main(void)
         UPSTREAM_TEST(replies_go_to_requests_in_order),
         UPSTREAM_TEST(requests_wait_for_the_greeting),
         UPSTREAM_TEST(a_refused_greeting_fails_what_waited_for_it),
+        UPSTREAM_TEST(a_server_that_is_no_primary_is_as_good_as_none),
+        UPSTREAM_TEST(a_server_that_does_not_tell_its_role_is_believed),
+        UPSTREAM_TEST(a_write_that_a_replica_refuses_has_the_server_asked),
+        UPSTREAM_TEST(a_busy_cache_is_greeted_again_and_answers_in_its_own_words),
+        UPSTREAM_TEST(a_busy_cache_answers_only_what_ends_its_script),
         UPSTREAM_TEST(a_lost_connection_fails_each_request_once_and_comes_back),
         UPSTREAM_TEST(a_connection_out_of_step_is_given_up),
         UPSTREAM_TEST(what_is_no_reply_gives_the_connection_up),
