@@ -16,6 +16,7 @@
 #include <uv.h>
 
 struct redis;
+struct redis_sentinels; /* see redis_topology.h */
 
 struct redis_options {
     const char *host; /* NULL with a path */
@@ -24,6 +25,8 @@ struct redis_options {
     const char *user, *password; /* NULL: none */
     int db;
     struct ssl_ctx_st *tls; /* NULL: not encrypted; a reference of its own is taken */
+    /* Not NULL: they know where it is, and host, port and path count for nothing. Copied. */
+    const struct redis_sentinels *sentinels;
     uint64_t timeout_ms; /* for connecting, and for the oldest command without an answer: then the
                             connection is given up */
 };
@@ -60,15 +63,17 @@ void redis_send(struct redis *redis, const struct redis_bytes *words, size_t cou
 
 bool redis_is_up(const struct redis *redis);
 
-/* What is known of the server: for status and metrics. */
+/* What is known of a server: for status and metrics. */
 struct redis_node {
-    char address[300]; /* "127.0.0.1:6379", or "unix:/path" */
-    bool up;
+    char address[300]; /* "127.0.0.1:6379", or "unix:/path"; "": not known */
+    bool up;           /* of a sentinel: it names a primary */
     enum redis_role role;
     const char *why; /* it is not up, or up and in trouble; NULL: nothing is wrong. Lives until
                         anything is done with the struct redis */
 };
-void redis_describe(const struct redis *redis, struct redis_node *node);
+/* The first is the server that commands go to; behind it stand the sentinels. */
+size_t redis_node_count(const struct redis *redis);
+void redis_describe(const struct redis *redis, size_t number, struct redis_node *node);
 
 /* Of the connection that is up: why what was confirmed over those before it may be lost (static
  * text): another server, or another history of its data, or it does not say. NULL: nothing speaks

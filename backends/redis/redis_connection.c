@@ -17,6 +17,8 @@
 enum { PULSE_MS = 1000 };
 
 static const struct backoff_bounds backoff_bounds = {100, 2000};
+/* Sentinels tell who is next, and nobody shall wait for long after that. */
+static const struct backoff_bounds followed_bounds = {100, 500};
 
 /* For each state, the states that it may follow, a bit each. */
 static void set_state(struct redis *redis, enum link_state state)
@@ -100,7 +102,8 @@ static void wait_for_next(struct redis *redis)
 {
     if (redis->state != LINK_CLOSED) {
         set_state(redis, LINK_WAITING);
-        start_timer(redis, backoff_next(&redis->backoff, &backoff_bounds));
+        start_timer(redis, backoff_next(&redis->backoff,
+                                        redis->topology ? &followed_bounds : &backoff_bounds));
     }
     release(redis);
 }
@@ -122,7 +125,7 @@ static void tell_down(struct redis *redis)
 static void close_link(struct redis *redis, enum link_state before)
 {
     if (before == LINK_DIALING)
-        dial_stop(&redis->dial);
+        redis_dial_stop(&redis->dial);
     else
         wire_close(&redis->wire);
 }
@@ -131,6 +134,7 @@ static void lose(struct redis *redis)
 {
     enum link_state before = redis->state;
     redis->greeting.left |= before == LINK_UP && redis->sent.first;
+    redis_dial_distrust(&redis->dial);
     set_state(redis, LINK_CLOSING);
     close_link(redis, before);
     tell_down(redis);
@@ -283,12 +287,14 @@ static void on_dialed(void *arg, const char *error)
 static void open_link(struct redis *redis)
 {
     const struct redis_options *options = &redis->options;
-    struct dial_options dial = {options->host, options->port, options->path, options->tls};
+    struct redis_target target = {
+        .topology = redis->topology,
+        .fixed = {options->host, options->port, options->path, options->tls}};
     set_state(redis, LINK_DIALING);
     redis->handles++;
     start_timer(redis, options->timeout_ms);
     int status =
-        dial_start(&redis->dial, redis->loop, &redis->wire.stream, &dial, on_dialed, redis);
+        redis_dial_start(&redis->dial, redis->loop, &redis->wire.stream, &target, on_dialed, redis);
     if (status < 0)
         on_dialed(redis, uv_strerror(status));
 }
@@ -374,6 +380,27 @@ static void on_handle_closed(uv_handle_t *handle)
     release(handle->data);
 }
 
+static void on_topology_closed(void *arg)
+{
+    release(arg);
+}
+
+/* Most sentinels name another: nothing is left to wait for. */
+static void on_moved(void *arg)
+{
+    struct redis *redis = arg;
+    if (redis->state == LINK_WAITING) {
+        backoff_reset(&redis->backoff);
+        start_timer(redis, 0);
+    } else if ((redis->state == LINK_DIALING || redis->state == LINK_GREETING ||
+                redis->state == LINK_UP) &&
+               redis_dial_is_outdated(&redis->dial)) {
+        set_reason(redis, "", "the sentinels name another primary");
+        backoff_reset(&redis->backoff);
+        lose(redis);
+    }
+}
+
 static void copy_options(struct redis_options *out, const struct redis_options *options)
 {
     *out = *options;
@@ -388,7 +415,7 @@ static void copy_options(struct redis_options *out, const struct redis_options *
 int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options *options,
                  redis_state_cb state, void *arg)
 {
-    if ((!options->host && !options->path) || options->timeout_ms == 0)
+    if ((!options->host && !options->path && !options->sentinels) || options->timeout_ms == 0)
         return -EINVAL;
     struct redis *redis = allocate(1, sizeof *redis);
     redis->loop = loop;
@@ -407,6 +434,10 @@ int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options
     uv_idle_init(loop, &redis->idle);
     redis->timer.data = redis->pulse.data = redis->idle.data = redis;
     redis->handles = 3;
+    if (options->sentinels) {
+        redis->topology = redis_topology_create(loop, options->sentinels, on_moved, redis);
+        redis->handles++;
+    }
     start_timer(redis, 0);
     *out = redis;
     return 0;
@@ -425,5 +456,7 @@ void redis_close(struct redis *redis, void (*closed)(void *arg), void *arg)
         close_link(redis, before);
     uv_close((uv_handle_t *)&redis->timer, on_handle_closed);
     uv_close((uv_handle_t *)&redis->pulse, on_handle_closed);
+    if (redis->topology)
+        redis_topology_close(redis->topology, on_topology_closed, redis);
     uv_close((uv_handle_t *)&redis->idle, on_handle_closed);
 }

@@ -7,8 +7,8 @@
 #define NESTGUARD_REDIS_INTERNAL_H
 
 #include "net/backoff.h"
-#include "net/dial.h"
 #include "redis/redis.h"
+#include "redis/redis_dial.h"
 #include "redis/redis_greeting.h"
 #include "redis/redis_wire.h"
 
@@ -20,7 +20,8 @@ struct redis {
     redis_state_cb state_cb;
     void *state_arg;
     enum link_state state;
-    struct dial dial;
+    struct redis_topology *topology; /* NULL: the address is fixed */
+    struct redis_dial dial;
     struct redis_wire wire;
     struct redis_greeting greeting;
     struct redis_commands waiting; /* for the first connection */

@@ -43,19 +43,47 @@ bool redis_is_up(const struct redis *redis)
     return redis->state == LINK_UP;
 }
 
-void redis_describe(const struct redis *redis, struct redis_node *node)
+static void describe_sentinel(const struct redis *redis, size_t number, struct redis_node *node)
+{
+    struct redis_word word;
+    redis_topology_word(redis->topology, number, &word);
+    *node =
+        (struct redis_node){.up = word.primary != NULL, .role = REDIS_SENTINEL, .why = word.why};
+    redis_place_print(&word.sentinel, node->address);
+}
+
+size_t redis_node_count(const struct redis *redis)
+{
+    return 1 + (redis->topology ? redis_topology_sentinels(redis->topology) : 0);
+}
+
+static void print_address(const struct redis *redis, struct redis_node *node)
 {
     const struct redis_options *options = &redis->options;
-    const char *form = options->host && strchr(options->host, ':') ? "[%s]:%u" : "%s:%u";
+    struct redis_place place = redis->dial.place;
+    node->address[0] = '\0';
+    if (options->path && !redis->topology)
+        snprintf(node->address, sizeof node->address, "unix:%s", options->path);
+    if (options->host && !redis->topology) {
+        snprintf(place.host, sizeof place.host, "%s", options->host);
+        place.port = options->port;
+    }
+    if (place.host[0])
+        redis_place_print(&place, node->address);
+}
+
+void redis_describe(const struct redis *redis, size_t number, struct redis_node *node)
+{
+    if (number > 0) {
+        describe_sentinel(redis, number - 1, node);
+        return;
+    }
     node->up = redis_is_up(redis);
     node->role = redis->greeting.role;
     node->why = node->up ? redis->trouble : redis->reason;
     if (!node->why[0])
         node->why = NULL;
-    if (options->path)
-        snprintf(node->address, sizeof node->address, "unix:%s", options->path);
-    else
-        snprintf(node->address, sizeof node->address, form, options->host, (unsigned)options->port);
+    print_address(redis, node);
 }
 
 const char *redis_doubt(const struct redis *redis)

@@ -4,6 +4,8 @@
 #include "check/check_cache.h"
 
 #include "base/memory.h"
+#include "cache/cache_target.h"
+#include "redis/redis_locate.h"
 #include "redis/redis_survey.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -25,13 +27,13 @@ static char *cache_place(const struct address *address)
                      address->port);
 }
 
-static struct redis_options options_of(const struct config *config)
+static struct redis_options options_of(const struct config *config, const struct address *address)
 {
     const struct cache_url *url = &config->cache;
     return (struct redis_options){
-        .host = url->address.host,
-        .port = url->address.port,
-        .path = url->address.path,
+        .host = address->host,
+        .port = address->port,
+        .path = address->path,
         .user = url->user,
         .password = url->password,
         .db = url->db,
@@ -150,12 +152,50 @@ static void check_all_published(const struct cache *cache, const struct config *
             check_published(cache, &config->keyspaces[i]);
 }
 
-bool check_cache(const struct config *config, enum problem_level down, struct problems *problems,
-                 char version[64])
+/* ---- sentinels ---- */
+
+struct hearing {
+    struct problems *problems;
+    struct redis_place first; /* that one of them names; host "": none as yet */
+};
+
+static void on_word(void *arg, const struct redis_word *word)
+{
+    struct hearing *hearing = arg;
+    char sentinel[REDIS_PLACE_TEXT], text[REDIS_PLACE_TEXT + 20];
+    redis_place_print(&word->sentinel, sentinel);
+    snprintf(text, sizeof text, "sentinel %s", sentinel);
+    if (!word->primary)
+        problems_add(hearing->problems, PROBLEM_WARNING, text, NULL, "%s", word->why);
+    else if (!hearing->first.host[0])
+        hearing->first = *word->primary;
+    else if (!redis_place_equal(&hearing->first, word->primary))
+        problems_add(hearing->problems, PROBLEM_WARNING, text, NULL,
+                     "it names another primary than the one before it: they do not agree, or a "
+                     "failover is under way");
+}
+
+/* False: none of them names a primary. */
+static bool locate(const struct config *config, enum problem_level down, struct problems *problems,
+                   struct redis_place *found)
 {
     char error[256] = "";
-    char *place = cache_place(&config->cache.address);
-    struct cache cache = {place, options_of(config), problems};
+    struct hearing hearing = {.problems = problems};
+    struct cache_sentinels sentinels;
+    int status = redis_locate(cache_sentinels(&sentinels, config), found, error, on_word, &hearing);
+    if (status < 0)
+        problems_add(problems, down, "cache", NULL, "%s", error);
+    return status == 0;
+}
+
+/* ---- all ---- */
+
+static bool check_server(const struct config *config, const struct address *address,
+                         enum problem_level down, struct problems *problems, char version[64])
+{
+    char error[256] = "";
+    char *place = cache_place(address);
+    struct cache cache = {place, options_of(config, address), problems};
     struct redis_survey survey;
     int status = redis_survey(&cache.options, &survey, error);
     if (status < 0) {
@@ -170,4 +210,17 @@ bool check_cache(const struct config *config, enum problem_level down, struct pr
     memcpy(version, survey.version, sizeof survey.version);
     free(place);
     return status == 0;
+}
+
+bool check_cache(const struct config *config, enum problem_level down, struct problems *problems,
+                 char version[64])
+{
+    struct redis_place found;
+    if (!config->cache.primary)
+        return check_server(config, &config->cache.address, down, problems, version);
+    version[0] = '\0';
+    if (!locate(config, down, problems, &found))
+        return false;
+    struct address address = {.host = found.host, .port = found.port};
+    return check_server(config, &address, down, problems, version);
 }

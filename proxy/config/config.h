@@ -29,6 +29,7 @@ struct publish {
     enum publish_items items; /* what of a row is in it */
     bool grow;                /* by one bitmap after the other, instead of a larger one */
 };
+enum sentinel_tls { SENTINEL_TLS_AS_CACHE, SENTINEL_TLS_ON, SENTINEL_TLS_OFF };
 
 /* Numbers of keyspaces that one process can give out; see `keyspaces` of struct config. */
 enum { KEYSPACES_MAX = 1024 };
@@ -77,7 +78,10 @@ struct config {
     char *tls_client_ca_file;               /* NULL: clients need no certificate */
     char *cache_ca_file;                    /* NULL: the system's */
     char *cache_cert_file, *cache_key_file; /* NULL: none */
+    char *sentinel_user, *sentinel_password; /* of the sentinels' own; NULL: none */
+    enum sentinel_tls sentinel_tls;
     struct ssl_ctx_st *clients_tls, *cache_tls; /* made of these; NULL: not wanted */
+    struct ssl_ctx_st *sentinels_tls;           /* likewise; of the same files as the cache's */
     char *database;
     enum sync_mode sync;
     uint64_t poll_interval_ms;  /* with SYNC_POLL, from one build's beginning to the next one's */

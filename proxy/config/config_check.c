@@ -114,16 +114,27 @@ static void check_clients_tls(struct config *config, const struct config_source 
         config->clients_tls = make_context(source, line, &options);
 }
 
+static bool speaks_tls_to_sentinels(const struct config *config)
+{
+    if (!config->cache.primary || config->sentinel_tls == SENTINEL_TLS_OFF)
+        return false;
+    return config->cache.address.tls || config->sentinel_tls == SENTINEL_TLS_ON;
+}
+
 static void check_cache_tls(struct config *config, const struct config_source *source)
 {
     const struct mention *cache = top(source, "cache");
+    bool sentinels = speaks_tls_to_sentinels(config);
     if (!are_paired(source, "cache_cert_file", "cache_key_file") || !cache->good ||
-        !config->cache.address.tls || !usable(top(source, "cache_ca_file")))
+        (!config->cache.address.tls && !sentinels) || !usable(top(source, "cache_ca_file")))
         return;
     struct tls_options options = {.certificate = config->cache_cert_file,
                                   .key = config->cache_key_file,
                                   .authorities = config->cache_ca_file};
-    config->cache_tls = make_context(source, cache->line, &options);
+    if (config->cache.address.tls)
+        config->cache_tls = make_context(source, cache->line, &options);
+    if (sentinels)
+        config->sentinels_tls = make_context(source, cache->line, &options);
 }
 
 /* An argument larger than a whole command could never arrive. */

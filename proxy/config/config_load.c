@@ -368,6 +368,7 @@ void config_destroy(struct config *config)
     finish_all(config_settings, config);
     tls_context_release(config->clients_tls);
     tls_context_release(config->cache_tls);
+    tls_context_release(config->sentinels_tls);
     free(config->file);
     free(config);
 }

@@ -192,6 +192,7 @@ static void keep_fixed(struct config *wanted, const struct config *running)
         if (row->fixed)
             keep(row, wanted, running);
     keep_context(&wanted->cache_tls, running->cache_tls); /* made of settings that cannot change */
+    keep_context(&wanted->sentinels_tls, running->sentinels_tls);
     if (!wanted->clients_tls) /* the addresses that want it are still open */
         keep_context(&wanted->clients_tls, running->clients_tls);
     wanted->limits = file_limits_of(wanted, running->limits.files);

@@ -11,6 +11,7 @@
 
 #define AT(member) offsetof(struct config, member)
 
+static const char *const sentinel_tls_choices[] = {"as_cache", "on", "off", NULL};
 static const char *const sync_choices[] = {"replication", "poll", "none", NULL};
 static const char *const filter_choices[] = {
     [FILTER_CUCKOO] = "cuckoo",
@@ -61,7 +62,17 @@ const struct setting config_settings[] = {
      .most = "256", .help = "threads that serve clients"},
     {"cache", SETTING_CACHE, AT(cache), .required = true, .fixed = true,
      .help = "the Redis behind the guard: redis://[user:password@]host[:port][/db], rediss://... "
-             "for TLS, or unix:/path[?db=N]"},
+             "for TLS, or unix:/path[?db=N]; or the sentinels that know it and the name that they "
+             "give it: redis-sentinel://[user:password@]host[:port],host[:port]/name[/db], "
+             "rediss-sentinel://..."},
+    {"sentinel_user", SETTING_TEXT, AT(sentinel_user), .fixed = true, .otherwise = "none",
+     .least = "1", .most = "255",
+     .help = "of the sentinels; that in `cache` is of the cache itself"},
+    {"sentinel_password", SETTING_SECRET, AT(sentinel_password), .fixed = true, .otherwise = "none",
+     .help = "of the sentinels; that in `cache` is of the cache itself"},
+    {"sentinel_tls", SETTING_CHOICE, AT(sentinel_tls), .fixed = true, .standard = "as_cache",
+     .choices = sentinel_tls_choices,
+     .help = "whether sentinels are spoken to over TLS, with the same files as the cache"},
     {"cache_ca_file", SETTING_TEXT, AT(cache_ca_file), .fixed = true, .otherwise = "the system's",
      .least = "1", .most = "4095",
      .help = "authorities (PEM) that must have signed the certificate of a rediss:// cache"},

@@ -216,23 +216,39 @@ static json_t *text_or_null(const char *text)
     return text[0] ? json_string(text) : json_null();
 }
 
+/* The first node is the server itself; the others only know where it is. */
+static bool cache_is_up(const struct report *report)
+{
+    return report->cache_nodes && report->cache[0].up;
+}
+
 static json_t *node_json(const struct redis_node *node)
 {
-    return json_pack("{s:s, s:s, s:b, s:s?}", "address", node->address, "role",
-                     redis_role_name(node->role), "up", node->up, "why", node->why);
+    return json_pack("{s:s, s:s, s:b, s:o}", "address", node->address, "role",
+                     redis_role_name(node->role), "up", node->up, "why",
+                     node->why ? json_bytes(node->why, strlen(node->why)) : json_null());
+}
+
+static json_t *nodes_json(const struct report *report)
+{
+    json_t *nodes = json_array();
+    for (size_t i = 0; i < report->cache_nodes; i++)
+        json_array_append_new(nodes, node_json(&report->cache[i]));
+    return nodes;
 }
 
 static json_t *backends_json(const struct report *report)
 {
     const struct loads_waits *waits = &report->waits;
-    return json_pack(
-        "{s:{s:b, s:[o]}, s:{s:i, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:f}}", "cache", "up",
-        report->cache.up, "nodes", node_json(&report->cache), "database", "connections", (int)report->database_connections, "error",
-        report->database_error ? json_string(report->database_error) : json_null(),
-        "loads_in_flight", (int)report->loads, "load_budget", (int)report->config->load_budget,
-        "load_window", (json_int_t)waits->window, "loads_queued", (json_int_t)waits->now,
-        "loads_queued_bytes", (json_int_t)waits->bytes, "loads_waited", (json_int_t)waits->count,
-        "load_wait_seconds", (double)waits->ms / 1000);
+    return json_pack("{s:{s:b, s:o}, s:{s:i, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:f}}", "cache",
+                     "up", cache_is_up(report), "nodes", nodes_json(report), "database",
+                     "connections", (int)report->database_connections, "error",
+                     report->database_error ? json_string(report->database_error) : json_null(),
+                     "loads_in_flight", (int)report->loads, "load_budget",
+                     (int)report->config->load_budget, "load_window", (json_int_t)waits->window,
+                     "loads_queued", (json_int_t)waits->now, "loads_queued_bytes",
+                     (json_int_t)waits->bytes, "loads_waited", (json_int_t)waits->count,
+                     "load_wait_seconds", (double)waits->ms / 1000);
 }
 
 /* Of clients, as far as open files go. */
@@ -490,11 +506,14 @@ static void process_metrics(const struct report *report, struct buffer *out)
     wait_metrics(&report->waits, out);
     gauge(out, "entries", "Admitted, deleted and blocked keys", (double)report->entries);
     gauge(out, "cache_up", "1 while the connection for fills and purges is up, to a primary",
-          report->cache.up);
+          cache_is_up(report));
     family(out, "cache_node_up", "gauge",
-           "1 for a server that serves as the cache; 0: status says why not");
-    buffer_printf(out, "nestguard_cache_node_up{address=\"%s\",role=\"%s\"} %d\n",
-                  report->cache.address, redis_role_name(report->cache.role), report->cache.up);
+           "1 for the server that is the cache, and for a sentinel that names one; 0: status says "
+           "why not");
+    for (size_t i = 0; i < report->cache_nodes; i++)
+        buffer_printf(out, "nestguard_cache_node_up{address=\"%s\",role=\"%s\"} %d\n",
+                      report->cache[i].address, redis_role_name(report->cache[i].role),
+                      report->cache[i].up);
     gauge(out, "database_connections", "Connections for loads that are up",
           report->database_connections);
     gauge(out, "uptime_seconds", "Time since the guard was started",

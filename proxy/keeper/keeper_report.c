@@ -161,6 +161,7 @@ void keeper_report(const struct keeper *keeper, struct report *report)
 void report_finish(struct report *report)
 {
     free(report->keyspaces);
+    free(report->cache);
     *report = (struct report){0};
 }
 

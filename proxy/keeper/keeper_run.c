@@ -8,6 +8,7 @@
 #include "base/log/log.h"
 #include "base/log/service.h"
 #include "base/memory.h"
+#include "cache/cache_target.h"
 #include "postgres/pg_pool.h"
 #include "redis/redis.h"
 
@@ -218,6 +219,7 @@ static void init_signal(struct keeper *keeper, uv_signal_t *signal, uv_signal_cb
 static int open_cache(struct keeper *keeper)
 {
     const struct config *config = keeper_config(keeper);
+    struct cache_sentinels sentinels;
     struct redis_options redis = {.host = config->cache.address.host,
                                   .port = config->cache.address.port,
                                   .path = config->cache.address.path,
@@ -225,6 +227,7 @@ static int open_cache(struct keeper *keeper)
                                   .password = config->cache.password,
                                   .db = config->cache.db,
                                   .tls = config->cache_tls,
+                                  .sentinels = cache_sentinels(&sentinels, config),
                                   .timeout_ms = config->cache_timeout_ms};
     return redis_create(&keeper->redis, &keeper->loop, &redis, on_redis_state, keeper);
 }

@@ -161,7 +161,11 @@ bool purging_owes(const struct purging *purging)
 
 void purging_report(const struct purging *purging, struct report *report)
 {
-    redis_describe(purging->options.redis, &report->cache);
+    const struct redis *redis = purging->options.redis;
+    report->cache_nodes = redis_node_count(redis);
+    report->cache = xcalloc(report->cache_nodes, sizeof *report->cache);
+    for (size_t i = 0; i < report->cache_nodes; i++)
+        redis_describe(redis, i, &report->cache[i]);
     report->purges_owed = purger_owed(purging->purger);
 }
 

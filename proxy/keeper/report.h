@@ -96,7 +96,8 @@ struct report {
     struct stream_report stream; /* of the generation in force */
     struct check_report check;   /* the last, of whichever generation */
     bool confirms_everything;    /* commits that wait for the guard return at once */
-    struct redis_node cache;
+    struct redis_node *cache;    /* the server, and the sentinels that know it */
+    size_t cache_nodes;
     size_t purges_owed;
     unsigned database_connections;
     const char *database_error; /* why there are not more; NULL: nothing is wrong */

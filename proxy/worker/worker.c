@@ -10,6 +10,7 @@
 #include "base/container_of.h"
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "cache/cache_target.h"
 #include "resp/command.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
@@ -95,6 +96,9 @@ static void close_all(struct worker *worker)
 {
     worker->serving.ending = true;
     each_shared(worker, upstream_close);
+    if (worker->serving.topology)
+        redis_topology_close(worker->serving.topology, NULL, NULL);
+    worker->serving.topology = NULL;
     turn_run(&worker->serving.turn, TURN_WRITE);
     turn_close(&worker->serving.turn);
     uv_close((uv_handle_t *)&worker->tick, NULL);
@@ -192,12 +196,20 @@ static void free_worker(struct worker *worker)
     free(worker);
 }
 
+/* Connections that clients have of their own find out at the next tick. */
+static void on_cache_moved(void *arg)
+{
+    each_shared(arg, upstream_moved);
+}
+
 /* The message goes back last of all: the keeper may free the worker as soon as it has it. */
 static void run(void *arg)
 {
     struct worker *worker = arg;
     /* Nobody cancels threads here. So set, libc has nothing to change around each system call. */
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    worker->serving.topology = cache_topology(
+        &worker->serving.loop, serving_config(&worker->serving), on_cache_moved, worker);
     for (size_t i = 0; i < worker->clients.shared_count; i++)
         worker->clients.shared[false][i] =
             upstream_create(&worker->serving, &(struct upstream_options){.resp3 = false});

@@ -117,7 +117,7 @@ class TestForgotten:
     def test_by_one_that_refused_a_deletion_as_a_replica(self, guard, database, other):
         def refuse():
             change(database, 9)
-            wait_until(lambda: "READONLY" in guard.log(), PATIENCE, guard.log)
+            wait_until(lambda: "it is a replica" in guard.log(), PATIENCE, guard.log)
 
         self.take_over_older_data(database, other, guard, meanwhile=refuse)
         must_be_forgotten_by_the_guard(guard, other, "item:7", "plain")

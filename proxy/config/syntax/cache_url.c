@@ -3,12 +3,16 @@
  *   redis://user:password@host:port/db          rediss:// for TLS
  *           └ parse_user ┘└parse_host┘└ parse_db
  *
+ *   redis-sentinel://user:password@host:port,host:port/name/db
+ *                    └ parse_user ┘└ parse_sentinels ┘
+ *
  * No error quotes any of it, for there is a password in it.
  */
 #include "config/syntax/cache_url.h"
 
 #include "base/hex.h"
 #include "base/memory.h"
+#include "base/span.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,17 +65,16 @@ static int parse_user(struct cache_url *out, const char *text, size_t length, co
 
 /* The port may be missing here, unlike in an address. address.text becomes host and port alone, as
  * it is shown in messages. */
-static int parse_host(struct cache_url *out, const char *text, size_t length, const char **error)
+static int parse_host(struct address *out, const char *text, size_t length, unsigned port,
+                      const char **error)
 {
     if (length == 0)
         return refuse(error, "the host is missing, as in redis://127.0.0.1:6379");
-    if (memchr(text, ',', length))
-        return refuse(error, "names several servers: `cache` is one, the primary, as in "
-                             "redis://127.0.0.1:6379");
     char *host = xstrndup(text, length);
     const char *name_end = host[0] == '[' ? strchr(host, ']') : host;
-    char *full = name_end && !strchr(name_end, ':') ? xasprintf("%s:6379", host) : xstrdup(host);
-    int status = address_parse(&out->address, full, error);
+    char *full =
+        name_end && !strchr(name_end, ':') ? xasprintf("%s:%u", host, port) : xstrdup(host);
+    int status = address_parse(out, full, error);
     free(full);
     free(host);
     return status;
@@ -87,18 +90,77 @@ static int parse_db(int *db, const char *text, const char **error)
     return 0;
 }
 
-static int parse_redis(struct cache_url *out, const char *text, const char **error)
+/* What stands before the first / and behind the user, if there is one. */
+static int parse_authority(struct cache_url *out, const char *text, struct span *hosts,
+                           const char **error)
 {
     size_t length = strcspn(text, "/");
     /* The last @ counts: a password may hold one that nobody escaped. */
     const char *at = memrchr(text, '@', length);
-    size_t user = at ? (size_t)(at - text) : 0;
-    int status = at ? parse_user(out, text, user, error) : 0;
-    const char *host = at ? at + 1 : text;
+    *hosts =
+        at ? (struct span){at + 1, length - (size_t)(at + 1 - text)} : (struct span){text, length};
+    return at ? parse_user(out, text, (size_t)(at - text), error) : 0;
+}
+
+static int parse_redis(struct cache_url *out, const char *text, const char **error)
+{
+    struct span host;
+    int status = parse_authority(out, text, &host, error);
+    if (!status && memchr(host.at, ',', host.length))
+        return refuse(error, "names several servers: `cache` is one, the primary, as in "
+                             "redis://127.0.0.1:6379; of sentinels redis-sentinel:// has several");
     if (!status)
-        status = parse_host(out, host, (size_t)(text + length - host), error);
-    if (!status && text[length] == '/')
-        status = parse_db(&out->db, text + length + 1, error);
+        status = parse_host(&out->address, host.at, host.length, 6379, error);
+    const char *rest = host.at + host.length;
+    if (!status && *rest == '/')
+        status = parse_db(&out->db, rest + 1, error);
+    return status;
+}
+
+/* ---- sentinels ---- */
+
+static int parse_sentinels(struct cache_url *out, struct span hosts, const char **error)
+{
+    out->sentinels = xcalloc(CACHE_SENTINELS, sizeof *out->sentinels);
+    for (;;) {
+        const char *comma = memchr(hosts.at, ',', hosts.length);
+        size_t length = comma ? (size_t)(comma - hosts.at) : hosts.length;
+        if (out->sentinel_count == CACHE_SENTINELS)
+            return refuse(error, "names more than 16 sentinels");
+        struct address *sentinel = &out->sentinels[out->sentinel_count];
+        int status = parse_host(sentinel, hosts.at, length, 26379, error);
+        out->sentinel_count++;
+        if (status)
+            return status;
+        if (!comma)
+            break;
+        hosts = (struct span){comma + 1, hosts.length - length - 1};
+    }
+    address_copy(&out->address, &out->sentinels[0]);
+    return 0;
+}
+
+static int parse_primary(struct cache_url *out, const char *text, const char **error)
+{
+    size_t length = *text == '/' ? strcspn(text + 1, "/") : 0;
+    if (!length)
+        return refuse(error, "the name of the primary is missing, as in "
+                             "redis-sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster");
+    out->primary = decode(text + 1, length);
+    if (!out->primary)
+        return refuse(error, "a % in the primary's name is followed by two hexadecimal digits");
+    const char *rest = text + 1 + length;
+    return *rest ? parse_db(&out->db, rest + 1, error) : 0;
+}
+
+static int parse_sentinel(struct cache_url *out, const char *text, const char **error)
+{
+    struct span hosts;
+    int status = parse_authority(out, text, &hosts, error);
+    if (!status)
+        status = parse_sentinels(out, hosts, error);
+    if (!status)
+        status = parse_primary(out, hosts.at + hosts.length, error);
     return status;
 }
 
@@ -116,20 +178,32 @@ static int parse_unix(struct cache_url *out, const char *text, const char **erro
     return parse_db(&out->db, query + 4, error);
 }
 
+static const struct form {
+    const char *scheme;
+    int (*parse)(struct cache_url *out, const char *text, const char **error);
+    bool tls;
+} forms[] = {{"redis://", parse_redis, false},
+             {"rediss://", parse_redis, true},
+             {"redis-sentinel://", parse_sentinel, false},
+             {"rediss-sentinel://", parse_sentinel, true}};
+
 int cache_url_parse(struct cache_url *out, const char *text, const char **error)
 {
+    const struct form *form = NULL;
     int status;
     *out = (struct cache_url){0};
-    if (strncmp(text, "redis://", 8) == 0)
-        status = parse_redis(out, text + 8, error);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (strncmp(text, forms[i].scheme, strlen(forms[i].scheme)) == 0)
+            form = &forms[i];
+    if (form)
+        status = form->parse(out, text + strlen(form->scheme), error);
     else if (strncmp(text, "unix:", 5) == 0)
         status = parse_unix(out, text, error);
-    else if (strncmp(text, "rediss://", 9) == 0)
-        status = parse_redis(out, text + 9, error);
     else
         status = refuse(error, "must be redis://[user:password@]host[:port][/db], rediss://... for "
-                               "TLS, or unix:/path[?db=N]");
-    out->address.tls = strncmp(text, "rediss:", 7) == 0;
+                               "TLS, redis-sentinel://host[:port],.../name[/db], or "
+                               "unix:/path[?db=N]");
+    out->address.tls = form && form->tls;
     if (status)
         cache_url_finish(out);
     return status;
@@ -140,6 +214,10 @@ void cache_url_finish(struct cache_url *url)
     address_finish(&url->address);
     free(url->user);
     free(url->password);
+    free(url->primary);
+    for (size_t i = 0; i < url->sentinel_count; i++)
+        address_finish(&url->sentinels[i]);
+    free(url->sentinels);
     *url = (struct cache_url){0};
 }
 
@@ -148,10 +226,21 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
+static bool same_sentinels(const struct cache_url *a, const struct cache_url *b)
+{
+    if (a->sentinel_count != b->sentinel_count)
+        return false;
+    for (size_t i = 0; i < a->sentinel_count; i++)
+        if (!address_equal(&a->sentinels[i], &b->sentinels[i]))
+            return false;
+    return true;
+}
+
 bool cache_url_equal(const struct cache_url *a, const struct cache_url *b)
 {
     return address_equal(&a->address, &b->address) && same_text(a->user, b->user) &&
-           same_text(a->password, b->password) && a->db == b->db;
+           same_text(a->password, b->password) && a->db == b->db &&
+           same_text(a->primary, b->primary) && same_sentinels(a, b);
 }
 
 void cache_url_copy(struct cache_url *to, const struct cache_url *from)
@@ -160,4 +249,9 @@ void cache_url_copy(struct cache_url *to, const struct cache_url *from)
     address_copy(&to->address, &from->address);
     to->user = from->user ? xstrdup(from->user) : NULL;
     to->password = from->password ? xstrdup(from->password) : NULL;
+    to->primary = from->primary ? xstrdup(from->primary) : NULL;
+    to->sentinels =
+        from->sentinel_count ? xcalloc(from->sentinel_count, sizeof *to->sentinels) : NULL;
+    for (size_t i = 0; i < from->sentinel_count; i++)
+        address_copy(&to->sentinels[i], &from->sentinels[i]);
 }

@@ -3,13 +3,20 @@
 #define NESTGUARD_CACHE_URL_H
 
 #include "base/text/address.h"
+#include <stddef.h>
 
-/* redis://[[user]:password@]host[:port][/db], rediss:// for TLS, or unix:/path[?db=N]; percent
- * escapes are decoded. */
+enum { CACHE_SENTINELS = 16 }; /* at most */
+
+/* redis://[[user]:password@]host[:port][/db], rediss:// for TLS, or unix:/path[?db=N]; or
+ * redis-sentinel://[[user]:password@]host[:port][,host[:port]]…/name[/db], rediss-sentinel://.
+ * Percent escapes are decoded. User and password are those of the cache, not of sentinels. */
 struct cache_url {
-    struct address address;
-    char *user, *password; /* NULL: none */
+    struct address address; /* of the cache; with sentinels, of the first of them */
+    char *user, *password;  /* NULL: none */
     int db;
+    char *primary;             /* the name that sentinels know it by; NULL: `address` is its own */
+    struct address *sentinels; /* with `primary` */
+    size_t sentinel_count;
 };
 int cache_url_parse(struct cache_url *out, const char *text, const char **error);
 void cache_url_finish(struct cache_url *url);

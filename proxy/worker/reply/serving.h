@@ -17,6 +17,7 @@
 #include <stdalign.h>
 
 struct reply_slot;
+struct redis_topology;
 
 /* Lives in its worker; belongs to the worker's thread, but for the mailbox, to which any thread may
  * post, and the counters, which any thread may read. */
@@ -44,6 +45,7 @@ struct serving {
     size_t scratch_used;             /* of it, by input that is not served yet */
     char cache_lost[160];            /* why the cache is lost; "": it is there */
     struct log_pace cache_pace;      /* of the log's lines about it */
+    struct redis_topology *topology; /* where the cache is; NULL: at a fixed address */
     unsigned demotions;              /* times that the cache was found to be no primary any more */
     bool cache_news;                 /* that is to be told */
     uint64_t sampled; /* clock_ms() of the last would-be reject that was told to the keeper */

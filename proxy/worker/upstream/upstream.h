@@ -77,6 +77,10 @@ void upstream_relay(struct upstream *upstream, struct span bytes);
  * or whose server is found to be no primary any more, which shared ones ask once a second. */
 void upstream_check_progress(struct upstream *upstream);
 
+/* Sentinels name another primary than before: what leads elsewhere is given up, and what waits for
+ * its next attempt to connect makes it now. */
+void upstream_moved(struct upstream *upstream);
+
 /* So much is on its way to the cache that nobody should add to it; serving->relief is run when that
  * has passed. */
 bool upstream_is_congested(const struct upstream *upstream);

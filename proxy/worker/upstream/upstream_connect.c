@@ -2,6 +2,7 @@
 #include "worker/upstream/upstream_internal.h"
 
 #include "base/clock.h"
+#include "cache/cache_target.h"
 #include "cache/greeting.h"
 
 /* Requests may be waiting already: the answers to the greeting come before theirs. */
@@ -45,14 +46,10 @@ static void on_dialed(void *arg, const char *error)
 void upstream_start(struct upstream *upstream)
 {
     const struct config *config = serving_config(upstream->serving);
-    const struct address *address = &config->cache.address;
-    struct dial_options options = {.host = address->host,
-                                   .port = address->port,
-                                   .path = address->path,
-                                   .tls = config->cache_tls};
+    struct redis_target target = cache_target(config, upstream->serving->topology);
     upstream_set_state(upstream, DIALING);
-    int status = dial_start(&upstream->dial, &upstream->serving->loop, &upstream->stream, &options,
-                            on_dialed, upstream);
+    int status = redis_dial_start(&upstream->dial, &upstream->serving->loop, &upstream->stream,
+                                  &target, on_dialed, upstream);
     if (status < 0)
         upstream_lose(upstream, uv_strerror(status));
 }

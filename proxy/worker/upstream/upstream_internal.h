@@ -9,7 +9,7 @@
 #define NESTGUARD_UPSTREAM_INTERNAL_H
 
 #include "net/backoff.h"
-#include "net/dial.h"
+#include "redis/redis_dial.h"
 #include "worker/upstream/in_flight.h"
 #include "worker/upstream/upstream.h"
 
@@ -74,7 +74,7 @@ struct upstream {
     struct backoff backoff;
     uint64_t since;
     uv_timer_t timer;
-    struct dial dial;
+    struct redis_dial dial;
     uv_write_t write;
     struct buffer greeting, in, out, sending;
     struct buffer unsent; /* where a command is written that no connection takes */

@@ -119,12 +119,14 @@ static void greeted(struct upstream *upstream, unsigned left, struct span reply)
     const char *objection = tells_role(upstream, left) ? greeting_judge_role(reply) : NULL;
     if (verdict == -EBUSY)
         note_trouble(upstream, reply);
+    if (verdict == -EBUSY || tells_role(upstream, left))
+        verdict = 0;
     if (objection) {
         upstream_lose(upstream, objection);
     } else if (verdict == -EPROTONOSUPPORT) {
         upstream->attempt = ATTEMPT_TOO_OLD;
         upstream_lose(upstream, "the cache does not know RESP3");
-    } else if (verdict && verdict != -EBUSY && !tells_role(upstream, left)) {
+    } else if (verdict) {
         snprintf(why, sizeof why, "the cache refused the greeting: %.*s", (int)reply.length - 3,
                  reply.at + 1);
         upstream_lose(upstream, why);

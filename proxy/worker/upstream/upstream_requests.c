@@ -24,6 +24,8 @@ enum {
 };
 
 static const struct backoff_bounds backoff_bounds = {100, 2000};
+/* Sentinels tell who is next, and nobody shall wait for long after that. */
+static const struct backoff_bounds followed_bounds = {100, 500};
 
 static const char down_text[] = "NESTGUARD cache down";
 static const char too_old_text[] = "NOPROTO unsupported protocol version"; /* Redis' own */
@@ -142,7 +144,9 @@ void upstream_closed(struct upstream *upstream)
     }
     if (upstream->attempt == ATTEMPT_TOO_OLD || upstream_is_own(upstream))
         return;
-    uv_timer_start(&upstream->timer, on_retry, backoff_next(&upstream->backoff, &backoff_bounds),
+    bool followed = upstream->serving->topology != NULL;
+    uv_timer_start(&upstream->timer, on_retry,
+                   backoff_next(&upstream->backoff, followed ? &followed_bounds : &backoff_bounds),
                    0);
 }
 
@@ -161,11 +165,11 @@ void upstream_close_stream(struct upstream *upstream)
     upstream_set_intake(upstream, INTAKE_WANTED); /* of the next */
     if (has_stream) {
         stream_close(&upstream->stream, on_stream_closed);
-    } else if (dial_is_over(&upstream->dial)) {
+    } else if (redis_dial_is_over(&upstream->dial)) {
         upstream_set_state(upstream, CLOSED);
         upstream_closed(upstream);
     } else {
-        dial_stop(&upstream->dial);
+        redis_dial_stop(&upstream->dial);
     }
 }
 
@@ -189,6 +193,8 @@ void upstream_lose(struct upstream *upstream, const char *why)
     if (!finished && (!upstream_is_own(upstream) || upstream->state != UP))
         serving_log_cache(upstream->serving, why);
     bool congested = upstream_is_congested(upstream);
+    if (!finished)
+        redis_dial_distrust(&upstream->dial);
     if (upstream->attempt != ATTEMPT_TOO_OLD)
         upstream->attempt = ATTEMPT_OVER;
     if (why != upstream->trouble)
@@ -390,11 +396,22 @@ static void check_role(struct upstream *upstream)
 {
     if (upstream->state == CLOSED || upstream->state == CLOSING)
         return;
-    if (upstream_is_own(upstream) && upstream->demotions != upstream->serving->demotions)
+    if (redis_dial_is_outdated(&upstream->dial))
+        upstream_lose(upstream, "the sentinels name another primary");
+    else if (upstream_is_own(upstream) && upstream->demotions != upstream->serving->demotions)
         upstream_lose(upstream, "its server is no primary any more");
     else if (!upstream_is_own(upstream) && upstream->state == UP &&
              clock_ms() - upstream->role_asked > ROLE_MS)
         upstream_ask_role(upstream);
+}
+
+void upstream_moved(struct upstream *upstream)
+{
+    backoff_reset(&upstream->backoff);
+    if (upstream->state == CLOSED && uv_is_active((uv_handle_t *)&upstream->timer))
+        uv_timer_start(&upstream->timer, on_retry, 0, 0);
+    else
+        check_role(upstream);
 }
 
 void upstream_check_progress(struct upstream *upstream)
@@ -403,10 +420,10 @@ void upstream_check_progress(struct upstream *upstream)
     uint64_t patience = serving_config(upstream->serving)->cache_timeout_ms;
     uint64_t now = uv_now(&upstream->serving->loop);
     uint64_t asked = in_flight_oldest(&upstream->in_flight);
-    if (upstream->state == DIALING && now - upstream->dial.since > patience) {
-        if (upstream->dial.state == DIAL_RESOLVING)
+    if (upstream->state == DIALING && now - redis_dial_since(&upstream->dial) > patience) {
+        if (redis_dial_is_resolving(&upstream->dial))
             stop_waiting(upstream);
-        dial_skip(&upstream->dial, no_connection);
+        redis_dial_skip(&upstream->dial, no_connection);
     } else if (upstream->state == GREETING && clock_ms() - upstream->since > patience) {
         upstream_lose(upstream, no_connection);
     } else if (upstream->state == UP && asked && is_silent(upstream, asked, patience)) {

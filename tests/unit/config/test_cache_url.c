@@ -32,6 +32,9 @@ static const struct pair url_pairs[] = {
     {MEMBER(struct cache_url, user), "redis://u:p@a:1", "redis://v:p@a:1"},
     {MEMBER(struct cache_url, password), "redis://u:p@a:1", "redis://u:q@a:1"},
     {MEMBER(struct cache_url, db), "redis://a:1/0", "redis://a:1/1"},
+    {MEMBER(struct cache_url, primary), "redis-sentinel://a/b", "redis-sentinel://a/c"},
+    {MEMBER(struct cache_url, sentinels), "redis-sentinel://a,b/n", "redis-sentinel://a,c/n"},
+    {MEMBER(struct cache_url, sentinel_count), "redis-sentinel://a/n", "redis-sentinel://a,b/n"},
 };
 
 static struct cache_url parsed_url(const char *text)
@@ -108,6 +111,23 @@ static void a_cache_url_gives_address_user_password_and_database(void **state)
     check_url("unix:/run/redis.sock?db=4", "unix:/run/redis.sock user=- password=- db=4");
 }
 
+static void sentinels_are_named_with_what_they_know(void **state)
+{
+    struct cache_url url;
+    const char *error;
+    (void)state;
+    check_url("redis-sentinel://s1/mymaster", "s1:26379 user=- password=- db=0");
+    check_url("redis-sentinel://me:pw@s1:7,s2/n/4", "s1:7 user=me password=pw db=4");
+    assert_int_equal(cache_url_parse(&url, "rediss-sentinel://s1,[::1]:8,s3/a%2fb", &error), 0);
+    assert_true(url.address.tls);
+    assert_string_equal(url.primary, "a/b");
+    assert_int_equal(url.sentinel_count, 3);
+    assert_string_equal(url.sentinels[1].host, "::1");
+    assert_int_equal(url.sentinels[1].port, 8);
+    assert_int_equal(url.sentinels[2].port, 26379);
+    cache_url_finish(&url);
+}
+
 static void mistakes_in_cache_urls_are_explained(void **state)
 {
     (void)state;
@@ -117,6 +137,14 @@ static void mistakes_in_cache_urls_are_explained(void **state)
                 {"127.0.0.1:6379", "redis://"},
                 {"http://127.0.0.1", "redis://"},
                 {"rediss://", "host is missing"},
+                {"redis-sentinel:///n", "host is missing"},
+                {"redis-sentinel://a,,b/n", "host is missing"},
+                {"redis-sentinel://a", "name of the primary"},
+                {"redis-sentinel://a,b/", "name of the primary"},
+                {"redis-sentinel://a/n/x", "database is a number"},
+                {"redis-sentinel://a/%", "hexadecimal"},
+                {"redis-sentinel://a:0/n", "1 to 65535"},
+                {"redis-sentinel://a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a/n", "16 sentinels"},
                 {"redis://", "host is missing"},
                 {"redis:///0", "host is missing"},
                 {"redis://:pw@", "host is missing"},
@@ -158,6 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_member_is_compared_and_copied),
         cmocka_unit_test(a_cache_url_gives_address_user_password_and_database),
+        cmocka_unit_test(sentinels_are_named_with_what_they_know),
         cmocka_unit_test(mistakes_in_cache_urls_are_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

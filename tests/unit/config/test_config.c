@@ -502,34 +502,33 @@ static void keyspaces_must_not_share_names_or_keys(void **state)
 static void all_mistakes_are_reported_at_once_each_once(void **state)
 {
     (void)state;
-    must_report(
-        "listen: nowhere\n"
-        "colour: red\n"
-        "max_lag: soon\n"
-        "cache: http://127.0.0.1\n"
-        "keyspaces:\n"
-        "  - name: a\n"
-        "    key: 'a:'\n"
-        "    table: t\n"
-        "    enforce: maybe\n"
-        "  - name: a\n"
-        "    key: b:{x}\n"
-        "    table: t\n"
-        "    value: v\n",
-        "1: listen \"nowhere\": must be HOST:PORT, [IPV6]:PORT or unix:/path\n"
-        "2: unknown setting \"colour\"; nestguard --help lists them all\n"
-        "3: max_lag \"soon\": must be a duration: a whole number and its unit (ms, s, m, h "
-        "or d), such as 250ms or 10m\n"
-        "4: cache: must be redis://[user:password@]host[:port][/db], rediss://... for TLS, or "
-        "unix:/path[?db=N]\n"
-        "7: key \"a:\": no placeholder; a template names the key's columns, as in "
-        "item:{id}\n"
-        "9: enforce \"maybe\": must be true or false\n"
-        "1: database is missing: the PostgreSQL with the rows: "
-        "postgresql://user@host:port/name, or anything else that libpq takes\n"
-        "6: value is missing: the column to cache, or json for the whole row (only a "
-        "keyspace with on_miss: pass needs none)\n"
-        "10: name \"a\" is taken by the keyspace in line 6\n");
+    must_report("listen: nowhere\n"
+                "colour: red\n"
+                "max_lag: soon\n"
+                "cache: http://127.0.0.1\n"
+                "keyspaces:\n"
+                "  - name: a\n"
+                "    key: 'a:'\n"
+                "    table: t\n"
+                "    enforce: maybe\n"
+                "  - name: a\n"
+                "    key: b:{x}\n"
+                "    table: t\n"
+                "    value: v\n",
+                "1: listen \"nowhere\": must be HOST:PORT, [IPV6]:PORT or unix:/path\n"
+                "2: unknown setting \"colour\"; nestguard --help lists them all\n"
+                "3: max_lag \"soon\": must be a duration: a whole number and its unit (ms, s, m, h "
+                "or d), such as 250ms or 10m\n"
+                "4: cache: must be redis://[user:password@]host[:port][/db], rediss://... for TLS, "
+                "redis-sentinel://host[:port],.../name[/db], or unix:/path[?db=N]\n"
+                "7: key \"a:\": no placeholder; a template names the key's columns, as in "
+                "item:{id}\n"
+                "9: enforce \"maybe\": must be true or false\n"
+                "1: database is missing: the PostgreSQL with the rows: "
+                "postgresql://user@host:port/name, or anything else that libpq takes\n"
+                "6: value is missing: the column to cache, or json for the whole row (only a "
+                "keyspace with on_miss: pass needs none)\n"
+                "10: name \"a\" is taken by the keyspace in line 6\n");
 }
 
 static void must_keep_secret(const char *line)

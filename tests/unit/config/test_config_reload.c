@@ -386,6 +386,7 @@ static void every_member_has_a_row_or_is_made_of_what_has(void **state)
         MEMBER(struct config, keyspace_count), /* with keyspaces */
         MEMBER(struct config, clients_tls),    /* read again; kept where it is wanted no more */
         MEMBER(struct config, cache_tls),      /* kept */
+        MEMBER(struct config, sentinels_tls),  /* likewise */
         MEMBER(struct config, limits),         /* worked out anew, of those that are kept, too */
     };
     struct config config;

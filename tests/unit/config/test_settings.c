@@ -246,6 +246,7 @@ static void what_the_sample_leaves_out_could_be_put_in(void **state)
     char path[1000], copy[] = "/tmp/nestguard-test-XXXXXX";
     setenv("NESTGUARD_TOKEN", "t0ken", 1);
     setenv("NESTGUARD_PASSWORD", "hunter2", 1);
+    setenv("NESTGUARD_SENTINEL_PASSWORD", "a password", 1);
     FILE *sample = open_sample(path);
     int fd = mkstemp(copy);
     assert_true(fd >= 0);

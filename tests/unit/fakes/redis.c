@@ -18,6 +18,19 @@ bool redis_is_up(const struct redis *redis)
     return fake_redis.up;
 }
 
+size_t redis_node_count(const struct redis *redis)
+{
+    assert_null(redis);
+    return 1;
+}
+
+void redis_describe(const struct redis *redis, size_t number, struct redis_node *node)
+{
+    assert_null(redis);
+    assert_int_equal(number, 0);
+    *node = (struct redis_node){.up = fake_redis.up, .role = REDIS_PRIMARY};
+}
+
 const char *redis_doubt(const struct redis *redis)
 {
     assert_null(redis);

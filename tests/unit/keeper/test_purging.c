@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
+
 #include "fakes/redis.h"
 
 #include <stdio.h>
@@ -221,6 +223,7 @@ static void what_no_log_told_of_makes_every_keyspace_old(void **state)
     assert_int_equal(bench.told[CAUSE_MISSED], KEYSPACES);
     purging_report(&bench.purging, &report);
     assert_true(report.purges_owed == SIZE_MAX);
+    free(report.cache);
     bench_close(&bench);
 }
 
@@ -247,13 +250,16 @@ static void the_report_says_what_is_owed_while_the_cache_is_down(void **state)
     (void)state;
     bench_open(&bench, SYNC_REPLICATION);
     purging_report(&bench.purging, &report);
-    assert_true(report.cache_is_up);
+    assert_int_equal(report.cache_nodes, 1);
+    assert_true(report.cache[0].up);
+    free(report.cache);
     fake_redis.up = false;
     purging_cache_is(&bench.purging, false);
     struct key_change change = change_of_key(CAUSE_DELETED, item("item:1"));
     changes_tell(&bench.changes, &change);
     purging_report(&bench.purging, &report);
-    assert_false(report.cache_is_up);
+    assert_false(report.cache[0].up);
+    free(report.cache);
     assert_int_equal(report.purges_owed, 1);
     bench_close(&bench);
 }
