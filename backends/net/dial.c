@@ -18,7 +18,7 @@ static void try_next(struct dial *dial);
 static void on_attempt_closed(uv_handle_t *handle)
 {
     struct dial *dial = handle->data;
-    if (dial->next && !dial->stopped)
+    if (dial->left && !dial->stopped)
         try_next(dial);
     else
         end(dial, dial->error);
@@ -67,7 +67,8 @@ static void open_handle(struct dial *dial, bool is_unix)
 static void try_next(struct dial *dial)
 {
     const struct addrinfo *address = dial->next;
-    dial->next = address->ai_next;
+    dial->next = address->ai_next ? address->ai_next : dial->found;
+    dial->left--;
     open_handle(dial, false);
     int status = uv_tcp_connect(&dial->connect, &dial->stream->tcp, address->ai_addr, on_connected);
     if (status < 0)
@@ -80,10 +81,15 @@ static void on_resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *
 {
     struct dial *dial = resolve->data;
     dial->found = dial->next = found;
-    if (status < 0 || dial->stopped)
+    if (status < 0 || dial->stopped) {
         end(dial, uv_strerror(status < 0 ? status : UV_ECANCELED));
-    else
-        try_next(dial);
+        return;
+    }
+    for (const struct addrinfo *address = found; address; address = address->ai_next)
+        dial->left++;
+    for (unsigned turn = dial->options.turn % dial->left; turn; turn--)
+        dial->next = dial->next->ai_next;
+    try_next(dial);
 }
 
 static int resolve(struct dial *dial)

@@ -1,5 +1,5 @@
-/* From a server's address to an open stream: looks the name up, tries its addresses one after the
- * other, and shakes hands for TLS.
+/* From a server's address to an open stream: looks the name up anew, without holding up the loop,
+ * tries its addresses one after the other, and shakes hands for TLS.
  *
  *   dial_start() ─▶ resolving ─▶ connecting ─┬─▶ securing ─▶ done(NULL): the stream is open
  *                                 ▲     next │ address
@@ -15,6 +15,9 @@ struct dial_options {
     uint16_t port;
     const char *path;       /* unix socket, or NULL */
     struct ssl_ctx_st *tls; /* NULL: not encrypted */
+    /* Of the name's addresses, how many are left to the end: the turn of an owner that was not
+     * served by those that came first. Counted around. */
+    unsigned turn;
 };
 
 enum dial_state { DIAL_OVER, DIAL_RESOLVING, DIAL_CONNECTING, DIAL_CLOSING };
@@ -31,6 +34,7 @@ struct dial {
     void *arg;
     uv_getaddrinfo_t resolve;
     struct addrinfo *found, *next;
+    unsigned left; /* of the addresses, to be tried */
     uv_connect_t connect;
     enum dial_state state;
     bool stopped;

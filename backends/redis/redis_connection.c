@@ -287,9 +287,11 @@ static void on_dialed(void *arg, const char *error)
 static void open_link(struct redis *redis)
 {
     const struct redis_options *options = &redis->options;
-    struct redis_target target = {
-        .topology = redis->topology,
-        .fixed = {options->host, options->port, options->path, options->tls}};
+    struct redis_target target = {.topology = redis->topology,
+                                  .fixed = {.host = options->host,
+                                            .port = options->port,
+                                            .path = options->path,
+                                            .tls = options->tls}};
     set_state(redis, LINK_DIALING);
     redis->handles++;
     start_timer(redis, options->timeout_ms);

@@ -17,8 +17,10 @@ static void on_found(void *arg, const struct redis_place *place, const char *err
         return;
     }
     dial->place = *place;
-    struct dial_options options = {
-        .host = dial->place.host, .port = place->port, .tls = dial->target.fixed.tls};
+    struct dial_options options = {.host = dial->place.host,
+                                   .port = place->port,
+                                   .tls = dial->target.fixed.tls,
+                                   .turn = dial->turn};
     int status = dial_start(&dial->dial, dial->loop, dial->stream, &options, on_dialed, dial);
     if (status < 0)
         on_dialed(dial, uv_strerror(status));
@@ -27,10 +29,15 @@ static void on_found(void *arg, const struct redis_place *place, const char *err
 int redis_dial_start(struct redis_dial *dial, uv_loop_t *loop, struct stream *stream,
                      const struct redis_target *target, dial_done_cb done, void *arg)
 {
-    *dial = (struct redis_dial){
-        .target = *target, .stream = stream, .loop = loop, .done = done, .arg = arg};
+    *dial = (struct redis_dial){.target = *target,
+                                .turn = dial->turn,
+                                .stream = stream,
+                                .loop = loop,
+                                .done = done,
+                                .arg = arg};
+    dial->target.fixed.turn = dial->turn;
     if (!target->topology)
-        return dial_start(&dial->dial, loop, stream, &target->fixed, on_dialed, dial);
+        return dial_start(&dial->dial, loop, stream, &dial->target.fixed, on_dialed, dial);
     dial->finding = true;
     dial->since = uv_now(loop);
     dial->search = (struct redis_search){.found = on_found, .arg = dial};
@@ -61,8 +68,9 @@ void redis_dial_stop(struct redis_dial *dial)
     dial->target.topology = NULL;
 }
 
-void redis_dial_distrust(const struct redis_dial *dial)
+void redis_dial_distrust(struct redis_dial *dial)
 {
+    dial->turn++;
     if (dial->target.topology && dial->place.host[0])
         redis_topology_distrust(dial->target.topology, &dial->place);
 }

@@ -19,6 +19,7 @@ struct redis_target {
 struct redis_dial {
     struct redis_target target;
     struct redis_place place; /* with a topology: where it leads; host "" before that is known */
+    unsigned turn;            /* kept from one dialing to the next; see dial_options */
     uint64_t since;           /* uv_now() when finding began; later, and without: dial.since */
     bool finding;
     struct dial dial;
@@ -29,7 +30,7 @@ struct redis_dial {
     void *arg;
 };
 
-/* As dial_start(). */
+/* As dial_start(). Zeroed before the first, and then used for one connection after the other. */
 int redis_dial_start(struct redis_dial *dial, uv_loop_t *loop, struct stream *stream,
                      const struct redis_target *target, dial_done_cb done, void *arg);
 
@@ -51,8 +52,10 @@ static inline uint64_t redis_dial_since(const struct redis_dial *dial)
 }
 
 /* The server that it leads to, and that was reached, is no primary, or does not answer; or it was
- * not reached: another attempt tries another, if any sentinel knows one. */
-void redis_dial_distrust(const struct redis_dial *dial);
+ * not reached: another attempt tries another, if any sentinel knows one, or the name's next
+ * address.
+ */
+void redis_dial_distrust(struct redis_dial *dial);
 
 /* Most sentinels name another server by now. */
 bool redis_dial_is_outdated(const struct redis_dial *dial);

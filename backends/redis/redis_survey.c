@@ -219,7 +219,8 @@ static void on_dialed(void *arg, const char *error)
 /* What is asked, and where the answers go, is set. */
 static int hold(struct talk *talk, const struct redis_options *options)
 {
-    struct dial_options dial = {options->host, options->port, options->path, options->tls};
+    struct dial_options dial = {
+        .host = options->host, .port = options->port, .path = options->path, .tls = options->tls};
     talk->login = redis_login_of(options);
     talk->step = "cannot connect";
     talk->dialing = true;
