@@ -29,6 +29,7 @@ struct publish {
     enum publish_items items; /* what of a row is in it */
     bool grow;                /* by one bitmap after the other, instead of a larger one */
 };
+enum cluster_commands { CLUSTER_COMMANDS_REFUSE, CLUSTER_COMMANDS_PASS };
 enum sentinel_tls { SENTINEL_TLS_AS_CACHE, SENTINEL_TLS_ON, SENTINEL_TLS_OFF };
 
 /* Numbers of keyspaces that one process can give out; see `keyspaces` of struct config. */
@@ -80,6 +81,7 @@ struct config {
     char *cache_cert_file, *cache_key_file; /* NULL: none */
     char *sentinel_user, *sentinel_password; /* of the sentinels' own; NULL: none */
     enum sentinel_tls sentinel_tls;
+    enum cluster_commands cluster_commands;
     struct ssl_ctx_st *clients_tls, *cache_tls; /* made of these; NULL: not wanted */
     struct ssl_ctx_st *sentinels_tls;           /* likewise; of the same files as the cache's */
     char *database;

@@ -11,6 +11,7 @@
 
 #define AT(member) offsetof(struct config, member)
 
+static const char *const cluster_commands_choices[] = {"refuse", "pass", NULL};
 static const char *const sentinel_tls_choices[] = {"as_cache", "on", "off", NULL};
 static const char *const sync_choices[] = {"replication", "poll", "none", NULL};
 static const char *const filter_choices[] = {
@@ -81,6 +82,11 @@ const struct setting config_settings[] = {
      .help = "the guard's own certificate (PEM), for a cache that asks for one"},
     {"cache_key_file", SETTING_TEXT, AT(cache_key_file), .fixed = true, .otherwise = "none",
      .least = "1", .most = "4095", .help = "its private key (PEM)"},
+    {"cluster_commands", SETTING_CHOICE, AT(cluster_commands), .standard = "refuse",
+     .choices = cluster_commands_choices,
+     .help =
+         "what becomes of CLUSTER, READONLY, READWRITE and ASKING: refused as by a Redis that is "
+         "no cluster, whatever the cache is, and INFO agrees; or passed on as they are"},
     {"database", SETTING_DATABASE, AT(database), .required = true, .fixed = true,
      .help = "the PostgreSQL with the rows: postgresql://user@host:port/name, or anything else "
              "that libpq takes"},

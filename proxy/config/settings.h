@@ -46,7 +46,7 @@ struct setting {
     const char *help;
 };
 
-enum { SETTINGS_MAX = 48 }; /* rows of one table, at most */
+enum { SETTINGS_MAX = 72 }; /* rows of one table, at most */
 
 /* Each ends with a row without a name. */
 extern const struct setting config_settings[];

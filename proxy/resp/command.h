@@ -23,6 +23,7 @@ enum command_kind {
     COMMAND_FILTER,  /* it is told of, or the command refused (BF.INFO, CF.DEL) */
     COMMAND_LOCAL,   /* the guard's to answer, or at least to know of: AUTH, HELLO, SELECT, CLIENT,
                         QUIT, RESET */
+    COMMAND_MODE,    /* tells of a cluster, or is for one: answered as by a plain Redis */
     COMMAND_STATEFUL /* changes the connection's state or blocks it: not on shared connections */
 };
 

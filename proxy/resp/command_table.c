@@ -38,6 +38,9 @@
 #define ABOUT_FILTER(name, kind, arity, items)                                                     \
     name, COMMAND_##kind, arity, 1, 1, 1, EFFECT_NONE, PROOF_NOT_NIL, {NULL, NULL}, items
 
+#define MODE(name, arity, effect)                                                                  \
+    name, COMMAND_MODE, arity, 0, 0, 0, EFFECT_##effect, PROOF_NOT_NIL, NO_ANSWER
+
 #define PLAIN(name) name, COMMAND_FORWARD, 0, 0, 0, 0, EFFECT_NONE, PROOF_NOT_NIL, NO_ANSWER
 
 #define ZERO ":0\r\n"
@@ -218,9 +221,6 @@ const struct command command_table[] = {
     {STATEFUL("SYNC", RELAY)},
     {STATEFUL("PSYNC", RELAY)},
     {STATEFUL("REPLCONF", ALTER)},
-    {STATEFUL("ASKING", ALTER)},
-    {STATEFUL("READONLY", ALTER)},
-    {STATEFUL("READWRITE", ALTER)},
     /* Redis hangs up on these, which begin an HTTP request: not on a connection that others use. */
     {STATEFUL("POST", HANG_UP)},
     {STATEFUL("HOST:", HANG_UP)},
@@ -230,7 +230,6 @@ const struct command command_table[] = {
     {PLAIN("BGSAVE")},
     {PLAIN("BITFIELD_RO")},
     {PLAIN("BITPOS")},
-    {PLAIN("CLUSTER")},
     {PLAIN("COMMAND")},
     {PLAIN("CONFIG")},
     {PLAIN("DBSIZE")},
@@ -249,7 +248,6 @@ const struct command command_table[] = {
     {PLAIN("HDEL")},
     {PLAIN("HMGET")},
     {PLAIN("HRANDFIELD")},
-    {PLAIN("INFO")},
     {PLAIN("KEYS")},
     {PLAIN("LASTSAVE")},
     {PLAIN("LATENCY")},
@@ -335,6 +333,12 @@ const struct command command_table[] = {
     {PLAIN("HPTTL")},
     {PLAIN("HSETEX")},
     {PLAIN("HTTL")},
+
+    {MODE("INFO", -1, NONE)},
+    {MODE("CLUSTER", -2, NONE)},
+    {MODE("ASKING", 1, ALTER)},
+    {MODE("READONLY", 1, ALTER)},
+    {MODE("READWRITE", 1, ALTER)},
 
     {DEPENDS("FUNCTION", ALTER)},
     {DEPENDS("SCRIPT", ALTER)},

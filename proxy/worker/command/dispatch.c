@@ -12,6 +12,7 @@
 #include "worker/command/local.h"
 #include "worker/command/lookup.h"
 #include "worker/command/membership.h"
+#include "worker/command/mode.h"
 #include "worker/command/stateful.h"
 #include "worker/command/upload.h"
 #include "worker/command/write.h"
@@ -195,6 +196,8 @@ static void dispatch_any(struct client *client, const struct request *request)
         return;
     } else if (command->kind == COMMAND_LOCAL) {
         local_dispatch(client, request);
+    } else if (command->kind == COMMAND_MODE) {
+        mode_dispatch(client, request);
     } else if (command_is_stateful(command, request->arguments, request->count)) {
         stateful_dispatch(client, request);
     } else if (membership_dispatch(client, request)) {

@@ -139,6 +139,8 @@ static bool alters_by_exec(const struct request *request)
     const struct command *command = request->command;
     if (command_is_stateful(command, request->arguments, request->count))
         return command->effect >= EFFECT_SUBSCRIBE;
+    if (command->kind == COMMAND_MODE)
+        return command->effect != EFFECT_NONE;
     if (command->kind != COMMAND_LOCAL)
         return false;
     return !(is_client_command(request) && request->count > 1 &&

@@ -4,10 +4,11 @@
 #include <stdio.h>
 
 static const char *const kinds[] = {
-    [COMMAND_FORWARD] = "forward", [COMMAND_GET] = "get",     [COMMAND_MGET] = "mget",
-    [COMMAND_EXISTS] = "exists",   [COMMAND_READ] = "read",   [COMMAND_WRITE] = "write",
-    [COMMAND_DELETE] = "delete",   [COMMAND_LOCAL] = "local", [COMMAND_STATEFUL] = "stateful",
-    [COMMAND_MEMBER] = "member",   [COMMAND_ADMIT] = "admit", [COMMAND_FILTER] = "filter"};
+    [COMMAND_FORWARD] = "forward", [COMMAND_GET] = "get",       [COMMAND_MGET] = "mget",
+    [COMMAND_EXISTS] = "exists",   [COMMAND_READ] = "read",     [COMMAND_WRITE] = "write",
+    [COMMAND_DELETE] = "delete",   [COMMAND_LOCAL] = "local",   [COMMAND_STATEFUL] = "stateful",
+    [COMMAND_MODE] = "mode",       [COMMAND_MEMBER] = "member", [COMMAND_ADMIT] = "admit",
+    [COMMAND_FILTER] = "filter"};
 
 static void print_text(const char *text)
 {
