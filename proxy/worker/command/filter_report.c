@@ -105,7 +105,7 @@ static void tell(struct client *client, const struct request *request, int keysp
                                const struct filter_stats *))
 {
     const struct view *view = client->serving->view;
-    if (!view->generation) {
+    if (!view->generation || !view->generation->filters[keyspace]) {
         resp_write_error(client_reply(client),
                          "NESTGUARD loading: keyspace %s has no filter yet: every item may exist",
                          view->config->keyspaces[keyspace].name);

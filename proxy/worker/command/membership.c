@@ -192,7 +192,8 @@ __attribute__((noinline)) void membership_prefetch(const struct view *view,
     struct buffer text = {0};
     int keyspace = find_keyspace(view->config, request);
     const struct generation *generation = view->generation;
-    if (keyspace == NOT_GUARDED || !generation || request->count != FIRST_ITEM + 1)
+    if (keyspace == NOT_GUARDED || !generation || !generation->filters[keyspace] ||
+        request->count != FIRST_ITEM + 1)
         return;
     int count = item_keys_add(&view->config->keyspaces[keyspace].key,
                               request->arguments[FIRST_ITEM], &text, keys, 2);

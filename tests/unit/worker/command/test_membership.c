@@ -102,6 +102,24 @@ static void without_permission_everything_may_exist(void **state)
     bench_finish(&bench);
 }
 
+/* One that was added to the file a moment ago. */
+static void of_a_keyspace_without_a_filter_everything_may_exist(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    struct filter **at = &bench.clients.serving.generation->filters[ITEMS], *filter = *at;
+    *at = NULL;
+    use_state(&bench.clients.serving, KEYSPACE_PASSING);
+    must_answer(&bench, "BF.EXISTS items 1", ":1\r\n");
+    must_answer(&bench, "BF.MEXISTS items 1 nothe", "*2\r\n:1\r\n:1\r\n");
+    must_answer_error(&bench, "BF.CARD items", "-NESTGUARD loading: keyspace items has no filter");
+    must_answer_error(&bench, "BF.INFO items", "-NESTGUARD loading");
+    must_answer_error(&bench, "CF.INFO items", "-NESTGUARD loading");
+    *at = filter;
+    bench_finish(&bench);
+}
+
 /* And some of what would be rejected is looked up, as of GET. */
 static void in_shadow_mode_everything_may_exist(void **state)
 {
@@ -379,6 +397,7 @@ int main(void)
         cmocka_unit_test(resp3_has_booleans_where_redisbloom_has),
         cmocka_unit_test(many_items_are_answered_in_order),
         cmocka_unit_test(without_permission_everything_may_exist),
+        cmocka_unit_test(of_a_keyspace_without_a_filter_everything_may_exist),
         cmocka_unit_test(in_shadow_mode_everything_may_exist),
         cmocka_unit_test(entries_outrank_the_filter),
         cmocka_unit_test(other_names_are_the_caches),
