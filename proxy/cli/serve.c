@@ -1,6 +1,7 @@
 /* From a file to a process that serves:
  *
- *   file ─▶ check of cache and database ─▶ open files' limit ─▶ ports ─▶ keeper_run()
+ *   file ─▶ check of cache and database ─▶ open files' limit ─▶ ports, bound here or before ─▶
+ *   keeper_run()
  *
  * Ports are bound before any worker begins, so that a mistake in an address ends the start with a
  * plain message. Socket files are removed at the end, by paths that were noted before: the
@@ -11,16 +12,28 @@
 #include "base/log/log.h"
 #include "base/memory.h"
 #include "check/check.h"
+#include "cli/inherited.h"
 #include "config/file_limits.h"
 #include "control/admin.h"
+#include "handover/handover.h"
 #include "keeper/keeper_run.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+struct ports {
+    struct inherited inherited;
+    bool follows; /* a predecessor has one of our addresses */
+    struct keeper_socket *sockets;
+    size_t count;
+    int control;
+};
 
 /* A file with errors, or servers that are there and cannot work with it, end the start; a server
  * that is down does not. */
@@ -73,23 +86,73 @@ static int listen_on(const struct config *config, const struct address *address,
     return status;
 }
 
-static int open_ports(const struct config *config, struct keeper_options *options)
+/* Those that were bound for us, as many as there are: in each of them clients may wait. */
+static unsigned take_inherited(struct inherited *inherited, const struct address *address, int *fds)
 {
-    options->fds = xcalloc(config->listens, sizeof *options->fds);
-    for (size_t i = 0; i < config->listens; i++) {
-        options->fds[i] = xcalloc(config->workers, sizeof **options->fds);
-        if (listen_on(config, &config->listen[i], options->fds[i], config->workers) < 0)
-            return -1;
-    }
-    options->control_fd = -1;
-    return config->has_control ? listen_on(config, &config->control, &options->control_fd, 1) : 0;
+    unsigned count = 0;
+    while (count < HANDOVER_SOCKETS_MAX && (fds[count] = inherited_take(inherited, address)) >= 0)
+        count++;
+    if (count)
+        log_info("listening on %s, which was bound before", address->text);
+    return count;
 }
 
-/* What a socket file was bound to is gone; the next start shall not have to wonder about it. */
-static void unlink_sockets(char **paths, size_t count)
+/* At least one for each worker: two of them may share one. */
+static int spread(int *fds, unsigned *count, unsigned workers)
+{
+    for (unsigned had = *count; *count < workers; ++*count) {
+        fds[*count] = fcntl(fds[*count % had], F_DUPFD_CLOEXEC, 0);
+        if (fds[*count] < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+static void add_sockets(struct ports *ports, size_t address, const int *fds, unsigned count,
+                        unsigned workers)
+{
+    ports->sockets = xrealloc(ports->sockets, (ports->count + count) * sizeof *ports->sockets);
+    for (unsigned i = 0; i < count; i++)
+        ports->sockets[ports->count++] = (struct keeper_socket){address, i % workers, fds[i]};
+}
+
+static int open_port(const struct config *config, size_t address, struct ports *ports)
+{
+    int fds[HANDOVER_SOCKETS_MAX];
+    unsigned count = take_inherited(&ports->inherited, &config->listen[address], fds);
+    ports->follows |= count > 0 && ports->inherited.predecessor >= 0;
+    int status = count ? spread(fds, &count, config->workers)
+                       : listen_on(config, &config->listen[address], fds, config->workers);
+    if (status < 0)
+        return status;
+    add_sockets(ports, address, fds, count ? count : config->workers, config->workers);
+    return 0;
+}
+
+static int open_control(const struct config *config, struct ports *ports)
+{
+    ports->control = -1;
+    if (!config->has_control)
+        return 0;
+    ports->control = inherited_take(&ports->inherited, &config->control);
+    return ports->control >= 0 ? 0 : listen_on(config, &config->control, &ports->control, 1);
+}
+
+static int open_ports(const struct config *config, struct ports *ports)
+{
+    for (size_t i = 0; i < config->listens; i++)
+        if (open_port(config, i, ports) < 0)
+            return -1;
+    return open_control(config, ports);
+}
+
+/* What a socket file was bound to is gone, unless a successor has it: the next start shall not have
+ * to wonder about it. */
+static void unlink_sockets(char **paths, size_t count, bool ours)
 {
     for (size_t i = 0; i < count; i++) {
-        unlink(paths[i]);
+        if (ours)
+            unlink(paths[i]);
         free(paths[i]);
     }
     free(paths);
@@ -107,41 +170,54 @@ static char **socket_paths(const struct config *config, size_t *count)
     return paths;
 }
 
-static void free_fds(struct keeper_options *options, size_t listens)
-{
-    for (size_t i = 0; options->fds && i < listens; i++)
-        free(options->fds[i]);
-    free(options->fds);
-}
-
-/* The configuration is the keeper's from here on. */
-static int run(struct config *config, struct keeper_options *options)
+/* The configuration is the keeper's from here on. A successor is started by the path that this
+ * program has now: by then an upgraded one may be there. */
+static int run(struct config *config, const char *file, struct ports *ports)
 {
     size_t socket_count;
-    char **sockets = socket_paths(config, &socket_count);
+    bool handed_over = false;
+    char program[PATH_MAX] = "";
+    char *restart[] = {program, "serve", "-c", (char *)file, NULL};
+    char **paths = socket_paths(config, &socket_count);
+    (void)!readlink("/proc/self/exe", program, sizeof program - 1);
     log_info("nestguard %s: %u workers, %zu keyspaces, sync: %s", NESTGUARD_VERSION,
              config->workers, config->keyspace_count, sync_mode_name(config->sync));
-    options->config = config;
-    int status = keeper_run(options);
-    unlink_sockets(sockets, socket_count);
+    struct keeper_options options = {.config = config,
+                                     .file = file,
+                                     .sockets = ports->sockets,
+                                     .socket_count = ports->count,
+                                     .control_fd = ports->control,
+                                     .predecessor = -1,
+                                     .restart = restart,
+                                     .routes = admin_routes,
+                                     .on_call = admin_log};
+    if (ports->follows) {
+        options.predecessor = ports->inherited.predecessor; /* the keeper's from here on */
+        ports->inherited.predecessor = -1;
+    }
+    inherited_finish(&ports->inherited);
+    int status = keeper_run(&options, &handed_over);
+    unlink_sockets(paths, socket_count, !handed_over);
     return status;
 }
 
 int serve_main(const char *file)
 {
-    struct keeper_options options = {.routes = admin_routes, .on_call = admin_log};
+    struct ports ports = {0};
     int status = 1;
     signal(SIGPIPE, SIG_IGN);
     struct config *config = load(file);
     if (!config)
         return status;
-    size_t listens = config->listens;
     log_configure(config->log_format, config->log_level);
     raise_file_limit(config);
-    if (open_ports(config, &options) == 0)
-        status = run(config, &options);
-    else
+    inherited_open(&ports.inherited, file);
+    if (open_ports(config, &ports) == 0) {
+        status = run(config, file, &ports);
+    } else {
+        inherited_finish(&ports.inherited);
         config_destroy(config);
-    free_fds(&options, listens);
+    }
+    free(ports.sockets);
     return status;
 }

@@ -168,6 +168,10 @@ const struct setting config_settings[] = {
      .most = "64tb",
      .help = "bytes that the filters may take, while they are renewed twice as "
              "much; 0: no bound"},
+    {"drain_delay", SETTING_DURATION, AT(drain_delay_ms), .standard = "0s", .least = "0",
+     .most = "1h",
+     .help = "after SIGTERM, how long clients are still let in while /readyz says no: as long as a "
+             "load balancer takes to notice"},
     {"drain_timeout", SETTING_DURATION, AT(drain_timeout_ms), .standard = "10s", .least = "0",
      .most = "1h",
      .help = "after SIGTERM, how long clients may finish what they have begun, and keys whose rows "

@@ -60,12 +60,26 @@ static void check_when_due(struct tracker *tracker)
 
 /* ---- positions ---- */
 
+static uint64_t limit_of(const struct tracker *tracker)
+{
+    return tracker->options.limit ? *tracker->options.limit : UINT64_MAX;
+}
+
 /* Also when there is nothing new: where one standby lets commits go for all of its name (FIRST 1),
  * the server hears of another only when that says something after the first has ended. */
 static void confirm(struct tracker *tracker)
 {
-    if (!tracker->holds && tracker->lag.position)
-        follower_confirm(tracker->follower, tracker->lag.position);
+    uint64_t position = tracker->lag.position, limit = limit_of(tracker);
+    if (!tracker->holds && position)
+        follower_confirm(tracker->follower, position < limit ? position : limit);
+    if (tracker->events.reached)
+        tracker->events.reached(tracker->options.arg, tracker, position);
+}
+
+void tracker_confirm(struct tracker *tracker)
+{
+    if (!tracker->ended)
+        confirm(tracker);
 }
 
 static bool is_close(const struct tracker *tracker)

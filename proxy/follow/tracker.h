@@ -33,6 +33,8 @@ struct tracker_events {
     void (*known)(void *arg, struct tracker *tracker, uint64_t known);
     /* As gives_up() of follower.h. */
     bool (*gives_up)(void *arg, struct tracker *tracker, int keyspace, const char *why);
+    /* The log is followed up to here, which may have been told before. May be NULL. */
+    void (*reached)(void *arg, struct tracker *tracker, uint64_t position);
     /* The generation must be replaced. `why` lives until the call returns. Only tracker_close() may
      * follow. */
     void (*fault)(void *arg, struct tracker *tracker, const char *why);
@@ -43,6 +45,7 @@ struct tracker_options {
     struct wal_probe *wal_probe;
     struct checker *checker;
     struct fn_checks *fn_checks;
+    const uint64_t *limit;      /* no later position is confirmed; NULL: none */
     struct change_sink changes; /* is told of each change by the follower; see follower.h */
     const struct tracker_events *events;
     void *arg;
@@ -54,6 +57,9 @@ int tracker_start(struct tracker **out, uv_loop_t *loop, struct built *built,
                   const struct tracker_options *options, struct pg_error *error);
 
 void tracker_probed(struct tracker *tracker, const struct probe *probe);
+
+/* Confirms once more: the limit has changed. */
+void tracker_confirm(struct tracker *tracker);
 
 /* Between these two no position is confirmed to the server: somebody must hear of a change before a
  * commit may return that waits for the guard. */

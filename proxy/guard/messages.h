@@ -11,6 +11,8 @@ enum message_kind {
     MESSAGE_VIEW,     /* keeper -> worker: decide by this view; comes back with the view that it
                          replaced */
     MESSAGE_OVERRIDE, /* keeper -> worker: set or drop an override */
+    MESSAGE_ACCEPT,   /* keeper -> worker, which was told to wait: let clients in */
+    MESSAGE_YIELD,    /* keeper -> worker: let no more clients in */
     MESSAGE_DRAIN, /* keeper -> worker: finish what is under way and end; comes back when the loop
                       is empty */
     MESSAGE_LOAD,  /* worker -> keeper: read this key's row */

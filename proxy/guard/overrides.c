@@ -120,6 +120,17 @@ void overrides_expire(struct overrides *overrides, uint64_t now,
     }
 }
 
+void overrides_each(const struct overrides *overrides, uint64_t now,
+                    void (*visit)(void *arg, struct key key, struct override entry), void *arg)
+{
+    for (struct keymap_node *at = overrides->map.oldest; at; at = at->newer) {
+        struct key key = {at->key, at->hash, -1};
+        struct override entry = overrides_find(overrides, key, now);
+        if (entry.kind != OVERRIDE_NONE || entry.blocked_until)
+            visit(arg, key, entry);
+    }
+}
+
 size_t overrides_count(const struct overrides *overrides)
 {
     return overrides->map.count;

@@ -56,6 +56,11 @@ void overrides_end_write(struct overrides *overrides, struct key key);
 void overrides_expire(struct overrides *overrides, uint64_t now,
                       const struct generation *generation, size_t most);
 
+/* Every entry that is in force; of the key, its keyspace is not known here (-1). `visit` must not
+ * change the table. */
+void overrides_each(const struct overrides *overrides, uint64_t now,
+                    void (*visit)(void *arg, struct key key, struct override entry), void *arg);
+
 size_t overrides_count(const struct overrides *overrides);
 
 /* A key that is admitted although something is known of it already: what holds longer wins, and a

@@ -40,6 +40,8 @@ struct http_options {
 
 int http_server_create(struct http_server **out, uv_loop_t *loop,
                        const struct http_options *options, const char **error);
+/* No new connections; those that are there go on. */
+void http_server_quiesce(struct http_server *server);
 /* Ends the connections and frees all; `closed` is called when the last handle is gone. Calls not
  * answered yet may still be answered: nothing is sent. */
 void http_server_close(struct http_server *server, void (*closed)(void *arg), void *arg);

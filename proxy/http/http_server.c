@@ -224,6 +224,14 @@ static void on_event(uv_poll_t *poll, int status, int events)
     run(poll->data);
 }
 
+void http_server_quiesce(struct http_server *server)
+{
+    int fd = server->closing ? -1 : MHD_quiesce_daemon(server->daemon);
+
+    if (fd >= 0)
+        close(fd);
+}
+
 void http_server_close(struct http_server *server, void (*closed)(void *arg), void *arg)
 {
     if (!server || server->closing)

@@ -12,12 +12,14 @@
 
 enum { EXPIRE_AT_ONCE = 1000 };
 
-/* One entry on its way to all workers: how many have not confirmed it yet, and who waits for that.
- */
+/* One entry on its way to all workers, and to another process: how many have not confirmed it yet,
+ * and who waits for that. */
 struct broadcast {
     unsigned outstanding;
     void (*done)(void *arg);
     void *arg;
+    struct broadcast *next; /* the other process has them in this order */
+    uint64_t sent;          /* to it; clock_ms() */
 };
 
 static void send_entry(const struct outlet *outlet, struct key key, struct override entry,
@@ -32,6 +34,11 @@ static void send_entry(const struct outlet *outlet, struct key key, struct overr
             .key = key_copy(key, message->text)};
         mailbox_post(outlet->to[i], &message->message);
     }
+}
+
+bool entries_are_taken(const struct entries *entries)
+{
+    return !entries->ending || entries->remote.is_awaited;
 }
 
 struct override entries_find(const struct entries *entries, struct key key)
@@ -63,15 +70,83 @@ static enum cause cause_of(struct override entry)
     return causes[entry.kind];
 }
 
-void entries_put(struct entries *entries, struct key key, struct override entry,
-                 void (*done)(void *arg), void *arg)
+static void take_receipt(struct broadcast *broadcast)
+{
+    if (--broadcast->outstanding)
+        return;
+    if (broadcast->done)
+        broadcast->done(broadcast->arg);
+    free(broadcast);
+}
+
+/* ---- the other process ---- */
+
+static void send_away(struct entries *entries, struct key key, struct override entry,
+                      struct broadcast *broadcast)
+{
+    const struct entries_remote *remote = &entries->remote;
+    if (!remote->send)
+        return;
+    if (remote->is_awaited) {
+        broadcast->outstanding++;
+        broadcast->sent = clock_ms();
+        *entries->last = broadcast;
+        entries->last = &broadcast->next;
+    }
+    remote->send(remote->arg, key, entry);
+}
+
+void entries_remote_has(struct entries *entries)
+{
+    struct broadcast *broadcast = entries->first;
+    if (!broadcast)
+        return;
+    entries->first = broadcast->next;
+    if (!entries->first)
+        entries->last = &entries->first;
+    take_receipt(broadcast);
+}
+
+void entries_remote_lost(struct entries *entries)
+{
+    entries->remote = (struct entries_remote){.send = NULL};
+    while (entries->first)
+        entries_remote_has(entries);
+}
+
+uint64_t entries_remote_owes(const struct entries *entries)
+{
+    return entries->first ? entries->first->sent : 0;
+}
+
+/* ---- setting ---- */
+
+static struct broadcast *begin(struct entries *entries, struct key key, struct override entry,
+                               void (*done)(void *arg), void *arg)
 {
     struct key_change change = change_of_key(cause_of(entry), key);
     struct broadcast *broadcast = xmalloc(sizeof *broadcast);
-    *broadcast = (struct broadcast){entries->outlet->count, done, arg};
+    *broadcast =
+        (struct broadcast){entries->ending ? 0 : entries->outlet->count, done, arg, NULL, 0};
     overrides_set(&entries->table, key, entry);
     changes_tell(entries->changes, &change);
+    return broadcast;
+}
+
+void entries_put_here(struct entries *entries, struct key key, struct override entry,
+                      void (*done)(void *arg), void *arg)
+{
+    struct broadcast *broadcast = begin(entries, key, entry, done, arg);
     send_entry(entries->outlet, key, entry, broadcast);
+}
+
+void entries_put(struct entries *entries, struct key key, struct override entry,
+                 void (*done)(void *arg), void *arg)
+{
+    struct broadcast *broadcast = begin(entries, key, entry, done, arg);
+    send_away(entries, key, entry, broadcast);
+    if (!entries->ending)
+        send_entry(entries->outlet, key, entry, broadcast);
 }
 
 int entries_set(struct entries *entries, struct key key, struct override entry,
@@ -90,11 +165,7 @@ void entries_take_back(struct override_message *message)
 {
     struct broadcast *broadcast = message->broadcast;
     free(message);
-    if (--broadcast->outstanding)
-        return;
-    if (broadcast->done)
-        broadcast->done(broadcast->arg);
-    free(broadcast);
+    take_receipt(broadcast);
 }
 
 /* Without a log nothing confirms a key but later snapshots: the entry holds until one was taken in
@@ -169,6 +240,7 @@ void entries_init(struct entries *entries, const struct outlet *outlet,
                   const struct changes *changes)
 {
     *entries = (struct entries){.outlet = outlet, .changes = changes};
+    entries->last = &entries->first;
     overrides_init(&entries->table);
 }
 

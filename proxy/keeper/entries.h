@@ -15,12 +15,22 @@
 #include "keeper/changes.h"
 #include "keeper/outlet.h"
 
+/* Another process that decides, too: is told of each entry that is set here, and says, in the same
+ * order, when it has one. */
+struct entries_remote {
+    void (*send)(void *arg, struct key key, struct override entry);
+    void *arg;
+    bool is_awaited; /* whoever gives an entry is answered when the other has it, too */
+};
+
 struct entries {
     const struct outlet *outlet;
     const struct changes *changes; /* are told of each entry */
     const struct view *view;       /* decided by now */
     struct overrides table;
-    bool ending; /* no worker takes an entry any more */
+    struct entries_remote remote;    /* zeroed: there is none */
+    struct broadcast *first, **last; /* those that it does not have yet */
+    bool ending;                     /* no worker takes an entry any more */
 };
 
 void entries_init(struct entries *entries, const struct outlet *outlet,
@@ -29,6 +39,9 @@ void entries_finish(struct entries *entries);
 
 void entries_use_view(struct entries *entries, const struct view *view);
 void entries_end(struct entries *entries); /* nothing is set from here on */
+
+/* Whether anybody takes an entry: not at the end, unless another process does. */
+bool entries_are_taken(const struct entries *entries);
 
 /* What is in force for the key. */
 struct override entries_find(const struct entries *entries, struct key key);
@@ -43,9 +56,20 @@ int entries_set(struct entries *entries, struct key key, struct override entry,
                 void (*done)(void *arg), void *arg);
 
 /* The same without looking whether there is room: of a hint its worker has seen to that
- * (guard/hint_share.h). Not at the end. */
+ * (guard/hint_share.h). At the end only while there is another process that is told: then that
+ * alone has it. */
 void entries_put(struct entries *entries, struct key key, struct override entry,
                  void (*done)(void *arg), void *arg);
+
+/* The same of an entry that the other process has sent: that one knows. */
+void entries_put_here(struct entries *entries, struct key key, struct override entry,
+                      void (*done)(void *arg), void *arg);
+
+/* The other process has the oldest that it did not have; or is not there any more. */
+void entries_remote_has(struct entries *entries);
+void entries_remote_lost(struct entries *entries);
+uint64_t
+entries_remote_owes(const struct entries *entries); /* since then (clock_ms()); 0: nothing */
 
 /* An entry has come back from a worker. */
 void entries_take_back(struct override_message *message);

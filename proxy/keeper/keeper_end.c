@@ -54,6 +54,7 @@ static void close_handles(struct keeper *keeper)
     uv_close((uv_handle_t *)&keeper->on_term, NULL);
     uv_close((uv_handle_t *)&keeper->on_int, NULL);
     uv_close((uv_handle_t *)&keeper->on_hup, NULL);
+    keeper_close_succession(keeper);
     mailbox_close(&keeper->mailbox);
 }
 

@@ -20,6 +20,7 @@
 #include "keeper/replication.h"
 #include "keeper/server_watch.h"
 #include "keeper/standings.h"
+#include "keeper/succession.h"
 #include "publish/publisher.h"
 #include "worker/worker.h"
 
@@ -27,7 +28,7 @@ struct keeper {
     uv_loop_t loop;
     struct mailbox mailbox;
     uv_timer_t tick;
-    uv_signal_t on_term, on_int, on_hup;
+    uv_signal_t on_term, on_int, on_hup, on_usr2;
     uint64_t started;
 
     struct outlet outlet;
@@ -51,11 +52,35 @@ struct keeper {
     struct touches touches;         /* calls of the control port under way */
     struct load_counters *counters; /* by keyspaces' numbers; KEYSPACES_MAX */
     struct renewal renewal;
-    struct http_server *http; /* the control port; NULL without one */
-    bool draining;            /* told to end: nothing new is begun */
-    uint64_t drain_since;     /* clock_ms() */
-    uint64_t step_since;      /* clock_ms(): what the end waits for now */
+    struct succession succession;
+    uv_process_t *successor;              /* started here, and not ended; or NULL */
+    bool handed_over;                     /* a successor has the sockets */
+    const struct keeper_options *options; /* until the end */
+    struct http_server *http;             /* the control port; NULL without one */
+    struct leaving {
+        bool begun;          /* load balancers are told to go elsewhere */
+        bool early;          /* as soon as no client is left */
+        unsigned letting_in; /* workers that have not heard that they shall not any more */
+        uint64_t at;         /* clock_ms(): draining begins, at the latest */
+    } leaving;
+    bool draining;        /* told to end: nothing new is begun */
+    uint64_t drain_since; /* clock_ms() */
+    uint64_t step_since;  /* clock_ms(): what the end waits for now */
 };
+
+void keeper_tell_workers(struct keeper *keeper, enum message_kind kind);
+
+/* Leaving; see keeper_leave.c. Draining begins after so long, or `early` as soon as no client is
+ * left. */
+void keeper_open_leaving(struct keeper *keeper);
+void keeper_leave(struct keeper *keeper, uint64_t after_ms, bool early);
+void keeper_watch_leaving(struct keeper *keeper, uint64_t now); /* once in a while */
+
+/* One guard after another. The first after all that it needs: without a predecessor the workers let
+ * clients in at once. */
+void keeper_open_succession(struct keeper *keeper);
+void keeper_close_succession(struct keeper *keeper);
+int keeper_open_control(struct keeper *keeper);
 
 /* The workers have ended: so does the rest, in order. */
 void keeper_end(struct keeper *keeper);

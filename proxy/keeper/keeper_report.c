@@ -143,7 +143,7 @@ void keeper_report(const struct keeper *keeper, struct report *report)
 {
     *report = (struct report){.config = keeper_config(keeper),
                               .started = keeper->started,
-                              .is_draining = keeper->draining,
+                              .is_draining = keeper->leaving.begun,
                               .generation = report_generation(keeper->publishing.generation),
                               .build = report_build(&keeper->renewal),
                               .stream = replication_report(&keeper->replication),

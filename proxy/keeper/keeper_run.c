@@ -50,6 +50,7 @@ void keeper_review(struct keeper *keeper)
 {
     if (publishing_is_due(&keeper->publishing))
         keeper_publish(keeper, NULL);
+    succession_go_on(&keeper->succession);
 }
 
 /* When every worker has the newest view, whatever waits for that goes on. */
@@ -99,6 +100,13 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_OVERRIDE:
         entries_take_back((struct override_message *)message);
         break;
+    case MESSAGE_YIELD:
+        keeper->leaving.letting_in--;
+        free(message);
+        break;
+    case MESSAGE_ACCEPT:
+        free(message);
+        break;
     case MESSAGE_DRAIN:
         free(message);
         if (--keeper->workers_left == 0)
@@ -128,6 +136,7 @@ static void on_tick(uv_timer_t *tick)
     loads_check_time(keeper->loading.loads, now);
     if (keeper->draining && now - keeper->drain_since > keeper_config(keeper)->drain_timeout_ms)
         loads_give_up(keeper->loading.loads); /* so that the workers' requests come back */
+    keeper_watch_leaving(keeper, now);
     keeper_renew_hints(keeper, now);
     renewal_report(&keeper->renewal, now);
     if (keeper->publishing.generation && !keeper->replication.serving)
@@ -137,30 +146,15 @@ static void on_tick(uv_timer_t *tick)
     keeper_review(keeper);
     keeper_watch_sync(keeper, now);
     publisher_tick(keeper->publisher, now);
+    succession_go_on(&keeper->succession);
     service_alive(oldest_turn(keeper, now));
 }
 
-static void on_end_signal(uv_signal_t *signal, int number)
+void keeper_tell_workers(struct keeper *keeper, enum message_kind kind)
 {
-    struct keeper *keeper = signal->data;
-    if (keeper->draining) {
-        log_warning("second %s: ending at once", number == SIGINT ? "SIGINT" : "SIGTERM");
-        _Exit(1);
-    }
-    log_info("%s: finishing what is under way, %.1f s at most",
-             number == SIGINT ? "SIGINT" : "SIGTERM",
-             (double)keeper_config(keeper)->drain_timeout_ms / 1000);
-    service_stopping();
-    keeper->draining = true;
-    entries_end(&keeper->entries);
-    replication_end(&keeper->replication);
-    standings_end(&keeper->standings);
-    server_watch_end(&keeper->server);
-    publisher_end(keeper->publisher);
-    keeper->drain_since = clock_ms();
     for (unsigned i = 0; i < keeper->worker_count; i++) {
         struct message *message = xcalloc(1, sizeof *message);
-        *message = (struct message){.kind = MESSAGE_DRAIN, .sender = &keeper->mailbox};
+        *message = (struct message){.kind = kind, .sender = &keeper->mailbox};
         mailbox_post(&keeper->workers[i]->serving.mailbox, message);
     }
 }
@@ -272,8 +266,9 @@ static int open_loading(struct keeper *keeper)
                         keeper->publishing.view);
 }
 
-static int open_control(struct keeper *keeper, const struct keeper_options *options)
+int keeper_open_control(struct keeper *keeper)
 {
+    const struct keeper_options *options = keeper->options;
     const char *error = NULL;
     if (options->control_fd < 0)
         return 0;
@@ -289,27 +284,34 @@ static int open_control(struct keeper *keeper, const struct keeper_options *opti
     return status;
 }
 
-/* `fds` has a row for each address: a worker takes its column. */
-static int start_worker(struct keeper *keeper, unsigned index, int **fds)
+static int start_worker(struct keeper *keeper, unsigned index)
 {
     const struct config *config = keeper_config(keeper);
-    int *own = xcalloc(config->listens, sizeof *own);
-    for (size_t i = 0; i < config->listens; i++)
-        own[i] = fds[i][index];
+    const struct keeper_options *given = keeper->options;
+    int *fds = xcalloc(given->socket_count, sizeof *fds);
+    struct address *addresses = xcalloc(given->socket_count, sizeof *addresses);
+    size_t count = 0;
+    for (size_t i = 0; i < given->socket_count; i++)
+        if (given->sockets[i].worker == index) {
+            addresses[count] = config->listen[given->sockets[i].address];
+            fds[count++] = given->sockets[i].fd;
+        }
     struct worker_options options = {.index = index,
                                      .keeper = &keeper->mailbox,
                                      .watch = keeper->watch,
                                      .view = keeper->publishing.view,
-                                     .fds = own,
-                                     .addresses = config->listen,
-                                     .count = config->listens,
+                                     .fds = fds,
+                                     .addresses = addresses,
+                                     .count = count,
+                                     .waits = succession_waits(&keeper->succession),
                                      .client_total = &keeper->client_total};
     int status = worker_create(&keeper->workers[index], &options);
     if (status)
         log_error("worker %u: %s", index, uv_strerror(status));
     else
         keeper->publishing.view->holders++;
-    free(own);
+    free(fds);
+    free(addresses);
     return status;
 }
 
@@ -388,8 +390,7 @@ static void init(struct keeper *keeper, struct config *config)
     uv_timer_init(&keeper->loop, &keeper->tick);
     keeper->tick.data = keeper;
     uv_timer_start(&keeper->tick, on_tick, TICK_MS, TICK_MS);
-    init_signal(keeper, &keeper->on_term, on_end_signal, SIGTERM);
-    init_signal(keeper, &keeper->on_int, on_end_signal, SIGINT);
+    keeper_open_leaving(keeper);
     init_signal(keeper, &keeper->on_hup, on_reload_signal, SIGHUP);
     renewal_init(&keeper->renewal, &keeper->loop,
                  &(struct renewal_options){.config = config_to_build_for,
@@ -404,7 +405,7 @@ static void init(struct keeper *keeper, struct config *config)
                                                                       .arg = keeper});
 }
 
-static int start(struct keeper *keeper, const struct keeper_options *options)
+static int start(struct keeper *keeper)
 {
     int status = open_cache(keeper);
     if (!status)
@@ -416,10 +417,11 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
     status = keeper_open_sync(keeper);
     if (!status)
         keeper_open_server(keeper);
-    if (!status)
-        status = open_control(keeper, options);
+    keeper_open_succession(keeper);
+    if (!status && !succession_waits(&keeper->succession))
+        status = keeper_open_control(keeper);
     for (unsigned i = 0; i < keeper_config(keeper)->workers && !status; i++) {
-        status = start_worker(keeper, i, options->fds);
+        status = start_worker(keeper, i);
         if (!status)
             keeper->outlet.to[keeper->outlet.count++] =
                 &keeper->workers[keeper->worker_count++]->serving.mailbox;
@@ -428,18 +430,21 @@ static int start(struct keeper *keeper, const struct keeper_options *options)
     return status;
 }
 
-int keeper_run(const struct keeper_options *options)
+int keeper_run(const struct keeper_options *options, bool *handed_over)
 {
     struct keeper *keeper = xcalloc(1, sizeof *keeper);
+    keeper->options = options;
     init(keeper, options->config);
-    if (start(keeper, options))
+    if (start(keeper))
         return 1; /* the process ends, and with it all that was begun */
     renewal_begin(&keeper->renewal);
-    service_ready();
+    if (!succession_waits(&keeper->succession))
+        service_ready();
     uv_run(&keeper->loop, UV_RUN_DEFAULT);
     int status = uv_loop_close(&keeper->loop);
     if (status < 0)
         log_error("closing the keeper's loop: %s", uv_strerror(status));
+    *handed_over = keeper->handed_over;
     free_all(keeper);
     log_info("ended");
     return status < 0;

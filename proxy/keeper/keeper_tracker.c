@@ -100,6 +100,11 @@ static void on_missed_of(void *arg, int keyspace)
     purging_missed_of(&((struct keeper *)arg)->purging, keyspace);
 }
 
+static void on_reached(void *arg, uint64_t position)
+{
+    succession_reached(&((struct keeper *)arg)->succession, position);
+}
+
 static void on_missed(void *arg)
 {
     purging_missed(&((struct keeper *)arg)->purging);
@@ -175,6 +180,7 @@ int keeper_open_sync(struct keeper *keeper)
                                                      .known = on_known,
                                                      .missed = on_missed,
                                                      .missed_of = on_missed_of,
+                                                     .reached = on_reached,
                                                      .probed = on_probed};
     const struct config *config = publishing_first_config(&keeper->publishing);
     int status = checking_open(&keeper->checking,

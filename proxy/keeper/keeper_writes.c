@@ -47,7 +47,7 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
     if (write->done && write->deletes) /* behind any fill that was sent before */
         redis_purge(keeper->redis, (struct redis_bytes){key.text.at, key.text.length}, is_purged,
                     write);
-    else if (write->done && !keeper->draining &&
+    else if (write->done && entries_are_taken(&keeper->entries) &&
              (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE))
         entries_put(&keeper->entries, key, override_admit(known, entries_hint(&keeper->entries, 0)),
                     write_is_known, write);

@@ -84,6 +84,14 @@ bool publishing_guards(const struct publishing *publishing)
     return true;
 }
 
+bool publishing_guards_any(const struct publishing *publishing)
+{
+    for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++)
+        if (publishing->keyspaces[i].state == KEYSPACE_GUARDING)
+            return true;
+    return false;
+}
+
 void publishing_obstruct(struct publishing *publishing, enum obstacle obstacle, const char *why)
 {
     snprintf(publishing->obstacles[obstacle], sizeof publishing->obstacles[obstacle], "%s", why);

@@ -67,8 +67,9 @@ bool publishing_is_due(const struct publishing *publishing);
 bool publishing_take_back(struct publishing *publishing, struct view_message *message);
 bool publishing_is_everywhere(const struct publishing *publishing);
 
-bool publishing_guards(const struct publishing *publishing);                 /* every keyspace */
-const struct config *publishing_config(const struct publishing *publishing); /* in force */
+bool publishing_guards(const struct publishing *publishing);     /* every keyspace */
+bool publishing_guards_any(const struct publishing *publishing); /* at least one keyspace */
+const struct config *publishing_config(const struct publishing *publishing);       /* in force */
 const struct config *publishing_first_config(const struct publishing *publishing); /* the start's */
 
 #endif

@@ -110,6 +110,8 @@ static bool on_ready(void *arg, struct tracker *tracker)
     struct tracker *replaced = replication->serving;
     struct generation *generation = tracker_generation(tracker);
     end_confirming(replication);
+    if (replication->voice == VOICE_SHARED && !replication->serving)
+        return false; /* the other confirms everything since the last one was lost */
     if (replication->ending || !knows_what_was_confirmed(replication, tracker))
         return false;
     /* What lies between was purged by neither. */
@@ -148,14 +150,63 @@ static void end_giving_up(struct replication *replication)
  * generation still has: so nobody needs to know of a commit before it returns. */
 void replication_views_are_in(struct replication *replication)
 {
-    if (replication->taking_over) {
+    if (replication->taking_over && replication->voice == VOICE_OWN) {
         tracker_release(replication->serving);
         wal_probe_now(replication->wal_probe); /* answered, it confirms once more; see tracker.c */
     }
     replication->taking_over = false;
     end_giving_up(replication);
-    if (replication->confirmer && !replication->serving && !replication->ending)
+    if (replication->confirmer && !replication->serving && !replication->ending &&
+        replication->voice == VOICE_OWN && replication->limit == UINT64_MAX)
         confirmer_begin(replication->confirmer);
+}
+
+/* ---- two processes of one name ---- */
+
+void replication_keep_silent(struct replication *replication)
+{
+    replication->voice = VOICE_SILENT;
+}
+
+static void tell_reached(struct replication *replication, uint64_t position)
+{
+    if (replication->voice != VOICE_OWN)
+        events_of(replication)->reached(replication->options.arg, position);
+}
+
+static void on_reached(void *arg, struct tracker *tracker, uint64_t position)
+{
+    struct replication *replication = arg;
+    if (tracker == replication->serving && !replication->taking_over && !replication->giving_up)
+        tell_reached(replication, position);
+}
+
+void replication_share(struct replication *replication)
+{
+    replication->voice = VOICE_SHARED;
+    tell_reached(replication,
+                 replication->serving ? tracker_lag(replication->serving)->position : UINT64_MAX);
+}
+
+/* Until now a tracker that serves has kept the hold with which it was started. */
+void replication_speak(struct replication *replication)
+{
+    if (replication->voice == VOICE_OWN)
+        return;
+    replication->voice = VOICE_OWN;
+    remember_confirmed(replication, 0);
+    if (replication->serving && !replication->taking_over)
+        tracker_release(replication->serving);
+    replication_probe(replication);
+}
+
+void replication_limit(struct replication *replication, uint64_t position)
+{
+    replication->limit = position;
+    if (replication->confirmer && position != UINT64_MAX)
+        end_confirming(replication); /* it would know no limit */
+    if (replication->serving)
+        tracker_confirm(replication->serving);
 }
 
 /* Nothing is known of a filter that was given up: what the others know counts again when no worker
@@ -180,6 +231,7 @@ static void lose_serving(struct replication *replication, const char *why)
     replication->serving = NULL;
     replication->taking_over = replication->giving_up = false;
     replication->missed = true;
+    tell_reached(replication, UINT64_MAX);
     if (replication->candidate)
         tell_missed(replication);
     events_of(replication)->lost(replication->options.arg, text);
@@ -305,8 +357,11 @@ static void tell_missed_of(struct replication *replication)
             events_of(replication)->missed_of(replication->options.arg, (int)i);
 }
 
-static const struct tracker_events events = {
-    .ready = on_ready, .known = on_known, .gives_up = on_gives_up, .fault = on_fault};
+static const struct tracker_events events = {.ready = on_ready,
+                                             .known = on_known,
+                                             .reached = on_reached,
+                                             .gives_up = on_gives_up,
+                                             .fault = on_fault};
 
 void replication_follow(struct replication *replication, struct built *built)
 {
@@ -318,6 +373,7 @@ void replication_follow(struct replication *replication, struct built *built)
                                       .wal_probe = replication->wal_probe,
                                       .checker = replication->options.checker,
                                       .fn_checks = replication->options.fn_checks,
+                                      .limit = &replication->limit,
                                       .changes = replication->options.changes,
                                       .events = &events,
                                       .arg = replication};
@@ -397,7 +453,8 @@ int replication_open(struct replication *replication, const struct replication_o
                                           .probed = on_probe,
                                           .failed = on_probe_failed,
                                           .arg = replication};
-    *replication = (struct replication){.options = *options, .config = options->config};
+    *replication =
+        (struct replication){.options = *options, .config = options->config, .limit = UINT64_MAX};
     if (options->config->sync != SYNC_REPLICATION)
         return 0;
     replication->missed = options->config->purge_at_start;

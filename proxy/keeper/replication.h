@@ -32,6 +32,9 @@ struct replication_events {
     void (*known)(void *arg);  /* more is known: states may be others */
     void (*missed)(void *arg); /* rows may have changed, of which no log will tell */
     void (*missed_of)(void *arg, int keyspace); /* the same of one keyspace's */
+    /* Not while this process confirms itself: the log is followed up to here, UINT64_MAX: nothing
+     * is rejected that another process might confirm. */
+    void (*reached)(void *arg, uint64_t position);
     /* An answer; NULL: the database did not answer. Comes before the syncs learn of it. */
     void (*probed)(void *arg, const struct probe *probe);
 };
@@ -56,6 +59,12 @@ struct replication {
     bool taking_over;            /* workers may still look keys up in the generation before */
     bool giving_up;              /* workers may still reject by a filter of it that was given up */
     bool ending;                 /* nothing takes over any more */
+    enum voice {
+        VOICE_OWN,
+        VOICE_SILENT, /* another process confirms in the guard's name; what serves here is held */
+        VOICE_SHARED  /* the same, and only what is known here, too */
+    } voice;
+    uint64_t limit; /* nothing behind this position is confirmed */
     /* Commits up to this position of the log may have returned because they were confirmed in the
      * guard's name, until this time (clock_ms()), by what is no more: a lost stream, the confirmer.
      */
@@ -112,6 +121,18 @@ bool replication_has_followed(const struct replication *replication, uint64_t ti
  * return at once. */
 struct stream_report replication_report(const struct replication *replication);
 bool replication_lets_go(const struct replication *replication);
+
+/* Another process confirms commits in the guard's name, from the start on; by reached() it hears
+ * what is known here. From the second on it confirms only that, so that whoever is asked knows of
+ * each commit that has returned; what it confirmed before must be known
+ * (replication_has_followed()) before anything is rejected. From the third on this one confirms,
+ * and the other does not any more. */
+void replication_keep_silent(struct replication *replication);
+void replication_share(struct replication *replication);
+void replication_speak(struct replication *replication);
+
+/* The other side of that: only what another process knows is confirmed from here on. */
+void replication_limit(struct replication *replication, uint64_t position);
 
 /* The guard is ending. What the logs have not told of by `since` none will: missed() is called. */
 void replication_end(struct replication *replication);

@@ -96,7 +96,11 @@ void page_nestguard(FILE *out)
     }
     fputs(".SH SIGNALS\n"
           ".TP\n.B SIGHUP\nReads the file again; takes what can change, and says what cannot.\n"
-          ".TP\n.BR SIGTERM \", \" SIGINT\nNo new clients; what is under way is finished, "
+          ".TP\n.B SIGUSR2\nStarts a successor, also of an upgraded program, which takes over the "
+          "listening sockets when it guards. So does a second \\fBnestguard serve\\fR of the same "
+          "file and user.\n"
+          ".TP\n.BR SIGTERM \", \" SIGINT\nAfter \\fBdrain_delay\\fR no new clients; what is "
+          "under way is finished, "
           "\\fBdrain_timeout\\fR at most. A second one ends at once.\n"
           ".SH EXIT STATUS\n0: done. 1: it failed, and said why. 2: wrong usage.\n"
           ".SH FILES\n"

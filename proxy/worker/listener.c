@@ -129,14 +129,9 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
 static int open_one(struct listener *listener, uv_loop_t *loop)
 {
-    if (listen(listener->fd, BACKLOG) < 0)
-        return -errno;
     int status = uv_poll_init(loop, &listener->poll, listener->fd);
-    if (status)
-        return status;
     listener->poll.data = listener;
-    start(listener);
-    return 0;
+    return status;
 }
 
 int listeners_open(struct listeners *listeners, struct clients *clients, const int *fds,
@@ -161,6 +156,16 @@ int listeners_open(struct listeners *listeners, struct clients *clients, const i
     return 0;
 }
 
+int listeners_accept(struct listeners *listeners)
+{
+    for (size_t i = 0; i < listeners->count; i++) {
+        if (listen(listeners->at[i].fd, BACKLOG) < 0)
+            return -errno;
+        start(&listeners->at[i]);
+    }
+    return 0;
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct listener *listener = handle->data;
@@ -170,6 +175,8 @@ static void on_closed(uv_handle_t *handle)
 /* A poll handle has let go of its socket only when it is closed. */
 void listeners_close(struct listeners *listeners)
 {
+    if (uv_is_closing((uv_handle_t *)&listeners->pause))
+        return;
     uv_close((uv_handle_t *)&listeners->pause, NULL);
     for (size_t i = 0; i < listeners->count; i++)
         uv_close((uv_handle_t *)&listeners->at[i].poll, on_closed);

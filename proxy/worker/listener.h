@@ -23,12 +23,15 @@ struct listeners {
     uv_timer_t pause;
 };
 
-/* Listens on `count` bound sockets, which are taken over. 0 or a negative errno; ended by
- * listeners_close() in either case. */
+/* Takes over `count` bound sockets, of the addresses that stand beside them; nobody is let in yet.
+ * 0 or a negative errno; ended by listeners_close() in either case. */
 int listeners_open(struct listeners *listeners, struct clients *clients, const int *fds,
                    const struct address *addresses, size_t count);
 
-/* No new clients. */
+/* Listens, and lets clients in. 0 or a negative errno. */
+int listeners_accept(struct listeners *listeners);
+
+/* No new clients. A second call does nothing. */
 void listeners_close(struct listeners *listeners);
 
 /* When the loop has ended. */

@@ -118,6 +118,22 @@ static void go_on_ending(struct worker *worker)
         close_all(worker);
 }
 
+/* The predecessor has listened on the same sockets: there is nothing left that could fail. */
+static void take_accept(struct worker *worker, struct message *message)
+{
+    int status = worker->drain ? 0 : listeners_accept(&worker->listeners);
+    if (status < 0)
+        log_error("worker %u: listening: %s", worker->serving.index, uv_strerror(status));
+    mailbox_return(message);
+}
+
+/* Others let them in; those who are here stay. */
+static void take_yield(struct worker *worker, struct message *message)
+{
+    listeners_close(&worker->listeners);
+    mailbox_return(message);
+}
+
 /* The message is kept: sent back, it says that this thread is at its end. */
 static void take_drain(struct worker *worker, struct message *message)
 {
@@ -153,6 +169,12 @@ static void on_message(void *arg, struct message *message)
         break;
     case MESSAGE_ROLL_CALL:
         take_roll_call(worker, (struct roll_call *)message);
+        break;
+    case MESSAGE_ACCEPT:
+        take_accept(worker, message);
+        break;
+    case MESSAGE_YIELD:
+        take_yield(worker, message);
         break;
     case MESSAGE_DRAIN:
         take_drain(worker, message);
@@ -270,6 +292,8 @@ int worker_create(struct worker **out, const struct worker_options *options)
     /* Each worker has a socket of its own for each address; the kernel shares clients out. */
     int status = listeners_open(&worker->listeners, &worker->clients, options->fds,
                                 options->addresses, options->count);
+    if (!status && !options->waits)
+        status = listeners_accept(&worker->listeners);
     if (!status)
         status = uv_thread_create(&worker->thread, run, worker);
     if (!status)

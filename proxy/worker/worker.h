@@ -31,6 +31,7 @@ struct worker_options {
     const int *fds;                  /* bound sockets, taken over */
     const struct address *addresses; /* of each; during the call */
     size_t count;
+    bool waits;                     /* lets nobody in before MESSAGE_ACCEPT */
     _Atomic unsigned *client_total; /* clients of all workers, for max_clients */
 };
 

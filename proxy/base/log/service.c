@@ -1,11 +1,20 @@
 #include "base/log/service.h"
 
+#include <stdbool.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
+static bool handed_over;
+
+static void notify(const char *state)
+{
+    if (!handed_over)
+        sd_notify(0, state);
+}
+
 void service_ready(void)
 {
-    sd_notify(0, "READY=1\nSTATUS=serving");
+    notify("READY=1\nSTATUS=serving");
 }
 
 void service_reloading(void)
@@ -18,7 +27,14 @@ void service_reloading(void)
 
 void service_stopping(void)
 {
-    sd_notify(0, "STOPPING=1\nWATCHDOG_USEC=0\nSTATUS=finishing what is under way");
+    notify("STOPPING=1\nWATCHDOG_USEC=0\nSTATUS=finishing what is under way");
+}
+
+/* What this one says after that is nobody's business. */
+void service_hand_over(pid_t process)
+{
+    sd_notifyf(0, "MAINPID=%d", (int)process);
+    handed_over = true;
 }
 
 /* Twice as often as it must be, as sd_watchdog_enabled(3) has it. */
@@ -31,5 +47,5 @@ void service_alive(uint64_t turn)
     if (!wanted || turn - told < every_us / 2000)
         return;
     told = turn;
-    sd_notify(0, "WATCHDOG=1");
+    notify("WATCHDOG=1");
 }

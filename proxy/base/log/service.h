@@ -5,9 +5,11 @@
 #define NESTGUARD_SERVICE_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 void service_ready(void); /* it serves; also the end of a reload */
 void service_reloading(void);
+void service_hand_over(pid_t process); /* that one is the service from here on */
 void service_stopping(void); /* from here on the manager's own time limit counts, no watchdog */
 
 /* Every thread has had its turn since `turn` (clock_ms()). Tells the watchdog when that is due, and

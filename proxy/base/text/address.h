@@ -36,6 +36,9 @@ bool address_is_local(const struct address *address);
  * open. */
 int address_listen(const struct address *address, int *fds, unsigned count);
 
+/* Whether this socket is bound there: one that somebody else has opened. */
+bool address_is_bound(const struct address *address, int fd);
+
 /* Whether address_listen() would find the place free, without taking it: 0 or its error. */
 int address_probe(const struct address *address);
 

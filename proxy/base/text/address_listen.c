@@ -186,6 +186,26 @@ int address_listen(const struct address *address, int *fds, unsigned count)
     return address->path ? listen_unix(address->path, fds, count) : listen_tcp(address, fds, count);
 }
 
+bool address_is_bound(const struct address *address, int fd)
+{
+    struct endpoint wanted = {.length = 0}, found = {.length = sizeof found.at};
+    if (getsockname(fd, (struct sockaddr *)&found.at, &found.length))
+        return false;
+    if (address->path)
+        return found.at.ss_family == AF_UNIX &&
+               strcmp(((const struct sockaddr_un *)&found.at)->sun_path, address->path) == 0;
+    if (resolve(address, &wanted) || wanted.at.ss_family != found.at.ss_family)
+        return false;
+    const struct sockaddr_in *a = (const struct sockaddr_in *)&wanted.at,
+                             *b = (const struct sockaddr_in *)&found.at;
+    const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)&wanted.at,
+                              *b6 = (const struct sockaddr_in6 *)&found.at;
+    if (found.at.ss_family == AF_INET)
+        return a->sin_port == b->sin_port && a->sin_addr.s_addr == b->sin_addr.s_addr;
+    return a6->sin6_port == b6->sin6_port &&
+           memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
+}
+
 int address_probe(const struct address *address)
 {
     struct endpoint endpoint = {.length = 0};

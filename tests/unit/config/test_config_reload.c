@@ -27,8 +27,9 @@ static const char full[] =
     "cache_timeout: 8s\ncache_connections: 5\nmax_clients: 55\nmax_strangers: 56\n"
     "authentication_timeout: 57s\nclient_idle_timeout: 58s\nmax_arguments: 555\n"
     "max_bulk: 5mb\nmax_command: 6mb\nmax_output: 7mb\noutput_timeout: 9s\nhint_ttl: 4s\n"
-    "max_hints: 44\nmax_known_absent: 45\nmax_filter_memory: 46mb\ndrain_timeout: 47s\nlog_format: "
-    "json\nlog_level: error\n"
+    "max_hints: 44\nmax_known_absent: 45\nmax_filter_memory: 46mb\ndrain_delay: "
+    "48s\ndrain_timeout: 47s\n"
+    "log_format: json\nlog_level: error\n"
     "keyspaces:\n" ITEMS ", where: \"not gone\", ttl: 1h,\n"
     "     ttl_jitter: 20%, false_positive_rate: 0.001, on_absent: value, absent_value: nope,\n"
     "     on_miss: pass, enforce: false}\n" OTHERS "}\n";

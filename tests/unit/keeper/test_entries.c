@@ -209,9 +209,78 @@ static void without_a_log_entries_hold_until_a_later_snapshot(void **state)
     bench_finish(&bench);
 }
 
+/* ---- another process that decides, too ---- */
+
+static unsigned sent;
+
+static void on_sent(void *arg, struct key key, struct override entry)
+{
+    (void)arg;
+    assert_string_equal(key.text.at, "item:1");
+    assert_int_equal(entry.kind, OVERRIDE_HINT);
+    sent++;
+}
+
+static void who_gave_an_entry_is_answered_when_the_other_process_has_it(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, SYNC_NONE);
+    sent = 0;
+    bench.entries.remote = (struct entries_remote){.send = on_sent, .is_awaited = true};
+    assert_int_equal(hint(&bench, "item:1"), 0);
+    run(&bench);
+    assert_int_equal(sent, 1);
+    assert_int_equal(bench.received, WORKERS);
+    assert_int_equal(bench.done, 0);
+    assert_true(entries_remote_owes(&bench.entries) > 0);
+    entries_remote_has(&bench.entries);
+    assert_int_equal(bench.done, 1);
+    assert_int_equal(entries_remote_owes(&bench.entries), 0);
+    entries_remote_has(&bench.entries); /* of what it was told before it was waited for */
+    bench_finish(&bench);
+}
+
+static void at_the_end_the_other_process_alone_has_it(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, SYNC_NONE);
+    bench.entries.remote = (struct entries_remote){.send = on_sent, .is_awaited = true};
+    entries_end(&bench.entries);
+    assert_true(entries_are_taken(&bench.entries));
+    entries_put(&bench.entries, item("item:1"), entries_hint(&bench.entries, 0), on_done, &bench);
+    run(&bench);
+    assert_int_equal(bench.received, 0);
+    assert_int_equal(bench.done, 0);
+    entries_remote_lost(&bench.entries);
+    assert_int_equal(bench.done, 1);
+    assert_false(entries_are_taken(&bench.entries));
+    bench_finish(&bench);
+}
+
+static void what_the_other_process_has_sent_is_not_sent_back(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, SYNC_NONE);
+    sent = 0;
+    bench.entries.remote = (struct entries_remote){.send = on_sent, .is_awaited = true};
+    entries_put_here(&bench.entries, item("item:1"), entries_hint(&bench.entries, 0), on_done,
+                     &bench);
+    run(&bench);
+    assert_int_equal(sent, 0);
+    assert_int_equal(bench.received, WORKERS);
+    assert_int_equal(bench.done, 1);
+    bench_finish(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_gave_an_entry_is_answered_when_the_other_process_has_it),
+        cmocka_unit_test(at_the_end_the_other_process_alone_has_it),
+        cmocka_unit_test(what_the_other_process_has_sent_is_not_sent_back),
         cmocka_unit_test(who_gave_an_entry_is_answered_when_every_worker_has_it),
         cmocka_unit_test(a_full_table_takes_only_the_keys_that_it_has),
         cmocka_unit_test(nothing_is_set_at_the_end),

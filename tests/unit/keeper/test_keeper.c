@@ -157,9 +157,15 @@ struct guard {
 static void run_keeper(void *arg)
 {
     struct guard *guard = arg;
-    struct keeper_options options = {
-        .config = guard->config, .fds = (int *[]){&guard->listener}, .control_fd = -1};
-    guard->status = keeper_run(&options);
+    bool handed_over;
+    struct keeper_options options = {.config = guard->config,
+                                     .file = "/nonexistent",
+                                     .sockets = &(struct keeper_socket){0, 0, guard->listener},
+                                     .socket_count = 1,
+                                     .control_fd = -1,
+                                     .predecessor = -1};
+    guard->status = keeper_run(&options, &handed_over);
+    assert_false(handed_over);
 }
 
 static void start_guard(struct guard *guard, const char *settings)

@@ -56,6 +56,11 @@ void tracker_probed(struct tracker *tracker, const struct probe *probe)
     tracker->probes++;
 }
 
+void tracker_confirm(struct tracker *tracker)
+{
+    assert_false(tracker == NULL);
+}
+
 void tracker_hold(struct tracker *tracker)
 {
     tracker->holds++;
@@ -256,6 +261,14 @@ static void on_probed(void *arg, const struct probe *probe)
     hear(arg, probe ? "probed" : "unanswered");
 }
 
+static void on_reached(void *arg, uint64_t position)
+{
+    char text[30];
+    snprintf(text, sizeof text, position == UINT64_MAX ? "reached:any" : "reached:%llu",
+             (unsigned long long)position);
+    hear(arg, text);
+}
+
 static void on_closed(void *arg)
 {
     hear(arg, "closed");
@@ -273,6 +286,7 @@ static void open_with(struct bench *bench, bool purge_at_start)
                                                      .known = on_known,
                                                      .missed = on_missed,
                                                      .missed_of = on_missed_of,
+                                                     .reached = on_reached,
                                                      .probed = on_probed};
     memset(&fake, 0, sizeof fake);
     *bench = (struct bench){.keyspaces = {{.name = "items"}, {.name = "others"}}};
@@ -668,9 +682,81 @@ static void a_candidate_of_nothing_that_is_left_is_none(void **state)
     close_bench(&bench);
 }
 
+/* ---- two processes of one name ---- */
+
+static void reach(struct tracker *tracker, uint64_t position)
+{
+    tracker->lag.position = position;
+    tracker->options.events->reached(tracker->options.arg, tracker, position);
+}
+
+static void who_is_silent_confirms_nothing_and_says_how_far_he_is(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, false);
+    replication_keep_silent(&bench.replication);
+    replication_views_are_in(&bench.replication);
+    assert_false(fake.confirming);
+    struct tracker *tracker = serve(&bench, 1);
+    assert_int_equal(tracker->holds, 1);
+    reach(tracker, 500);
+    must_hear(&bench, "reached:500");
+    replication_share(&bench.replication);
+    must_hear(&bench, "reached:500");
+    replication_speak(&bench.replication);
+    assert_int_equal(tracker->holds, 0);
+    reach(tracker, 600);
+    must_hear(&bench, "");
+    close_bench(&bench);
+}
+
+/* While the other confirms everything, since nothing can be rejected here. */
+static void none_takes_over_from_one_that_was_lost_while_both_guard(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, false);
+    replication_keep_silent(&bench.replication);
+    struct tracker *tracker = serve(&bench, 1);
+    replication_share(&bench.replication);
+    must_hear(&bench, "reached:0");
+    fault(tracker, "cut");
+    must_hear(&bench, "reached:any lost: cut");
+    replication_views_are_in(&bench.replication);
+    assert_false(fake.confirming);
+    struct tracker *next = follow(&bench, 2);
+    next->lag.known = clock_ms() + 5000;
+    assert_false(ready(next));
+    replication_speak(&bench.replication);
+    assert_true(ready(next));
+    close_bench(&bench);
+}
+
+static void nothing_is_confirmed_behind_the_limit(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_with(&bench, false);
+    replication_views_are_in(&bench.replication);
+    assert_true(fake.confirming);
+    replication_limit(&bench.replication, 500);
+    assert_false(fake.confirming);
+    replication_views_are_in(&bench.replication);
+    assert_false(fake.confirming);
+    struct tracker *tracker = follow(&bench, 1);
+    assert_int_equal(*tracker->options.limit, 500);
+    replication_limit(&bench.replication, UINT64_MAX);
+    assert_int_equal(*tracker->options.limit, UINT64_MAX);
+    close_bench(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_is_silent_confirms_nothing_and_says_how_far_he_is),
+        cmocka_unit_test(none_takes_over_from_one_that_was_lost_while_both_guard),
+        cmocka_unit_test(nothing_is_confirmed_behind_the_limit),
         cmocka_unit_test(a_candidate_serves_when_it_is_ready),
         cmocka_unit_test(nothing_is_confirmed_until_every_worker_has_the_view),
         cmocka_unit_test(what_is_known_extends_the_lease_of_who_serves_alone),

@@ -1,0 +1,63 @@
+#include "cli/inherited.h"
+
+#include "base/log/log.h"
+#include "base/memory.h"
+#include "handover/handover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+/* A child of ours is not to take them for its own: the environment forgets them. */
+static void take_from_manager(struct inherited *inherited)
+{
+    int count = sd_listen_fds(true);
+    for (int i = 0; i < count; i++) {
+        int fd = SD_LISTEN_FDS_START + i;
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+        inherited->fds[inherited->count++] = fd;
+    }
+}
+
+static void take_from_predecessor(struct inherited *inherited, const char *file)
+{
+    inherited->predecessor = handover_ask(file, inherited->fds, &inherited->count);
+    if (inherited->predecessor >= 0)
+        return;
+    inherited->count = 0;
+    if (inherited->predecessor != -ENOENT)
+        log_warning("the guard that serves by this file gives its sockets to nobody now: %s",
+                    strerror(-inherited->predecessor));
+    inherited->predecessor = -1;
+}
+
+void inherited_open(struct inherited *inherited, const char *file)
+{
+    *inherited = (struct inherited){.fds = xcalloc(HANDOVER_SOCKETS_MAX, sizeof(int))};
+    take_from_predecessor(inherited, file);
+    if (inherited->predecessor < 0)
+        take_from_manager(inherited);
+}
+
+int inherited_take(struct inherited *inherited, const struct address *address)
+{
+    for (unsigned i = 0; i < inherited->count; i++)
+        if (address_is_bound(address, inherited->fds[i])) {
+            int fd = inherited->fds[i];
+            inherited->fds[i] = inherited->fds[--inherited->count];
+            return fd;
+        }
+    return -1;
+}
+
+void inherited_finish(struct inherited *inherited)
+{
+    for (unsigned i = 0; i < inherited->count; i++)
+        close(inherited->fds[i]);
+    if (inherited->predecessor >= 0)
+        close(inherited->predecessor);
+    free(inherited->fds);
+}

@@ -1,0 +1,25 @@
+/* Sockets that somebody else has bound for us, who may already have clients waiting in them: the
+ * service manager (sd_listen_fds(3)), or the guard that serves by the same file, whom this one is
+ * to follow.
+ */
+#ifndef NESTGUARD_INHERITED_H
+#define NESTGUARD_INHERITED_H
+
+#include "base/text/address.h"
+
+struct inherited {
+    int *fds;
+    unsigned count;
+    int predecessor; /* a channel to it (handover/handover.h); -1: none serves by this file */
+};
+
+/* Ended by inherited_finish(). */
+void inherited_open(struct inherited *inherited, const char *file);
+
+/* One that is bound to this address, the caller's from here on; -1: there is none any more. */
+int inherited_take(struct inherited *inherited, const struct address *address);
+
+/* Lets the predecessor go on: nothing of it is ours. Closes what was not taken. */
+void inherited_finish(struct inherited *inherited);
+
+#endif

@@ -1,0 +1,201 @@
+#include "handover/handover.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    AT_ONCE = 128, /* descriptors in a message; Linux takes 253 */
+    PATIENCE_S = 5
+};
+
+/* What comes with a message: more of them follow, or it was the last. */
+enum { MORE = 'm', LAST = 'l' };
+
+struct name {
+    struct sockaddr_un at;
+    socklen_t length;
+};
+
+/* FNV-1a (Fowler, Noll, Vo), 64 bits: a path may be longer than a name. */
+static unsigned long long hash_of(const char *text)
+{
+    unsigned long long hash = 14695981039346656037ULL;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 1099511628211ULL;
+    return hash;
+}
+
+/* The number is the one of what they say to each other: guards that speak another do not meet. */
+static int name_of(const char *file, struct name *out)
+{
+    char path[PATH_MAX];
+    if (!realpath(file, path))
+        return -errno;
+    out->at = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int length = snprintf(out->at.sun_path + 1, sizeof out->at.sun_path - 1,
+                          "nestguard-1-%u-%016llx", (unsigned)getuid(), hash_of(path));
+    out->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    return 0;
+}
+
+static bool is_ours(int fd, pid_t *process)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != getuid())
+        return false;
+    *process = peer.pid;
+    return true;
+}
+
+pid_t handover_peer(int channel)
+{
+    pid_t process = 0;
+    return is_ours(channel, &process) ? process : 0;
+}
+
+static int fail(int fd, int status)
+{
+    close(fd);
+    return status;
+}
+
+/* ---- the predecessor ---- */
+
+int handover_listen(const char *file)
+{
+    struct name name;
+    int status = name_of(file, &name);
+    if (status < 0)
+        return status;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (bind(fd, (const struct sockaddr *)&name.at, name.length) < 0 || listen(fd, 4) < 0)
+        return fail(fd, -errno);
+    return fd;
+}
+
+int handover_accept(int listening)
+{
+    int fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0)
+        return -EAGAIN;
+    return handover_peer(fd) ? fd : fail(fd, -EAGAIN);
+}
+
+static int send_some(int channel, const int *fds, unsigned count, char word)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(AT_ONCE * sizeof(int))];
+    } control = {0};
+    struct iovec data = {&word, 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+    if (count) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_SPACE(count * sizeof *fds);
+        control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS,
+                                          .cmsg_len = CMSG_LEN(count * sizeof *fds)};
+        memcpy(CMSG_DATA(&control.header), fds, count * sizeof *fds);
+    }
+    return sendmsg(channel, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int handover_give(int channel, const int *fds, unsigned count)
+{
+    int status = 0;
+    do {
+        unsigned some = count < AT_ONCE ? count : AT_ONCE;
+        status = send_some(channel, fds, some, some < count ? MORE : LAST);
+        fds += some;
+        count -= some;
+    } while (!status && count);
+    return status;
+}
+
+/* ---- the successor ---- */
+
+/* Past the most that are wanted they are closed. */
+static void keep(const struct cmsghdr *header, int *fds, unsigned *count)
+{
+    size_t come = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < come; i++) {
+        int fd;
+        memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+        if (*count < HANDOVER_SOCKETS_MAX)
+            fds[(*count)++] = fd;
+        else
+            close(fd);
+    }
+}
+
+/* The word that came with some of them, or a negative errno. */
+static int receive_some(int channel, int *fds, unsigned *count)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(AT_ONCE * sizeof(int))];
+    } control;
+    char word;
+    struct iovec data = {&word, 1};
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t got = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
+    if (got <= 0)
+        return got < 0 ? -errno : -ECONNRESET;
+    for (struct cmsghdr *each = CMSG_FIRSTHDR(&message); each; each = CMSG_NXTHDR(&message, each))
+        if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SCM_RIGHTS)
+            keep(each, fds, count);
+    return word;
+}
+
+static int receive(int channel, int *fds, unsigned *count)
+{
+    int word = MORE;
+    *count = 0;
+    while (word == MORE)
+        word = receive_some(channel, fds, count);
+    if (word == LAST)
+        return 0;
+    while (*count)
+        close(fds[--*count]);
+    return word < 0 ? word : -EPROTO;
+}
+
+static int reach(const struct name *name)
+{
+    static const struct timeval patience = {.tv_sec = PATIENCE_S};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (connect(fd, (const struct sockaddr *)&name->at, name->length) < 0)
+        return fail(fd, errno == ECONNREFUSED ? -ENOENT : -errno);
+    return handover_peer(fd) ? fd : fail(fd, -EPERM);
+}
+
+int handover_ask(const char *file, int *fds, unsigned *count)
+{
+    struct name name;
+    int status = name_of(file, &name);
+    if (status < 0)
+        return status;
+    int channel = reach(&name);
+    if (channel < 0)
+        return channel;
+    status = receive(channel, fds, count);
+    return status < 0 ? fail(channel, status) : channel;
+}

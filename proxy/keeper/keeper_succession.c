@@ -1,0 +1,156 @@
+/* What it means to the rest of the keeper that one guard follows another; see succession.h. */
+#include "keeper/keeper_internal.h"
+
+#include "base/log/log.h"
+#include "base/log/service.h"
+#include "base/memory.h"
+#include "keeper/keeper_run.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- the successor ---- */
+
+static bool is_ready(void *arg)
+{
+    const struct keeper *keeper = arg;
+    return publishing_guards(&keeper->publishing) && publishing_is_everywhere(&keeper->publishing);
+}
+
+/* Times are of whole milliseconds: what was asked within the same one may have been asked before.
+ */
+static bool knows(void *arg, uint64_t time)
+{
+    const struct keeper *keeper = arg;
+    return !publishing_guards_any(&keeper->publishing) ||
+           replication_has_followed(&keeper->replication, time + 1);
+}
+
+static void share(void *arg)
+{
+    replication_share(&((struct keeper *)arg)->replication);
+}
+
+static void let_in(void *arg)
+{
+    struct keeper *keeper = arg;
+    keeper_open_control(keeper);
+    if (!keeper->draining)
+        keeper_tell_workers(keeper, MESSAGE_ACCEPT);
+    service_ready();
+}
+
+static void stand_alone(void *arg)
+{
+    replication_speak(&((struct keeper *)arg)->replication);
+}
+
+/* ---- the predecessor ---- */
+
+static void limit(void *arg, uint64_t position)
+{
+    replication_limit(&((struct keeper *)arg)->replication, position);
+}
+
+static void yield(void *arg)
+{
+    struct keeper *keeper = arg;
+    if (keeper->http)
+        http_server_quiesce(keeper->http);
+    keeper->handed_over = true;
+    if (keeper->draining)
+        return;
+    keeper->leaving.letting_in = keeper->worker_count;
+    keeper_tell_workers(keeper, MESSAGE_YIELD);
+    keeper_leave(keeper, keeper_config(keeper)->drain_timeout_ms, true);
+}
+
+static void leave(void *arg)
+{
+    keeper_leave(arg, 0, false);
+}
+
+static void forget_successor(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void on_successor_exit(uv_process_t *process, int64_t status, int signal)
+{
+    struct keeper *keeper = process->data;
+    log_warning("the successor that was started has ended by itself (%s %d)",
+                signal ? "signal" : "status", signal ? signal : (int)status);
+    keeper->successor = NULL;
+    uv_close((uv_handle_t *)process, forget_successor);
+}
+
+/* As this one was started, from the path that its program had: an upgraded one is there by now. */
+static void on_upgrade_signal(uv_signal_t *signal, int number)
+{
+    struct keeper *keeper = signal->data;
+    uv_stdio_container_t same[3];
+    (void)number;
+    if (keeper->draining || keeper->successor || succession_waits(&keeper->succession))
+        return;
+    for (int fd = 0; fd < 3; fd++)
+        same[fd] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = fd};
+    keeper->successor = xcalloc(1, sizeof *keeper->successor);
+    keeper->successor->data = keeper;
+    int status = uv_spawn(&keeper->loop, keeper->successor,
+                          &(uv_process_options_t){.file = keeper->options->restart[0],
+                                                  .args = keeper->options->restart,
+                                                  .exit_cb = on_successor_exit,
+                                                  .stdio = same,
+                                                  .stdio_count = 3});
+    if (!status) {
+        log_info("SIGUSR2: process %d is started to take over", (int)keeper->successor->pid);
+        return;
+    }
+    log_error("SIGUSR2: starting %s: %s", keeper->options->restart[0], uv_strerror(status));
+    uv_close((uv_handle_t *)keeper->successor, forget_successor);
+    keeper->successor = NULL;
+}
+
+/* ---- life ---- */
+
+void keeper_open_succession(struct keeper *keeper)
+{
+    const struct keeper_options *options = keeper->options;
+    unsigned count = 0;
+    int *sockets = xcalloc(options->socket_count + 1, sizeof *sockets);
+    for (size_t i = 0; i < options->socket_count; i++)
+        sockets[count++] = options->sockets[i].fd;
+    if (options->control_fd >= 0)
+        sockets[count++] = options->control_fd;
+    if (options->predecessor >= 0)
+        replication_keep_silent(&keeper->replication);
+    uv_signal_init(&keeper->loop, &keeper->on_usr2);
+    keeper->on_usr2.data = keeper;
+    uv_signal_start(&keeper->on_usr2, on_upgrade_signal, SIGUSR2);
+    succession_open(&keeper->succession,
+                    &(struct succession_options){.loop = &keeper->loop,
+                                                 .file = options->file,
+                                                 .predecessor = options->predecessor,
+                                                 .sockets = sockets,
+                                                 .socket_count = count,
+                                                 .entries = &keeper->entries,
+                                                 .is_ready = is_ready,
+                                                 .share = share,
+                                                 .knows = knows,
+                                                 .let_in = let_in,
+                                                 .stand_alone = stand_alone,
+                                                 .limit = limit,
+                                                 .yield = yield,
+                                                 .leave = leave,
+                                                 .arg = keeper});
+    free(sockets);
+}
+
+void keeper_close_succession(struct keeper *keeper)
+{
+    keeper->handed_over |= succession_waits(&keeper->succession); /* the predecessor has them */
+    succession_close(&keeper->succession);
+    uv_close((uv_handle_t *)&keeper->on_usr2, NULL);
+    if (keeper->successor)
+        uv_close((uv_handle_t *)keeper->successor, forget_successor);
+}

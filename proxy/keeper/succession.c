@@ -1,0 +1,326 @@
+#include "keeper/succession.h"
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "base/log/service.h"
+#include "base/memory.h"
+#include "guard/guard.h"
+#include "handover/handover.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Frames; `applied` answers entries in their order, once both guard. */
+enum { ENTRY = 'e', APPLIED = 'a', POSITION = 'p', READY = 'r', YOURS = 'y' };
+
+enum { PATIENCE_MS = 1000 };
+
+/* An entry, before its key. Times are what is left of them. */
+struct entry_frame {
+    uint64_t ms, blocked_ms;
+    uint8_t kind, sticky;
+};
+
+/* ---- entries, as they are told ---- */
+
+static uint64_t left_of(uint64_t until, uint64_t now)
+{
+    return until > now ? until - now : 0;
+}
+
+static void send_entry(void *arg, struct key key, struct override entry)
+{
+    struct succession *succession = arg;
+    uint64_t now = clock_ms();
+    struct entry_frame frame = {.ms = left_of(entry.until, now),
+                                .blocked_ms = left_of(entry.blocked_until, now),
+                                .kind = (uint8_t)entry.kind,
+                                .sticky = entry.sticky};
+    struct buffer bytes = {0};
+    buffer_append(&bytes, &frame, sizeof frame);
+    buffer_append(&bytes, key.text.at, key.text.length);
+    channel_send(succession->channel, ENTRY, buffer_span(&bytes));
+    buffer_finish(&bytes);
+}
+
+/* A hint is taken as if it had been given here, now: by our clock, and ended by our generations.
+ * That it has ended there means nothing here, where the log may not be as far. A tombstone is not
+ * taken: the row may have come back, and our log have told so before this came; without it the
+ * database is asked. */
+static struct override entry_of(const struct entries *entries, struct key key,
+                                const struct entry_frame *frame)
+{
+    struct override entry = entries_find(entries, key);
+    if (frame->kind == OVERRIDE_HINT) {
+        struct override hint = entries_hint(entries, frame->sticky ? 0 : frame->ms + 1);
+        hint.until = clock_ms() + frame->ms;
+        entry = override_admit(entry, hint);
+    }
+    entry.blocked_until = frame->blocked_ms ? clock_ms() + frame->blocked_ms : 0;
+    return entry;
+}
+
+static void say(struct succession *succession, int frame)
+{
+    channel_send(succession->channel, frame, (struct span){"", 0});
+}
+
+static bool both_guard(const struct succession *succession)
+{
+    return succession->yours || succession->phase == SUCCESSION_YIELDED;
+}
+
+static void on_applied(void *arg)
+{
+    struct succession *succession = arg;
+    if (succession->channel && both_guard(succession))
+        say(succession, APPLIED);
+}
+
+static void put(struct succession *succession, struct key key, const struct entry_frame *frame)
+{
+    struct entries *entries = succession->options.entries;
+    entries_put_here(entries, key, entry_of(entries, key, frame), on_applied, succession);
+}
+
+/* A key that is not guarded by our file needs no entry; nor does anything at the end. */
+static void take_entry(struct succession *succession, struct span bytes)
+{
+    struct entries *entries = succession->options.entries;
+    struct entry_frame frame;
+    if (bytes.length < sizeof frame)
+        return;
+    memcpy(&frame, bytes.at, sizeof frame);
+    struct span text = {bytes.at + sizeof frame, bytes.length - sizeof frame};
+    int keyspace = guard_match(entries->view->config, text);
+    if (keyspace == NOT_GUARDED || entries->ending)
+        on_applied(succession);
+    else
+        put(succession, key_make(keyspace, text), &frame);
+}
+
+static void send_to_other(struct succession *succession, bool is_awaited)
+{
+    succession->options.entries->remote =
+        (struct entries_remote){send_entry, succession, is_awaited};
+}
+
+/* ---- the successor ---- */
+
+static void offer(struct succession *succession);
+
+static void let_in(struct succession *succession, const char *why)
+{
+    log_info("process %d %s: this one serves from here on", (int)succession->other, why);
+    succession->phase = SUCCESSION_BESIDE;
+    succession->options.let_in(succession->options.arg);
+}
+
+static void stand_alone(struct succession *succession)
+{
+    if (succession->phase == SUCCESSION_WAITING)
+        let_in(succession, "has ended");
+    succession->phase = SUCCESSION_SERVING;
+    succession->yours = 0;
+    succession->options.stand_alone(succession->options.arg);
+    offer(succession);
+}
+
+static void go_on_waiting(struct succession *succession)
+{
+    const struct succession_options *options = &succession->options;
+    if (!succession->told_ready && options->is_ready(options->arg)) {
+        succession->told_ready = true;
+        say(succession, READY);
+    }
+    if (succession->yours && options->knows(options->arg, succession->yours))
+        let_in(succession, "has given way");
+}
+
+static void take_yours(struct succession *succession)
+{
+    succession->yours = clock_ms();
+    send_to_other(succession, true);
+    succession->options.share(succession->options.arg);
+    succession_go_on(succession);
+}
+
+void succession_reached(struct succession *succession, uint64_t position)
+{
+    if (succession->channel)
+        channel_send(succession->channel, POSITION,
+                     (struct span){(const char *)&position, sizeof position});
+}
+
+/* ---- the predecessor ---- */
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    struct succession *succession = handle->data;
+    close(succession->listening);
+    succession->listening = -1;
+}
+
+static void withdraw(struct succession *succession)
+{
+    if (succession->listening >= 0 && !uv_is_closing((uv_handle_t *)&succession->asked))
+        uv_close((uv_handle_t *)&succession->asked, on_poll_closed);
+}
+
+/* What the successor knows is asked before it lets anybody in: what was confirmed without it is
+ * known by then, since it waits for the log's end as of "yours". */
+static void yield(struct succession *succession)
+{
+    const struct succession_options *options = &succession->options;
+    log_info("process %d takes over", (int)succession->other);
+    succession->phase = SUCCESSION_YIELDED;
+    withdraw(succession);
+    options->limit(options->arg, succession->position);
+    options->yield(options->arg);
+    send_to_other(succession, true);
+    service_hand_over(succession->other);
+    say(succession, YOURS);
+}
+
+void succession_end(struct succession *succession)
+{
+    if (succession->phase == SUCCESSION_SERVING && succession->channel)
+        yield(succession);
+}
+
+static void take_position(struct succession *succession, struct span bytes)
+{
+    if (bytes.length != sizeof succession->position)
+        return;
+    memcpy(&succession->position, bytes.at, sizeof succession->position);
+    if (succession->phase == SUCCESSION_YIELDED)
+        succession->options.limit(succession->options.arg, succession->position);
+}
+
+/* ---- both ---- */
+
+static void on_frame(void *arg, int kind, struct span bytes)
+{
+    struct succession *succession = arg;
+    if (kind == ENTRY)
+        take_entry(succession, bytes);
+    else if (kind == APPLIED)
+        entries_remote_has(succession->options.entries);
+    else if (kind == POSITION)
+        take_position(succession, bytes);
+    else if (kind == YOURS && succession->phase == SUCCESSION_WAITING && !succession->yours)
+        take_yours(succession);
+    else if (kind == READY && succession->phase == SUCCESSION_SERVING)
+        yield(succession);
+}
+
+static void on_ended(void *arg)
+{
+    struct succession *succession = arg;
+    succession->channel = NULL;
+    entries_remote_lost(succession->options.entries);
+    if (succession->phase == SUCCESSION_YIELDED)
+        succession->options.leave(succession->options.arg);
+    else if (succession->phase == SUCCESSION_SERVING)
+        log_warning("process %d, which was to take over, has ended", (int)succession->other);
+    else
+        stand_alone(succession);
+}
+
+/* Nobody's write waits for a process that hangs. */
+static void watch_other(struct succession *succession)
+{
+    uint64_t since = entries_remote_owes(succession->options.entries);
+    if (!succession->channel || !since || clock_ms() - since <= PATIENCE_MS)
+        return;
+    log_warning("process %d does not answer: it is not waited for", (int)succession->other);
+    channel_close(succession->channel);
+    on_ended(succession);
+}
+
+void succession_go_on(struct succession *succession)
+{
+    watch_other(succession);
+    if (succession->phase == SUCCESSION_SERVING && succession->listening < 0)
+        offer(succession);
+    if (succession->phase == SUCCESSION_WAITING)
+        go_on_waiting(succession);
+}
+
+static const struct channel_events events = {.frame = on_frame, .ended = on_ended};
+
+/* One at a time: who comes second finds the end of a channel, and takes the address for taken. */
+static void on_asked(uv_poll_t *poll, int status, int what)
+{
+    struct succession *succession = poll->data;
+    (void)status;
+    (void)what;
+    int fd = handover_accept(succession->listening);
+    if (fd < 0)
+        return;
+    if (succession->channel ||
+        handover_give(fd, succession->sockets, succession->options.socket_count) < 0) {
+        close(fd);
+        return;
+    }
+    succession->other = handover_peer(fd);
+    if (channel_open(&succession->channel, succession->options.loop, fd, &events, succession) < 0)
+        return;
+    log_info("process %d was given the sockets, and takes over when it guards",
+             (int)succession->other);
+    succession->position = 0;
+    send_to_other(succession, false);
+    overrides_each(&succession->options.entries->table, clock_ms(), send_entry, succession);
+}
+
+/* Without a name there is no successor, and nothing else is lost: it is tried again, for the
+ * predecessor may still have it. */
+static void offer(struct succession *succession)
+{
+    int fd = handover_listen(succession->options.file);
+    if (fd < 0)
+        return;
+    succession->listening = fd;
+    uv_poll_init(succession->options.loop, &succession->asked, fd);
+    succession->asked.data = succession;
+    uv_poll_start(&succession->asked, UV_READABLE, on_asked);
+}
+
+void succession_open(struct succession *succession, const struct succession_options *options)
+{
+    size_t size = options->socket_count * sizeof *options->sockets;
+    *succession =
+        (struct succession){.options = *options, .phase = SUCCESSION_SERVING, .listening = -1};
+    succession->sockets = xmalloc(size + 1);
+    memcpy(succession->sockets, options->sockets, size);
+    if (options->predecessor < 0) {
+        offer(succession);
+        return;
+    }
+    succession->phase = SUCCESSION_WAITING;
+    succession->other = handover_peer(options->predecessor);
+    if (channel_open(&succession->channel, options->loop, options->predecessor, &events,
+                     succession) < 0)
+        on_ended(succession);
+    else
+        log_info("process %d serves by this file: taking over from it when this one guards",
+                 (int)succession->other);
+}
+
+bool succession_waits(const struct succession *succession)
+{
+    return succession->phase == SUCCESSION_WAITING;
+}
+
+void succession_close(struct succession *succession)
+{
+    if (succession->phase == SUCCESSION_NONE)
+        return;
+    succession->phase = SUCCESSION_NONE;
+    entries_remote_lost(succession->options.entries);
+    withdraw(succession);
+    channel_close(succession->channel);
+    succession->channel = NULL;
+    free(succession->sockets);
+}

@@ -1,0 +1,89 @@
+/* One guard after another of the same file, without a gap (see handover/handover.h for how they
+ * meet).
+ *
+ *   successor                                     predecessor
+ *   WAITING  ◀────────────── entries ──────────── SERVING
+ *      │ builds, until it guards
+ *      └──────────────── ready ─────────────────▶ lets nobody in any more, confirms only what the
+ *      ┌──────────────── yours ◀───────────────── successor knows, too, and says so
+ *   knows what was confirmed by now
+ *      ▼
+ *   BESIDE   ◀─── entries, positions, both ways ─▶ YIELDED: its clients finish, or leave
+ *      ▼                                             ▼
+ *   SERVING  ◀─────── the channel's end ─────────── ends
+ *
+ * Both guard while they stand beside each other, and no row is denied by either: each rejects by a
+ * generation of its own, which follows the log; a commit that waits for the guard returns when both
+ * know of it, for the predecessor confirms only what the successor has reached; and a hint that is
+ * given to one is answered when the other has it.
+ *
+ * A predecessor that ends without a word, or is told to end before the successor guards, leaves the
+ * sockets to it as they are. A successor that ends before is no matter. One that does not answer
+ * for a second is not waited for any more: then the one that lets clients in is the guard.
+ */
+#ifndef NESTGUARD_SUCCESSION_H
+#define NESTGUARD_SUCCESSION_H
+
+#include "handover/channel.h"
+#include "keeper/entries.h"
+#include <sys/types.h>
+
+struct succession_options {
+    uv_loop_t *loop;
+    const char *file;   /* of the configuration; outlives it */
+    int predecessor;    /* the channel to it, taken over; -1: there is none */
+    const int *sockets; /* that a successor gets; stay open until it is told yours; copied */
+    unsigned socket_count;
+    struct entries *entries;
+    /* The successor: whether it guards; tells of what it knows from here on; whether it knows all
+     * that was committed by this time (clock_ms()), or rejects nothing. */
+    bool (*is_ready)(void *arg);
+    void (*share)(void *arg);
+    bool (*knows)(void *arg, uint64_t time);
+    void (*let_in)(void *arg);      /* clients, from here on */
+    void (*stand_alone)(void *arg); /* there is no predecessor any more */
+    /* The predecessor: nothing is confirmed behind this position; nobody is let in any more; and
+     * there is no successor any more, or it does not answer. */
+    void (*limit)(void *arg, uint64_t position);
+    void (*yield)(void *arg);
+    void (*leave)(void *arg);
+    void *arg;
+};
+
+struct succession {
+    struct succession_options options;
+    enum succession_phase {
+        SUCCESSION_NONE, /* zeroed: no part in any */
+        SUCCESSION_WAITING,
+        SUCCESSION_BESIDE,
+        SUCCESSION_SERVING,
+        SUCCESSION_YIELDED
+    } phase;
+    struct channel *channel; /* to the other one, or NULL */
+    pid_t other;             /* its process */
+    bool told_ready;         /* the successor has */
+    uint64_t yours;          /* the successor was told so: clock_ms(); 0: not yet */
+    uint64_t position;       /* of the log, up to which the successor knows it */
+    int *sockets;
+    uv_poll_t asked; /* somebody asks for them */
+    int listening;   /* -1: nobody can, as yet */
+};
+
+void succession_open(struct succession *succession, const struct succession_options *options);
+
+/* Once in a while, and when more is known: goes on if what was waited for is there. */
+void succession_go_on(struct succession *succession);
+
+/* Nobody is let in here yet. */
+bool succession_waits(const struct succession *succession);
+
+/* What the successor knows: see replication.h's reached(). */
+void succession_reached(struct succession *succession, uint64_t position);
+
+/* The process is ending: whoever waits to follow it need not wait. */
+void succession_end(struct succession *succession);
+
+/* Ends it; the sockets' numbers are forgotten. */
+void succession_close(struct succession *succession);
+
+#endif

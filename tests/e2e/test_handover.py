@@ -1,0 +1,302 @@
+"""A guard that follows another of the same file: nobody is refused, nothing is denied, and what is absent is
+rejected all the while."""
+import functools
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+
+import pytest
+import redis
+
+from following import follow, publish, synchronous  # noqa: F401, a fixture
+import servers
+from servers import PATIENCE
+from waiting import wait_until
+
+ROUNDS = int(os.environ.get("NESTGUARD_HANDOVERS", "5"))
+
+
+def succeed(guard):
+    """Starts a successor beside the guard, and waits until the guard has ended by itself."""
+    before, guard.process = guard.process, None
+    guard.launch()
+    assert before.wait(PATIENCE) == 0, guard.log(lines=2000)
+    guard.wait_guarding()
+
+
+class Client(threading.Thread):
+    """Connects, asks some questions, leaves; again and again. What is not as it must be is kept."""
+
+    def __init__(self, guard, stop, ask):
+        super().__init__(daemon=True)
+        self.guard, self.stop, self.ask = guard, stop, ask
+        self.wrong, self.rounds, self.longest = [], 0, 0
+
+    def run(self):
+        while not self.stop.is_set():
+            begun = time.monotonic()
+            try:
+                with self.guard.wire() as wire:
+                    wrong = self.ask(wire)
+            except (OSError, AssertionError) as error:
+                wrong = repr(error)
+            self.longest = max(self.longest, time.monotonic() - begun)
+            self.rounds += 1
+            if wrong:
+                self.wrong.append(wrong)
+
+
+class Clients:
+    def __init__(self, guard, ask, count=3):
+        self.stop = threading.Event()
+        self.all = [Client(guard, self.stop, ask) for _ in range(count)]
+
+    def __enter__(self):
+        for client in self.all:
+            client.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for client in self.all:
+            client.join()
+
+    def check(self):
+        wrong = [word for client in self.all for word in client.wrong]
+        assert not wrong, (len(wrong), wrong[:5])
+        assert all(client.rounds for client in self.all)
+
+
+def ask_both(wire):
+    """One that exists, and one that does not: in one connection."""
+    for number in range(1, 4):
+        if (said := wire.ask("GET", f"item:{number}")) != b"$9\r\npayload %d\r\n" % number:
+            return said
+        if (said := wire.ask("GET", f"item:{number + 10**6}")) != b"$-1\r\n":
+            return said
+    return None
+
+
+@pytest.mark.parametrize("sync", ["replication", "poll", "none"])
+def test_nobody_is_refused_and_what_is_absent_is_rejected(start_guard, database, items, sync):
+    keyspace = items()
+    if sync == "replication":
+        publish(database, keyspace)
+    guard = start_guard(keyspace, sync=sync)
+    with Clients(guard, ask_both) as clients:
+        for _ in range(ROUNDS):
+            succeed(guard)
+            assert guard.counter("nestguard_loads_total", result="absent") == 0, guard.metrics()
+    clients.check()
+
+
+def test_a_row_is_known_when_its_commit_has_returned(follow, database, items):
+    """With synchronous commit: also by the successor, whoever of the two has confirmed it."""
+    guard = follow(items())
+    with synchronous(database.server):
+        ids, failed = iter(range(1000, 10**6)), []
+        stop = threading.Event()
+
+        def write():
+            connection = database.server.connect(database.name)
+            connection.autocommit = True
+            while not stop.is_set():
+                number = next(ids)
+                connection.cursor().execute(f"INSERT INTO items VALUES ({number}, 'new')")
+                try:
+                    with guard.wire() as wire:
+                        said = wire.ask("GET", f"item:{number}")
+                except (OSError, AssertionError) as error:
+                    said = error
+                if said != b"$3\r\nnew\r\n":
+                    failed.append((number, said))
+            connection.close()
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(ROUNDS):
+                succeed(guard)
+        finally:
+            stop.set()
+            writer.join()
+    assert not failed, failed[:5]
+    assert next(ids) > 1000
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_hint_goes_to_the_successor(start_guard, database, items, when):
+    """Without a log nobody else would tell it."""
+    guard = start_guard(items())
+    if when == "before":
+        guard.control("PUT", guard.key_path("item:5000"))
+    with database.locked():  # the successor cannot build yet
+        before, guard.process = guard.process, None
+        guard.launch()
+        wait_until(lambda: "was given the sockets" in guard.log(lines=2000), PATIENCE, "a successor")
+        if when == "meanwhile":
+            assert guard.redis().set("item:5000", "written")
+            guard.redis().delete("item:5000")
+    database.execute("INSERT INTO items VALUES (5000, 'late')")
+    assert before.wait(PATIENCE) == 0
+    guard.wait_guarding()
+    assert guard.redis().get("item:5000") == b"late"
+
+
+def test_a_block_goes_to_the_successor(start_guard, items):
+    guard = start_guard(items())
+    assert guard.control("DELETE", guard.key_path("item:7") + "?block=10m").status_code == 204
+    succeed(guard)
+    assert guard.redis().get("item:7") is None
+    assert guard.redis().get("item:8") == b"payload 8"
+
+
+def test_commands_under_way_are_finished(start_guard, cache, items):
+    guard = start_guard(items())
+    with guard.wire() as wire:
+        wire.send(b"*3\r\n$5\r\nBLPOP\r\n$4\r\nlist\r\n$1\r\n0\r\n")
+        wait_until(lambda: b"cmd=blpop" in cache.client().execute_command("CLIENT", "LIST"), PATIENCE,
+                   "the command")
+        before, guard.process = guard.process, None
+        guard.launch()
+        guard.wait_guarding()
+        wait_until(lambda: "serves from here on" in guard.log(lines=2000), PATIENCE, "the successor")
+        cache.client().rpush("list", "late")
+        assert wire.read_reply() == b"*2\r\n$4\r\nlist\r\n$4\r\nlate\r\n"
+    assert before.wait(PATIENCE) == 0
+
+
+def test_one_that_dies_leaves_its_clients_to_the_successor(start_guard, database, items):
+    guard = start_guard(items())
+    with database.locked():
+        before, guard.process = guard.process, None
+        guard.launch()
+        wait_until(lambda: "was given the sockets" in guard.log(lines=2000), PATIENCE, "a successor")
+        before.kill()
+        before.wait()
+        assert guard.redis().ping()  # though nothing is guarded yet
+    guard.wait_guarding()
+
+
+def test_a_successor_that_dies_is_no_matter(start_guard, database, items):
+    guard = start_guard(items())
+    before, guard.process = guard.process, None
+    with database.locked():
+        guard.launch()
+        wait_until(lambda: "was given the sockets" in guard.log(lines=2000), PATIENCE, "a successor")
+        guard.process.kill()
+        guard.process.wait()
+        guard.process = before
+        wait_until(lambda: "which was to take over, has ended" in guard.log(lines=2000), PATIENCE, "the news")
+    assert guard.redis().get("item:5") == b"payload 5"
+    succeed(guard)
+
+
+def test_the_end_before_the_successor_guards(start_guard, database, items):
+    guard = start_guard(items())
+    with database.locked():
+        before, guard.process = guard.process, None
+        guard.launch()
+        wait_until(lambda: "was given the sockets" in guard.log(lines=2000), PATIENCE, "a successor")
+        before.send_signal(signal.SIGTERM)
+        assert before.wait(PATIENCE) == 0
+        assert guard.redis().ping()
+    guard.wait_guarding()
+
+
+def test_a_third_waits_for_nobody(start_guard, database, items):
+    guard = start_guard(items())
+    before, guard.process = guard.process, None
+    with database.locked():
+        guard.launch()
+        wait_until(lambda: "was given the sockets" in guard.log(lines=2000), PATIENCE, "a successor")
+        second, guard.process = guard.process, None
+        guard.launch()
+        assert guard.process.wait(PATIENCE) == 1
+        assert "another process has this address" in guard.log(lines=2000)
+        guard.process = second
+    assert before.wait(PATIENCE) == 0
+    guard.wait_guarding()
+
+
+def test_another_file_does_not_take_over(start_guard, items):
+    guard = start_guard(items())
+    other = start_guard(items(), ready=None, listen=[f"127.0.0.1:{guard.port}"])
+    assert other.process.wait(PATIENCE) == 1
+    assert "another process has this address" in other.log()
+    other.process = None
+
+
+def test_more_workers_and_another_address(start_guard, items):
+    guard = start_guard(items(), workers=3)
+    for workers in (1, 4):
+        text = re.sub(r'"workers": \d+', f'"workers": {workers}', guard.file.read_text())
+        guard.configure(text)
+        with Clients(guard, ask_both) as clients:
+            succeed(guard)
+        clients.check()
+
+
+def test_a_unix_socket_stays(start_guard, tmp_path, items):
+    path = tmp_path / "guard.sock"
+    guard = start_guard(items(), listen=[f"unix:{path}"], ready=False)
+    guard.wait_guarding()
+    succeed(guard)
+    assert redis.Redis(unix_socket_path=str(path)).get("item:3") == b"payload 3"
+    guard.signal(signal.SIGTERM)
+    assert guard.wait() == 0
+    assert not path.exists()
+    guard.process = None
+
+
+def test_a_signal_starts_the_successor(start_guard, items):
+    guard = start_guard(items())
+    with Clients(guard, ask_both) as clients:
+        guard.signal(signal.SIGUSR2)
+        assert guard.process.wait(PATIENCE) == 0
+        number = int(re.findall(r"process (\d+) is started to take over", guard.log(lines=2000))[-1])
+    clients.check()
+    assert guard.redis().get("item:3") == b"payload 3"
+    os.kill(number, signal.SIGTERM)
+    wait_until(lambda: not os.path.exists(f"/proc/{number}"), PATIENCE, "its end")
+    guard.process = None
+    guard.fail_on_reports()
+
+
+def test_the_service_manager_gives_the_sockets(start_guard, items, monkeypatch):
+    """sd_listen_fds(3): clients wait in the queue until there is a guard."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        client = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        client.sendall(b"PING\r\n")
+        guard = start_guard_with_fd(start_guard, items(), server, port, monkeypatch)
+        assert client.recv(7) == b"+PONG\r\n"
+        client.close()
+        guard.port = port
+        guard.wait_guarding()
+
+
+BECOME_A_SERVICE = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
+
+def start_guard_with_fd(start_guard, keyspace, server, port, monkeypatch):
+    """As descriptor 3, with the number of the process that is to take it."""
+    command = servers.Nestguard.command
+
+    def wrapped(self):
+        return [sys.executable, "-c", BECOME_A_SERVICE, str(server.fileno()), *command(self)]
+
+    server.set_inheritable(True)
+    monkeypatch.setattr(servers.Nestguard, "command", wrapped)
+    monkeypatch.setattr(servers.subprocess, "Popen",
+                        functools.partial(servers.subprocess.Popen, close_fds=False))
+    return start_guard(keyspace, listen=[f"127.0.0.1:{port}"], ready=False)

@@ -1,0 +1,258 @@
+/* How two guards of one file meet, played by two threads, and what the channel between them keeps.
+ */
+#include "handover/handover.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "handover/channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SOCKETS = 300 }; /* more than go into one message */
+
+static char *make_file(void)
+{
+    char *path = strdup("/tmp/nestguard-handover-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    return path;
+}
+
+struct asking {
+    const char *file;
+    int fds[HANDOVER_SOCKETS_MAX];
+    unsigned count;
+    int channel;
+};
+
+static void *ask(void *arg)
+{
+    struct asking *asking = arg;
+    asking->channel = handover_ask(asking->file, asking->fds, &asking->count);
+    return NULL;
+}
+
+static ino_t file_of(int fd)
+{
+    struct stat stat;
+    assert_int_equal(fstat(fd, &stat), 0);
+    return stat.st_ino;
+}
+
+static void every_socket_is_given(void **state)
+{
+    (void)state;
+    char *file = make_file();
+    int given[SOCKETS], listening = handover_listen(file), channel;
+    struct asking *asking = calloc(1, sizeof *asking);
+    pthread_t thread;
+    assert_true(listening >= 0);
+    for (int i = 0; i < SOCKETS; i++)
+        given[i] = socket(AF_INET, SOCK_STREAM, 0);
+    asking->file = file;
+    pthread_create(&thread, NULL, ask, asking);
+    while ((channel = handover_accept(listening)) == -EAGAIN)
+        usleep(1000);
+    assert_int_equal(handover_peer(channel), getpid());
+    assert_int_equal(handover_give(channel, given, SOCKETS), 0);
+    pthread_join(thread, NULL);
+    assert_true(asking->channel >= 0);
+    assert_int_equal(asking->count, SOCKETS);
+    for (int i = 0; i < SOCKETS; i++) {
+        assert_int_equal(file_of(asking->fds[i]), file_of(given[i]));
+        assert_true(fcntl(asking->fds[i], F_GETFD) & FD_CLOEXEC);
+        close(asking->fds[i]);
+        close(given[i]);
+    }
+    close(asking->channel);
+    close(channel);
+    close(listening);
+    free(asking);
+    unlink(file);
+    free(file);
+}
+
+static void nobody_is_there(void **state)
+{
+    unsigned count;
+    int fds[HANDOVER_SOCKETS_MAX];
+    (void)state;
+    char *file = make_file();
+    assert_int_equal(handover_ask(file, fds, &count), -ENOENT);
+    unlink(file);
+    assert_int_equal(handover_ask(file, fds, &count), -ENOENT);
+    assert_int_equal(handover_listen(file), -ENOENT);
+    free(file);
+}
+
+static void one_serves_by_a_file(void **state)
+{
+    (void)state;
+    char *file = make_file(), *other = make_file();
+    int first = handover_listen(file), second = handover_listen(other);
+    assert_true(first >= 0 && second >= 0);
+    assert_int_equal(handover_listen(file), -EADDRINUSE);
+    close(first);
+    first = handover_listen(file);
+    assert_true(first >= 0);
+    close(first);
+    close(second);
+    unlink(file);
+    unlink(other);
+    free(file);
+    free(other);
+}
+
+static void who_hangs_up_gives_nothing(void **state)
+{
+    (void)state;
+    char *file = make_file();
+    int listening = handover_listen(file), channel;
+    struct asking *asking = calloc(1, sizeof *asking);
+    pthread_t thread;
+    asking->file = file;
+    pthread_create(&thread, NULL, ask, asking);
+    while ((channel = handover_accept(listening)) == -EAGAIN)
+        usleep(1000);
+    close(channel);
+    pthread_join(thread, NULL);
+    assert_int_equal(asking->channel, -ECONNRESET);
+    assert_int_equal(asking->count, 0);
+    close(listening);
+    free(asking);
+    unlink(file);
+    free(file);
+}
+
+/* ---- the channel ---- */
+
+struct end {
+    uv_loop_t loop;
+    struct channel *channel;
+    char heard[200];
+    size_t bytes;
+    bool ended, closes;
+};
+
+static void on_frame(void *arg, int kind, struct span bytes)
+{
+    struct end *end = arg;
+    size_t length = strlen(end->heard);
+    end->bytes += bytes.length;
+    if (length < 100)
+        snprintf(end->heard + length, sizeof end->heard - length, "%c%.*s ", kind,
+                 (int)(bytes.length < 20 ? bytes.length : 0), bytes.at);
+    if (end->closes)
+        channel_close(end->channel);
+}
+
+static void on_ended(void *arg)
+{
+    ((struct end *)arg)->ended = true;
+}
+
+static const struct channel_events events = {on_frame, on_ended};
+
+static void open_end(struct end *end, int fd)
+{
+    *end = (struct end){.bytes = 0};
+    uv_loop_init(&end->loop);
+    assert_int_equal(channel_open(&end->channel, &end->loop, fd, &events, end), 0);
+}
+
+static void finish(struct end *end)
+{
+    uv_run(&end->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&end->loop), 0);
+}
+
+static void open_pair(struct end *one, struct end *other)
+{
+    int fds[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    open_end(one, fds[0]);
+    open_end(other, fds[1]);
+}
+
+static void frames_come_whole_and_in_order(void **state)
+{
+    struct end one, other;
+    static char large[1 << 20];
+    (void)state;
+    open_pair(&one, &other);
+    memset(large, 'x', sizeof large);
+    channel_send(one.channel, 'a', (struct span){"first", 5});
+    channel_send(one.channel, 'b', (struct span){"", 0});
+    channel_send(one.channel, 'c', (struct span){large, sizeof large});
+    channel_send(one.channel, 'd', (struct span){"last", 4});
+    channel_close(one.channel); /* what was sent still leaves */
+    while (!other.ended) {
+        uv_run(&one.loop, UV_RUN_NOWAIT);
+        uv_run(&other.loop, UV_RUN_NOWAIT);
+    }
+    assert_string_equal(other.heard, "afirst b c dlast ");
+    assert_int_equal(other.bytes, 9 + sizeof large);
+    assert_false(one.ended);
+    finish(&one);
+    finish(&other);
+}
+
+static void an_event_may_close_it(void **state)
+{
+    struct end one, other;
+    (void)state;
+    open_pair(&one, &other);
+    other.closes = true;
+    channel_send(one.channel, 'a', (struct span){"", 0});
+    channel_send(one.channel, 'b', (struct span){"", 0});
+    while (!one.ended) {
+        uv_run(&one.loop, UV_RUN_NOWAIT);
+        uv_run(&other.loop, UV_RUN_NOWAIT);
+    }
+    assert_string_equal(other.heard, "a ");
+    assert_false(other.ended);
+    finish(&one);
+    finish(&other);
+}
+
+static void nonsense_ends_it(void **state)
+{
+    int fds[2];
+    struct end end;
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    open_end(&end, fds[0]);
+    assert_int_equal(write(fds[1], "a\xff\xff\xff\xffmore", 9), 9);
+    while (!end.ended)
+        uv_run(&end.loop, UV_RUN_ONCE);
+    assert_string_equal(end.heard, "");
+    finish(&end);
+    close(fds[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_socket_is_given),
+        cmocka_unit_test(nobody_is_there),
+        cmocka_unit_test(one_serves_by_a_file),
+        cmocka_unit_test(who_hangs_up_gives_nothing),
+        cmocka_unit_test(frames_come_whole_and_in_order),
+        cmocka_unit_test(an_event_may_close_it),
+        cmocka_unit_test(nonsense_ends_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
