@@ -36,6 +36,8 @@ static void print_count(size_t count, const char *what, const char *end)
 
 static void print_order(const struct config *config, const struct versions *versions)
 {
+    printf("clients together may take %zu MB of memory (max_client_memory)\n",
+           config->max_client_memory / 1024 / 1024);
     printf("everything is in order: ");
     print_count(config->keyspace_count, "keyspace", ", ");
     printf("PostgreSQL %s, Redis %s\n", versions->database, versions->cache);

@@ -65,6 +65,7 @@ static void raise_file_limit(const struct config *config)
         log_warning("raising the limit of open files: %s", strerror(-status));
     log_info("%llu open files: %u clients, %u connections to the cache of their own per worker",
              (unsigned long long)limits->files, limits->clients, limits->own_connections);
+    log_info("%zu MB of memory for clients", config->max_client_memory / 1024 / 1024);
 }
 
 /* Nobody listens yet, so nobody has come in by another mode. */

@@ -105,6 +105,7 @@ struct config {
     unsigned max_arguments;             /* of one command */
     size_t max_bulk;                    /* bytes of one argument */
     size_t max_command;                 /* bytes of one command */
+    size_t max_client_memory;           /* bytes of all clients together */
     size_t max_output;                  /* bytes of replies that wait for one client */
     uint64_t output_timeout_ms; /* a client that takes none of its waiting replies for so long is
                                    dropped */

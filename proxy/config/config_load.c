@@ -327,6 +327,20 @@ static unsigned cores(void)
     return count < 1 ? 1 : (count > 256 ? 256 : count);
 }
 
+/* What the process may have of it, where a control group says so. */
+static size_t memory_of_machine(void)
+{
+    unsigned long long most = uv_get_total_memory(), group = uv_get_constrained_memory();
+    FILE *file = fopen("/sys/fs/cgroup/memory.max", "r");
+    if (group && group < most)
+        most = group;
+    if (file && fscanf(file, "%llu", &group) == 1 && group < most)
+        most = group;
+    if (file)
+        fclose(file);
+    return (size_t)most;
+}
+
 /* The SQL is made last: it needs settings that are known to be good. */
 int config_load(struct config **out, const char *path, struct problems *problems)
 {
@@ -339,6 +353,7 @@ int config_load(struct config **out, const char *path, struct problems *problems
     loader.config = xcalloc(1, sizeof *loader.config);
     loader.config->file = xstrdup(path);
     loader.config->workers = cores();
+    loader.config->max_client_memory = memory_of_machine() / 4;
     read_root(&loader);
     yaml_document_delete(&loader.document);
     free(loader.source.keyspaces);

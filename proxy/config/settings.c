@@ -149,6 +149,10 @@ const struct setting config_settings[] = {
      .help = "bytes of one argument"},
     {"max_command", SETTING_SIZE, AT(max_command), .standard = "1gb", .least = "64b", .most = "8gb",
      .help = "bytes of one command"},
+    {"max_client_memory", SETTING_SIZE, AT(max_client_memory),
+     .otherwise = "a quarter of the machine's memory", .least = "1mb", .most = "64tb",
+     .help = "bytes of all clients together: input, lookups and replies that wait; past it the "
+             "client that takes most is cut off"},
     {"max_output", SETTING_SIZE, AT(max_output), .standard = "64mb", .least = "1kb", .most = "64gb",
      .help = "bytes of replies that wait for one client; past it the client is dropped"},
     {"output_timeout", SETTING_DURATION, AT(output_timeout_ms), .standard = "30s", .least = "10ms",

@@ -251,13 +251,14 @@ static json_t *backends_json(const struct report *report)
                      "load_wait_seconds", (double)waits->ms / 1000);
 }
 
-/* Of clients, as far as open files go. */
+/* Of clients. */
 static json_t *limits_json(const struct report *report)
 {
     const struct file_limits *limits = &report->config->limits;
-    return json_pack("{s:I, s:I, s:I}", "open_files", (json_int_t)limits->files, "clients",
+    return json_pack("{s:I, s:I, s:I, s:I}", "open_files", (json_int_t)limits->files, "clients",
                      (json_int_t)limits->clients, "own_connections_per_worker",
-                     (json_int_t)limits->own_connections);
+                     (json_int_t)limits->own_connections, "client_memory",
+                     (json_int_t)report->config->max_client_memory);
 }
 
 json_t *status_json(const struct report *report)
@@ -276,6 +277,8 @@ json_t *status_json(const struct report *report)
     json_object_set_new(json, "stream", stream_json(report));
     json_object_set_new(json, "confirms_everything", json_boolean(report->confirms_everything));
     json_object_set_new(json, "clients", json_integer((json_int_t)report->clients));
+    json_object_set_new(json, "client_memory_bytes",
+                        json_integer((json_int_t)report->client_bytes));
     json_object_set_new(json, "shared_connections",
                         json_integer((json_int_t)report->worker.shared_connections));
     json_object_set_new(json, "own_connections",
@@ -487,6 +490,10 @@ static void process_metrics(const struct report *report, struct buffer *out)
     buffer_printf(out, "nestguard_build_failures_total %llu\n",
                   (unsigned long long)report->build.failures);
     gauge(out, "clients", "Clients now connected", report->clients);
+    gauge(out, "client_memory_bytes", "Memory of clients: input, lookups and replies that wait",
+          (double)report->client_bytes);
+    gauge(out, "client_memory_limit_bytes", "Of more the heaviest client is cut off",
+          (double)report->config->max_client_memory);
     gauge(out, "clients_limit", "Clients that there is room for", report->config->limits.clients);
     gauge(out, "shared_connections", "Connections to the cache that clients share",
           (double)report->worker.shared_connections);

@@ -22,6 +22,7 @@
 #include "keeper/standings.h"
 #include "keeper/succession.h"
 #include "publish/publisher.h"
+#include "worker/client/client_memory.h"
 #include "worker/worker.h"
 
 struct keeper {
@@ -38,6 +39,7 @@ struct keeper {
     struct worker **workers;
     unsigned worker_count, workers_left; /* left: those that have not ended */
     _Atomic unsigned client_total;
+    struct client_memory client_memory;
 
     struct changes changes;
     struct redis *redis;

@@ -62,6 +62,7 @@ static void report_workers(const struct keeper *keeper, struct report *report)
 {
     report->workers = keeper->worker_count;
     report->clients = atomic_load(&keeper->client_total);
+    report->client_bytes = atomic_load(&keeper->client_memory.total);
     for (unsigned i = 0; i < keeper->worker_count; i++) {
         const struct serving *serving = &keeper->workers[i]->serving;
         add_worker(&report->worker, &serving->counters);

@@ -304,7 +304,8 @@ static int start_worker(struct keeper *keeper, unsigned index)
                                      .addresses = addresses,
                                      .count = count,
                                      .waits = succession_waits(&keeper->succession),
-                                     .client_total = &keeper->client_total};
+                                     .client_total = &keeper->client_total,
+                                     .memory = &keeper->client_memory};
     int status = worker_create(&keeper->workers[index], &options);
     if (status)
         log_error("worker %u: %s", index, uv_strerror(status));

@@ -88,7 +88,8 @@ struct report {
     uint64_t started; /* clock_ms() */
     bool is_draining;
     unsigned workers, clients;
-    size_t count; /* of keyspaces, those that are configured */
+    size_t client_bytes; /* the memory of all clients */
+    size_t count;        /* of keyspaces, those that are configured */
     struct keyspace_report *keyspaces;
     struct worker_report worker;
     struct generation_report generation; /* in force */

@@ -13,6 +13,7 @@
 #include "base/container_of.h"
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "worker/client/client_memory.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
 #include "worker/command/dispatch.h"
@@ -219,6 +220,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
     client->heard = uv_now(&client->serving->loop);
     /* Served early when it gets much: what is then no longer wanted is not read on. */
     take_input(client, room->base, (size_t)count);
+    client_memory_came(client->clients, (size_t)count);
     turn_add(&client->serving->turn, &client->input_task);
     if (client->serving->scratch_used > SERVE_BYTES || buffer_length(&client->in) > SERVE_BYTES) {
         turn_run(&client->serving->turn, TURN_SERVE);

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "cache/cache_target.h"
 #include "resp/command.h"
+#include "worker/client/client_memory.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
 #include "worker/command/dispatch.h"
@@ -195,6 +196,7 @@ static void on_tick(uv_timer_t *tick)
     for (struct client *client = worker->clients.first; client; client = client->following)
         pinned_check(client, now);
     strangers_check(&worker->clients, now);
+    client_memory_settle(&worker->clients);
     serving_tell_log(&worker->serving, now);
     each_shared(worker, upstream_check_progress);
     overrides_expire(&worker->serving.overrides, now, generation,
@@ -271,6 +273,7 @@ static void init_clients(struct worker *worker, const struct worker_options *opt
 {
     worker->clients.serving = &worker->serving;
     worker->clients.total = options->client_total;
+    worker->clients.memory = options->memory;
     worker->clients.last_id = (uint64_t)options->index << 40;
     worker->clients.batch = batch_create(&worker->serving);
     worker->clients.shared_count = serving_config(&worker->serving)->cache_connections;

@@ -33,6 +33,7 @@ struct worker_options {
     size_t count;
     bool waits;                     /* lets nobody in before MESSAGE_ACCEPT */
     _Atomic unsigned *client_total; /* clients of all workers, for max_clients */
+    struct client_memory *memory;   /* of these; NULL: it has no bound */
 };
 
 /* Starts the thread. 0 or a negative errno. The worker ends by MESSAGE_DRAIN, which comes back to

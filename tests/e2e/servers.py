@@ -510,11 +510,17 @@ class Nestguard(Server):
             wire.send(data)
             return wire.read_until_closed() if replies is None else wire.read_replies(replies)
 
-    def resident_bytes(self):
+    def _bytes_of(self, name):
         for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
+            if line.startswith(name + ":"):
                 return int(line.split()[1]) * 1024
-        raise AssertionError("no VmRSS")
+        raise AssertionError(f"no {name}")
+
+    def resident_bytes(self):
+        return self._bytes_of("VmRSS")
+
+    def peak_bytes(self):
+        return self._bytes_of("VmHWM")
 
     def total(self, name):
         """A metric summed over its labels."""

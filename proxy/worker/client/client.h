@@ -20,6 +20,7 @@ struct batch;
 struct client;
 struct command;
 struct inquiry;
+struct client_memory;
 struct upstream;
 
 enum client_state {
@@ -62,7 +63,11 @@ struct clients {
     size_t shared_count;         /* of each */
     struct strangers strangers;
     uint64_t last_id;
-    struct batch *batch; /* dispatch.c's */
+    struct batch *batch;          /* dispatch.c's */
+    struct client_memory *memory; /* of all workers; NULL: it has no bound */
+    size_t memory_told;           /* this worker's part of it, as last seen; client_memory.c's */
+    size_t memory_came;           /* bytes from clients since then */
+    size_t memory_peak;           /* the most there was since memory was given back */
 };
 
 struct client {

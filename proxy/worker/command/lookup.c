@@ -239,10 +239,12 @@ static void dispatch_get(struct client *client, const struct request *request)
 /* The same for one key of several. */
 static void fail_lookup(struct lookup *lookup, const char *why)
 {
+    size_t begun = lookup_begin(lookup);
     if (lookup->keyspace != NOT_GUARDED)
-        answer_without_cache(lookup, &lookup->answer, why);
+        answer_without_cache(lookup, &lookup->slot->reply, why);
     else
-        resp_write_error(&lookup->answer, "%s", why);
+        resp_write_error(&lookup->slot->reply, "%s", why);
+    lookup_end(lookup, begun);
 }
 
 static void mget_failure(struct reply_slot *slot, unsigned index, const char *why)
@@ -259,10 +261,12 @@ static void mget_element(struct lookup *lookup, struct span element)
         fail_lookup(lookup, "NESTGUARD cache error: its reply to MGET is too short");
         return;
     }
+    size_t begun = lookup_begin(lookup);
     if (lookup->keyspace != NOT_GUARDED)
-        take_value(lookup, element, &lookup->answer);
+        take_value(lookup, element, &lookup->slot->reply);
     else
-        reply_slot_append(lookup->slot, &lookup->answer, element);
+        reply_slot_append(lookup->slot, &lookup->slot->reply, element);
+    lookup_end(lookup, begun);
 }
 
 /* The cache was asked for the keys that are not rejected, in order. */
@@ -283,16 +287,20 @@ static void mget_reply(struct reply_slot *slot, unsigned index, struct span repl
 static void answer_loaded(struct lookup *lookup, enum load_outcome outcome,
                           const struct blob *value)
 {
-    write_loaded(lookup, &lookup->answer, outcome, value);
+    size_t begun = lookup_begin(lookup);
+    write_loaded(lookup, &lookup->slot->reply, outcome, value);
+    lookup_end(lookup, begun);
 }
 
 static void mget_finish(struct reply_slot *slot)
 {
+    struct buffer answers = reply_slot_take_answers(slot);
     struct buffer *out = reply_slot_output(slot);
     resp_write_array(out, slot->lookup_count);
     for (size_t i = 0; i < slot->lookup_count; i++)
-        if (!reply_slot_append(slot, out, buffer_span(&slot->lookups[i].answer)))
-            return;
+        if (!reply_slot_append(slot, out, lookup_answer(&slot->lookups[i], &answers)))
+            break;
+    buffer_finish(&answers);
 }
 
 static const struct reply_slot_kind mget_kind = {.on_cache = mget_reply,
@@ -324,37 +332,47 @@ static void exists_reply(struct reply_slot *slot, unsigned index, struct span re
 {
     char why[WORDS];
     struct lookup *lookup = &slot->lookups[index];
+    size_t begun = lookup_begin(lookup);
     bool guarded = lookup->keyspace != NOT_GUARDED;
-    if (guarded && is_cache_failure(reply))
+    if (guarded && is_cache_failure(reply)) {
         exists_failure(slot, index, words_of(reply, why));
-    else if (!guarded || reply.at[0] != ':' ||
-             go_on_after(lookup, !span_is(reply, ":0\r\n")) != COURSE_LOADING)
-        buffer_append(&lookup->answer, reply.at, reply.length);
+        return;
+    }
+    if (!guarded || reply.at[0] != ':' ||
+        go_on_after(lookup, !span_is(reply, ":0\r\n")) != COURSE_LOADING)
+        buffer_append(&slot->reply, reply.at, reply.length);
+    lookup_end(lookup, begun);
 }
 
 static void exists_loaded(struct lookup *lookup, enum load_outcome outcome,
                           const struct blob *value)
 {
+    size_t begun = lookup_begin(lookup);
     (void)value;
     if (outcome == LOAD_ROW || outcome == LOAD_TOO_LARGE || outcome == LOAD_ABSENT)
-        resp_write_integer(&lookup->answer, outcome != LOAD_ABSENT);
+        resp_write_integer(&lookup->slot->reply, outcome != LOAD_ABSENT);
     else
-        write_load_error(&lookup->answer, outcome);
+        write_load_error(&lookup->slot->reply, outcome);
+    lookup_end(lookup, begun);
 }
 
 /* The sum, or the first error: a count that leaves out a key would be wrong. */
 static void exists_finish(struct reply_slot *slot)
 {
+    struct buffer answers = reply_slot_take_answers(slot);
+    struct span error = {"", 0};
     int64_t sum = 0;
-    for (size_t i = 0; i < slot->lookup_count; i++) {
-        struct span answer = buffer_span(&slot->lookups[i].answer);
-        if (answer.at[0] == '-') {
-            buffer_append(reply_slot_output(slot), answer.at, answer.length);
-            return;
-        }
+    for (size_t i = 0; i < slot->lookup_count && !error.length; i++) {
+        struct span answer = lookup_answer(&slot->lookups[i], &answers);
+        if (span_starts(answer, "-"))
+            error = answer;
         sum += span_is(answer, ":1\r\n");
     }
-    resp_write_integer(reply_slot_output(slot), sum);
+    if (error.length)
+        buffer_append(reply_slot_output(slot), error.at, error.length);
+    else
+        resp_write_integer(reply_slot_output(slot), sum);
+    buffer_finish(&answers);
 }
 
 static const struct reply_slot_kind exists_kind = {.on_cache = exists_reply,
@@ -422,13 +440,14 @@ static size_t decide_all(struct reply_slot *slot, bool is_mget)
     }
     for (size_t i = 0; i < slot->lookup_count; i++) {
         struct lookup *lookup = &slot->lookups[i];
+        size_t begun = lookup_begin(lookup);
         if (lookup->rejected && is_mget)
-            write_absent(&lookup->answer, keyspace_of(serving, lookup->keyspace), nil_of(slot),
-                         true);
+            write_absent(&slot->reply, keyspace_of(serving, lookup->keyspace), nil_of(slot), true);
         else if (lookup->rejected)
-            resp_write_integer(&lookup->answer, 0); /* says it plainly, whatever on_absent is */
+            resp_write_integer(&slot->reply, 0); /* says it plainly, whatever on_absent is */
         else
             passing++;
+        lookup_end(lookup, begun);
     }
     return passing;
 }
@@ -445,10 +464,7 @@ static void dispatch_many(struct client *client, const struct request *request)
         return;
     }
     size_t passing = decide_all(slot, is_mget);
-    if (is_mget)
-        mget_ask(client, slot, passing);
-    else
-        exists_ask(client, slot);
+    is_mget ? mget_ask(client, slot, passing) : exists_ask(client, slot);
     reply_slot_answered(slot);
 }
 

@@ -209,24 +209,30 @@ __attribute__((noinline)) void membership_prefetch(const struct view *view,
 
 static void user_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
+    struct lookup *lookup = &slot->lookups[index];
+    size_t begun = lookup_begin(lookup);
     if (reply.at[0] == '-')
-        buffer_append(&slot->lookups[index].answer, reply.at, reply.length);
+        buffer_append(&slot->reply, reply.at, reply.length);
+    lookup_end(lookup, begun);
 }
 
 static void user_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
-    resp_write_error(&slot->lookups[index].answer, "%s", why);
+    struct lookup *lookup = &slot->lookups[index];
+    size_t begun = lookup_begin(lookup);
+    resp_write_error(&slot->reply, "%s", why);
+    lookup_end(lookup, begun);
 }
 
-static bool write_refusal_of(const struct reply_slot *slot, struct buffer *out)
+static bool write_refusal_of(struct reply_slot *slot)
 {
-    for (size_t i = 0; i < slot->lookup_count; i++) {
-        struct span refusal = buffer_span(&slot->lookups[i].answer);
-        buffer_append(out, refusal.at, refusal.length);
-        if (refusal.length)
-            return true;
-    }
-    return false;
+    struct buffer answers = reply_slot_take_answers(slot);
+    struct span refusal = {"", 0};
+    for (size_t i = 0; i < slot->lookup_count && !refusal.length; i++)
+        refusal = lookup_answer(&slot->lookups[i], &answers);
+    buffer_append(reply_slot_output(slot), refusal.at, refusal.length);
+    buffer_finish(&answers);
+    return refusal.length;
 }
 
 /* The rulings are those of now: none of before could have been told. */
@@ -235,7 +241,7 @@ static void finish_user(struct reply_slot *slot, bool many, bool counted)
     struct permission permission = permission_begin(slot->serving->view);
     struct buffer *out = reply_slot_output(slot);
     struct group group;
-    if (write_refusal_of(slot, out))
+    if (write_refusal_of(slot))
         return;
     if (many)
         resp_write_array(out, slot->lookup_count);

@@ -55,8 +55,9 @@ static inline void empty(struct buffer *buffer)
 static void drop_lookups(struct reply_slot *slot)
 {
     if (slot->lookups != &slot->one) {
-        for (size_t i = 0; i < slot->lookup_count; i++)
-            buffer_finish(&slot->lookups[i].answer);
+        if (slot->replies)
+            slot->replies->gathered -= slot->gathered;
+        slot->gathered = 0;
         free(slot->lookups);
     }
     empty(&slot->keys);
@@ -147,7 +148,7 @@ void replies_abandon(struct replies *replies)
 {
     struct reply_slot *slot = replies->first;
     replies->first = replies->last = NULL;
-    replies->commands = replies->held = 0;
+    replies->commands = replies->held = replies->gathered = 0;
     while (slot) {
         struct reply_slot *next = slot->next;
         slot->replies = NULL;
@@ -305,6 +306,8 @@ bool reply_slot_try_lookups(struct reply_slot *slot, const struct span *keys, si
     if (!slot->lookups)
         return false;
     slot->lookup_count = count;
+    slot->gathered = bytes + count * sizeof *slot->lookups;
+    slot->replies->gathered += slot->gathered;
     for (size_t i = 0; i < count; i++) {
         memcpy(at, keys[i].at, keys[i].length);
         slot->lookups[i] =
@@ -318,6 +321,38 @@ void reply_slot_set_lookups(struct reply_slot *slot, const struct span *keys, si
 {
     if (!reply_slot_try_lookups(slot, keys, count))
         out_of_memory();
+}
+
+size_t lookup_begin(const struct lookup *lookup)
+{
+    return buffer_length(&lookup->slot->reply);
+}
+
+void lookup_end(struct lookup *lookup, size_t begun)
+{
+    struct reply_slot *slot = lookup->slot;
+    size_t length = buffer_length(&slot->reply) - begun;
+    if (!length)
+        return; /* it may be in line to be loaded */
+    lookup->answer = begun;
+    lookup->answer_length = (unsigned)length;
+    slot->gathered += length;
+    if (slot->replies)
+        slot->replies->gathered += length;
+}
+
+struct buffer reply_slot_take_answers(struct reply_slot *slot)
+{
+    struct buffer answers = slot->reply;
+    slot->reply = (struct buffer){0};
+    return answers;
+}
+
+struct span lookup_answer(const struct lookup *lookup, const struct buffer *answers)
+{
+    size_t length = lookup->answer_length;
+    return length ? (struct span){buffer_span(answers).at + lookup->answer, length}
+                  : (struct span){"", 0};
 }
 
 /* Every GET that is not rejected has one: only what is looked at is written. */

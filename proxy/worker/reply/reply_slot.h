@@ -16,13 +16,18 @@
 
 enum { SHORT_KEY = 24 }; /* as much as there is room for beside a lookup */
 
+/* Commands may have a million of them: each is small, and what they are answered lies in one place.
+ */
 struct lookup {
     struct reply_slot *slot;
-    struct lookup *next; /* in replies->to_load */
-    struct span key;     /* in the slot's memory */
-    int keyspace;        /* or NOT_GUARDED */
+    union {
+        struct lookup *next; /* in replies->to_load */
+        size_t answer;       /* where its part of the reply is, once it has one: lookup_answer() */
+    };
+    struct span key; /* in the slot's memory */
+    unsigned answer_length;
+    int keyspace; /* or NOT_GUARDED */
     bool rejected;
-    struct buffer answer; /* this key's part of the reply, but for reply_slot_set_lookup()'s */
 };
 
 /* What a kind of command does with the answers that it gets. */
@@ -62,7 +67,8 @@ struct reply_slot {
     size_t lookup_count;
     char short_key[SHORT_KEY]; /* of the one lookup, when it fits */
     struct lookup one;
-    struct buffer reply; /* what is ready while earlier slots are not */
+    struct buffer reply; /* what is ready while earlier slots are not; before that, the lookups' */
+    size_t gathered;     /* bytes of several lookups and of their parts of the reply */
     struct buffer keys;  /* the bytes of the lookups' keys */
     _Atomic bool gone; /* the client is, while something is still to come; the keeper looks here */
 };
@@ -81,6 +87,7 @@ struct replies {
     struct reply_slot *first, *last;
     size_t commands;   /* under way: in all slots */
     size_t held;       /* bytes of finished replies behind an unfinished one */
+    size_t gathered;   /* what slots with several lookups hold */
     size_t sending;    /* bytes that the client has taken from `out` and not got rid of */
     struct buffer out; /* replies that may leave */
     bool resp3;        /* the protocol of what the client asks from now on */
@@ -141,6 +148,16 @@ static inline bool reply_slot_reserve(struct reply_slot *slot, struct buffer *to
  * many as a peer likes. False: there is no memory for them, and the slot has no lookups. */
 bool reply_slot_try_lookups(struct reply_slot *slot, const struct span *keys, size_t count);
 void reply_slot_set_lookups(struct reply_slot *slot, const struct span *keys, size_t count);
+
+/* One of several lookups is answered: what is appended to the slot's `reply` between the two calls
+ * is its part, unless it is nothing. */
+size_t lookup_begin(const struct lookup *lookup);
+void lookup_end(struct lookup *lookup, size_t begun);
+
+/* At the end, before reply_slot_output() is written to: all parts, which the caller frees; and one
+ * in them. */
+struct buffer reply_slot_take_answers(struct reply_slot *slot);
+struct span lookup_answer(const struct lookup *lookup, const struct buffer *answers);
 
 /* The same for a slot that looks up one key and nothing else. */
 void reply_slot_set_lookup(struct reply_slot *slot, struct span key, int keyspace);

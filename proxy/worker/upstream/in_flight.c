@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { FIRST_SIZE = 256 };
+enum { FIRST_SIZE = 256, KEEP_SIZE = 16 * 1024 };
 
 static size_t place_of(const struct in_flight_queue *queue, size_t index)
 {
@@ -34,7 +34,8 @@ struct in_flight in_flight_pop(struct in_flight_queue *queue)
 {
     struct in_flight head = queue->ring[queue->first];
     queue->first = place_of(queue, 1);
-    queue->count--;
+    if (--queue->count == 0 && queue->size > KEEP_SIZE)
+        in_flight_finish(queue); /* what one command of many keys needed */
     return head;
 }
 

@@ -61,13 +61,17 @@ static void keeper_finish(struct keeper *keeper, struct bench *bench)
 static void take_load(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
 {
     (void)value;
-    buffer_append(&lookup->answer, &"rabctdfml"[outcome], 1);
+    size_t begun = lookup_begin(lookup);
+    buffer_append(&lookup->slot->reply, &"rabctdfml"[outcome], 1);
+    lookup_end(lookup, begun);
 }
 
 static void write_answers(struct reply_slot *slot)
 {
+    struct buffer answers = reply_slot_take_answers(slot);
     for (size_t i = 0; i < slot->lookup_count; i++)
-        buffer_append(reply_slot_output(slot), buffer_span(&slot->lookups[i].answer).at, 1);
+        buffer_append(reply_slot_output(slot), lookup_answer(&slot->lookups[i], &answers).at, 1);
+    buffer_finish(&answers);
 }
 
 /* A slot whose lookups were all asked to load. */

@@ -1,0 +1,104 @@
+#include "worker/client/client_memory.h"
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "base/log/log_pace.h"
+
+#include <malloc.h>
+#include <stdatomic.h>
+
+enum {
+    PEAK_BYTES = 32 * 1024 * 1024, /* after more than that was needed, it goes back to the system */
+    PEAK_SHARE = 4,                /* when so small a part of it is left */
+};
+
+size_t client_memory_of(const struct client *client)
+{
+    const struct replies *replies = &client->replies;
+    return client->in.size + client->sending.size + replies->out.size + replies->held +
+           replies->gathered + replies->commands * sizeof(struct reply_slot);
+}
+
+struct weight {
+    size_t total;
+    struct client *heaviest;
+    size_t most; /* what that takes */
+};
+
+/* Those that are closing give back what they have. */
+static struct weight weigh(const struct clients *clients)
+{
+    struct weight weight = {0};
+    for (struct client *client = clients->first; client; client = client->following) {
+        size_t bytes = client->state < CLIENT_CLOSING ? client_memory_of(client) : 0;
+        weight.total += bytes;
+        if (bytes > weight.most) {
+            weight.most = bytes;
+            weight.heaviest = client;
+        }
+    }
+    return weight;
+}
+
+static void tell(struct clients *clients, const struct weight *weight)
+{
+    struct client_memory *memory = clients->memory;
+    atomic_fetch_add(&memory->total, weight->total - clients->memory_told);
+    atomic_store(&memory->heaviest[clients->serving->index], weight->most);
+    clients->memory_told = weight->total;
+}
+
+static bool others_have_heavier(const struct clients *clients, size_t most)
+{
+    for (unsigned i = 0; i < serving_config(clients->serving)->workers; i++)
+        if (atomic_load(&clients->memory->heaviest[i]) > most)
+            return true;
+    return false;
+}
+
+static void cut(struct client *client, size_t bytes)
+{
+    static struct log_pace pace;
+    uint64_t left_out;
+    counter_add(&client->serving->counters.clients_cut, 1);
+    if (log_pace_may(&pace, clock_ms(), &left_out))
+        log_warning("client %llu was cut off: it took %zu MB, the most of all, and "
+                    "max_client_memory was used up (%llu others since the last such line)",
+                    (unsigned long long)client->id, bytes / 1024 / 1024,
+                    (unsigned long long)left_out);
+    client_close(client);
+}
+
+/* malloc() keeps what was freed for the next peak, which may never come. */
+static void give_back(struct clients *clients, size_t total)
+{
+    if (total > clients->memory_peak)
+        clients->memory_peak = total;
+    if (clients->memory_peak < PEAK_BYTES || total > clients->memory_peak / PEAK_SHARE)
+        return;
+    clients->memory_peak = total;
+    resp_arguments_finish(&clients->serving->arguments);
+    malloc_trim(0);
+}
+
+void client_memory_check(struct clients *clients)
+{
+    size_t most = serving_config(clients->serving)->max_client_memory;
+    clients->memory_came = 0;
+    if (!clients->memory)
+        return;
+    struct weight weight = weigh(clients);
+    tell(clients, &weight);
+    while (weight.heaviest && atomic_load(&clients->memory->total) > most &&
+           !others_have_heavier(clients, weight.most)) {
+        cut(weight.heaviest, weight.most);
+        weight = weigh(clients);
+        tell(clients, &weight);
+    }
+}
+
+void client_memory_settle(struct clients *clients)
+{
+    client_memory_check(clients);
+    give_back(clients, clients->memory_told);
+}

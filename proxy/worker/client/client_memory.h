@@ -1,0 +1,38 @@
+/* The memory of clients: one ceiling for those of all workers. What each takes is looked at from
+ * time to time, and when much has come; while it is too much in all, the client that takes most is
+ * cut off, whichever worker has it: each worker looks to its own, and knows what the heaviest of
+ * the others takes.
+ */
+#ifndef NESTGUARD_CLIENT_MEMORY_H
+#define NESTGUARD_CLIENT_MEMORY_H
+
+#include "worker/client/client.h"
+
+enum { CLIENT_MEMORY_WORKERS = 256 };
+
+/* Of all workers. Zeroed: nobody takes anything. */
+struct client_memory {
+    _Atomic size_t total;
+    _Atomic size_t heaviest[CLIENT_MEMORY_WORKERS];
+};
+
+/* Input that waits, commands under way with their lookups, and replies that wait. */
+size_t client_memory_of(const struct client *client);
+
+/* Looks at all clients, and cuts off whom it must. */
+void client_memory_check(struct clients *clients);
+
+/* The same once in a while, between turns: what was needed for a peak, and is not any more, goes
+ * back to the system. */
+void client_memory_settle(struct clients *clients);
+
+/* So much has come from clients: looks, if it is enough to matter. */
+static inline void client_memory_came(struct clients *clients, size_t bytes)
+{
+    enum { MUCH = 8 * 1024 * 1024 };
+    clients->memory_came += bytes;
+    if (clients->memory_came >= MUCH)
+        client_memory_check(clients);
+}
+
+#endif

@@ -1,0 +1,68 @@
+"""One ceiling for the memory of all clients: who takes most goes, and what a peak needed is given
+back."""
+import contextlib
+import os
+import pathlib
+
+import pytest
+
+from servers import NESTGUARD, PATIENCE
+from waiting import wait_until
+from wire import bulk, command
+
+MEGABYTE = 1 << 20
+SANITIZED = any(mark in pathlib.Path(NESTGUARD).read_bytes()
+                for mark in (b"__asan_init", b"__tsan_init"))
+
+
+def is_closed(wire):
+    wire.socket.settimeout(PATIENCE)
+    try:
+        return wire.socket.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_the_heaviest_client_is_cut_off_and_no_other(start_guard, items):
+    guard = start_guard(items(), max_client_memory="24mb", workers=2)
+    with contextlib.ExitStack() as wires:
+        others = [wires.enter_context(guard.wire()) for _ in range(8)]
+        heavy = wires.enter_context(guard.wire())
+        for other in others:
+            keys = [f"item:{n}" for n in range(1, 60_000)]
+            other.send(command("MGET", *keys)[:1_000_000])  # not its end
+        with contextlib.suppress(OSError):
+            heavy.send(command("MGET", *["x" * 1000] * 50_000)[:48 * MEGABYTE])
+        assert is_closed(heavy)
+        assert guard.total("nestguard_clients_cut_total") == 1
+        for other in others:
+            other.send(command("MGET", *keys)[1_000_000:] + command("PING"))
+            assert other.read_replies(2).endswith(b"+PONG\r\n")
+    assert guard.total("nestguard_clients_cut_total") == 1
+    wait_until(lambda: guard.total("nestguard_client_memory_bytes") < MEGABYTE, PATIENCE,
+               "memory to be free")
+    assert guard.status()["limits"]["client_memory"] == 24 * MEGABYTE
+
+
+def test_by_default_clients_have_a_quarter_of_the_machine(start_guard, items):
+    guard = start_guard(items())
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = guard.status()["limits"]["client_memory"]
+    assert MEGABYTE < limit <= memory // 4
+    assert f"{limit // MEGABYTE} MB of memory for clients" in guard.log()
+
+
+@pytest.mark.parametrize("name", ["MGET", "EXISTS"])
+def test_a_million_keys_take_little_and_give_it_back(start_guard, items, name):
+    answer = b":0\r\n" if name == "EXISTS" else b"*1000000\r\n" + bulk(None) * 1_000_000
+    guard = start_guard(items(), workers=1)
+    before = guard.resident_bytes()
+    with guard.wire() as wire:
+        wire.send(command(name, *[f"key:{n}" for n in range(1_000_000 - 1)], "item:1000"))
+        same = wire.read_replies(1) == answer
+        assert same  # both are too large to be shown
+    peak = guard.peak_bytes() - before
+    assert SANITIZED or peak < 300 * MEGABYTE, f"{peak / MEGABYTE:.0f} MB"
+    if not SANITIZED:
+        wait_until(lambda: guard.resident_bytes() - before < 16 * MEGABYTE, PATIENCE,
+                   lambda: f"{(guard.resident_bytes() - before) / MEGABYTE:.0f} MB to be given back")
