@@ -1,7 +1,7 @@
 /* Which server is the cache, where sentinels know: asked at every connecting, and followed.
  *
- *   redis_topology_find() ─▶ all sentinels are asked ─▶ most of them agree, or all have answered, or
- *                            those that do not answer have had time ─▶ found()
+ *   redis_topology_find() ─▶ all sentinels are asked ─▶ most of them agree, or all have
+ *                            answered, or those that do not have had time ─▶ found()
  *   +switch-master, or another answer, until most agree on another ─▶ moved()
  *
  * Some of them may be down, ignorant or wrong: what most say counts, and where none is said by

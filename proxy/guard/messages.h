@@ -78,7 +78,11 @@ struct write_request {
 struct roll_call {
     struct message message;
     unsigned visited; /* the keeper's: workers that have had it */
-    enum { ROLL_CALL_ROUND, ROLL_CALL_DONE, ROLL_CALL_CUT } state; /* CUT: the guard is ending */
+    enum roll_call_state {
+        ROLL_CALL_ROUND,
+        ROLL_CALL_DONE,
+        ROLL_CALL_CUT
+    } state; /* CUT: the guard is ending */
 };
 
 /* A sample of what shadow mode would have rejected: is there a row? Comes back at once. */

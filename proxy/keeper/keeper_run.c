@@ -154,7 +154,7 @@ void keeper_tell_workers(struct keeper *keeper, enum message_kind kind)
 {
     for (unsigned i = 0; i < keeper->worker_count; i++) {
         struct message *message = xcalloc(1, sizeof *message);
-        *message = (struct message){.kind = kind, .sender = &keeper->mailbox};
+        *message = (struct message){.kind = (int)kind, .sender = &keeper->mailbox};
         mailbox_post(&keeper->workers[i]->serving.mailbox, message);
     }
 }

@@ -1,7 +1,7 @@
 /* What keyspaces publish: who hears of rows and generations for published.h, and tells of it.
  *
- *   the log ─▶ changes ─▶ publisher_hear() ─▶ items of the key ─▶ the bitmap of the generation that is
- *                                                                 in force, and a candidate's
+ *   the log ─▶ changes ─▶ publisher_hear() ─▶ items of the key ─▶ the bitmap of the generation
+ *                                                         that is in force, and a candidate's
  *
  * On the keeper's thread.
  */

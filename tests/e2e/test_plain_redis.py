@@ -3,6 +3,7 @@ import pytest
 import redis
 
 from beside import Pair
+from ports import free_port
 from servers import PATIENCE, Redis
 from waiting import wait_until
 
@@ -11,7 +12,7 @@ class Node(Redis):
     """A cluster of one, which has all keys."""
 
     def command(self):
-        return super().command() + ["--cluster-enabled", "yes"]
+        return super().command() + ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
 
     def start(self):
         super().start()

@@ -1,6 +1,6 @@
 /* The rows that a client's lookups need, asked of the keeper:
  *
- *   row_load() ─▶ in line behind the client's others ─▶ keeper ─▶ row_loaded() ─▶ the kind's on_loaded
+ *   row_load() ─▶ in line behind the client's others ─▶ keeper ─▶ row_loaded() ─▶ on_loaded()
  *
  * Only so many loads of one client are with the keeper at a time, where all clients have turns; the
  * others follow as answers come. So a client's own loads never make it fail, however many they are,

@@ -41,7 +41,7 @@ static int tear_down(void **state)
 }
 
 /* The keeper sends it to one worker, this one, and gives it back. */
-static void go_round(struct bench *bench, int end)
+static void go_round(struct bench *bench, enum roll_call_state end)
 {
     struct message *message = next_message(bench->keeper, MESSAGE_ROLL_CALL);
     struct roll_call *call = (struct roll_call *)(void *)message;

@@ -1,0 +1,289 @@
+/* The account as Prometheus' text; as JSON: status.c. */
+#include "control/status.h"
+
+#include "control/account.h"
+#include "control/process_account.h"
+
+#include <string.h>
+#include <time.h>
+
+/* Prometheus' text format: HELP and TYPE once for each name, before its samples. */
+static void family(struct buffer *out, const char *name, const char *type, const char *help)
+{
+    buffer_printf(out, "# HELP nestguard_%s %s\n# TYPE nestguard_%s %s\n", name, help, name, type);
+}
+
+static const char *keyspace_name(const struct report *report, size_t i)
+{
+    return report->keyspaces[i].config->name;
+}
+
+static void keyspace_metrics(const struct report *report, struct buffer *out)
+{
+    char name[64];
+    size_t count = report->count;
+    for (const struct counter_row *row = account_keyspace_rows; row->name; row++) {
+        snprintf(name, sizeof name, "%s_total", row->name);
+        family(out, name, "counter", row->help);
+        for (size_t i = 0; i < count; i++)
+            buffer_printf(out, "nestguard_%s{keyspace=\"%s\"} %llu\n", name,
+                          keyspace_name(report, i),
+                          (unsigned long long)account_count(&report->keyspaces[i], row));
+    }
+}
+
+/* Counters that are one family, told apart by a label. */
+static const struct counter_family {
+    const char *prefix, *name, *label, *help;
+} load_families[] = {
+    {"loads_", "loads_total", "result", "Loads by their result"},
+    {"fills_failed_", "fills_failed_total", "reason", "Values that the cache did not take, by why"},
+    {0}};
+
+/* NULL: the counter is a family by itself. */
+static const struct counter_family *family_of(const struct counter_row *row)
+{
+    for (const struct counter_family *family = load_families; family->prefix; family++)
+        if (!strncmp(row->name, family->prefix, strlen(family->prefix)))
+            return family;
+    return NULL;
+}
+
+static void load_metrics(const struct report *report, struct buffer *out)
+{
+    const struct counter_family *last = NULL;
+    char name[64], label[64];
+    for (const struct counter_row *row = account_load_rows; row->name; row++) {
+        const struct counter_family *own = family_of(row);
+        snprintf(name, sizeof name, own ? "%s" : "%s_total", own ? own->name : row->name);
+        label[0] = '\0';
+        if (own)
+            snprintf(label, sizeof label, ",%s=\"%s\"", own->label,
+                     row->name + strlen(own->prefix));
+        if (!own || own != last)
+            family(out, name, "counter", own ? own->help : row->help);
+        last = own;
+        for (size_t i = 0; i < report->count; i++)
+            buffer_printf(out, "nestguard_%s{keyspace=\"%s\"%s} %llu\n", name,
+                          keyspace_name(report, i), label,
+                          (unsigned long long)account_count(&report->keyspaces[i], row));
+    }
+}
+
+static void state_metrics(const struct report *report, struct buffer *out)
+{
+    size_t count = report->count;
+    family(out, "keyspace_state", "gauge", "1 for the state that the keyspace is in");
+    for (size_t i = 0; i < count; i++)
+        for (enum keyspace_state state = 0; state <= KEYSPACE_PASSING; state++)
+            buffer_printf(out, "nestguard_keyspace_state{keyspace=\"%s\",state=\"%s\"} %d\n",
+                          keyspace_name(report, i), keyspace_state_name(state),
+                          report->keyspaces[i].state == state);
+    family(out, "keyspace_state_seconds", "gauge", "How long the keyspace has been in its state");
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(out, "nestguard_keyspace_state_seconds{keyspace=\"%s\"} %.3f\n",
+                      keyspace_name(report, i), account_seconds_since(report->keyspaces[i].since));
+}
+
+static void filter_metrics(const struct report *report, struct buffer *out)
+{
+    size_t count = report->count;
+    family(out, "filter_keys", "gauge", "Keys in the filter");
+    for (size_t i = 0; i < count; i++)
+        if (report->keyspaces[i].has_filter)
+            buffer_printf(out, "nestguard_filter_keys{keyspace=\"%s\"} %zu\n",
+                          keyspace_name(report, i), report->keyspaces[i].filter.keys);
+    family(out, "filter_bytes", "gauge", "Memory of the filter");
+    for (size_t i = 0; i < count; i++)
+        if (report->keyspaces[i].has_filter)
+            buffer_printf(out, "nestguard_filter_bytes{keyspace=\"%s\"} %zu\n",
+                          keyspace_name(report, i), report->keyspaces[i].filter.bytes);
+    family(out, "measured_false_positive_rate", "gauge",
+           "Share of the lookups of absent keys that the filter let pass");
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(out, "nestguard_measured_false_positive_rate{keyspace=\"%s\"} %g\n",
+                      keyspace_name(report, i), account_measured_rate(&report->keyspaces[i]));
+}
+
+struct published_row {
+    const char *name, *help;
+    size_t offset; /* of a uint64_t in struct published_report */
+};
+
+static void published_metrics(const struct report *report, struct buffer *out)
+{
+    static const struct published_row rows[] = {
+        {"published_keys", "Rows in what the keyspace publishes",
+         offsetof(struct published_report, keys)},
+        {"published_bits", "Bits of what the keyspace publishes",
+         offsetof(struct published_report, bits)},
+        {"published_bits_set", "Those of them that are set",
+         offsetof(struct published_report, set)},
+        {"published_lease_milliseconds", "Time that is left of its lease, 0 without one",
+         offsetof(struct published_report, lease)},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        family(out, rows[r].name, "gauge", rows[r].help);
+        for (size_t i = 0; i < report->count; i++) {
+            const struct published_report *published = &report->keyspaces[i].published;
+            uint64_t value;
+            memcpy(&value, (const char *)published + rows[r].offset, sizeof value);
+            if (published->key)
+                buffer_printf(out, "nestguard_%s{keyspace=\"%s\"} %llu\n", rows[r].name,
+                              keyspace_name(report, i), (unsigned long long)value);
+        }
+    }
+}
+
+static void check_metrics(const struct report *report, struct buffer *out)
+{
+    size_t count = report->check.generation ? report->count : 0;
+    family(out, "self_check_rows", "gauge", "Rows that the last self-check saw");
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(out, "nestguard_self_check_rows{keyspace=\"%s\"} %llu\n",
+                      keyspace_name(report, i),
+                      (unsigned long long)report->keyspaces[i].check.rows);
+    family(out, "self_check_good", "gauge",
+           "0 if the last self-check failed or could not tell, 1 if nothing speaks against it");
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(out, "nestguard_self_check_good{keyspace=\"%s\"} %d\n",
+                      keyspace_name(report, i),
+                      selfcheck_is_good(report->keyspaces[i].check.outcome));
+    family(out, "self_check_age_seconds", "gauge", "Time since the last self-check ended");
+    if (count)
+        buffer_printf(out, "nestguard_self_check_age_seconds %.3f\n",
+                      account_seconds_since(report->check.time));
+}
+
+static void gauge(struct buffer *out, const char *name, const char *help, double value)
+{
+    family(out, name, "gauge", help);
+    buffer_printf(out, "nestguard_%s %.10g\n", name, value);
+}
+
+static void stream_metrics(const struct report *report, struct buffer *out)
+{
+    const struct stream_report *stream = &report->stream;
+    struct follower_counts counts = stream->counts;
+    if (!stream->is_followed)
+        return;
+    gauge(out, "stream_lag_bytes", "Log of the database that is not followed yet",
+          (double)stream->behind);
+    gauge(out, "stream_lag_seconds", "Age of what the filter knows",
+          account_seconds_since(stream->known));
+    gauge(out, "stream_position_bytes", "Position in the database's log", (double)stream->position);
+    gauge(out, "stream_last_commit_timestamp_seconds", "When the last followed commit was made",
+          counts.transactions ? account_commit_time(counts.last_commit_us) : 0);
+    family(out, "stream_changes_total", "counter", "Changes followed by this generation's stream");
+    buffer_printf(out, "nestguard_stream_changes_total %llu\n", (unsigned long long)counts.changes);
+}
+
+static void wait_metrics(const struct loads_waits *waits, struct buffer *out)
+{
+    gauge(out, "load_window", "Loads that may be at the database at once while others wait",
+          (double)waits->window);
+    gauge(out, "loads_queued", "Loads that wait for their turn at the database",
+          (double)waits->now);
+    gauge(out, "loads_queued_bytes", "Memory of the loads that wait", (double)waits->bytes);
+    family(out, "load_wait_seconds", "summary", "How long loads waited for their turn");
+    buffer_printf(out, "nestguard_load_wait_seconds_sum %.3f\n", (double)waits->ms / 1000);
+    buffer_printf(out, "nestguard_load_wait_seconds_count %llu\n",
+                  (unsigned long long)waits->count);
+}
+
+static void guard_metrics(const struct report *report, struct buffer *out)
+{
+    const struct generation_report *generation = &report->generation;
+    char name[64];
+    for (const struct counter_row *row = account_worker_rows; row->name; row++) {
+        snprintf(name, sizeof name, "%s_total", row->name);
+        family(out, name, "counter", row->help);
+        buffer_printf(out, "nestguard_%s %llu\n", name,
+                      (unsigned long long)account_count(&report->worker, row));
+    }
+    family(out, "build_failures_total", "counter", "Generations that could not be built");
+    buffer_printf(out, "nestguard_build_failures_total %llu\n",
+                  (unsigned long long)report->build.failures);
+    gauge(out, "clients", "Clients now connected", report->clients);
+    gauge(out, "client_memory_bytes", "Memory of clients: input, lookups and replies that wait",
+          (double)report->client_bytes);
+    gauge(out, "client_memory_limit_bytes", "Of more the heaviest client is cut off",
+          (double)report->config->max_client_memory);
+    gauge(out, "clients_limit", "Clients that there is room for", report->config->limits.clients);
+    gauge(out, "shared_connections", "Connections to the cache that clients share",
+          (double)report->worker.shared_connections);
+    gauge(out, "own_connections", "Connections to the cache that clients have of their own",
+          (double)report->worker.own_connections);
+    gauge(out, "generation", "Number of the generation in force, 0 for none",
+          (double)generation->number);
+    gauge(out, "generation_age_seconds", "Time since the generation in force was built",
+          generation->number ? (double)(time(NULL) - generation->built_at) : 0);
+    gauge(out, "building", "1 while a generation is being built", report->build.at_work);
+    gauge(out, "building_waits", "1 while that waits for others; status and log say for whom",
+          report->build.at_work && report->build.progress.waits[0]);
+    gauge(out, "confirms_everything",
+          "1 while commits that wait for the guard return at once, for nothing is rejected",
+          report->confirms_everything);
+    gauge(out, "loads_in_flight", "Loads on their way", (double)report->loads);
+    wait_metrics(&report->waits, out);
+    gauge(out, "entries", "Admitted, deleted and blocked keys", (double)report->entries);
+    gauge(out, "cache_up", "1 while the connection for fills and purges is up, to a primary",
+          account_cache_is_up(report));
+    family(out, "cache_node_up", "gauge",
+           "1 for the server that is the cache, and for a sentinel that names one; 0: status says "
+           "why not");
+    for (size_t i = 0; i < report->cache_nodes; i++)
+        buffer_printf(out, "nestguard_cache_node_up{address=\"%s\",role=\"%s\"} %d\n",
+                      report->cache[i].address, redis_role_name(report->cache[i].role),
+                      report->cache[i].up);
+    gauge(out, "database_connections", "Connections for loads that are up",
+          report->database_connections);
+    gauge(out, "uptime_seconds", "Time since the guard was started",
+          account_seconds_since(report->started));
+}
+
+/* ---- the process, by the names that clients of Prometheus have for it ---- */
+
+static void process_gauge(struct buffer *out, const char *name, const char *type, const char *help,
+                          double value)
+{
+    buffer_printf(out, "# HELP process_%s %s\n# TYPE process_%s %s\nprocess_%s %.10g\n", name, help,
+                  name, type, name, value);
+}
+
+/* What is not known has no line. */
+static void process_metrics(struct buffer *out)
+{
+    struct process_account process = process_account();
+    process_gauge(out, "cpu_seconds_total", "counter", "Processor time, user and system",
+                  process.cpu_seconds);
+    process_gauge(out, "start_time_seconds", "gauge", "When the process was started",
+                  process.start_time);
+    if (process.resident_bytes)
+        process_gauge(out, "resident_memory_bytes", "gauge", "Memory that is resident",
+                      (double)process.resident_bytes);
+    if (process.virtual_bytes)
+        process_gauge(out, "virtual_memory_bytes", "gauge", "Memory that is mapped",
+                      (double)process.virtual_bytes);
+    if (process.open_files)
+        process_gauge(out, "open_fds", "gauge", "Files that are open", (double)process.open_files);
+    process_gauge(out, "max_fds", "gauge", "Files that may be open", (double)process.max_files);
+}
+
+void status_metrics(const struct report *report, struct buffer *out)
+{
+    family(out, "info", "gauge", "Version");
+    buffer_printf(out, "nestguard_info{version=\"%s\"} 1\n", NESTGUARD_VERSION);
+    family(out, "build_info", "gauge", "How the program was built");
+    buffer_printf(out, "nestguard_build_info{version=\"%s\",compiler=\"%s\"} 1\n",
+                  NESTGUARD_VERSION, __VERSION__);
+    state_metrics(report, out);
+    keyspace_metrics(report, out);
+    load_metrics(report, out);
+    filter_metrics(report, out);
+    published_metrics(report, out);
+    check_metrics(report, out);
+    stream_metrics(report, out);
+    guard_metrics(report, out);
+    process_metrics(out);
+}
