@@ -99,6 +99,7 @@ struct config {
     unsigned cache_connections; /* shared connections, per worker */
     unsigned own_connections;   /* of clients that need one for themselves, at most, per worker */
     unsigned max_clients;       /* of all workers */
+    unsigned attack_threshold;  /* rejects a second that are an attack; 0: none are */
     unsigned max_strangers;     /* of these: in the TLS handshake, or before AUTH */
     uint64_t authentication_timeout_ms; /* they are dropped after it */
     uint64_t client_idle_timeout_ms;    /* a client that asks nothing for so long goes; 0: never */

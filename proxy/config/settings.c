@@ -143,6 +143,10 @@ const struct setting config_settings[] = {
      .least = "0", .most = "365d",
      .help = "a client that asks nothing for so long is closed, but for subscribers and who waits; "
              "0: never"},
+    {"attack_threshold", SETTING_COUNT, AT(attack_threshold), .standard = "1000", .least = "0",
+     .most = "1000000000",
+     .help = "from so many rejects a second on, log and metrics say that there is an attack, until "
+             "there are fewer than half as many; 0: never"},
     {"max_arguments", SETTING_COUNT, AT(max_arguments), .standard = "1048576", .least = "8",
      .most = "16777216", .help = "arguments of one command"},
     {"max_bulk", SETTING_SIZE, AT(max_bulk), .standard = "512mb", .least = "64b", .most = "4gb",

@@ -17,6 +17,7 @@
 #include "base/log/log_pace.h"
 #include "base/memory.h"
 #include "config/syntax/units.h"
+#include "control/attack.h"
 #include "control/explain.h"
 #include "control/status.h"
 #include "guard/guard.h"
@@ -416,6 +417,11 @@ static void status(struct http_call *call, void *arg)
     report_finish(&report);
 }
 
+static void attack(struct http_call *call, void *arg)
+{
+    http_answer_json(call, 200, attack_json(keeper_traffic(arg), keeper_config(arg)));
+}
+
 static void rebuild(struct http_call *call, void *arg)
 {
     uint64_t number = keeper_rebuild(arg);
@@ -431,6 +437,8 @@ const struct http_route admin_routes[] = {
     {"GET", "/guardz", guardz, true, "200 when every keyspace is guarding, else 503", NULL},
     {"GET", "/metrics", metrics, false, "Prometheus text", NULL},
     {"GET", "/v1/status", status, false, "keyspaces, generation, filters, clients, rates", NULL},
+    {"GET", "/v1/attack", attack, false,
+     "who asks: rates of rejects, heaviest clients, absent keys", NULL},
     {"GET", "/v1/keys/*", get_key, false, "explains what happens to a key, and why", NULL},
     {"PUT", "/v1/keys/*", put_key, false, "admits a key ahead of the filter; ?for=10m", "for"},
     {"DELETE", "/v1/keys/*", delete_key, false,

@@ -226,6 +226,10 @@ static void guard_metrics(const struct report *report, struct buffer *out)
           report->confirms_everything);
     gauge(out, "loads_in_flight", "Loads on their way", (double)report->loads);
     wait_metrics(&report->waits, out);
+    gauge(out, "attack", "1 while there is an attack, see attack_threshold", report->attack.is_on);
+    gauge(out, "rejects_per_second", "Lookups rejected in the last second", report->rejects.now);
+    family(out, "attacks_total", "counter", "Attacks so far");
+    buffer_printf(out, "nestguard_attacks_total %llu\n", (unsigned long long)report->attack.number);
     gauge(out, "entries", "Admitted, deleted and blocked keys", (double)report->entries);
     gauge(out, "cache_up", "1 while the connection for fills and purges is up, to a primary",
           account_cache_is_up(report));

@@ -243,6 +243,7 @@ json_t *status_json(const struct report *report)
                         json_integer((json_int_t)report->worker.own_connections));
     json_object_set_new(json, "workers", json_integer(report->workers));
     json_object_set_new(json, "limits", limits_json(report));
+    json_object_set_new(json, "attack", json_boolean(report->attack.is_on));
     for (const struct counter_row *row = account_worker_rows; row->name; row++)
         json_object_set_new(json, row->name,
                             json_integer((json_int_t)account_count(&report->worker, row)));

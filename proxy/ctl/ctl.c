@@ -208,12 +208,28 @@ static char *target_of(const struct words *words)
     const struct ctl_option *option = words->option;
     char *key = http_target_escape(span_of(words->key ? words->key : ""));
     char *value = http_target_escape(span_of(option && option->value ? words->value : ""));
-    char *target = xasprintf("%s%s%s%s%s", words->command->path, key, option ? "?" : "",
-                             option ? option->query : "", value);
+    bool queries = option && option->query;
+    char *target = xasprintf("%s%s%s%s%s", words->command->path, key, queries ? "?" : "",
+                             queries ? option->query : "", value);
 
     free(value);
     free(key);
     return target;
+}
+
+/* False: as JSON. */
+static bool print_for_people(const struct words *words, const struct ctl_answer *answer)
+{
+    const char *option = words->option ? words->option->name : NULL;
+    json_t *body;
+
+    if (!words->command->print || (option && !strcmp(option, "json")))
+        return false;
+    body = json_loadb(answer->body, answer->length, JSON_ALLOW_NUL, NULL);
+    if (body)
+        words->command->print(body, option, stdout);
+    json_decref(body);
+    return body;
 }
 
 /* JSON for people; other text as it is. */
@@ -266,10 +282,10 @@ static int print_answer(const struct words *words, const struct ctl_answer *answ
 {
     if (answer->status < 200 || answer->status > 299)
         return print_refusal(words, answer);
-    if (answer->length > 0)
-        print_body(answer, stdout);
-    else
+    if (answer->length == 0)
         puts("done");
+    else if (!print_for_people(words, answer))
+        print_body(answer, stdout);
     if (fflush(stdout) != 0)
         return complain(EXIT_REFUSED, "the answer could not be written: %s", strerror(errno));
     return EXIT_DONE;

@@ -1,5 +1,14 @@
 #include "ctl/ctl_commands.h"
 
+#include "ctl/ctl_attack.h"
+
+#include <string.h>
+
+static void print_attack(const json_t *body, const char *option, FILE *out)
+{
+    ctl_attack_print(body, option && !strcmp(option, "hour") ? "hour" : "minute", out);
+}
+
 const char ctl_default_address[] = "127.0.0.1:6390";
 
 const struct ctl_command ctl_commands[] = {
@@ -8,6 +17,15 @@ const struct ctl_command ctl_commands[] = {
      .path = "/v1/status",
      .usage = "status",
      .help = "everything: keyspaces, generation, fill, clients, rates"},
+    {.name = "attack",
+     .method = "GET",
+     .path = "/v1/attack",
+     .options = {{"hour", NULL, NULL}, {"json", NULL, NULL}},
+     .usage = "attack [--hour | --json]",
+     .help =
+         "who asks: rates of rejects, the heaviest clients, the most asked absent keys, of the\n"
+         "last minute or hour; --json: all of it, for programs",
+     .print = print_attack},
     {.name = "metrics",
      .method = "GET",
      .path = "/metrics",

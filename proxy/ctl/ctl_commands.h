@@ -4,14 +4,17 @@
 #ifndef NESTGUARD_CTL_COMMANDS_H
 #define NESTGUARD_CTL_COMMANDS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 enum { CTL_OPTIONS = 2 }; /* of a command, at most */
 
 struct ctl_option {
-    const char *name;  /* "for" of --for */
-    const char *query; /* what it adds to the URL, before its value */
+    const char *name; /* "for" of --for */
+    const char
+        *query; /* what it adds to the URL, before its value; NULL: how the answer is printed */
     const char *value; /* what its value is called; NULL: it takes none */
 };
 
@@ -21,6 +24,8 @@ struct ctl_command {
     bool takes_key;
     struct ctl_option options[CTL_OPTIONS];
     const char *usage, *help;
+    /* Prints the answer for people, unless an option asks for JSON. NULL: JSON it is. */
+    void (*print)(const json_t *body, const char *option, FILE *out);
 };
 
 extern const struct ctl_command ctl_commands[];

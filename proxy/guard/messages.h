@@ -19,6 +19,7 @@ enum message_kind {
     MESSAGE_FN_CHECK, /* worker -> keeper: shadow mode would have rejected this key */
     MESSAGE_WRITE, /* worker -> keeper: this key is written or deleted; comes back when that is safe
                     */
+    MESSAGE_LEDGER,   /* keeper -> worker: an empty ledger; comes back with what was gathered */
     MESSAGE_ROLL_CALL /* worker -> keeper -> each worker, and back: see roll_call */
 };
 
@@ -83,6 +84,13 @@ struct roll_call {
         ROLL_CALL_DONE,
         ROLL_CALL_CUT
     } state; /* CUT: the guard is ending */
+};
+
+struct ledger; /* traffic/ledger.h */
+
+struct ledger_message {
+    struct message message;
+    struct ledger *ledger;
 };
 
 /* A sample of what shadow mode would have rejected: is there a row? Comes back at once. */

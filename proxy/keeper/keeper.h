@@ -16,8 +16,11 @@
 #include "keeper/touches.h"
 
 struct keeper;
+struct traffic; /* traffic/traffic.h */
 
 const struct config *keeper_config(const struct keeper *keeper); /* in force */
+
+const struct traffic *keeper_traffic(const struct keeper *keeper);
 
 /* Begins a generation whose snapshot is taken after this call. Returns its number; 0: the guard is
  * ending. */

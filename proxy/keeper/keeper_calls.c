@@ -1,6 +1,11 @@
 /* What the control port's calls may do with the keeper; see keeper.h. */
 #include "keeper/keeper_internal.h"
 
+const struct traffic *keeper_traffic(const struct keeper *keeper)
+{
+    return keeper->accounting.traffic;
+}
+
 const struct config *keeper_config(const struct keeper *keeper)
 {
     return publishing_config(&keeper->publishing);

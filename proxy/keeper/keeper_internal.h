@@ -9,6 +9,7 @@
 #include "guard/overrides.h"
 #include "guard/view.h"
 #include "http/http.h"
+#include "keeper/accounting.h"
 #include "keeper/changes.h"
 #include "keeper/checking.h"
 #include "keeper/entries.h"
@@ -35,6 +36,7 @@ struct keeper {
     struct outlet outlet;
     struct publishing publishing;
     struct entries entries;
+    struct accounting accounting;
 
     struct worker **workers;
     unsigned worker_count, workers_left; /* left: those that have not ended */

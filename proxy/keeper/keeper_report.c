@@ -149,7 +149,9 @@ void keeper_report(const struct keeper *keeper, struct report *report)
                               .build = report_build(&keeper->renewal),
                               .stream = replication_report(&keeper->replication),
                               .confirms_everything = replication_lets_go(&keeper->replication),
-                              .entries = entries_count(&keeper->entries)};
+                              .entries = entries_count(&keeper->entries),
+                              .attack = *traffic_attack(keeper->accounting.traffic),
+                              .rejects = traffic_rate_of_all(keeper->accounting.traffic)};
     report->keyspaces = xcalloc(report->config->keyspace_count, sizeof *report->keyspaces);
     for (size_t i = 0; i < report->config->keyspace_count; i++)
         if (!report->config->keyspaces[i].retired)

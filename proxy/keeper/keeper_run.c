@@ -94,6 +94,9 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_ROLL_CALL:
         pass_on(keeper, (struct roll_call *)message);
         break;
+    case MESSAGE_LEDGER:
+        accounting_take_back(&keeper->accounting, (struct ledger_message *)message);
+        break;
     case MESSAGE_VIEW:
         take_view_back(keeper, (struct view_message *)message);
         break;
@@ -144,6 +147,9 @@ static void on_tick(uv_timer_t *tick)
     purging_check_time(&keeper->purging, now);
     standings_watch(&keeper->standings);
     keeper_review(keeper);
+    if (!keeper->draining)
+        accounting_check_time(&keeper->accounting, keeper->workers,
+                              keeper_config(keeper)->attack_threshold, now);
     keeper_watch_sync(keeper, now);
     publisher_tick(keeper->publisher, now);
     succession_go_on(&keeper->succession);
@@ -183,6 +189,7 @@ static void free_all(struct keeper *keeper)
     loading_finish(&keeper->loading);
     publishing_finish(&keeper->publishing);
     entries_finish(&keeper->entries);
+    accounting_finish(&keeper->accounting);
     watch_destroy(keeper->watch);
     free(keeper->workers);
     free(keeper->outlet.to);
@@ -383,6 +390,7 @@ static void init(struct keeper *keeper, struct config *config)
     keeper->workers = xcalloc(config->workers, sizeof(struct worker *));
     keeper->outlet = (struct outlet){.sender = &keeper->mailbox,
                                      .to = xcalloc(config->workers, sizeof(struct mailbox *))};
+    accounting_init(&keeper->accounting, &keeper->outlet, KEYSPACES_MAX);
     entries_init(&keeper->entries, &keeper->outlet, &keeper->changes);
     keeper->watch = watch_create(config->max_known_absent + config->load_budget);
     touches_init(&keeper->touches, keeper->watch);

@@ -15,6 +15,7 @@
 #include "guard/guard.h"
 #include "guard/view.h"
 #include "redis/redis.h"
+#include "traffic/traffic.h"
 
 #define REPORT_MEMBER(name, help) uint64_t name;
 
@@ -105,6 +106,8 @@ struct report {
     size_t loads;               /* on their way */
     struct loads_waits waits;   /* for the database */
     size_t entries;
+    struct attack attack; /* the last one */
+    struct rate rejects;  /* of all keyspaces */
 };
 
 /* What happens to one key now, and by what. */

@@ -13,6 +13,7 @@
 #include "base/container_of.h"
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "worker/client/account.h"
 #include "worker/client/client_memory.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
@@ -117,6 +118,7 @@ static void tear_down(struct client *client)
     end_stall(client, SIZE_MAX);
     upload_abort(client);
     inquiry_drop(client);
+    account_settle(client);
     pinned_finish(client);
     client_set_state(client, CLIENT_CLOSED);
     stream_close(&client->stream, on_closed);
@@ -218,6 +220,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
         return;
     }
     client->heard = uv_now(&client->serving->loop);
+    client->account.bytes += (size_t)count;
     /* Served early when it gets much: what is then no longer wanted is not read on. */
     take_input(client, room->base, (size_t)count);
     client_memory_came(client->clients, (size_t)count);
@@ -263,6 +266,7 @@ static void on_secured(void *arg, const char *error)
 void connection_start(struct client *client, bool tls)
 {
     stream_tune(&client->stream);
+    account_open(client);
     if (!tls)
         open_client(client);
     else if (stream_secure(&client->stream, serving_config(client->serving)->clients_tls, NULL,
@@ -294,6 +298,7 @@ static void write_rest(struct client *client)
     client->replies.out = empty;
     struct span rest = buffer_span(&client->sending);
     client->replies.sending = rest.length;
+    client->account.bytes += rest.length;
     if (stream_write(&client->stream, &client->write, rest.at, rest.length, on_written) < 0) {
         buffer_clear(&client->sending);
         client_close(client);
@@ -312,8 +317,10 @@ static void write_out(struct client *client)
         client_close(client);
         return;
     }
-    if (count > 0)
+    if (count > 0) {
+        client->account.bytes += (size_t)count;
         buffer_take(out, (size_t)count);
+    }
     if (buffer_length(out))
         write_rest(client);
     else

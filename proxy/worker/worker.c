@@ -12,6 +12,8 @@
 #include "base/memory.h"
 #include "cache/cache_target.h"
 #include "resp/command.h"
+#include "traffic/ledger.h"
+#include "worker/client/account.h"
 #include "worker/client/client_memory.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
@@ -66,6 +68,17 @@ static void take_written(struct worker *worker, struct write_request *request)
     worker->serving.asked--;
     write_returned(&worker->serving, request);
     free(request);
+}
+
+/* What was gathered goes, and an empty one comes. */
+static void take_ledger(struct worker *worker, struct ledger_message *message)
+{
+    struct ledger *full = worker->serving.ledger;
+    for (struct client *client = worker->clients.first; client; client = client->following)
+        account_settle(client);
+    worker->serving.ledger = message->ledger;
+    message->ledger = full;
+    mailbox_return(&message->message);
 }
 
 /* One of the others asks, or ours has been round. */
@@ -177,6 +190,9 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_YIELD:
         take_yield(worker, message);
         break;
+    case MESSAGE_LEDGER:
+        take_ledger(worker, (struct ledger_message *)message);
+        break;
     case MESSAGE_DRAIN:
         take_drain(worker, message);
         break;
@@ -213,6 +229,7 @@ static void free_worker(struct worker *worker)
     reply_slot_free_store(serving);
     resp_arguments_finish(&serving->arguments);
     batch_destroy(worker->clients.batch);
+    ledger_destroy(serving->ledger);
     free(serving->keyspaces);
     listeners_finish(&worker->listeners);
     free(worker->clients.shared[0]);
@@ -262,6 +279,8 @@ static void init_serving(struct worker *worker, const struct worker_options *opt
     serving->view = options->view;
     serving_update_limits(serving);
     serving->keyspaces = xcalloc_aligned(CACHE_LINE, KEYSPACES_MAX * sizeof *serving->keyspaces);
+    serving->ledger = ledger_create();
+    serving->sampling.random = uv_hrtime() | 1;
     overrides_init(&serving->overrides);
     uv_loop_init(&serving->loop);
     mailbox_init(&serving->mailbox, &serving->loop, on_message, worker);

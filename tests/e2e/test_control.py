@@ -49,7 +49,9 @@ class TestStatus:
         guard.redis().mget("item:1", MISSING)
         response = guard.control("GET", "/metrics")
         assert response.headers["Content-Type"].startswith("text/plain")
-        typed = set(re.findall(r"^# TYPE (\S+) (?:counter|gauge|histogram)$", response.text, re.M))
+        typed = set(re.findall(r"^# TYPE (\S+) (?:counter|gauge)$", response.text, re.M))
+        for summary in re.findall(r"^# TYPE (\S+) summary$", response.text, re.M):
+            typed |= {f"{summary}_sum", f"{summary}_count"}
         line = re.compile(r'[a-z_:]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)*\})? [-+0-9.eEinfNa]+')
         for text in response.text.splitlines():
             if text.startswith("#"):

@@ -54,6 +54,15 @@ struct introduction {
     char *asked;                     /* for a name or user, until the cache has agreed */
 };
 
+/* What a client has asked for so far. */
+struct account {
+    uint64_t commands;
+    uint64_t others;        /* of these: all but lookups of one key that were rejected */
+    uint64_t rejected_keys; /* of commands with many */
+    uint64_t bytes;         /* in and out */
+    uint64_t loads;         /* those of its replies, as of the last settling */
+};
+
 /* The clients of a worker. */
 struct clients {
     struct serving *serving;
@@ -91,9 +100,11 @@ struct client {
     uv_write_t write;
     uint64_t id;
     struct introduction self;
-    uint64_t since;                /* clock_ms() when it came */
-    const struct command *command; /* its last; NULL: it has sent none */
-    struct inquiry *inquiry;       /* command/inquiry.h: until the cache permits it; else NULL */
+    struct account account, settled; /* settled: as far as the ledger knows it */
+    char address[48];                /* without the port, or "unix" */
+    uint64_t since;                  /* clock_ms() when it came */
+    const struct command *command;   /* its last; NULL: it has sent none */
+    struct inquiry *inquiry;         /* command/inquiry.h: until the cache permits it; else NULL */
     enum client_state state;
     bool authenticated;
     bool no_evict;    /* CLIENT NO-EVICT ON */

@@ -13,6 +13,7 @@
 #include "worker/command/lookup.h"
 #include "worker/command/membership.h"
 #include "worker/command/mode.h"
+#include "worker/command/sampling.h"
 #include "worker/command/stateful.h"
 #include "worker/command/upload.h"
 #include "worker/command/write.h"
@@ -217,10 +218,12 @@ static void dispatch_any(struct client *client, const struct request *request)
 /* Nearly all commands are lookups of one guarded key that nothing else has a say in. */
 static inline void dispatch_one(struct client *client, const struct request *request)
 {
-    if (request->keyspace != NOT_GUARDED && client->authenticated && !client->pinned.states)
+    if (request->keyspace != NOT_GUARDED && client->authenticated && !client->pinned.states) {
         lookup_dispatch(client, request);
-    else
+    } else {
+        client->account.others++;
         dispatch_any(client, request);
+    }
 }
 
 /* As Redis: the error is the last reply, and the connection ends. */
@@ -275,7 +278,10 @@ static size_t dispatch_each(struct batch *batch, const struct part *part)
     }
     if (served)
         client->command = batch->requests[part->first + served - 1].command;
+    client->account.commands += served;
     counter_add(&serving->counters.commands, served);
+    if (counter_read(&serving->counters.commands) >= serving->sampling.next && served)
+        sampling_take(client, &batch->requests[part->first], served);
     return served;
 }
 

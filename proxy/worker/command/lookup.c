@@ -464,6 +464,7 @@ static void dispatch_many(struct client *client, const struct request *request)
         return;
     }
     size_t passing = decide_all(slot, is_mget);
+    client->account.rejected_keys += slot->lookup_count - passing;
     is_mget ? mget_ask(client, slot, passing) : exists_ask(client, slot);
     reply_slot_answered(slot);
 }
@@ -491,21 +492,26 @@ __attribute__((noinline)) static void pass(struct client *client, const struct r
 void lookup_dispatch(struct client *client, const struct request *request)
 {
     struct span key = request->arguments[request->command->first_key];
-    if (rejects(client->serving, request->keyspace, key, request->held))
+    if (rejects(client->serving, request->keyspace, key, request->held)) {
         reject(client, request);
-    else
+    } else {
+        client->account.others++;
         pass(client, request);
+    }
 }
 
+/* It was counted among others before. */
 void lookup_dispatch_user(struct client *client, const struct request *request)
 {
     struct span key = request->arguments[request->command->first_key];
     if (client->replies.no_fallback
             ? rejects_user(client->serving, request->keyspace, key, request->held)
-            : rejects(client->serving, request->keyspace, key, request->held))
+            : rejects(client->serving, request->keyspace, key, request->held)) {
+        client->account.others--;
         reject(client, request);
-    else
+    } else {
         pass(client, request);
+    }
 }
 
 bool lookup_dispatch_many(struct client *client, const struct request *request)

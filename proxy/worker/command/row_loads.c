@@ -45,6 +45,7 @@ void row_load(struct lookup *lookup)
     struct reply_slot *slot = lookup->slot;
     assert(slot->replies);
     slot->waiting++;
+    slot->replies->loads++;
     if (slot->replies->loading < LOADS_AT_ONCE)
         ask_keeper(slot->replies, lookup);
     else

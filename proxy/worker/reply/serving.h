@@ -16,8 +16,15 @@
 #include "worker/reply/turn.h"
 #include <stdalign.h>
 
+struct ledger;
 struct reply_slot;
 struct redis_topology;
+
+/* Of the worker's commands, whose keys one in many is looked at. */
+struct sampling {
+    uint64_t last, next; /* numbers of commands */
+    uint64_t random;     /* xorshift64's state (Marsaglia 2003) */
+};
 
 /* Lives in its worker; belongs to the worker's thread, but for the mailbox, to which any thread may
  * post, and the counters, which any thread may read. */
@@ -48,7 +55,9 @@ struct serving {
     struct redis_topology *topology; /* where the cache is; NULL: at a fixed address */
     unsigned demotions;              /* times that the cache was found to be no primary any more */
     bool cache_news;                 /* that is to be told */
-    uint64_t sampled; /* clock_ms() of the last would-be reject that was told to the keeper */
+    uint64_t sampled;      /* clock_ms() of the last would-be reject that was told to the keeper */
+    struct ledger *ledger; /* of clients and keys; what is gathered there the keeper fetches */
+    struct sampling sampling;
     struct worker_counters counters;
     struct keyspace_counters *keyspaces; /* by their numbers; KEYSPACES_MAX */
 };

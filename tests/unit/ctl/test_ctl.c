@@ -223,7 +223,7 @@ static void wrong_usage_is_told_what_is_allowed(void **state)
         {{"-x", "status", NULL}, "unknown option -x; before the command"},
         {{"--conf", "file", "status", NULL}, "unknown option --conf"},
         {{"stat", NULL},
-         "unknown command stat; there are status, metrics, health, ready, "
+         "unknown command stat; there are status, attack, metrics, health, ready, "
          "guarding"},
         {{"", NULL}, "unknown command ; there are"},
         {{"-c", "a", "--control", "b", "status", NULL}, "exclude each other"},

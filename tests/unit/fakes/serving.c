@@ -1,5 +1,6 @@
 #include "fakes/serving.h"
 
+#include "traffic/ledger.h"
 #include "worker/reply/reply_slot.h"
 
 #include <setjmp.h>
@@ -34,6 +35,7 @@ void fake_serving_init(struct fake_serving *fake, uint16_t cache_port, const cha
     serving->watch = fake->watch;
     serving->relief = (struct turn_task){.run = no_relief, .phase = TURN_WRITE};
     serving->keyspaces = xcalloc_aligned(CACHE_LINE, KEYSPACES * sizeof(struct keyspace_counters));
+    serving->ledger = ledger_create();
     overrides_init(&serving->overrides);
     assert_int_equal(uv_loop_init(&serving->loop), 0);
     assert_int_equal(
@@ -62,6 +64,7 @@ void turn_loop(struct fake_serving *fake)
 static void free_serving(struct serving *serving)
 {
     overrides_finish(&serving->overrides);
+    ledger_destroy(serving->ledger);
     reply_slot_free_store(serving);
     resp_arguments_finish(&serving->arguments);
     view_release(serving->view);

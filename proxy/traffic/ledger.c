@@ -1,0 +1,92 @@
+#include "traffic/ledger.h"
+
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+enum { PLACES = 128 };
+
+struct ledger {
+    struct heavy *parties[BURDENS];
+    struct heavy *keys;
+};
+
+#define BURDEN_NAME(name) #name,
+
+const char *burden_name(enum burden burden)
+{
+    static const char *const names[] = {BURDENS_OF(BURDEN_NAME)};
+    return names[burden];
+}
+
+struct ledger *ledger_create(void)
+{
+    struct ledger *ledger = xcalloc(1, sizeof *ledger);
+    for (int i = 0; i < BURDENS; i++)
+        ledger->parties[i] = heavy_create(PLACES, sizeof(struct party));
+    ledger->keys = heavy_create(PLACES, sizeof(struct asked_key));
+    return ledger;
+}
+
+void ledger_destroy(struct ledger *ledger)
+{
+    if (!ledger)
+        return;
+    for (int i = 0; i < BURDENS; i++)
+        heavy_destroy(ledger->parties[i]);
+    heavy_destroy(ledger->keys);
+    free(ledger);
+}
+
+void ledger_clear(struct ledger *ledger)
+{
+    for (int i = 0; i < BURDENS; i++)
+        heavy_clear(ledger->parties[i]);
+    heavy_clear(ledger->keys);
+}
+
+static void copy(char *to, size_t size, const char *from)
+{
+    strncpy(to, from ? from : "", size - 1);
+    to[size - 1] = '\0';
+}
+
+/* strncpy() fills up with zeros: parties are compared as bytes. */
+void party_set(struct party *party, const char *address, const char *name, const char *user)
+{
+    copy(party->address, sizeof party->address, address);
+    copy(party->name, sizeof party->name, name);
+    copy(party->user, sizeof party->user, user);
+}
+
+void ledger_add_party(struct ledger *ledger, const struct party *party,
+                      const uint64_t amounts[BURDENS])
+{
+    for (int i = 0; i < BURDENS; i++)
+        if (amounts[i])
+            heavy_add(ledger->parties[i], party, amounts[i]);
+}
+
+void ledger_add_key(struct ledger *ledger, int keyspace, struct span text, uint64_t weight)
+{
+    struct asked_key key = {.keyspace = (uint32_t)keyspace, .length = (uint32_t)text.length};
+    memcpy(key.text, text.at, text.length < ASKED_KEY_SIZE ? text.length : ASKED_KEY_SIZE);
+    heavy_add(ledger->keys, &key, weight);
+}
+
+void ledger_merge(struct ledger *into, const struct ledger *from)
+{
+    for (int i = 0; i < BURDENS; i++)
+        heavy_merge(into->parties[i], from->parties[i]);
+    heavy_merge(into->keys, from->keys);
+}
+
+const struct heavy *ledger_parties(const struct ledger *ledger, enum burden burden)
+{
+    return ledger->parties[burden];
+}
+
+const struct heavy *ledger_keys(const struct ledger *ledger)
+{
+    return ledger->keys;
+}

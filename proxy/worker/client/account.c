@@ -1,0 +1,37 @@
+/* Lookups of one key are counted where they are not rejected: that costs the others nothing. */
+#include "worker/client/account.h"
+
+#include "traffic/ledger.h"
+
+void account_open(struct client *client)
+{
+    char peer[STREAM_PEER_SIZE];
+    stream_peer(&client->stream, peer);
+    char *port = strrchr(peer, ':');
+    if (port)
+        *port = '\0';
+    snprintf(client->address, sizeof client->address, "%.*s", (int)sizeof client->address - 1,
+             peer);
+}
+
+static uint64_t rejects_of(const struct account *account)
+{
+    return account->commands - account->others + account->rejected_keys;
+}
+
+void account_settle(struct client *client)
+{
+    const struct account *now = &client->account, *then = &client->settled;
+    struct party party = {0};
+    client->account.loads = client->replies.loads;
+    if (now->bytes == then->bytes && now->commands == then->commands && now->loads == then->loads)
+        return;
+    const uint64_t amounts[BURDENS] = {[BURDEN_rejects] = rejects_of(now) - rejects_of(then),
+                                       [BURDEN_loads] = now->loads - then->loads,
+                                       [BURDEN_bytes] = now->bytes - then->bytes,
+                                       [BURDEN_commands] = now->commands - then->commands};
+    party_set(&party, client->address, client->self.name,
+              client->self.user ? client->self.user : "default");
+    ledger_add_party(client->serving->ledger, &party, amounts);
+    client->settled = client->account;
+}
