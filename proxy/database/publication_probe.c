@@ -195,26 +195,23 @@ static const char conclusion[] =
     "                    d.text)::text) COLLATE \"C\" AS text"
     "                  FROM described d OFFSET 0) d OFFSET 0) s";
 
-/* NULL: there are fewer. */
-static const char *print_of(const char *fingerprint, size_t keyspace, size_t *length)
+/* Empty: there are fewer. */
+static struct span print_of(const char *fingerprint, size_t keyspace)
 {
     for (; keyspace; keyspace--) {
         fingerprint += strcspn(fingerprint, ",@");
         if (*fingerprint != ',')
-            return NULL;
+            return (struct span){"", 0};
         fingerprint++;
     }
-    *length = strcspn(fingerprint, ",@");
-    return *length ? fingerprint : NULL;
+    return (struct span){fingerprint, strcspn(fingerprint, ",@")};
 }
 
 bool publication_agrees(const char *one, const char *other, size_t keyspace)
 {
-    size_t length, other_length;
-    const char *print = print_of(one, keyspace, &length);
-    const char *other_print = print_of(other, keyspace, &other_length);
-    return print && other_print && length == other_length &&
-           memcmp(print, other_print, length) == 0 &&
+    struct span print = print_of(one, keyspace), other_print = print_of(other, keyspace);
+    return print.length && print.length == other_print.length &&
+           memcmp(print.at, other_print.at, print.length) == 0 &&
            strcmp(publication_server(one), publication_server(other)) == 0;
 }
 
