@@ -62,7 +62,7 @@ static void print_parties(const char *burden, const json_t *parties, FILE *out)
     size_t i;
     const json_t *party;
     double total = number(parties, "total");
-    if (!total)
+    if (total <= 0)
         return;
     fprintf(out, "\n%-40s %-16s %-12s %12s %6s\n", "heaviest clients", "name", "user", burden, "%");
     json_array_foreach(json_object_get(parties, "heaviest"), i, party)

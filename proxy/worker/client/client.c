@@ -124,14 +124,22 @@ void client_speak(struct client *client, bool resp3)
 
 /* ---- input ---- */
 
+/* While nothing is under way, as mostly, only what the client has not read yet counts. */
+static inline bool wants_input(const struct client *client)
+{
+    const struct replies *replies = &client->replies;
+    if (client->state != CLIENT_OPEN || replies->end != REPLIES_OPEN ||
+        upstream_is_congested(client->upstream))
+        return false;
+    if (!replies->first)
+        return buffer_length(&replies->out) + replies->sending < PAUSE_BYTES;
+    return !client->settling && replies->commands < MAX_COMMANDS &&
+           replies->to_load_count < MAX_COMMANDS && replies_waiting(replies) < PAUSE_BYTES;
+}
+
 bool client_wants_input(const struct client *client)
 {
-    bool held_back = client->settling && client->replies.first;
-    return client->state == CLIENT_OPEN && client->replies.end == REPLIES_OPEN && !held_back &&
-           client->replies.commands < MAX_COMMANDS &&
-           client->replies.to_load_count < MAX_COMMANDS &&
-           replies_waiting(&client->replies) < PAUSE_BYTES &&
-           !upstream_is_congested(client->upstream);
+    return wants_input(client);
 }
 
 /* Fresh input is where the kernel put it; input that came while the client had too much under way,
@@ -139,7 +147,7 @@ bool client_wants_input(const struct client *client)
 struct span client_input(const struct client *client)
 {
     struct span input = client->fresh.length ? client->fresh : buffer_span(&client->in);
-    if (!input.length || input.length < client->need || !client_wants_input(client))
+    if (!input.length || input.length < client->need || !wants_input(client))
         input.length = 0;
     return input;
 }
@@ -169,6 +177,6 @@ void client_took(struct client *client, size_t bytes)
         return;
     }
     client_keep_input(client);
-    if (client->input_ended || client->reading != client_wants_input(client))
+    if (client->input_ended || client->reading != wants_input(client))
         mark_dirty(client);
 }
