@@ -5,8 +5,8 @@
 
 #include "worker/command/request.h"
 
-/* Dispatches a COMMAND_ADMIT of this keyspace. Its reply leaves when every worker has admitted the
+/* Dispatches a COMMAND_ADMIT of keyspace `at`. Its reply leaves when every worker has admitted the
  * keys, or it is refused as a whole. */
-void admission_dispatch(struct client *client, const struct request *request, int keyspace);
+void admission_dispatch(struct client *client, const struct request *request, int at);
 
 #endif

@@ -269,7 +269,7 @@ static void finish_count(struct reply_slot *slot)
 
 #define KIND(end)                                                                                  \
     {                                                                                              \
-        .on_cache = user_reply, .on_cache_failure = user_failure, .finish = end                    \
+        .on_cache = user_reply, .on_cache_failure = user_failure, .finish = (end)                  \
     }
 static const struct reply_slot_kind one_kind = KIND(finish_one), many_kind = KIND(finish_many),
                                     count_kind = KIND(finish_count);
