@@ -60,6 +60,8 @@ class StreamMonitor(Part):
             return False
         followed = asked - stream["lag_seconds"] - ROUNDING
         self.run_.histories.confirm_followed(followed)
+        if any(keyspace["state"] != "guarding" for keyspace in status["keyspaces"]):
+            return False  # its log may not be believed: then its keys are purged when it is again
         if stream["purges_owed"] == 0:
             self.run_.histories.confirm_probed(followed)
         return number_of(stream["position"]) >= position and stream["purges_owed"] == 0
