@@ -108,7 +108,11 @@ static int send_some(int channel, const int *fds, unsigned count, char word)
                                           .cmsg_len = CMSG_LEN(count * sizeof *fds)};
         memcpy(CMSG_DATA(&control.header), fds, count * sizeof *fds);
     }
-    return sendmsg(channel, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+    ssize_t sent;
+    do
+        sent = sendmsg(channel, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
 }
 
 int handover_give(int channel, const int *fds, unsigned count)
@@ -152,7 +156,10 @@ static int receive_some(int channel, int *fds, unsigned *count)
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
-    ssize_t got = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
+    ssize_t got;
+    do /* with a limit of time the system starts none of these again by itself */
+        got = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
     if (got <= 0)
         return got < 0 ? -errno : -ECONNRESET;
     for (struct cmsghdr *each = CMSG_FIRSTHDR(&message); each; each = CMSG_NXTHDR(&message, each))
