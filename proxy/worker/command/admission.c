@@ -125,7 +125,7 @@ static void admit(struct client *client, const struct request *request,
 
 void admission_dispatch(struct client *client, const struct request *request, int at)
 {
-    const struct keyspace *keyspace = &serving_config(client->serving)->keyspaces[at];
+    const struct keyspace *keyspace = serving_keyspace(client->serving, at);
     struct admission admission;
     size_t first = 0;
     const char *error = find_items(request, &first);

@@ -11,6 +11,7 @@
 #include "worker/client/pinned.h"
 #include "worker/command/local.h"
 #include "worker/command/lookup.h"
+#include "worker/command/lookup_many.h"
 #include "worker/command/membership.h"
 #include "worker/command/mode.h"
 #include "worker/command/sampling.h"
@@ -210,7 +211,7 @@ static void dispatch_any(struct client *client, const struct request *request)
             resp_write_error(client_reply(client), "%s", write_refusal);
     } else if (request->keyspace != NOT_GUARDED) {
         lookup_dispatch_user(client, request);
-    } else if (!lookup_dispatch_many(client, request)) {
+    } else if (!lookup_many_dispatch(client, request)) {
         request_forward(request, client);
     }
 }

@@ -149,5 +149,5 @@ void filter_report(struct client *client, const struct request *request, int key
             return;
         }
     }
-    refuse(client, request, &serving_config(client->serving)->keyspaces[keyspace]);
+    refuse(client, request, serving_keyspace(client->serving, keyspace));
 }

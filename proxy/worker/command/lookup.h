@@ -1,4 +1,5 @@
-/* Lookups of guarded keys: the verdict, the cache, and the read-through behind it.
+/* Lookups of one guarded key, by GET (read through) and by the commands that only read (rejected
+ * here or forwarded as they are). Those of many keys are lookup_many.h's.
  *
  *   decide ─reject─▶ the absent answer
  *      └─pass─▶ cache ─hit─▶ reply
@@ -15,10 +16,7 @@ void lookup_dispatch(struct client *client, const struct request *request);
 /* The same where the client may be a user of the cache's own. */
 void lookup_dispatch_user(struct client *client, const struct request *request);
 
-/* Dispatches an MGET or EXISTS of which at least one key is guarded; false: the command is none. */
-bool lookup_dispatch_many(struct client *client, const struct request *request);
-
-/* Whether the command is one that looks up keys, and one of these is guarded. */
+/* Whether the command is one that looks up keys, one or many, and one of these is guarded. */
 bool lookup_is_guarded(const struct client *client, const struct request *request);
 
 #endif

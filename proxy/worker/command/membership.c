@@ -59,11 +59,6 @@ struct group {
     struct buffer text; /* of the keys */
 };
 
-static const struct keyspace *keyspace_of(const struct serving *serving, int keyspace)
-{
-    return &serving_config(serving)->keyspaces[keyspace];
-}
-
 static void group_init(struct group *group, struct serving *serving, struct permission *permission,
                        int keyspace)
 {
@@ -77,7 +72,7 @@ static void group_init(struct group *group, struct serving *serving, struct perm
 /* False: it has no place beside the others. */
 static bool group_add(struct group *group, struct span text)
 {
-    const struct keyspace *keyspace = keyspace_of(group->serving, group->keyspace);
+    const struct keyspace *keyspace = serving_keyspace(group->serving, group->keyspace);
     struct key_probes *probes = &group->probes;
     struct item_key *keys = &group->keys[probes->count];
     if (group->count == KEY_PROBES_MAX)
@@ -100,8 +95,8 @@ static enum decision decide_without_key(struct group *group)
 {
     if (!permission_holds(group->permission, group->keyspace))
         return DECISION_PASS;
-    return keyspace_of(group->serving, group->keyspace)->enforce ? DECISION_REJECT
-                                                                 : DECISION_SHADOW;
+    return serving_keyspace(group->serving, group->keyspace)->enforce ? DECISION_REJECT
+                                                                      : DECISION_SHADOW;
 }
 
 /* The mildest of the rulings on an item's keys. */
@@ -288,7 +283,7 @@ static void ask_cache(struct client *client, struct reply_slot *slot, unsigned i
     const struct lookup *lookup = &slot->lookups[index];
     struct item_key keys[KEY_PROBES_MAX];
     struct buffer text = {0};
-    int count = item_keys_add(&keyspace_of(slot->serving, lookup->keyspace)->key, lookup->key,
+    int count = item_keys_add(&serving_keyspace(slot->serving, lookup->keyspace)->key, lookup->key,
                               &text, keys, KEY_PROBES_MAX);
     if (count > 0) {
         struct buffer *command = upstream_command(client->upstream, slot, index);

@@ -67,6 +67,12 @@ static inline const struct config *serving_config(const struct serving *serving)
     return serving->view->config;
 }
 
+/* By its number: that of a guarded key. */
+static inline const struct keyspace *serving_keyspace(const struct serving *serving, int keyspace)
+{
+    return &serving_config(serving)->keyspaces[keyspace];
+}
+
 /* The configuration, or what is known of the cache's limits, has changed. What is over these the
  * cache would punish by hanging up, and on a shared connection others would suffer it. */
 void serving_update_limits(struct serving *serving);
