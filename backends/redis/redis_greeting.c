@@ -6,6 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+struct redis_login redis_login_of(const struct redis_options *options)
+{
+    return (struct redis_login){
+        .user = options->user, .password = options->password, .db = options->db};
+}
+
 static void ask(struct redis_greeting *greeting, const char *const *words, size_t count,
                 redis_answer_cb done)
 {

@@ -51,6 +51,9 @@ struct redis_greeting {
     const char *doubt;    /* see redis_doubt() */
 };
 
+/* What these options ask of a connection's beginning; its texts are theirs. */
+struct redis_login redis_login_of(const struct redis_options *options);
+
 /* Over a connection that has just come up. done() is called at most once, from the callback of a
  * command: not at all when the connection is lost before. */
 void redis_greet(struct redis_greeting *greeting);

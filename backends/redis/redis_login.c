@@ -1,16 +1,8 @@
 #include "redis/redis_login.h"
 
-#include "redis/redis.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-struct redis_login redis_login_of(const struct redis_options *options)
-{
-    return (struct redis_login){
-        .user = options->user, .password = options->password, .db = options->db};
-}
 
 static void say(struct redis_login_step *step, const char *name, const char *const *words)
 {

@@ -12,8 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct redis_options;
-
 struct redis_login {
     const char *user, *password; /* NULL: none */
     int db;
@@ -32,8 +30,6 @@ struct redis_login_step {
     size_t count;
     char db[12]; /* what words[1] of SELECT points to */
 };
-
-struct redis_login redis_login_of(const struct redis_options *options);
 
 /* The steps, in order, and how many. They hold pointers into themselves and `login`. */
 size_t redis_login_steps(struct redis_login_step steps[REDIS_LOGIN_STEPS],

@@ -5,6 +5,7 @@
 #include "net/allocate.h"
 #include "net/dial.h"
 #include "redis/redis_command.h"
+#include "redis/redis_greeting.h"
 #include "redis/redis_login.h"
 #include "redis/redis_wire.h"
 
