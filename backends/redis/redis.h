@@ -9,8 +9,8 @@
 #define NESTGUARD_REDIS_H
 
 #include "net/tls.h"
-#include "redis/redis_answer.h"
-#include "redis/redis_role.h"
+#include "redis/protocol/redis_answer.h"
+#include "redis/protocol/redis_role.h"
 
 #include <stdint.h>
 #include <uv.h>

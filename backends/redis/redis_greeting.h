@@ -18,10 +18,10 @@
 #ifndef NESTGUARD_REDIS_GREETING_H
 #define NESTGUARD_REDIS_GREETING_H
 
+#include "redis/protocol/redis_command.h"
+#include "redis/protocol/redis_login.h"
+#include "redis/protocol/redis_role.h"
 #include "redis/redis.h"
-#include "redis/redis_command.h"
-#include "redis/redis_login.h"
-#include "redis/redis_role.h"
 
 /* A connection as its server knows it. */
 struct redis_identity {

@@ -7,10 +7,10 @@
 #define NESTGUARD_REDIS_INTERNAL_H
 
 #include "net/backoff.h"
+#include "redis/protocol/redis_wire.h"
 #include "redis/redis.h"
-#include "redis/redis_dial.h"
 #include "redis/redis_greeting.h"
-#include "redis/redis_wire.h"
+#include "redis/topology/redis_dial.h"
 
 enum link_state { LINK_WAITING, LINK_DIALING, LINK_GREETING, LINK_UP, LINK_CLOSING, LINK_CLOSED };
 

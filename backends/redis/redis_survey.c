@@ -4,10 +4,10 @@
 #include "redis/redis_survey.h"
 #include "net/allocate.h"
 #include "net/dial.h"
-#include "redis/redis_command.h"
+#include "redis/protocol/redis_command.h"
+#include "redis/protocol/redis_login.h"
+#include "redis/protocol/redis_wire.h"
 #include "redis/redis_greeting.h"
-#include "redis/redis_login.h"
-#include "redis/redis_wire.h"
 
 #include <errno.h>
 

@@ -3,8 +3,8 @@
 #ifndef NESTGUARD_REDIS_SURVEY_H
 #define NESTGUARD_REDIS_SURVEY_H
 
+#include "redis/protocol/redis_role.h"
 #include "redis/redis.h"
-#include "redis/redis_role.h"
 
 struct redis_survey {
     char version[64];       /* "7.0.15"; "" when it does not say */

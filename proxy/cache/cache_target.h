@@ -5,7 +5,7 @@
 #define NESTGUARD_CACHE_TARGET_H
 
 #include "config/config.h"
-#include "redis/redis_dial.h"
+#include "redis/topology/redis_dial.h"
 
 /* Points into itself, and to the configuration. */
 struct cache_sentinels {

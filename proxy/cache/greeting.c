@@ -3,8 +3,8 @@
  */
 #include "cache/greeting.h"
 
-#include "redis/redis_login.h"
-#include "redis/redis_role.h"
+#include "redis/protocol/redis_login.h"
+#include "redis/protocol/redis_role.h"
 #include "resp/resp.h"
 
 #include <errno.h>

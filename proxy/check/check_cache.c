@@ -5,8 +5,8 @@
 
 #include "base/memory.h"
 #include "cache/cache_target.h"
-#include "redis/redis_locate.h"
 #include "redis/redis_survey.h"
+#include "redis/topology/redis_locate.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

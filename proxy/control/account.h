@@ -5,7 +5,7 @@
 #ifndef NESTGUARD_ACCOUNT_H
 #define NESTGUARD_ACCOUNT_H
 
-#include "keeper/report.h"
+#include "keeper/parts/report.h"
 
 struct counter_row {
     const char *name, *help;

@@ -3,7 +3,7 @@
 #define NESTGUARD_STATUS_H
 
 #include "base/buffer.h"
-#include "keeper/report.h"
+#include "keeper/parts/report.h"
 #include <jansson.h>
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* That a key changed, or what is said of it, and why. Who is told of which is decided in one place:
- * keeper/changes.c.
+ * keeper/changes/changes.c.
  */
 #ifndef NESTGUARD_CHANGE_H
 #define NESTGUARD_CHANGE_H

@@ -10,10 +10,10 @@
 #ifndef NESTGUARD_KEEPER_H
 #define NESTGUARD_KEEPER_H
 
-#include "keeper/entries.h"
-#include "keeper/loading.h"
-#include "keeper/purging.h"
-#include "keeper/touches.h"
+#include "keeper/changes/entries.h"
+#include "keeper/changes/touches.h"
+#include "keeper/parts/loading.h"
+#include "keeper/parts/purging.h"
 
 struct keeper;
 struct traffic; /* traffic/traffic.h */

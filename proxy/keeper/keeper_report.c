@@ -1,7 +1,7 @@
 /* The parts tell of themselves; here is what only the shell knows, workers and builds, and how it
  * is put together. Nothing is kept: a report is made when somebody asks.
  */
-#include "keeper/report.h"
+#include "keeper/parts/report.h"
 
 #include "base/clock.h"
 #include "base/memory.h"

@@ -25,7 +25,7 @@
 #define NESTGUARD_SUCCESSION_H
 
 #include "handover/channel.h"
-#include "keeper/entries.h"
+#include "keeper/changes/entries.h"
 #include <sys/types.h>
 
 struct succession_options {

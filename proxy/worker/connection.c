@@ -17,8 +17,8 @@
 #include "worker/client/client_memory.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
+#include "worker/command/clients/inquiry.h"
 #include "worker/command/dispatch.h"
-#include "worker/command/inquiry.h"
 #include "worker/command/upload.h"
 #include "worker/upstream/upstream.h"
 

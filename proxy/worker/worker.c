@@ -17,11 +17,11 @@
 #include "worker/client/client_memory.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
+#include "worker/command/clients/inquiry.h"
 #include "worker/command/dispatch.h"
-#include "worker/command/inquiry.h"
-#include "worker/command/row_loads.h"
-#include "worker/command/write.h"
+#include "worker/command/keys/write.h"
 #include "worker/connection.h"
+#include "worker/request/row_loads.h"
 #include "worker/upstream/upstream.h"
 
 #include <pthread.h>

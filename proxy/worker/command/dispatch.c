@@ -9,15 +9,15 @@
 
 #include "guard/guard.h"
 #include "worker/client/pinned.h"
+#include "worker/command/keys/lookup.h"
+#include "worker/command/keys/lookup_many.h"
+#include "worker/command/keys/membership.h"
+#include "worker/command/keys/write.h"
 #include "worker/command/local.h"
-#include "worker/command/lookup.h"
-#include "worker/command/lookup_many.h"
-#include "worker/command/membership.h"
 #include "worker/command/mode.h"
-#include "worker/command/sampling.h"
 #include "worker/command/stateful.h"
 #include "worker/command/upload.h"
-#include "worker/command/write.h"
+#include "worker/request/sampling.h"
 
 #include <stdlib.h>
 

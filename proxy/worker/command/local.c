@@ -8,7 +8,7 @@
 #include "cache/greeting.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
-#include "worker/command/client_command.h"
+#include "worker/command/clients/client_command.h"
 #include "worker/upstream/upstream.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef NESTGUARD_LOCAL_H
 #define NESTGUARD_LOCAL_H
 
-#include "worker/command/request.h"
+#include "worker/request/request.h"
 
 void local_dispatch(struct client *client, const struct request *request);
 

@@ -5,7 +5,7 @@
 #ifndef NESTGUARD_MODE_H
 #define NESTGUARD_MODE_H
 
-#include "worker/command/request.h"
+#include "worker/request/request.h"
 
 /* A command of COMMAND_MODE. */
 void mode_dispatch(struct client *client, const struct request *request);

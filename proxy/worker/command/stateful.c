@@ -9,9 +9,9 @@
 #include "worker/command/stateful.h"
 
 #include "worker/client/pinned.h"
-#include "worker/command/lookup.h"
-#include "worker/command/membership.h"
-#include "worker/command/write.h"
+#include "worker/command/keys/lookup.h"
+#include "worker/command/keys/membership.h"
+#include "worker/command/keys/write.h"
 #include "worker/upstream/upstream.h"
 
 static void forward_in_own(struct client *client, const struct request *request)

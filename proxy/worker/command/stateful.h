@@ -4,7 +4,7 @@
 #ifndef NESTGUARD_STATEFUL_H
 #define NESTGUARD_STATEFUL_H
 
-#include "worker/command/request.h"
+#include "worker/request/request.h"
 
 /* A command that command_is_stateful(): it gets the client's own connection. */
 void stateful_dispatch(struct client *client, const struct request *request);

@@ -9,8 +9,8 @@
 #include "resp/command.h"
 #include "resp/resp_number.h"
 #include "worker/client/pinned.h"
-#include "worker/command/request.h"
-#include "worker/command/write.h"
+#include "worker/command/keys/write.h"
+#include "worker/request/request.h"
 #include "worker/upstream/upstream.h"
 
 #include <stdlib.h>

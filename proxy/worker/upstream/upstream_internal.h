@@ -9,7 +9,7 @@
 #define NESTGUARD_UPSTREAM_INTERNAL_H
 
 #include "net/backoff.h"
-#include "redis/redis_dial.h"
+#include "redis/topology/redis_dial.h"
 #include "worker/upstream/in_flight.h"
 #include "worker/upstream/upstream.h"
 

@@ -15,7 +15,7 @@
 #include "fakes/pg_pool.h"
 #include "fakes/redis.h"
 #include "keeper/keeper.h"
-#include "keeper/report.h"
+#include "keeper/parts/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

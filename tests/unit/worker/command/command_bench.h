@@ -8,9 +8,9 @@
 #include "fakes/upstream.h"
 #include "resp/command.h"
 #include "worker/command/dispatch.h"
-#include "worker/command/row_loads.h"
+#include "worker/command/keys/write.h"
 #include "worker/command/upload.h"
-#include "worker/command/write.h"
+#include "worker/request/row_loads.h"
 
 #include <stdio.h>
 #include <stdlib.h>

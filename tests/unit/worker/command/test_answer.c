@@ -1,5 +1,5 @@
 /* What lookups' answers read like, and which of the cache's replies are answers at all. */
-#include "worker/command/answer.h"
+#include "worker/command/keys/answer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

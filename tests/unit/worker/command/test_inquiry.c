@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "command_bench.h"
-#include "worker/command/inquiry.h"
+#include "worker/command/clients/inquiry.h"
 
 #define LIST "*2\r\n$6\r\nCLIENT\r\n$4\r\nLIST\r\n"
 #define MAY_LIST "*4\r\n$6\r\nCLIENT\r\n$4\r\nLIST\r\n$2\r\nID\r\n$1\r\n0\r\n"

@@ -1,0 +1,250 @@
+/* Each entry is sent to all workers at once, in messages of their own that share one count of those
+ * that are still out. The keeper's table is changed first: what it decides itself from then on, and
+ * what it tells of the key, is never behind what a worker has.
+ */
+#include "keeper/changes/entries.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { EXPIRE_AT_ONCE = 1000 };
+
+/* One entry on its way to all workers, and to another process: how many have not confirmed it yet,
+ * and who waits for that. */
+struct broadcast {
+    unsigned outstanding;
+    void (*done)(void *arg);
+    void *arg;
+    struct broadcast *next; /* the other process has them in this order */
+    uint64_t sent;          /* to it; clock_ms() */
+};
+
+static void send_entry(const struct outlet *outlet, struct key key, struct override entry,
+                       struct broadcast *broadcast)
+{
+    for (unsigned i = 0; i < outlet->count; i++) {
+        struct override_message *message = xmalloc(sizeof *message + key.text.length);
+        *message = (struct override_message){
+            .message = {.kind = MESSAGE_OVERRIDE, .sender = outlet->sender},
+            .broadcast = broadcast,
+            .entry = entry,
+            .key = key_copy(key, message->text)};
+        mailbox_post(outlet->to[i], &message->message);
+    }
+}
+
+bool entries_are_taken(const struct entries *entries)
+{
+    return !entries->ending || entries->remote.is_awaited;
+}
+
+struct override entries_find(const struct entries *entries, struct key key)
+{
+    return overrides_find(&entries->table, key, clock_ms());
+}
+
+static bool has_entry(const struct entries *entries, struct key key)
+{
+    struct override entry = entries_find(entries, key);
+    return entry.kind != OVERRIDE_NONE || entry.blocked_until;
+}
+
+int entries_have_room(const struct entries *entries, struct key key)
+{
+    if (entries->ending)
+        return -ESHUTDOWN;
+    return overrides_count(&entries->table) < entries_most(entries) || has_entry(entries, key)
+               ? 0
+               : -ENOSPC;
+}
+
+static enum cause cause_of(struct override entry)
+{
+    static const enum cause causes[] = {
+        [OVERRIDE_HINT] = CAUSE_HINT, [OVERRIDE_TOMBSTONE] = CAUSE_TOMBSTONE};
+    if (entry.kind == OVERRIDE_NONE)
+        return entry.blocked_until ? CAUSE_BLOCK : CAUSE_RELEASE;
+    return causes[entry.kind];
+}
+
+static void take_receipt(struct broadcast *broadcast)
+{
+    if (--broadcast->outstanding)
+        return;
+    if (broadcast->done)
+        broadcast->done(broadcast->arg);
+    free(broadcast);
+}
+
+/* ---- the other process ---- */
+
+static void send_away(struct entries *entries, struct key key, struct override entry,
+                      struct broadcast *broadcast)
+{
+    const struct entries_remote *remote = &entries->remote;
+    if (!remote->send)
+        return;
+    if (remote->is_awaited) {
+        broadcast->outstanding++;
+        broadcast->sent = clock_ms();
+        *entries->last = broadcast;
+        entries->last = &broadcast->next;
+    }
+    remote->send(remote->arg, key, entry);
+}
+
+void entries_remote_has(struct entries *entries)
+{
+    struct broadcast *broadcast = entries->first;
+    if (!broadcast)
+        return;
+    entries->first = broadcast->next;
+    if (!entries->first)
+        entries->last = &entries->first;
+    take_receipt(broadcast);
+}
+
+void entries_remote_lost(struct entries *entries)
+{
+    entries->remote = (struct entries_remote){.send = NULL};
+    while (entries->first)
+        entries_remote_has(entries);
+}
+
+uint64_t entries_remote_owes(const struct entries *entries)
+{
+    return entries->first ? entries->first->sent : 0;
+}
+
+/* ---- setting ---- */
+
+static struct broadcast *begin(struct entries *entries, struct key key, struct override entry,
+                               void (*done)(void *arg), void *arg)
+{
+    struct key_change change = change_of_key(cause_of(entry), key);
+    struct broadcast *broadcast = xmalloc(sizeof *broadcast);
+    *broadcast =
+        (struct broadcast){entries->ending ? 0 : entries->outlet->count, done, arg, NULL, 0};
+    overrides_set(&entries->table, key, entry);
+    changes_tell(entries->changes, &change);
+    return broadcast;
+}
+
+void entries_put_here(struct entries *entries, struct key key, struct override entry,
+                      void (*done)(void *arg), void *arg)
+{
+    struct broadcast *broadcast = begin(entries, key, entry, done, arg);
+    send_entry(entries->outlet, key, entry, broadcast);
+}
+
+void entries_put(struct entries *entries, struct key key, struct override entry,
+                 void (*done)(void *arg), void *arg)
+{
+    struct broadcast *broadcast = begin(entries, key, entry, done, arg);
+    send_away(entries, key, entry, broadcast);
+    if (!entries->ending)
+        send_entry(entries->outlet, key, entry, broadcast);
+}
+
+int entries_set(struct entries *entries, struct key key, struct override entry,
+                void (*done)(void *arg), void *arg)
+{
+    int status = entries_have_room(entries, key);
+    /* That the row is gone was asked by another rule than the key's now. */
+    if (entry.kind == OVERRIDE_TOMBSTONE && entries->view->config->keyspaces[key.keyspace].retired)
+        entry.kind = OVERRIDE_NONE;
+    if (!status)
+        entries_put(entries, key, entry, done, arg);
+    return status;
+}
+
+void entries_take_back(struct override_message *message)
+{
+    struct broadcast *broadcast = message->broadcast;
+    free(message);
+    take_receipt(broadcast);
+}
+
+/* Without a log nothing confirms a key but later snapshots: the entry holds until one was taken in
+ * which everybody who may have been writing the row is over. */
+struct override entries_hint(const struct entries *entries, uint64_t for_ms)
+{
+    const struct config *config = entries->view->config;
+    return (struct override){.kind = OVERRIDE_HINT,
+                             .sticky = !for_ms && config->sync != SYNC_REPLICATION,
+                             .until = clock_ms() + (for_ms ? for_ms : config->hint_ttl_ms),
+                             .epoch = entries->view->newest};
+}
+
+/* Holds until a generation is in force that was built without the row. Where a log is followed the
+ * next one will do, though it may be built already: its log tells of the deletion then. A later one
+ * would be too late: once this generation's log is lost, nobody tells that the row has come back
+ * before the next one's snapshot. */
+struct override entries_tombstone(const struct entries *entries)
+{
+    bool follows = entries->view->config->sync == SYNC_REPLICATION;
+    uint64_t in_force = entries->view->generation ? entries->view->generation->number : 0;
+    return (struct override){.kind = OVERRIDE_TOMBSTONE,
+                             .sticky = true,
+                             .until = clock_ms(),
+                             .epoch = follows ? in_force : entries->view->newest};
+}
+
+bool entries_wait_for(const struct entries *entries, struct key key, bool serving)
+{
+    if (!overrides_count(&entries->table)) /* mostly */
+        return false;
+    enum override_kind kind = entries_find(entries, key).kind;
+    return kind == OVERRIDE_TOMBSTONE || (kind == OVERRIDE_HINT && serving);
+}
+
+bool entries_know(struct entries *entries, struct key key, bool serving, void (*done)(void *arg),
+                  void *arg)
+{
+    struct override entry = entries_find(entries, key);
+    bool ends = entries_wait_for(entries, key, serving);
+    entry.kind = OVERRIDE_NONE;
+    return ends && entries_set(entries, key, entry, done, arg) == 0;
+}
+
+void entries_expire(struct entries *entries, uint64_t now, bool all)
+{
+    size_t most = EXPIRE_AT_ONCE + overrides_count(&entries->table) / 64;
+    overrides_expire(&entries->table, now, entries->view->generation, all ? SIZE_MAX : most);
+}
+
+unsigned entries_most(const struct entries *entries)
+{
+    return entries->view->config->max_hints;
+}
+
+size_t entries_count(const struct entries *entries)
+{
+    return overrides_count(&entries->table);
+}
+
+void entries_use_view(struct entries *entries, const struct view *view)
+{
+    entries->view = view;
+}
+
+void entries_end(struct entries *entries)
+{
+    entries->ending = true;
+}
+
+void entries_init(struct entries *entries, const struct outlet *outlet,
+                  const struct changes *changes)
+{
+    *entries = (struct entries){.outlet = outlet, .changes = changes};
+    entries->last = &entries->first;
+    overrides_init(&entries->table);
+}
+
+void entries_finish(struct entries *entries)
+{
+    overrides_finish(&entries->table);
+}

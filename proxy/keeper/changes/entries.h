@@ -1,0 +1,95 @@
+/* Overrides on their way to those who decide by them:
+ *
+ *   control port, ─▶ the table that counts ─▶ every worker's copy ─▶ receipts ─▶ done()
+ *   a worker's hint
+ *
+ * Whoever gave an entry is answered when the last worker has it: from then on no lookup anywhere is
+ * decided without it.
+ */
+#ifndef NESTGUARD_ENTRIES_H
+#define NESTGUARD_ENTRIES_H
+
+#include "guard/messages.h"
+#include "guard/overrides.h"
+#include "guard/view.h"
+#include "keeper/changes/changes.h"
+#include "keeper/changes/outlet.h"
+
+/* Another process that decides, too: is told of each entry that is set here, and says, in the same
+ * order, when it has one. */
+struct entries_remote {
+    void (*send)(void *arg, struct key key, struct override entry);
+    void *arg;
+    bool is_awaited; /* whoever gives an entry is answered when the other has it, too */
+};
+
+struct entries {
+    const struct outlet *outlet;
+    const struct changes *changes; /* are told of each entry */
+    const struct view *view;       /* decided by now */
+    struct overrides table;
+    struct entries_remote remote;    /* zeroed: there is none */
+    struct broadcast *first, **last; /* those that it does not have yet */
+    bool ending;                     /* no worker takes an entry any more */
+};
+
+void entries_init(struct entries *entries, const struct outlet *outlet,
+                  const struct changes *changes);
+void entries_finish(struct entries *entries);
+
+void entries_use_view(struct entries *entries, const struct view *view);
+void entries_end(struct entries *entries); /* nothing is set from here on */
+
+/* Whether anybody takes an entry: not at the end, unless another process does. */
+bool entries_are_taken(const struct entries *entries);
+
+/* What is in force for the key. */
+struct override entries_find(const struct entries *entries, struct key key);
+
+/* 0 when entries_set() would set an entry of this key; else what it would return. */
+int entries_have_room(const struct entries *entries, struct key key);
+
+/* Sets an entry here and in every worker, and tells of the change; `done` (may be NULL) is called
+ * when every worker has it, never before this has returned. -ENOSPC when the table is full of
+ * others, -ESHUTDOWN at the end: then nothing is done. */
+int entries_set(struct entries *entries, struct key key, struct override entry,
+                void (*done)(void *arg), void *arg);
+
+/* The same without looking whether there is room: of a hint its worker has seen to that
+ * (guard/hint_share.h). At the end only while there is another process that is told: then that
+ * alone has it. */
+void entries_put(struct entries *entries, struct key key, struct override entry,
+                 void (*done)(void *arg), void *arg);
+
+/* The same of an entry that the other process has sent: that one knows. */
+void entries_put_here(struct entries *entries, struct key key, struct override entry,
+                      void (*done)(void *arg), void *arg);
+
+/* The other process has the oldest that it did not have; or is not there any more. */
+void entries_remote_has(struct entries *entries);
+void entries_remote_lost(struct entries *entries);
+uint64_t
+entries_remote_owes(const struct entries *entries); /* since then (clock_ms()); 0: nothing */
+
+/* An entry has come back from a worker. */
+void entries_take_back(struct override_message *message);
+
+/* Whether the key has an entry that the log's word of its row ends. */
+bool entries_wait_for(const struct entries *entries, struct key key, bool serving);
+
+/* The log tells of the key's row: what its entry says is known now, if `serving`, the generation
+ * that serves has it; a tombstone ends in any case. false: nothing had to be ended, or could. */
+bool entries_know(struct entries *entries, struct key key, bool serving, void (*done)(void *arg),
+                  void *arg);
+
+/* An entry that begins now. for_ms 0: for as long as the sync mode needs it. */
+struct override entries_hint(const struct entries *entries, uint64_t for_ms);
+struct override entries_tombstone(const struct entries *entries);
+
+/* Drops some of those that have ended, or with `all` every one. */
+void entries_expire(struct entries *entries, uint64_t now, bool all);
+
+size_t entries_count(const struct entries *entries);
+unsigned entries_most(const struct entries *entries); /* for as many keys there is room */
+
+#endif

@@ -1,0 +1,105 @@
+#include "keeper/parts/accounting.h"
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+enum { MARK_MS = 1000 };
+
+/* ---- the log's word ---- */
+
+static void log_begin(const struct traffic *traffic, uint64_t now)
+{
+    uint64_t ms;
+    struct ledger *ledger = traffic_ledger(traffic, TRAFFIC_MINUTE, now, &ms);
+    const struct heavy *parties = ledger_parties(ledger, BURDEN_rejects);
+    struct heavy_entry first;
+    log_warning("an attack begins: %.0f lookups a second are rejected",
+                traffic_rate_of_all(traffic).now);
+    if (heavy_top(parties, &first, 1)) {
+        const struct party *party = first.item;
+        log_warning(
+            "the most of them (%.0f %% in the last %.0f s) are for %s, name \"%s\", user %s; "
+            "`nestguard ctl attack` says more",
+            100 * (double)first.count / (double)heavy_total(parties), (double)ms / 1000,
+            party->address, party->name, party->user);
+    }
+    ledger_destroy(ledger);
+}
+
+static void log_end(const struct attack *attack)
+{
+    log_warning(
+        "the attack is over after %.0f s: %llu lookups were rejected, %.0f a second at most",
+        (double)(attack->until - attack->since) / 1000, (unsigned long long)attack->rejects,
+        attack->peak);
+}
+
+/* ---- once a second ---- */
+
+static void ask_workers(struct accounting *accounting)
+{
+    const struct outlet *outlet = accounting->outlet;
+    for (unsigned i = 0; i < outlet->count; i++) {
+        struct ledger_message *message = xcalloc(1, sizeof *message);
+        message->message = (struct message){.kind = MESSAGE_LEDGER, .sender = outlet->sender};
+        message->ledger = ledger_create();
+        mailbox_post(outlet->to[i], &message->message);
+        accounting->under_way++;
+    }
+}
+
+static void count_rejects(struct accounting *accounting, struct worker *const *workers)
+{
+    for (size_t keyspace = 0; keyspace < accounting->keyspaces; keyspace++) {
+        accounting->rejects[keyspace] = 0;
+        for (unsigned i = 0; i < accounting->outlet->count; i++)
+            accounting->rejects[keyspace] +=
+                counter_read(&workers[i]->serving.keyspaces[keyspace].rejected);
+    }
+}
+
+/* A worker that has not answered the last time yet has more to do. */
+void accounting_check_time(struct accounting *accounting, struct worker *const *workers,
+                           unsigned threshold, uint64_t now)
+{
+    struct traffic *traffic = accounting->traffic;
+    if (now - accounting->marked < MARK_MS)
+        return;
+    accounting->marked = now;
+    count_rejects(accounting, workers);
+    enum attack_news news = traffic_mark(traffic, accounting->rejects, threshold, now);
+    if (news == ATTACK_BEGINS)
+        log_begin(traffic, now);
+    else if (news == ATTACK_IS_OVER)
+        log_end(traffic_attack(traffic));
+    if (!accounting->under_way)
+        ask_workers(accounting);
+}
+
+void accounting_take_back(struct accounting *accounting, struct ledger_message *message)
+{
+    traffic_take(accounting->traffic, message->ledger, clock_ms());
+    ledger_destroy(message->ledger);
+    free(message);
+    accounting->under_way--;
+}
+
+/* ---- life ---- */
+
+void accounting_init(struct accounting *accounting, const struct outlet *outlet, size_t keyspaces)
+{
+    *accounting = (struct accounting){.traffic = traffic_create(keyspaces, clock_ms()),
+                                      .keyspaces = keyspaces,
+                                      .outlet = outlet,
+                                      .marked = clock_ms(),
+                                      .rejects = xcalloc(keyspaces, sizeof(uint64_t))};
+}
+
+void accounting_finish(struct accounting *accounting)
+{
+    traffic_destroy(accounting->traffic);
+    free(accounting->rejects);
+}

@@ -1,0 +1,146 @@
+/* The order in which things are made is that in which they use each other: a load asks the rows by
+ * the pool, asks visibility whether its answer may be kept, and tells of spellings. They end in the
+ * other direction: the pool first, which ends every query, and the rest when none is left.
+ */
+#include "keeper/parts/loading.h"
+
+#include "base/log/log.h"
+#include "postgres/pg_hosts.h"
+
+#include <stdlib.h>
+
+enum { UNSEEN_MAX = 100000 };
+
+/* ---- changes ---- */
+
+void loading_unsee(void *arg, const struct key_change *change)
+{
+    struct loading *loading = arg;
+    if (cause_is_of_keyspace(change->cause))
+        visibility_all_changed(loading->visibility, change->xid);
+    else
+        visibility_changed(loading->visibility, change->key, change->xid);
+}
+
+/* Any row may have changed, of any keyspace: that costs no more than some loads which are not
+ * shared. */
+void loading_age(void *arg, const struct key_change *change)
+{
+    struct loading *loading = arg;
+    if (cause_is_of_keyspace(change->cause))
+        loads_all_changed(loading->loads);
+    else
+        loads_changed(loading->loads, change->key);
+}
+
+/* ---- what is told of it ---- */
+
+void loading_report(const struct loading *loading, struct report *report)
+{
+    const struct pg_error *error = pg_pool_error(loading->pool);
+    report->database_connections = pg_pool_live(loading->pool);
+    report->database_error = error ? error->text : NULL;
+    report->loads = loads_count(loading->loads);
+    report->waits = loads_waits(loading->loads);
+    for (size_t i = 0; i < report->count; i++)
+        report->keyspaces[i].spelling =
+            spellings_latest(loading->spellings, report->keyspaces[i].number);
+}
+
+/* ---- life ---- */
+
+static void on_pool_state(void *arg, unsigned live, const struct pg_error *error)
+{
+    (void)arg;
+    if (error)
+        log_warning("database: %s; %u connections for loads are up", error->text, live);
+    else
+        log_info("database: %u connections for loads are up", live);
+}
+
+/* Of several hosts one may be a standby: a load there would not see what the primary's log tells.
+ * What the conninfo or the environment says itself stands. Before the first connection, and before
+ * there are other threads. */
+static void keep_to_the_primary(const struct config *config)
+{
+    if (config->sync == SYNC_REPLICATION && pg_hosts_count(config->database) > 1)
+        setenv("PGTARGETSESSIONATTRS", "primary", 0);
+}
+
+static int open_pool(struct loading *loading, uv_loop_t *loop, const struct config *config)
+{
+    const char *error = NULL;
+    keep_to_the_primary(config);
+    rows_statements_init(&loading->statements, config);
+    struct pg_pool_options options = {.conninfo = config->database,
+                                      .application = "nestguard",
+                                      .connections = config->load_connections,
+                                      .timeout_ms = config->load_timeout_ms,
+                                      .statements = loading->statements.at,
+                                      .statement_count = loading->statements.count,
+                                      .on_state = on_pool_state,
+                                      .arg = loading};
+    int status = pg_pool_create(&loading->pool, loop, &options, &error);
+    if (status)
+        log_error("database: %s", error);
+    return status;
+}
+
+int loading_open(struct loading *loading, const struct loading_options *options,
+                 const struct view *view)
+{
+    *loading = (struct loading){.rows.config = view->config,
+                                .rows.lane = &loading->lane,
+                                .lane.most = options->config->max_value};
+    int status = open_pool(loading, options->loop, options->config);
+    if (status)
+        return status;
+    loading->rows.pool = loading->pool;
+    loading->visibility = visibility_create(&(struct visibility_options){
+        .max_remembered = UNSEEN_MAX, .wanted = options->snapshot_wanted, .arg = options->arg});
+    loading->spellings = spellings_create(options->config, options->counters);
+    loading->loads = loads_create(&(struct loads_options){.rows = &loading->rows,
+                                                          .redis = options->redis,
+                                                          .counters = options->counters,
+                                                          .watch = options->watch,
+                                                          .visibility = loading->visibility,
+                                                          .filling = options->filling,
+                                                          .is_expected = options->is_expected,
+                                                          .arg = options->arg,
+                                                          .spellings = loading->spellings},
+                                  view);
+    return 0;
+}
+
+void loading_use_view(struct loading *loading, const struct view *view)
+{
+    if (!loading->loads)
+        return;
+    if (view->config->load_timeout_ms != loading->rows.config->load_timeout_ms)
+        pg_pool_set_timeout(loading->pool, view->config->load_timeout_ms);
+    loading->rows.config = view->config;
+    spellings_use_config(loading->spellings, view->config);
+    loads_use_view(loading->loads, view);
+}
+
+void loading_use_keyspaces(struct loading *loading, const struct config *config)
+{
+    struct rows_statements replaced = loading->statements;
+    rows_statements_init(&loading->statements, config);
+    pg_pool_use_statements(loading->pool, loading->statements.at, loading->statements.count);
+    rows_statements_finish(&replaced);
+}
+
+void loading_close(struct loading *loading, void (*closed)(void *arg), void *arg)
+{
+    pg_pool_close(loading->pool, closed, arg);
+}
+
+void loading_finish(struct loading *loading)
+{
+    loads_destroy(loading->loads);
+    spellings_destroy(loading->spellings);
+    visibility_destroy(loading->visibility);
+    rows_statements_finish(&loading->statements);
+    *loading = (struct loading){0};
+}

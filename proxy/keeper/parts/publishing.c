@@ -1,0 +1,206 @@
+/* A view is made of three things that change one by one: the configuration, the generation, and why
+ * nothing may be rejected. Whoever changes one of them says so here, and then has the next view
+ * made, so that several changes cost one view. A keyspace's state is worked out of them anew each
+ * time and kept only to tell what is news.
+ *
+ * References: the newest view has one for each worker and one for the keeper. A view that was
+ * replaced lives until the last worker's message has brought its reference back.
+ */
+#include "keeper/parts/publishing.h"
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+const struct config *publishing_config(const struct publishing *publishing)
+{
+    return publishing->shared->config;
+}
+
+const struct config *publishing_first_config(const struct publishing *publishing)
+{
+    return publishing->first->config;
+}
+
+/* ---- states ---- */
+
+static const char *obstacle_of(const struct publishing *publishing)
+{
+    for (unsigned i = 0; i < OBSTACLES; i++)
+        if (publishing->obstacles[i][0])
+            return publishing->obstacles[i];
+    return NULL;
+}
+
+static bool is_retired(const struct publishing *publishing, size_t keyspace)
+{
+    return publishing_config(publishing)->keyspaces[keyspace].retired;
+}
+
+/* Keyspaces share a generation, but for those that it does not have, or had to give up. */
+static struct keyspace_status status_now(const struct publishing *publishing, size_t keyspace)
+{
+    const struct generation *generation = publishing->generation;
+    const char *obstacle = obstacle_of(publishing);
+    if (is_retired(publishing, keyspace))
+        return (struct keyspace_status){KEYSPACE_PASSING, "it is not configured any more", 0};
+    if (!generation || (!generation->filters[keyspace] && !generation->faults[keyspace]))
+        return (struct keyspace_status){KEYSPACE_LOADING, "no generation is complete yet", 0};
+    if (obstacle)
+        return (struct keyspace_status){KEYSPACE_PASSING, obstacle, 0};
+    if (generation->faults[keyspace])
+        return (struct keyspace_status){KEYSPACE_PASSING, generation->faults[keyspace], 0};
+    if (clock_ms() >= atomic_load_explicit(&generation->lease, memory_order_relaxed))
+        return (struct keyspace_status){KEYSPACE_PASSING,
+                                        "further behind the database than max_lag", 0};
+    return (struct keyspace_status){KEYSPACE_GUARDING, "the generation is complete", 0};
+}
+
+/* Only a change is logged, and sets the time. */
+static void update_states(struct publishing *publishing, enum keyspace_state *states)
+{
+    const struct config *config = publishing_config(publishing);
+    for (size_t i = 0; i < config->keyspace_count; i++) {
+        struct keyspace_status *status = &publishing->keyspaces[i];
+        struct keyspace_status now = status_now(publishing, i);
+        states[i] = now.state;
+        status->reason = now.reason;
+        if (status->state == now.state || is_retired(publishing, i))
+            continue;
+        log_info("keyspace %s: %s, was %s: %s", config->keyspaces[i].name,
+                 keyspace_state_name(now.state), keyspace_state_name(status->state), now.reason);
+        status->state = now.state;
+        status->since = clock_ms();
+    }
+}
+
+bool publishing_guards(const struct publishing *publishing)
+{
+    for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++)
+        if (!is_retired(publishing, i) && publishing->keyspaces[i].state != KEYSPACE_GUARDING)
+            return false;
+    return true;
+}
+
+bool publishing_guards_any(const struct publishing *publishing)
+{
+    for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++)
+        if (publishing->keyspaces[i].state == KEYSPACE_GUARDING)
+            return true;
+    return false;
+}
+
+void publishing_obstruct(struct publishing *publishing, enum obstacle obstacle, const char *why)
+{
+    snprintf(publishing->obstacles[obstacle], sizeof publishing->obstacles[obstacle], "%s", why);
+}
+
+void publishing_clear(struct publishing *publishing, enum obstacle obstacle)
+{
+    publishing->obstacles[obstacle][0] = '\0';
+}
+
+/* ---- views ---- */
+
+/* Mailboxes keep the order: whatever is posted after this is decided by the new view. */
+static void send_view(struct publishing *publishing, struct view *view)
+{
+    const struct outlet *outlet = publishing->options.outlet;
+    for (unsigned i = 0; i < outlet->count; i++) {
+        struct view_message *message = xcalloc(1, sizeof *message);
+        message->message = (struct message){.kind = MESSAGE_VIEW, .sender = outlet->sender};
+        message->view = view;
+        mailbox_post(outlet->to[i], &message->message);
+        publishing->views_out++;
+    }
+}
+
+static void adopt(struct publishing *publishing, struct view *view)
+{
+    struct view *replaced = publishing->view;
+    publishing->view = view;
+    publishing->options.adopted(publishing->options.arg, view);
+    view_release(replaced);
+}
+
+void publishing_now(struct publishing *publishing, struct generation *fresh)
+{
+    const struct outlet *outlet = publishing->options.outlet;
+    enum keyspace_state *states =
+        xcalloc(publishing_config(publishing)->keyspace_count, sizeof *states);
+    if (fresh) {
+        generation_release(publishing->generation);
+        publishing->generation = fresh;
+    }
+    update_states(publishing, states);
+    struct view *view =
+        view_create(publishing->shared, publishing->generation, states, outlet->count + 1);
+    free(states);
+    view->newest = publishing->newest;
+    view->building = publishing->building;
+    send_view(publishing, view);
+    adopt(publishing, view);
+}
+
+bool publishing_is_due(const struct publishing *publishing)
+{
+    for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++)
+        if (!is_retired(publishing, i) &&
+            status_now(publishing, i).state != publishing->keyspaces[i].state)
+            return true;
+    return false;
+}
+
+bool publishing_is_everywhere(const struct publishing *publishing)
+{
+    return !publishing->views_out;
+}
+
+/* The workers' copies of a view take its place one after the other. */
+bool publishing_take_back(struct publishing *publishing, struct view_message *message)
+{
+    view_release(message->view);
+    free(message);
+    publishing->views_out--;
+    return publishing_is_everywhere(publishing);
+}
+
+/* ---- life ---- */
+
+void publishing_configure(struct publishing *publishing, struct shared_config *config)
+{
+    for (size_t i = publishing->shared->config->keyspace_count; i < config->config->keyspace_count;
+         i++)
+        publishing->keyspaces[i].since = clock_ms();
+    shared_config_release(publishing->shared);
+    publishing->shared = config;
+}
+
+void publishing_builds(struct publishing *publishing, uint64_t newest, bool building)
+{
+    publishing->newest = newest;
+    publishing->building = building;
+}
+
+void publishing_init(struct publishing *publishing, const struct publishing_options *options)
+{
+    *publishing = (struct publishing){.options = *options};
+    publishing->first = publishing->shared = shared_config_create(options->config);
+    publishing->first->references++;
+    publishing->keyspaces = xcalloc(KEYSPACES_MAX, sizeof *publishing->keyspaces);
+    for (size_t i = 0; i < options->config->keyspace_count; i++)
+        publishing->keyspaces[i].since = clock_ms();
+    publishing_now(publishing, NULL);
+}
+
+void publishing_finish(struct publishing *publishing)
+{
+    view_release(publishing->view);
+    generation_release(publishing->generation);
+    shared_config_release(publishing->shared);
+    shared_config_release(publishing->first);
+    free(publishing->keyspaces);
+    *publishing = (struct publishing){0};
+}

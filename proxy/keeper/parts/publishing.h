@@ -1,0 +1,75 @@
+/* What workers and loads decide by. It is never changed but replaced:
+ *
+ *   configuration, generation, states ─▶ a new view ─▶ every worker ─▶ the replaced one comes back
+ *
+ * The message brings a worker's reference back, so that all counting happens on this thread.
+ */
+#ifndef NESTGUARD_PUBLISHING_H
+#define NESTGUARD_PUBLISHING_H
+
+#include "guard/messages.h"
+#include "guard/view.h"
+#include "keeper/changes/outlet.h"
+
+/* Why nothing may be rejected though there is a generation, the first that is given. */
+enum obstacle {
+    OBSTACLE_UNFOLLOWED, /* nobody vouches for the generation any more */
+    OBSTACLES
+};
+
+/* State of a keyspace with its history. */
+struct keyspace_status {
+    enum keyspace_state state;
+    const char *reason;
+    uint64_t since; /* clock_ms() */
+};
+
+struct publishing_options {
+    struct config *config; /* taken over */
+    const struct outlet *outlet;
+    /* From here on the keeper decides by this view, like a worker; the one before is still there.
+     */
+    void (*adopted)(void *arg, const struct view *view);
+    void *arg;
+};
+
+struct publishing {
+    struct publishing_options options;
+    struct shared_config *first;       /* of the start */
+    struct shared_config *shared;      /* in force */
+    struct generation *generation;     /* in force; NULL until the first is complete */
+    struct view *view;                 /* the newest published */
+    struct keyspace_status *keyspaces; /* by their numbers */
+    char obstacles[OBSTACLES][256];    /* "": it is none */
+    uint64_t newest;                   /* number of the newest generation that was begun */
+    bool building;                     /* it is being built */
+    unsigned views_out; /* views that have not replaced the one before them everywhere */
+};
+
+/* With a first view, by which nothing is rejected. */
+void publishing_init(struct publishing *publishing, const struct publishing_options *options);
+void publishing_finish(struct publishing *publishing); /* zeroed memory, too */
+
+/* What the next view says. */
+void publishing_configure(struct publishing *publishing, struct shared_config *config); /* taken */
+void publishing_obstruct(struct publishing *publishing, enum obstacle obstacle, const char *why);
+void publishing_clear(struct publishing *publishing, enum obstacle obstacle);
+void publishing_builds(struct publishing *publishing, uint64_t newest, bool building);
+
+/* Makes a fresh generation (NULL: keeps the present one) the one in force, works out every
+ * keyspace's state, and sends the workers a new view. Takes the generation's reference. */
+void publishing_now(struct publishing *publishing, struct generation *fresh);
+
+/* A keyspace's state is not what it should be: a new view is wanted. */
+bool publishing_is_due(const struct publishing *publishing);
+
+/* A worker has taken up a view. True: every worker has the newest. */
+bool publishing_take_back(struct publishing *publishing, struct view_message *message);
+bool publishing_is_everywhere(const struct publishing *publishing);
+
+bool publishing_guards(const struct publishing *publishing);     /* every keyspace */
+bool publishing_guards_any(const struct publishing *publishing); /* at least one keyspace */
+const struct config *publishing_config(const struct publishing *publishing);       /* in force */
+const struct config *publishing_first_config(const struct publishing *publishing); /* the start's */
+
+#endif

@@ -1,0 +1,214 @@
+#include "keeper/parts/purging.h"
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+/* ---- what is told ---- */
+
+static void tell(const struct purging *purging, const struct key_change *change)
+{
+    purging->options.changes.tell(purging->options.changes.arg, change);
+}
+
+static void tell_keyspace(const struct purging *purging, enum cause cause, int keyspace)
+{
+    struct key_change change = change_of_keyspace(cause, keyspace);
+    tell(purging, &change);
+}
+
+static void tell_all(const struct purging *purging, enum cause cause)
+{
+    const struct config *config = purging->options.config;
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (!config->keyspaces[i].retired)
+            tell_keyspace(purging, cause, (int)i);
+}
+
+void purging_missed(struct purging *purging)
+{
+    tell_all(purging, CAUSE_MISSED);
+}
+
+void purging_missed_of(struct purging *purging, int keyspace)
+{
+    tell_keyspace(purging, CAUSE_MISSED, keyspace);
+}
+
+void purging_outdated(struct purging *purging, int keyspace)
+{
+    tell_keyspace(purging, CAUSE_ALTERED, keyspace);
+}
+
+void purging_hear(void *arg, const struct key_change *change)
+{
+    struct purging *purging = arg;
+    if (cause_is_of_keyspace(change->cause))
+        purger_keyspace(purging->purger, change->key.keyspace);
+    else
+        purger_key(purging->purger, change->key);
+}
+
+/* ---- what nobody vouches for ---- */
+
+/* Without a log it is what values are made of that vouches for them: what is altered after the
+ * first answer is noticed, when a generation is built; before it there is nothing to compare with.
+ */
+static bool is_vouched_for(const struct purging *purging)
+{
+    if (purging->options.config->sync != SYNC_REPLICATION)
+        return values_are_known(purging->values);
+    return !replication_is_blind(purging->options.replication);
+}
+
+void purging_filling(void *arg, struct key key)
+{
+    struct purging *purging = arg;
+    if (!is_vouched_for(purging))
+        unvouched_add(purging->unvouched, key);
+}
+
+static void on_unvouched_keyspace(void *arg, int keyspace)
+{
+    tell_keyspace(arg, CAUSE_FILLED, keyspace);
+}
+
+static void on_unvouched(void *arg, struct key key)
+{
+    struct key_change change = change_of_key(CAUSE_UNVOUCHED, key);
+    tell(arg, &change);
+}
+
+void purging_give_unvouched(struct purging *purging)
+{
+    tell_all(purging, CAUSE_ASKED);
+    unvouched_give(purging->unvouched, on_unvouched_keyspace, on_unvouched, purging);
+}
+
+/* ---- what values are made of ---- */
+
+static void on_altered(void *arg, int keyspace)
+{
+    const struct purging *purging = arg;
+    if (purging->options.config->keyspaces[keyspace].retired) /* that was seen to */
+        return;
+    log_info("keyspace %s: a column or type that its values are made of was altered; all keys of "
+             "it are deleted from the cache",
+             purging->options.config->keyspaces[keyspace].name);
+    tell_keyspace(purging, CAUSE_ALTERED, keyspace);
+}
+
+void purging_learn_values(struct purging *purging, const char *answer)
+{
+    bool vouched = is_vouched_for(purging);
+    values_learn(purging->values, answer, clock_ms());
+    if (!vouched && is_vouched_for(purging))
+        purging_give_unvouched(purging);
+}
+
+bool purging_knows_values(const struct purging *purging)
+{
+    return values_are_known(purging->values);
+}
+
+void purging_check_time(struct purging *purging, uint64_t now)
+{
+    values_check_time(purging->values, now);
+}
+
+/* ---- one key ---- */
+
+struct deletion {
+    counter *count;
+    redis_answer_cb done;
+    void *arg;
+};
+
+static struct redis_bytes bytes_of(struct key key)
+{
+    return (struct redis_bytes){key.text.at, key.text.length};
+}
+
+static void on_deleted(void *arg, const struct redis_answer *answer)
+{
+    struct deletion deletion = *(struct deletion *)arg;
+    free(arg);
+    if (answer->outcome == REDIS_DONE)
+        counter_add(deletion.count, 1);
+    deletion.done(deletion.arg, answer);
+}
+
+void purging_delete(struct purging *purging, struct key key, redis_answer_cb done, void *arg)
+{
+    struct deletion *deletion = xmalloc(sizeof *deletion);
+    *deletion = (struct deletion){&purging->options.counters[key.keyspace].purges, done, arg};
+    redis_purge(purging->options.redis, bytes_of(key), on_deleted, deletion);
+}
+
+void purging_ask(struct purging *purging, struct key key, redis_answer_cb done, void *arg)
+{
+    redis_exists(purging->options.redis, bytes_of(key), done, arg);
+}
+
+/* ---- what is told of it ---- */
+
+bool purging_owes(const struct purging *purging)
+{
+    return purger_owed(purging->purger) > 0;
+}
+
+void purging_report(const struct purging *purging, struct report *report)
+{
+    const struct redis *redis = purging->options.redis;
+    report->cache_nodes = redis_node_count(redis);
+    report->cache = xcalloc(report->cache_nodes, sizeof *report->cache);
+    for (size_t i = 0; i < report->cache_nodes; i++)
+        redis_describe(redis, i, &report->cache[i]);
+    report->purges_owed = purger_owed(purging->purger);
+}
+
+/* ---- life ---- */
+
+void purging_open(struct purging *purging, const struct purging_options *options)
+{
+    const struct config *config = options->config;
+    *purging = (struct purging){.options = *options};
+    purging->purger = purger_create(&(struct purger_options){.redis = options->redis,
+                                                             .loop = options->loop,
+                                                             .config = config,
+                                                             .counters = options->counters,
+                                                             .max_owed = config->max_hints});
+    purging->unvouched = unvouched_create(KEYSPACES_MAX, config->max_hints);
+    purging->values = values_create(&(struct values_options){
+        .keyspaces = KEYSPACES_MAX, .altered = on_altered, .arg = purging});
+}
+
+void purging_use_config(struct purging *purging, const struct config *config)
+{
+    if (!purging->purger)
+        return;
+    purging->options.config = config;
+    purger_use_config(purging->purger, config);
+}
+
+void purging_cache_is(struct purging *purging, bool up)
+{
+    if (purging->purger)
+        purger_cache_is(purging->purger, up);
+}
+
+void purging_give_up(struct purging *purging)
+{
+    purger_give_up(purging->purger);
+}
+
+void purging_close(struct purging *purging)
+{
+    if (purging->purger)
+        purger_destroy(purging->purger);
+    unvouched_destroy(purging->unvouched);
+    values_destroy(purging->values);
+    *purging = (struct purging){0};
+}

@@ -1,0 +1,89 @@
+/* Old values are kept out of the cache, those of which a row's change tells and those of which none
+ * does:
+ *
+ *   a row's change ───────────────────────────────────────────────────────────▶ its key ─▶ DEL
+ *   filled before a log was followed ─▶ unvouched ─┐  a log is followed, or the guard ends
+ *   the log was lost for a while ─────▶ missed ────┼──────────────▶ purged
+ *   DDL ─▶ another answer ─▶ values ───────────────┴─ at once ────▶
+ *
+ * Without a log, in the place of its first following is the first generation: with it comes what
+ * its values are made of, as it was when the building began.
+ *
+ * Each is a cause of changes.h, which says that whatever is being loaded is old before it purges,
+ * so that none of it is filled behind the purge. What was filled before was sent before, over the
+ * same connection to the cache. And what is asked later is told by the log that is followed by
+ * then, but for what it told, or was over when it began, and is not visible yet:
+ * commit_visibility.h sees to that.
+ */
+#ifndef NESTGUARD_PURGING_H
+#define NESTGUARD_PURGING_H
+
+#include "cache/purger.h"
+#include "cache/unvouched.h"
+#include "follow/values.h"
+#include "keeper/changes/changes.h"
+#include "keeper/parts/replication.h"
+#include "keeper/parts/report.h"
+
+struct purging_options {
+    uv_loop_t *loop;
+    const struct config *config; /* of the start */
+    struct redis *redis;
+    struct load_counters *counters;        /* by keyspaces' numbers */
+    struct change_sink changes;            /* are told what is old; among them is this part again */
+    const struct replication *replication; /* whether a log tells of rows */
+};
+
+struct purging {
+    struct purging_options options;
+    struct purger *purger;
+    struct unvouched *unvouched;
+    struct values *values;
+};
+
+void purging_open(struct purging *purging, const struct purging_options *options);
+
+/* The cache's connection has come up, or gone down. */
+void purging_cache_is(struct purging *purging, bool up);
+
+/* As a subscriber of changes.h, whose `arg` is the purging. */
+void purging_hear(void *arg, const struct key_change *change);
+
+/* A value of the key is about to be sent to the cache; `arg` is the purging (loads.h). */
+void purging_filling(void *arg, struct key key);
+
+/* What was filled is vouched for from now on, or never will be: who has no vouching is purged. */
+void purging_give_unvouched(struct purging *purging);
+
+/* Rows may have changed of which no log will tell; or only of this keyspace. */
+void purging_missed(struct purging *purging);
+void purging_missed_of(struct purging *purging, int keyspace);
+
+/* What was cached of the keyspace is not what would be now. */
+void purging_outdated(struct purging *purging, int keyspace);
+
+/* In force from now on, with no fewer keyspaces; the one before lives until this has returned.
+ * Zeroed: does nothing. */
+void purging_use_config(struct purging *purging, const struct config *config);
+
+/* The database's answer to publication_values_sql(); see values.h. The other: there was one. */
+void purging_learn_values(struct purging *purging, const char *answer);
+bool purging_knows_values(const struct purging *purging);
+void purging_check_time(struct purging *purging, uint64_t now); /* once in a while */
+
+/* Asks the cache whether it has the key; deletes it there, behind any fill that was sent before,
+ * and counts it when that is done. */
+void purging_ask(struct purging *purging, struct key key, redis_answer_cb done, void *arg);
+void purging_delete(struct purging *purging, struct key key, redis_answer_cb done, void *arg);
+
+/* Some key is still to be deleted. */
+bool purging_owes(const struct purging *purging);
+void purging_give_up(struct purging *purging); /* it stays so: the log is told */
+
+void purging_report(const struct purging *purging, struct report *report);
+
+/* When redis has ended, so that nothing is in flight; the loop still has to run. Zeroed memory,
+ * too. */
+void purging_close(struct purging *purging);
+
+#endif

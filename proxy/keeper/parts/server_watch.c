@@ -1,0 +1,93 @@
+#include "keeper/parts/server_watch.h"
+
+#include "base/log/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void on_stranger(void *arg, const struct pg_server *server);
+
+static void apply(struct server_watch *watch)
+{
+    struct pg_pool_rule rule = {watch->rule, on_stranger, watch};
+    for (unsigned i = 0; i < SERVER_POOLS; i++)
+        if (watch->options.pools[i])
+            pg_pool_keep_to(watch->options.pools[i], &rule);
+}
+
+static void renew(struct server_watch *watch)
+{
+    for (unsigned i = 0; i < SERVER_POOLS; i++)
+        if (watch->options.pools[i])
+            pg_pool_renew(watch->options.pools[i]);
+}
+
+static void note(struct server_watch *watch, const char *started)
+{
+    snprintf(watch->heard, sizeof watch->heard, "%s", started);
+}
+
+static void say_another(void)
+{
+    log_info("database: another server than before, or restarted; connections are opened anew");
+}
+
+/* What is of the server before is given up, for this one. */
+static void leave(struct server_watch *watch, const struct pg_server *server)
+{
+    say_another();
+    note(watch, server->started);
+    watch->rule.server = (struct pg_server){0};
+    watch->options.left(watch->options.arg, "the database is another server now, or was restarted");
+}
+
+static void on_stranger(void *arg, const struct pg_server *server)
+{
+    struct server_watch *watch = arg;
+    if (watch->ended || !pg_server_is_known(&watch->rule.server))
+        return;
+    if (server->standby && (watch->options.follows || pg_pool_live(watch->options.pools[0]) > 0))
+        return;
+    leave(watch, server);
+    apply(watch);
+    renew(watch);
+}
+
+void server_watch_heard(struct server_watch *watch, const char *started)
+{
+    bool another = watch->heard[0] && strcmp(watch->heard, started) != 0;
+    note(watch, started);
+    if (!another)
+        return;
+    say_another();
+    renew(watch);
+}
+
+bool server_watch_keep_to(struct server_watch *watch, const struct pg_server *server)
+{
+    struct pg_server_rule *rule = &watch->rule;
+    if (rule->primary && server->standby)
+        return false;
+    if (pg_server_is_known(&rule->server) &&
+        !pg_server_is_same(server, &rule->server, rule->unrestarted))
+        leave(watch, server);
+    else if (watch->options.follows)
+        server_watch_heard(watch, server->started);
+    rule->primary = !server->standby;
+    rule->server = *server;
+    apply(watch);
+    return true;
+}
+
+void server_watch_open(struct server_watch *watch, const struct server_watch_options *options)
+{
+    *watch = (struct server_watch){
+        .options = *options,
+        .rule = {.primary = options->follows, .unrestarted = options->follows}};
+    apply(watch);
+}
+
+void server_watch_end(struct server_watch *watch)
+{
+    watch->ended = true;
+}

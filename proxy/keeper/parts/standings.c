@@ -1,0 +1,133 @@
+#include "keeper/parts/standings.h"
+
+#include "base/log/log.h"
+
+#include <stdio.h>
+
+static void on_ready(void *arg, struct standing *standing)
+{
+    struct standings *standings = arg;
+    struct standing *replaced = standings->serving;
+    struct generation *generation = standing_generation(standing);
+    if (standings->ended)
+        return;
+    standings->serving = standing;
+    standings->candidate = NULL;
+    generation->references++;
+    standings->options.in_force(standings->options.arg, generation);
+    standing_close(replaced);
+    log_info("generation %llu: in force", (unsigned long long)generation->number);
+    standings->options.settled(standings->options.arg, NULL);
+}
+
+/* The lease ends before anything else: from here on nothing is rejected. */
+static void lose_serving(struct standings *standings, const char *why)
+{
+    struct standing *lost = standings->serving;
+    atomic_store_explicit(&standing_generation(lost)->lease, 0, memory_order_release);
+    standings->serving = NULL;
+    standing_close(lost);
+    standings->options.lost(standings->options.arg, why);
+}
+
+static void on_fault(void *arg, struct standing *standing, const char *why)
+{
+    struct standings *standings = arg;
+    char text[256];
+    if (standings->ended)
+        return;
+    snprintf(text, sizeof text, "%s", why); /* it may be the standing's */
+    if (standing == standings->serving) {
+        lose_serving(standings, text);
+        return;
+    }
+    standings->candidate = NULL;
+    standing_close(standing);
+    standings->options.settled(standings->options.arg, text);
+}
+
+void standings_leave(struct standings *standings, const char *why)
+{
+    settled_forget(&standings->settled);
+    if (standings->serving)
+        on_fault(standings, standings->serving, why);
+    if (standings->candidate)
+        on_fault(standings, standings->candidate, why);
+}
+
+/* Whether something is left. */
+static bool retire(const struct standings *standings, const struct standing *standing)
+{
+    struct generation *generation = standing_generation(standing);
+    const struct config *config = standings->options.config;
+    bool retired = false, left = false;
+    for (size_t i = 0; i < generation->count; i++) {
+        if (config->keyspaces[i].retired)
+            generation_give_up(generation, i, "it is not configured any more");
+        retired |= config->keyspaces[i].retired;
+        left |= generation_covers(generation, i);
+    }
+    return !retired || left;
+}
+
+static void keep_candidate(struct standings *standings)
+{
+    if (!retire(standings, standings->candidate))
+        on_fault(standings, standings->candidate,
+                 "the configuration has none of its keyspaces any more");
+}
+
+void standings_use_config(struct standings *standings, const struct config *config)
+{
+    standings->options.config = config;
+}
+
+void standings_use_keyspaces(struct standings *standings)
+{
+    if (standings->serving)
+        retire(standings, standings->serving);
+    if (standings->candidate)
+        keep_candidate(standings);
+}
+
+void standings_take(struct standings *standings, struct built *built)
+{
+    struct generation *generation = built->generation;
+    const struct config *config = built->config ? built->config->config : standings->options.config;
+    generation->settled =
+        settled_learn(&standings->settled, generation->number, &built->snapshot, built->next_xid);
+    standings->candidate =
+        standing_create(built, &(struct standing_options){.config = config,
+                                                          .checker = standings->options.checker,
+                                                          .fn_checks = standings->options.fn_checks,
+                                                          .ready = on_ready,
+                                                          .fault = on_fault,
+                                                          .arg = standings});
+    keep_candidate(standings);
+}
+
+/* The first may end the other's time. */
+void standings_watch(struct standings *standings)
+{
+    if (standings->candidate)
+        standing_tick(standings->candidate);
+    if (standings->serving)
+        standing_tick(standings->serving);
+}
+
+void standings_open(struct standings *standings, const struct standings_options *options)
+{
+    *standings = (struct standings){.options = *options};
+}
+
+void standings_end(struct standings *standings)
+{
+    standings->ended = true;
+}
+
+void standings_close(struct standings *standings)
+{
+    standing_close(standings->candidate);
+    standing_close(standings->serving);
+    standings->candidate = standings->serving = NULL;
+}

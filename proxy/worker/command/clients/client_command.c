@@ -1,0 +1,364 @@
+/* A client is the guard's: all that CLIENT tells of clients, and does to them, is about those of
+ * the guard, and of no connection to the cache, which many may share. REPLY mutes the client's
+ * queue of replies. Only PAUSE is the cache's, which then answers nobody.
+ *
+ * A user of the cache's own may be denied each of this: his commands go there first, and what they
+ * would tell of his connection is replaced in the reply.
+ */
+#include "worker/command/clients/client_command.h"
+
+#include "base/memory.h"
+#include "worker/client/pinned.h"
+#include "worker/command/clients/client_words.h"
+#include "worker/command/clients/inquiry.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+static void reply(struct client *client, const char *error)
+{
+    struct buffer *out = client_reply(client);
+    if (error)
+        resp_write_error(out, "%s", error);
+    else
+        resp_write_status(out, "OK");
+}
+
+static bool is_foreign(const struct client *client)
+{
+    return client->pinned.states & PINNED_USER;
+}
+
+/* ---- what it is told of itself ---- */
+
+static void write_name(const struct client *client, struct buffer *out, bool resp3)
+{
+    const char *name = client->self.name;
+    if (name)
+        resp_write_bulk(out, name, strlen(name));
+    else
+        resp_write_nil(out, resp3);
+}
+
+static void write_id(const struct client *client, struct buffer *out, bool resp3)
+{
+    (void)resp3;
+    resp_write_integer(out, (int64_t)client->id);
+}
+
+static void write_info(const struct client *client, struct buffer *out, bool resp3)
+{
+    struct buffer line = {0};
+    roster_describe(&line, client, "info");
+    resp_write_text(out, buffer_span(&line), resp3);
+    buffer_finish(&line);
+}
+
+static void write_redirect(const struct client *client, struct buffer *out, bool resp3)
+{
+    const struct pinned *pinned = &client->pinned;
+    (void)resp3;
+    resp_write_integer(out, pinned->states & PINNED_TRACKING ? (int64_t)pinned->redirect : -1);
+}
+
+typedef void (*writer)(const struct client *, struct buffer *, bool resp3);
+
+static const writer writers[] = {write_name, write_id, write_info, write_redirect};
+
+/* The request's index says which. */
+static void told_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
+{
+    if (inquiry_is_denied(cache_reply))
+        request_take_reply(slot, 0, cache_reply);
+    else
+        writers[index](client_of(slot->replies), reply_slot_output(slot), slot->resp3);
+}
+
+static const struct reply_slot_kind told_kind = {.on_cache = told_reply,
+                                                 .on_cache_failure = request_take_failure};
+
+static void tell(struct client *client, const struct request *request, unsigned which)
+{
+    if (!is_foreign(client)) {
+        writers[which](client, client_reply(client), client->replies.resp3);
+        return;
+    }
+    struct reply_slot *slot = reply_slot_open(&client->replies, &told_kind);
+    request_to_cache(request, client, slot, which);
+    reply_slot_answered(slot);
+}
+
+static void get_name(struct client *client, const struct request *request)
+{
+    tell(client, request, 0);
+}
+
+static void tell_id(struct client *client, const struct request *request)
+{
+    tell(client, request, 1);
+}
+
+static void tell_info(struct client *client, const struct request *request)
+{
+    tell(client, request, 2);
+}
+
+static void tell_redirect(struct client *client, const struct request *request)
+{
+    tell(client, request, 3);
+}
+
+/* ---- what it says of itself ---- */
+
+static bool is_plain(struct span text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (text.at[i] < '!' || text.at[i] > '~')
+            return false;
+    return true;
+}
+
+static char *text_of(struct span text)
+{
+    return text.length ? xspandup(text) : NULL;
+}
+
+const char *client_set_name(struct client *client, struct span name)
+{
+    if (!is_plain(name))
+        return "ERR Client names cannot contain spaces, newlines or special characters.";
+    introduction_set(&client->self.name, text_of(name));
+    return NULL;
+}
+
+enum said { SAID_NAME, SAID_LIBRARY, SAID_VERSION };
+
+/* What was asked for becomes true, unless the cache denies it. One that is older than SETINFO says
+ * so, which does not matter here. */
+static void said_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
+{
+    struct introduction *self = &client_of(slot->replies)->self;
+    char **what[] = {&self->name, &self->library, &self->library_version};
+    if (inquiry_is_denied(cache_reply)) {
+        request_take_reply(slot, 0, cache_reply);
+        return;
+    }
+    introduction_set(what[index], self->asked);
+    self->asked = NULL;
+    resp_write_status(reply_slot_output(slot), "OK");
+}
+
+static const struct reply_slot_kind said_kind = {.on_cache = said_reply,
+                                                 .on_cache_failure = request_take_failure};
+
+static void ask_to_say(struct client *client, const struct request *request, enum said what)
+{
+    struct reply_slot *slot = reply_slot_open(&client->replies, &said_kind);
+    introduction_set(&client->self.asked, text_of(request->arguments[request->count - 1]));
+    request_to_cache(request, client, slot, what);
+    reply_slot_answered(slot);
+    client_settle(client);
+}
+
+/* A connection that the client has of its own goes by its name, too. */
+static void set_name(struct client *client, const struct request *request)
+{
+    if (client->pinned.own && is_plain(request->arguments[2]))
+        ask_to_say(client, request, SAID_NAME);
+    else
+        reply(client, client_set_name(client, request->arguments[2]));
+}
+
+/* What libraries say of themselves. A field that there is not, the cache refuses. */
+static void set_info(struct client *client, const struct request *request)
+{
+    struct span field = request->arguments[2], value = request->arguments[3];
+    bool is_name = span_is_word(field, "LIB-NAME");
+    if (!is_name && !span_is_word(field, "LIB-VER")) {
+        request_forward(request, client);
+    } else if (!is_plain(value)) {
+        resp_write_error(client_reply(client),
+                         "ERR %.*s cannot contain spaces, newlines or special characters.",
+                         (int)field.length, field.at);
+    } else if (is_foreign(client)) {
+        ask_to_say(client, request, is_name ? SAID_LIBRARY : SAID_VERSION);
+    } else {
+        introduction_set(is_name ? &client->self.library : &client->self.library_version,
+                         text_of(value));
+        reply(client, NULL);
+    }
+}
+
+/* ---- others ---- */
+
+static void list(struct client *client, const struct request *request)
+{
+    struct client_filter filter = {0};
+    if (client_words_list(&filter, request, client_reply(client)))
+        inquiry_list(client, &filter);
+    else
+        client_filter_finish(&filter);
+}
+
+/* The old form has the address alone, and may mean the client itself. */
+static void kill_clients(struct client *client, const struct request *request)
+{
+    struct client_filter filter = {.but = client->id};
+    if (request->count == 3) {
+        filter = (struct client_filter){.address = text_of(request->arguments[2])};
+        inquiry_kill(client, &filter, KILL_BY_ADDRESS);
+    } else if (client_words_kill(&filter, request, client_reply(client))) {
+        inquiry_kill(client, &filter, KILL_BY_FILTERS);
+    } else {
+        client_filter_finish(&filter);
+    }
+}
+
+static void unblock(struct client *client, const struct request *request)
+{
+    if (client_words_id(request->arguments[2]))
+        inquiry_translate(client, request, 2, request_open(client));
+    else
+        request_forward(request, client);
+}
+
+/* ---- whether it gets replies ---- */
+
+static void set_replies(struct client *client, const struct request *request)
+{
+    struct span mode = request->arguments[2];
+    if (span_is_word(mode, "ON")) {
+        client->replies.muted = client->reply_off = false;
+        reply(client, NULL);
+    } else if (span_is_word(mode, "OFF")) {
+        client->replies.muted = client->reply_off = true;
+    } else if (!span_is_word(mode, "SKIP")) {
+        reply(client, "ERR syntax error");
+    } else if (!client->reply_off) {
+        client->pinned.states |= PINNED_SKIP;
+    }
+}
+
+/* ---- what its connection does ---- */
+
+static void tracking_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
+{
+    struct pinned *pinned = &client_of(slot->replies)->pinned;
+    if (cache_reply.at[0] == '+')
+        pinned->states |= PINNED_TRACKING;
+    else if (!(pinned->states & PINNED_TRACKING))
+        pinned->redirect = 0;
+    request_take_reply(slot, index, cache_reply);
+}
+
+static void untracking_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
+{
+    struct pinned *pinned = &client_of(slot->replies)->pinned;
+    if (cache_reply.at[0] == '+') {
+        pinned->states &= ~(unsigned)PINNED_TRACKING;
+        pinned->redirect = 0;
+    }
+    request_take_reply(slot, index, cache_reply);
+}
+
+static const struct reply_slot_kind tracking_kind = {.on_cache = tracking_reply,
+                                                     .on_cache_failure = request_take_failure};
+static const struct reply_slot_kind untracking_kind = {.on_cache = untracking_reply,
+                                                       .on_cache_failure = request_take_failure};
+
+/* The id behind REDIRECT is that of a client here. It has subscribed already, and so has a
+ * connection to the cache that has an id there. */
+static void track(struct client *client, const struct request *request)
+{
+    bool on = span_is_word(request->arguments[2], "ON");
+    const struct reply_slot_kind *kind = on ? &tracking_kind : &untracking_kind;
+    size_t at = client_words_redirect(request, &client->pinned);
+    if (pinned_begin(client) < 0)
+        return;
+    if (at)
+        inquiry_translate(client, request, at, reply_slot_open(&client->replies, kind));
+    else
+        request_forward_as(request, client, kind);
+    client_settle(client);
+}
+
+static void no_evict_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
+{
+    if (!inquiry_is_denied(cache_reply))
+        client_of(slot->replies)->no_evict = index;
+    request_take_reply(slot, 0, cache_reply);
+}
+
+static const struct reply_slot_kind no_evict_kind = {.on_cache = no_evict_reply,
+                                                     .on_cache_failure = request_take_failure};
+
+/* Of the connections to the cache only the client's own is meant, if it has one. */
+static void set_no_evict(struct client *client, const struct request *request)
+{
+    bool on = span_is_word(request->arguments[2], "ON");
+    if (!on && !span_is_word(request->arguments[2], "OFF")) {
+        request_forward(request, client);
+    } else if (client->pinned.own) {
+        struct reply_slot *slot = reply_slot_open(&client->replies, &no_evict_kind);
+        request_to_cache(request, client, slot, on);
+        reply_slot_answered(slot);
+    } else {
+        client->no_evict = on;
+        reply(client, NULL);
+    }
+}
+
+static void alter(struct client *client, const struct request *request)
+{
+    if (pinned_begin(client) < 0)
+        return;
+    client->pinned.states |= PINNED_ALTERED;
+    request_forward(request, client);
+}
+
+static void forward(struct client *client, const struct request *request)
+{
+    request_forward(request, client);
+}
+
+/* With another number of words it is an error, which the cache tells. Subcommands that nobody knows
+ * yet may do anything to their connection. */
+void client_command(struct client *client, const struct request *request)
+{
+    static const struct {
+        const char *name;
+        size_t least, most; /* words */
+        void (*run)(struct client *, const struct request *);
+    } rows[] = {{"SETNAME", 3, 3, set_name},
+                {"GETNAME", 2, 2, get_name},
+                {"ID", 2, 2, tell_id},
+                {"INFO", 2, 2, tell_info},
+                {"SETINFO", 4, 4, set_info},
+                {"REPLY", 3, 3, set_replies},
+                {"TRACKING", 3, SIZE_MAX, track},
+                {"LIST", 2, SIZE_MAX, list},
+                {"KILL", 3, SIZE_MAX, kill_clients},
+                {"UNBLOCK", 3, 4, unblock},
+                {"NO-EVICT", 3, 3, set_no_evict},
+                {"GETREDIR", 2, 2, tell_redirect},
+                {"PAUSE", 3, SIZE_MAX, forward},
+                {"UNPAUSE", 2, 2, forward},
+                {"HELP", 2, 2, forward},
+                {"TRACKINGINFO", 2, 2, forward},
+                {"CACHING", 3, 3, forward}};
+    const struct span *words = request->arguments;
+    bool known = request->count < 2;
+    for (size_t i = 0; request->count > 1 && i < sizeof rows / sizeof *rows; i++) {
+        if (!span_is_word(words[1], rows[i].name))
+            continue;
+        known = true;
+        if (request->count >= rows[i].least && request->count <= rows[i].most) {
+            rows[i].run(client, request);
+            return;
+        }
+    }
+    if (known)
+        request_forward(request, client);
+    else
+        alter(client, request);
+}

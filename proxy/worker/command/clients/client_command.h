@@ -1,0 +1,12 @@
+/* CLIENT: what it says of a client and what it does to one. */
+#ifndef NESTGUARD_CLIENT_COMMAND_H
+#define NESTGUARD_CLIENT_COMMAND_H
+
+#include "worker/request/request.h"
+
+void client_command(struct client *client, const struct request *request);
+
+/* NULL, or the error. */
+const char *client_set_name(struct client *client, struct span name);
+
+#endif

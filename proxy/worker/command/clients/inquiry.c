@@ -1,0 +1,222 @@
+/* Who may ask is the cache's to say: LIST and KILL are asked of it in a form that does nothing, by
+ * the connection that the client's commands go over.
+ */
+#include "worker/command/clients/inquiry.h"
+
+#include "base/container_of.h"
+#include "base/memory.h"
+#include "worker/command/clients/client_words.h"
+#include "worker/upstream/upstream.h"
+
+#include <stdlib.h>
+
+enum purpose { PURPOSE_LIST, PURPOSE_KILL, PURPOSE_TRANSLATE };
+
+struct inquiry {
+    struct roll_call call;
+    enum purpose purpose;
+    struct client_filter filter;
+    struct reply_slot *slot; /* waits for it, whatever becomes of the asker */
+    uint64_t asker;          /* its id */
+    struct buffer lines;
+    enum kill_form form;
+    unsigned killed;
+    bool kills_asker; /* who is still to hear of it */
+    uint64_t sought, cache_id;
+    struct buffer before, after; /* what the command has around the number */
+};
+
+static void destroy(struct inquiry *inquiry)
+{
+    if (!inquiry)
+        return;
+    client_filter_finish(&inquiry->filter);
+    buffer_finish(&inquiry->lines);
+    buffer_finish(&inquiry->before);
+    buffer_finish(&inquiry->after);
+    free(inquiry);
+}
+
+void inquiry_drop(struct client *client)
+{
+    destroy(client->inquiry);
+    client->inquiry = NULL;
+}
+
+/* ---- may it ask? ---- */
+
+bool inquiry_is_denied(struct span reply)
+{
+    return reply.at[0] == '-' &&
+           (!span_starts(reply, "-ERR ") || span_starts(reply, "-ERR unknown command"));
+}
+
+static void send_round(struct inquiry *inquiry, struct reply_slot *slot)
+{
+    inquiry->call = (struct roll_call){.message = {.kind = MESSAGE_ROLL_CALL}};
+    inquiry->slot = slot;
+    serving_ask_keeper(slot->serving, &inquiry->call.message);
+}
+
+static void permission_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    struct client *client = client_of(slot->replies);
+    if (inquiry_is_denied(reply)) {
+        inquiry_drop(client);
+        request_take_reply(slot, index, reply);
+        return;
+    }
+    slot->waiting++;
+    send_round(client->inquiry, slot);
+    client->inquiry = NULL;
+}
+
+static void permission_failure(struct reply_slot *slot, unsigned index, const char *why)
+{
+    inquiry_drop(client_of(slot->replies));
+    request_take_failure(slot, index, why);
+}
+
+static const struct reply_slot_kind permission_kind = {.on_cache = permission_reply,
+                                                       .on_cache_failure = permission_failure};
+
+/* No client of the cache has the number 0. */
+static void ask(struct client *client, struct inquiry *inquiry, const char *subcommand)
+{
+    struct span words[] = {span_of("CLIENT"), span_of(subcommand), span_of("ID"), span_of("0")};
+    struct reply_slot *slot = reply_slot_open(&client->replies, &permission_kind);
+    client->inquiry = inquiry;
+    resp_write_command(upstream_command(client->upstream, slot, 0), words, 4);
+    reply_slot_answered(slot);
+    client_settle(client);
+}
+
+static struct inquiry *create(const struct client *client, enum purpose purpose)
+{
+    struct inquiry *inquiry = xcalloc(1, sizeof *inquiry);
+    inquiry->purpose = purpose;
+    inquiry->asker = client->id;
+    return inquiry;
+}
+
+void inquiry_list(struct client *client, struct client_filter *filter)
+{
+    struct inquiry *inquiry = create(client, PURPOSE_LIST);
+    inquiry->filter = *filter;
+    ask(client, inquiry, "LIST");
+}
+
+void inquiry_kill(struct client *client, struct client_filter *filter, enum kill_form form)
+{
+    struct inquiry *inquiry = create(client, PURPOSE_KILL);
+    inquiry->filter = *filter;
+    inquiry->form = form;
+    ask(client, inquiry, "KILL");
+}
+
+void inquiry_translate(struct client *client, const struct request *request, size_t at,
+                       struct reply_slot *slot)
+{
+    struct inquiry *inquiry = create(client, PURPOSE_TRANSLATE);
+    inquiry->sought = client_words_id(request->arguments[at]);
+    resp_write_array(&inquiry->before, request->count);
+    for (size_t i = 0; i < request->count; i++) {
+        struct span word = request->arguments[i];
+        if (i != at)
+            resp_write_bulk(i < at ? &inquiry->before : &inquiry->after, word.at, word.length);
+    }
+    send_round(inquiry, slot);
+    client_settle(client);
+}
+
+/* ---- on each worker ---- */
+
+/* The oldest first, as far as this worker's go. */
+static void list(struct inquiry *inquiry, const struct clients *clients)
+{
+    const struct client *client = clients->first;
+    while (client && client->following)
+        client = client->following;
+    for (; client; client = client->previous)
+        if (client->state < CLIENT_CLOSING && client_filter_matches(&inquiry->filter, client))
+            roster_describe(&inquiry->lines, client, client->id == inquiry->asker ? "list" : NULL);
+}
+
+static void kill_them(struct inquiry *inquiry, const struct clients *clients)
+{
+    for (struct client *client = clients->first; client; client = client->following) {
+        if (client->state >= CLIENT_CLOSING || !client_filter_matches(&inquiry->filter, client))
+            continue;
+        inquiry->killed++;
+        if (client->id == inquiry->asker)
+            inquiry->kills_asker = true;
+        else
+            client_close(client);
+    }
+}
+
+static void find(struct inquiry *inquiry, const struct clients *clients)
+{
+    const struct client *client = roster_find(clients, inquiry->sought);
+    if (client)
+        inquiry->cache_id = roster_cache_id(client);
+}
+
+void inquiry_visit(struct roll_call *call, struct clients *clients)
+{
+    static void (*const acts[])(struct inquiry *, const struct clients *) = {
+        [PURPOSE_LIST] = list, [PURPOSE_KILL] = kill_them, [PURPOSE_TRANSLATE] = find};
+    struct inquiry *inquiry = container_of(call, struct inquiry, call);
+    acts[inquiry->purpose](inquiry, clients);
+}
+
+/* ---- the answer ---- */
+
+static void answer_list(const struct inquiry *inquiry, struct reply_slot *slot)
+{
+    resp_write_text(reply_slot_output(slot), buffer_span(&inquiry->lines), slot->resp3);
+}
+
+static void answer_kill(const struct inquiry *inquiry, struct reply_slot *slot)
+{
+    struct buffer *out = reply_slot_output(slot);
+    if (inquiry->form == KILL_BY_FILTERS)
+        resp_write_integer(out, inquiry->killed);
+    else if (inquiry->killed)
+        resp_write_status(out, "OK");
+    else
+        resp_write_error(out, "ERR No such client");
+    if (inquiry->kills_asker)
+        client_leave(client_of(slot->replies));
+}
+
+/* The highest number that there can be belongs to nobody. */
+static void translate(const struct inquiry *inquiry, struct reply_slot *slot)
+{
+    char number[24];
+    uint64_t id = inquiry->cache_id ? inquiry->cache_id : INT64_MAX;
+    struct span before = buffer_span(&inquiry->before), after = buffer_span(&inquiry->after);
+    struct buffer *out = upstream_command(client_of(slot->replies)->upstream, slot, 0);
+    snprintf(number, sizeof number, "%llu", (unsigned long long)id);
+    buffer_append(out, before.at, before.length);
+    resp_write_bulk(out, number, strlen(number));
+    buffer_append(out, after.at, after.length);
+}
+
+void inquiry_returned(struct roll_call *call)
+{
+    static void (*const acts[])(const struct inquiry *,
+                                struct reply_slot *) = {[PURPOSE_LIST] = answer_list,
+                                                        [PURPOSE_KILL] = answer_kill,
+                                                        [PURPOSE_TRANSLATE] = translate};
+    struct inquiry *inquiry = container_of(call, struct inquiry, call);
+    struct reply_slot *slot = inquiry->slot;
+    bool wanted = reply_slot_is_wanted(slot);
+    if (wanted && call->state == ROLL_CALL_CUT)
+        resp_write_error(reply_slot_output(slot),
+                         "NESTGUARD ending: not all clients could be asked");
+    else if (wanted)
+        acts[inquiry->purpose](inquiry, slot);
+    destroy(inquiry);
+    reply_slot_answered(slot);
+}

@@ -1,0 +1,40 @@
+/* What a client asks about other clients: these live on all workers, so the question goes round.
+ *
+ *   the cache: may this client ask? ─▶ keeper ─▶ worker ─▶ keeper ─▶ ... ─▶ the asker's worker
+ *
+ * The asker settles until it is answered.
+ */
+#ifndef NESTGUARD_INQUIRY_H
+#define NESTGUARD_INQUIRY_H
+
+#include "guard/messages.h"
+#include "worker/client/roster.h"
+#include "worker/request/request.h"
+
+enum kill_form {
+    KILL_BY_FILTERS, /* answered with how many have gone */
+    KILL_BY_ADDRESS  /* with OK, or that nobody has it */
+};
+
+/* Each takes the filter. */
+void inquiry_list(struct client *client, struct client_filter *filter);
+void inquiry_kill(struct client *client, struct client_filter *filter, enum kill_form form);
+
+/* Sends the command to the cache for the slot, which the caller has opened, with the number that
+ * the cache knows a client by in place of argument `at`, which is that client's id here. The cache
+ * hears of one that it does not know when there is no such client, or it shares its connection. */
+void inquiry_translate(struct client *client, const struct request *request, size_t at,
+                       struct reply_slot *slot);
+
+/* Whether an answer of the cache to a CLIENT command says that this is not for its user to ask; not
+ * that it does not know the words. */
+bool inquiry_is_denied(struct span reply);
+
+/* A worker's part; and what its own question has come to, which is freed. */
+void inquiry_visit(struct roll_call *call, struct clients *clients);
+void inquiry_returned(struct roll_call *call);
+
+/* The client goes, before the cache has said whether it may ask. */
+void inquiry_drop(struct client *client);
+
+#endif

@@ -1,0 +1,103 @@
+/* The commonest requests of all: a reject costs no slot, no allocation and no trip. What the cache
+ * answers to a GET is the reply as it is; what it lacks is loaded in its place.
+ */
+#include "worker/command/keys/lookup.h"
+
+#include "worker/command/keys/answer.h"
+#include "worker/command/keys/course.h"
+#include "worker/command/keys/lookup_many.h"
+
+static void get_failure(struct reply_slot *slot, unsigned index, const char *why)
+{
+    (void)index;
+    course_without_cache(slot->lookups, reply_slot_output(slot), why);
+}
+
+static void get_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    char why[ANSWER_WORDS];
+    if (slot->begun)
+        reply_slot_append(slot, reply_slot_output(slot), reply);
+    else if (answer_is_cache_failure(reply))
+        get_failure(slot, index, answer_error_words(reply, why));
+    else
+        course_take(slot->lookups, reply, reply_slot_output(slot));
+}
+
+/* What comes in parts is neither nil nor an error. */
+static void get_part(struct reply_slot *slot, struct span bytes)
+{
+    if (!slot->begun)
+        course_after(slot->lookups, true);
+    reply_slot_append(slot, reply_slot_output(slot), bytes);
+}
+
+/* In place of the nil that the cache answered. */
+static void get_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
+{
+    answer_write_loaded(lookup, reply_slot_output(lookup->slot), outcome, value);
+}
+
+static const struct reply_slot_kind get_kind = {.on_cache = get_reply,
+                                                .on_part = get_part,
+                                                .on_cache_failure = get_failure,
+                                                .on_loaded = get_loaded};
+
+static void dispatch_get(struct client *client, const struct request *request)
+{
+    struct reply_slot *slot = reply_slot_open(&client->replies, &get_kind);
+    reply_slot_set_lookup(slot, request->arguments[1], request->keyspace);
+    request_to_cache(request, client, slot, 0);
+    reply_slot_answered(slot);
+}
+
+/* The one answer that needs no slot, unless earlier replies are still to come. */
+static void reject(struct client *client, const struct request *request)
+{
+    const struct keyspace *keyspace = serving_keyspace(client->serving, request->keyspace);
+    bool is_get = request->command->kind == COMMAND_GET, resp3 = client->replies.resp3;
+    if (is_get && keyspace->on_absent == ABSENT_NIL)
+        resp_write_nil(client_reply(client), resp3); /* the commonest of all */
+    else
+        answer_write_absent(client_reply(client), keyspace, request->command->absent[resp3],
+                            is_get);
+}
+
+/* Apart from the rejects, which are so compiled without regard to it. */
+__attribute__((noinline)) static void pass(struct client *client, const struct request *request)
+{
+    if (request->command->kind == COMMAND_GET)
+        dispatch_get(client, request);
+    else
+        request_forward(request, client);
+}
+
+void lookup_dispatch(struct client *client, const struct request *request)
+{
+    struct span key = request->arguments[request->command->first_key];
+    if (course_rejects(client->serving, request->keyspace, key, request->held)) {
+        reject(client, request);
+    } else {
+        client->account.others++;
+        pass(client, request);
+    }
+}
+
+/* It was counted among others before. */
+void lookup_dispatch_user(struct client *client, const struct request *request)
+{
+    struct span key = request->arguments[request->command->first_key];
+    if (client->replies.no_fallback
+            ? course_rejects_user(client->serving, request->keyspace, key, request->held)
+            : course_rejects(client->serving, request->keyspace, key, request->held)) {
+        client->account.others--;
+        reject(client, request);
+    } else {
+        pass(client, request);
+    }
+}
+
+bool lookup_is_guarded(const struct client *client, const struct request *request)
+{
+    return request->keyspace != NOT_GUARDED || lookup_many_is_guarded(client, request);
+}

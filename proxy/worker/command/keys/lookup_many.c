@@ -1,0 +1,250 @@
+/* An MGET's parts and an EXISTS' sums: lookup_many.h has the picture. Keys are decided upon by the
+ * KEY_PROBES_MAX, so that their filters' memory is fetched together, and asked for in their order.
+ */
+#include "worker/command/keys/lookup_many.h"
+
+#include "guard/guard.h"
+#include "worker/command/keys/answer.h"
+#include "worker/command/keys/course.h"
+#include "worker/upstream/upstream.h"
+
+/* ---- MGET ---- */
+
+/* The same for one key of several. */
+static void fail_lookup(struct lookup *lookup, const char *why)
+{
+    size_t begun = lookup_begin(lookup);
+    if (lookup->keyspace != NOT_GUARDED)
+        course_without_cache(lookup, &lookup->slot->reply, why);
+    else
+        resp_write_error(&lookup->slot->reply, "%s", why);
+    lookup_end(lookup, begun);
+}
+
+static void mget_failure(struct reply_slot *slot, unsigned index, const char *why)
+{
+    (void)index;
+    for (size_t i = 0; i < slot->lookup_count; i++)
+        if (!slot->lookups[i].rejected)
+            fail_lookup(&slot->lookups[i], why);
+}
+
+static void mget_element(struct lookup *lookup, struct span element)
+{
+    if (!element.length) {
+        fail_lookup(lookup, "NESTGUARD cache error: its reply to MGET is too short");
+        return;
+    }
+    size_t begun = lookup_begin(lookup);
+    if (lookup->keyspace != NOT_GUARDED)
+        course_take(lookup, element, &lookup->slot->reply);
+    else
+        reply_slot_append(lookup->slot, &lookup->slot->reply, element);
+    lookup_end(lookup, begun);
+}
+
+/* The cache was asked for the keys that are not rejected, in order. */
+static void mget_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    const char *at, *end = reply.at + reply.length;
+    if (reply.at[0] != '*') {
+        char why[ANSWER_WORDS];
+        mget_failure(slot, index, answer_error_words(reply, why));
+        return;
+    }
+    resp_array_open(reply, &at);
+    for (size_t i = 0; i < slot->lookup_count; i++)
+        if (!slot->lookups[i].rejected)
+            mget_element(&slot->lookups[i], resp_array_next(&at, end));
+}
+
+static void answer_loaded(struct lookup *lookup, enum load_outcome outcome,
+                          const struct blob *value)
+{
+    size_t begun = lookup_begin(lookup);
+    answer_write_loaded(lookup, &lookup->slot->reply, outcome, value);
+    lookup_end(lookup, begun);
+}
+
+static void mget_finish(struct reply_slot *slot)
+{
+    struct buffer answers = reply_slot_take_answers(slot);
+    struct buffer *out = reply_slot_output(slot);
+    resp_write_array(out, slot->lookup_count);
+    for (size_t i = 0; i < slot->lookup_count; i++)
+        if (!reply_slot_append(slot, out, lookup_answer(&slot->lookups[i], &answers)))
+            break;
+    buffer_finish(&answers);
+}
+
+static const struct reply_slot_kind mget_kind = {.on_cache = mget_reply,
+                                                 .on_cache_failure = mget_failure,
+                                                 .on_loaded = answer_loaded,
+                                                 .finish = mget_finish};
+
+/* Nothing is asked when all keys are rejected. */
+static void mget_ask(struct client *client, struct reply_slot *slot, size_t passing)
+{
+    if (!passing)
+        return;
+    struct buffer *command = upstream_command(client->upstream, slot, 0);
+    resp_write_array(command, passing + 1);
+    resp_write_bulk(command, "MGET", 4);
+    for (size_t i = 0; i < slot->lookup_count; i++)
+        if (!slot->lookups[i].rejected)
+            resp_write_bulk(command, slot->lookups[i].key.at, slot->lookups[i].key.length);
+}
+
+/* ---- EXISTS: asked key by key, because the cache gives only a sum ---- */
+
+static void exists_failure(struct reply_slot *slot, unsigned index, const char *why)
+{
+    fail_lookup(&slot->lookups[index], why);
+}
+
+static void exists_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    char why[ANSWER_WORDS];
+    struct lookup *lookup = &slot->lookups[index];
+    size_t begun = lookup_begin(lookup);
+    bool guarded = lookup->keyspace != NOT_GUARDED;
+    if (guarded && answer_is_cache_failure(reply)) {
+        exists_failure(slot, index, answer_error_words(reply, why));
+        return;
+    }
+    if (!guarded || reply.at[0] != ':' ||
+        course_after(lookup, !span_is(reply, ":0\r\n")) != COURSE_LOADING)
+        buffer_append(&slot->reply, reply.at, reply.length);
+    lookup_end(lookup, begun);
+}
+
+static void exists_loaded(struct lookup *lookup, enum load_outcome outcome,
+                          const struct blob *value)
+{
+    size_t begun = lookup_begin(lookup);
+    (void)value;
+    if (outcome == LOAD_ROW || outcome == LOAD_TOO_LARGE || outcome == LOAD_ABSENT)
+        resp_write_integer(&lookup->slot->reply, outcome != LOAD_ABSENT);
+    else
+        answer_write_load_error(&lookup->slot->reply, outcome);
+    lookup_end(lookup, begun);
+}
+
+/* The sum, or the first error: a count that leaves out a key would be wrong. */
+static void exists_finish(struct reply_slot *slot)
+{
+    struct buffer answers = reply_slot_take_answers(slot);
+    struct span error = {"", 0};
+    int64_t sum = 0;
+    for (size_t i = 0; i < slot->lookup_count && !error.length; i++) {
+        struct span answer = lookup_answer(&slot->lookups[i], &answers);
+        if (span_starts(answer, "-"))
+            error = answer;
+        sum += span_is(answer, ":1\r\n");
+    }
+    if (error.length)
+        buffer_append(reply_slot_output(slot), error.at, error.length);
+    else
+        resp_write_integer(reply_slot_output(slot), sum);
+    buffer_finish(&answers);
+}
+
+static const struct reply_slot_kind exists_kind = {.on_cache = exists_reply,
+                                                   .on_cache_failure = exists_failure,
+                                                   .on_loaded = exists_loaded,
+                                                   .finish = exists_finish};
+
+static void exists_ask(struct client *client, struct reply_slot *slot)
+{
+    struct span arguments[2] = {span_of("EXISTS")};
+    for (size_t i = 0; i < slot->lookup_count; i++) {
+        if (slot->lookups[i].rejected)
+            continue;
+        arguments[1] = slot->lookups[i].key;
+        resp_write_command(upstream_command(client->upstream, slot, (unsigned)i), arguments, 2);
+    }
+}
+
+/* Decides on some of the keys, at most as many as can be asked for together. */
+static void decide_some(struct serving *serving, struct lookup *lookups, size_t count,
+                        bool (*decide)(struct serving *, int, struct span, bool))
+{
+    struct key_probes probes;
+    probes.count = 0; /* the rest is written before it is read */
+    for (size_t i = 0; i < count; i++) {
+        struct lookup *lookup = &lookups[i];
+        lookup->keyspace = guard_match(serving_config(serving), lookup->key);
+        if (lookup->keyspace != NOT_GUARDED)
+            key_probes_add(&probes, serving->view, lookup->keyspace, lookup->key);
+    }
+    key_probes_end(&probes);
+    for (size_t i = 0, probe = 0; i < count; i++)
+        if (lookups[i].keyspace != NOT_GUARDED)
+            lookups[i].rejected =
+                decide(serving, lookups[i].keyspace, lookups[i].key, probes.at[probe++].held);
+}
+
+/* Decides on each key of an MGET or EXISTS; returns how many are not rejected. */
+static size_t decide_all(struct reply_slot *slot, bool is_mget)
+{
+    struct serving *serving = slot->serving;
+    size_t passing = 0;
+    for (size_t i = 0; i < slot->lookup_count; i += KEY_PROBES_MAX) {
+        size_t rest = slot->lookup_count - i;
+        decide_some(serving, &slot->lookups[i], rest < KEY_PROBES_MAX ? rest : KEY_PROBES_MAX,
+                    slot->replies->no_fallback ? course_rejects_user : course_rejects);
+    }
+    for (size_t i = 0; i < slot->lookup_count; i++) {
+        struct lookup *lookup = &slot->lookups[i];
+        size_t begun = lookup_begin(lookup);
+        if (lookup->rejected && is_mget)
+            answer_write_absent(&slot->reply, serving_keyspace(serving, lookup->keyspace),
+                                answer_nil(slot), true);
+        else if (lookup->rejected)
+            resp_write_integer(&slot->reply, 0); /* says it plainly, whatever on_absent is */
+        else
+            passing++;
+        lookup_end(lookup, begun);
+    }
+    return passing;
+}
+
+static void dispatch_many(struct client *client, const struct request *request)
+{
+    bool is_mget = request->command->kind == COMMAND_MGET;
+    struct reply_slot *slot =
+        reply_slot_open(&client->replies, is_mget ? &mget_kind : &exists_kind);
+    size_t most = request->raw.length + 3 * RESP_HEADER_ROOM * request->count; /* EXISTS' */
+    if (!reply_slot_try_lookups(slot, &request->arguments[1], request->count - 1) ||
+        !upstream_has_room(client->upstream, most)) {
+        request_refuse_memory(slot);
+        return;
+    }
+    size_t passing = decide_all(slot, is_mget);
+    client->account.rejected_keys += slot->lookup_count - passing;
+    is_mget ? mget_ask(client, slot, passing) : exists_ask(client, slot);
+    reply_slot_answered(slot);
+}
+
+static bool any_guarded(const struct serving *serving, const struct request *request)
+{
+    for (size_t i = 1; i < request->count; i++)
+        if (guard_match(serving_config(serving), request->arguments[i]) != NOT_GUARDED)
+            return true;
+    return false;
+}
+
+bool lookup_many_is_guarded(const struct client *client, const struct request *request)
+{
+    enum command_kind kind = request->command->kind;
+    return (kind == COMMAND_MGET || kind == COMMAND_EXISTS) &&
+           any_guarded(client->serving, request);
+}
+
+bool lookup_many_dispatch(struct client *client, const struct request *request)
+{
+    if (!lookup_many_is_guarded(client, request))
+        return false;
+    dispatch_many(client, request);
+    return true;
+}

@@ -1,0 +1,30 @@
+/* Writes and deletions of keys: forwarded, and of guarded keys the keeper hears when it must. A
+ * write is also a hint that its keys exist.
+ */
+#ifndef NESTGUARD_WRITE_H
+#define NESTGUARD_WRITE_H
+
+#include "worker/request/request.h"
+
+/* Forwards a COMMAND_WRITE or COMMAND_DELETE. When the cache has done it, its reply leaves as soon
+ * as every worker has admitted the keys that no filter knew, and nothing older of them can reach
+ * the cache any more. A write of more such keys than the client may is refused instead: -ENOSPC,
+ * and nothing is written to the client's replies. */
+int write_dispatch(struct client *client, const struct request *request);
+extern const char write_refusal[]; /* what to answer then */
+
+/* The keeper has given a request back, which stays the caller's. */
+void write_returned(struct serving *serving, const struct write_request *request);
+
+/* Admits guarded keys that nothing is written of: the reply that is put into slot->reply leaves as
+ * that of a write would. are_new[i]: whether it was keys[i] that nothing had known of. NULL:
+ * refused as a write would be. Ends with write_admitted(). */
+struct reply_slot *write_admit(struct client *client, const struct span *keys, size_t count,
+                               bool *are_new);
+void write_admitted(struct reply_slot *slot);
+
+/* The same in pieces: the slot, and before the last of the command goes to the cache, its key. */
+struct reply_slot *write_open(struct client *client);
+void write_note(struct reply_slot *slot, struct span key);
+
+#endif

@@ -1,0 +1,68 @@
+#include "worker/command/keys/write_proof.h"
+
+static bool has_word(const struct span *arguments, size_t count, size_t from, const char *word)
+{
+    for (size_t i = from; i < count; i++)
+        if (span_is_word(arguments[i], word))
+            return true;
+    return false;
+}
+
+/* SET k v GET answers what was there before; with XX, if nothing was, it writes nothing. */
+enum command_proof write_proof(const struct command *command, const struct span *arguments,
+                               size_t count)
+{
+    const char *name = command->name;
+    if (!strcmp(name, "SET") && has_word(arguments, count, 3, "GET") &&
+        !has_word(arguments, count, 3, "XX"))
+        return PROOF_NO_ERROR;
+    /* 0 is also the answer where nothing new was added to what is there. */
+    if ((!strcmp(name, "ZADD") || !strcmp(name, "GEOADD")) && has_word(arguments, count, 2, "XX"))
+        return PROOF_NOT_ZERO;
+    return command->proof;
+}
+
+/* Said before anything of a script ran. One that ends in the middle says where ("script: ..."). */
+static bool never_ran(struct span error)
+{
+    static const char *const codes[] = {"-NOPERM ",
+                                        "-NOAUTH ",
+                                        "-NOSCRIPT ",
+                                        "-READONLY ",
+                                        "-OOM ",
+                                        "-MISCONF ",
+                                        "-NOREPLICAS ",
+                                        "-LOADING ",
+                                        "-BUSY ",
+                                        "-MASTERDOWN ",
+                                        "-CLUSTERDOWN ",
+                                        "-CROSSSLOT ",
+                                        "-MOVED ",
+                                        "-ASK ",
+                                        "-ERR wrong ",
+                                        "-ERR Number of keys ",
+                                        "-ERR Error compiling script",
+                                        "-ERR Function not found",
+                                        "-ERR value is not an integer",
+                                        "-ERR unknown command"};
+    if (memmem(error.at, error.length, " script:", 8))
+        return false;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (error.length >= strlen(codes[i]) && !memcmp(error.at, codes[i], strlen(codes[i])))
+            return true;
+    return false;
+}
+
+static bool is_nil(struct span reply)
+{
+    return span_is(reply, "$-1\r\n") || span_is(reply, "*-1\r\n") || span_is(reply, "_\r\n");
+}
+
+bool write_is_done(enum command_proof proof, struct span reply)
+{
+    if (reply.at[0] == '-' || reply.at[0] == '!')
+        return proof == PROOF_SCRIPT && !never_ran(reply);
+    if (proof == PROOF_NOT_ZERO && span_is(reply, ":0\r\n"))
+        return false;
+    return proof == PROOF_NO_ERROR || proof == PROOF_SCRIPT || !is_nil(reply);
+}

@@ -1,0 +1,76 @@
+/* The plain way of a command: to the cache as it came, and its reply back as it came. */
+#include "worker/request/request.h"
+
+#include "worker/upstream/upstream.h"
+
+void request_take_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    (void)index;
+    reply_slot_append(slot, reply_slot_output(slot), reply);
+}
+
+void request_take_failure(struct reply_slot *slot, unsigned index, const char *why)
+{
+    (void)index;
+    resp_write_error(reply_slot_output(slot), "%s", why);
+}
+
+static void take_part(struct reply_slot *slot, struct span bytes)
+{
+    reply_slot_append(slot, reply_slot_output(slot), bytes);
+}
+
+static const struct reply_slot_kind forward_kind = {
+    .on_cache = request_take_reply, .on_part = take_part, .on_cache_failure = request_take_failure};
+
+/* The cache takes inline commands, too; but this one's bytes are parsed already, in place. */
+void request_write(const struct request *request, struct buffer *out)
+{
+    if (request->is_inline)
+        resp_write_command(out, request->arguments, request->count);
+    else
+        buffer_append(out, request->raw.at, request->raw.length);
+}
+
+/* As many at most. */
+static size_t request_bytes(const struct request *request)
+{
+    return request->raw.length + (request->is_inline ? RESP_HEADER_ROOM * (request->count + 1) : 0);
+}
+
+void request_to_cache(const struct request *request, struct client *client, struct reply_slot *slot,
+                      unsigned index)
+{
+    if (upstream_has_room(client->upstream, request_bytes(request)))
+        request_write(request, upstream_command(client->upstream, slot, index));
+    else
+        slot->kind->on_cache_failure(slot, index, "NESTGUARD out of memory");
+}
+
+struct reply_slot *request_forward_as(const struct request *request, struct client *client,
+                                      const struct reply_slot_kind *kind)
+{
+    struct reply_slot *slot = reply_slot_open(&client->replies, kind);
+    request_to_cache(request, client, slot, 0);
+    reply_slot_answered(slot);
+    return slot;
+}
+
+struct reply_slot *request_open(struct client *client)
+{
+    return reply_slot_open(&client->replies, &forward_kind);
+}
+
+void request_forward(const struct request *request, struct client *client)
+{
+    request_forward_as(request, client, &forward_kind);
+}
+
+static const struct reply_slot_kind refused_kind = {0};
+
+void request_refuse_memory(struct reply_slot *slot)
+{
+    slot->kind = &refused_kind;
+    resp_write_error(reply_slot_output(slot), "NESTGUARD out of memory");
+    reply_slot_answered(slot);
+}

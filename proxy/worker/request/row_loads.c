@@ -1,0 +1,103 @@
+/* A client's lookups wait in a line; `loading` of them are with the keeper:
+ *
+ *   to_load ─▶ lookup ─▶ lookup      last_to_load is valid while there are any
+ */
+#include "worker/request/row_loads.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+
+/* Of one client at the keeper: enough to keep the database busy. */
+enum { LOADS_AT_ONCE = 32 };
+
+static void ask_keeper(struct replies *replies, struct lookup *lookup)
+{
+    struct load_request *request = xmalloc(sizeof *request + lookup->key.length);
+    struct key key = key_make(lookup->keyspace, lookup->key);
+    *request = (struct load_request){.message = {.kind = MESSAGE_LOAD},
+                                     .lookup = lookup,
+                                     .client = replies,
+                                     .gone = &lookup->slot->gone,
+                                     .key = key_copy(key, request->text)};
+    replies->loading++;
+    serving_ask_keeper(lookup->slot->serving, &request->message);
+}
+
+static void append(struct replies *replies, struct lookup *lookup)
+{
+    lookup->next = NULL;
+    *(replies->to_load ? &replies->last_to_load->next : &replies->to_load) = lookup;
+    replies->last_to_load = lookup;
+    replies->to_load_count++;
+}
+
+static struct lookup *take_first(struct replies *replies)
+{
+    struct lookup *lookup = replies->to_load;
+    replies->to_load = lookup->next;
+    replies->to_load_count--;
+    return lookup;
+}
+
+void row_load(struct lookup *lookup)
+{
+    struct reply_slot *slot = lookup->slot;
+    assert(slot->replies);
+    slot->waiting++;
+    slot->replies->loads++;
+    if (slot->replies->loading < LOADS_AT_ONCE)
+        ask_keeper(slot->replies, lookup);
+    else
+        append(slot->replies, lookup);
+}
+
+/* An answer that would be the same for those that still wait in the client's line: they would wait
+ * for as long again, for the same table or for the same turn. */
+static bool holds_for(enum load_outcome outcome, int keyspace, const struct lookup *lookup)
+{
+    return outcome == LOAD_DOWN || outcome == LOAD_BUSY || outcome == LOAD_CUT ||
+           (outcome == LOAD_TIMEOUT && lookup->keyspace == keyspace);
+}
+
+/* Whoever is told may be the end of the client's replies, and of the rest of its line. */
+static void tell_others(struct replies *replies, enum load_outcome outcome, int keyspace)
+{
+    for (size_t left = replies->to_load_count; left && replies->to_load; left--) {
+        struct lookup *lookup = take_first(replies);
+        struct reply_slot *slot = lookup->slot;
+        if (!holds_for(outcome, keyspace, lookup)) {
+            append(replies, lookup);
+            continue;
+        }
+        if (reply_slot_is_wanted(slot))
+            slot->kind->on_loaded(lookup, outcome, NULL);
+        reply_slot_answered(slot);
+    }
+}
+
+static bool is_failure(enum load_outcome outcome)
+{
+    return outcome != LOAD_ROW && outcome != LOAD_ABSENT;
+}
+
+/* The client stays, whatever becomes of its replies: its memory goes in another turn of the loop.
+ */
+static void go_on_loading(struct replies *replies, enum load_outcome outcome, int keyspace)
+{
+    replies->loading--;
+    if (is_failure(outcome))
+        tell_others(replies, outcome, keyspace);
+    while (replies->to_load && replies->loading < LOADS_AT_ONCE)
+        ask_keeper(replies, take_first(replies));
+}
+
+void row_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
+{
+    struct reply_slot *slot = lookup->slot;
+    if (reply_slot_is_wanted(slot))
+        slot->kind->on_loaded(lookup, outcome, value);
+    if (slot->replies)
+        go_on_loading(slot->replies, outcome, lookup->keyspace);
+    reply_slot_answered(slot);
+}

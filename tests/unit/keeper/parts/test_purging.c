@@ -1,0 +1,281 @@
+/* Which values are kept out of the cache, and when: with a cache that answers when the test says
+ * so. */
+#include "keeper/parts/purging.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "fakes/redis.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ITEMS, ORDERS, KEYSPACES, MAX_KEYS = 2 };
+
+struct bench {
+    uv_loop_t loop;
+    struct keyspace keyspaces[KEYSPACES];
+    struct config config;
+    struct load_counters counters[KEYSPACES];
+    struct changes changes;
+    struct replication replication;
+    struct purging purging;
+    unsigned told[CAUSES]; /* to loads or to the cache */
+    unsigned deleted;
+};
+
+static void on_change(void *arg, const struct key_change *change)
+{
+    struct bench *bench = arg;
+    bench->told[change->cause]++;
+}
+
+/* Loads hear of a change before the cache does. */
+static void on_purge(void *arg, const struct key_change *change)
+{
+    struct bench *bench = arg;
+    if (change->cause == CAUSE_UNVOUCHED || change->cause == CAUSE_FILLED)
+        bench->told[change->cause]++; /* which loads do not hear */
+    purging_hear(&bench->purging, change);
+}
+
+static void on_deleted(void *arg, const struct redis_answer *answer)
+{
+    struct bench *bench = arg;
+    (void)answer;
+    bench->deleted++;
+}
+
+static void bench_open(struct bench *bench, enum sync_mode sync)
+{
+    static const char *const templates[] = {"item:{id}", "order:{id}"};
+    static char *const names[] = {(char *)"items", (char *)"orders"};
+    static char prober;
+    const char *error;
+    memset(bench, 0, sizeof *bench);
+    bench->config = (struct config){.sync = sync,
+                                    .max_hints = MAX_KEYS,
+                                    .keyspace_count = KEYSPACES,
+                                    .keyspaces = bench->keyspaces};
+    for (int i = 0; i < KEYSPACES; i++) {
+        bench->keyspaces[i].name = names[i];
+        assert_int_equal(key_template_parse(&bench->keyspaces[i].key, templates[i], &error), 0);
+    }
+    if (sync == SYNC_REPLICATION) /* one that has not followed yet */
+        bench->replication.wal_probe = (struct wal_probe *)&prober;
+    uv_loop_init(&bench->loop);
+    fake_redis_reset();
+    changes_subscribe(&bench->changes, SUBSCRIBER_LOADS, on_change, bench);
+    changes_subscribe(&bench->changes, SUBSCRIBER_CACHE, on_purge, bench);
+    purging_open(&bench->purging,
+                 &(struct purging_options){.loop = &bench->loop,
+                                           .config = &bench->config,
+                                           .counters = bench->counters,
+                                           .changes = changes_sink(&bench->changes),
+                                           .replication = &bench->replication});
+    purging_cache_is(&bench->purging, true);
+}
+
+/* Whatever was sent ends. */
+static void bench_close(struct bench *bench)
+{
+    fake_redis.up = false;
+    purging_cache_is(&bench->purging, false);
+    while (fake_redis.count)
+        fake_redis_ends(REDIS_DOWN);
+    purging_close(&bench->purging);
+    uv_run(&bench->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&bench->loop), 0);
+    for (int i = 0; i < KEYSPACES; i++)
+        key_template_finish(&bench->keyspaces[i].key);
+}
+
+static struct key item(const char *text)
+{
+    return key_make(ITEMS, span_of(text));
+}
+
+/* The cache is asked to delete this key, and nothing else. */
+static void must_delete(struct bench *bench, const char *key)
+{
+    for (int i = 0; i < 10 && !fake_redis.count; i++)
+        uv_run(&bench->loop, UV_RUN_NOWAIT);
+    assert_int_equal(fake_redis.count, 1);
+    assert_null(fake_redis.calls[0].cursor);
+    assert_int_equal(fake_redis.calls[0].count, 1);
+    assert_string_equal(fake_redis.calls[0].keys[0], key);
+    fake_redis_ends(REDIS_DONE);
+}
+
+static void must_delete_nothing(struct bench *bench)
+{
+    for (int i = 0; i < 10; i++)
+        uv_run(&bench->loop, UV_RUN_NOWAIT);
+    assert_int_equal(fake_redis.count, 0);
+    assert_false(purging_owes(&bench->purging));
+}
+
+/* ---- tests ---- */
+
+static void a_changed_key_is_deleted(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench, SYNC_REPLICATION);
+    struct key_change change = change_of_key(CAUSE_UPDATED, item("item:1"));
+    changes_tell(&bench.changes, &change);
+    assert_true(purging_owes(&bench.purging));
+    must_delete(&bench, "item:1");
+    assert_false(purging_owes(&bench.purging));
+    bench_close(&bench);
+}
+
+static void what_was_filled_before_a_log_told_is_deleted_when_one_does(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench, SYNC_REPLICATION);
+    purging_filling(&bench.purging, item("item:1"));
+    must_delete_nothing(&bench);
+    purging_give_unvouched(&bench.purging);
+    assert_int_equal(bench.told[CAUSE_ASKED], KEYSPACES);
+    assert_int_equal(bench.told[CAUSE_UNVOUCHED], 1);
+    must_delete(&bench, "item:1");
+    purging_give_unvouched(&bench.purging); /* once is enough */
+    assert_int_equal(bench.told[CAUSE_UNVOUCHED], 1);
+    bench_close(&bench);
+}
+
+static void what_is_filled_while_a_log_tells_stays(void **state)
+{
+    struct bench bench;
+    static char tracker;
+    (void)state;
+    bench_open(&bench, SYNC_REPLICATION);
+    bench.replication.serving = (struct tracker *)&tracker;
+    purging_filling(&bench.purging, item("item:1"));
+    purging_give_unvouched(&bench.purging);
+    assert_int_equal(bench.told[CAUSE_UNVOUCHED], 0);
+    must_delete_nothing(&bench);
+    bench_close(&bench);
+}
+
+static void more_keys_than_are_remembered_are_their_keyspace(void **state)
+{
+    struct bench bench;
+    char key[20];
+    (void)state;
+    bench_open(&bench, SYNC_REPLICATION);
+    for (int i = 0; i <= MAX_KEYS; i++) {
+        snprintf(key, sizeof key, "item:%d", i);
+        purging_filling(&bench.purging, item(key));
+    }
+    purging_give_unvouched(&bench.purging);
+    assert_int_equal(bench.told[CAUSE_FILLED], 1);
+    assert_true(purging_owes(&bench.purging));
+    bench_close(&bench);
+}
+
+/* Without a log what values are made of vouches for them, from the first answer on. */
+static void without_a_log_the_first_answer_vouches(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench, SYNC_NONE);
+    assert_false(purging_knows_values(&bench.purging));
+    purging_filling(&bench.purging, item("item:1"));
+    purging_learn_values(&bench.purging, "a,b");
+    assert_true(purging_knows_values(&bench.purging));
+    must_delete(&bench, "item:1");
+    purging_filling(&bench.purging, item("item:2"));
+    purging_learn_values(&bench.purging, "a,b");
+    must_delete_nothing(&bench);
+    bench_close(&bench);
+}
+
+static void another_answer_makes_a_keyspace_old_and_no_other(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench, SYNC_NONE);
+    purging_learn_values(&bench.purging, "a,b");
+    purging_learn_values(&bench.purging, "a,c");
+    assert_int_equal(bench.told[CAUSE_ALTERED], 1);
+    purging_check_time(&bench.purging, UINT64_MAX / 2); /* it has settled: once more */
+    assert_int_equal(bench.told[CAUSE_ALTERED], 2);
+    purging_check_time(&bench.purging, UINT64_MAX / 2);
+    assert_int_equal(bench.told[CAUSE_ALTERED], 2);
+    bench_close(&bench);
+}
+
+static void what_no_log_told_of_makes_every_keyspace_old(void **state)
+{
+    struct bench bench;
+    struct report report = {0};
+    (void)state;
+    bench_open(&bench, SYNC_REPLICATION);
+    purging_missed(&bench.purging);
+    assert_int_equal(bench.told[CAUSE_MISSED], KEYSPACES);
+    purging_report(&bench.purging, &report);
+    assert_true(report.purges_owed == SIZE_MAX);
+    free(report.cache);
+    bench_close(&bench);
+}
+
+static void a_deletion_counts_when_it_is_done(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench, SYNC_REPLICATION);
+    purging_delete(&bench.purging, item("item:1"), on_deleted, &bench);
+    fake_redis_ends(REDIS_DOWN);
+    assert_int_equal(bench.deleted, 1);
+    assert_int_equal(counter_read(&bench.counters[ITEMS].purges), 0);
+    purging_delete(&bench.purging, item("item:1"), on_deleted, &bench);
+    fake_redis_ends(REDIS_DONE);
+    assert_int_equal(bench.deleted, 2);
+    assert_int_equal(counter_read(&bench.counters[ITEMS].purges), 1);
+    bench_close(&bench);
+}
+
+static void the_report_says_what_is_owed_while_the_cache_is_down(void **state)
+{
+    struct bench bench;
+    struct report report = {0};
+    (void)state;
+    bench_open(&bench, SYNC_REPLICATION);
+    purging_report(&bench.purging, &report);
+    assert_int_equal(report.cache_nodes, 1);
+    assert_true(report.cache[0].up);
+    free(report.cache);
+    fake_redis.up = false;
+    purging_cache_is(&bench.purging, false);
+    struct key_change change = change_of_key(CAUSE_DELETED, item("item:1"));
+    changes_tell(&bench.changes, &change);
+    purging_report(&bench.purging, &report);
+    assert_false(report.cache[0].up);
+    free(report.cache);
+    assert_int_equal(report.purges_owed, 1);
+    bench_close(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_changed_key_is_deleted),
+        cmocka_unit_test(what_was_filled_before_a_log_told_is_deleted_when_one_does),
+        cmocka_unit_test(what_is_filled_while_a_log_tells_stays),
+        cmocka_unit_test(more_keys_than_are_remembered_are_their_keyspace),
+        cmocka_unit_test(without_a_log_the_first_answer_vouches),
+        cmocka_unit_test(another_answer_makes_a_keyspace_old_and_no_other),
+        cmocka_unit_test(what_no_log_told_of_makes_every_keyspace_old),
+        cmocka_unit_test(a_deletion_counts_when_it_is_done),
+        cmocka_unit_test(the_report_says_what_is_owed_while_the_cache_is_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

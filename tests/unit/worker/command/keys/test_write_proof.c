@@ -1,0 +1,110 @@
+/* Which replies of the cache say that a write has made its key. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "worker/command/keys/write_proof.h"
+
+enum { WORDS = 8 };
+
+/* Words are parted by one space each. */
+static bool is_done(const char *text, const char *reply)
+{
+    struct span words[WORDS];
+    size_t count = 0;
+    for (const char *at = text; at && *at && count < WORDS; count++) {
+        const char *end = strchr(at, ' ');
+        words[count] = (struct span){at, end ? (size_t)(end - at) : strlen(at)};
+        at = end ? end + 1 : NULL;
+    }
+    const struct command *command = command_find(words[0]);
+    assert_int_equal(command->kind, COMMAND_WRITE);
+    return write_is_done(write_proof(command, words, count), span_of(reply));
+}
+
+static void a_refusal_makes_nothing(void **state)
+{
+    static const char *const writes[] = {"SET k v",    "GETSET k v",    "MSET k v",
+                                         "SADD k m",   "COPY a k",      "SET k v GET",
+                                         "RENAME a k", "RESTORE k 0 x", "SETBIT k 1 1",
+                                         "EVAL s 1 k", "EVALSHA x 1 k", "LMOVE a k LEFT LEFT"};
+    (void)state;
+    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++)
+        assert_false(is_done(writes[i], "-NOPERM this user has no permissions\r\n"));
+    assert_false(is_done("RENAME a k", "-ERR no such key\r\n"));
+    assert_false(is_done("RESTORE k 0 x", "-ERR DUMP payload version or checksum are wrong\r\n"));
+    assert_false(is_done("EVALSHA x 1 k", "-NOSCRIPT No matching script.\r\n"));
+}
+
+static void nil_says_that_nothing_was_written(void **state)
+{
+    (void)state;
+    assert_false(is_done("SET k v XX", "$-1\r\n"));
+    assert_false(is_done("SET k v XX", "_\r\n"));
+    assert_false(is_done("SET k v GET XX", "$-1\r\n"));
+    assert_false(is_done("RPOPLPUSH a k", "$-1\r\n"));
+    assert_false(is_done("XADD k NOMKSTREAM * f v", "$-1\r\n"));
+    assert_true(is_done("SET k v XX", "+OK\r\n"));
+}
+
+static void nil_may_be_what_was_there_before(void **state)
+{
+    (void)state;
+    assert_true(is_done("GETSET k v", "$-1\r\n"));
+    assert_true(is_done("SET k v GET", "$-1\r\n"));
+    assert_true(is_done("SET k v nx get", "_\r\n"));
+}
+
+static void a_count_of_none_says_that_nothing_is_there(void **state)
+{
+    static const char *const writes[] = {"SINTERSTORE k a b", "ZUNIONSTORE k 1 a", "COPY a k",
+                                         "RENAMENX a k",      "SORT a STORE k",    "BITOP AND k a",
+                                         "MSETNX k v",        "ZADD k XX 1 m",     "SMOVE a k m"};
+    (void)state;
+    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++) {
+        assert_false(is_done(writes[i], ":0\r\n"));
+        assert_true(is_done(writes[i], ":1\r\n"));
+    }
+}
+
+static void elsewhere_0_is_a_number_like_others(void **state)
+{
+    (void)state;
+    assert_true(is_done("INCR k", ":0\r\n"));
+    assert_true(is_done("SETBIT k 1 1", ":0\r\n"));
+    assert_true(is_done("HSET k f v", ":0\r\n"));
+    assert_true(is_done("APPEND k v", ":0\r\n"));
+    assert_true(is_done("ZADD k 1 m", ":0\r\n"));
+}
+
+static void a_script_that_failed_may_have_written_before(void **state)
+{
+    (void)state;
+    assert_true(is_done("EVAL s 1 k", "-ERR boom script: abc, on @user_script:1.\r\n"));
+    assert_true(is_done("EVAL s 1 k", "-NOPERM no permission script: abc, on @user_script:1.\r\n"));
+    assert_true(is_done("EVAL s 1 k", "$-1\r\n"));
+    assert_true(is_done("FCALL f 1 k", "-OWN my error\r\n"));
+}
+
+static void what_is_queued_counts_as_done(void **state)
+{
+    (void)state;
+    assert_true(is_done("SET k v", "+QUEUED\r\n"));
+    assert_true(is_done("COPY a k", "+QUEUED\r\n"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_refusal_makes_nothing),
+        cmocka_unit_test(nil_says_that_nothing_was_written),
+        cmocka_unit_test(nil_may_be_what_was_there_before),
+        cmocka_unit_test(a_count_of_none_says_that_nothing_is_there),
+        cmocka_unit_test(elsewhere_0_is_a_number_like_others),
+        cmocka_unit_test(a_script_that_failed_may_have_written_before),
+        cmocka_unit_test(what_is_queued_counts_as_done)};
+    commands_prepare();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
