@@ -24,6 +24,7 @@
 #include "database/commit_visibility.h"
 #include "database/rows.h"
 #include "guard/counters.h"
+#include "guard/histogram.h"
 #include "guard/messages.h"
 #include "guard/view.h"
 #include "guard/watch.h"
@@ -36,11 +37,13 @@ enum { LOADS_QUEUE_BYTES = 32 * 1024 * 1024 }; /* of requests that wait; of more
 
 /* Of the lines that requests wait in for a turn at the database. */
 struct loads_waits {
-    size_t now, bytes; /* requests that wait */
-    size_t window;     /* loads that may be at the database at once while others wait */
-    uint64_t count;    /* requests that have waited, and got their turn */
-    uint64_t ms;       /* how long, all together */
+    size_t now, bytes;      /* requests that wait */
+    size_t window;          /* loads that may be at the database at once while others wait */
+    struct durations turns; /* how long those had waited who got their turn */
 };
+
+/* What the database has said of a key, as far as its time matters. */
+enum loads_answer { LOADS_ROW, LOADS_ABSENT, LOADS_ERROR, LOADS_ANSWERS };
 
 struct loads_options {
     const struct rows *rows;
@@ -84,5 +87,7 @@ bool loads_in_flight(const struct loads *loads, struct key key);
 bool loads_knows_absent(const struct loads *loads, struct key key);
 size_t loads_count(const struct loads *loads); /* queries on their way */
 struct loads_waits loads_waits(const struct loads *loads);
+/* How long the database took, from the sending of a query to its answer. */
+void loads_durations(const struct loads *loads, struct durations to[LOADS_ANSWERS]);
 
 #endif

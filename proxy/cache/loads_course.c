@@ -265,12 +265,20 @@ static void complain(struct loads *loads, int keyspace, const char *error)
               loads->view->config->keyspaces[keyspace].name, error);
 }
 
+static enum loads_answer answer_of(enum load_outcome outcome)
+{
+    if (outcome == LOAD_ROW || outcome == LOAD_TOO_LARGE)
+        return LOADS_ROW;
+    return outcome == LOAD_ABSENT ? LOADS_ABSENT : LOADS_ERROR;
+}
+
 static void tell_queue(struct load *load, const struct row_result *result)
 {
     struct loads *loads = load->loads;
     uint64_t now = uv_hrtime();
     size_t bytes = result->value ? blob_span(result->value).length : 0;
     loads->querying--;
+    histogram_add(&loads->queries[answer_of(result->outcome)], now - load->asked, 1);
     if (bytes <= ROW_SMALL && (result->outcome == LOAD_ROW || result->outcome == LOAD_ABSENT))
         load_window_answered(&loads->window, now, now - load->asked, loads->queue.count > 0);
     if (load->waiting)
@@ -458,9 +466,14 @@ size_t loads_count(const struct loads *loads)
 
 struct loads_waits loads_waits(const struct loads *loads)
 {
-    struct loads_waits waits = loads->waits;
-    waits.now = loads->queue.count;
-    waits.bytes = loads->queue.bytes;
-    waits.window = (size_t)loads->window.size;
+    struct loads_waits waits = {
+        loads->queue.count, loads->queue.bytes, (size_t)loads->window.size, {{0}, 0}};
+    histogram_read(&loads->turns, &waits.turns);
     return waits;
+}
+
+void loads_durations(const struct loads *loads, struct durations to[LOADS_ANSWERS])
+{
+    for (int i = 0; i < LOADS_ANSWERS; i++)
+        histogram_read(&loads->queries[i], &to[i]);
 }

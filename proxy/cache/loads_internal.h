@@ -37,7 +37,8 @@ struct loads {
     size_t querying, filling; /* how many of them are at the database, and at the cache */
     struct load_queue queue;  /* who waits for a turn at the database */
     struct load_window window;
-    struct loads_waits waits;
+    struct histogram turns; /* how long it was waited for them */
+    struct histogram queries[LOADS_ANSWERS];
     struct negative_cache absent;
     struct log_pace refusals; /* the log's lines about them */
     struct log_pace untaken;  /* likewise, about fills */

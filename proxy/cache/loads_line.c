@@ -36,14 +36,18 @@ void loads_line_up(struct load *load, struct load_request *request)
     load_queue_push(&load->loads->queue, request);
 }
 
+static void count_turn(struct loads *loads, const struct load_request *request, uint64_t now)
+{
+    histogram_add(&loads->turns, (now - request->queued) * 1000000, 1);
+}
+
 /* It has its turn, or somebody who waits for the same key has. */
 static void stop_waiting(struct loads *loads, struct load_request *request, uint64_t now)
 {
     if (!request->line)
         return;
     load_queue_remove(&loads->queue, request);
-    loads->waits.count++;
-    loads->waits.ms += now - request->queued;
+    count_turn(loads, request, now);
 }
 
 static void begin(struct load *load)
@@ -89,8 +93,7 @@ void loads_go_on(struct loads *loads)
             dismiss(request, LOAD_BUSY);
             continue;
         }
-        loads->waits.count++;
-        loads->waits.ms += clock_ms() - request->queued;
+        count_turn(loads, request, clock_ms());
         begin(request->load);
     }
 }

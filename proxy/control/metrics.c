@@ -2,16 +2,11 @@
 #include "control/status.h"
 
 #include "control/account.h"
+#include "control/exposition.h"
 #include "control/process_account.h"
 
 #include <string.h>
 #include <time.h>
-
-/* Prometheus' text format: HELP and TYPE once for each name, before its samples. */
-static void family(struct buffer *out, const char *name, const char *type, const char *help)
-{
-    buffer_printf(out, "# HELP nestguard_%s %s\n# TYPE nestguard_%s %s\n", name, help, name, type);
-}
 
 static const char *keyspace_name(const struct report *report, size_t i)
 {
@@ -24,7 +19,7 @@ static void keyspace_metrics(const struct report *report, struct buffer *out)
     size_t count = report->count;
     for (const struct counter_row *row = account_keyspace_rows; row->name; row++) {
         snprintf(name, sizeof name, "%s_total", row->name);
-        family(out, name, "counter", row->help);
+        exposition_family(out, name, "counter", row->help);
         for (size_t i = 0; i < count; i++)
             buffer_printf(out, "nestguard_%s{keyspace=\"%s\"} %llu\n", name,
                           keyspace_name(report, i),
@@ -61,7 +56,7 @@ static void load_metrics(const struct report *report, struct buffer *out)
             snprintf(label, sizeof label, ",%s=\"%s\"", own->label,
                      row->name + strlen(own->prefix));
         if (!own || own != last)
-            family(out, name, "counter", own ? own->help : row->help);
+            exposition_family(out, name, "counter", own ? own->help : row->help);
         last = own;
         for (size_t i = 0; i < report->count; i++)
             buffer_printf(out, "nestguard_%s{keyspace=\"%s\"%s} %llu\n", name,
@@ -73,13 +68,14 @@ static void load_metrics(const struct report *report, struct buffer *out)
 static void state_metrics(const struct report *report, struct buffer *out)
 {
     size_t count = report->count;
-    family(out, "keyspace_state", "gauge", "1 for the state that the keyspace is in");
+    exposition_family(out, "keyspace_state", "gauge", "1 for the state that the keyspace is in");
     for (size_t i = 0; i < count; i++)
         for (enum keyspace_state state = 0; state <= KEYSPACE_PASSING; state++)
             buffer_printf(out, "nestguard_keyspace_state{keyspace=\"%s\",state=\"%s\"} %d\n",
                           keyspace_name(report, i), keyspace_state_name(state),
                           report->keyspaces[i].state == state);
-    family(out, "keyspace_state_seconds", "gauge", "How long the keyspace has been in its state");
+    exposition_family(out, "keyspace_state_seconds", "gauge",
+                      "How long the keyspace has been in its state");
     for (size_t i = 0; i < count; i++)
         buffer_printf(out, "nestguard_keyspace_state_seconds{keyspace=\"%s\"} %.3f\n",
                       keyspace_name(report, i), account_seconds_since(report->keyspaces[i].since));
@@ -88,18 +84,18 @@ static void state_metrics(const struct report *report, struct buffer *out)
 static void filter_metrics(const struct report *report, struct buffer *out)
 {
     size_t count = report->count;
-    family(out, "filter_keys", "gauge", "Keys in the filter");
+    exposition_family(out, "filter_keys", "gauge", "Keys in the filter");
     for (size_t i = 0; i < count; i++)
         if (report->keyspaces[i].has_filter)
             buffer_printf(out, "nestguard_filter_keys{keyspace=\"%s\"} %zu\n",
                           keyspace_name(report, i), report->keyspaces[i].filter.keys);
-    family(out, "filter_bytes", "gauge", "Memory of the filter");
+    exposition_family(out, "filter_bytes", "gauge", "Memory of the filter");
     for (size_t i = 0; i < count; i++)
         if (report->keyspaces[i].has_filter)
             buffer_printf(out, "nestguard_filter_bytes{keyspace=\"%s\"} %zu\n",
                           keyspace_name(report, i), report->keyspaces[i].filter.bytes);
-    family(out, "measured_false_positive_rate", "gauge",
-           "Share of the lookups of absent keys that the filter let pass");
+    exposition_family(out, "measured_false_positive_rate", "gauge",
+                      "Share of the lookups of absent keys that the filter let pass");
     for (size_t i = 0; i < count; i++)
         buffer_printf(out, "nestguard_measured_false_positive_rate{keyspace=\"%s\"} %g\n",
                       keyspace_name(report, i), account_measured_rate(&report->keyspaces[i]));
@@ -123,7 +119,7 @@ static void published_metrics(const struct report *report, struct buffer *out)
          offsetof(struct published_report, lease)},
     };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        family(out, rows[r].name, "gauge", rows[r].help);
+        exposition_family(out, rows[r].name, "gauge", rows[r].help);
         for (size_t i = 0; i < report->count; i++) {
             const struct published_report *published = &report->keyspaces[i].published;
             uint64_t value;
@@ -138,18 +134,20 @@ static void published_metrics(const struct report *report, struct buffer *out)
 static void check_metrics(const struct report *report, struct buffer *out)
 {
     size_t count = report->check.generation ? report->count : 0;
-    family(out, "self_check_rows", "gauge", "Rows that the last self-check saw");
+    exposition_family(out, "self_check_rows", "gauge", "Rows that the last self-check saw");
     for (size_t i = 0; i < count; i++)
         buffer_printf(out, "nestguard_self_check_rows{keyspace=\"%s\"} %llu\n",
                       keyspace_name(report, i),
                       (unsigned long long)report->keyspaces[i].check.rows);
-    family(out, "self_check_good", "gauge",
-           "0 if the last self-check failed or could not tell, 1 if nothing speaks against it");
+    exposition_family(
+        out, "self_check_good", "gauge",
+        "0 if the last self-check failed or could not tell, 1 if nothing speaks against it");
     for (size_t i = 0; i < count; i++)
         buffer_printf(out, "nestguard_self_check_good{keyspace=\"%s\"} %d\n",
                       keyspace_name(report, i),
                       selfcheck_is_good(report->keyspaces[i].check.outcome));
-    family(out, "self_check_age_seconds", "gauge", "Time since the last self-check ended");
+    exposition_family(out, "self_check_age_seconds", "gauge",
+                      "Time since the last self-check ended");
     if (count)
         buffer_printf(out, "nestguard_self_check_age_seconds %.3f\n",
                       account_seconds_since(report->check.time));
@@ -157,7 +155,7 @@ static void check_metrics(const struct report *report, struct buffer *out)
 
 static void gauge(struct buffer *out, const char *name, const char *help, double value)
 {
-    family(out, name, "gauge", help);
+    exposition_family(out, name, "gauge", help);
     buffer_printf(out, "nestguard_%s %.10g\n", name, value);
 }
 
@@ -174,7 +172,8 @@ static void stream_metrics(const struct report *report, struct buffer *out)
     gauge(out, "stream_position_bytes", "Position in the database's log", (double)stream->position);
     gauge(out, "stream_last_commit_timestamp_seconds", "When the last followed commit was made",
           counts.transactions ? account_commit_time(counts.last_commit_us) : 0);
-    family(out, "stream_changes_total", "counter", "Changes followed by this generation's stream");
+    exposition_family(out, "stream_changes_total", "counter",
+                      "Changes followed by this generation's stream");
     buffer_printf(out, "nestguard_stream_changes_total %llu\n", (unsigned long long)counts.changes);
 }
 
@@ -185,10 +184,20 @@ static void wait_metrics(const struct loads_waits *waits, struct buffer *out)
     gauge(out, "loads_queued", "Loads that wait for their turn at the database",
           (double)waits->now);
     gauge(out, "loads_queued_bytes", "Memory of the loads that wait", (double)waits->bytes);
-    family(out, "load_wait_seconds", "summary", "How long loads waited for their turn");
-    buffer_printf(out, "nestguard_load_wait_seconds_sum %.3f\n", (double)waits->ms / 1000);
-    buffer_printf(out, "nestguard_load_wait_seconds_count %llu\n",
-                  (unsigned long long)waits->count);
+    exposition_family(out, "load_wait_seconds", "histogram",
+                      "How long loads waited for their turn at the database");
+    exposition_durations(out, "load_wait_seconds", "", &waits->turns);
+}
+
+static void database_metrics(const struct durations answers[LOADS_ANSWERS], struct buffer *out)
+{
+    static const char *const labels[] = {[LOADS_ROW] = "outcome=\"row\"",
+                                         [LOADS_ABSENT] = "outcome=\"absent\"",
+                                         [LOADS_ERROR] = "outcome=\"error\""};
+    exposition_family(out, "database_seconds", "histogram",
+                      "How long the database took for a load's query, by what it answered");
+    for (int i = 0; i < LOADS_ANSWERS; i++)
+        exposition_durations(out, "database_seconds", labels[i], &answers[i]);
 }
 
 static void guard_metrics(const struct report *report, struct buffer *out)
@@ -197,11 +206,12 @@ static void guard_metrics(const struct report *report, struct buffer *out)
     char name[64];
     for (const struct counter_row *row = account_worker_rows; row->name; row++) {
         snprintf(name, sizeof name, "%s_total", row->name);
-        family(out, name, "counter", row->help);
+        exposition_family(out, name, "counter", row->help);
         buffer_printf(out, "nestguard_%s %llu\n", name,
                       (unsigned long long)account_count(&report->worker, row));
     }
-    family(out, "build_failures_total", "counter", "Generations that could not be built");
+    exposition_family(out, "build_failures_total", "counter",
+                      "Generations that could not be built");
     buffer_printf(out, "nestguard_build_failures_total %llu\n",
                   (unsigned long long)report->build.failures);
     gauge(out, "clients", "Clients now connected", report->clients);
@@ -226,16 +236,18 @@ static void guard_metrics(const struct report *report, struct buffer *out)
           report->confirms_everything);
     gauge(out, "loads_in_flight", "Loads on their way", (double)report->loads);
     wait_metrics(&report->waits, out);
+    database_metrics(report->database, out);
     gauge(out, "attack", "1 while there is an attack, see attack_threshold", report->attack.is_on);
     gauge(out, "rejects_per_second", "Lookups rejected in the last second", report->rejects.now);
-    family(out, "attacks_total", "counter", "Attacks so far");
+    exposition_family(out, "attacks_total", "counter", "Attacks so far");
     buffer_printf(out, "nestguard_attacks_total %llu\n", (unsigned long long)report->attack.number);
     gauge(out, "entries", "Admitted, deleted and blocked keys", (double)report->entries);
     gauge(out, "cache_up", "1 while the connection for fills and purges is up, to a primary",
           account_cache_is_up(report));
-    family(out, "cache_node_up", "gauge",
-           "1 for the server that is the cache, and for a sentinel that names one; 0: status says "
-           "why not");
+    exposition_family(
+        out, "cache_node_up", "gauge",
+        "1 for the server that is the cache, and for a sentinel that names one; 0: status says "
+        "why not");
     for (size_t i = 0; i < report->cache_nodes; i++)
         buffer_printf(out, "nestguard_cache_node_up{address=\"%s\",role=\"%s\"} %d\n",
                       report->cache[i].address, redis_role_name(report->cache[i].role),
@@ -276,9 +288,9 @@ static void process_metrics(struct buffer *out)
 
 void status_metrics(const struct report *report, struct buffer *out)
 {
-    family(out, "info", "gauge", "Version");
+    exposition_family(out, "info", "gauge", "Version");
     buffer_printf(out, "nestguard_info{version=\"%s\"} 1\n", NESTGUARD_VERSION);
-    family(out, "build_info", "gauge", "How the program was built");
+    exposition_family(out, "build_info", "gauge", "How the program was built");
     buffer_printf(out, "nestguard_build_info{version=\"%s\",compiler=\"%s\"} 1\n",
                   NESTGUARD_VERSION, __VERSION__);
     state_metrics(report, out);

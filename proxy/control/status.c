@@ -205,8 +205,9 @@ static json_t *backends_json(const struct report *report)
                      "loads_in_flight", (int)report->loads, "load_budget",
                      (int)report->config->load_budget, "load_window", (json_int_t)waits->window,
                      "loads_queued", (json_int_t)waits->now, "loads_queued_bytes",
-                     (json_int_t)waits->bytes, "loads_waited", (json_int_t)waits->count,
-                     "load_wait_seconds", (double)waits->ms / 1000);
+                     (json_int_t)waits->bytes, "loads_waited",
+                     (json_int_t)durations_count(&waits->turns), "load_wait_seconds",
+                     durations_seconds(&waits->turns));
 }
 
 /* Of clients. */

@@ -487,13 +487,16 @@ class Nestguard(Server):
         pairs = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
         return {name: float(value) for name, value in pairs}
 
-    def counter(self, name, keyspace="items", **labels):
-        wanted = {f'{key}="{value}"' for key, value in {"keyspace": keyspace, **labels}.items()}
+    def metric(self, name, **labels):
+        wanted = {f'{key}="{value}"' for key, value in labels.items()}
         for line, value in self.metrics().items():
             metric, _, rest = line.partition("{")
             if metric == name and wanted <= set(rest.rstrip("}").split(",")):
                 return value
         raise KeyError(f"{name} {wanted}")
+
+    def counter(self, name, keyspace="items", **labels):
+        return self.metric(name, keyspace=keyspace, **labels)
 
     def redis(self, **options):
         options.setdefault("password", self.password)

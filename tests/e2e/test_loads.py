@@ -76,6 +76,24 @@ def test_past_the_budget_a_load_waits_for_its_turn(start_guard, database, items,
     assert guard.total("nestguard_load_wait_seconds_sum") > 0
 
 
+def seconds(guard, answer):
+    return guard.metric("nestguard_database_seconds_count", outcome=answer)
+
+
+def test_the_time_of_each_query_is_counted_by_what_it_brought(start_guard, database, items):
+    guard = start_guard(items(), sync="none", load_timeout="500ms")
+    guard.redis().get("item:1")
+    guard.redis().set("item:999", "written by nobody else")
+    guard.redis().delete("item:999")
+    guard.redis().get("item:999")
+    assert [seconds(guard, answer) for answer in ("row", "absent", "error")] == [1, 1, 0]
+    with database.locked(), pytest.raises(redis.RedisError, match="timeout"):
+        guard.redis().get("item:2")
+    assert seconds(guard, "error") == 1
+    assert guard.metric("nestguard_database_seconds_bucket", outcome="error", le="0.25") == 0
+    assert guard.metric("nestguard_database_seconds_bucket", outcome="error", le="+Inf") == 1
+
+
 def test_who_gets_no_turn_in_time_is_told(start_guard, database, items, threads):
     """And so is everything that the same client has asked behind it, at once."""
     guard = start_guard(items(), load_budget=2, load_timeout="500ms")

@@ -42,6 +42,7 @@ void loading_report(const struct loading *loading, struct report *report)
     report->database_error = error ? error->text : NULL;
     report->loads = loads_count(loading->loads);
     report->waits = loads_waits(loading->loads);
+    loads_durations(loading->loads, report->database);
     for (size_t i = 0; i < report->count; i++)
         report->keyspaces[i].spelling =
             spellings_latest(loading->spellings, report->keyspaces[i].number);

@@ -102,9 +102,10 @@ struct report {
     size_t cache_nodes;
     size_t purges_owed;
     unsigned database_connections;
-    const char *database_error; /* why there are not more; NULL: nothing is wrong */
-    size_t loads;               /* on their way */
-    struct loads_waits waits;   /* for the database */
+    const char *database_error;               /* why there are not more; NULL: nothing is wrong */
+    size_t loads;                             /* on their way */
+    struct loads_waits waits;                 /* for the database */
+    struct durations database[LOADS_ANSWERS]; /* how long its answers to loads took */
     size_t entries;
     struct attack attack; /* the last one */
     struct rate rejects;  /* of all keyspaces */

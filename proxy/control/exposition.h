@@ -1,0 +1,15 @@
+/* Prometheus' text format: HELP and TYPE once for each name, before its samples. */
+#ifndef NESTGUARD_EXPOSITION_H
+#define NESTGUARD_EXPOSITION_H
+
+#include "base/buffer.h"
+#include "guard/histogram.h"
+
+/* All names get "nestguard_" in front. */
+void exposition_family(struct buffer *out, const char *name, const char *type, const char *help);
+
+/* The samples of one histogram; `labels` as in `outcome="hit"`, or "". */
+void exposition_durations(struct buffer *out, const char *name, const char *labels,
+                          const struct durations *durations);
+
+#endif
