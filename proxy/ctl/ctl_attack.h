@@ -2,11 +2,11 @@
 #ifndef NESTGUARD_CTL_ATTACK_H
 #define NESTGUARD_CTL_ATTACK_H
 
-#include <jansson.h>
-#include <stdio.h>
+#include "ctl/ctl_paper.h"
 
-/* The answer of GET /v1/attack as tables; `window`: "minute" or "hour". What clients call
- * themselves, and their keys, cannot do anything to a terminal. */
-void ctl_attack_print(const json_t *body, const char *window, FILE *out);
+#include <jansson.h>
+
+/* The answer of GET /v1/attack as tables; `window`: "minute" or "hour". */
+void ctl_attack_print(const json_t *body, const char *window, const struct ctl_paper *paper);
 
 #endif

@@ -77,7 +77,8 @@ static void set_up(CURL *curl, const struct ctl_call *call, struct ctl_answer *a
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)TOTAL_SECONDS);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT,
+                     call->seconds ? (long)call->seconds : (long)TOTAL_SECONDS);
     if (call->address->path)
         curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, call->address->path);
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method);
@@ -140,4 +141,26 @@ void ctl_answer_finish(struct ctl_answer *answer)
 {
     free(answer->body);
     *answer = (struct ctl_answer){0};
+}
+
+bool ctl_answer_is_success(const struct ctl_answer *answer)
+{
+    return answer->status >= 200 && answer->status < 300;
+}
+
+json_t *ctl_ask(const struct ctl_call *call, char **error)
+{
+    struct ctl_answer answer;
+    if (ctl_call(&answer, call, error) < 0)
+        return NULL;
+    json_t *body = json_loadb(answer.body, answer.length, JSON_ALLOW_NUL, NULL);
+    if (!body || !ctl_answer_is_success(&answer)) {
+        const char *said = json_string_value(json_object_get(body, "error"));
+        *error =
+            said ? xstrdup(said) : xasprintf("the guard answered with status %ld", answer.status);
+        json_decref(body);
+        body = NULL;
+    }
+    ctl_answer_finish(&answer);
+    return body;
 }

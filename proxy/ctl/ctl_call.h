@@ -4,12 +4,15 @@
 
 #include "base/text/address.h"
 
+#include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct ctl_call {
     const struct address *address;
     const char *token; /* NULL: none */
     const char *method, *target;
+    unsigned seconds; /* for all of it; 0: a minute */
 };
 
 struct ctl_answer {
@@ -18,9 +21,14 @@ struct ctl_answer {
     size_t length;
 };
 
-/* Waits for the answer, a minute at most. 0, or a negative errno and *error: a new string that says
+/* Waits for the answer. 0, or a negative errno and *error: a new string that says
  * what to look at. The answer is freed with ctl_answer_finish(). */
 int ctl_call(struct ctl_answer *out, const struct ctl_call *call, char **error);
 void ctl_answer_finish(struct ctl_answer *answer);
+
+bool ctl_answer_is_success(const struct ctl_answer *answer);
+
+/* The JSON of a call that succeeds; else NULL and *error as above, or in the guard's own words. */
+json_t *ctl_ask(const struct ctl_call *call, char **error);
 
 #endif

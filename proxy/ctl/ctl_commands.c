@@ -1,12 +1,24 @@
 #include "ctl/ctl_commands.h"
 
 #include "ctl/ctl_attack.h"
+#include "ctl/ctl_status.h"
 
 #include <string.h>
 
-static void print_attack(const json_t *body, const char *option, FILE *out)
+static void print_status(const json_t *body, const char *option, const struct ctl_paper *paper)
 {
-    ctl_attack_print(body, option && !strcmp(option, "hour") ? "hour" : "minute", out);
+    (void)option;
+    ctl_status_print(body, paper);
+}
+
+static void print_attack(const json_t *body, const char *option, const struct ctl_paper *paper)
+{
+    ctl_attack_print(body, option && !strcmp(option, "hour") ? "hour" : "minute", paper);
+}
+
+bool ctl_command_can_watch(const struct ctl_command *command)
+{
+    return !strcmp(command->method, "GET") && !command->is_live;
 }
 
 const char ctl_default_address[] = "127.0.0.1:6390";
@@ -15,8 +27,19 @@ const struct ctl_command ctl_commands[] = {
     {.name = "status",
      .method = "GET",
      .path = "/v1/status",
-     .usage = "status",
-     .help = "everything: keyspaces, generation, fill, clients, rates"},
+     .options = {{"json", NULL, NULL}, {"table", NULL, NULL}},
+     .usage = "status [--json | --table]",
+     .help = "everything: keyspaces, generation, fill, clients; a table on a terminal, elsewhere\n"
+             "JSON",
+     .print = print_status,
+     .table_on_terminal = true},
+    {.name = "top",
+     .method = "GET",
+     .path = "/v1/status",
+     .usage = "top",
+     .help = "what happens now, on a terminal: rates by keyspace, loads, the heaviest clients;\n"
+             "q quits",
+     .is_live = true},
     {.name = "attack",
      .method = "GET",
      .path = "/v1/attack",
@@ -51,7 +74,8 @@ const struct ctl_command ctl_commands[] = {
      .path = "/v1/keys/",
      .takes_key = true,
      .usage = "explain KEY",
-     .help = "what the guard says of a key, and why"},
+     .help = "what the guard says of a key, and why",
+     .answers = 404},
     {.name = "admit",
      .method = "PUT",
      .path = "/v1/keys/",

@@ -4,10 +4,10 @@
 #ifndef NESTGUARD_CTL_COMMANDS_H
 #define NESTGUARD_CTL_COMMANDS_H
 
+#include "ctl/ctl_paper.h"
+
 #include <jansson.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 enum { CTL_OPTIONS = 2 }; /* of a command, at most */
 
@@ -25,11 +25,17 @@ struct ctl_command {
     struct ctl_option options[CTL_OPTIONS];
     const char *usage, *help;
     /* Prints the answer for people, unless an option asks for JSON. NULL: JSON it is. */
-    void (*print)(const json_t *body, const char *option, FILE *out);
+    void (*print)(const json_t *body, const char *option, const struct ctl_paper *paper);
+    bool table_on_terminal; /* elsewhere, and without --table, it is JSON that was always read */
+    bool is_live;           /* `top`: asks again and again by itself */
+    long answers;           /* a status that is an answer, too, though it is no success; 0: none */
 };
 
 extern const struct ctl_command ctl_commands[];
 extern const size_t ctl_command_count;
+
+/* Whether it only asks, so that it may be asked again and again. */
+bool ctl_command_can_watch(const struct ctl_command *command);
 
 /* Where a guard is looked for when nothing else is said. */
 extern const char ctl_default_address[];

@@ -81,6 +81,7 @@ static void print_bash_ctl(FILE *out)
         fprintf(out, "    'ctl %s')\n        offered='", ctl_commands[i].name);
         for (size_t at = 0; at < CTL_OPTIONS && ctl_commands[i].options[at].name; at++)
             fprintf(out, " --%s", ctl_commands[i].options[at].name);
+        fputs(ctl_command_can_watch(&ctl_commands[i]) ? " --watch" : "", out);
         fputs("'\n        ;;\n", out);
     }
 }
@@ -106,7 +107,8 @@ void completion_bash(FILE *out)
           "        mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
           "        return\n"
           "        ;;\n"
-          "    --control | --token | --for | --block | --keys | --fpr | --filter) return ;;\n"
+          "    --control | --token | --for | --block | --watch | --keys | --fpr | --filter) return "
+          ";;\n"
           "    esac\n"
           "    case $place in\n",
           out);
@@ -159,6 +161,7 @@ static void print_zsh_options(const struct ctl_command *command, FILE *out)
             fprintf(out, ":%s:", option->value);
         fputs("'", out);
     }
+    fputs(ctl_command_can_watch(command) ? " '--watch:SECONDS:'" : "", out);
 }
 
 static void print_zsh_ctl(FILE *out)
@@ -173,7 +176,7 @@ static void print_zsh_ctl(FILE *out)
           "        case $words[1] in\n",
           out);
     for (size_t i = 0; i < ctl_command_count; i++) {
-        if (!ctl_commands[i].options[0].name)
+        if (!ctl_commands[i].options[0].name && !ctl_command_can_watch(&ctl_commands[i]))
             continue;
         fprintf(out, "        %s) _arguments", ctl_commands[i].name);
         print_zsh_options(&ctl_commands[i], out);
@@ -200,7 +203,7 @@ void completion_zsh(FILE *out)
           "        ctl) _nestguard_ctl ;;\n"
           "        serve | check) _arguments '-c:FILE:_files' ;;\n"
           "        plan) _arguments '-c:FILE:_files' '--keys:N:' '--fpr:P:' '--table' ;;\n"
-          "        filter) _arguments '1:command:(build query)' '*:FILE:_files' '--fpr:P:' "
+          "        filter) _arguments '1:command:(build info query)' '*:FILE:_files' '--fpr:P:' "
           "'--filter:KIND:' ;;\n"
           "        esac\n"
           "        ;;\n"

@@ -173,7 +173,9 @@ void page_ctl(FILE *out)
         "\n"
         ".SH DESCRIPTION\n"
         "A client of the guard's control port; \\fBnestguard ctl\\fR and \\fBnestguard\\-ctl\\fR "
-        "are the same. Answers are printed as JSON.\n"
+        "are the same. Answers are printed as JSON; those to \\fBattack\\fR, and on a terminal "
+        "those to "
+        "\\fBstatus\\fR, as tables, in colours unless the environment has NO_COLOR.\n"
         ".SH OPTIONS\n"
         ".TP\n\\fB\\-c\\fR \\fIFILE\\fR\nTakes address and token from the guard's configuration.\n"
         ".TP\n\\fB\\-\\-control\\fR \\fIADDRESS\\fR\nHOST:PORT, [IPV6]:PORT or unix:/path; "
@@ -191,6 +193,10 @@ void page_ctl(FILE *out)
         fputc('\n', out);
         print_sentence(ctl_commands[i].help, out);
     }
+    fputs(".PP\nWhat only asks takes \\fB\\-\\-watch\\fR \\fISECONDS\\fR, and is asked again and "
+          "again; "
+          "where JSON goes to a program, it is an object a line.\n",
+          out);
     fputs(".PP\nA \\fIDURATION\\fR is a number with a unit: 30s, 10m, 2h. A key that begins with a "
           "hyphen goes after \\fB\\-\\-\\fR.\n"
           ".SH EXIT STATUS\n0: done. 1: the guard refused or could not. 2: wrong usage.\n"

@@ -223,13 +223,19 @@ static void wrong_usage_is_told_what_is_allowed(void **state)
         {{"-x", "status", NULL}, "unknown option -x; before the command"},
         {{"--conf", "file", "status", NULL}, "unknown option --conf"},
         {{"stat", NULL},
-         "unknown command stat; there are status, attack, metrics, health, ready, "
+         "unknown command stat; there are status, top, attack, metrics, health, ready, "
          "guarding"},
         {{"", NULL}, "unknown command ; there are"},
         {{"-c", "a", "--control", "b", "status", NULL}, "exclude each other"},
         {{"--control", "nonsense", "status", NULL}, "--control nonsense: "},
         {{"status", "now", NULL}, "extra word \"now\"; usage: nestguard ctl status"},
         {{"status", "--row", NULL}, "unknown option --row; usage: nestguard ctl status"},
+        {{"status", "--watch", NULL}, "--watch needs a number of SECONDS"},
+        {{"status", "--watch", "x", NULL}, "--watch needs seconds, 0.1 to 86400; \"x\" is not"},
+        {{"status", "--watch=0", NULL}, "--watch needs seconds"},
+        {{"status", "--json", "--table", NULL}, "usage: nestguard ctl status [--json | --table]"},
+        {{"rebuild", "--watch", "1", NULL}, "unknown option --watch"},
+        {{"top", "--watch", "1", NULL}, "unknown option --watch"},
         {{"explain", NULL}, "KEY is missing; usage: nestguard ctl explain KEY"},
         {{"explain", "", NULL}, "the key is empty"},
         {{"explain", "a", "b", NULL}, "extra word \"b\""},
@@ -254,7 +260,8 @@ static void wrong_usage_is_told_what_is_allowed(void **state)
 
 static void help_shows_every_command(void **state)
 {
-    static const char *const names[] = {"status",
+    static const char *const names[] = {"status [--json | --table]",
+                                        "top",
                                         "metrics",
                                         "health",
                                         "ready",

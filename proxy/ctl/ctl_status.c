@@ -1,0 +1,232 @@
+#include "ctl/ctl_status.h"
+
+#include <string.h>
+
+double ctl_number(const json_t *of, const char *name)
+{
+    return json_number_value(json_object_get(of, name));
+}
+
+static const char *text_of(const json_t *of, const char *name)
+{
+    return json_string_value(json_object_get(of, name));
+}
+
+static bool is_true(const json_t *of, const char *name)
+{
+    return json_is_true(json_object_get(of, name));
+}
+
+static void print_count(const json_t *of, const char *name, const struct ctl_paper *paper)
+{
+    char text[CTL_NUMBER_SIZE];
+    fprintf(paper->out, " %8s", ctl_count(ctl_number(of, name), text));
+}
+
+/* ---- the head ---- */
+
+void ctl_status_print_head(const json_t *body, const struct ctl_paper *paper)
+{
+    char up[CTL_NUMBER_SIZE];
+    bool guards = is_true(body, "guarding"), ready = is_true(body, "ready");
+    ctl_print_text(paper, CTL_BOLD, "nestguard ", 0);
+    ctl_print_text(paper, CTL_BOLD, text_of(body, "version"), 0);
+    fprintf(paper->out, ", up %s, sync: %s, ", ctl_seconds(ctl_number(body, "uptime_seconds"), up),
+            text_of(body, "sync"));
+    ctl_print_text(paper, ready ? CTL_GREEN : CTL_RED, ready ? "serving" : "not serving", 0);
+    fputs(", ", paper->out);
+    ctl_print_text(paper, guards ? CTL_GREEN : CTL_RED,
+                   guards ? "guarding" : "not guarding everything", 0);
+    if (is_true(body, "attack"))
+        ctl_print_text(paper, CTL_RED, ", UNDER ATTACK (ctl attack says by whom)", 0);
+    fputc('\n', paper->out);
+}
+
+/* ---- keyspaces ---- */
+
+int ctl_status_name_width(const json_t *body)
+{
+    enum { LEAST = 10, MOST = 40 };
+    size_t width = LEAST, i;
+    const json_t *keyspace;
+    json_array_foreach(json_object_get(body, "keyspaces"), i, keyspace)
+    {
+        const char *name = text_of(keyspace, "name");
+        if (name && strlen(name) > width)
+            width = strlen(name);
+    }
+    return width > MOST ? MOST : (int)width;
+}
+
+void ctl_status_print_state(const json_t *keyspace, int width, const struct ctl_paper *paper)
+{
+    const char *state = text_of(keyspace, "state");
+    enum ctl_colour colour = !state                       ? CTL_PLAIN
+                             : !strcmp(state, "guarding") ? CTL_GREEN
+                             : !strcmp(state, "loading")  ? CTL_YELLOW
+                                                          : CTL_RED;
+    ctl_print_text(paper, colour, state, width);
+}
+
+static void print_filter(const json_t *filter, const struct ctl_paper *paper)
+{
+    char text[CTL_NUMBER_SIZE];
+    if (!json_is_object(filter)) {
+        fprintf(paper->out, " %8s %6s %8s %10s", "-", "-", "-", "-");
+        return;
+    }
+    print_count(filter, "keys", paper);
+    fprintf(paper->out, " %4.0f %%", 100 * ctl_number(filter, "fill"));
+    fprintf(paper->out, " %8s", ctl_bytes(ctl_number(filter, "bytes"), text));
+    fprintf(paper->out, " %8.4f %%", 100 * ctl_number(filter, "measured_false_positive_rate"));
+}
+
+static void print_keyspace(const json_t *keyspace, int width, const struct ctl_paper *paper)
+{
+    char text[CTL_NUMBER_SIZE];
+    const char *state = text_of(keyspace, "state");
+    ctl_print_text(paper, CTL_PLAIN, text_of(keyspace, "name"), width + 1);
+    ctl_status_print_state(keyspace, 9, paper);
+    fprintf(paper->out, " %11s", ctl_seconds(ctl_number(keyspace, "seconds_in_state"), text));
+    print_filter(json_object_get(keyspace, "filter"), paper);
+    print_count(keyspace, "lookups", paper);
+    print_count(keyspace, is_true(keyspace, "enforce") ? "rejected" : "would_reject", paper);
+    print_count(keyspace, "cache_hits", paper);
+    print_count(keyspace, "loads", paper);
+    fputc('\n', paper->out);
+    if (state && strcmp(state, "guarding") != 0) {
+        fprintf(paper->out, "%*s ", width, "");
+        ctl_print_text(paper, CTL_PLAIN, text_of(keyspace, "reason"), 0);
+        fputc('\n', paper->out);
+    }
+    if (!is_true(keyspace, "enforce"))
+        fprintf(paper->out, "%*s shadow mode: rejected is what would have been\n", width, "");
+}
+
+static void print_keyspaces(const json_t *body, const struct ctl_paper *paper)
+{
+    int width = ctl_status_name_width(body);
+    size_t i;
+    const json_t *keyspace;
+    fprintf(paper->out, "\n%-*s %-9s %11s %8s %6s %8s %10s %8s %8s %8s %8s\n", width, "keyspace",
+            "state", "for", "rows", "fill", "memory", "wrong", "lookups", "rejected", "hits",
+            "loads");
+    json_array_foreach(json_object_get(body, "keyspaces"), i, keyspace)
+        print_keyspace(keyspace, width, paper);
+    fputc('\n', paper->out);
+}
+
+/* ---- the rest, a line each ---- */
+
+static void print_generation(const json_t *generation, const struct ctl_paper *paper)
+{
+    char age[CTL_NUMBER_SIZE], took[CTL_NUMBER_SIZE], rows[CTL_NUMBER_SIZE];
+    if (!json_is_object(generation)) {
+        fputs("generation  none yet\n", paper->out);
+        return;
+    }
+    fprintf(paper->out, "generation  %.0f, %s rows, %s old, built in %s\n",
+            ctl_number(generation, "number"), ctl_count(ctl_number(generation, "rows"), rows),
+            ctl_seconds(ctl_number(generation, "age_seconds"), age),
+            ctl_seconds(ctl_number(generation, "build_seconds"), took));
+}
+
+static void print_rest_of_build(const json_t *building, const struct ctl_paper *paper)
+{
+    char rate[CTL_NUMBER_SIZE], rest[CTL_NUMBER_SIZE];
+    if (ctl_number(building, "rows_per_second") > 0)
+        fprintf(paper->out, ", %s a second",
+                ctl_count(ctl_number(building, "rows_per_second"), rate));
+    if (json_is_number(json_object_get(building, "remaining_seconds")))
+        fprintf(paper->out, ", %s to go",
+                ctl_seconds(ctl_number(building, "remaining_seconds"), rest));
+    fputc('\n', paper->out);
+}
+
+static void print_building(const json_t *building, const struct ctl_paper *paper)
+{
+    char done[CTL_NUMBER_SIZE], all[CTL_NUMBER_SIZE];
+    if (!json_is_object(building))
+        return;
+    fprintf(paper->out, "building    %.0f: %s, %s of about %s rows", ctl_number(building, "number"),
+            text_of(building, "phase"), ctl_count(ctl_number(building, "rows"), done),
+            ctl_count(ctl_number(building, "rows_total"), all));
+    print_rest_of_build(building, paper);
+    if (text_of(building, "waits")) {
+        fputs("            ", paper->out);
+        ctl_print_text(paper, CTL_YELLOW, text_of(building, "waits"), 0);
+        fputc('\n', paper->out);
+    }
+}
+
+static void print_stream(const json_t *stream, const struct ctl_paper *paper)
+{
+    char lag[CTL_NUMBER_SIZE], behind[CTL_NUMBER_SIZE], changes[CTL_NUMBER_SIZE];
+    if (!json_is_object(stream))
+        return;
+    fprintf(paper->out, "log         at %s, %s and %s behind, %s changes followed\n",
+            text_of(stream, "position"), ctl_seconds(ctl_number(stream, "lag_seconds"), lag),
+            ctl_bytes(ctl_number(stream, "lag_bytes"), behind),
+            ctl_count(ctl_number(stream, "changes"), changes));
+}
+
+static void print_error(const char *before, const char *error, const struct ctl_paper *paper)
+{
+    if (!error)
+        return;
+    fputs(before, paper->out);
+    ctl_print_text(paper, CTL_RED, error, 0);
+    fputc('\n', paper->out);
+}
+
+static void print_cache(const json_t *cache, const struct ctl_paper *paper)
+{
+    bool up = is_true(cache, "up");
+    size_t i;
+    const json_t *node;
+    fputs("cache       ", paper->out);
+    ctl_print_text(paper, up ? CTL_GREEN : CTL_RED, up ? "up" : "down", 0);
+    json_array_foreach(json_object_get(cache, "nodes"), i, node)
+    {
+        fputs(", ", paper->out);
+        ctl_print_text(paper, is_true(node, "up") ? CTL_PLAIN : CTL_RED, text_of(node, "address"),
+                       0);
+        fprintf(paper->out, " (%s)", text_of(node, "role"));
+    }
+    fputc('\n', paper->out);
+    json_array_foreach(json_object_get(cache, "nodes"), i, node)
+        print_error("            ", text_of(node, "why"), paper);
+}
+
+static void print_database(const json_t *database, const struct ctl_paper *paper)
+{
+    fprintf(paper->out,
+            "database    %.0f connections, %.0f of %.0f loads under way, %.0f waiting\n",
+            ctl_number(database, "connections"), ctl_number(database, "loads_in_flight"),
+            ctl_number(database, "load_budget"), ctl_number(database, "loads_queued"));
+    print_error("            ", text_of(database, "error"), paper);
+}
+
+static void print_clients(const json_t *body, const struct ctl_paper *paper)
+{
+    char memory[CTL_NUMBER_SIZE], limit[CTL_NUMBER_SIZE];
+    const json_t *limits = json_object_get(body, "limits");
+    fprintf(paper->out, "clients     %.0f of %.0f, %s of %s; %.0f workers\n",
+            ctl_number(body, "clients"), ctl_number(limits, "clients"),
+            ctl_bytes(ctl_number(body, "client_memory_bytes"), memory),
+            ctl_bytes(ctl_number(limits, "client_memory"), limit), ctl_number(body, "workers"));
+}
+
+void ctl_status_print(const json_t *body, const struct ctl_paper *paper)
+{
+    const json_t *backends = json_object_get(body, "backends");
+    ctl_status_print_head(body, paper);
+    print_keyspaces(body, paper);
+    print_generation(json_object_get(body, "generation"), paper);
+    print_building(json_object_get(body, "building"), paper);
+    print_error("last build  ", text_of(body, "last_build_error"), paper);
+    print_stream(json_object_get(body, "stream"), paper);
+    print_cache(json_object_get(backends, "cache"), paper);
+    print_database(json_object_get(backends, "database"), paper);
+    print_clients(body, paper);
+}

@@ -1,0 +1,207 @@
+/* What `nestguard ctl` prints for people of what a guard answers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ctl/ctl_status.h"
+#include "ctl/ctl_top.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static char *printed;
+static size_t length;
+static struct ctl_paper paper;
+
+static int begin(void **state)
+{
+    (void)state;
+    paper = (struct ctl_paper){open_memstream(&printed, &length), false};
+    return paper.out ? 0 : -1;
+}
+
+static int finish(void **state)
+{
+    (void)state;
+    fclose(paper.out);
+    free(printed);
+    return 0;
+}
+
+static void assert_has(const char *text)
+{
+    fflush(paper.out);
+    if (!strstr(printed, text))
+        fail_msg("\"%s\" is not in:\n%s", text, printed);
+}
+
+static void assert_has_not(const char *text)
+{
+    fflush(paper.out);
+    if (strstr(printed, text))
+        fail_msg("\"%s\" is in:\n%s", text, printed);
+}
+
+/* A status with one keyspace in that state. */
+static json_t *status_of(const char *state, int lookups, int rejected)
+{
+    json_t *keyspace =
+        json_pack("{s:s, s:s, s:s, s:f, s:b, s:n, s:i, s:i}", "name", "items", "state", state,
+                  "reason", "the log's stream was lost: gone", "seconds_in_state", 90.0, "enforce",
+                  1, "filter", "lookups", lookups, "rejected", rejected);
+    return json_pack("{s:s, s:f, s:s, s:b, s:b, s:b, s:n, s:n, s:n, s:i, s:{}, s:[o]}", "version",
+                     "1.2.3", "uptime_seconds", 3700.0, "sync", "replication", "ready", 1,
+                     "guarding", 0, "attack", 1, "generation", "building", "last_build_error",
+                     "clients", 3, "backends", "keyspaces", keyspace);
+}
+
+static void a_status_says_why_a_keyspace_does_not_guard(void **state)
+{
+    json_t *status = status_of("passing", 1500, 12);
+    (void)state;
+    ctl_status_print(status, &paper);
+    assert_has("nestguard 1.2.3, up 1 h 1 m, sync: replication, serving, not guarding everything");
+    assert_has("UNDER ATTACK");
+    assert_has("items      passing      1 m 30 s");
+    assert_has("the log's stream was lost: gone\n");
+    assert_has(" 1.5 k");
+    assert_has("generation  none yet\n");
+    assert_has_not("\033");
+    json_decref(status);
+}
+
+static void a_build_has_its_rate_and_rest(void **state)
+{
+    json_t *status = status_of("loading", 0, 0);
+    (void)state;
+    json_object_set_new(status, "building",
+                        json_pack("{s:i, s:s, s:s, s:i, s:i, s:f, s:f}", "number", 2, "phase",
+                                  "copying", "waits", "pid 7: SELECT", "rows", 1200000,
+                                  "rows_total", 10000000, "rows_per_second", 600000.0,
+                                  "remaining_seconds", 14.7));
+    ctl_status_print(status, &paper);
+    assert_has("building    2: copying, 1.2 M of about 10.0 M rows, 600 k a second, 14 s to go\n");
+    assert_has("pid 7: SELECT");
+    json_decref(status);
+}
+
+static void colours_are_there_when_asked_for(void **state)
+{
+    json_t *status = status_of("guarding", 0, 0);
+    (void)state;
+    paper.colours = true;
+    ctl_status_print(status, &paper);
+    assert_has("\033[32mguarding\033[0m");
+    json_decref(status);
+}
+
+static void nothing_in_an_answer_can_do_anything_to_a_terminal(void **state)
+{
+    json_t *status = status_of("passing", 0, 0);
+    json_t *keyspace = json_array_get(json_object_get(status, "keyspaces"), 0);
+    (void)state;
+    json_object_set_new(keyspace, "reason", json_string("\033[2Jwiped"));
+    json_object_set_new(status, "last_build_error", json_string("a\nb\x07"));
+    ctl_status_print(status, &paper);
+    assert_has("?[2Jwiped");
+    assert_has("a?b?");
+    assert_has_not("\033");
+    json_decref(status);
+}
+
+static void an_empty_answer_is_survived(void **state)
+{
+    json_t *nothing = json_object();
+    const struct ctl_moment moment = {.status = nothing};
+    (void)state;
+    ctl_status_print(nothing, &paper);
+    ctl_top_print(&moment, &paper);
+    json_decref(nothing);
+}
+
+static void rates_are_the_difference_of_two_moments(void **state)
+{
+    json_t *before = status_of("guarding", 1000, 100), *now = status_of("guarding", 5000, 3100);
+    struct ctl_moment moment = {.status = now, .before = before, .seconds = 2};
+    (void)state;
+    ctl_top_print(&moment, &paper);
+    assert_has("items      guarding       2.0 k      1.5 k          0");
+    json_decref(before);
+    json_decref(now);
+}
+
+static void there_are_no_rates_before_the_second_moment_nor_from_another_guard(void **state)
+{
+    json_t *before = status_of("guarding", 1000, 100), *now = status_of("guarding", 5, 0);
+    struct ctl_moment moment = {.status = now};
+    (void)state;
+    ctl_top_print(&moment, &paper);
+    assert_has("items      guarding           -          -");
+    moment.before = before;
+    moment.seconds = 1;
+    ctl_top_print(&moment, &paper);
+    assert_has_not("guarding           0");
+    json_decref(before);
+    json_decref(now);
+}
+
+static void the_heaviest_clients_are_five_at_most(void **state)
+{
+    json_t *now = status_of("guarding", 0, 0), *heaviest = json_array(), *attack;
+    struct ctl_moment moment = {.status = now};
+    (void)state;
+    for (int i = 1; i <= 6; i++)
+        json_array_append_new(heaviest, json_pack("{s:o, s:s, s:s, s:i}", "address",
+                                                  json_sprintf("10.0.0.%d", i), "name", "", "user",
+                                                  "default", "count", 70 - i));
+    attack = json_pack("{s:{s:{s:{s:i, s:o}}}}", "minute", "clients", "rejects", "total", 690,
+                       "heaviest", heaviest);
+    moment.attack = attack;
+    ctl_top_print(&moment, &paper);
+    assert_has(
+        "10.0.0.1                                 -                default              69  10.0");
+    assert_has("10.0.0.5");
+    assert_has_not("10.0.0.6");
+    json_decref(attack);
+    json_decref(now);
+}
+
+static void numbers_are_short(void **state)
+{
+    char text[CTL_NUMBER_SIZE];
+    (void)state;
+    assert_string_equal(ctl_count(0, text), "0");
+    assert_string_equal(ctl_count(999, text), "999");
+    assert_string_equal(ctl_count(1000, text), "1.0 k");
+    assert_string_equal(ctl_count(99949, text), "99.9 k");
+    assert_string_equal(ctl_count(999499, text), "999 k");
+    assert_string_equal(ctl_count(999500, text), "1.0 M");
+    assert_string_equal(ctl_count(1e19, text), "10000000 T");
+    assert_string_equal(ctl_bytes(812, text), "812 B");
+    assert_string_equal(ctl_bytes(6.3e9, text), "6.3 GB");
+    assert_string_equal(ctl_seconds(0.0123, text), "12 ms");
+    assert_string_equal(ctl_seconds(59.9, text), "59 s");
+    assert_string_equal(ctl_seconds(3599, text), "59 m 59 s");
+    assert_string_equal(ctl_seconds(86400 * 12 + 3600 * 3, text), "12 d 3 h");
+}
+
+#define TABLE(test) cmocka_unit_test_setup_teardown(test, begin, finish)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TABLE(a_status_says_why_a_keyspace_does_not_guard),
+        TABLE(a_build_has_its_rate_and_rest),
+        TABLE(colours_are_there_when_asked_for),
+        TABLE(nothing_in_an_answer_can_do_anything_to_a_terminal),
+        TABLE(an_empty_answer_is_survived),
+        TABLE(rates_are_the_difference_of_two_moments),
+        TABLE(there_are_no_rates_before_the_second_moment_nor_from_another_guard),
+        TABLE(the_heaviest_clients_are_five_at_most),
+        cmocka_unit_test(numbers_are_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
