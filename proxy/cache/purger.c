@@ -1,19 +1,19 @@
 /* A lane for each keyspace, because a server's access rules may refuse the keys of one and take
- * those of another. A key is in its lane's queue until it is sent, in a batch until that is
- * answered, and back in the queue when the batch has failed.
+ * those of another. A key is among those that are owed (owed.h) until it is sent, in a batch until
+ * that is answered, and owed again when the batch has failed.
  *
  * Whole keyspaces are swept one after the other, so that the server has time for others. What a
- * sweep finds goes through the queues as well. A sweep never counts on a connection that was lost:
+ * sweep finds is owed as well. A sweep never counts on a connection that was lost:
  * it begins again.
  */
 #include "cache/purger.h"
 
 #include "base/clock.h"
-#include "base/keymap.h"
 #include "base/log/log.h"
 #include "base/log/log_pace.h"
 #include "base/memory.h"
 #include "base/retry.h"
+#include "cache/owed.h"
 #include "cache/sweep.h"
 
 #include <stdlib.h>
@@ -24,16 +24,9 @@ enum {
     FEW = WINDOW / 2 /* so few that a sweep may add to them */
 };
 
-struct owed_key {
-    struct keymap_node node;
-    char bytes[];
-};
-
 struct lane {
     struct purger *purger;
-    int keyspace;
-    struct keymap queue;
-    bool whole; /* everything is owed, to a sweep that begins later than now */
+    size_t keyspace;
     struct retry retry;
 };
 
@@ -47,8 +40,9 @@ struct batch {
 struct purger {
     struct purger_options options;
     struct lane *lanes;
-    size_t turn;         /* the lane that may send next */
-    size_t queued, sent; /* keys, of all lanes */
+    struct owed owed;
+    size_t turn; /* the lane that may send next */
+    size_t sent; /* keys, of all lanes */
     struct sweep sweep;
     struct lane *swept; /* while a sweep is under way */
     size_t swept_keys;
@@ -75,88 +69,17 @@ static const char *name_of(const struct lane *lane)
     return lane->purger->options.config->keyspaces[lane->keyspace].name;
 }
 
+static struct owed_lane *owed_of(const struct lane *lane)
+{
+    return &lane->purger->owed.lanes[lane->keyspace];
+}
+
 static void on_idle(uv_idle_t *idle);
 
 /* Idle, not prepare: that keeps the loop from waiting for events before it has run. */
 static void schedule(struct purger *purger)
 {
     uv_idle_start(&purger->idle, on_idle);
-}
-
-/* ---- the queue ---- */
-
-static void take_from_queue(struct lane *lane, struct owed_key *key)
-{
-    keymap_remove(&lane->queue, &key->node);
-    lane->purger->queued--;
-}
-
-static void forget(struct lane *lane, struct keymap_node *node)
-{
-    struct owed_key *key = container_of(node, struct owed_key, node);
-    take_from_queue(lane, key);
-    free(key);
-}
-
-static void empty_queue(struct lane *lane)
-{
-    while (lane->queue.oldest)
-        forget(lane, lane->queue.oldest);
-}
-
-/* While the cache is up only the newest key is left to the sweep: the others are on their way, and
- * the sweep, which may be refused, waits for them. */
-static void owe_whole(struct lane *lane)
-{
-    if (!lane->whole)
-        log_warning("keyspace %s: more than %zu keys wait to be deleted from the cache, so all "
-                    "keys of it will be",
-                    name_of(lane), lane->purger->options.max_owed);
-    lane->whole = true;
-    if (cache_is_up(lane->purger))
-        forget(lane, lane->queue.newest);
-    else
-        empty_queue(lane);
-}
-
-static struct lane *fullest_lane(struct purger *purger)
-{
-    struct lane *fullest = &purger->lanes[0];
-    for (size_t i = 1; i < lane_count(purger); i++)
-        if (purger->lanes[i].queue.count > fullest->queue.count)
-            fullest = &purger->lanes[i];
-    return fullest;
-}
-
-static void keep_limit(struct purger *purger)
-{
-    while (purger->queued > purger->options.max_owed)
-        owe_whole(fullest_lane(purger));
-}
-
-/* Nothing has to be remembered of a key that is in the queue, or that the sweep of a cache which is
- * down now will find. (While it is up each key is seen to, for it may refuse to be swept.) */
-static bool is_owed(const struct lane *lane, struct key key)
-{
-    return (lane->whole && !cache_is_up(lane->purger)) || key_find(&lane->queue, key);
-}
-
-static struct key key_of(const struct lane *lane, const struct owed_key *owed)
-{
-    return (struct key){owed->node.key, owed->node.hash, lane->keyspace};
-}
-
-static void enqueue(struct lane *lane, struct owed_key *key)
-{
-    keymap_insert(&lane->queue, &key->node);
-    lane->purger->queued++;
-}
-
-static void enqueue_copy(struct lane *lane, struct key key)
-{
-    struct owed_key *owed = xmalloc(sizeof *owed + key.text.length);
-    key_insert(&lane->queue, &owed->node, key_copy(key, owed->bytes));
-    lane->purger->queued++;
 }
 
 /* ---- refusals ---- */
@@ -214,24 +137,16 @@ static void confirm(struct batch *batch)
 
 static void owe_again(struct batch *batch)
 {
-    for (size_t i = 0; i < batch->count; i++) {
-        if (is_owed(batch->lane, key_of(batch->lane, batch->keys[i])))
-            free(batch->keys[i]);
-        else
-            enqueue(batch->lane, batch->keys[i]);
-    }
-    keep_limit(batch->lane->purger);
+    struct purger *purger = batch->lane->purger;
+    for (size_t i = 0; i < batch->count; i++)
+        owed_give_back(&purger->owed, batch->keys[i], cache_is_up(purger));
+    owed_keep_limit(&purger->owed, cache_is_up(purger));
 }
 
 /* What the cache confirmed it may have forgotten. */
 static void owe_everything(struct purger *purger, const char *why)
 {
-    bool news = false;
-    for (size_t i = 0; i < lane_count(purger); i++) {
-        news |= !purger->lanes[i].whole;
-        purger->lanes[i].whole = true;
-    }
-    if (news)
+    if (owed_all(&purger->owed))
         log_warning("cache: %s: it may have forgotten what was deleted from it, so all keys of the "
                     "keyspaces will be",
                     why);
@@ -271,9 +186,8 @@ static void send_batch(struct lane *lane)
     struct batch *batch = xmalloc(sizeof *batch);
     struct redis_bytes keys[BATCH_KEYS];
     size_t count = 0;
-    while (count < BATCH_KEYS && lane->queue.oldest) {
-        struct owed_key *key = container_of(lane->queue.oldest, struct owed_key, node);
-        take_from_queue(lane, key);
+    struct owed_key *key;
+    while (count < BATCH_KEYS && (key = owed_take(&purger->owed, lane->keyspace))) {
         keys[count] = (struct redis_bytes){key->bytes, key->node.key.length};
         batch->keys[count++] = key;
     }
@@ -289,7 +203,7 @@ static struct lane *next_lane(struct purger *purger, size_t least)
     for (size_t i = 0; i < lane_count(purger); i++) {
         struct lane *lane = &purger->lanes[purger->turn];
         purger->turn = (purger->turn + 1) % lane_count(purger);
-        if (lane->queue.count >= least && !lane->retry.at)
+        if (owed_of(lane)->keys.count >= least && !lane->retry.at)
             return lane;
     }
     return NULL;
@@ -309,7 +223,7 @@ static void abandon_sweep(struct purger *purger)
 {
     sweep_abandon(&purger->sweep);
     if (purger->swept)
-        purger->swept->whole = true;
+        owed_of(purger->swept)->whole = true;
     purger->swept = NULL;
 }
 
@@ -317,10 +231,8 @@ static void abandon_sweep(struct purger *purger)
 static void on_found(void *arg, struct span text)
 {
     struct purger *purger = arg;
-    struct key key = key_make(purger->swept->keyspace, text);
     purger->swept_keys++;
-    if (!is_owed(purger->swept, key))
-        enqueue_copy(purger->swept, key);
+    owed_add(&purger->owed, key_make((int)purger->swept->keyspace, text), cache_is_up(purger));
 }
 
 static void on_stepped(void *arg, enum redis_outcome outcome, const char *error)
@@ -346,7 +258,7 @@ static void on_stepped(void *arg, enum redis_outcome outcome, const char *error)
  * before the first has ended, again and again. */
 static bool may_be_swept(const struct lane *lane)
 {
-    return lane->whole && !lane->queue.count;
+    return owed_of(lane)->whole && !owed_of(lane)->keys.count;
 }
 
 static void begin_sweep(struct purger *purger)
@@ -358,7 +270,7 @@ static void begin_sweep(struct purger *purger)
     }
     if (!purger->swept)
         return;
-    purger->swept->whole = false;
+    owed_of(purger->swept)->whole = false;
     purger->swept_keys = 0;
     sweep_begin(&purger->sweep, &purger->options.config->keyspaces[purger->swept->keyspace].key);
 }
@@ -372,7 +284,7 @@ static void go_on_sweeping(struct purger *purger)
         return;
     if (!purger->swept)
         begin_sweep(purger);
-    if (purger->swept && !purger->swept->queue.count)
+    if (purger->swept && !owed_of(purger->swept)->keys.count)
         sweep_step(&purger->sweep);
 }
 
@@ -388,19 +300,18 @@ static void on_idle(uv_idle_t *idle)
 
 void purger_key(struct purger *purger, struct key key)
 {
-    struct lane *lane = &purger->lanes[key.keyspace];
-    if (is_owed(lane, key))
+    const struct owed_lane *lane = &purger->owed.lanes[key.keyspace];
+    if (!owed_add(&purger->owed, key, cache_is_up(purger)))
         return;
-    enqueue_copy(lane, key);
-    keep_limit(purger);
-    if (lane->queue.count >= BATCH_KEYS)
+    owed_keep_limit(&purger->owed, cache_is_up(purger));
+    if (lane->keys.count >= BATCH_KEYS)
         send_batches(purger, BATCH_KEYS);
     schedule(purger);
 }
 
 void purger_keyspace(struct purger *purger, int keyspace)
 {
-    purger->lanes[keyspace].whole = true;
+    purger->owed.lanes[keyspace].whole = true;
     schedule(purger);
 }
 
@@ -427,10 +338,8 @@ void purger_cache_is(struct purger *purger, bool up)
 
 size_t purger_owed(const struct purger *purger)
 {
-    bool whole = purger->swept != NULL;
-    for (size_t i = 0; i < lane_count(purger); i++)
-        whole = whole || purger->lanes[i].whole;
-    return whole ? SIZE_MAX : purger->queued + purger->sent;
+    bool whole = purger->swept || owed_any_whole(&purger->owed);
+    return whole ? SIZE_MAX : purger->owed.count + purger->sent;
 }
 
 static void give_up_whole(const struct lane *lane)
@@ -444,15 +353,15 @@ static void give_up_keys(const struct purger *purger)
 {
     log_warning("%zu keys were not deleted from the cache, which may hold stale values of them; "
                 "with purge_at_start: true the next start deletes them",
-                purger->queued + purger->sent);
+                purger->owed.count + purger->sent);
 }
 
 void purger_give_up(const struct purger *purger)
 {
     for (size_t i = 0; i < lane_count(purger); i++)
-        if (purger->lanes[i].whole || purger->swept == &purger->lanes[i])
+        if (purger->owed.lanes[i].whole || purger->swept == &purger->lanes[i])
             give_up_whole(&purger->lanes[i]);
-    if (purger->queued + purger->sent)
+    if (purger->owed.count + purger->sent)
         give_up_keys(purger);
 }
 
@@ -462,8 +371,7 @@ static void open_lanes(struct purger *purger, size_t from)
 {
     for (size_t i = from; i < lane_count(purger); i++) {
         purger->lanes[i].purger = purger;
-        purger->lanes[i].keyspace = (int)i;
-        keymap_init(&purger->lanes[i].queue);
+        purger->lanes[i].keyspace = i;
     }
 }
 
@@ -471,6 +379,7 @@ void purger_use_config(struct purger *purger, const struct config *config)
 {
     size_t from = lane_count(purger);
     purger->options.config = config;
+    owed_use_config(&purger->owed, config);
     open_lanes(purger, from);
 }
 
@@ -478,6 +387,7 @@ struct purger *purger_create(const struct purger_options *options)
 {
     struct purger *purger = xcalloc(1, sizeof *purger);
     purger->options = *options;
+    owed_init(&purger->owed, options->config, options->max_owed);
     purger->lanes = xcalloc(KEYSPACES_MAX, sizeof *purger->lanes);
     open_lanes(purger, 0);
     purger->sweep = (struct sweep){
@@ -500,10 +410,7 @@ void purger_destroy(struct purger *purger)
 {
     if (!purger)
         return;
-    for (size_t i = 0; i < lane_count(purger); i++) {
-        empty_queue(&purger->lanes[i]);
-        keymap_finish(&purger->lanes[i].queue);
-    }
+    owed_finish(&purger->owed);
     free(purger->lanes);
     sweep_finish(&purger->sweep);
     uv_close((uv_handle_t *)&purger->idle, on_closed);
