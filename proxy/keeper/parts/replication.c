@@ -64,35 +64,23 @@ static void extend_lease(const struct replication *replication, uint64_t known)
 
 /* ---- the course of a generation ---- */
 
-static void remember_confirmed(struct replication *replication, uint64_t position)
-{
-    if (position > replication->confirmed)
-        replication->confirmed = position;
-    replication->confirmed_until = clock_ms();
-}
-
 /* Whatever commit may have returned because it was confirmed in the guard's name, who takes over
- * must know it, too: by the position up to which was confirmed or, of what is no more, by a
- * question for the log's end that was asked afterwards. That is for a server which does not have
- * that position any more: a standby that was promoted without it. */
+ * must know it, too. */
 static bool knows_what_was_confirmed(const struct replication *replication,
                                      const struct tracker *tracker)
 {
     const struct lag *lag = tracker_lag(tracker);
     if (replication->serving)
         return lag->position >= tracker_lag(replication->serving)->position;
-    return lag->position >= replication->confirmed || lag->known > replication->confirmed_until;
+    return confirming_is_known(&replication->confirming, lag);
 }
 
 /* So that there is a position to catch up to. Commits wait from here on until the generation is in
  * force, so its position is asked for at once. */
 static void end_confirming(struct replication *replication)
 {
-    uint64_t confirmed = confirmer_end(replication->confirmer);
-    if (!confirmed)
-        return;
-    remember_confirmed(replication, confirmed);
-    wal_probe_now(replication->wal_probe);
+    if (confirming_ends_everything(&replication->confirming))
+        wal_probe_now(replication->wal_probe);
 }
 
 /* What the serving stream had not told yet when it was lost lies before the snapshot of the
@@ -110,7 +98,7 @@ static bool on_ready(void *arg, struct tracker *tracker)
     struct tracker *replaced = replication->serving;
     struct generation *generation = tracker_generation(tracker);
     end_confirming(replication);
-    if (replication->voice == VOICE_SHARED && !replication->serving)
+    if (replication->confirming.voice == VOICE_SHARED && !replication->serving)
         return false; /* the other confirms everything since the last one was lost */
     if (replication->ending || !knows_what_was_confirmed(replication, tracker))
         return false;
@@ -150,27 +138,26 @@ static void end_giving_up(struct replication *replication)
  * generation still has: so nobody needs to know of a commit before it returns. */
 void replication_views_are_in(struct replication *replication)
 {
-    if (replication->taking_over && replication->voice == VOICE_OWN) {
+    if (replication->taking_over && replication->confirming.voice == VOICE_OWN) {
         tracker_release(replication->serving);
         wal_probe_now(replication->wal_probe); /* answered, it confirms once more; see tracker.c */
     }
     replication->taking_over = false;
     end_giving_up(replication);
-    if (replication->confirmer && !replication->serving && !replication->ending &&
-        replication->voice == VOICE_OWN && replication->limit == UINT64_MAX)
-        confirmer_begin(replication->confirmer);
+    if (!replication->serving && !replication->ending)
+        confirming_everything(&replication->confirming);
 }
 
 /* ---- two processes of one name ---- */
 
 void replication_keep_silent(struct replication *replication)
 {
-    replication->voice = VOICE_SILENT;
+    replication->confirming.voice = VOICE_SILENT;
 }
 
 static void tell_reached(struct replication *replication, uint64_t position)
 {
-    if (replication->voice != VOICE_OWN)
+    if (replication->confirming.voice != VOICE_OWN)
         events_of(replication)->reached(replication->options.arg, position);
 }
 
@@ -183,7 +170,7 @@ static void on_reached(void *arg, struct tracker *tracker, uint64_t position)
 
 void replication_share(struct replication *replication)
 {
-    replication->voice = VOICE_SHARED;
+    replication->confirming.voice = VOICE_SHARED;
     tell_reached(replication,
                  replication->serving ? tracker_lag(replication->serving)->position : UINT64_MAX);
 }
@@ -191,10 +178,8 @@ void replication_share(struct replication *replication)
 /* Until now a tracker that serves has kept the hold with which it was started. */
 void replication_speak(struct replication *replication)
 {
-    if (replication->voice == VOICE_OWN)
+    if (!confirming_speak(&replication->confirming))
         return;
-    replication->voice = VOICE_OWN;
-    remember_confirmed(replication, 0);
     if (replication->serving && !replication->taking_over)
         tracker_release(replication->serving);
     replication_probe(replication);
@@ -202,8 +187,8 @@ void replication_speak(struct replication *replication)
 
 void replication_limit(struct replication *replication, uint64_t position)
 {
-    replication->limit = position;
-    if (replication->confirmer && position != UINT64_MAX)
+    replication->confirming.limit = position;
+    if (position != UINT64_MAX)
         end_confirming(replication); /* it would know no limit */
     if (replication->serving)
         tracker_confirm(replication->serving);
@@ -226,7 +211,7 @@ static void lose_serving(struct replication *replication, const char *why)
     char text[256];
     end_lease(replication->serving);
     snprintf(text, sizeof text, "%s", why); /* it may be the sync's */
-    remember_confirmed(replication, tracker_lag(replication->serving)->position);
+    confirming_remember(&replication->confirming, tracker_lag(replication->serving)->position);
     tracker_close(replication->serving);
     replication->serving = NULL;
     replication->taking_over = replication->giving_up = false;
@@ -373,7 +358,7 @@ void replication_follow(struct replication *replication, struct built *built)
                                       .wal_probe = replication->wal_probe,
                                       .checker = replication->options.checker,
                                       .fn_checks = replication->options.fn_checks,
-                                      .limit = &replication->limit,
+                                      .limit = &replication->confirming.limit,
                                       .changes = replication->options.changes,
                                       .events = &events,
                                       .arg = replication};
@@ -441,7 +426,8 @@ struct stream_report replication_report(const struct replication *replication)
 
 bool replication_lets_go(const struct replication *replication)
 {
-    return replication->confirmer && confirmer_is_at_work(replication->confirmer);
+    return replication->confirming.confirmer &&
+           confirmer_is_at_work(replication->confirming.confirmer);
 }
 
 /* ---- life ---- */
@@ -453,12 +439,12 @@ int replication_open(struct replication *replication, const struct replication_o
                                           .probed = on_probe,
                                           .failed = on_probe_failed,
                                           .arg = replication};
-    *replication =
-        (struct replication){.options = *options, .config = options->config, .limit = UINT64_MAX};
-    if (options->config->sync != SYNC_REPLICATION)
+    bool follows = options->config->sync == SYNC_REPLICATION;
+    *replication = (struct replication){.options = *options, .config = options->config};
+    confirming_open(&replication->confirming, options->loop, options->config, follows);
+    if (!follows)
         return 0;
     replication->missed = options->config->purge_at_start;
-    replication->confirmer = confirmer_create(options->loop, options->config);
     int status = wal_probe_create(&replication->wal_probe, options->loop, &wal_probe, &error);
     if (status)
         log_error("database: %s", error);
@@ -501,8 +487,7 @@ void replication_close(struct replication *replication, uint64_t since, void (*c
     tracker_close(replication->candidate);
     tracker_close(replication->serving);
     replication->candidate = replication->serving = NULL;
-    confirmer_destroy(replication->confirmer);
-    replication->confirmer = NULL;
+    confirming_close(&replication->confirming);
     wal_probe_close(replication->wal_probe, closed, arg);
     replication->wal_probe = NULL;
 }

@@ -11,8 +11,8 @@
 #ifndef NESTGUARD_REPLICATION_H
 #define NESTGUARD_REPLICATION_H
 
-#include "follow/confirmer.h"
 #include "follow/tracker.h"
+#include "keeper/parts/confirming.h"
 #include "keeper/parts/report.h"
 
 /* What happens to the rest of the keeper. */
@@ -51,25 +51,15 @@ struct replication_options {
 
 struct replication {
     struct replication_options options;
-    const struct config *config; /* in force */
-    struct wal_probe *wal_probe; /* NULL: no log is followed */
-    struct confirmer *confirmer; /* at work only while none serves */
-    struct tracker *serving;     /* of the generation in force; NULL when it was lost */
-    struct tracker *candidate;   /* of the one that is to replace it */
-    bool taking_over;            /* workers may still look keys up in the generation before */
-    bool giving_up;              /* workers may still reject by a filter of it that was given up */
-    bool ending;                 /* nothing takes over any more */
-    enum voice {
-        VOICE_OWN,
-        VOICE_SILENT, /* another process confirms in the guard's name; what serves here is held */
-        VOICE_SHARED  /* the same, and only what is known here, too */
-    } voice;
-    uint64_t limit; /* nothing behind this position is confirmed */
-    /* Commits up to this position of the log may have returned because they were confirmed in the
-     * guard's name, until this time (clock_ms()), by what is no more: a lost stream, the confirmer.
-     */
-    uint64_t confirmed, confirmed_until;
-    bool missed; /* rows changed, for all we know, and no log told of it */
+    const struct config *config;  /* in force */
+    struct wal_probe *wal_probe;  /* NULL: no log is followed */
+    struct tracker *serving;      /* of the generation in force; NULL when it was lost */
+    struct tracker *candidate;    /* of the one that is to replace it */
+    bool taking_over;             /* workers may still look keys up in the generation before */
+    bool giving_up;               /* workers may still reject by a filter of it that was given up */
+    bool ending;                  /* nothing takes over any more */
+    struct confirming confirming; /* of commits that wait for the guard */
+    bool missed;                  /* rows changed, for all we know, and no log told of it */
     struct pace {
         uint64_t time, position; /* clock_ms() and log position when last looked at */
         double bytes_per_second; /* of log, lately */
