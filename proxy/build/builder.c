@@ -20,9 +20,8 @@
 #include "build/build_locks.h"
 #include "build/build_session.h"
 #include "build/build_stream.h"
-#include "build/copy/copier.h"
 #include "build/copy/table_scan.h"
-#include "build/filter_size.h"
+#include "build/filling.h"
 #include "build/second_look.h"
 #include "database/keyspace_sql.h"
 #include "database/row_count.h"
@@ -35,7 +34,6 @@
 
 enum {
     CONNECT_SECONDS = 10,
-    CONNECTIONS_MAX = 1 + BUILD_HELPERS_MAX,
     /* A build starts over at once, then after a pause that doubles each time; so often in all. */
     STARTS_MAX = 8,
     PAUSE_MS = 20
@@ -77,17 +75,21 @@ static const struct keyspace *keyspace_of(const struct builder *builder)
     return &builder->config->keyspaces[builder->keyspace];
 }
 
-/* ---- the filter's size ---- */
-
-/* A bitmap that cannot be had is missed by whoever publishes it; the filter guards without. */
-static int create_filter(struct builder *builder, uint64_t rows)
+/* With the shares of what the build looks at and counts; the keyspace that is being built. */
+static struct filling filling_of(struct builder *builder)
 {
-    struct bitmap **bitmap = &builder->built.generation->bitmaps[builder->keyspace];
-    bitmap_destroy(*bitmap);
-    *bitmap = filter_size_bitmap(builder->config, builder->keyspace, rows);
-    return filter_for(&builder->built.generation->filters[builder->keyspace], builder->config,
-                      builder->keyspace, rows, &builder->error);
+    return (struct filling){.config = builder->config,
+                            .keyspace = builder->keyspace,
+                            .generation = builder->built.generation,
+                            .session = builder->session,
+                            .helpers = &builder->helpers,
+                            .keeps_copies = builder->built.stream != NULL,
+                            .rows = &builder->rows,
+                            .halt = &builder->halt,
+                            .hurried = &builder->hurried};
 }
+
+/* ---- the filter's size ---- */
 
 static int make_filter(struct builder *builder)
 {
@@ -106,7 +108,8 @@ static int make_filter(struct builder *builder)
     if (status)
         return status;
     atomic_fetch_add_explicit(&builder->rows_total, rows, memory_order_relaxed);
-    return create_filter(builder, rows);
+    struct filling filling = filling_of(builder);
+    return filling_begin(&filling, rows, &builder->error);
 }
 
 /* ---- where to follow the log from ---- */
@@ -215,81 +218,6 @@ static int get_helpers(struct builder *builder, unsigned wanted)
 
 /* ---- the build ---- */
 
-static int start_copiers(struct builder *builder, struct copy_target *target,
-                         const struct table_scan *scan, struct copier **copiers, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++) {
-        struct pg_session *session = i ? builder->helpers.at[i - 1] : builder->session;
-        copiers[i] =
-            copier_start(target, session, table_scan_sql(scan, target->keyspace, i, count));
-        if (copiers[i])
-            continue;
-        atomic_store_explicit(&builder->halt, true, memory_order_relaxed);
-        snprintf(builder->error.text, sizeof builder->error.text, "no thread to read rows on");
-        return -EAGAIN;
-    }
-    return 0;
-}
-
-/* Says of the first failure, which had the others stopped. */
-static int join_copiers(struct builder *builder, struct copier **copiers, unsigned count,
-                        int status)
-{
-    for (unsigned i = 0; i < count && copiers[i]; i++) {
-        struct pg_error error;
-        int ended = copier_join(copiers[i], &error);
-        if (!ended || (status && status != -ECANCELED))
-            continue;
-        status = ended;
-        builder->error = error;
-    }
-    return status;
-}
-
-static int copy_once(struct builder *builder, const struct table_scan *scan,
-                     struct copy_target *target)
-{
-    struct copier *copiers[CONNECTIONS_MAX] = {0};
-    unsigned shares = table_scan_shares(scan, 1 + builder->helpers.count);
-    target->filter = filter_of(builder);
-    target->bitmap = builder->built.generation->bitmaps[builder->keyspace];
-    target->rows = 0;
-    target->rested_ns = 0;
-    target->overfull = false;
-    int status = start_copiers(builder, target, scan, copiers, shares);
-    status = join_copiers(builder, copiers, shares, status);
-    builder->built.generation->rested_seconds += (double)target->rested_ns / shares / 1e9;
-    return status;
-}
-
-/* Now their number is known, under the same snapshot. */
-static int copy_again(struct builder *builder, const struct table_scan *scan,
-                      struct copy_target *target)
-{
-    atomic_fetch_sub_explicit(&builder->rows, target->rows, memory_order_relaxed);
-    filter_destroy(filter_of(builder));
-    builder->built.generation->filters[builder->keyspace] = NULL;
-    int status = create_filter(builder, target->rows);
-    return status ? status : copy_once(builder, scan, target);
-}
-
-static int fill_filter(struct builder *builder, const struct table_scan *scan,
-                       struct copy_target *target)
-{
-    int status = copy_once(builder, scan, target);
-    if (!status && !filter_size_fits(filter_of(builder), builder->config, target->rows))
-        status = copy_again(builder, scan, target);
-    builder->built.generation->rows += target->rows;
-    builder->built.generation->shared[builder->keyspace] =
-        target->rows - filter_stats(filter_of(builder)).keys;
-    if (status || !target->overfull)
-        return status;
-    snprintf(builder->error.text, sizeof builder->error.text,
-             "the filter of keyspace %s has no place for all of its %llu rows",
-             target->keyspace->name, (unsigned long long)target->rows);
-    return -ENOSPC;
-}
-
 static unsigned connections_now(const struct builder *builder)
 {
     bool hurried = atomic_load_explicit(&builder->hurried, memory_order_relaxed);
@@ -308,18 +236,8 @@ static int copy_keyspace(struct builder *builder)
         return status;
     if (table_scan_shares(&scan, 1 + builder->helpers.count) > 1)
         build_helpers_lock(&builder->helpers, keyspace_of(builder));
-    struct copy_target target = {.seed = builder->built.generation->seed,
-                                 .keyspace = keyspace_of(builder),
-                                 .keeps_copies = builder->built.stream != NULL,
-                                 .scan = &scan,
-                                 .counter = &builder->rows,
-                                 .stop = &builder->halt,
-                                 .hurried = &builder->hurried};
-    if (uv_mutex_init(&target.lock))
-        abort();
-    status = fill_filter(builder, &scan, &target);
-    uv_mutex_destroy(&target.lock);
-    return status;
+    struct filling filling = filling_of(builder);
+    return filling_run(&filling, &scan, &builder->error);
 }
 
 /* All are counted before the first is copied: so the total is known while the rows come. */

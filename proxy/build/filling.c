@@ -1,0 +1,124 @@
+/* The first share that fails has the others halt; the error that is told is its own, not theirs.
+ */
+#include "build/filling.h"
+
+#include "build/copy/copier.h"
+#include "build/filter_size.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CONNECTIONS_MAX = 1 + BUILD_HELPERS_MAX };
+
+static struct filter **filter_of(const struct filling *filling)
+{
+    return &filling->generation->filters[filling->keyspace];
+}
+
+/* A bitmap that cannot be had is missed by whoever publishes it; the filter guards without. */
+int filling_begin(const struct filling *filling, uint64_t rows, struct pg_error *error)
+{
+    struct bitmap **bitmap = &filling->generation->bitmaps[filling->keyspace];
+    bitmap_destroy(*bitmap);
+    *bitmap = filter_size_bitmap(filling->config, filling->keyspace, rows);
+    return filter_for(filter_of(filling), filling->config, filling->keyspace, rows, error);
+}
+
+/* ---- shares ---- */
+
+static int start_copiers(const struct filling *filling, const struct table_scan *scan,
+                         struct copy_target *target, struct copier **copiers, unsigned count,
+                         struct pg_error *error)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct pg_session *session = i ? filling->helpers->at[i - 1] : filling->session;
+        copiers[i] =
+            copier_start(target, session, table_scan_sql(scan, target->keyspace, i, count));
+        if (copiers[i])
+            continue;
+        atomic_store_explicit(filling->halt, true, memory_order_relaxed);
+        snprintf(error->text, sizeof error->text, "no thread to read rows on");
+        return -EAGAIN;
+    }
+    return 0;
+}
+
+/* Says of the first failure, which had the others stopped. */
+static int join_copiers(struct copier **copiers, unsigned count, int status, struct pg_error *error)
+{
+    for (unsigned i = 0; i < count && copiers[i]; i++) {
+        struct pg_error its;
+        int ended = copier_join(copiers[i], &its);
+        if (!ended || (status && status != -ECANCELED))
+            continue;
+        status = ended;
+        *error = its;
+    }
+    return status;
+}
+
+static int copy_once(const struct filling *filling, const struct table_scan *scan,
+                     struct copy_target *target, struct pg_error *error)
+{
+    struct copier *copiers[CONNECTIONS_MAX] = {0};
+    unsigned shares = table_scan_shares(scan, 1 + filling->helpers->count);
+    target->filter = *filter_of(filling);
+    target->bitmap = filling->generation->bitmaps[filling->keyspace];
+    target->rows = 0;
+    target->rested_ns = 0;
+    target->overfull = false;
+    int status = start_copiers(filling, scan, target, copiers, shares, error);
+    status = join_copiers(copiers, shares, status, error);
+    filling->generation->rested_seconds += (double)target->rested_ns / shares / 1e9;
+    return status;
+}
+
+/* ---- the rows ---- */
+
+/* Now their number is known, under the same snapshot. */
+static int copy_again(const struct filling *filling, const struct table_scan *scan,
+                      struct copy_target *target, struct pg_error *error)
+{
+    atomic_fetch_sub_explicit(filling->rows, target->rows, memory_order_relaxed);
+    filter_destroy(*filter_of(filling));
+    *filter_of(filling) = NULL;
+    int status = filling_begin(filling, target->rows, error);
+    return status ? status : copy_once(filling, scan, target, error);
+}
+
+static int fill(const struct filling *filling, const struct table_scan *scan,
+                struct copy_target *target, struct pg_error *error)
+{
+    struct generation *generation = filling->generation;
+    int status = copy_once(filling, scan, target, error);
+    if (!status && !filter_size_fits(*filter_of(filling), filling->config, target->rows))
+        status = copy_again(filling, scan, target, error);
+    generation->rows += target->rows;
+    if (*filter_of(filling))
+        generation->shared[filling->keyspace] =
+            target->rows - filter_stats(*filter_of(filling)).keys;
+    if (status || !target->overfull)
+        return status;
+    snprintf(error->text, sizeof error->text,
+             "the filter of keyspace %s has no place for all of its %llu rows",
+             target->keyspace->name, (unsigned long long)target->rows);
+    return -ENOSPC;
+}
+
+int filling_run(const struct filling *filling, const struct table_scan *scan,
+                struct pg_error *error)
+{
+    struct copy_target target = {.seed = filling->generation->seed,
+                                 .keyspace = &filling->config->keyspaces[filling->keyspace],
+                                 .keeps_copies = filling->keeps_copies,
+                                 .scan = scan,
+                                 .counter = filling->rows,
+                                 .stop = filling->halt,
+                                 .hurried = filling->hurried};
+    if (uv_mutex_init(&target.lock))
+        abort();
+    int status = fill(filling, scan, &target, error);
+    uv_mutex_destroy(&target.lock);
+    return status;
+}
