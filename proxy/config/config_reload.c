@@ -21,6 +21,7 @@ static void add(struct setting_changes *changes, struct setting_change change)
 void setting_changes_finish(struct setting_changes *changes)
 {
     for (size_t i = 0; i < changes->count; i++) {
+        free(changes->at[i].keyspace);
         free(changes->at[i].what);
         free(changes->at[i].before);
         free(changes->at[i].after);
@@ -34,18 +35,30 @@ static void compare_settings(const struct config *running, const struct config *
 {
     for (const struct setting *row = config_settings; row->name; row++)
         if (!setting_equal(row, running, wanted))
-            add(changes, (struct setting_change){xstrdup(row->name), setting_text(row, running),
-                                                 setting_text(row, wanted), !row->fixed});
+            add(changes, (struct setting_change){.what = xstrdup(row->name),
+                                                 .before = setting_text(row, running),
+                                                 .after = setting_text(row, wanted),
+                                                 .taken = !row->fixed});
+}
+
+/* Of one row of one keyspace. */
+static void compare_row(const struct setting *row, const struct keyspace *running,
+                        const struct keyspace *wanted, struct setting_changes *changes)
+{
+    if (!setting_equal(row, running, wanted))
+        add(changes,
+            (struct setting_change){.keyspace = xstrdup(wanted->name),
+                                    .what = xasprintf("%s of keyspace %s", row->name, wanted->name),
+                                    .before = setting_text(row, running),
+                                    .after = setting_text(row, wanted),
+                                    .taken = !row->fixed});
 }
 
 static void compare_keyspace(const struct keyspace *running, const struct keyspace *wanted,
                              struct setting_changes *changes)
 {
     for (const struct setting *row = keyspace_settings; row->name; row++)
-        if (!setting_equal(row, running, wanted))
-            add(changes, (struct setting_change){
-                             xasprintf("%s of keyspace %s", row->name, wanted->name),
-                             setting_text(row, running), setting_text(row, wanted), !row->fixed});
+        compare_row(row, running, wanted, changes);
 }
 
 /* The one in force of this name, or NULL. */
@@ -57,24 +70,26 @@ static const struct keyspace *find_named(const struct config *config, const char
     return NULL;
 }
 
-static void tell_of_keyspace(const struct keyspace *keyspace, bool is_new,
+static void tell_of_keyspace(const struct keyspace *keyspace, enum change_kind kind,
                              struct setting_changes *changes)
 {
-    add(changes, (struct setting_change){xasprintf("keyspace %s", keyspace->name),
-                                         xstrdup(is_new ? "" : keyspace->key.text),
-                                         xstrdup(is_new ? keyspace->key.text : ""), true});
+    bool is_new = kind == CHANGE_ADDED;
+    add(changes, (struct setting_change){.kind = kind,
+                                         .keyspace = xstrdup(keyspace->name),
+                                         .what = xasprintf("keyspace %s", keyspace->name),
+                                         .before = xstrdup(is_new ? "" : keyspace->key.text),
+                                         .after = xstrdup(is_new ? keyspace->key.text : ""),
+                                         .taken = true});
 }
 
 /* It goes without what takes a restart. */
 static void tell_of_new(const struct keyspace *keyspace, struct setting_changes *changes)
 {
     static const struct keyspace none;
-    tell_of_keyspace(keyspace, true, changes);
+    tell_of_keyspace(keyspace, CHANGE_ADDED, changes);
     for (const struct setting *row = keyspace_settings; row->name; row++)
-        if (row->fixed && !setting_equal(row, &none, keyspace))
-            add(changes, (struct setting_change){
-                             xasprintf("%s of keyspace %s", row->name, keyspace->name),
-                             setting_text(row, &none), setting_text(row, keyspace), false});
+        if (row->fixed)
+            compare_row(row, &none, keyspace, changes);
 }
 
 static void compare_keyspaces(const struct config *running, const struct config *wanted,
@@ -83,7 +98,7 @@ static void compare_keyspaces(const struct config *running, const struct config 
     for (size_t i = 0; i < running->keyspace_count; i++) {
         const struct keyspace *keyspace = &running->keyspaces[i];
         if (!keyspace->retired && !find_named(wanted, keyspace->name))
-            tell_of_keyspace(keyspace, false, changes);
+            tell_of_keyspace(keyspace, CHANGE_REMOVED, changes);
     }
     for (size_t i = 0; i < wanted->keyspace_count; i++) {
         const struct keyspace *keyspace = &wanted->keyspaces[i];

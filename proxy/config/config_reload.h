@@ -4,8 +4,12 @@
 
 #include "config/config.h"
 
+enum change_kind { CHANGE_SETTING, CHANGE_ADDED, CHANGE_REMOVED }; /* of a keyspace: the others */
+
 struct setting_change {
-    char *what; /* "load_budget", "ttl of keyspace items", "keyspace items" */
+    enum change_kind kind;
+    char *keyspace; /* its name; NULL: it is one of the whole file */
+    char *what;     /* "load_budget", "ttl of keyspace items", "keyspace items" */
     char *before,
         *after; /* setting_text() of it, of a keyspace its key; "": it was, or is, not there
                  */

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "config/config.h"
 
+#include <libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,25 @@ static bool same_listen(const struct config *a, const struct config *b)
         if (!address_equal(&a->listen[i], &b->listen[i]))
             return false;
     return true;
+}
+
+/* Of two lists of the same keywords. */
+static bool same_options(const PQconninfoOption *a, const PQconninfoOption *b)
+{
+    while (a->keyword && same_text(a->val, b->val)) {
+        a++;
+        b++;
+    }
+    return !a->keyword;
+}
+
+static bool same_database(const char *a, const char *b)
+{
+    PQconninfoOption *x = PQconninfoParse(a ? a : "", NULL), *y = PQconninfoParse(b ? b : "", NULL);
+    bool same = x && y ? same_options(x, y) : same_text(a, b);
+    PQconninfoFree(x);
+    PQconninfoFree(y);
+    return same;
 }
 
 static bool same_control(const struct config *a, const struct config *b)
@@ -71,6 +91,8 @@ bool setting_equal(const struct setting *setting, const void *a, const void *b)
     switch (setting->type) {
     case SETTING_CACHE:
         return cache_url_equal(x, y);
+    case SETTING_DATABASE:
+        return same_database(*(char *const *)x, *(char *const *)y);
     case SETTING_CONTROL:
         return same_control(a, b);
     case SETTING_LISTEN:

@@ -5,6 +5,10 @@
 #include "base/memory.h"
 #include "config/config.h"
 
+#include <libpq-fe.h>
+#include <stdlib.h>
+#include <string.h>
+
 struct unit {
     const char *name;
     uint64_t size;
@@ -40,13 +44,76 @@ static char *addresses(const struct config *config)
     return buffer_string(&out);
 }
 
-/* Who and where; what else is in it may be a secret. */
-static char *cache_text(const struct cache_url *url)
+/* ---- what has a password in it ---- */
+
+static void append_value(struct buffer *out, const char *keyword, const char *value)
 {
-    const char *user = url->user ? url->user : "";
-    const char *hidden = url->password ? ":(hidden)@" : url->user ? "@" : "";
-    return xasprintf("%s%s%s, database %d", user, hidden, url->address.text, url->db);
+    buffer_printf(out, "%s%s='", buffer_length(out) ? " " : "", keyword);
+    for (; *value; value++)
+        buffer_printf(out, "%s%c", *value == '\'' || *value == '\\' ? "\\" : "", *value);
+    buffer_append(out, "'", 1);
 }
+
+/* In libpq's words, whichever way it was written. libpq says which of them are secret. */
+static char *database_text(const char *conninfo, const char *hidden)
+{
+    struct buffer out = {0};
+    PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+    for (PQconninfoOption *option = options; option && option->keyword; option++)
+        if (option->val)
+            append_value(&out, option->keyword, *option->dispchar == '*' ? hidden : option->val);
+    PQconninfoFree(options);
+    return buffer_string(&out);
+}
+
+static void append_escaped(struct buffer *out, const char *text)
+{
+    for (; *text; text++) {
+        bool plain = strchr("-_.~", *text) || (*text >= '0' && *text <= '9') ||
+                     (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z');
+        buffer_printf(out, plain ? "%c" : "%%%02X", (unsigned)(unsigned char)*text);
+    }
+}
+
+static void append_server(struct buffer *out, const struct address *address)
+{
+    bool is_ipv6 = strchr(address->host, ':');
+    buffer_printf(out, is_ipv6 ? "[%s]:%u" : "%s:%u", address->host, (unsigned)address->port);
+}
+
+static void append_servers(struct buffer *out, const struct cache_url *url)
+{
+    if (!url->primary)
+        append_server(out, &url->address);
+    for (size_t i = 0; url->primary && i < url->sentinel_count; i++) {
+        buffer_append(out, ",", i ? 1 : 0);
+        append_server(out, &url->sentinels[i]);
+    }
+    if (url->primary) {
+        buffer_append(out, "/", 1);
+        append_escaped(out, url->primary);
+    }
+}
+
+static char *cache_text(const struct cache_url *url, const char *hidden)
+{
+    struct buffer out = {0};
+    if (url->address.path) {
+        buffer_printf(&out, "unix:%s?db=%d", url->address.path, url->db);
+        return buffer_string(&out);
+    }
+    buffer_printf(&out, "redis%s%s://", url->address.tls ? "s" : "",
+                  url->primary ? "-sentinel" : "");
+    if (url->user)
+        append_escaped(&out, url->user);
+    if (url->password)
+        buffer_printf(&out, ":%s@", hidden);
+    append_servers(&out, url);
+    buffer_printf(&out, "/%d", url->db);
+    return buffer_string(&out);
+}
+
+/* ---- what is there, or what holds without ---- */
 
 static char *keyspace_names(const struct config *config)
 {
@@ -62,13 +129,35 @@ static char *value_text(const struct setting *setting, const struct keyspace *ke
     return keyspace->value_is_json ? xstrdup("json") : text_or(setting, keyspace->value);
 }
 
+bool setting_is_there(const struct setting *setting, const void *base)
+{
+    const void *member = (const char *)base + setting->offset;
+    switch (setting->type) {
+    case SETTING_TEXT:
+    case SETTING_NAME:
+    case SETTING_TABLE:
+    case SETTING_SECRET:
+    case SETTING_DATABASE:
+        return *(char *const *)member;
+    case SETTING_CONTROL:
+        return ((const struct config *)base)->has_control;
+    case SETTING_VALUE:
+        return ((const struct keyspace *)base)->value_is_json ||
+               ((const struct keyspace *)base)->value;
+    case SETTING_PUBLISH:
+        return ((const struct publish *)member)->key;
+    default:
+        return true;
+    }
+}
+
 static char *control_text(const struct setting *setting, const struct config *config)
 {
     return text_or(setting, config->has_control ? config->control.text : NULL);
 }
 
 /* Every type is named, so that the compiler asks about a new one. */
-char *setting_text(const struct setting *setting, const void *base)
+char *setting_text_hiding(const struct setting *setting, const void *base, const char *hidden)
 {
     const void *member = (const char *)base + setting->offset;
     switch (setting->type) {
@@ -89,10 +178,11 @@ char *setting_text(const struct setting *setting, const void *base)
     case SETTING_TABLE:
         return text_or(setting, *(char *const *)member);
     case SETTING_SECRET:
+        return text_or(setting, *(char *const *)member ? hidden : NULL);
     case SETTING_DATABASE:
-        return text_or(setting, *(char *const *)member ? "(hidden)" : NULL);
+        return database_text(*(char *const *)member, hidden);
     case SETTING_CACHE:
-        return cache_text(member);
+        return cache_text(member, hidden);
     case SETTING_CONTROL:
         return control_text(setting, base);
     case SETTING_LISTEN:
@@ -107,4 +197,9 @@ char *setting_text(const struct setting *setting, const void *base)
         return text_or(setting, ((const struct publish *)member)->key);
     }
     return xstrdup("");
+}
+
+char *setting_text(const struct setting *setting, const void *base)
+{
+    return setting_text_hiding(setting, base, "(hidden)");
 }

@@ -16,9 +16,16 @@ int setting_read(const struct setting *setting, void *base, const char *text,
 
 bool setting_equal(const struct setting *setting, const void *a, const void *b);
 
-/* A new string: the value as one would write it, or what holds without one. In brackets it says of
- * a secret only that there is one. */
+/* A new string: the value as one would write it, or what holds without one. A secret, and what is
+ * secret in a URL, is only said to be there: "(hidden)". */
 char *setting_text(const struct setting *setting, const void *base);
+
+/* Whether there is a value: given, or by default. */
+bool setting_is_there(const struct setting *setting, const void *base);
+
+/* A new string, as setting_text() of a value that is there, with `hidden` in the place of what is
+ * secret. */
+char *setting_text_hiding(const struct setting *setting, const void *base, const char *hidden);
 
 /* Copies the member; what `to` held before must be finished. SETTING_KEYSPACES is left to the
  * caller. */

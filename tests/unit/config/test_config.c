@@ -693,13 +693,13 @@ static void what_cannot_change_is_named(void **state)
 {
     (void)state;
     char text[4000];
-    size_t count =
-        differences(DEFAULTS,
-                    "cache: redis://:secret@127.0.0.1\ndatabase: dbname=secret\nlisten: [a:1]\n"
-                    "control: unix:/c\ncontrol_token: secret\nsync: none\nload_connections: 5\n"
-                    "cache_connections: 5\nworkers: 255\nkeyspaces:\n"
-                    "  - {name: items, key: 'k:{id}', table: items, value: json, where: 'true'}\n",
-                    text, sizeof text);
+    size_t count = differences(
+        DEFAULTS,
+        "cache: redis://:secret@127.0.0.1\ndatabase: dbname=o password=secret\nlisten: [a:1]\n"
+        "control: unix:/c\ncontrol_token: secret\nsync: none\nload_connections: 5\n"
+        "cache_connections: 5\nworkers: 255\nkeyspaces:\n"
+        "  - {name: items, key: 'k:{id}', table: items, value: json, where: 'true'}\n",
+        text, sizeof text);
     static const char *const names[] = {"listen cannot",
                                         "control cannot",
                                         "control_token cannot",
