@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "config/syntax/units.h"
 #include "control/attack.h"
+#include "control/configuration.h"
 #include "control/explain.h"
 #include "control/status.h"
 #include "guard/guard.h"
@@ -445,6 +446,10 @@ const struct http_route admin_routes[] = {
      "rejects a key whose row is gone, and purges it from the cache; ?row=delete, ?block=10m",
      "row&block"},
     {"POST", "/v1/rebuild", rebuild, false, "builds a new generation", NULL},
+    {"POST", "/v1/reload", configuration_reload, false,
+     "reads the file again, and says what is taken and what is not", NULL},
+    {"GET", "/v1/config", configuration_get, false,
+     "the configuration in force, as a file without its secrets", NULL},
     {0}};
 
 void admin_log(void *arg, const char *who, const char *method, const char *url, unsigned code)

@@ -2,7 +2,7 @@
  *
  *   201, 204   it is done, at every worker and in the cache
  *   400, 404   the call is wrong: nothing was done
- *   409        the database says otherwise: nothing was done
+ *   409        the database, or the file, says otherwise: nothing was done
  *   503        somebody who had to be asked did not answer, there is no room, or the guard is
  * ending; the text says what was done all the same
  *

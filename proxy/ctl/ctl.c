@@ -51,9 +51,11 @@ static bool is_for_people(const struct ctl_words *words)
 }
 
 /* False: as JSON. */
-static bool print_for_people(const struct ctl_words *words, const struct ctl_answer *answer)
+static bool print_for_people(const struct ctl_words *words, const struct ctl_answer *answer,
+                             FILE *out)
 {
-    const struct ctl_paper paper = ctl_paper_of_stdout();
+    const struct ctl_paper plain = {.out = out};
+    const struct ctl_paper paper = out == stdout ? ctl_paper_of_stdout() : plain;
     json_t *body;
 
     if (!is_for_people(words))
@@ -106,7 +108,8 @@ static int print_refusal(const struct ctl_words *words, const struct ctl_answer 
     else
         ctl_complain(EXIT_REFUSED, "the guard answered with status %ld", answer->status);
     print_advice(words, answer->status);
-    if (!error || json_object_size(body) > 1)
+    bool says_more = !error || json_object_size(body) > 1;
+    if (says_more && !print_for_people(words, answer, stderr))
         print_body(answer, false, stderr);
     json_decref(body);
     return EXIT_REFUSED;
@@ -118,7 +121,7 @@ static int print_answer(const struct ctl_words *words, const struct ctl_answer *
         return print_refusal(words, answer);
     if (answer->length == 0)
         puts("done");
-    else if (!print_for_people(words, answer))
+    else if (!print_for_people(words, answer, stdout))
         print_body(answer, words->watch > 0 && !ctl_is_terminal(), stdout);
     if (fflush(stdout) != 0)
         return ctl_complain(EXIT_REFUSED, "the answer could not be written: %s", strerror(errno));

@@ -1,6 +1,7 @@
 #include "ctl/ctl_commands.h"
 
 #include "ctl/ctl_attack.h"
+#include "ctl/ctl_reload.h"
 #include "ctl/ctl_status.h"
 
 #include <string.h>
@@ -96,6 +97,19 @@ const struct ctl_command ctl_commands[] = {
      .path = "/v1/rebuild",
      .usage = "rebuild",
      .help = "build a new generation of the filters"},
+    {.name = "reload",
+     .method = "POST",
+     .path = "/v1/reload",
+     .options = {{"json", NULL, NULL}},
+     .usage = "reload [--json]",
+     .help = "have the guard read its file again: what it takes, and what needs a restart\n"
+             "(exit status 1 when the file has errors: then nothing changes)",
+     .print = ctl_reload_print},
+    {.name = "config",
+     .method = "GET",
+     .path = "/v1/config",
+     .usage = "config",
+     .help = "the configuration in force, defaults and all, as a file without its secrets"},
 };
 
 const size_t ctl_command_count = sizeof ctl_commands / sizeof ctl_commands[0];

@@ -16,6 +16,7 @@
 #include "keeper/parts/purging.h"
 
 struct keeper;
+struct reload;  /* keeper/reload.h */
 struct traffic; /* traffic/traffic.h */
 
 const struct config *keeper_config(const struct keeper *keeper); /* in force */
@@ -25,6 +26,10 @@ const struct traffic *keeper_traffic(const struct keeper *keeper);
 /* Begins a generation whose snapshot is taken after this call. Returns its number; 0: the guard is
  * ending. */
 uint64_t keeper_rebuild(struct keeper *keeper);
+
+/* Reads the file again; what came of it is to be finished. False: the guard is ending, and nothing
+ * was read. */
+bool keeper_reload(struct keeper *keeper, struct reload *reload);
 
 /* The parts that calls ask, each by its own functions. They live as long as any call. */
 struct keeper_parts {

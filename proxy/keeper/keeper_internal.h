@@ -93,9 +93,6 @@ void keeper_end(struct keeper *keeper);
  * keyspace's state, and sends the workers a new view. Takes the generation's reference. */
 void keeper_publish(struct keeper *keeper, struct generation *fresh);
 
-/* Reads the file again; what came of it is to be finished. */
-void keeper_reload(struct keeper *keeper, struct reload *reload);
-
 /* Publishes a new view if a keyspace's state is not what it should be. */
 void keeper_review(struct keeper *keeper);
 

@@ -59,18 +59,16 @@ static void use_keyspaces(struct keeper *keeper, const struct config *before,
 
 /* ---- all of it ---- */
 
-void keeper_reload(struct keeper *keeper, struct reload *reload)
+bool keeper_reload(struct keeper *keeper, struct reload *reload)
 {
     struct shared_config *before = keeper->publishing.shared;
-    if (keeper->draining) {
-        reload->refused = true;
-        return;
-    }
+    if (keeper->draining)
+        return false;
     service_reloading();
     struct shared_config *now = reload_config(before, reload);
     service_ready();
     if (!now)
-        return;
+        return true;
     before->references++;
     publishing_configure(&keeper->publishing, now);
     if (reload->changes.count)
@@ -80,4 +78,5 @@ void keeper_reload(struct keeper *keeper, struct reload *reload)
     shared_config_release(before);
     renewal_reschedule(&keeper->renewal);
     log_info("configuration read again");
+    return true;
 }

@@ -168,10 +168,8 @@ void keeper_tell_workers(struct keeper *keeper, enum message_kind kind)
 static void on_reload_signal(uv_signal_t *signal, int number)
 {
     struct keeper *keeper = signal->data;
-    (void)number;
-    if (keeper->draining)
-        return;
     struct reload reload = {0};
+    (void)number;
     keeper_reload(keeper, &reload);
     reload_finish(&reload);
 }

@@ -16,6 +16,7 @@
 #include "fakes/redis.h"
 #include "keeper/keeper.h"
 #include "keeper/parts/report.h"
+#include "keeper/reload.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,13 @@ const struct traffic *keeper_traffic(const struct keeper *keeper)
 uint64_t keeper_rebuild(struct keeper *keeper)
 {
     return keeper->draining ? 0 : 8;
+}
+
+bool keeper_reload(struct keeper *keeper, struct reload *reload)
+{
+    reload->refused = true;
+    problems_add(&reload->problems, PROBLEM_ERROR, "file:3", NULL, "no such setting");
+    return !keeper->draining;
 }
 
 struct keeper_parts keeper_parts(struct keeper *keeper)

@@ -1,0 +1,21 @@
+/* The configuration in force: what it is, and what became of reading the file again. */
+#ifndef NESTGUARD_CONFIGURATION_H
+#define NESTGUARD_CONFIGURATION_H
+
+#include "config/config.h"
+#include "http/http.h"
+#include "keeper/reload.h"
+
+/* `now`: what is in force after it.
+ *
+ *   error      only when it was refused
+ *   changes    each setting that the file has otherwise: before, after, taken
+ *   restart    the names of those that are not taken
+ *   keyspaces  added, changed, removed, left (as they are): names
+ *   problems   what is wrong with the file: place, text, level */
+json_t *configuration_reload_json(const struct reload *reload, const struct config *now);
+
+void configuration_get(struct http_call *call, void *arg);    /* the argument is the keeper */
+void configuration_reload(struct http_call *call, void *arg); /* likewise */
+
+#endif

@@ -1,0 +1,48 @@
+#include "ctl/ctl_reload.h"
+
+static const char *text(const json_t *of, const char *name)
+{
+    const char *found = json_string_value(json_object_get(of, name));
+    return found ? found : "";
+}
+
+static void print_change(const json_t *change, FILE *out)
+{
+    const char *what = text(change, "what");
+    const char *before = text(change, "before"), *after = text(change, "after");
+    if (!json_is_true(json_object_get(change, "taken")))
+        fprintf(out, "%s: NEEDS A RESTART for %s; it is %s\n", what, after, before);
+    else if (!*before)
+        fprintf(out, "%s: added, %s\n", what, after);
+    else if (!*after)
+        fprintf(out, "%s: removed, it was %s\n", what, before);
+    else
+        fprintf(out, "%s: %s, it was %s\n", what, after, before);
+}
+
+static void print_left(const json_t *left, FILE *out)
+{
+    size_t i;
+    const json_t *name;
+    if (json_array_size(left))
+        fputs("keyspaces left as they are:", out);
+    json_array_foreach(left, i, name) fprintf(out, "%s %s", i ? "," : "", json_string_value(name));
+    if (json_array_size(left))
+        fputc('\n', out);
+}
+
+void ctl_reload_print(const json_t *body, const char *option, const struct ctl_paper *paper)
+{
+    FILE *out = paper->out;
+    size_t i;
+    const json_t *item, *changes = json_object_get(body, "changes");
+    (void)option;
+    json_array_foreach(json_object_get(body, "problems"), i, item)
+        fprintf(out, "%s: %s: %s\n", text(item, "place"), text(item, "level"), text(item, "text"));
+    if (json_object_get(body, "error"))
+        return;
+    json_array_foreach(changes, i, item) print_change(item, out);
+    if (!json_array_size(changes))
+        fputs("nothing has changed\n", out);
+    print_left(json_object_get(json_object_get(body, "keyspaces"), "left"), out);
+}

@@ -1,0 +1,79 @@
+"""`nestguard ctl reload` says what the guard has taken of its file, `nestguard ctl config` what is in
+force: both without a secret."""
+import json
+
+import pytest
+
+from servers import run_nestguard
+
+OTHERS = {"name": "others", "key": "other:{id}", "table": "items", "value": "payload"}
+TOKEN = "sesame-0penn"
+
+
+@pytest.fixture
+def guard(start_guard, items):
+    return start_guard(items(), control_token=TOKEN, password=None)
+
+
+def write(guard, database, cache, *keyspaces, **settings):
+    guard.configure({"cache": cache.url, "database": database.url, "control_token": TOKEN,
+                     "keyspaces": list(keyspaces), **settings})
+
+
+def ctl(guard, *words):
+    return run_nestguard("ctl", "--control", f"127.0.0.1:{guard.control_port}", *words,
+                         NESTGUARD_TOKEN=TOKEN)
+
+
+def test_it_says_what_was_taken_and_what_was_not(guard, database, cache, items):
+    write(guard, database, cache, items(ttl="1h"), OTHERS, load_budget=150, workers=1)
+    status, said = ctl(guard, "reload")
+    assert status == 0
+    assert said.splitlines() == [
+        "workers: NEEDS A RESTART for 1; it is 2", "load_budget: 150, it was 200",
+        "ttl of keyspace items: 1h, it was 10m", "keyspace others: added, other:{id}"]
+    write(guard, database, cache, items(ttl="1h"), load_budget=150)
+    status, said = ctl(guard, "reload", "--json")
+    answer = json.loads(said)
+    assert answer["keyspaces"] == {"added": [], "changed": [], "removed": ["others"], "left": ["items"]}
+    assert answer["restart"] == answer["problems"] == []
+    assert ctl(guard, "reload") == (0, "nothing has changed\nkeyspaces left as they are: items\n")
+    # As after a signal the log has it, too.
+    assert "reload: load_budget: 150, was 200" in guard.log()
+
+
+def test_of_a_file_with_an_error_nothing_is_taken_and_its_place_is_said(guard, database, cache, items):
+    write(guard, database, cache, items(ttl="1h"), OTHERS, load_budget=150, max_clint=3)
+    status, said = ctl(guard, "reload")
+    assert status == 1
+    assert "the file has errors: nothing was changed" in said
+    assert f'{guard.file}:' in said and 'unknown setting "max_clint"; did you mean max_clients?' in said
+    assert guard.control("POST", "/v1/reload").status_code == 409
+    config = ctl(guard, "config")[1]
+    assert "load_budget: 200" in config and "others" not in config
+    guard.file.unlink()
+    status, said = ctl(guard, "reload")
+    assert status == 1 and "cannot be read" in said
+
+
+def test_both_need_the_token(guard):
+    for method, path in [("POST", "/v1/reload"), ("GET", "/v1/config")]:
+        assert guard.control(method, path, headers={"Authorization": "Bearer x"}).status_code == 401
+
+
+def test_what_is_in_force_could_be_read_again(guard, database, cache, items, tmp_path):
+    write(guard, database, cache, items(where="deleted_at IS NULL"), OTHERS, load_budget=150)
+    assert ctl(guard, "reload")[0] == 0
+    status, config = ctl(guard, "config")
+    assert status == 0 and TOKEN not in config
+    guard.file.write_text(config)
+    # A secret is not guessed.
+    status, said = ctl(guard, "reload")
+    assert status == 1 and "NESTGUARD_CONTROL_TOKEN" in said
+    guard.file.write_text(config.replace("${NESTGUARD_CONTROL_TOKEN}", TOKEN))
+    status, said = ctl(guard, "reload")
+    assert (status, said) == (0, "nothing has changed\nkeyspaces left as they are: items, others\n")
+    again = tmp_path / "again.yaml"
+    again.write_text(config)
+    status, said = run_nestguard("check", "-c", again, NESTGUARD_CONTROL_TOKEN=TOKEN)
+    assert status == 0, said
