@@ -64,15 +64,21 @@ static void print_indented(const char *text, FILE *out)
     fputc('\n', out);
 }
 
-static void print(const struct problems *problems, bool notes, FILE *out)
+const char *problem_level_name(enum problem_level level)
 {
     static const char *const levels[] = {
         [PROBLEM_NOTE] = "note", [PROBLEM_WARNING] = "warning", [PROBLEM_ERROR] = "error"};
+    return levels[level];
+}
+
+static void print(const struct problems *problems, bool notes, FILE *out)
+{
     for (size_t i = 0; i < problems->count; i++) {
         const struct problem *problem = &problems->at[i];
         if ((problem->level == PROBLEM_NOTE) != notes)
             continue;
-        fprintf(out, "%s: %s: %s\n", problem->place, levels[problem->level], problem->text);
+        fprintf(out, "%s: %s: %s\n", problem->place, problem_level_name(problem->level),
+                problem->text);
         if (problem->remedy)
             print_indented(problem->remedy, out);
     }

@@ -13,6 +13,9 @@ enum problem_level {
     PROBLEM_ERROR
 };
 
+/* "note", "warning", "error". */
+const char *problem_level_name(enum problem_level level);
+
 struct problem {
     enum problem_level level;
     char *place;  /* "nestguard.yaml:12", "table public.items" */

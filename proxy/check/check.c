@@ -6,6 +6,7 @@
 #include "check/check_cache.h"
 #include "check/check_database.h"
 #include "check/check_files.h"
+#include "check/check_json.h"
 #include "check/check_ports.h"
 #include <stdio.h>
 
@@ -49,25 +50,41 @@ static void print_counts(const struct problems *problems)
     print_count(problems->count - problems->errors - problems->notes, "warning", "\n");
 }
 
-int check_main(const char *file)
+static void print_for_people(const struct config *config, const struct problems *problems,
+                             const struct versions *versions)
+{
+    problems_print(problems, stdout);
+    problems_print_notes(problems, stdout);
+    if (!config)
+        printf("cache and database were not asked: the file's errors come first\n");
+    if (config && problems->count == problems->notes)
+        print_order(config, versions);
+    else
+        print_counts(problems);
+}
+
+static void print_json(const struct problems *problems, const struct versions *versions)
+{
+    json_t *json = check_json(problems, versions->cache, versions->database);
+    json_dumpf(json, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(json);
+}
+
+int check_main(const char *file, bool as_json)
 {
     struct problems problems = {0};
     struct config *config = NULL;
-    struct versions versions;
-    int status = config_load(&config, file, &problems);
-    if (status == 0) {
+    struct versions versions = {0};
+    if (config_load(&config, file, &problems) == 0) {
         check_ports(config, &problems);
         ask_backends(config, PROBLEM_ERROR, &problems, &versions);
     }
-    problems_print(&problems, stdout);
-    problems_print_notes(&problems, stdout);
-    if (status != 0)
-        printf("cache and database were not asked: the file's errors come first\n");
-    if (problems.count == problems.notes && status == 0)
-        print_order(config, &versions);
+    if (as_json)
+        print_json(&problems, &versions);
     else
-        print_counts(&problems);
-    int exit_status = status != 0 || problems.errors > 0;
+        print_for_people(config, &problems, &versions);
+    int exit_status = !config || problems.errors > 0;
     config_destroy(config);
     problems_finish(&problems);
     return exit_status;

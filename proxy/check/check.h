@@ -6,6 +6,8 @@
 #include "base/problem.h"
 #include "config/config.h"
 
+#include <stdbool.h>
+
 /* What could be looked at. A server that is down is a warning in `problems`, not an error: serve
  * starts without it. */
 struct check_reach {
@@ -16,8 +18,9 @@ struct check_reach {
  * for each. */
 struct check_reach check_backends(const struct config *config, struct problems *problems);
 
-/* `nestguard check -c FILE`: prints all findings (file, cache, database) and a closing line; in
- * this command a server that does not answer is an error. Returns the exit status: 0 or 1. */
-int check_main(const char *file);
+/* `nestguard check -c FILE`: prints all findings (file, cache, database) and a closing line, or all
+ * of it as one JSON object (check_json.h); in this command a server that does not answer is an
+ * error. Returns the exit status: 0 or 1. */
+int check_main(const char *file, bool as_json);
 
 #endif

@@ -18,6 +18,7 @@ struct database {
     enum problem_level down;
     char *place;
     struct questions questions;
+    enum provider provider;
     PGresult *server; /* one row, columns as in enum server_cell */
 };
 
@@ -122,6 +123,27 @@ static int open_session(struct pg_session **session, const char *conninfo, struc
     return status;
 }
 
+/* What to do next, by the state that the server refuses with (PostgreSQL documentation, appendix
+ * A). */
+static const char *next_step(const struct pg_error *error)
+{
+    static const struct {
+        const char *state, *step;
+    } steps[] = {
+        {"28P01", "; the password belongs into `database` (postgresql://user:${PGPASSWORD}@host/"
+                  "name, with the value in the environment) or into a passfile"},
+        {"28000", "; the role must exist and may log in (CREATE ROLE ... LOGIN), and a line of the "
+                  "server's pg_hba.conf lets it in from here"},
+        {"3D000", "; `database` must name one that exists: psql -l lists them"},
+        {"", "; if it wants a password: postgresql://user:${PGPASSWORD}@host/name, with the value "
+             "in the environment"},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (strcmp(error->sqlstate, steps[i].state) == 0)
+            return steps[i].step;
+    return "";
+}
+
 /* Opens the session; false when there is none, which has been reported. */
 static bool enter(struct database *db)
 {
@@ -130,9 +152,12 @@ static bool enter(struct database *db)
         return true;
     if (is_refusal(db, &error))
         problems_add(db->problems, PROBLEM_ERROR, db->place, NULL,
-                     "the server refuses the connection: %s", error.text);
+                     "the server refuses the connection: %s%s", error.text, next_step(&error));
     else
-        problems_add(db->problems, db->down, db->place, NULL, "no connection: %s", error.text);
+        problems_add(db->problems, db->down, db->place, NULL,
+                     "no connection: %s; is PostgreSQL running there, and is this the address that "
+                     "it listens on (its `listen_addresses` and `port`)?",
+                     error.text);
     return false;
 }
 
@@ -165,15 +190,18 @@ static bool check_server(struct database *db)
     return true;
 }
 
-/* The limit must leave room for us beside `reserved` others. `remedy` lacks only the number. */
+/* The limit must leave room for us beside `reserved` others. `remedy` lacks only the number; NULL:
+ * it is the server's. */
 static void check_limit(const struct database *db, enum server_cell cell, int reserved,
                         const char *limit, const char *remedy)
 {
     int allowed = number(db, cell), needed = (int)db->config->load_connections + OWN_CONNECTIONS;
     if (allowed < 0 || allowed - reserved >= needed)
         return;
-    char *whole = xasprintf("%s %d;%s", remedy, needed + reserved,
-                            cell == SERVER_LIMIT ? " -- takes a restart of the server" : "");
+    char value[16];
+    snprintf(value, sizeof value, "%d", needed + reserved);
+    char *whole = remedy ? xasprintf("%s %s;", remedy, value)
+                         : provider_remedy_of_setting(db->provider, "max_connections", value, true);
     problems_add(db->problems, PROBLEM_ERROR, db->place, whole,
                  "%s allows %d connections, but load_connections: %u needs %d, with the two that "
                  "read the keys",
@@ -189,8 +217,7 @@ static void check_limits(const struct database *db)
     check_limit(db, SERVER_ROLE_LIMIT, 0, "the role's connection limit", role);
     check_limit(db, SERVER_DATABASE_LIMIT, 0, "the database's connection limit", name);
     check_limit(db, SERVER_LIMIT, number(db, SERVER_RESERVED),
-                "max_connections, less those reserved for superusers,",
-                "ALTER SYSTEM SET max_connections =");
+                "max_connections, less those reserved for superusers,", NULL);
     free(name);
     free(role);
 }
@@ -208,7 +235,7 @@ static void check_standby(const struct database *db)
 static void check_tables(struct database *db)
 {
     const struct check_replication replication = {&db->questions, db->config, db->place,
-                                                  db->problems};
+                                                  db->problems, db->provider};
     const struct inspector_options options = {.config = db->config,
                                               .questions = &db->questions,
                                               .problems = db->problems,
@@ -227,6 +254,7 @@ static void check_inside(struct database *db, char version[64])
     if (!check_server(db))
         return;
     snprintf(version, 64, "%s", text(db, SERVER_VERSION));
+    db->provider = provider_find(&db->questions);
     check_limits(db);
     check_standby(db);
     check_tables(db);

@@ -18,9 +18,8 @@ enum { OWN_SLOTS = 2 };
 enum server_cell {
     SERVER_WAL_LEVEL,
     SERVER_STANDBY,
-    SERVER_ROLE,      /* who connects, quoted; replication does not look at a role that was SET */
-    SERVER_MAY,       /* open a replication connection */
-    SERVER_HAS_GRANT, /* by the cloud provider's role rds_replication, not by an attribute */
+    SERVER_ROLE, /* who connects, quoted; replication does not look at a role that was SET */
+    SERVER_MAY,  /* open a replication connection */
     SERVER_SLOTS,
     SERVER_SLOTS_USED,
     SERVER_SENDERS,
@@ -32,7 +31,6 @@ static const char describe_server[] =
     "SELECT current_setting('wal_level'), pg_is_in_recovery(), quote_ident(r.rolname),"
     "       r.rolsuper OR r.rolreplication OR EXISTS (SELECT FROM pg_roles g"
     "           WHERE g.rolname = 'rds_replication' AND pg_has_role(r.oid, g.oid, 'MEMBER')),"
-    "       EXISTS (SELECT FROM pg_roles WHERE rolname = 'rds_replication'),"
     "       current_setting('max_replication_slots'), (SELECT count(*) FROM pg_replication_slots),"
     "       current_setting('max_wal_senders'), (SELECT count(*) FROM pg_stat_replication),"
     "       current_setting('wal_sender_timeout') = '0'"
@@ -48,12 +46,14 @@ static void check_standby(const struct check_replication *check)
 static void check_level(const struct check_replication *check, const PGresult *server)
 {
     const char *level = answer_text(server, 0, SERVER_WAL_LEVEL);
-    if (strcmp(level, "logical") != 0)
-        problems_add(check->problems, PROBLEM_ERROR, check->place,
-                     "ALTER SYSTEM SET wal_level = logical; -- takes a restart of the server",
-                     "wal_level is %s, which keeps in the log too little to follow it: it must be "
-                     "logical",
-                     level);
+    if (strcmp(level, "logical") == 0)
+        return;
+    char *remedy = provider_remedy_of_level(check->provider);
+    problems_add(check->problems, PROBLEM_ERROR, check->place, remedy,
+                 "wal_level is %s, which keeps in the log too little to follow it: it must be "
+                 "logical",
+                 level);
+    free(remedy);
 }
 
 static void check_right(const struct check_replication *check, const PGresult *server)
@@ -61,9 +61,7 @@ static void check_right(const struct check_replication *check, const PGresult *s
     const char *role = answer_text(server, 0, SERVER_ROLE);
     if (answer_true(server, 0, SERVER_MAY))
         return;
-    char *remedy = answer_true(server, 0, SERVER_HAS_GRANT)
-                       ? xasprintf("GRANT rds_replication TO %s;", role)
-                       : xasprintf("ALTER ROLE %s REPLICATION;", role);
+    char *remedy = provider_remedy_of_right(check->provider, role);
     problems_add(check->problems, PROBLEM_ERROR, check->place, remedy,
                  "role %s may not follow the database's log", role);
     free(remedy);
@@ -77,8 +75,9 @@ static void check_room(const struct check_replication *check, const PGresult *se
     int used = atoi(answer_text(server, 0, (int)most + 1));
     if (allowed - used >= OWN_SLOTS)
         return;
-    char *remedy = xasprintf("ALTER SYSTEM SET %s = %d; -- takes a restart of the server", setting,
-                             used + OWN_SLOTS);
+    char value[16];
+    snprintf(value, sizeof value, "%d", used + OWN_SLOTS);
+    char *remedy = provider_remedy_of_setting(check->provider, setting, value, true);
     problems_add(check->problems, PROBLEM_ERROR, check->place, remedy,
                  "%s is %d, of which %d are in use: the guard needs %d, one while it follows and "
                  "one more while the filter is built anew",
@@ -88,11 +87,13 @@ static void check_room(const struct check_replication *check, const PGresult *se
 
 static void check_timeout(const struct check_replication *check, const PGresult *server)
 {
-    if (answer_true(server, 0, SERVER_NO_TIMEOUT))
-        problems_add(check->problems, PROBLEM_WARNING, check->place,
-                     "ALTER SYSTEM SET wal_sender_timeout = '60s'; SELECT pg_reload_conf();",
-                     "wal_sender_timeout is off: when the guard's machine vanishes, the server "
-                     "keeps its log for it, until TCP gives the connection up");
+    if (!answer_true(server, 0, SERVER_NO_TIMEOUT))
+        return;
+    char *remedy = provider_remedy_of_setting(check->provider, "wal_sender_timeout", "60s", false);
+    problems_add(check->problems, PROBLEM_WARNING, check->place, remedy,
+                 "wal_sender_timeout is off: when the guard's machine vanishes, the server "
+                 "keeps its log for it, until TCP gives the connection up");
+    free(remedy);
 }
 
 /* Appends name='value', as libpq reads it. */

@@ -3,6 +3,7 @@
 #define NESTGUARD_CHECK_REPLICATION_H
 
 #include "base/problem.h"
+#include "check/check_provider.h"
 #include "config/config.h"
 #include "database/catalogue/inspector.h"
 
@@ -15,6 +16,7 @@ struct check_replication {
     const struct config *config;
     const char *place; /* how findings about the server call it */
     struct problems *problems;
+    enum provider provider;
 };
 
 /* The server: its settings, what is left of its limits, the role's rights, and whether it takes a

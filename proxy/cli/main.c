@@ -44,19 +44,26 @@ static bool asks_for_help(const char *word)
     return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
+static int run_with(const char *command, const char *file, bool as_json)
+{
+    return strcmp(command, "check") == 0 ? check_main(file, as_json) : serve_main(file);
+}
+
 /* `words[0]` is the command. */
-static int with_file(int count, char **words, int (*run)(const char *file))
+static int with_file(int count, char **words)
 {
     const char *file = NULL, *command = words[0];
-    unsigned asks_help = 0;
-    const struct argument_option options[] = {
-        {"config", &file, NULL, 'c'}, {"help", NULL, &asks_help, 'h'}, {0}};
+    unsigned asks_help = 0, as_json = 0;
+    struct argument_option options[4] = {{"config", &file, NULL, 'c'},
+                                         {"help", NULL, &asks_help, 'h'}};
+    if (!strcmp(command, "check"))
+        options[2] = (struct argument_option){"json", NULL, &as_json, 0};
     struct arguments arguments = {.options = options};
     int code = arguments_read(&arguments, count, words);
     if (asks_help)
         return usage(stdout);
     if (!code && file)
-        return run(file);
+        return run_with(command, file, as_json);
     if (code)
         fprintf(stderr, "nestguard %s: %s: %s; say: nestguard %s -c FILE\n", command,
                 arguments.wrong, arguments.why, command);
@@ -70,10 +77,8 @@ static int with_file(int count, char **words, int (*run)(const char *file))
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
-    if (!strcmp(word, "serve"))
-        return with_file(argc - 1, argv + 1, serve_main);
-    if (!strcmp(word, "check"))
-        return with_file(argc - 1, argv + 1, check_main);
+    if (!strcmp(word, "serve") || !strcmp(word, "check"))
+        return with_file(argc - 1, argv + 1);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (!strcmp(word, commands[i].word))
             return commands[i].run(argc - 1, argv + 1);

@@ -44,8 +44,8 @@ class Report:
         return self.findings[0][2:]
 
 
-def run_check(file):
-    process = subprocess.run([servers.NESTGUARD, "check", "-c", str(file)],
+def run_check(file, *options):
+    process = subprocess.run([servers.NESTGUARD, "check", "-c", str(file), *options],
                              env={**os.environ, **servers.SANITIZERS}, capture_output=True,
                              text=True, timeout=60, check=False)
     assert process.stderr == "" and process.returncode in (0, 1), process.stderr

@@ -1,5 +1,6 @@
 """`nestguard check` finds what is wrong with cache and database, and what it prints mends it."""
 import http.server
+import json
 import re
 import threading
 
@@ -64,6 +65,29 @@ def test_a_lower_limit_of_the_cache_is_told(check, database, cache):
         assert "proto-max-bulk-len is 1048576" in text and "max_bulk is 536870912" in text
     finally:
         admin.config_set("proto-max-bulk-len", before)
+
+
+class TestJson:
+    def test_every_finding_has_the_same_shape(self, check, database, cache, tmp_path):
+        database.execute(GOOD + "REVOKE DELETE ON items FROM guard")
+        check(keyspace(), keyspace(name="b", key="b:{id}", table="itmes"))
+        told = json.loads(run_check(tmp_path / "nestguard.yaml", "--json").stdout)
+        findings = told.pop("findings")
+        assert told == {"ok": False, "errors": 1, "warnings": 1, "notes": 1,
+                        "cache": cache.client().info("server")["redis_version"],
+                        "database": database.value("SHOW server_version").split()[0]}
+        assert all(sorted(one) == ["level", "place", "remedy", "sql", "text"] for one in findings)
+        assert sorted((one["level"], one["sql"], one["remedy"]) for one in findings
+                      if one["level"] != "note") == [
+            ("error", None, "table: public.items"),
+            ("warning", *["GRANT DELETE ON public.items TO guard;"] * 2)]
+
+    def test_a_file_with_errors_is_told_as_well(self, tmp_path):
+        process = run_check(tmp_path / "none.yaml", "--json")
+        told = json.loads(process.stdout)
+        assert process.returncode == 1 and told["errors"] == 1
+        assert told["cache"] is None and told["database"] is None
+        assert "none.yaml" in told["findings"][0]["place"] + told["findings"][0]["text"]
 
 
 class TestTable:
@@ -362,14 +386,16 @@ class TestServer:
         report = check(keyspace(), database=url)
         text, _ = report.one("error")
         assert "no connection" in text and "secret" not in report.text
+        assert "is PostgreSQL running there" in text and "listen_addresses" in text
         assert "/shop" in report.findings[0][0]
 
     def test_missing_database_and_unknown_role_are_errors_with_the_servers_words(
             self, check, database):
         report = check(keyspace(), database=database.url + "_not")
-        assert "does not exist" in report.one("error")[0]
+        assert "does not exist" in report.one("error")[0] and "psql -l" in report.text
         report = check(keyspace(), database=database.url.replace("guard@", "nobody:secret@"))
         assert 'role "nobody" does not exist' in report.one("error")[0]
+        assert "CREATE ROLE ... LOGIN" in report.text and "pg_hba.conf" in report.text
         assert "secret" not in report.text
 
     def test_url_of_another_database_is_told_from_a_broken_one(self, check):

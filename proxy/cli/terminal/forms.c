@@ -6,8 +6,9 @@
 
 const struct form forms[] = {
     {"serve", "-c FILE", "serves until SIGTERM"},
-    {"check", "-c FILE",
-     "says everything that is wrong with file, cache and database, and the SQL that mends it"},
+    {"check", "-c FILE [--json]",
+     "says everything that is wrong with file, cache and database, and the SQL that mends it; "
+     "--json: for programs"},
     {"ctl", "COMMAND", "asks or orders a running guard; `nestguard ctl --help` lists how"},
     {"plan", "--keys N --fpr P",
      "for each kind of filter: memory, false positives and speed with N keys at a rate of P, by "

@@ -258,8 +258,8 @@ static void check_children(const struct subject *subject)
 
 /* What matters to whoever serves the table's rows, beside whether they can be followed. The
  * statement that loads a row is tried last, and only if nothing is wrong: it would fail for the
- * same reason once more, in words that help less. */
-static void inspect_service(const struct subject *subject, bool key_is_known, size_t errors)
+ * same reason once more, in words that help less. False: the condition makes no sense. */
+static bool inspect_service(const struct subject *subject, bool key_is_known, size_t errors)
 {
     const struct problems *problems = subject->inspection->options->problems;
     bool readable = inspect_permissions(subject);
@@ -267,8 +267,10 @@ static void inspect_service(const struct subject *subject, bool key_is_known, si
     inspect_columns(subject);
     if (key_is_known)
         inspect_unique_index(subject);
+    size_t before = problems->errors;
     if (readable && inspect_where(subject) && problems->errors == errors)
         inspect_load(subject);
+    return problems->errors == before;
 }
 
 static void inspect_table(struct subject *subject)
@@ -281,8 +283,9 @@ static void inspect_table(struct subject *subject)
         return;
     inspect_row_security(subject);
     bool key_is_known = inspect_key(subject);
-    if (!subject->inspection->options->only_following)
-        inspect_service(subject, key_is_known, errors);
+    bool condition_may_be = subject->inspection->options->only_following ||
+                            inspect_service(subject, key_is_known, errors);
+    subject->is_sound = key_is_known && condition_may_be;
 }
 
 /* ---- all of them ---- */
@@ -305,24 +308,32 @@ static void begin(struct inspection *inspection)
     }
 }
 
-/* A table that is locked just now may be found, and its columns not. */
-static bool all_are_known(const struct inspection *inspection)
+static void finish_subject(struct subject *subject)
 {
-    for (size_t i = 0; i < inspection->subject_count; i++)
-        if (!inspection->subjects[i].columns)
-            return false;
-    return true;
+    PQclear(subject->table);
+    PQclear(subject->columns);
+    PQclear(subject->entry);
+    free(subject->place);
+}
+
+/* What cannot be looked at (it is not there, it is locked just now, the file must be corrected
+ * first) has been told; the rest goes on. Returns whether there are all. */
+static bool leave_sound_ones(struct inspection *inspection)
+{
+    size_t kept = 0, count = inspection->subject_count;
+    for (size_t i = 0; i < count; i++)
+        if (inspection->subjects[i].is_sound)
+            inspection->subjects[kept++] = inspection->subjects[i];
+        else
+            finish_subject(&inspection->subjects[i]);
+    inspection->subject_count = kept;
+    return kept == count;
 }
 
 static void finish(struct inspection *inspection)
 {
-    for (size_t i = 0; i < inspection->subject_count; i++) {
-        struct subject *subject = &inspection->subjects[i];
-        PQclear(subject->table);
-        PQclear(subject->columns);
-        PQclear(subject->entry);
-        free(subject->place);
-    }
+    for (size_t i = 0; i < inspection->subject_count; i++)
+        finish_subject(&inspection->subjects[i]);
     free(inspection->subjects);
     PQclear(inspection->publication);
 }
@@ -331,13 +342,13 @@ int inspect(struct publication_plan *plan, const struct inspector_options *optio
             struct pg_error *error)
 {
     struct inspection inspection = {.options = options, .plan = plan, .error = error};
-    size_t errors = options->problems->errors;
     *plan = (struct publication_plan){0};
     begin(&inspection);
     for (size_t i = 0; i < inspection.subject_count; i++)
         inspect_table(&inspection.subjects[i]);
-    if (options->config->sync == SYNC_REPLICATION && options->problems->errors == errors &&
-        !questions_lost(options->questions) && all_are_known(&inspection))
+    inspection.is_whole = leave_sound_ones(&inspection);
+    if (options->config->sync == SYNC_REPLICATION && !questions_lost(options->questions) &&
+        inspection.subject_count)
         inspect_publication(&inspection);
     finish(&inspection);
     return inspection.status;

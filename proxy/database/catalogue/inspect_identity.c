@@ -105,10 +105,10 @@ static bool is_followed(const PGresult *members, int row)
 /* What FULL costs is said with it. */
 static const char *cost_of(const char *remedy)
 {
-    return strstr(remedy, "IDENTITY FULL") ? "; FULL keeps the whole old row in the log with every "
-                                             "UPDATE and DELETE (for rows of "
-                                             "1 kB about twice the log)"
-                                           : "";
+    return strstr(remedy, "IDENTITY FULL")
+               ? "; FULL keeps the whole old row in the log with every UPDATE and DELETE (about "
+                 "twice the log: with rows of 1 kB an UPDATE takes 2,252 bytes instead of 1,223)"
+               : "";
 }
 
 /* A condition as a rule needs columns that no index has. */

@@ -1,7 +1,8 @@
 /* One question about the publication, and some about each keyspace's table; what can be wrong with
  * them is independent of each other, so that all of it is told at once. What is merely missing
- * becomes one statement, which is only given out when nothing is wrong: a table published before
- * its replica identity is mended would refuse the application's changes.
+ * becomes one statement, which comes last: a table published before its replica identity is mended
+ * would refuse the application's changes. It is not given out where something is wrong that no
+ * statement mends.
  */
 #include "database/catalogue/subject.h"
 
@@ -327,15 +328,25 @@ static void make_plan(struct inspection *inspection)
     free(list);
 }
 
+/* From the first of these on. */
+static bool all_can_be_mended(const struct problems *problems, size_t first)
+{
+    for (size_t i = first; i < problems->count; i++)
+        if (problems->at[i].level == PROBLEM_ERROR && !problems->at[i].remedy)
+            return false;
+    return true;
+}
+
 void inspect_publication(struct inspection *inspection)
 {
     const struct problems *problems = inspection->options->problems;
-    size_t errors = problems->errors;
+    size_t first = problems->count;
     if (!look_up(inspection))
         return;
     check_publication(inspection);
     for (size_t i = 0; i < count(inspection); i++)
         check_subject(&inspection->subjects[i]);
-    if (problems->errors == errors && !inspection->failed)
+    if (inspection->is_whole && all_can_be_mended(problems, first) && !inspection->failed &&
+        !publication_is(inspection, PUBLICATION_IS_WIDE))
         make_plan(inspection);
 }

@@ -12,6 +12,7 @@ struct inspection {
     bool failed;              /* one about the publication had none: no more are asked about it */
     PGresult *publication;    /* one row; NULL: not known */
     struct subject *subjects; /* of each keyspace that is not retired */
+    bool is_whole;            /* all of them are sound; after that only those that are are left */
     size_t subject_count;
 };
 
@@ -23,7 +24,8 @@ struct subject {
     char *place;       /* "keyspace items (nestguard.yaml:12)" */
     PGresult *table;   /* one row, columns as in enum table_cell; NULL: not found */
     PGresult *columns; /* a row for each column, as in enum column_cell; NULL: not known */
-    PGresult *entry;   /* one row, columns as in enum entry_cell; NULL: not known */
+    bool is_sound;   /* table, key and condition make sense: the publication's part can be asked */
+    PGresult *entry; /* one row, columns as in enum entry_cell; NULL: not known */
 };
 
 enum table_cell {
