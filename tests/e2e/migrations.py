@@ -21,7 +21,7 @@ from servers import PATIENCE
 from tables import PARTITIONS, partition_ids
 
 KINDS = ["add column", *["rewrite"] * 3, "rename column", "rename value", *["retype"] * 2, "index",
-         "truncate", "vacuum full", "cluster", "detach", *["publication"] * 4, "row security", "role",
+         "truncate", "vacuum full", "cluster", "detach", *["publication"] * 8, "row security", "role",
          "rename table", "enum", "swap", "restore"]
 REWRITES = ["rewrite", "retype", "truncate"]  # which a snapshot from before does not see
 COLUMNS_MAX = 800  # of 1600 that a table may ever have had
@@ -41,6 +41,8 @@ ROLE = ["search_path = decoys, public", "default_transaction_isolation = 'serial
 # Those of a build, of which one has a snapshot; and how the guard calls what it does then.
 SLOTS = "SELECT slot_name FROM pg_replication_slots WHERE confirmed_flush_lsn IS NOT NULL"
 BEGUN_SLOTS = "SELECT slot_name FROM pg_replication_slots"
+NEWEST_WAITS = """SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE usename = 'guard'
+                  AND backend_type = 'client backend' ORDER BY backend_start DESC LIMIT 1"""
 SURVEY = "looking"
 PHASES = ["connecting", SURVEY, SURVEY, "waiting", "locking", "counting", "copying"]
 
@@ -98,7 +100,9 @@ class Migrator(Committer):
         """Mostly. Some wait for a lock that somebody else has on another table, or stand still."""
         ways = [self.locked, self.guard_still, contextlib.nullcontext]
         with contextlib.ExitStack() as stack:
-            if kind in REWRITES and self.chance.random() < 0.5:
+            if kind == "publication":
+                pass  # which awaits one by itself
+            elif kind in REWRITES and self.chance.random() < 0.5:
                 self.await_snapshot()
                 stack.enter_context(self.guard_still())
             elif self.chance.random() < 0.6:
@@ -250,7 +254,7 @@ class Migrator(Committer):
             if rows and ids is None and self.chance.random() < 0.3:
                 cursor.execute(f"LOCK TABLE public.{table.name} IN ACCESS EXCLUSIVE MODE")
                 self.change_rows(cursor, table)
-            if self.chance.random() < 0.3:
+            if not self.alarm and self.chance.random() < 0.3:
                 self.await_build()
             self.rest()
             values = table.read(cursor, ids) if ids is None or ids else {}
@@ -278,12 +282,12 @@ class Migrator(Committer):
             self.forget_connection()
 
     @contextlib.contextmanager
-    def away(self, tables):
+    def away(self, tables, keeps_guard=False):
         """Between there and back the log may not tell of these tables' rows. And no guard would
         start: where commits wait for it, those that hold the table would keep it away for ever."""
         kinds = [table.prefix for table in tables]
         waits = self.run_.histories.slack == 0
-        with self.no_start() if waits else contextlib.nullcontext():
+        with self.no_start() if waits or keeps_guard else contextlib.nullcontext():
             self.run_.histories.begin_unlogged(kinds)
             try:
                 yield
@@ -484,21 +488,67 @@ class Migrator(Committer):
             return
         whole = (f"ALTER PUBLICATION {PUBLICATION} SET TABLE "
                  + ", ".join(table.published() for table in self.run_.tables))
-        there, back = self.chance.choice([
-            (EVENTS % "insert", EVENTS % "insert, update, delete, truncate"),
-            (EVENTS % "update, delete", EVENTS % "insert, update, delete, truncate"),
-            (whole.replace("IS NULL", "IS NULL AND id < 500"), whole),
-            (whole.replace("public.docs", "public.docs WHERE (id < 5)"), whole),
-            (whole.replace(", public.parts", ""), whole),
-            (f"ALTER PUBLICATION {PUBLICATION} RENAME TO elsewhere",
-             f"ALTER PUBLICATION elsewhere RENAME TO {PUBLICATION}")])
-        still, rests = contextlib.nullcontext(), (0, 4)
-        if self.chance.random() < 0.7:
-            self.await_phase(SURVEY, longest=0.02)
-            if self.chance.random() < 0.7:  # so that the survey may be done with one of its halves
-                still, rests = self.guard_still(), (2, 4)
-        with still:
-            self.there_and_back(table, there, back, self.run_.tables, rests=rests)
+        narrow = [(EVENTS % "insert", EVENTS % "insert, update, delete, truncate"),
+                  (EVENTS % "update, delete", EVENTS % "insert, update, delete, truncate"),
+                  (whole.replace("IS NULL", "IS NULL AND id < 500"), whole),
+                  (whole.replace("public.docs", "public.docs WHERE (id < 5)"), whole)]
+        away = [(whole.replace(", public.parts", ""), whole),
+                (f"ALTER PUBLICATION {PUBLICATION} RENAME TO elsewhere",
+                 f"ALTER PUBLICATION elsewhere RENAME TO {PUBLICATION}")]
+        if self.chance.random() < 0.2:
+            there, back = self.chance.choice(narrow + away)
+            self.there_and_back(table, there, back, self.run_.tables, rests=(0, 4))
+            return
+        there, back = self.chance.choice(narrow)
+        with self.away(self.run_.tables, keeps_guard=True):
+            if self.while_surveyed(table, there):
+                self.run_.stop.wait(self.chance.uniform(1, 2.5))  # it shows what it is not told of
+                self.do(table, back, ids=[], rows=False, must=True)
+
+    def while_surveyed(self, table, statement):
+        """After some of the survey's questions, and before others; until that build is in force.
+        Writers rest meanwhile: of what they inserted a self-check might know."""
+        self.await_builds_end(2)  # it would wait for the lock, and the next one for its end
+        with self.run_.quiet():
+            if self.chance.random() < 0.2:
+                self.await_phase(SURVEY, longest=0.1)
+                with self.guard_still():
+                    done = self.do(table, statement, ids=[], rows=False)
+            else:
+                done = self.do(table, self.lock_of_last(), lambda _: self.await_build_waiting(),
+                               statement, ids=[], rows=False)
+            if done:
+                self.await_builds_end(2)
+        return done
+
+    def lock_of_last(self):
+        """For which a survey waits when it has asked about everything else."""
+        return f"LOCK TABLE public.{self.run_.tables[-1].name} IN ACCESS EXCLUSIVE MODE"
+
+    def await_build_waiting(self):
+        """A build begins, and comes to a question that waits for a lock; not long."""
+        with contextlib.suppress(psycopg2.Error):
+            cursor, end = self.side("watcher"), time.monotonic() + 1
+            self.run_.rebuild()
+            while time.monotonic() < end:
+                cursor.execute(NEWEST_WAITS)
+                if cursor.fetchall() == [(True,)]:
+                    break
+                time.sleep(0.002)
+
+    def await_builds_end(self, longest):
+        """Of the one under way: another generation is in force, or none is being built."""
+        first, end = self.number_in_force(), time.monotonic() + longest
+        while time.monotonic() < end and not self.run_.stop.is_set():
+            status = self.run_.status()
+            if not status or not status["building"] and status["guarding"] or (
+                    self.number_in_force(status) != first):
+                break
+            time.sleep(0.02)
+
+    def number_in_force(self, status=None):
+        status = status or self.run_.status()
+        return status and status["generation"] and status["generation"]["number"]
 
     def row_security(self, table):
         row = f"ALTER TABLE public.{table.name} %s ROW LEVEL SECURITY"

@@ -160,6 +160,8 @@ class Writer(Committer):
     def step(self):
         if self.chance.random() < 0.01:
             self.run_.stop.wait(self.chance.uniform(0, 3))
+        while self.run_.resting.is_set() and not self.run_.stop.wait(0.01):
+            pass
         try:
             cursor = self.cursor()
             changes = Changes(cursor, self.fresh)

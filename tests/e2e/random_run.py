@@ -9,6 +9,7 @@ histories.py knows what each reply may be: a wrong one, however short the time, 
 error never does. In the end the guard must guard again.
 """
 import collections
+import contextlib
 import os
 import random
 import sys
@@ -101,6 +102,7 @@ class Run:
         self.stop = threading.Event()
         self.starting = threading.Lock()  # held while a guard is, or while none should be
         self.locking = threading.Lock()
+        self.resting = threading.Event()  # writers do
         self.begun = time.monotonic()
         self.lives = 0  # changes before a guard ends and when the next one guards
         self.problems, self.refusals = [], collections.Counter()
@@ -133,6 +135,15 @@ class Run:
         """A migration that was refused."""
         self.counts["refused migrations"] += 1
         self.refusals[f"{who}: {str(error).splitlines()[:1]}"] += 1
+
+    @contextlib.contextmanager
+    def quiet(self):
+        """Nobody but migrators changes rows meanwhile, after what is under way."""
+        self.resting.set()
+        try:
+            yield
+        finally:
+            self.resting.clear()
 
     def rebuild(self):
         """The number of the generation, whose snapshot is yet to be taken; None without a guard."""
