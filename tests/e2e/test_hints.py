@@ -65,9 +65,14 @@ def held_by_chance(guard, numbers):
     return [n for n in numbers if is_admitted(guard, f"item:{n}")]
 
 
+def add(guard, _, key):
+    assert guard.redis().execute_command("CF.ADD", "items", key)
+
+
+@pytest.mark.parametrize("tell", [write, add])
 @pytest.mark.parametrize("sync", ["poll", "none"])
 def test_a_write_is_remembered_though_the_filter_takes_the_key_for_known(
-        start_guard, database, cache, items, sync):
+        start_guard, database, cache, items, sync, tell):
     """The next filter does not, and sees no row yet."""
     guard = start_guard(items(false_positive_rate=0.03), sync=sync, hint_ttl=HINT_TTL)
     chosen = held_by_chance(guard, range(1000, 1400))
@@ -75,7 +80,7 @@ def test_a_write_is_remembered_though_the_filter_takes_the_key_for_known(
     rows = ", ".join(f"({n}, 'new')" for n in chosen)
     with uncommitted(database, f"INSERT INTO items VALUES {rows}"):
         for n in chosen:
-            write(guard, cache, f"item:{n}")
+            tell(guard, cache, f"item:{n}")
         outlive_the_ttl(guard)
         guard.rebuild()
         assert held_by_chance(guard, chosen) == chosen

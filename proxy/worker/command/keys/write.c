@@ -176,6 +176,47 @@ static bool has_room(struct client *client, size_t count)
     return hint_share_take(&client->hints, &room, count);
 }
 
+/* ---- which keys are noted ---- */
+
+/* Keys that a command names, each `step` behind the one before. Those found are an array of spans.
+ */
+struct named {
+    const struct span *keys;
+    size_t count, step;
+    bool deleted;
+};
+
+static const struct span *spans_in(const struct buffer *found)
+{
+    return (const struct span *)(const void *)buffer_span(found).at;
+}
+
+static size_t count_in(const struct buffer *found)
+{
+    return buffer_length(found) / sizeof(struct span);
+}
+
+static size_t find_worth(const struct serving *serving, const struct named *named, enum worth worth,
+                         struct buffer *found)
+{
+    buffer_clear(found);
+    for (size_t i = 0; i < named->count; i += named->step)
+        if (must_note(serving, named->keys[i], named->deleted, worth))
+            buffer_append(found, (const char *)&named->keys[i], sizeof *named->keys);
+    return count_in(found);
+}
+
+/* No command is refused because of keys that the filter holds: where there is no room for all,
+ * these go without. -ENOSPC: nor is there for the others. */
+static int find_noted(struct client *client, const struct named *named, struct buffer *found)
+{
+    size_t count = find_worth(client->serving, named, ALSO_HELD, found);
+    if (!count || named->deleted || has_room(client, count))
+        return 0;
+    count = find_worth(client->serving, named, LACKED, found);
+    return !count || has_room(client, count) ? 0 : -ENOSPC;
+}
+
 /* The end of a large one: it cannot be refused any more. */
 struct reply_slot *write_open(struct client *client)
 {
@@ -197,38 +238,34 @@ static bool is_new(const struct serving *serving, struct key key)
            !overrides_find(&serving->overrides, key, clock_ms()).writes;
 }
 
-/* Returns how many are to be noted, whose spans are in `noted`. */
-static size_t begin_admission(struct serving *serving, const struct span *keys, size_t count,
-                              struct buffer *noted, bool *are_new)
+/* are_new[i]: of each, before those found count as known. */
+static void begin_admission(struct serving *serving, const struct named *named,
+                            const struct buffer *found, bool *are_new)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct key key = key_by_text(serving, keys[i]);
+    size_t next = 0;
+    for (size_t i = 0; i < named->count; i++) {
+        struct key key = key_by_text(serving, named->keys[i]);
         are_new[i] = is_new(serving, key);
-        if (!must_note(serving, keys[i], false, LACKED))
+        if (next == count_in(found) || spans_in(found)[next].at != named->keys[i].at)
             continue;
         overrides_begin_write(&serving->overrides, key);
-        buffer_append(noted, (const char *)&keys[i], sizeof keys[i]);
+        next++;
     }
-    return buffer_length(noted) / sizeof *keys;
 }
 
 struct reply_slot *write_admit(struct client *client, const struct span *keys, size_t count,
                                bool *are_new)
 {
-    struct serving *serving = client->serving;
-    struct buffer noted = {0};
+    const struct named named = {.keys = keys, .count = count, .step = 1};
+    struct buffer found = {0};
     struct reply_slot *slot = NULL;
-    size_t found = begin_admission(serving, keys, count, &noted, are_new);
-    const struct span *at = (const struct span *)(const void *)buffer_span(&noted).at;
-    if (!found || has_room(client, found)) {
+    if (find_noted(client, &named, &found) == 0) {
+        begin_admission(client->serving, &named, &found, are_new);
         slot = write_open(client);
-        if (found)
-            note_begun(slot, at, found);
-    } else {
-        for (size_t i = 0; i < found; i++)
-            overrides_end_write(&serving->overrides, key_by_text(serving, at[i]));
+        if (count_in(&found))
+            note_begun(slot, spans_in(&found), count_in(&found));
     }
-    buffer_finish(&noted);
+    buffer_finish(&found);
     return slot;
 }
 
@@ -297,18 +334,6 @@ static struct keys keys_of(const struct request *request)
     return (struct keys){first, request->count};
 }
 
-/* An array of spans. */
-static size_t find_keys(const struct client *client, const struct request *request,
-                        enum worth worth, struct buffer *found)
-{
-    bool deletes = request->command->kind == COMMAND_DELETE;
-    struct keys keys = keys_of(request);
-    for (size_t i = keys.first; i < keys.end; i += (size_t)request->command->key_step)
-        if (must_note(client->serving, request->arguments[i], deletes, worth))
-            buffer_append(found, (const char *)&request->arguments[i], sizeof(struct span));
-    return buffer_length(found) / sizeof(struct span);
-}
-
 static const struct reply_slot_kind *kind_of(const struct request *request)
 {
     if (request->command->kind == COMMAND_DELETE)
@@ -320,21 +345,19 @@ static const struct reply_slot_kind *kind_of(const struct request *request)
 int write_dispatch(struct client *client, const struct request *request)
 {
     struct buffer found = {0};
-    const struct reply_slot_kind *kind = kind_of(request);
-    size_t count = find_keys(client, request, ALSO_HELD, &found);
-    bool refused = count && kind != &delete_kind && !has_room(client, count);
-    if (refused) { /* not because of keys that are held */
-        buffer_clear(&found);
-        count = find_keys(client, request, LACKED, &found);
-        refused = count && !has_room(client, count);
-    }
-    if (!refused) {
-        struct reply_slot *slot = reply_slot_open(&client->replies, kind);
-        if (count)
-            note(slot, (const struct span *)(const void *)buffer_span(&found).at, count);
+    struct keys keys = keys_of(request);
+    const struct named named = {.keys = request->arguments + keys.first,
+                                .count = keys.end > keys.first ? keys.end - keys.first : 0,
+                                .step = (size_t)request->command->key_step,
+                                .deleted = request->command->kind == COMMAND_DELETE};
+    int status = find_noted(client, &named, &found);
+    if (!status) {
+        struct reply_slot *slot = reply_slot_open(&client->replies, kind_of(request));
+        if (count_in(&found))
+            note(slot, spans_in(&found), count_in(&found));
         request_to_cache(request, client, slot, 0);
         reply_slot_answered(slot);
     }
     buffer_finish(&found);
-    return refused ? -ENOSPC : 0;
+    return status;
 }

@@ -95,4 +95,10 @@ static inline void load_outcome(struct bench *bench, const char *key, enum load_
 #define COUNTED(bench, keyspace, name)                                                             \
     ((int)counter_read(&(bench)->serving->keyspaces[keyspace].name))
 
+/* Which tells of every row. */
+static inline void follow_a_log(struct bench *bench)
+{
+    ((struct config *)serving_config(bench->clients.serving.serving))->sync = SYNC_REPLICATION;
+}
+
 #endif

@@ -207,6 +207,7 @@ static void what_is_there_is_not_added_again(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench, "");
+    follow_a_log(&bench);
     must_answer(&bench, "BF.ADD items 1", ":0\r\n");
     must_answer(&bench, "CF.ADDNX items 1", ":0\r\n");
     must_answer(&bench, "CF.ADD items 1", ":1\r\n"); /* RedisBloom adds it once more */
@@ -221,11 +222,37 @@ static void what_is_there_is_not_added_again(void **state)
     bench_finish(&bench);
 }
 
+/* The filter may hold it by chance, and the next one not; for it nobody is refused. */
+static void without_a_log_what_the_filter_holds_is_a_hint_too(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, "BF.MADD items 1 new\r\n");
+    mailbox_return(&next_hint(bench.keeper, "item:1")->message);
+    mailbox_return(&next_hint(bench.keeper, "item:new")->message);
+    hear_keeper(&bench);
+    must_reply(bench.client, "*2\r\n:0\r\n:1\r\n");
+    assert_int_equal(COUNTED(&bench, ITEMS, hints), 2);
+    bench_finish(&bench);
+}
+
+static void of_items_that_are_held_as_many_are_hints_as_there_is_room_for(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "max_hints: 3\n");
+    must_answer(&bench, "BF.MADD items 1 2", "*2\r\n:0\r\n:0\r\n");
+    assert_int_equal(COUNTED(&bench, ITEMS, hints), 0);
+    bench_finish(&bench);
+}
+
 static void of_several_those_that_are_new_are_told(void **state)
 {
     struct bench bench;
     (void)state;
     bench_init(&bench, "");
+    follow_a_log(&bench);
     type(bench.client, "BF.MADD items 1 new new more\r\n");
     for (int i = 0; i < 2; i++)
         mailbox_return(&next_hint(bench.keeper, "item:new")->message);
@@ -404,6 +431,8 @@ int main(void)
         cmocka_unit_test(what_is_added_is_admitted_before_the_reply),
         cmocka_unit_test(the_next_command_finds_what_was_added),
         cmocka_unit_test(what_is_there_is_not_added_again),
+        cmocka_unit_test(without_a_log_what_the_filter_holds_is_a_hint_too),
+        cmocka_unit_test(of_items_that_are_held_as_many_are_hints_as_there_is_room_for),
         cmocka_unit_test(of_several_those_that_are_new_are_told),
         cmocka_unit_test(all_that_an_item_may_mean_is_admitted),
         cmocka_unit_test(more_than_there_is_room_for_is_refused_as_a_whole),

@@ -29,12 +29,6 @@ static void must_forward_untold(struct bench *bench, const char *command)
     must_reply(bench->client, OK);
 }
 
-/* Which tells of every row. */
-static void follow_a_log(struct bench *bench)
-{
-    ((struct config *)serving_config(bench->clients.serving.serving))->sync = SYNC_REPLICATION;
-}
-
 static void of_a_key_that_the_filter_holds_nobody_hears_where_a_log_is_followed(void **state)
 {
     struct bench bench;
