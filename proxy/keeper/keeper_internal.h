@@ -45,6 +45,7 @@ struct keeper {
 
     struct changes changes;
     struct redis *redis;
+    struct log_state redis_state;
     struct watch *watch; /* what workers must tell of before they write it */
     struct loading loading;
     struct checking checking;

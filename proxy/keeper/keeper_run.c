@@ -131,10 +131,23 @@ static uint64_t oldest_turn(const struct keeper *keeper, uint64_t now)
     return oldest;
 }
 
+static void tell_redis_state(struct keeper *keeper, uint64_t now)
+{
+    const struct log_state *state = &keeper->redis_state;
+    if (!log_state_may_tell(&keeper->redis_state, now))
+        return;
+    if (state->is_bad)
+        log_warning("cache: connection for fills and purges: %s", state->text);
+    else
+        log_info("cache: connection for fills and purges is up");
+}
+
 static void on_tick(uv_timer_t *tick)
 {
     struct keeper *keeper = tick->data;
     uint64_t now = clock_ms();
+    tell_redis_state(keeper, now);
+    loading_tell_log(&keeper->loading, now);
     entries_expire(&keeper->entries, now, false);
     loads_check_time(keeper->loading.loads, now);
     if (keeper->draining && now - keeper->drain_since > keeper_config(keeper)->drain_timeout_ms)
@@ -202,10 +215,8 @@ static void on_redis_state(void *arg, bool up, const char *error)
     struct keeper *keeper = arg;
     purging_cache_is(&keeper->purging, up);
     publisher_cache_is(keeper->publisher, up);
-    if (up)
-        log_info("cache: connection for fills and purges is up");
-    else
-        log_warning("cache: connection for fills and purges: %s", error);
+    log_state_set(&keeper->redis_state, !up, "%s", up ? "up" : error);
+    tell_redis_state(keeper, clock_ms());
 }
 
 static void init_signal(struct keeper *keeper, uv_signal_t *signal, uv_signal_cb obey, int number)

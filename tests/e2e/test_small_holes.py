@@ -2,6 +2,7 @@
 import os
 import stat
 import subprocess
+import time
 import urllib.parse
 
 import pytest
@@ -102,6 +103,36 @@ def test_a_log_that_nobody_reads_stops_nothing(database, cache, items):
         os.close(reading)
         guard.finish()
         guard.remove()
+
+
+def times_in_log(guard, words):
+    return sum(words in line for line in guard.log_path.read_text().splitlines())
+
+
+def test_connections_that_flap_leave_few_lines_and_the_last_is_true(start_guard, items, cache,
+                                                                      database):
+    """Lost and there again, many times a second: a line a second, whoever's connection it is."""
+    guard = start_guard(items())
+    began, turns = time.monotonic(), 0
+    before = len(guard.log_path.read_text().splitlines())
+    while time.monotonic() - began < 4 or turns < 40:
+        cache.client().client_kill_filter(_type="normal", skipme=True)
+        database.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                       " WHERE application_name = 'nestguard' AND datname = current_database()")
+        turns += 1
+    seconds = time.monotonic() - began
+    kinds = ["connection for fills and purges", "connections for loads are up",
+             "worker 0: cache connection", "worker 1: cache connection"]
+    for kind in kinds:
+        assert times_in_log(guard, kind) <= seconds + 4, guard.log()
+    assert len(guard.log_path.read_text().splitlines()) - before < 5 * seconds + 20, guard.log()
+    # What is told last is how it is.
+    wait_until(lambda: "fills and purges is up" in last_with(guard, kinds[0]), PATIENCE, guard.log)
+    wait_until(lambda: "database: 4 connections" in last_with(guard, kinds[1]), PATIENCE, guard.log)
+
+
+def last_with(guard, words):
+    return next(line for line in reversed(guard.log_path.read_text().splitlines()) if words in line)
 
 
 @pytest.mark.parametrize("mode, wanted", [(None, 0o660), ("600", 0o600)])

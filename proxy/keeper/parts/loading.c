@@ -4,6 +4,7 @@
  */
 #include "keeper/parts/loading.h"
 
+#include "base/clock.h"
 #include "base/log/log.h"
 #include "postgres/pg_hosts.h"
 
@@ -48,15 +49,25 @@ void loading_report(const struct loading *loading, struct report *report)
             spellings_latest(loading->spellings, report->keyspaces[i].number);
 }
 
+void loading_tell_log(struct loading *loading, uint64_t now)
+{
+    const struct log_state *state = &loading->pool_state;
+    if (!log_state_may_tell(&loading->pool_state, now))
+        return;
+    if (state->is_bad)
+        log_warning("database: %s", state->text);
+    else
+        log_info("database: %s", state->text);
+}
+
 /* ---- life ---- */
 
 static void on_pool_state(void *arg, unsigned live, const struct pg_error *error)
 {
-    (void)arg;
-    if (error)
-        log_warning("database: %s; %u connections for loads are up", error->text, live);
-    else
-        log_info("database: %u connections for loads are up", live);
+    struct loading *loading = arg;
+    log_state_set(&loading->pool_state, error != NULL, "%s%s%u connections for loads are up",
+                  error ? error->text : "", error ? "; " : "", live);
+    loading_tell_log(loading, clock_ms());
 }
 
 /* Of several hosts one may be a standby: a load there would not see what the primary's log tells.

@@ -10,6 +10,7 @@
 #ifndef NESTGUARD_LOADING_H
 #define NESTGUARD_LOADING_H
 
+#include "base/log/log_state.h"
 #include "cache/loads.h"
 #include "database/commit_visibility.h"
 #include "database/rows.h"
@@ -35,6 +36,7 @@ struct loading {
     struct row_lane lane;              /* of its large ones */
     struct rows_statements statements; /* the pool's */
     struct pg_pool *pool;
+    struct log_state pool_state;
     struct loads *loads;
     struct commit_visibility *visibility; /* empty where no log is followed */
     struct spellings *spellings;
@@ -57,6 +59,9 @@ void loading_unsee(void *arg, const struct key_change *change);
 void loading_age(void *arg, const struct key_change *change);
 
 void loading_report(const struct loading *loading, struct report *report);
+
+/* Once in a while: the log may have been told of the pool not as it is now. */
+void loading_tell_log(struct loading *loading, uint64_t now);
 
 /* Every query ends; then, called once, `closed`: nothing is in flight any more. */
 void loading_close(struct loading *loading, void (*closed)(void *arg), void *arg);

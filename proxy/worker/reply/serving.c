@@ -34,28 +34,19 @@ void serving_update_limits(struct serving *serving)
         serving->max_bulk = serving->cache_bulk;
 }
 
-/* Compared as far as they are kept. */
-static bool is_news(const char *last, const char *why, size_t size)
-{
-    return strncmp(last, why, size - 1) != 0;
-}
-
 void serving_tell_log(struct serving *serving, uint64_t now)
 {
-    if (!serving->cache_news || !log_pace_may(&serving->cache_pace, now, NULL))
+    const struct log_state *state = &serving->cache_state;
+    if (!log_state_may_tell(&serving->cache_state, now))
         return;
-    serving->cache_news = false;
-    if (serving->cache_lost[0])
-        log_warning("worker %u: cache connection: %s", serving->index, serving->cache_lost);
+    if (state->is_bad)
+        log_warning("worker %u: cache connection: %s", serving->index, state->text);
     else
         log_info("worker %u: cache connection is back", serving->index);
 }
 
 void serving_log_cache(struct serving *serving, const char *why)
 {
-    if (!is_news(serving->cache_lost, why ? why : "", sizeof serving->cache_lost))
-        return;
-    snprintf(serving->cache_lost, sizeof serving->cache_lost, "%s", why ? why : "");
-    serving->cache_news = true;
+    log_state_set(&serving->cache_state, why != NULL, "%s", why ? why : "");
     serving_tell_log(serving, clock_ms());
 }

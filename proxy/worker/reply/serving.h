@@ -5,7 +5,7 @@
 #define NESTGUARD_SERVING_H
 
 #include "base/buffer.h"
-#include "base/log/log_pace.h"
+#include "base/log/log_state.h"
 #include "base/mailbox.h"
 #include "base/memory.h"
 #include "guard/counters.h"
@@ -50,11 +50,9 @@ struct serving {
     struct resp_arguments arguments; /* of the batch being served */
     char scratch[64 * 1024];         /* where clients' input is read and parsed */
     size_t scratch_used;             /* of it, by input that is not served yet */
-    char cache_lost[160];            /* why the cache is lost; "": it is there */
-    struct log_pace cache_pace;      /* of the log's lines about it */
+    struct log_state cache_state;    /* bad: it is lost, and why */
     struct redis_topology *topology; /* where the cache is; NULL: at a fixed address */
     unsigned demotions;              /* times that the cache was found to be no primary any more */
-    bool cache_news;                 /* that is to be told */
     uint64_t sampled;      /* clock_ms() of the last would-be reject that was told to the keeper */
     struct ledger *ledger; /* of clients and keys; what is gathered there the keeper fetches */
     struct sampling sampling;
