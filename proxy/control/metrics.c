@@ -222,6 +222,10 @@ static void guard_metrics(const struct report *report, struct buffer *out)
     gauge(out, "clients_limit", "Clients that there is room for", report->config->limits.clients);
     gauge(out, "shared_connections", "Connections to the cache that clients share",
           (double)report->worker.shared_connections);
+    exposition_family(out, "shared_connections_stalled_seconds_total", "counter",
+                      "Time that shared cache connections waited for slow readers");
+    buffer_printf(out, "nestguard_shared_connections_stalled_seconds_total %.3f\n",
+                  (double)report->worker.stalled_ms / 1000);
     gauge(out, "own_connections", "Connections to the cache that clients have of their own",
           (double)report->worker.own_connections);
     gauge(out, "generation", "Number of the generation in force, 0 for none",

@@ -73,6 +73,7 @@ struct worker_counters {
     WORKER_COUNTERS(COUNTER_MEMBER)
     counter clients;                             /* now connected */
     counter shared_connections, own_connections; /* to the cache, that are up */
+    counter stalled_ms;                          /* shared ones waited for slow readers */
 };
 
 /* Only the thread that owns the counter; hence a load and a store will do. */

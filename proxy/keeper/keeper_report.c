@@ -29,6 +29,7 @@ static void add_worker(struct worker_report *to, const struct worker_counters *f
 {
     WORKER_COUNTERS(ADD)
     to->shared_connections += counter_read(&from->shared_connections);
+    to->stalled_ms += counter_read(&from->stalled_ms);
     to->own_connections += counter_read(&from->own_connections);
 }
 

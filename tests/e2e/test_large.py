@@ -141,6 +141,30 @@ def test_many_slow_readers_hold_up_others_no_longer_than_one(start_guard, items,
         wait_until(lambda: guard.status()["own_connections"] >= 1, PATIENCE, "a connection of its own")
 
 
+def test_newcomers_who_never_read_hold_up_a_tenth_of_a_second_in_all(start_guard, items, cache):
+    """Seven a second, each with 16 MB: what shared connections wait for them is bounded whoever they
+    are, and the lookups of others meanwhile are served."""
+    guard = start_guard(items(), workers=1, cache_connections=1)
+    cache.client().set("plain", b"x" * 8 * MEGABYTE)
+    with contextlib.ExitStack() as open_wires:
+        other = open_wires.enter_context(guard.wire())
+        assert other.ask("GET", "item:1") == bulk("payload 1")
+        began, newcomers, took = time.monotonic(), 0, []
+        while time.monotonic() - began < 4:
+            if newcomers <= 7 * (time.monotonic() - began):
+                slow = open_wires.enter_context(guard.wire())
+                slow.send(command("GET", "plain") + command("GET", "plain"))
+                newcomers += 1
+            asked = time.monotonic()
+            assert other.ask("GET", "item:1") == bulk("payload 1")
+            took.append(time.monotonic() - asked)
+        seconds = time.monotonic() - began
+        stalled = guard.total("nestguard_shared_connections_stalled_seconds_total")
+        assert 0 < stalled < 0.15 * (seconds + 1), "of each second a tenth, and a timer's delay"
+        assert max(took) < 1, "it took 0.4 to 4 s while each newcomer had a second of its own"
+    assert guard.redis().get("item:2") == b"payload 2"
+
+
 def test_a_reader_that_leaves_in_the_middle_harms_nobody(guard, cache, value):
     cache.client().set("plain", value)
     for _ in range(3):

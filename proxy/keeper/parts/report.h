@@ -80,7 +80,7 @@ struct check_report {
 
 struct worker_report { /* of all */
     WORKER_COUNTERS(REPORT_MEMBER)
-    uint64_t shared_connections, own_connections;
+    uint64_t shared_connections, own_connections, stalled_ms;
 };
 
 /* Lives until anything is done with the keeper, but for `keyspaces`. */

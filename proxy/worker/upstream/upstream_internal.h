@@ -11,6 +11,7 @@
 #include "net/backoff.h"
 #include "redis/topology/redis_dial.h"
 #include "worker/upstream/in_flight.h"
+#include "worker/upstream/stall_budget.h"
 #include "worker/upstream/upstream.h"
 
 enum { UPSTREAM_KEEP_BYTES = 256 * 1024 };
@@ -57,18 +58,18 @@ struct upstream {
     enum tenure tenure;
     enum intake intake;
     struct upstream_options options;
-    uint64_t cache_id;                 /* see upstream_cache_id() */
-    char *name;                        /* what options.name points to */
-    bool held;                         /* nothing but the greeting is written */
-    bool relays;                       /* no frames any more: all bytes are the owner's */
-    uint64_t stalled;                  /* clock_ms() since when it is */
-    uint64_t stall_window, stall_used; /* the present second's beginning; how much of it was lost */
-    uint64_t heard;                    /* the loop's time of the last bytes */
-    bool asking_role;                  /* while it is up; the answer is still to come */
-    uint64_t role_asked;               /* clock_ms() of the last time */
-    unsigned demotions;                /* the worker's, when this connection was begun */
-    bool in_trouble;                   /* an answer to this greeting says so */
-    bool is_urgent;                    /* comes up though the cache is busy */
+    uint64_t cache_id; /* see upstream_cache_id() */
+    char *name;        /* what options.name points to */
+    bool held;         /* nothing but the greeting is written */
+    bool relays;       /* no frames any more: all bytes are the owner's */
+    uint64_t stalled;  /* clock_ms() since when it is */
+    struct stall_budget stalls;
+    uint64_t heard;      /* the loop's time of the last bytes */
+    bool asking_role;    /* while it is up; the answer is still to come */
+    uint64_t role_asked; /* clock_ms() of the last time */
+    unsigned demotions;  /* the worker's, when this connection was begun */
+    bool in_trouble;     /* an answer to this greeting says so */
+    bool is_urgent;      /* comes up though the cache is busy */
     char trouble[160]; /* what the cache answered to the last greeting when it was busy; "": it was
                           not */
     struct backoff backoff;

@@ -12,10 +12,8 @@ enum {
     READ_BYTES = 64 * 1024,
     LARGE_BYTES = 256 * 1024,      /* of a reply that is not all there */
     STALL_BYTES = 4 * 1024 * 1024, /* waiting for its client */
-    STALL_MS = 100,                /* of each STALL_WINDOW_MS a shared connection may be held up */
-    STALL_WINDOW_MS = 1000,
-    BUSY_MS = 100, /* until a busy cache is greeted again */
-    IDLE_MS = 500  /* a connection that was closed earlier than this was refused, not idle */
+    BUSY_MS = 100,                 /* until a busy cache is greeted again */
+    IDLE_MS = 500 /* a connection that was closed earlier than this was refused, not idle */
 };
 
 static const char no_reply_text[] = "the cache sent something that is no reply";
@@ -206,16 +204,6 @@ static void deliver(struct upstream *upstream, struct span reply)
         suspect(upstream);
 }
 
-/* How long it may still be held up in this second, whoever does it. */
-static uint64_t stall_left(struct upstream *upstream, uint64_t now)
-{
-    if (now - upstream->stall_window >= STALL_WINDOW_MS) {
-        upstream->stall_window = now;
-        upstream->stall_used = 0;
-    }
-    return upstream->stall_used < STALL_MS ? STALL_MS - upstream->stall_used : 0;
-}
-
 /* The rest of the reply is taken in, whether its client reads or not. */
 static void hurry(struct upstream *upstream, struct replies *replies)
 {
@@ -240,7 +228,7 @@ static void stall(struct upstream *upstream, struct replies *replies)
     if (upstream_is_own(upstream) || upstream->intake == INTAKE_STALLED ||
         upstream->reply == REPLY_HURRIED || replies_waiting(replies) < STALL_BYTES)
         return;
-    uint64_t now = clock_ms(), left = stall_left(upstream, now);
+    uint64_t now = clock_ms(), left = stall_budget_left(&upstream->stalls, now);
     if (!left) {
         hurry(upstream, replies);
         return;
@@ -347,11 +335,17 @@ void upstream_begin(struct upstream *upstream)
     upstream_mark_dirty(upstream);
 }
 
+static void end_stall(struct upstream *upstream)
+{
+    uint64_t now = clock_ms();
+    stall_budget_use(&upstream->stalls, upstream->stalled, now);
+    counter_add(&upstream->serving->counters.stalled_ms, now - upstream->stalled);
+    uv_timer_stop(&upstream->timer);
+}
+
 void upstream_read(struct upstream *upstream, bool wanted)
 {
-    if (upstream->intake == INTAKE_STALLED) {
-        upstream->stall_used += clock_ms() - upstream->stalled;
-        uv_timer_stop(&upstream->timer);
-    }
+    if (upstream->intake == INTAKE_STALLED)
+        end_stall(upstream);
     upstream_set_intake(upstream, wanted ? INTAKE_WANTED : INTAKE_UNWANTED);
 }
