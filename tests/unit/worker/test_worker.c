@@ -294,6 +294,24 @@ static void an_unknown_command_has_a_connection_of_its_own(void **state)
     bench_finish(&bench);
 }
 
+static void an_unknown_command_without_a_reply_holds_nobody_else_up(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    int client = connect_client(&bench), other = connect_client(&bench);
+    say(client, "MODULE.MUTE\r\n");
+    int own = accept_own(&bench);
+    must_hear(own, "*1\r\n$11\r\nMODULE.MUTE\r\n");
+    must_serve(&bench, other);
+    close(own); /* it never says a word about it */
+    must_hear(client, CACHE_DOWN);
+    must_serve(&bench, other);
+    close(client);
+    close(other);
+    bench_finish(&bench);
+}
+
 /* ---- writes ---- */
 
 /* Every worker must know the key before the writer may tell anybody of it. */
@@ -515,6 +533,7 @@ int main(void)
         cmocka_unit_test(exists_gives_no_count_that_leaves_out_a_key),
         cmocka_unit_test(a_writes_reply_waits_until_every_worker_knows_the_key),
         cmocka_unit_test(an_unknown_command_has_a_connection_of_its_own),
+        cmocka_unit_test(an_unknown_command_without_a_reply_holds_nobody_else_up),
         cmocka_unit_test(a_refused_write_has_no_effect),
         cmocka_unit_test(a_write_of_nothing_has_no_effect),
         cmocka_unit_test(of_two_writers_of_a_key_one_may_be_refused),

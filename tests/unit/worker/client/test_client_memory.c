@@ -1,0 +1,132 @@
+/* One ceiling for all clients of all workers: who takes most goes, and only he. */
+#include "worker/client/client_memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "fakes/client.h"
+
+enum { MEGABYTE = 1024 * 1024, CEILING = 16 * MEGABYTE };
+
+static struct fake_clients fake;
+static struct client_memory memory;
+
+static int open_clients(void **state)
+{
+    (void)state;
+    memory = (struct client_memory){0};
+    fake_clients_init(&fake, "max_client_memory: 16mb\nworkers: 2\n", NULL, NULL);
+    fake.clients.memory = &memory;
+    return 0;
+}
+
+static int close_clients(void **state)
+{
+    (void)state;
+    fake_clients_finish(&fake);
+    return 0;
+}
+
+/* One that has sent so much of a command that is not all there. */
+static struct client *client_of_megabytes(size_t count)
+{
+    struct client *client = client_add(&fake);
+    buffer_try_reserve(&client->in, count * MEGABYTE);
+    return client;
+}
+
+static uint64_t clients_cut(void)
+{
+    return counter_read(&fake.clients.serving->counters.clients_cut);
+}
+
+static void below_the_ceiling_nobody_is_cut_off(void **state)
+{
+    struct client *heavy = client_of_megabytes(8), *light = client_of_megabytes(2);
+    (void)state;
+    client_memory_check(&fake.clients);
+    assert_int_equal(heavy->state, CLIENT_OPEN);
+    assert_int_equal(light->state, CLIENT_OPEN);
+    assert_in_range(atomic_load(&memory.total), 10 * MEGABYTE, CEILING);
+    assert_in_range(atomic_load(&memory.heaviest[0]), 8 * MEGABYTE, 9 * MEGABYTE);
+    assert_int_equal(clients_cut(), 0);
+}
+
+static void above_it_those_who_take_most_go_until_it_is_enough(void **state)
+{
+    struct client *light = client_of_megabytes(1), *heaviest = client_of_megabytes(12),
+                  *heavy = client_of_megabytes(9), *third = client_of_megabytes(7);
+    (void)state;
+    client_memory_check(&fake.clients);
+    assert_int_equal(heaviest->state, CLIENT_CLOSING);
+    assert_int_equal(heavy->state, CLIENT_CLOSING);
+    assert_int_equal(third->state, CLIENT_OPEN);
+    assert_int_equal(light->state, CLIENT_OPEN);
+    assert_int_equal(clients_cut(), 2);
+    assert_in_range(atomic_load(&memory.total), 8 * MEGABYTE, CEILING);
+}
+
+static void who_takes_less_than_another_workers_client_stays(void **state)
+{
+    struct client *heavy = client_of_megabytes(10);
+    (void)state;
+    atomic_store(&memory.total, 20 * (size_t)MEGABYTE); /* of the other worker */
+    atomic_store(&memory.heaviest[1], 20 * (size_t)MEGABYTE);
+    client_memory_check(&fake.clients);
+    assert_int_equal(heavy->state, CLIENT_OPEN);
+    atomic_store(&memory.heaviest[1], 5 * (size_t)MEGABYTE); /* it has gone; four are left */
+    client_memory_check(&fake.clients);
+    assert_int_equal(heavy->state, CLIENT_CLOSING);
+    assert_int_equal(atomic_load(&memory.total), 20 * MEGABYTE);
+}
+
+/* Else any client could take the whole machine by saying so. */
+static void no_evict_is_no_way_around_the_ceiling(void **state)
+{
+    struct client *heavy = client_of_megabytes(12), *light = client_of_megabytes(6);
+    (void)state;
+    heavy->no_evict = true;
+    client_memory_check(&fake.clients);
+    assert_int_equal(heavy->state, CLIENT_CLOSING);
+    assert_int_equal(light->state, CLIENT_OPEN);
+}
+
+static void what_came_is_looked_at_when_it_is_much(void **state)
+{
+    struct client *heavy = client_of_megabytes(20);
+    (void)state;
+    client_memory_came(&fake.clients, MEGABYTE);
+    assert_int_equal(heavy->state, CLIENT_OPEN);
+    client_memory_came(&fake.clients, 7 * MEGABYTE);
+    assert_int_equal(heavy->state, CLIENT_CLOSING);
+}
+
+static void without_a_bound_nobody_is_looked_at(void **state)
+{
+    struct client *heavy = client_of_megabytes(40);
+    (void)state;
+    fake.clients.memory = NULL;
+    client_memory_settle(&fake.clients);
+    assert_int_equal(heavy->state, CLIENT_OPEN);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_clients, close_clients)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(below_the_ceiling_nobody_is_cut_off),
+        TEST(above_it_those_who_take_most_go_until_it_is_enough),
+        TEST(who_takes_less_than_another_workers_client_stays),
+        TEST(no_evict_is_no_way_around_the_ceiling),
+        TEST(what_came_is_looked_at_when_it_is_much),
+        TEST(without_a_bound_nobody_is_looked_at),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
