@@ -78,7 +78,17 @@ static void on_fault(void *arg, const char *why)
     has_ended = true;
 }
 
-static const struct follower_events events = {.reached = on_reached, .fault = on_fault};
+static bool wants_word; /* that all is as it was, so that removals may be applied */
+
+static void on_unvouched(void *arg, bool crowded)
+{
+    (void)arg, (void)crowded;
+    CHECK(!has_ended);
+    wants_word = true;
+}
+
+static const struct follower_events events = {
+    .reached = on_reached, .unvouched = on_unvouched, .fault = on_fault};
 
 /* ---- what it follows for ---- */
 
@@ -91,10 +101,22 @@ static struct generation *create_generation(void)
     return generation;
 }
 
+static struct follower *follower;
+
+/* Not from within an event. */
+static void vouch(void)
+{
+    if (!wants_word || has_ended)
+        return;
+    wants_word = false;
+    follower_vouch(follower, "100:100:");
+}
+
 static void run_loop(uv_loop_t *loop)
 {
     for (unsigned turns = 0; stream.paused && !has_ended; turns++) {
         CHECK(turns < TURNS_MAX);
+        vouch();
         uv_run(loop, UV_RUN_NOWAIT);
     }
 }
@@ -106,9 +128,10 @@ static void feed(uv_loop_t *loop, const char *message, size_t length)
     run_loop(loop);
     if (has_ended)
         return;
-    if (length == 0)
+    if (length == 0) {
+        vouch();
         stream.events->position(stream.arg, 1);
-    else if (stream.events->message(stream.arg, 1, message, length) != 0)
+    } else if (stream.events->message(stream.arg, 1, message, length) != 0)
         stream.events->lost(stream.arg, &lost);
 }
 
@@ -136,11 +159,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     struct keyspace keyspace = {.name = "keys"};
     const struct config config = {.keyspaces = &keyspace, .keyspace_count = 1};
     struct generation *generation = create_generation();
-    struct follower *follower;
     struct pg_error error;
     const char *why;
     uv_loop_t loop;
-    has_ended = stream.paused = stream.closed = false;
+    has_ended = wants_word = stream.paused = stream.closed = false;
     CHECK(key_template_parse(&keyspace.key, "k:{id}", &why) == 0);
     CHECK(uv_loop_init(&loop) == 0);
     const struct follower_options options = {.config = &config,
