@@ -112,6 +112,15 @@ void cache_link_set(struct cache_link *link, uint64_t id, const char *value, uns
     ring_put(&link->waiting, NULL);
 }
 
+void cache_link_authenticate(struct cache_link *link, const char *password)
+{
+    char command[COMMAND_MOST];
+    put_command(link, command,
+                snprintf(command, sizeof command, "*2\r\n$4\r\nAUTH\r\n$%zu\r\n%s\r\n",
+                         strlen(password), password));
+    ring_put(&link->waiting, NULL);
+}
+
 bool cache_link_flush(struct cache_link *link)
 {
     if (!link->out_have)

@@ -31,6 +31,9 @@ int cache_link_fd(const struct cache_link *link);
 void cache_link_get(struct cache_link *link, struct lookup *lookup);
 void cache_link_set(struct cache_link *link, uint64_t id, const char *value, unsigned ttl_seconds);
 
+/* The first command, if it is called: the password of the default user. */
+void cache_link_authenticate(struct cache_link *link, const char *password);
+
 /* Sends what the kernel takes. True when something is left: call again when it is writable. */
 bool cache_link_flush(struct cache_link *link);
 

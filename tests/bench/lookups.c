@@ -5,6 +5,7 @@
  *   lookups --port N --ids FIRST:LAST [--uncached FIRST:LAST --every N] [--rate N]
  *           [--outstanding N] [--seconds SECONDS] [--connections N]
  *           [--database CONNINFO [--pool N] [--null-ttl SECONDS]] [--announce]
+ *           [--password PASSWORD]
  *
  *   --ids          random ids of this range
  *   --uncached     in each N-th lookup the next id of this range instead, in no order
@@ -41,6 +42,7 @@ struct application {
     unsigned link_count, pool_size, outstanding, every, null_ttl;
     double rate, seconds;
     struct id_range ids, uncached;
+    const char *password; /* of the cache; NULL: none */
     const char *conninfo; /* NULL: who answers the GET loads by itself */
     bool announces;       /* until it has */
 
@@ -264,6 +266,8 @@ static void begin(void)
         lookup_free(&app.lookups[i]);
     for (unsigned i = 0; i < app.link_count; i++) {
         app.links[i] = cache_link_create(app.port, on_reply);
+        if (app.password)
+            cache_link_authenticate(app.links[i], app.password);
         watch(EPOLL_CTL_ADD, cache_link_fd(app.links[i]), EPOLLIN, i);
     }
     if (!app.conninfo)
@@ -285,7 +289,8 @@ static void usage(void)
 {
     fputs("usage: lookups --port N --ids FIRST:LAST [--uncached FIRST:LAST --every N] [--rate N]\n"
           "               [--outstanding N] [--seconds SECONDS] [--connections N]\n"
-          "               [--database CONNINFO [--pool N] [--null-ttl SECONDS]] [--announce]\n",
+          "               [--database CONNINFO [--pool N] [--null-ttl SECONDS]] [--announce]\n"
+          "               [--password PASSWORD]\n",
           stderr);
     exit(2);
 }
@@ -328,6 +333,8 @@ static void take_option(int name, const char *value)
         usage();
     else if (name == 'd')
         app.conninfo = value;
+    else if (name == 'w')
+        app.password = value;
     else if (name == 'a')
         app.announces = true;
     else if (name != 'i' && name != 'u')
@@ -338,19 +345,14 @@ static void take_option(int name, const char *value)
 
 static void parse(int argc, char **argv)
 {
-    static const struct option names[] = {{"port", required_argument, NULL, 'p'},
-                                          {"ids", required_argument, NULL, 'i'},
-                                          {"uncached", required_argument, NULL, 'u'},
-                                          {"every", required_argument, NULL, 'e'},
-                                          {"rate", required_argument, NULL, 'r'},
-                                          {"outstanding", required_argument, NULL, 'o'},
-                                          {"seconds", required_argument, NULL, 's'},
-                                          {"connections", required_argument, NULL, 'c'},
-                                          {"database", required_argument, NULL, 'd'},
-                                          {"pool", required_argument, NULL, 'n'},
-                                          {"null-ttl", required_argument, NULL, 't'},
-                                          {"announce", no_argument, NULL, 'a'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option names[] = {
+        {"port", required_argument, NULL, 'p'},     {"ids", required_argument, NULL, 'i'},
+        {"uncached", required_argument, NULL, 'u'}, {"every", required_argument, NULL, 'e'},
+        {"rate", required_argument, NULL, 'r'},     {"outstanding", required_argument, NULL, 'o'},
+        {"seconds", required_argument, NULL, 's'},  {"connections", required_argument, NULL, 'c'},
+        {"database", required_argument, NULL, 'd'}, {"pool", required_argument, NULL, 'n'},
+        {"null-ttl", required_argument, NULL, 't'}, {"announce", no_argument, NULL, 'a'},
+        {"password", required_argument, NULL, 'w'}, {NULL, 0, NULL, 0}};
     int name;
     while ((name = getopt_long(argc, argv, "", names, NULL)) != -1)
         take_option(name, optarg);

@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+"""Clients as nobody wants them, all kinds at once, each a process of its own.
+
+    tests/e2e/hostile.py --port N --seconds S [--password P] [--rows N] [--seed N] [KIND...]
+
+Needs in the cache the user "weak", who may only PING, and the key "large" of some megabytes; prepare()
+makes them. Prints one object: how many rounds each kind has made. They fail for nothing that the guard
+does to them, but for a reply that is none.
+"""
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import socket
+import sys
+import time
+
+from wire import Wire, command
+
+TIMEOUT = 60  # of a reply that is awaited; a guard under attack may take its time
+NEVER = "item:9%018d"  # no row has such a key
+
+
+def prepare(cache, large=8 << 20):
+    """What the clients need in the cache, by a client of redis-py."""
+    cache.acl_setuser("weak", enabled=True, nopass=True, commands=["+ping"])
+    cache.set("large", b"x" * large)
+
+
+class Foe:
+    def __init__(self, options, kind):
+        self.port, self.password, self.rows = options.port, options.password, options.rows
+        self.chance = random.Random(f"{options.seed} {kind}")
+        self.end = time.monotonic() + options.seconds
+        self.held = []  # connections that stay open
+
+    def is_over(self):
+        return time.monotonic() > self.end
+
+    def dial(self):
+        return Wire(self.port, TIMEOUT)
+
+    def enter(self):
+        """A connection of somebody who knows the password."""
+        wire = self.dial()
+        if self.password:
+            assert wire.ask("AUTH", self.password) == b"+OK\r\n"
+        return wire
+
+    def hold(self, wire, most):
+        """Leaves it open, and lets the oldest go when there are too many."""
+        self.held.append(wire)
+        if len(self.held) > most:
+            self.held.pop(0).close()
+
+    def absent(self, count):
+        return [NEVER % self.chance.randrange(10**18) for _ in range(count)]
+
+    # A round of each kind
+
+    def slow_reader(self):
+        """Asks for megabytes twice, and never reads."""
+        wire = self.enter()
+        wire.send(command("GET", "large") * 2)
+        self.hold(wire, 20)
+        time.sleep(1 / 7)
+
+    def connection_flood(self):
+        """Hundreds of connections at once that never say a word."""
+        crowd = []
+        for _ in range(300):
+            one = socket.socket()
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.1", self.port))
+            crowd.append(one)
+        time.sleep(0.2)
+        for one in crowd:
+            one.close()
+
+    def cold_pipeline(self):
+        """Thousands of rows that are not cached, in one go."""
+        with self.enter() as wire:
+            keys = [f"item:{self.chance.randint(self.rows - self.rows // 10, self.rows)}" for _ in range(5000)]
+            wire.send(b"".join(command("GET", key) for key in keys))
+            wire.read_replies(len(keys))
+
+    def giant_mget(self):
+        with self.enter() as wire:
+            wire.send(command(self.chance.choice(["MGET", "EXISTS"]), *self.absent(200_000)))
+            wire.read_reply()
+
+    def refused_write(self):
+        """Scripts and writes of tens of thousands of keys by who may not."""
+        with self.enter() as wire:
+            assert wire.ask("AUTH", "weak", "x") == b"+OK\r\n"
+            for _ in range(3):
+                assert wire.ask("EVAL", "return 1", 30_000, *self.absent(30_000))[:7] == b"-NOPERM"
+                assert wire.ask("SET", self.absent(1)[0], "v")[:7] == b"-NOPERM"
+
+    def stranger(self):
+        """Guesses, begins and leaves, without ever showing who he is."""
+        wire = self.dial()
+        wire.send(command("AUTH", "guess") + command("AUTH", "nobody", "guess") +
+                  command("HELLO", "3", "AUTH", "default", "guess"))
+        self.hold(wire, 50)
+        half = self.dial()
+        half.send(b"*2\r\n$4\r\nAUTH\r\n$100\r\n")
+        self.hold(half, 50)
+
+    def absent_flood(self):
+        with self.enter() as wire:
+            for _ in range(20):
+                wire.send(b"".join(command("GET", key) for key in self.absent(1000)))
+                wire.read_replies(1000)
+
+    def unknown_command(self):
+        with self.enter() as wire:
+            wire.send(b"".join(command(f"NOSUCH.{n}", "x") for n in range(20)))
+            wire.read_replies(20)
+
+    def wrong_bytes(self):
+        """What is no protocol, and half of what is."""
+        for words in (b"*3\r\n$-5\r\n", os.urandom(200), b"*99999999999\r\n", b"GET / HTTP/1.1\r\n\r\n",
+                      command("SET", "large:half", b"x" * (4 << 20))[:3 << 20]):
+            with self.enter() as wire:
+                wire.send(words)
+
+    def huge_value(self):
+        """Written, read by nobody, deleted."""
+        with self.enter() as wire:
+            wire.send(command("SET", "large:other", b"y" * (8 << 20)) + command("DEL", "large:other"))
+            wire.read_replies(2)
+
+    def flapping_state(self):
+        """Back and forth between shared connections and one of its own."""
+        with self.enter() as wire:
+            for _ in range(20):
+                wire.send(command("MULTI") + command("GET", self.absent(1)[0]) + command("EXEC") +
+                          command("CLIENT", "LIST") + command("RESET"))
+                wire.read_replies(5)
+                if self.password:
+                    wire.ask("AUTH", self.password)
+
+    def run(self, kind):
+        rounds = 0
+        while not self.is_over():
+            try:
+                getattr(self, kind)()
+            except OSError:
+                pass  # whatever the guard does to such a connection serves it right
+            except AssertionError as error:
+                if str(error).startswith("not a reply"):
+                    raise
+            rounds += 1
+        for wire in self.held:
+            wire.close()
+        return rounds
+
+
+KINDS = [name for name, what in vars(Foe).items()
+         if callable(what) and name not in ("__init__", "is_over", "dial", "enter", "hold", "absent",
+                                            "run")]
+
+
+def run_kind(options, kind, results):
+    rounds = None  # it failed, and has said why
+    try:
+        rounds = Foe(options, kind).run(kind)
+    finally:
+        results.put((kind, rounds))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--password")
+    parser.add_argument("--rows", type=int, default=100, help="items 1 to N exist")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
+    options = parser.parse_args()
+    results = multiprocessing.Queue()
+    foes = [multiprocessing.Process(target=run_kind, args=(options, kind, results), daemon=True)
+            for kind in options.kinds or KINDS]
+    for foe in foes:
+        foe.start()
+    rounds = dict(results.get() for _ in foes)
+    for foe in foes:
+        foe.join()
+    print(json.dumps({"seed": options.seed, "rounds": rounds}))
+    sys.exit(None in rounds.values())
+
+
+if __name__ == "__main__":
+    main()
