@@ -68,6 +68,16 @@ static int fail(int fd, int status)
     return status;
 }
 
+/* Whether the system broke a call off that is to be made again. A call with a limit of time is
+ * never begun anew by the system itself, also when the process has no handler for any signal (man 7
+ * signal, "by stop signals"): it is enough that somebody stops it and lets it go on, a debugger or
+ * the freezer of its container. To make the call again is right whatever it was: broken off, it has
+ * sent, received and connected nothing, and the limit holds for the new one. */
+static bool broken_off(ssize_t result)
+{
+    return result < 0 && errno == EINTR;
+}
+
 /* ---- the predecessor ---- */
 
 int handover_listen(const char *file)
@@ -111,7 +121,7 @@ static int send_some(int channel, const int *fds, unsigned count, char word)
     ssize_t sent;
     do
         sent = sendmsg(channel, &message, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
+    while (broken_off(sent));
     return sent < 0 ? -errno : 0;
 }
 
@@ -157,9 +167,9 @@ static int receive_some(int channel, int *fds, unsigned *count)
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
     ssize_t got;
-    do /* with a limit of time the system starts none of these again by itself */
+    do
         got = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
+    while (broken_off(got));
     if (got <= 0)
         return got < 0 ? -errno : -ECONNRESET;
     for (struct cmsghdr *each = CMSG_FIRSTHDR(&message); each; each = CMSG_NXTHDR(&message, each))
@@ -189,7 +199,11 @@ static int reach(const struct name *name)
         return -errno;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    if (connect(fd, (const struct sockaddr *)&name->at, name->length) < 0)
+    int status;
+    do
+        status = connect(fd, (const struct sockaddr *)&name->at, name->length);
+    while (broken_off(status));
+    if (status < 0)
         return fail(fd, errno == ECONNREFUSED ? -ENOENT : -errno);
     return handover_peer(fd) ? fd : fail(fd, -EPERM);
 }

@@ -13,11 +13,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SOCKETS = 300 }; /* more than go into one message */
@@ -81,6 +83,64 @@ static void every_socket_is_given(void **state)
     close(channel);
     close(listening);
     free(asking);
+    unlink(file);
+    free(file);
+}
+
+/* How many descriptors came. */
+static pid_t ask_in_a_process(const char *file)
+{
+    pid_t process = fork();
+    assert_true(process >= 0);
+    if (process)
+        return process;
+    unsigned count = 0;
+    int fds[HANDOVER_SOCKETS_MAX];
+    _exit(handover_ask(file, fds, &count) >= 0 ? (int)count : 99);
+}
+
+static char state_of(pid_t process)
+{
+    char path[64], line[256] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    fclose(file);
+    return strrchr(line, ')')[2];
+}
+
+static void wait_state(pid_t process, char wanted)
+{
+    for (char now; (now = state_of(process)) != wanted; usleep(1000))
+        assert_int_not_equal(now, 'Z');
+}
+
+/* The system breaks the call off that it was in. */
+static void stop_for_a_moment(pid_t process)
+{
+    wait_state(process, 'S');
+    kill(process, SIGSTOP);
+    wait_state(process, 'T');
+    kill(process, SIGCONT);
+}
+
+static void who_asks_may_be_stopped_meanwhile(void **state)
+{
+    (void)state;
+    char *file = make_file();
+    int listening = handover_listen(file), channel, ended;
+    pid_t process = ask_in_a_process(file);
+    while ((channel = handover_accept(listening)) == -EAGAIN)
+        usleep(1000);
+    for (int i = 0; i < 3; i++)
+        stop_for_a_moment(process);
+    assert_int_equal(handover_give(channel, &listening, 1), 0);
+    assert_int_equal(waitpid(process, &ended, 0), process);
+    assert_true(WIFEXITED(ended));
+    assert_int_equal(WEXITSTATUS(ended), 1);
+    close(channel);
+    close(listening);
     unlink(file);
     free(file);
 }
@@ -247,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_socket_is_given),
+        cmocka_unit_test(who_asks_may_be_stopped_meanwhile),
         cmocka_unit_test(nobody_is_there),
         cmocka_unit_test(one_serves_by_a_file),
         cmocka_unit_test(who_hangs_up_gives_nothing),
