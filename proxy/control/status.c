@@ -106,7 +106,7 @@ static json_t *keyspace_json(const struct report *report, const struct keyspace_
                              "seconds_in_state", account_seconds_since(keyspace->since), "enforce",
                              config->enforce, "filter", filter_json(keyspace));
     json_object_set_new(json, "rows",
-                        keyspace->has_filter ? json_integer((json_int_t)keyspace->filter.keys)
+                        keyspace->has_filter ? json_integer((json_int_t)keyspace->rows)
                                              : json_null());
     json_object_set_new(json, "self_check", check_json(&report->check, &keyspace->check));
     json_object_set_new(json, "published", published_json(&keyspace->published));

@@ -137,6 +137,7 @@ static void report_keyspace(const struct keeper *keeper, size_t i, struct keyspa
         return;
     report->kind = filter_kind_of(generation->filters[i]);
     report->filter = filter_stats(generation->filters[i]);
+    report->rows = generation_rows(generation, i);
 }
 
 /* ---- all ---- */

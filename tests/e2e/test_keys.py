@@ -121,6 +121,13 @@ def test_a_row_without_a_whole_key_is_no_row(start_guard, database):
     assert guard.keyspace("things")["rows"] == 1
 
 
+def test_keys_that_look_alike_in_a_filter_are_counted_each(start_guard, database, items):
+    """Without a log they share one entry of it."""
+    database.execute("INSERT INTO items SELECT n, 'more' FROM generate_series(1001, 2900) n")
+    guard = start_guard(items(false_positive_rate=0.03), sync="none")
+    assert guard.keyspace()["rows"] == 2000
+
+
 def test_quoted_and_non_ascii_identifiers(start_guard, database):
     database.execute("""
         CREATE SCHEMA "My ""Own"" Schema";

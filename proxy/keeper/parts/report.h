@@ -39,8 +39,9 @@ struct keyspace_report {
     const char *reason; /* for it */
     uint64_t since;     /* clock_ms() */
     bool has_filter;
-    enum filter_kind kind; /* this and `filter`: of that one */
+    enum filter_kind kind; /* this, `filter` and `rows`: of that one */
     struct filter_stats filter;
+    uint64_t rows;                   /* those that share an entry, too */
     struct selfcheck_account check;  /* after the first self-check */
     const struct spelling *spelling; /* the latest that was another than its row's */
     /* Of all that had its name in this process. */

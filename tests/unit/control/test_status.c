@@ -97,6 +97,8 @@ static void every_counter_stands_under_its_name(void **state)
     struct report report = report_of_a_start(reports);
     (void)state;
     guard(&report);
+    reports[0].rows = 100;
+    reports[0].filter.keys = 99; /* two of them look alike */
     reports[0].rejected = 90;
     reports[0].false_positives = 10;
     reports[0].loads_row = 3;
@@ -106,6 +108,7 @@ static void every_counter_stands_under_its_name(void **state)
     report.worker.own_connections = 5;
     json_t *status = status_json(&report);
     const json_t *items = keyspace_at(status, 0);
+    assert_int_equal(json_integer_value(json_object_get(items, "rows")), 100);
     assert_int_equal(json_integer_value(json_object_get(items, "rejected")), 90);
     assert_int_equal(json_integer_value(json_object_get(items, "loads")), 5);
     assert_int_equal(json_integer_value(json_object_get(keyspace_at(status, 1), "loads")), 0);
