@@ -230,9 +230,12 @@ static void workers_share_a_port(void **state)
     close_all(fds, 3);
 }
 
-static void a_stranger_on_the_port_is_found_although_it_would_share(void **state)
+/* Whoever else is at work on the machine may have a port that was free a moment ago. */
+enum { TRIES = 20 };
+
+/* What comes of the port when the strangers are gone. */
+static int meet_strangers(void)
 {
-    (void)state;
     struct address any = loopback(0);
     int first[2], second[2];
     assert_int_equal(address_listen(&any, first, 2), 0);
@@ -242,8 +245,19 @@ static void a_stranger_on_the_port_is_found_although_it_would_share(void **state
     assert_int_equal(address_listen(&same, second, 2), -EADDRINUSE);
     assert_int_equal(address_listen(&same, second, 1), -EADDRINUSE);
     close_all(first, 2);
-    assert_int_equal(address_listen(&same, second, 2), 0);
-    close_all(second, 2);
+    int status = address_listen(&same, second, 2);
+    if (!status)
+        close_all(second, 2);
+    return status;
+}
+
+static void a_stranger_on_the_port_is_found_although_it_would_share(void **state)
+{
+    (void)state;
+    int status = meet_strangers();
+    for (int i = 1; i < TRIES && status == -EADDRINUSE; i++)
+        status = meet_strangers();
+    assert_int_equal(status, 0);
 }
 
 static void names_are_resolved_and_unknown_ones_refused(void **state)
@@ -257,23 +271,34 @@ static void names_are_resolved_and_unknown_ones_refused(void **state)
     assert_int_equal(address_listen(&unknown, &fd, 1), -EADDRNOTAVAIL);
 }
 
-static void ipv6_leaves_ipv4_alone(void **state)
+static int listen_beside_ipv6(int fd)
 {
-    (void)state;
-    struct address six = {.host = (char *)"::"};
-    int fd, fd4, only = 0;
+    int fd4, only = 0;
     socklen_t length = sizeof only;
-    int status = address_listen(&six, &fd, 1);
-    if (status == -EAFNOSUPPORT || status == -EADDRNOTAVAIL)
-        skip(); /* a machine without IPv6 */
-    assert_int_equal(status, 0);
     assert_int_equal(getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &length), 0);
     assert_int_equal(only, 1);
     struct address four = {.host = (char *)"0.0.0.0", .port = port_of(fd)};
     assert_int_equal(listen(fd, 1), 0);
-    assert_int_equal(address_listen(&four, &fd4, 1), 0);
-    close(fd);
-    close(fd4);
+    int status = address_listen(&four, &fd4, 1);
+    if (!status)
+        close(fd4);
+    return status;
+}
+
+static void ipv6_leaves_ipv4_alone(void **state)
+{
+    (void)state;
+    struct address six = {.host = (char *)"::"};
+    int fd, beside = -EADDRINUSE;
+    for (int i = 0; i < TRIES && beside == -EADDRINUSE; i++) {
+        int status = address_listen(&six, &fd, 1);
+        if (status == -EAFNOSUPPORT || status == -EADDRNOTAVAIL)
+            skip(); /* a machine without IPv6 */
+        assert_int_equal(status, 0);
+        beside = listen_beside_ipv6(fd);
+        close(fd);
+    }
+    assert_int_equal(beside, 0);
 }
 
 /* A directory for sockets; *state is its name. */
