@@ -1,7 +1,7 @@
 /* What the cache is still to be told to delete: keys, each once and oldest first, in a lane for
  * each keyspace; or all of a keyspace, when there are more keys than are remembered one by one.
  *
- *   owed_add() ─▶ lane ─▶ owed_take() ─▶ on its way ─ refused, or its fate unknown ─▶ owed_give_back()
+ *   owed_add() ─▶ lane ─▶ owed_take() ─▶ on its way ─ refused, or unknown ─▶ owed_give_back()
  *                  └─ too many, of all lanes ─▶ the fullest lane is owed whole
  *
  * While a keyspace is owed whole and the cache is down, nothing is remembered of its keys: the

@@ -1,5 +1,6 @@
 /* A call's life and its answer. libmicrohttpd owns the connection, the handler owes the answer; the
- * call goes when both are done with it. */
+ * call goes when both are done with it. What takes as much memory as a client or a configuration
+ * likes, targets and answers, fails the call, not the guard. */
 #include "http/http_call.h"
 
 #include "base/memory.h"
@@ -15,12 +16,17 @@
 struct http_call *http_call_create(struct http_server *server, struct MHD_Connection *connection,
                                    const char *target)
 {
-    struct http_call *call = xcalloc(1, sizeof(*call));
+    size_t length = strlen(target);
+    char *url = malloc(length + 1);
+    struct http_call *call;
 
+    if (!url)
+        return NULL;
+    call = xcalloc(1, sizeof(*call));
     call->server = server;
     call->connection = connection;
     call->target_at = target;
-    call->url = xstrdup(target);
+    call->url = memcpy(url, target, length + 1);
     call->next = server->calls;
     if (call->next)
         call->next->previous = call;
@@ -184,11 +190,12 @@ static void report(struct http_call *call)
     from = MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_FROM);
     who = from && *from ? xasprintf("%s (%.200s)", peer, from) : xstrdup(peer);
     method = xasprintf("%.32s", call->method);
-    url = xstrdup(call->url);
+    url = strdup(call->url);
     make_harmless(who);
     make_harmless(method);
-    make_harmless(url);
-    server->options.on_call(server->options.arg, who, method, url, call->status);
+    if (url)
+        make_harmless(url);
+    server->options.on_call(server->options.arg, who, method, url ? url : "?", call->status);
     free(url);
     free(method);
     free(who);
@@ -226,7 +233,7 @@ static void answer(struct http_call *call, unsigned status, const char *type,
 void http_answer_json(struct http_call *call, unsigned status, json_t *body)
 {
     static char nothing[] = "";
-    char *text;
+    char *text, *grown;
     size_t length;
 
     if (!body) {
@@ -241,10 +248,13 @@ void http_answer_json(struct http_call *call, unsigned status, json_t *body)
         status = 500;
     }
     length = strlen(text);
-    text = xrealloc(text, length + 2);
-    memcpy(text + length, "\n", 2);
+    grown = realloc(text, length + 2);
+    if (grown) { /* else it ends without the newline, which is for people */
+        text = grown;
+        text[length++] = '\n';
+    }
     answer(call, status, "application/json",
-           MHD_create_response_from_buffer(length + 1, text, MHD_RESPMEM_MUST_FREE));
+           MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE));
 }
 
 void http_answer_error(struct http_call *call, unsigned status, const char *format, ...)
@@ -265,8 +275,12 @@ void http_answer_error(struct http_call *call, unsigned status, const char *form
 
 void http_answer_text(struct http_call *call, unsigned status, const char *type, struct span text)
 {
-    char *copy = xmalloc(text.length);
+    char *copy = malloc(text.length + 1);
 
+    if (!copy) {
+        http_answer_error(call, 503, "no memory for an answer of %zu bytes", text.length);
+        return;
+    }
     if (text.length > 0)
         memcpy(copy, text.at, text.length);
     answer(call, status, type,

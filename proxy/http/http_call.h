@@ -55,7 +55,7 @@ struct http_call {
     struct http_call *previous, *next; /* among the server's */
 };
 
-/* `target` as libmicrohttpd keeps it. */
+/* `target` as libmicrohttpd keeps it. NULL: there is no memory for a copy. */
 struct http_call *http_call_create(struct http_server *server, struct MHD_Connection *connection,
                                    const char *target);
 

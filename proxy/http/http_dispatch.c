@@ -246,13 +246,16 @@ void http_dispatch(struct http_call *call)
     const struct http_route *route;
     const char *error;
     char allowed[128];
+    int status;
 
     if (strlen(call->url) > TARGET_MAX) {
         http_answer_error(call, 414, "the request's target may have %d bytes", TARGET_MAX);
         return;
     }
-    if (call->malformed || http_target_parse(&call->target, call->url, &call->malformed) < 0) {
-        http_answer_error(call, 400, "%s", call->malformed);
+    status =
+        call->malformed ? -EINVAL : http_target_parse(&call->target, call->url, &call->malformed);
+    if (status < 0) {
+        http_answer_error(call, status == -ENOMEM ? 503 : 400, "%s", call->malformed);
         return;
     }
     if (call->body > server->options.max_body) {

@@ -143,6 +143,8 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     (void)arg;
     (void)url;
     (void)upload;
+    if (!call) /* there was no memory for its target: the connection ends */
+        return MHD_NO;
     if (call->state == CALL_ANSWERED)
         return http_call_send(call);
     if (!call->method)

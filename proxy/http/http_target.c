@@ -108,7 +108,11 @@ int http_target_parse(struct http_target *out, const char *text, const char **er
         return -EINVAL;
     }
     /* "a&b&c" decodes into two strings a name: a NUL for the '&' and one for the missing '='. */
-    own = xmalloc(length + 2 * strlen(query) + 4);
+    own = malloc(length + 2 * strlen(query) + 4);
+    if (!own) {
+        *error = "no memory for the request's target";
+        return -ENOMEM;
+    }
     decoded = unescape(own, (struct span){path, length}, error);
     if (decoded < 0)
         goto fail;

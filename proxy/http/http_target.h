@@ -14,7 +14,7 @@ struct http_target {
 
 /* Reads "/path?query" or "http://authority/path?query". 0, or -EINVAL and a static *error: not a
  * path, a bad percent escape, a byte that must be escaped (controls and blanks), or %00 in the
- * query, whose values are C strings. On failure nothing is to be freed. */
+ * query, whose values are C strings; or -ENOMEM. On failure nothing is to be freed. */
 int http_target_parse(struct http_target *out, const char *text, const char **error);
 void http_target_finish(struct http_target *target);
 

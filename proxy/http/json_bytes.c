@@ -8,6 +8,8 @@ json_t *json_bytes(const void *bytes, size_t length)
     if (whole)
         return whole;
     struct buffer shown = {0};
+    if (!buffer_try_reserve(&shown, length * 4 + 1)) /* "\\xNN"; keys are as long as clients like */
+        return json_string("(no memory to show it)");
     for (const unsigned char *at = bytes, *end = at + length; at < end; at++)
         if (*at < 0x80)
             buffer_append(&shown, at, 1);

@@ -95,33 +95,58 @@ static void after_batch(struct copier *copier)
         rest(copier->target);
 }
 
+/* A row may be as large as its writer likes: what is put together of it fails the build, not the
+ * guard. */
+static int say_no_memory(struct copier *copier)
+{
+    pg_error_say(&copier->error, "no memory for a key of keyspace %s",
+                 copier->target->keyspace->name);
+    return -ENOMEM;
+}
+
+/* What its key takes at most, and the item that is published of it. */
+static size_t bytes_of_key(const struct keyspace *keyspace, const struct span *columns)
+{
+    size_t bytes = keyspace->key.literal[keyspace->key.columns].length;
+    for (size_t i = 0; i < keyspace->key.columns; i++)
+        bytes += keyspace->key.literal[i].length + columns[i].length + 1;
+    return bytes;
+}
+
 /* Not under the lock: bits are set by several at a time. */
-static void publish(struct copier *copier, const struct span *columns)
+static int publish(struct copier *copier, const struct span *columns)
 {
     const struct keyspace *keyspace = copier->target->keyspace;
     uint64_t places[BITMAP_FUNCTIONS_MAX];
     struct span item = buffer_span(&copier->key);
     if (keyspace->publish.items == PUBLISH_COLUMNS) {
         buffer_clear(&copier->item);
+        if (!buffer_try_reserve(&copier->item, bytes_of_key(keyspace, columns)))
+            return say_no_memory(copier);
         key_template_join(&keyspace->key, columns, &copier->item);
         item = buffer_span(&copier->item);
     }
     bitmap_add(copier->target->bitmap, item.at, item.length, places);
+    return 0;
 }
 
 /* The key is put together as an application writes it: lookups hash the same bytes. */
-static void add_key(struct copier *copier, const struct span *columns)
+static int add_key(struct copier *copier, const struct span *columns)
 {
+    int status = 0;
     buffer_clear(&copier->key);
+    if (!buffer_try_reserve(&copier->key, bytes_of_key(copier->target->keyspace, columns)))
+        return say_no_memory(copier);
     key_template_render(&copier->target->keyspace->key, columns, &copier->key);
     struct span key = buffer_span(&copier->key);
     copier->hashes[copier->count++] = filter_hash(&copier->target->seed, key.at, key.length);
     if (copier->target->bitmap)
-        publish(copier, columns);
+        status = publish(copier, columns);
     if (copier->count == WAITING_ROWS)
         flush(copier);
     else if (copier->count % BATCH_ROWS == 0)
         after_batch(copier);
+    return status;
 }
 
 static int on_row(void *arg, const struct pg_column *columns, size_t count)
@@ -129,8 +154,7 @@ static int on_row(void *arg, const struct pg_column *columns, size_t count)
     struct span texts[KEY_COLUMNS_MAX];
     for (size_t i = 0; i < count && i < KEY_COLUMNS_MAX; i++)
         texts[i] = (struct span){columns[i].at, columns[i].length};
-    add_key(arg, texts);
-    return 0;
+    return add_key(arg, texts);
 }
 
 static int on_packed_row(void *arg, const struct pg_column *columns, size_t count)
@@ -143,9 +167,10 @@ static int on_packed_row(void *arg, const struct pg_column *columns, size_t coun
         return 0;
     packed_keys_begin(&keys, target->scan->packing, target->keyspace->key.columns,
                       (struct span){columns->at, columns->length});
-    while (packed_keys_next(&keys, texts))
-        add_key(copier, texts);
-    return 0;
+    int status = 0;
+    while (!status && packed_keys_next(&keys, texts))
+        status = add_key(copier, texts);
+    return status;
 }
 
 /* ---- its life ---- */

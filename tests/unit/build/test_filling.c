@@ -4,6 +4,7 @@
 
 #include "build/build_session.h"
 #include "build/filling.h"
+#include "fakes/allocator.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,11 +25,14 @@ static int start(void **state)
     run_sql(owner, "CREATE TABLE items (id int);"
                    "INSERT INTO items SELECT generate_series(1, 30000);"
                    "CREATE TABLE twins (id int);"
-                   "INSERT INTO twins SELECT 7 FROM generate_series(1, 100)");
+                   "INSERT INTO twins SELECT 7 FROM generate_series(1, 100);"
+                   "CREATE TABLE large (id text); INSERT INTO large VALUES ('a');"
+                   "INSERT INTO large SELECT repeat('x', 1000000)");
     pg_session_close(owner);
     config = config_of("  - {name: i, key: \"i:{id}\", table: items, on_miss: pass}\n"
                        "  - {name: t, key: \"t:{id}\", table: twins, on_miss: pass}\n"
-                       "  - {name: n, key: \"n:{id}\", table: nowhere, on_miss: pass}\n");
+                       "  - {name: n, key: \"n:{id}\", table: nowhere, on_miss: pass}\n"
+                       "  - {name: l, key: \"l:{id}\", table: large, on_miss: pass}\n");
     return 0;
 }
 
@@ -145,6 +149,25 @@ static void rows_that_cannot_be_read_are_an_error(void **state)
     assert_true(halt); /* the other shares' sessions look at it */
 }
 
+/* Whoever writes rows chooses their size. */
+static void a_row_without_memory_for_its_key_is_an_error(void **state)
+{
+    (void)state;
+    allocator_fail(1000000, 1);
+    assert_int_equal(fill(3, 2, true), -ENOMEM);
+    assert_true(allocator_failed());
+    assert_string_equal(error.text, "no memory for a key of keyspace l");
+    allocator_fail(0, 0);
+    pg_session_close(session); /* broken off in the middle */
+    session = session_as("postgres");
+    halt = false;
+    rows = generation->rows = 0;
+    filter_destroy(generation->filters[3]);
+    assert_int_equal(fill(3, 2, true), 0);
+    assert_int_equal(rows, 2);
+    assert_true(holds(3, "l:a"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +179,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(copies_of_a_key_are_entries_where_a_log_is_followed, begin,
                                         end),
         cmocka_unit_test_setup_teardown(rows_that_cannot_be_read_are_an_error, begin, end),
+        cmocka_unit_test_setup_teardown(a_row_without_memory_for_its_key_is_an_error, begin, end),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

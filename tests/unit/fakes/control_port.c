@@ -26,6 +26,15 @@ static void stub_now(struct http_call *call, void *arg)
     http_answer_text(call, 200, "text/plain; charset=utf-8", span_of("now\n"));
 }
 
+static void stub_large(struct http_call *call, void *arg)
+{
+    static char text[50000];
+
+    (void)arg;
+    memset(text, 'x', sizeof(text));
+    http_answer_text(call, 200, "text/plain", (struct span){text, sizeof(text)});
+}
+
 static void stub_on_timer_closed(uv_handle_t *handle)
 {
     free(handle);
@@ -124,6 +133,7 @@ const struct http_route stub_routes[STUB_ROUTES] = {
     {"GET", "/v1/keys/*", stub_get_key, false, "what arrived", "q"},
     {"PUT", "/v1/keys/*", stub_put_key, false, "admits", "for"},
     {"DELETE", "/v1/keys/*", stub_delete_key, false, "deletes", "row&block"},
+    {"GET", "/large", stub_large, false, "a long text", NULL},
     {0},
 };
 

@@ -1,7 +1,7 @@
 /* A control port on a loop of its own thread, for the tests of the server and of its client.
  *
  * Routes: /now answers at once, /later from a timer, /hold when the test says stub_release();
- * /v1/keys/KEY tells what arrived.
+ * /v1/keys/KEY tells what arrived; /large is a long text.
  */
 #ifndef NESTGUARD_FAKES_CONTROL_PORT_H
 #define NESTGUARD_FAKES_CONTROL_PORT_H
@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { STUB_ROUTES = 12, STUB_HELD_MAX = 256, STUB_LOG_MAX = 32, STUB_BODY_MAX = 1000 };
+enum { STUB_ROUTES = 13, STUB_HELD_MAX = 256, STUB_LOG_MAX = 32, STUB_BODY_MAX = 1000 };
 
 struct stub {
     uv_thread_t thread;

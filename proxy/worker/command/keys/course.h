@@ -2,8 +2,9 @@
  *
  *   course_rejects() ─yes─▶ absent
  *      └─no─▶ the cache ─answers─▶ course_after() ─hit─▶ COURSE_ANSWERED
- *                 │                   └─nil─▶ asked again: rejected now? ─▶ COURSE_REJECTED
- *                 │                              └─ on_miss: load ─▶ COURSE_LOADING, else COURSE_ANSWERED
+ *                 │                   └─nil─▶ decided again ─absent─▶ COURSE_REJECTED
+ *                 │                              ├─ on_miss: load ─▶ COURSE_LOADING
+ *                 │                              └─ on_miss: pass ─▶ COURSE_ANSWERED
  *                 └─fails─▶ course_without_cache(): loaded, or an error
  *
  * Each of these steps is counted here, once for each key.
