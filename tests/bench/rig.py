@@ -128,12 +128,20 @@ class Nestguard(Pinned, servers.Nestguard):
     def is_guarding(self):
         """Asked often, on the guard's own cores: so it must cost little."""
         assert self.process.poll() is None, f"nestguard has ended\n{self.log()}"
+        return self.answers("/guardz") == 200 or self.is_older() and self.answers("/readyz") == 200
+
+    def is_older(self):
+        """Builds before 0.2.0, that a newer one may be held against, were ready when guarding."""
+        return self.answers("/guardz") == 404
+
+    def answers(self, path):
+        """The status, or None while nobody answers."""
         asked = http.client.HTTPConnection("127.0.0.1", self.control_port)
         try:
-            asked.request("GET", "/guardz")
-            return asked.getresponse().status == 200
+            asked.request("GET", path)
+            return asked.getresponse().status
         except ConnectionRefusedError:
-            return False
+            return None
         finally:
             asked.close()
 
