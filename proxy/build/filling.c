@@ -16,13 +16,41 @@ static struct filter **filter_of(const struct filling *filling)
     return &filling->generation->filters[filling->keyspace];
 }
 
-/* A bitmap that cannot be had is missed by whoever publishes it; the filter guards without. */
+static size_t taken(const struct filling *filling)
+{
+    return filter_size_taken(filling->generation, filling->config);
+}
+
+static void forget_bitmaps(struct generation *generation)
+{
+    for (size_t i = 0; i < generation->count; i++) {
+        bitmap_destroy(generation->bitmaps[i]);
+        generation->bitmaps[i] = NULL;
+    }
+}
+
+static int create_filter(const struct filling *filling, uint64_t rows, struct pg_error *error)
+{
+    return filter_for(filter_of(filling), filling->config, filling->keyspace, rows, taken(filling),
+                      error);
+}
+
+/* A bitmap that cannot be had is missed by whoever publishes it; the filters guard without. So they
+ * have the memory first. */
 int filling_begin(const struct filling *filling, uint64_t rows, struct pg_error *error)
 {
-    struct bitmap **bitmap = &filling->generation->bitmaps[filling->keyspace];
+    struct generation *generation = filling->generation;
+    struct bitmap **bitmap = &generation->bitmaps[filling->keyspace];
     bitmap_destroy(*bitmap);
-    *bitmap = filter_size_bitmap(filling->config, filling->keyspace, rows);
-    return filter_for(filter_of(filling), filling->config, filling->keyspace, rows, error);
+    *bitmap = NULL;
+    int status = create_filter(filling, rows, error);
+    if (status == -E2BIG && taken(filling) > generation_bytes(generation)) {
+        forget_bitmaps(generation);
+        status = create_filter(filling, rows, error);
+    }
+    if (!status)
+        *bitmap = filter_size_bitmap(filling->config, filling->keyspace, rows, taken(filling));
+    return status;
 }
 
 /* ---- shares ---- */

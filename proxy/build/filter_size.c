@@ -15,15 +15,40 @@ static size_t capacity_for(const struct config *config, uint64_t rows)
     return rows + (spare > SPARE_ROWS ? spare : SPARE_ROWS);
 }
 
+/* A bitmap, and those beside it that it may grow by. */
+static size_t bitmap_most(const struct bitmap *bitmap, const struct publish *publish)
+{
+    size_t length;
+    bitmap_bytes(bitmap, &length);
+    return publish->grow ? PUBLISH_LAYERS_MAX * length : length;
+}
+
+size_t filter_size_taken(const struct generation *generation, const struct config *config)
+{
+    size_t bytes = generation_bytes(generation);
+    for (size_t i = 0; i < generation->count; i++)
+        if (generation->bitmaps[i])
+            bytes += bitmap_most(generation->bitmaps[i], &config->keyspaces[i].publish);
+    return bytes;
+}
+
+/* What is left of max_filter_memory, at least a byte: 0 is no bound. */
+static size_t room_beside(const struct config *config, size_t taken)
+{
+    if (!config->max_filter_memory)
+        return 0;
+    return taken < config->max_filter_memory ? config->max_filter_memory - taken : 1;
+}
+
 int filter_for(struct filter **out, const struct config *config, size_t keyspace, uint64_t rows,
-               struct pg_error *error)
+               size_t taken, struct pg_error *error)
 {
     const struct keyspace *of = &config->keyspaces[keyspace];
     const char *why;
     struct filter_options options = {.kind = of->filter,
                                      .capacity = capacity_for(config, rows),
                                      .false_positive_rate = of->false_positive_rate,
-                                     .max_bytes = config->max_filter_memory};
+                                     .max_bytes = room_beside(config, taken)};
     int status = filter_create(out, &options, &why);
     if (status)
         snprintf(error->text, sizeof error->text, "a filter for the %llu rows of keyspace %s: %s",
@@ -42,14 +67,20 @@ static uint64_t items_for(const struct publish *publish, uint64_t rows)
     return rows + (spare > SPARE_ROWS / 4 ? spare : SPARE_ROWS / 4);
 }
 
-struct bitmap *filter_size_bitmap(const struct config *config, size_t keyspace, uint64_t rows)
+struct bitmap *filter_size_bitmap(const struct config *config, size_t keyspace, uint64_t rows,
+                                  size_t taken)
 {
+    size_t room = room_beside(config, taken);
     const struct publish *publish = &config->keyspaces[keyspace].publish;
     double rate = publish->false_positive_rate / (publish->grow ? PUBLISH_LAYERS_MAX : 1);
     if (!publish->key)
         return NULL;
     struct bitmap_shape shape = bitmap_shape_for(publish->format, items_for(publish, rows), rate);
-    return bitmap_create(&shape);
+    struct bitmap *bitmap = bitmap_create(&shape);
+    if (!bitmap || !room || bitmap_most(bitmap, publish) <= room)
+        return bitmap;
+    bitmap_destroy(bitmap);
+    return NULL;
 }
 
 bool filter_size_fits(const struct filter *filter, const struct config *config, uint64_t rows)

@@ -7,19 +7,26 @@
 #include "config/config.h"
 #include "filters/bitmap/bitmap.h"
 #include "filters/filter.h"
+#include "guard/view.h"
 #include "postgres/pg_error.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* An empty filter for so many rows, the caller's. 0; or what filter_create() gave, with *error. */
+/* Bytes of a generation's filters and bitmaps, with all that these may grow by: what counts for
+ * max_filter_memory. */
+size_t filter_size_taken(const struct generation *generation, const struct config *config);
+
+/* An empty filter for so many rows, the caller's; others take so many bytes. 0; or what
+ * filter_create() gave, with *error. */
 int filter_for(struct filter **out, const struct config *config, size_t keyspace, uint64_t rows,
-               struct pg_error *error);
+               size_t taken, struct pg_error *error);
 
 /* An empty bitmap for what the keyspace publishes of so many rows, and more; NULL where it
- * publishes nothing, or there can be none of that size. */
-struct bitmap *filter_size_bitmap(const struct config *config, size_t keyspace, uint64_t rows);
+ * publishes nothing, or there can be none of that size, or no room beside what is taken. */
+struct bitmap *filter_size_bitmap(const struct config *config, size_t keyspace, uint64_t rows,
+                                  size_t taken);
 
 /* Whether one that was made for an estimate does for so many rows: so that neither memory is wasted
  * nor another filter needed soon. */

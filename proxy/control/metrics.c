@@ -115,6 +115,8 @@ static void published_metrics(const struct report *report, struct buffer *out)
          offsetof(struct published_report, bits)},
         {"published_bits_set", "Those of them that are set",
          offsetof(struct published_report, set)},
+        {"published_bytes", "Memory of the guard's own copy of it",
+         offsetof(struct published_report, bytes)},
         {"published_lease_milliseconds", "Time that is left of its lease, 0 without one",
          offsetof(struct published_report, lease)},
     };

@@ -116,7 +116,7 @@ static struct published_report report_published(const struct published *publishe
         report.layers = published->image.count;
         report.functions = shape->functions;
         report.bits = shape->bits * report.layers;
-        report.bytes = (size_t)(shape->bits / 8) * (report.layers + published->old.count);
+        report.bytes = (shape->bits / 8 + 1) * (report.layers + published->old.count);
         report.set = layers_set_bits(&published->image);
     }
     return report;

@@ -2,6 +2,9 @@
 every case for all rows."""
 import pytest
 
+from servers import PATIENCE
+from waiting import wait_until
+
 ROWS = 120_000
 ITEMS = {"name": "items", "key": "item:{id}", "table": "items", "value": "payload"}
 
@@ -90,3 +93,15 @@ def test_statistics_that_agree_on_half_of_the_rows_do_no_harm(database, build):
                      (ROWS,))
     assert_fits(build(), 2 * ROWS)
     assert counts(database) == 0
+
+
+def test_all_filters_together_are_bounded(database, start_guard):
+    database.execute("CREATE TABLE items (id bigint PRIMARY KEY, payload text)")
+    fill(database, 1, ROWS)
+    second = {**ITEMS, "name": "again", "key": "again:{id}"}
+    size = start_guard(ITEMS, max_filter_memory="400kb").keyspace()["filter"]["bytes"]
+    assert 200_000 < size < 400_000
+    refused = start_guard(ITEMS, second, max_filter_memory="400kb", ready=False)
+    wait_until(lambda: "keyspace again: the filter would take more memory" in refused.log(),
+               PATIENCE, refused.log)
+    start_guard(ITEMS, second, max_filter_memory="600kb")

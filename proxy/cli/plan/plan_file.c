@@ -92,7 +92,7 @@ static int size_of(const struct config *config, size_t keyspace, uint64_t rows, 
 {
     struct filter *filter;
     struct pg_error error;
-    int status = filter_for(&filter, config, keyspace, rows, &error);
+    int status = filter_for(&filter, config, keyspace, rows, 0, &error);
     if (status) {
         fprintf(stderr, "nestguard plan: %s\n", error.text);
         return status;
@@ -107,7 +107,7 @@ static int size_of_bitmap(const struct config *config, size_t keyspace, uint64_t
                           double *bytes)
 {
     const struct keyspace *of = &config->keyspaces[keyspace];
-    struct bitmap *bitmap = filter_size_bitmap(config, keyspace, rows);
+    struct bitmap *bitmap = filter_size_bitmap(config, keyspace, rows, 0);
     if (!bitmap) {
         fprintf(stderr,
                 "nestguard plan: keyspace %s: there can be no bitmap of %llu rows to publish\n",
@@ -213,16 +213,20 @@ static int print_keyspace(const struct config *config, size_t at, struct pg_sess
 static int print_keyspaces(const struct config *config, struct pg_session *session, uint64_t keys)
 {
     struct planned sum = {0};
+    struct config unbound = *config; /* what would be needed is told, however much that is */
     int status = 0;
+    unbound.max_filter_memory = 0;
     print_head();
     for (size_t i = 0; i < config->keyspace_count; i++)
-        status |= print_keyspace(config, i, session, keys, &sum);
+        status |= print_keyspace(&unbound, i, session, keys, &sum);
     if (config->keyspace_count > 1 && !status) {
         print_line("together", "", &sum);
         putchar('\n');
     }
     puts("\na new generation is built beside the old one: for that time a keyspace takes twice as "
          "much;\nwhat is published takes as much again in the cache");
+    if (config->max_filter_memory && sum.now > (double)config->max_filter_memory)
+        puts("max_filter_memory is less than they take now");
     return status;
 }
 

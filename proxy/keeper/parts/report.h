@@ -28,8 +28,8 @@ struct published_report {
     uint64_t generation; /* as the cache has it */
     uint64_t deleted;    /* rows that are gone, and still in it */
     uint64_t lease;      /* ms that are left of it; 0: there is none */
-    size_t bytes;
-    const char *error; /* the last, or "" */
+    uint64_t bytes;      /* of the guard's copy */
+    const char *error;   /* the last, or "" */
 };
 
 struct keyspace_report {
