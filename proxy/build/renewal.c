@@ -149,10 +149,12 @@ static void on_built(void *arg, struct built *built, const struct pg_error *erro
     struct shared_config *shared = renewal->shared;
     renewal->builder = NULL;
     renewal->shared = NULL;
-    if (built)
+    if (built) {
         built->config = shared;
-    else
+        generation_built_for(built->generation, shared);
+    } else {
         shared_config_release(shared);
+    }
     if (renewal->stopped)
         return;
     if (built)

@@ -222,7 +222,9 @@ static void check_publish(const struct config *config, const struct config_sourc
         return;
     if (usable(top(source, "sync")) && config->sync != SYNC_REPLICATION)
         config_report(source, publish->line,
-                      "publish needs sync: replication: nothing else tells of new rows");
+                      "publish needs sync: replication: nothing else tells of new rows; with %s "
+                      "applications may ask the guard itself, by BF.MEXISTS or EXISTS",
+                      sync_mode_name(config->sync));
     config_check_publish(config, source, i, publish->line);
 }
 

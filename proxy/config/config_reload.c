@@ -41,24 +41,17 @@ static void compare_settings(const struct config *running, const struct config *
                                                  .taken = !row->fixed});
 }
 
-/* Of one row of one keyspace. */
-static void compare_row(const struct setting *row, const struct keyspace *running,
-                        const struct keyspace *wanted, struct setting_changes *changes)
-{
-    if (!setting_equal(row, running, wanted))
-        add(changes,
-            (struct setting_change){.keyspace = xstrdup(wanted->name),
-                                    .what = xasprintf("%s of keyspace %s", row->name, wanted->name),
-                                    .before = setting_text(row, running),
-                                    .after = setting_text(row, wanted),
-                                    .taken = !row->fixed});
-}
-
 static void compare_keyspace(const struct keyspace *running, const struct keyspace *wanted,
                              struct setting_changes *changes)
 {
     for (const struct setting *row = keyspace_settings; row->name; row++)
-        compare_row(row, running, wanted, changes);
+        if (!setting_equal(row, running, wanted))
+            add(changes, (struct setting_change){
+                             .keyspace = xstrdup(wanted->name),
+                             .what = xasprintf("%s of keyspace %s", row->name, wanted->name),
+                             .before = setting_text(row, running),
+                             .after = setting_text(row, wanted),
+                             .taken = true});
 }
 
 /* The one in force of this name, or NULL. */
@@ -82,16 +75,6 @@ static void tell_of_keyspace(const struct keyspace *keyspace, enum change_kind k
                                          .taken = true});
 }
 
-/* It goes without what takes a restart. */
-static void tell_of_new(const struct keyspace *keyspace, struct setting_changes *changes)
-{
-    static const struct keyspace none;
-    tell_of_keyspace(keyspace, CHANGE_ADDED, changes);
-    for (const struct setting *row = keyspace_settings; row->name; row++)
-        if (row->fixed)
-            compare_row(row, &none, keyspace, changes);
-}
-
 static void compare_keyspaces(const struct config *running, const struct config *wanted,
                               struct setting_changes *changes)
 {
@@ -106,7 +89,7 @@ static void compare_keyspaces(const struct config *running, const struct config 
         if (before)
             compare_keyspace(before, keyspace, changes);
         else
-            tell_of_new(keyspace, changes);
+            tell_of_keyspace(keyspace, CHANGE_ADDED, changes);
     }
 }
 
@@ -153,17 +136,6 @@ static void keep(const struct setting *row, void *wanted, const void *running)
     setting_copy(row, wanted, running);
 }
 
-/* What is new has nothing of what takes a restart. */
-static void keep_fixed_of(struct config *wanted, const struct config *running)
-{
-    static const struct keyspace none;
-    for (size_t i = 0; i < wanted->keyspace_count; i++)
-        for (const struct setting *row = keyspace_settings; row->name; row++)
-            if (row->fixed)
-                keep(row, &wanted->keyspaces[i],
-                     i < running->keyspace_count ? &running->keyspaces[i] : &none);
-}
-
 /* Moves the wanted keyspaces to where their numbers are. */
 static int give_numbers(struct config *wanted, const struct config *running)
 {
@@ -187,7 +159,6 @@ static int give_numbers(struct config *wanted, const struct config *running)
     free(wanted->keyspaces);
     wanted->keyspaces = numbered;
     wanted->keyspace_count = total;
-    keep_fixed_of(wanted, running);
     return 0;
 }
 
@@ -226,6 +197,14 @@ bool config_same_values(const struct keyspace *one, const struct keyspace *other
 {
     for (const struct setting *row = keyspace_settings; row->name; row++)
         if (row->revalues && !setting_equal(row, one, other))
+            return false;
+    return true;
+}
+
+bool config_same_publish(const struct publish *one, const struct publish *other)
+{
+    for (const struct setting *row = publish_settings; row->name; row++)
+        if (!setting_equal(row, one, other))
             return false;
     return true;
 }

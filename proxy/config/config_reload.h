@@ -35,4 +35,7 @@ int config_follow(struct config *wanted, const struct config *running,
 /* Whether the two describe values of this keyspace alike, and their time in the cache. */
 bool config_same_values(const struct keyspace *one, const struct keyspace *other);
 
+/* Whether the two publish the same in the same place, or both nothing. */
+bool config_same_publish(const struct publish *one, const struct publish *other);
+
 #endif

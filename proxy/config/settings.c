@@ -230,7 +230,7 @@ const struct setting keyspace_settings[] = {
          "that loads by itself"},
     {"enforce", SETTING_FLAG, AT(enforce), .standard = "true",
      .help = "false: only count what would be rejected, and let it pass"},
-    {"publish", SETTING_PUBLISH, AT(publish), .fixed = true, .otherwise = "nothing is published",
+    {"publish", SETTING_PUBLISH, AT(publish), .otherwise = "nothing is published",
      .help = "a Bloom filter of the rows as a bitmap in the cache, for applications that look into "
              "it themselves; a mapping of the settings below; needs sync: replication"},
     {0},

@@ -35,7 +35,7 @@ struct setting {
     enum setting_type type;
     size_t offset; /* of the member in struct config, keyspace or publish */
     bool required;
-    bool fixed;    /* cannot change while the guard runs */
+    bool fixed;    /* cannot change while the guard runs; of no keyspace's */
     bool remakes;  /* of a keyspace: with another value it is another keyspace */
     bool revalues; /* of a keyspace: what was cached before is as another value would not be */
     const char *standard;  /* the default, as one would write it; NULL: none */

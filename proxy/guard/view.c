@@ -24,7 +24,7 @@ struct generation *generation_create(uint64_t number, size_t keyspaces)
     generation->count = keyspaces;
     generation->filters = xcalloc(KEYSPACES_MAX, sizeof *generation->filters);
     generation->faults = xcalloc(KEYSPACES_MAX, sizeof *generation->faults);
-    generation->bitmaps = xcalloc(keyspaces, sizeof *generation->bitmaps);
+    generation->bitmaps = xcalloc(KEYSPACES_MAX, sizeof *generation->bitmaps);
     generation->shared = xcalloc(keyspaces, sizeof *generation->shared);
     generation->references = 1;
     atomic_init(&generation->lease, UINT64_MAX);
@@ -45,6 +45,7 @@ void generation_release(struct generation *generation)
         bitmap_destroy(generation->bitmaps[i]);
     for (size_t i = 0; i < KEYSPACES_MAX; i++)
         free(generation->faults[i]);
+    shared_config_release(generation->built_for);
     free(generation->filters);
     free(generation->faults);
     free(generation->bitmaps);
@@ -70,6 +71,13 @@ size_t generation_bytes(const struct generation *generation)
         if (generation->filters[i])
             bytes += filter_stats(generation->filters[i]).bytes;
     return bytes;
+}
+
+void generation_built_for(struct generation *generation, struct shared_config *shared)
+{
+    shared_config_release(generation->built_for);
+    generation->built_for = shared;
+    shared->references++;
 }
 
 uint64_t generation_rows(const struct generation *generation, size_t keyspace)

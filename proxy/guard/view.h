@@ -31,9 +31,11 @@ struct generation {
     /* KEYSPACES_MAX, for the keeper's thread alone: why nothing is rejected by the keyspace's
      * filter any more, though by the others'; NULL: it counts. */
     char **faults;
-    /* What each keyspace publishes, of the rows that the build read and that its log told of since;
-     * NULL: nothing, or there is no place for it, or whoever publishes it has taken it. */
+    /* KEYSPACES_MAX: what each keyspace publishes, of the rows that the build read and that its log
+     * told of since; NULL: nothing, or there is no place for it, or whoever publishes it has taken
+     * it. */
     struct bitmap **bitmaps;
+    struct shared_config *built_for; /* one reference; NULL: not said */
     uint64_t *shared;      /* of each keyspace: rows whose key another row has, in one entry */
     uint64_t rows;         /* of all keyspaces together */
     double build_seconds;  /* from connecting to the last row */
@@ -49,8 +51,11 @@ struct generation {
 
 /* With a fresh seed, no filters yet, and one reference. */
 struct generation *generation_create(uint64_t number, size_t keyspaces);
-void generation_release(struct generation *generation); /* NULL is allowed */
-size_t generation_bytes(const struct generation *generation);
+void generation_release(struct generation *generation);       /* NULL is allowed */
+size_t generation_bytes(const struct generation *generation); /* of the filters */
+
+/* From the keeper's thread, which counts references: it was built for this configuration. */
+void generation_built_for(struct generation *generation, struct shared_config *shared);
 
 /* Whether the keyspace has a filter here that counts. On the keeper's thread. */
 bool generation_covers(const struct generation *generation, size_t keyspace);

@@ -15,10 +15,13 @@
 
 /* ---- keyspaces ---- */
 
-/* Its filter is to be another, though it is the same keyspace. */
+/* Its filter is to be another, though it is the same keyspace. What is published no more goes
+ * without a build. */
 static bool wants_another_filter(const struct keyspace *before, const struct keyspace *now)
 {
-    return before->filter != now->filter || before->false_positive_rate != now->false_positive_rate;
+    bool publishes = now->publish.key && !config_same_publish(&before->publish, &now->publish);
+    return before->filter != now->filter || publishes ||
+           before->false_positive_rate != now->false_positive_rate;
 }
 
 static bool wants_generation(const struct config *before, const struct config *now)

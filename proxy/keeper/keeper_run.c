@@ -430,7 +430,7 @@ static int start(struct keeper *keeper)
         status = open_loading(keeper);
     if (status)
         return status;
-    keeper->publisher = publisher_create(keeper_config(keeper), keeper->redis);
+    keeper->publisher = publisher_create(keeper->redis);
     keeper_open_changes(keeper);
     status = keeper_open_sync(keeper);
     if (!status)

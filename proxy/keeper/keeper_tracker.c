@@ -137,7 +137,7 @@ static void renew_what_is_worn(struct keeper *keeper, uint64_t now)
     if (!worn || !generation || keeper->draining || keeper->renewal.phase != RENEWAL_IDLE ||
         (double)(now - keeper->renewal.in_force) < 1000 + 10000 * generation->build_seconds)
         return;
-    log_info("keyspace %s: what it publishes is full, or of too many rows that are gone",
+    log_info("keyspace %s: what it publishes is full, of too many rows that are gone, or spoiled",
              worn->name);
     renewal_begin(&keeper->renewal);
 }

@@ -72,6 +72,11 @@ const char publish_script_drop[] =
     BEGIN "if held and owner == ARGV[1] then redis.call('DEL', KEYS[1]) end "
           "return say('free')";
 
+const char publish_script_remove[] = BEGIN "if owner == ARGV[1] then "
+                                           "  for i = 1, #KEYS do redis.call('DEL', KEYS[i]) end "
+                                           "end "
+                                           "return say('free')";
+
 const char publish_script_grow[] =
     BEGIN "if owner ~= ARGV[1] or redis.call('HGET', KEYS[2], 'generation') ~= ARGV[2] then "
           "  return say('lost') "

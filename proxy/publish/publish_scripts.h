@@ -23,6 +23,9 @@ extern const char publish_script_renew[];
 /* KEYS lease info; ARGV owner. An own lease ends. */
 extern const char publish_script_drop[];
 
+/* KEYS lease info and all else; ARGV owner. What is an own one goes, and its lease first. */
+extern const char publish_script_remove[];
+
 /* KEYS lease info cursor bitmap; ARGV owner, generation, generation from now on, last bit, cursor.
  * An empty bitmap beside the others. "kept" or "lost". */
 extern const char publish_script_grow[];

@@ -47,7 +47,7 @@ struct published_known {
 };
 
 struct published {
-    const struct keyspace *keyspace; /* of the start */
+    const struct keyspace *keyspace;
     struct redis *redis;
     const char *owner;
     struct publish_names names;
@@ -70,6 +70,10 @@ struct published {
     unsigned next_layer; /* to be uploaded */
     size_t next_byte;
     unsigned pieces; /* on their way */
+    bool spoiled;    /* the image lacked a row, and is given up: a new generation is wanted */
+    bool ended;      /* nothing is published here any more, and what there was goes */
+    bool removing;   /* that is asked for */
+    bool removed;    /* and answered */
     unsigned lapses; /* looks that found another's name without a lease, one after the other */
     int64_t ahead;   /* the cache's clock, before ours, at least */
     uint64_t lease;  /* clock_ms() of its end, as it was asked for last; 0: none */
@@ -97,14 +101,27 @@ void published_add(struct published *published, const struct span *items, size_t
 /* All rows are known that make a lease until then (clock_ms()) right. */
 void published_known(struct published *published, uint64_t until);
 
-/* It cannot be told which items a row has, or else the cache may lack some. */
+/* The cache may lack some rows: it gets all of them again. */
 void published_fail(struct published *published, const char *why);
+/* It cannot be told which items a row has: the image lacks it, too. Another generation is wanted,
+ * which reads the row itself. */
+void published_spoil(struct published *published, const char *why);
+
+/* The keyspace by another configuration, in which only its name and what a new bitmap would be made
+ * like is different: format and rate. */
+void published_use(struct published *published, const struct keyspace *keyspace);
+
+/* Nothing is to be published here any more: the lease ends at once, and what is the guard's own in
+ * the cache is deleted, by published_tick() where the cache is not up now. Then it is over, and no
+ * command is under way. */
+void published_end(struct published *published);
+bool published_is_over(const struct published *published);
 
 void published_cache_is(struct published *published, bool up);
 void published_tick(struct published *published, uint64_t now); /* once in a while */
 void published_drop(struct published *published);               /* the lease; at the end */
 
-/* It should be made anew: it is full, or of too many rows that are gone. */
+/* It should be made anew: it is full, or of too many rows that are gone, or spoiled. */
 bool published_is_worn(const struct published *published);
 
 const char *published_state_name(enum published_state state);

@@ -152,6 +152,13 @@ void published_fail(struct published *published, const char *why)
     begin_again(published);
 }
 
+void published_spoil(struct published *published, const char *why)
+{
+    layers_finish(&published->image);
+    published->spoiled = true;
+    published_fail(published, why);
+}
+
 /* Another guard holds the name, or has just let it go. */
 void published_stand_by(struct published *published, const char *why)
 {
@@ -319,17 +326,18 @@ void published_renew(struct published *published, struct bitmap *bitmap, uint64_
     published->retry = (struct retry){0};
     if (bitmap)
         layers_begin(&published->image, bitmap);
+    published->spoiled &= !bitmap;
     published_enter(published, bitmap ? PUBLISHED_WAITING : PUBLISHED_EMPTY);
-    if (!bitmap)
+    if (!bitmap && !published->spoiled)
         published_fail(published, "there is no bitmap: it would be larger than what the cache "
-                                  "takes, or there is no memory");
+                                  "takes or max_filter_memory leaves, or there is no memory");
 }
 
 bool published_is_worn(const struct published *published)
 {
     enum { FEW = 1000, SHARE = 4 };
     if (published->state != PUBLISHED_LIVE)
-        return false;
+        return published->spoiled;
     return layers_are_full(&published->image) || published->deleted > FEW + published->keys / SHARE;
 }
 
@@ -347,6 +355,25 @@ void published_init(struct published *published, const struct keyspace *keyspace
 {
     *published = (struct published){.keyspace = keyspace, .redis = redis, .owner = owner};
     publish_names_init(&published->names, &keyspace->publish);
+}
+
+void published_use(struct published *published, const struct keyspace *keyspace)
+{
+    published->keyspace = keyspace;
+}
+
+void published_end(struct published *published)
+{
+    layers_finish(&published->image);
+    published->may_lease = published->spoiled = false;
+    begin_again(published);
+    published->ended = true;
+    published_tick(published, clock_ms());
+}
+
+bool published_is_over(const struct published *published)
+{
+    return published->removed;
 }
 
 void published_finish(struct published *published)

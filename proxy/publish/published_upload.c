@@ -1,4 +1,4 @@
-/* From asking whose the name is to the bitmap in its place. */
+/* From asking whose the name is to the bitmap in its place; and its removal. */
 #include "publish/published_internal.h"
 
 #include "base/log/log.h"
@@ -203,8 +203,39 @@ static void ask(struct published *published)
     published_submit(published, &command, on_asked);
 }
 
+/* What cannot be removed for another reason than that nobody could be asked stays. */
+static void on_removed(void *arg, const struct redis_answer *answer)
+{
+    struct published *published = arg;
+    published_take_answer(published);
+    published->removing = false;
+    published->removed = answer->outcome != REDIS_DOWN;
+    if (published->removed && answer->outcome != REDIS_DONE)
+        log_warning("published filter %s: not removed from the cache: %s",
+                    published->keyspace->publish.key, answer->error);
+}
+
+static void remove_all(struct published *published)
+{
+    const struct publish_names *names = &published->names;
+    unsigned building = names->building[0] ? names->count : 0;
+    struct publish_command command = {.count = 0};
+    publish_script(&command, publish_script_remove, 3 + names->count + building, names);
+    publish_word(&command, names->cursor);
+    add_names(&command, names->bitmap, names->count);
+    add_names(&command, names->building, building);
+    publish_word(&command, published->owner);
+    published->removing = true;
+    published_submit(published, &command, on_removed);
+}
+
 void published_tick(struct published *published, uint64_t now)
 {
+    if (published->ended) {
+        if (!published->removing && !published->removed && redis_is_up(published->redis))
+            remove_all(published);
+        return;
+    }
     if (published->state == PUBLISHED_WAITING && published->may_lease &&
         now >= published->retry.at && redis_is_up(published->redis))
         ask(published);

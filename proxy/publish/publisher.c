@@ -1,7 +1,8 @@
 #include "publish/publisher.h"
 
-#include "base/clock.h"
+#include "base/log/log.h"
 #include "base/memory.h"
+#include "config/config_reload.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,10 +10,19 @@
 
 enum { WAYS_MAX = 64 }; /* in which a key may be made of columns */
 
+struct slot {
+    struct published *published;  /* NULL: nothing */
+    struct shared_config *shared; /* that its keyspace is of; one reference */
+    uint64_t from;                /* number of the last generation that was looked at for it */
+};
+
 struct publisher {
-    const struct view *view;      /* decided by now; NULL: none yet */
-    struct published **published; /* of each keyspace; NULL where it publishes nothing */
-    size_t count;
+    struct redis *redis;
+    const struct view *view; /* decided by now; NULL: none yet */
+    struct slot *slots;      /* KEYSPACES_MAX */
+    size_t count;            /* of those that were ever in use */
+    struct slot *ended;      /* not over yet; in the order in which they ended */
+    size_t ended_count;
     char owner[PUBLISH_OWNER_SIZE];
     struct buffer joined; /* items that are not the key itself, one behind the other */
 };
@@ -46,15 +56,37 @@ static size_t items_of(struct publisher *publisher, const struct keyspace *keysp
 
 /* ---- rows ---- */
 
-/* What came after the start is not published. */
 static struct published *find(const struct publisher *publisher, size_t keyspace)
 {
-    return publisher && keyspace < publisher->count ? publisher->published[keyspace] : NULL;
+    return publisher && keyspace < publisher->count ? publisher->slots[keyspace].published : NULL;
 }
 
-static struct bitmap *bitmap_of(const struct key_change *change)
+/* The keyspace as it was when the generation was begun; NULL: it was not there. */
+static const struct keyspace *built_for(const struct generation *generation, size_t keyspace)
 {
-    return change->generation ? change->generation->bitmaps[change->key.keyspace] : NULL;
+    const struct config *config = generation->built_for ? generation->built_for->config : NULL;
+    return config && keyspace < config->keyspace_count ? &config->keyspaces[keyspace] : NULL;
+}
+
+/* To the bitmap of the generation that tells of it, if nobody has taken that: by what it was built
+ * for. */
+static void add_to_generation(struct publisher *publisher, const struct key_change *change)
+{
+    struct span items[WAYS_MAX];
+    uint64_t places[BITMAP_FUNCTIONS_MAX];
+    struct bitmap **bitmap =
+        change->generation ? &change->generation->bitmaps[change->key.keyspace] : NULL;
+    if (!bitmap || !*bitmap)
+        return;
+    size_t count = items_of(publisher, built_for(change->generation, (size_t)change->key.keyspace),
+                            change->key.text, items);
+    if (count == SIZE_MAX) {
+        bitmap_destroy(*bitmap);
+        *bitmap = NULL;
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        bitmap_add(*bitmap, items[i].at, items[i].length, places);
 }
 
 /* Whichever log tells first: what is read until a candidate's bitmap takes over has to have all
@@ -63,16 +95,12 @@ static void add_row(struct publisher *publisher, struct published *published,
                     const struct key_change *change)
 {
     struct span items[WAYS_MAX];
-    uint64_t places[BITMAP_FUNCTIONS_MAX];
+    add_to_generation(publisher, change);
     size_t count = items_of(publisher, published->keyspace, change->key.text, items);
-    if (count == SIZE_MAX) {
-        published_fail(published, "a key can be made of columns in too many ways");
-        return;
-    }
-    if (bitmap_of(change))
-        for (size_t i = 0; i < count; i++)
-            bitmap_add(bitmap_of(change), items[i].at, items[i].length, places);
-    published_add(published, items, count);
+    if (count == SIZE_MAX)
+        published_spoil(published, "a key can be made of columns in too many ways");
+    else
+        published_add(published, items, count);
 }
 
 void publisher_hear(void *arg, const struct key_change *change)
@@ -89,34 +117,129 @@ void publisher_hear(void *arg, const struct key_change *change)
         published_gap(published);
 }
 
+/* ---- what is wanted ---- */
+
+static void use_config(struct slot *slot, struct shared_config *shared, size_t keyspace)
+{
+    shared->references++;
+    shared_config_release(slot->shared);
+    slot->shared = shared;
+    published_use(slot->published, &shared->config->keyspaces[keyspace]);
+}
+
+static void begin(struct publisher *publisher, struct shared_config *shared, size_t keyspace)
+{
+    struct slot *slot = &publisher->slots[keyspace];
+    slot->published = xcalloc(1, sizeof *slot->published);
+    published_init(slot->published, &shared->config->keyspaces[keyspace], publisher->redis,
+                   publisher->owner);
+    use_config(slot, shared, keyspace);
+}
+
+/* The commands that are under way tell it of their answers. */
+static void end(struct publisher *publisher, struct slot *slot)
+{
+    log_info("keyspace %s: published filter %s: ended", slot->published->keyspace->name,
+             slot->published->keyspace->publish.key);
+    published_end(slot->published);
+    publisher->ended =
+        xrealloc(publisher->ended, (publisher->ended_count + 1) * sizeof *publisher->ended);
+    publisher->ended[publisher->ended_count++] = *slot;
+    slot->published = NULL;
+    slot->shared = NULL;
+}
+
+static void slot_finish(struct slot *slot)
+{
+    if (slot->published)
+        published_finish(slot->published);
+    free(slot->published);
+    shared_config_release(slot->shared);
+}
+
+static void forget_ended(struct publisher *publisher)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < publisher->ended_count; i++)
+        if (published_is_over(publisher->ended[i].published))
+            slot_finish(&publisher->ended[i]);
+        else
+            publisher->ended[kept++] = publisher->ended[i];
+    publisher->ended_count = kept;
+}
+
 /* ---- generations ---- */
 
-static void use_generation(struct published *published, struct generation *generation,
-                           size_t keyspace)
+/* Under the same names, and of the same items: one bitmap may take the other's place. */
+static bool may_replace(const struct publish *before, const struct publish *now)
 {
+    return strcmp(before->key, now->key) == 0 && before->items == now->items &&
+           before->grow == now->grow;
+}
+
+/* It was begun before what is wanted was: the next one has it. Of what is in the cache nobody knows
+ * whether it has all that this one has. */
+static void pass_over(struct publisher *publisher, struct slot *slot, const struct view *view,
+                      size_t keyspace)
+{
+    if (slot->published->state == PUBLISHED_EMPTY)
+        return;
+    end(publisher, slot);
+    begin(publisher, view->shared, keyspace);
+}
+
+static void use_generation(struct publisher *publisher, const struct view *view, size_t keyspace)
+{
+    struct slot *slot = &publisher->slots[keyspace];
+    struct generation *generation = view->generation;
+    const struct keyspace *built = built_for(generation, keyspace);
+    const struct publish *wanted = &view->config->keyspaces[keyspace].publish;
     struct bitmap *bitmap = generation->bitmaps[keyspace];
     generation->bitmaps[keyspace] = NULL;
-    published->keys = generation_rows(generation, keyspace);
-    published_renew(published, bitmap, generation->number, (uint64_t)generation->built_at);
+    slot->from = generation->number;
+    if (!built || !config_same_publish(&built->publish, wanted)) {
+        bitmap_destroy(bitmap);
+        pass_over(publisher, slot, view, keyspace);
+        return;
+    }
+    if (may_replace(&slot->published->keyspace->publish, wanted)) {
+        use_config(slot, view->shared, keyspace);
+    } else {
+        end(publisher, slot);
+        begin(publisher, view->shared, keyspace);
+    }
+    slot->published->keys = generation_rows(generation, keyspace);
+    published_renew(slot->published, bitmap, generation->number, (uint64_t)generation->built_at);
 }
 
 /* Shadow mode is for who does not trust the filter yet: nobody else shall. */
+static void use_view(struct publisher *publisher, const struct view *view, size_t i)
+{
+    struct slot *slot = &publisher->slots[i];
+    const struct keyspace *keyspace = &view->config->keyspaces[i];
+    bool wanted = !keyspace->retired && keyspace->publish.key;
+    if (slot->published && !wanted)
+        end(publisher, slot);
+    if (!wanted)
+        return;
+    if (!slot->published)
+        begin(publisher, view->shared, i);
+    bool guards = view->states[i] == KEYSPACE_GUARDING && keyspace->enforce;
+    if (!guards)
+        published_permit(slot->published, false);
+    if (view->generation && view->generation->number != slot->from)
+        use_generation(publisher, view, i);
+    published_permit(slot->published, guards);
+}
+
 void publisher_use_view(struct publisher *publisher, const struct view *view)
 {
     if (!publisher)
         return;
     publisher->view = view;
-    for (size_t i = 0; i < publisher->count; i++) {
-        struct published *published = publisher->published[i];
-        if (!published)
-            continue;
-        bool guards = view->states[i] == KEYSPACE_GUARDING && view->config->keyspaces[i].enforce;
-        if (!guards)
-            published_permit(published, false);
-        if (view->generation && view->generation->number != published->from)
-            use_generation(published, view->generation, i);
-        published_permit(published, guards);
-    }
+    publisher->count = view->config->keyspace_count;
+    for (size_t i = 0; i < publisher->count; i++)
+        use_view(publisher, view, i);
 }
 
 void publisher_known(struct publisher *publisher)
@@ -127,7 +250,7 @@ void publisher_known(struct publisher *publisher)
         return;
     uint64_t until = atomic_load_explicit(&generation->lease, memory_order_relaxed);
     for (size_t i = 0; i < publisher->count; i++) {
-        struct published *published = publisher->published[i];
+        struct published *published = find(publisher, i);
         if (!published)
             continue;
         published->keys = generation_rows(generation, i);
@@ -140,43 +263,41 @@ void publisher_known(struct publisher *publisher)
 void publisher_cache_is(struct publisher *publisher, bool up)
 {
     for (size_t i = 0; publisher && i < publisher->count; i++)
-        if (publisher->published[i])
-            published_cache_is(publisher->published[i], up);
+        if (find(publisher, i))
+            published_cache_is(find(publisher, i), up);
 }
 
+/* What has ended goes first: another may have its name by now. */
 void publisher_tick(struct publisher *publisher, uint64_t now)
 {
-    for (size_t i = 0; publisher && i < publisher->count; i++)
-        if (publisher->published[i])
-            published_tick(publisher->published[i], now);
+    if (!publisher)
+        return;
+    for (size_t i = 0; i < publisher->ended_count; i++)
+        published_tick(publisher->ended[i].published, now);
+    forget_ended(publisher);
+    for (size_t i = 0; i < publisher->count; i++)
+        if (find(publisher, i))
+            published_tick(find(publisher, i), now);
 }
 
 void publisher_end(struct publisher *publisher)
 {
     for (size_t i = 0; publisher && i < publisher->count; i++)
-        if (publisher->published[i])
-            published_permit(publisher->published[i], false);
+        if (find(publisher, i))
+            published_permit(find(publisher, i), false);
 }
 
 const struct keyspace *publisher_worn(const struct publisher *publisher)
 {
     for (size_t i = 0; publisher && i < publisher->count; i++)
-        if (publisher->published[i] && published_is_worn(publisher->published[i]))
-            return publisher->published[i]->keyspace;
+        if (find(publisher, i) && published_is_worn(find(publisher, i)))
+            return find(publisher, i)->keyspace;
     return NULL;
 }
 
 const struct published *publisher_of(const struct publisher *publisher, size_t keyspace)
 {
     return find(publisher, keyspace);
-}
-
-static bool publishes(const struct config *config)
-{
-    for (size_t i = 0; i < config->keyspace_count; i++)
-        if (config->keyspaces[i].publish.key)
-            return true;
-    return false;
 }
 
 static void draw_owner(char owner[PUBLISH_OWNER_SIZE])
@@ -191,20 +312,12 @@ static void draw_owner(char owner[PUBLISH_OWNER_SIZE])
     snprintf(owner, PUBLISH_OWNER_SIZE, "%016" PRIx64, number);
 }
 
-struct publisher *publisher_create(const struct config *config, struct redis *redis)
+struct publisher *publisher_create(struct redis *redis)
 {
-    if (!publishes(config))
-        return NULL;
     struct publisher *publisher = xcalloc(1, sizeof *publisher);
-    publisher->count = config->keyspace_count;
-    publisher->published = xcalloc(publisher->count, sizeof(struct published *));
+    publisher->redis = redis;
+    publisher->slots = xcalloc(KEYSPACES_MAX, sizeof *publisher->slots);
     draw_owner(publisher->owner);
-    for (size_t i = 0; i < publisher->count; i++) {
-        if (!config->keyspaces[i].publish.key)
-            continue;
-        publisher->published[i] = xcalloc(1, sizeof(struct published));
-        published_init(publisher->published[i], &config->keyspaces[i], redis, publisher->owner);
-    }
     return publisher;
 }
 
@@ -212,12 +325,12 @@ void publisher_destroy(struct publisher *publisher)
 {
     if (!publisher)
         return;
-    for (size_t i = 0; i < publisher->count; i++) {
-        if (publisher->published[i])
-            published_finish(publisher->published[i]);
-        free(publisher->published[i]);
-    }
+    for (size_t i = 0; i < publisher->count; i++)
+        slot_finish(&publisher->slots[i]);
+    for (size_t i = 0; i < publisher->ended_count; i++)
+        slot_finish(&publisher->ended[i]);
     buffer_finish(&publisher->joined);
-    free(publisher->published);
+    free(publisher->slots);
+    free(publisher->ended);
     free(publisher);
 }

@@ -1,5 +1,10 @@
 /* What keyspaces publish: who hears of rows and generations for published.h, and tells of it.
  *
+ * What a configuration that is read again wants to be published otherwise is built with the next
+ * generation, and what was published stays true until then. Format and rate change without a gap;
+ * what else does ends with its lease when the other begins. What is not wanted any more ends at
+ * once.
+ *
  *   the log ─▶ changes ─▶ publisher_hear() ─▶ items of the key ─▶ the bitmap of the generation
  *                                                         that is in force, and a candidate's
  *
@@ -14,8 +19,7 @@
 
 struct publisher;
 
-/* `config` is that of the start, and outlives it. NULL: nothing is to be published. */
-struct publisher *publisher_create(const struct config *config, struct redis *redis);
+struct publisher *publisher_create(struct redis *redis);
 void publisher_destroy(struct publisher *publisher); /* when redis has ended */
 
 /* All of these do nothing with NULL. The first is a subscriber of changes; `arg` is the publisher.
@@ -27,8 +31,7 @@ void publisher_cache_is(struct publisher *publisher, bool up);
 void publisher_tick(struct publisher *publisher, uint64_t now);
 void publisher_end(struct publisher *publisher); /* leases end here */
 
-/* The first keyspace whose filter should be made anew, for it is full or of too many rows that are
- * gone; NULL. */
+/* The first keyspace whose filter should be made anew; NULL. */
 const struct keyspace *publisher_worn(const struct publisher *publisher);
 
 /* Of one keyspace; NULL: it publishes nothing. */

@@ -37,9 +37,9 @@ def wait_no_lease(cache):
     wait_until(lambda: not lease(cache), PATIENCE, "the lease to end")
 
 
-def info(cache):
+def info(cache, name=NAME):
     return {field.decode(): value.decode()
-            for field, value in cache.client().hgetall(f"{NAME}:info").items()}
+            for field, value in cache.client().hgetall(f"{name}:info").items()}
 
 
 def absent(cache, *items):

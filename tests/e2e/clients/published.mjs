@@ -6,7 +6,7 @@ export class Published {
 
   async learn() {
     const [info, cursor] = await this.client.multi().hGetAll(`${this.name}:info`).get(`${this.name}-cursor`).exec();
-    this.info = info;
+    this.info = info.format === 'guava-murmur3-128-64' ? info : {}; // else bits are others than places()
     this.bitmaps = cursor === null ? [this.name] : Array.from({ length: +cursor + 1 }, (_, i) => `${this.name}-${i}`);
   }
 

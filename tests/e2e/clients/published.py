@@ -10,6 +10,8 @@ class Published:
         with self.client.pipeline() as asked:
             info, cursor = asked.hgetall(self.name + ":info").get(self.name + "-cursor").execute()
         self.info = {field.decode(): value.decode() for field, value in info.items()}
+        if self.info.get("format") != "guava-murmur3-128-64":
+            self.info = {}  # it has other bits than places(): anything may have a row
         self.bitmaps = [self.name] if cursor is None else [
             f"{self.name}-{i}" for i in range(int(cursor) + 1)]
 

@@ -501,8 +501,7 @@ static void every_difference_is_seen(void **state)
     must_see(row_of(keyspace_settings, "publish"), &a, &b);
 }
 
-/* The filter of another row is another filter. */
-static void what_is_published_is_kept(void **state)
+static void what_is_published_may_change_and_makes_no_other_keyspace(void **state)
 {
     static const char running[] = "cache: redis://c\ndatabase: postgresql://d/e\nkeyspaces:\n" ITEMS
                                   ", publish: {key: one, items: key}}\n";
@@ -513,12 +512,17 @@ static void what_is_published_is_kept(void **state)
     size_t reported;
     (void)state;
     struct config *config = reloaded(running, wanted, &reported);
-    assert_int_equal(reported, 1);
-    assert_string_equal(config->keyspaces[0].publish.key, "one");
-    assert_int_equal(config->keyspaces[0].publish.items, PUBLISH_KEY);
+    assert_int_equal(reported, 0);
+    assert_int_equal(config->keyspace_count, 1);
+    assert_string_equal(config->keyspaces[0].publish.key, "other");
+    assert_int_equal(config->keyspaces[0].publish.items, PUBLISH_COLUMNS);
     config_destroy(config);
     config = reloaded(without, wanted, &reported);
+    assert_string_equal(config->keyspaces[0].publish.key, "other");
+    config_destroy(config);
+    config = reloaded(wanted, without, &reported);
     assert_null(config->keyspaces[0].publish.key);
+    assert_int_equal(config->keyspace_count, 1);
     config_destroy(config);
 }
 
@@ -541,7 +545,7 @@ int main(void)
         cmocka_unit_test(every_member_has_a_row_or_is_made_of_what_has),
         cmocka_unit_test(every_member_of_a_keyspace_is_known),
         cmocka_unit_test(every_difference_is_seen),
-        cmocka_unit_test(what_is_published_is_kept),
+        cmocka_unit_test(what_is_published_may_change_and_makes_no_other_keyspace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,11 +13,13 @@
 
 #include <cmocka.h>
 
-#define CONFIG                                                                                     \
+/* `keys` of it may publish otherwise. */
+#define CONFIG_WITH(keys)                                                                          \
     "cache: redis://c\ndatabase: postgresql://d/e\nkeyspaces:\n"                                   \
     "  - {name: plain, key: \"plain:{id}\", table: a, value: v}\n"                                 \
     "  - {name: pairs, key: \"pair/{a}-{b}\", table: b, value: v, publish: {key: p}}\n"            \
-    "  - {name: keys, key: \"key:{id}\", table: c, value: v, publish: {key: q, items: key}}\n"
+    "  - {name: keys, key: \"key:{id}\", table: c, value: v" keys "}\n"
+#define CONFIG CONFIG_WITH(", publish: {key: q, items: key}")
 
 enum { PLAIN, PAIRS, KEYS, KEYSPACES };
 
@@ -27,7 +29,8 @@ struct bench {
     struct view *view;
 };
 
-static struct generation *generation_of(uint64_t number)
+/* Built for what is wanted now. */
+static struct generation *generation_of(struct bench *b, uint64_t number)
 {
     struct generation *generation = generation_create(number, KEYSPACES);
     struct bitmap_shape shape = bitmap_shape_for(BITMAP_GUAVA_64, 1000, 0.0001);
@@ -39,8 +42,10 @@ static struct generation *generation_of(uint64_t number)
                                                                 .false_positive_rate = 0.01},
                                        &error),
                          0);
-    generation->bitmaps[PAIRS] = bitmap_create(&shape);
-    generation->bitmaps[KEYS] = bitmap_create(&shape);
+    generation_built_for(generation, b->shared);
+    for (int i = 0; i < KEYSPACES; i++)
+        if (b->shared->config->keyspaces[i].publish.key)
+            generation->bitmaps[i] = bitmap_create(&shape);
     return generation;
 }
 
@@ -60,8 +65,17 @@ static void begin(struct bench *b)
     fake_redis_reset();
     now_ms = 1000;
     *b = (struct bench){.shared = shared_config_create(config_from_text(CONFIG))};
-    b->publisher = publisher_create(b->shared->config, NULL);
-    use(b, generation_of(1), KEYSPACE_GUARDING);
+    b->publisher = publisher_create(NULL);
+    use(b, generation_of(b, 1), KEYSPACE_GUARDING);
+}
+
+/* The file is read again; the generation stays. */
+static void want(struct bench *b, const char *text)
+{
+    shared_config_release(b->shared);
+    b->shared = shared_config_create(config_from_text(text));
+    b->view->generation->references++;
+    use(b, b->view->generation, KEYSPACE_GUARDING);
 }
 
 static void end(struct bench *b)
@@ -112,9 +126,20 @@ static void a_key_with_too_many_ways_to_read_it_ends_the_lease(void **state)
     char key[200] = "pair/";
     (void)state;
     begin(&b);
+    struct generation *candidate = generation_of(&b, 2);
     memset(key + 5, '-', 100);
-    hear(&b, CAUSE_INSERTED, PAIRS, key, b.view->generation);
-    assert_non_null(strstr(publisher_of(b.publisher, PAIRS)->error, "too many ways"));
+    assert_null(publisher_worn(b.publisher));
+    hear(&b, CAUSE_INSERTED, PAIRS, key, candidate);
+    const struct published *published = publisher_of(b.publisher, PAIRS);
+    assert_non_null(strstr(published->error, "too many ways"));
+    assert_int_equal(published->image.count, 0); /* the row is not in it, and never will be */
+    assert_null(candidate->bitmaps[PAIRS]);
+    assert_non_null(publisher_worn(b.publisher)); /* a build reads its columns */
+    use(&b, candidate, KEYSPACE_GUARDING);
+    assert_non_null(publisher_worn(b.publisher));
+    use(&b, generation_of(&b, 3), KEYSPACE_GUARDING);
+    assert_null(publisher_worn(b.publisher));
+    assert_int_equal(publisher_of(b.publisher, PAIRS)->state, PUBLISHED_WAITING);
     end(&b);
 }
 
@@ -124,7 +149,7 @@ static void a_candidates_rows_are_in_its_bitmap_and_in_the_one_that_is_read(void
     struct bench b;
     (void)state;
     begin(&b);
-    struct generation *candidate = generation_of(2);
+    struct generation *candidate = generation_of(&b, 2);
     hear(&b, CAUSE_INSERTED, KEYS, "key:1", candidate);
     assert_true(is_in(&b, KEYS, "key:1"));
     assert_true(bitmap_contains(candidate->bitmaps[KEYS], "key:1", 5));
@@ -159,7 +184,7 @@ static void rows_that_are_gone_are_counted_for_the_generation_in_force(void **st
     struct bench b;
     (void)state;
     begin(&b);
-    struct generation *candidate = generation_of(2);
+    struct generation *candidate = generation_of(&b, 2);
     hear(&b, CAUSE_DELETED, KEYS, "key:1", b.view->generation);
     hear(&b, CAUSE_DELETED, KEYS, "key:1", candidate);
     assert_int_equal(publisher_of(b.publisher, KEYS)->deleted, 1);
@@ -167,18 +192,90 @@ static void rows_that_are_gone_are_counted_for_the_generation_in_force(void **st
     end(&b);
 }
 
-static void without_anything_to_publish_there_is_no_publisher(void **state)
+static void no_publisher_publishes_nothing(void **state)
 {
-    struct config *config =
-        config_from_text("cache: redis://c\ndatabase: postgresql://d/e\nkeyspaces:\n"
-                         "  - {name: plain, key: \"plain:{id}\", table: a, value: v}\n");
     (void)state;
-    assert_null(publisher_create(config, NULL));
     assert_null(publisher_of(NULL, 0));
     assert_null(publisher_worn(NULL));
     publisher_tick(NULL, 0);
     publisher_destroy(NULL);
-    config_destroy(config);
+}
+
+/* ---- another configuration ---- */
+
+static const struct publish *settings_of(const struct bench *b, int keyspace)
+{
+    return &publisher_of(b->publisher, (size_t)keyspace)->keyspace->publish;
+}
+
+static void what_is_wanted_otherwise_comes_with_the_next_generation(void **state)
+{
+    struct bench b;
+    (void)state;
+    begin(&b);
+    struct generation *older = generation_of(&b, 2);
+    want(&b, CONFIG_WITH(", publish: {key: r}"));
+    assert_string_equal(settings_of(&b, KEYS)->key, "q");
+    assert_int_equal(publisher_of(b.publisher, KEYS)->image.count, 1);
+    struct generation *candidate = generation_of(&b, 3);
+    hear(&b, CAUSE_INSERTED, KEYS, "key:1", candidate);
+    assert_true(is_in(&b, KEYS, "key:1"));
+    assert_true(bitmap_contains(candidate->bitmaps[KEYS], "1", 1)); /* columns, by now */
+    assert_false(bitmap_contains(candidate->bitmaps[KEYS], "key:1", 5));
+    use(&b, candidate, KEYSPACE_GUARDING);
+    assert_string_equal(settings_of(&b, KEYS)->key, "r");
+    assert_true(is_in(&b, KEYS, "1"));
+    use(&b, older, KEYSPACE_GUARDING); /* nothing that was begun before is taken for it */
+    assert_string_equal(settings_of(&b, KEYS)->key, "r");
+    assert_int_equal(publisher_of(b.publisher, KEYS)->state, PUBLISHED_EMPTY);
+    end(&b);
+}
+
+static void what_is_wanted_anew_waits_for_a_generation(void **state)
+{
+    struct bench b;
+    (void)state;
+    begin(&b);
+    want(&b, CONFIG_WITH(""));
+    assert_null(publisher_of(b.publisher, KEYS));
+    want(&b, CONFIG);
+    assert_int_equal(publisher_of(b.publisher, KEYS)->state, PUBLISHED_EMPTY);
+    assert_string_equal(publisher_of(b.publisher, KEYS)->error, "");
+    use(&b, generation_of(&b, 2), KEYSPACE_GUARDING);
+    assert_int_equal(publisher_of(b.publisher, KEYS)->state, PUBLISHED_WAITING);
+    end(&b);
+}
+
+/* How many of the commands that wait for an answer have this word, which none of them is. */
+static size_t asked_with(const char *word)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < fake_redis.count; i++)
+        for (size_t k = 0; k < fake_redis.calls[i].count; k++)
+            count += strcmp(fake_redis.calls[i].keys[k], word) == 0;
+    return count;
+}
+
+static void what_is_not_wanted_is_deleted_as_soon_as_the_cache_is_there(void **state)
+{
+    struct bench b;
+    (void)state;
+    begin(&b);
+    fake_redis.up = false;
+    want(&b, CONFIG_WITH(""));
+    assert_null(publisher_of(b.publisher, KEYS));
+    assert_int_equal(fake_redis.count, 0);
+    fake_redis.up = true;
+    publisher_tick(b.publisher, now_ms);
+    assert_int_equal(asked_with("q"), 1);
+    while (fake_redis.count) /* the connection breaks */
+        fake_redis_ends(REDIS_DOWN);
+    want(&b, CONFIG);
+    use(&b, generation_of(&b, 2), KEYSPACE_GUARDING);
+    publisher_tick(b.publisher, now_ms);
+    assert_int_equal(asked_with("q"), 2); /* again, and before another is begun under the name */
+    assert_int_equal(fake_redis.calls[0].count, 3 + 4 + 1);
+    end(&b);
 }
 
 int main(void)
@@ -189,7 +286,10 @@ int main(void)
         cmocka_unit_test(a_candidates_rows_are_in_its_bitmap_and_in_the_one_that_is_read),
         cmocka_unit_test(only_who_guards_and_enforces_may_give_a_lease),
         cmocka_unit_test(rows_that_are_gone_are_counted_for_the_generation_in_force),
-        cmocka_unit_test(without_anything_to_publish_there_is_no_publisher),
+        cmocka_unit_test(no_publisher_publishes_nothing),
+        cmocka_unit_test(what_is_wanted_otherwise_comes_with_the_next_generation),
+        cmocka_unit_test(what_is_wanted_anew_waits_for_a_generation),
+        cmocka_unit_test(what_is_not_wanted_is_deleted_as_soon_as_the_cache_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
