@@ -8,13 +8,14 @@
  * "floor" is the least that a lookup in two places of a table of this size can cost: two
  * independent cache lines a key, asked for well ahead, one word of each looked at. It is measured
  * in turn with the batched lookup of absent keys. */
+#include "filter_figures.h"
+#include "filters/bitmap/bitmap.h"
 #include "filters/filter.h"
 #include "filters/pages.h"
 #include "kbest.h"
 
 #include <getopt.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +31,19 @@ enum {
 
 __extension__ typedef unsigned __int128 uint128;
 
+/* How a figure is measured; without a run it is not. */
+struct way {
+    void (*prepare)(void *arg);
+    void (*run)(void *arg, size_t slice);
+    bool fills, removes;
+};
+
 struct bench {
+    const struct way *ways;
     struct filter_options options;
     struct filter *filter;
+    struct bitmap_shape shape; /* in its place */
+    struct bitmap *bitmap;
     size_t keys, run;
     double seconds;
     uint64_t *present; /* `keys` of them */
@@ -216,45 +227,59 @@ static void touch_lines(void *arg, size_t slice)
     }
 }
 
+/* With bitmaps, whose items are texts: the numbers' bytes, as many as a usual key has digits. */
+
+static void empty_bitmap(void *arg)
+{
+    struct bench *b = arg;
+    bitmap_destroy(b->bitmap);
+    b->bitmap = bitmap_create(&b->shape);
+    if (!b->bitmap)
+        give_up("there is not enough memory");
+}
+
+static void add_slice(void *arg, size_t slice)
+{
+    struct bench *b = arg;
+    uint64_t places[BITMAP_FUNCTIONS_MAX];
+    for (size_t i = slice * b->run; i < slice_end(b, slice); i++)
+        bitmap_add(b->bitmap, &b->present[i], sizeof *b->present, places);
+}
+
+static void ask_for_absent(void *arg, size_t slice)
+{
+    (void)slice;
+    struct bench *b = arg;
+    for (size_t i = 0; i < b->run; i++)
+        b->sum += bitmap_contains(b->bitmap, &b->absent[i], sizeof *b->absent);
+}
+
+static void ask_for_present(void *arg, size_t slice)
+{
+    (void)slice;
+    struct bench *b = arg;
+    for (size_t i = b->at; i < b->at + b->run; i++)
+        b->sum += bitmap_contains(b->bitmap, &b->present[i], sizeof *b->present);
+}
+
 /* The figures */
 
-enum figure {
-    INSERT,
-    BULK_INSERT,
-    ABSENT,
-    ABSENT_BATCH,
-    PRESENT,
-    PRESENT_BATCH,
-    REMOVE,
-    CHURN,
-    FLOOR,
-    FIGURES
+static const struct way filter_ways[FIGURES] = {
+    [INSERT] = {empty, insert_slice, .fills = true},
+    [BULK_INSERT] = {empty, insert_slice_in_bulk, .fills = true},
+    [ABSENT] = {draw_absent, look_up_absent, false, false},
+    [ABSENT_BATCH] = {draw_absent, look_up_absent_batch, false, false},
+    [PRESENT] = {go_on, look_up_present, false, false},
+    [PRESENT_BATCH] = {go_on, look_up_present_batch, false, false},
+    [REMOVE] = {put_back, take_out, .removes = true},
+    [CHURN] = {draw_others, exchange, .removes = true},
+    [FLOOR] = {draw_absent, touch_lines, false, false},
 };
 
-static const struct {
-    const char *name;
-    void (*prepare)(void *arg);
-    void (*run)(void *arg, size_t slice);
-    bool fills, removes;
-} figures[] = {
-    [INSERT] = {"insert", empty, insert_slice, .fills = true},
-    [BULK_INSERT] = {"bulk_insert", empty, insert_slice_in_bulk, .fills = true},
-    [ABSENT] = {"absent", draw_absent, look_up_absent, false, false},
-    [ABSENT_BATCH] = {"absent_batch", draw_absent, look_up_absent_batch, false, false},
-    [PRESENT] = {"present", go_on, look_up_present, false, false},
-    [PRESENT_BATCH] = {"present_batch", go_on, look_up_present_batch, false, false},
-    [REMOVE] = {"remove", put_back, take_out, .removes = true},
-    [CHURN] = {"churn", draw_others, exchange, .removes = true},
-    [FLOOR] = {"floor", draw_absent, touch_lines, false, false},
-};
-
-struct result {
-    const char *filter;
-    size_t keys;
-    double bits_per_key, rate;
-    double ns[FIGURES]; /* NAN: the filter cannot do it */
-    double wall_share;  /* the clock's time over the cycle counter's, where they differ most */
-    size_t disagreed;   /* figures whose shortest runs differed by more than the tolerance */
+static const struct way bitmap_ways[FIGURES] = {
+    [INSERT] = {empty_bitmap, add_slice, .fills = true},
+    [ABSENT] = {draw_absent, ask_for_absent, false, false},
+    [PRESENT] = {go_on, ask_for_present, false, false},
 };
 
 static bool can_remove(enum filter_kind kind)
@@ -271,12 +296,12 @@ static bool can_remove(enum filter_kind kind)
 
 static struct kbest_task task_of(struct bench *b, enum figure figure)
 {
-    bool fills = figures[figure].fills;
-    return (struct kbest_task){.prepare = figures[figure].prepare,
-                               .run = figures[figure].run,
+    const struct way *way = &b->ways[figure];
+    return (struct kbest_task){.prepare = way->prepare,
+                               .run = way->run,
                                .arg = b,
-                               .slices = fills ? slices_of(b) : 1,
-                               .seconds = b->seconds * (fills ? FILL_SHARE : 1)};
+                               .slices = way->fills ? slices_of(b) : 1,
+                               .seconds = b->seconds * (way->fills ? FILL_SHARE : 1)};
 }
 
 static void note(const struct bench *b, struct result *result, enum figure figure,
@@ -286,7 +311,7 @@ static void note(const struct bench *b, struct result *result, enum figure figur
     if (fabs(share - 1) > fabs(result->wall_share - 1))
         result->wall_share = share;
     result->disagreed += !time.agreed;
-    result->ns[figure] = time.ns / (double)(figures[figure].fills ? b->keys : b->run);
+    result->ns[figure] = time.ns / (double)(b->ways[figure].fills ? b->keys : b->run);
 }
 
 static void measure(struct bench *b, struct result *result, enum figure figure)
@@ -312,99 +337,114 @@ static void measure_beside_floor(struct bench *b, struct result *result, enum fi
     pages_unmap(b->lines, bytes);
 }
 
+/* Of the absent. */
+static size_t count_found(struct bench *b)
+{
+    size_t found = 0;
+    if (b->filter)
+        filter_contains_batch(b->filter, b->absent, b->run, b->found);
+    for (size_t i = 0; i < b->run; i++)
+        found +=
+            b->filter ? b->found[i] : bitmap_contains(b->bitmap, &b->absent[i], sizeof *b->absent);
+    return found;
+}
+
 static double measure_rate(struct bench *b)
 {
     double enough = fmin(RATE_HITS / b->options.false_positive_rate, MOST_PROBES);
     size_t hits = 0, probes = 0;
     while ((double)probes < enough) {
         draw_absent(b);
-        filter_contains_batch(b->filter, b->absent, b->run, b->found);
-        for (size_t i = 0; i < b->run; i++)
-            hits += b->found[i];
+        hits += count_found(b);
         probes += b->run;
     }
     return (double)hits / (double)probes;
 }
 
-static struct result measure_all(struct bench *b)
+static size_t bytes_of(const struct bench *b)
 {
-    struct result result = {.filter = filter_kind_name(b->options.kind), .keys = b->keys};
-    bool removes = can_remove(b->options.kind);
-    result.wall_share = 1;
+    size_t bytes;
+    if (b->filter)
+        return filter_stats(b->filter).bytes;
+    bitmap_bytes(b->bitmap, &bytes);
+    return bytes;
+}
+
+static struct result measure_all(struct bench *b, bool removes)
+{
+    struct result result = {.keys = b->keys, .wall_share = 1, .ns[FLOOR] = (double)NAN};
     for (enum figure figure = 0; figure < FLOOR; figure++) {
         result.ns[figure] = (double)NAN;
-        if (figure == ABSENT_BATCH)
+        if (b->ways[figure].run && figure == ABSENT_BATCH)
             measure_beside_floor(b, &result, figure);
-        else if (removes || !figures[figure].removes)
+        else if (b->ways[figure].run && (removes || !b->ways[figure].removes))
             measure(b, &result, figure);
         if (figure == BULK_INSERT)
             result.rate = measure_rate(b);
-        if (figure == REMOVE)
+        if (figure == REMOVE && b->filter)
             put_back(b);
     }
-    result.bits_per_key = 8.0 * (double)filter_stats(b->filter).bytes / (double)b->keys;
+    result.bits_per_key = 8.0 * (double)bytes_of(b) / (double)b->keys;
     return result;
 }
 
-static struct result bench_kind(struct filter_options options, double seconds)
+static struct result bench_keys(struct bench *b, bool removes)
 {
-    struct bench b = {.options = options, .keys = options.capacity, .seconds = seconds};
-    b.run = b.keys < RUN ? b.keys : RUN;
-    b.present = allocate(b.keys, sizeof *b.present);
-    b.absent = allocate(b.run, sizeof *b.absent);
-    b.found = allocate(b.run, sizeof *b.found);
-    for (size_t i = 0; i < b.keys; i++)
-        b.present[i] = draw(&b);
-    struct result result = measure_all(&b);
-    filter_destroy(b.filter);
-    free(b.present);
-    free(b.absent);
-    free(b.found);
+    b->run = b->keys < RUN ? b->keys : RUN;
+    b->present = allocate(b->keys, sizeof *b->present);
+    b->absent = allocate(b->run, sizeof *b->absent);
+    b->found = allocate(b->run, sizeof *b->found);
+    for (size_t i = 0; i < b->keys; i++)
+        b->present[i] = draw(b);
+    struct result result = measure_all(b, removes);
+    filter_destroy(b->filter);
+    bitmap_destroy(b->bitmap);
+    free(b->present);
+    free(b->absent);
+    free(b->found);
     return result;
 }
 
-/* What is printed */
-
-static void print_number(const char *name, double number)
+static struct result bench_kind(const struct filter_options *options, double seconds)
 {
-    printf(", \"%s\": ", name);
-    if (isnan(number))
-        printf("null");
-    else
-        printf("%.6g", number);
+    struct bench b = {filter_ways, *options, .keys = options->capacity, .seconds = seconds};
+    struct result result = bench_keys(&b, can_remove(options->kind));
+    result.filter = filter_kind_name(options->kind);
+    return result;
 }
 
-static void print_json(const struct result *result)
+/* What is published for others to read. */
+static struct result bench_format(enum bitmap_format format, const struct filter_options *options,
+                                  double seconds)
 {
-    printf("{\"filter\": \"%s\", \"keys\": %zu", result->filter, result->keys);
-    print_number("bits_per_key", result->bits_per_key);
-    print_number("false_positive_rate", result->rate);
-    for (enum figure figure = 0; figure < FIGURES; figure++) {
-        char name[32];
-        snprintf(name, sizeof name, "%s_ns", figures[figure].name);
-        print_number(name, result->ns[figure]);
-    }
-    printf("}\n");
-    fflush(stdout);
+    struct bench b = {bitmap_ways, *options, .keys = options->capacity, .seconds = seconds};
+    b.shape = bitmap_shape_for(format, b.keys, options->false_positive_rate);
+    struct result result = bench_keys(&b, false);
+    result.filter = bitmap_format_name(format);
+    return result;
 }
 
-static void print_text(const struct result *result)
+/* All, or the one that is wanted. Returns how many. */
+static unsigned bench_all(struct filter_options options, const char *wanted, double seconds,
+                          void (*print)(const struct result *))
 {
-    printf("%s, %zu keys\n", result->filter, result->keys);
-    printf("  %-14s %10.2f bits\n", "memory a key", result->bits_per_key);
-    printf("  %-14s %10.3g\n", "false positive", result->rate);
-    if (result->rate > 0)
-        printf("  %-14s %10.2f bits a key\n", "over log2(1/e)",
-               result->bits_per_key + log2(result->rate));
-    for (enum figure figure = 0; figure < FIGURES; figure++)
-        if (!isnan(result->ns[figure]))
-            printf("  %-14s %10.2f ns\n", figures[figure].name, result->ns[figure]);
-    printf("  clock / counter %9.4f\n", result->wall_share);
-    if (result->disagreed)
-        printf("  %zu of these are of a machine too busy to agree with itself\n",
-               result->disagreed);
-    fflush(stdout);
+    unsigned count = 0;
+    for (; filter_kind_name(options.kind); options.kind++)
+        if (!wanted || strcmp(wanted, filter_kind_name(options.kind)) == 0) {
+            struct result result = bench_kind(&options, seconds);
+            print(&result);
+            count++;
+        }
+    for (enum bitmap_format format = 0; (int)format < BITMAP_FORMATS; format++)
+        if (!wanted || strcmp(wanted, bitmap_format_name(format)) == 0) {
+            struct result result = bench_format(format, &options, seconds);
+            print(&result);
+            count++;
+        }
+    return count;
 }
+
+/* The command line */
 
 static double number_of(const char *text, double least, double most)
 {
@@ -435,7 +475,7 @@ int main(int argc, char **argv)
     struct filter_options options = {.capacity = 10000000, .false_positive_rate = 1e-4};
     const char *wanted = NULL;
     double seconds = SECONDS;
-    bool json = false, met = false;
+    bool json = false;
     for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         if (option == 'k')
             options.capacity = (size_t)number_of(optarg, 1, 1e12);
@@ -452,14 +492,8 @@ int main(int argc, char **argv)
     }
     if (optind < argc)
         return usage(stderr, 2);
-    for (options.kind = 0; filter_kind_name(options.kind); options.kind++) {
-        if (wanted && strcmp(wanted, filter_kind_name(options.kind)) != 0)
-            continue;
-        struct result result = bench_kind(options, seconds);
-        json ? print_json(&result) : print_text(&result);
-        met = true;
-    }
-    if (!met)
+    if (!bench_all(options, wanted, seconds,
+                   json ? filter_figures_print_json : filter_figures_print_text))
         give_up("there is no such filter");
     return 0;
 }
