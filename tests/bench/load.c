@@ -4,17 +4,20 @@
  * that the server took meanwhile.
  *
  *   load --port N --ids FIRST:LAST [--once] [--prefix TEXT] [--connections N] [--depth N]
- *        [--members NAME] [--warm-up SECONDS] [--seconds SECONDS] [--pid N]...
+ *        [--members NAME | --bitmap WHICH] [--warm-up SECONDS] [--seconds SECONDS] [--pid N]...
  *
  *   --ids    keys are PREFIX and an id of this range, at random; "item:" unless --prefix says else
  *   --once   each id once, and then it ends
  *   --depth  GETs in a batch
  *   --members  a batch is one BF.MEXISTS of the filter NAME, whose items are ids
+ *   --bitmap   a batch looks into a published bitmap: NAME,M,K by BITFIELD, and
+ *              NAME,M,K,SHA,GENERATION by the script
  *   --pid    a process of the server's
  *
  * Nothing counts before the warm-up is over. One thread on epoll, since the processor time of a
  * server depends on how many requests it finds when it wakes up: the load must keep up with it.
  */
+#include "bitmap_batch.h"
 #include "client.h"
 #include "get.h"
 #include "histogram.h"
@@ -42,7 +45,8 @@ enum {
 
 struct connection {
     int fd;
-    unsigned waiting; /* replies to come */
+    unsigned waiting; /* items whose replies are to come */
+    unsigned asked;   /* items of the batch */
     uint64_t sent_at;
     size_t have;
     char *in;    /* IN_SIZE bytes */
@@ -56,6 +60,7 @@ struct load {
     bool once;
     const char *prefix;
     const char *members; /* NULL: GETs */
+    struct bitmap_batch bitmap;
     struct id_range ids;
     pid_t pids[PIDS_MOST];
     size_t pid_count;
@@ -95,8 +100,10 @@ static void connection_open(struct connection *connection)
 {
     connection->fd = connect_to(load.port);
     connection->in = need(malloc(IN_SIZE));
-    connection->batch = need(malloc(MEMBERS_HEAD_MOST + load.depth * load.request.length));
-    for (unsigned i = 0; i < load.depth; i++)
+    size_t room = load.bitmap.name[0] ? bitmap_batch_most(&load.bitmap, load.depth)
+                                      : load.depth * load.request.length;
+    connection->batch = need(malloc(MEMBERS_HEAD_MOST + room));
+    for (unsigned i = 0; i < load.depth && !load.bitmap.name[0]; i++)
         memcpy(connection->batch + MEMBERS_HEAD_MOST + i * load.request.length, load.request.bytes,
                load.request.length);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
@@ -132,6 +139,24 @@ static char *put_head(char *requests, unsigned size)
     return memcpy(requests - length, head, length);
 }
 
+static uint64_t next_id(void)
+{
+    return load.once ? id_range_at(&load.ids, load.turn++) : id_range_random(&load.ids, &load.seed);
+}
+
+/* Returns where the requests end. */
+static char *put_requests(char *at, unsigned size)
+{
+    uint64_t ids[DEPTH_MOST];
+    for (unsigned i = 0; i < size; i++)
+        ids[i] = next_id();
+    if (load.bitmap.name[0])
+        return bitmap_batch_write(&load.bitmap, at, ids, size);
+    for (unsigned i = 0; i < size; i++, at += load.request.length)
+        get_request_put_id(&load.request, at, ids[i]);
+    return at;
+}
+
 /* A batch fits into the socket's buffer, for the last one has been answered: so it is sent whole.
  */
 static void connection_ask(struct connection *connection)
@@ -139,12 +164,9 @@ static void connection_ask(struct connection *connection)
     unsigned size = batch_size();
     if (!size)
         return;
-    char *at = connection->batch + MEMBERS_HEAD_MOST, *begin = put_head(at, size);
-    for (unsigned i = 0; i < size; i++, at += load.request.length)
-        get_request_put_id(&load.request, at,
-                           load.once ? id_range_at(&load.ids, load.turn++)
-                                     : id_range_random(&load.ids, &load.seed));
-    connection->waiting = size;
+    char *requests = connection->batch + MEMBERS_HEAD_MOST, *at = put_requests(requests, size);
+    char *begin = put_head(requests, size);
+    connection->waiting = connection->asked = size;
     connection->sent_at = now_ns();
     load.active++;
     if (send(connection->fd, begin, (size_t)(at - begin), MSG_NOSIGNAL) != at - begin)
@@ -157,19 +179,45 @@ static void keep_error(const char *p)
         snprintf(load.error, sizeof load.error, "%.*s", (int)strcspn(p, "\r\n"), p);
 }
 
+static void count(enum reply reply, unsigned items)
+{
+    if (load.is_counting)
+        load.replies[reply] += items;
+}
+
+/* How many items the first reply is about, which is counted; 0: it is not there as a whole. */
+static unsigned take_reply(const char *p, const char *end, const char **next)
+{
+    enum reply reply = reply_take(p, end, next);
+    if (reply == REPLY_PARTIAL)
+        return 0;
+    if (reply == REPLY_ERROR)
+        keep_error(p);
+    count(reply, 1);
+    return 1;
+}
+
+static unsigned take_reading(unsigned asked, const char *p, const char *end, const char **next)
+{
+    struct bitmap_found found = bitmap_batch_take(&load.bitmap, asked, p, end, next);
+    if (found.failed)
+        keep_error(p);
+    count(REPLY_NIL, found.absent);
+    count(REPLY_VALUE, found.possible);
+    count(REPLY_ERROR, found.failed);
+    return found.absent + found.possible + found.failed;
+}
+
 /* Counts the replies that are there as a whole, and keeps the rest. */
 static unsigned connection_take(struct connection *connection)
 {
     const char *p = connection->in, *end = p + connection->have, *next;
-    unsigned taken = 0;
-    enum reply reply;
-    while (taken < connection->waiting && (reply = reply_take(p, end, &next)) != REPLY_PARTIAL) {
-        if (reply == REPLY_ERROR)
-            keep_error(p);
-        if (load.is_counting)
-            load.replies[reply]++;
+    unsigned taken = 0, items;
+    while (taken < connection->waiting &&
+           (items = load.bitmap.name[0] ? take_reading(connection->asked, p, end, &next)
+                                        : take_reply(p, end, &next))) {
         p = next;
-        taken++;
+        taken += items;
     }
     connection->have = (size_t)(end - p);
     memmove(connection->in, p, connection->have);
@@ -266,8 +314,8 @@ static void report(void)
 static void usage(void)
 {
     fputs("usage: load --port N --ids FIRST:LAST [--once] [--prefix TEXT] [--connections N]\n"
-          "            [--depth N] [--members NAME] [--warm-up SECONDS] [--seconds SECONDS]\n"
-          "            [--pid N]...\n",
+          "            [--depth N] [--members NAME | --bitmap WHICH] [--warm-up SECONDS]\n"
+          "            [--seconds SECONDS] [--pid N]...\n",
           stderr);
     exit(2);
 }
@@ -298,6 +346,10 @@ static void take_option(int name, const char *value)
     case 'm':
         load.members = value;
         return;
+    case 'b':
+        if (!bitmap_batch_parse(value, &load.bitmap))
+            usage();
+        return;
     case 'c':
         load.connections = (unsigned)atoi(value);
         return;
@@ -325,6 +377,7 @@ static void parse(int argc, char **argv)
                                           {"once", no_argument, NULL, 'o'},
                                           {"prefix", required_argument, NULL, 'x'},
                                           {"members", required_argument, NULL, 'm'},
+                                          {"bitmap", required_argument, NULL, 'b'},
                                           {"connections", required_argument, NULL, 'c'},
                                           {"depth", required_argument, NULL, 'd'},
                                           {"warm-up", required_argument, NULL, 'w'},

@@ -1,9 +1,11 @@
 """The systems that tests/bench/serve and tests/bench/instructions compare, their keys, and the load
 that they are given."""
+import signal
 import socket
 
 import rig
 import servers
+from waiting import wait_until
 
 CONNECTIONS = 50
 DEPTHS = (1, 16, 64)
@@ -13,6 +15,7 @@ SERVER_CORES, LOAD_CORES = CORES[:1], CORES[-1:]
 BACK_CORES = CORES[1:-1] or LOAD_CORES
 
 ITEMS = {"name": "items", "key": "item:{id}", "table": "items", "value": "payload", "ttl": "1d"}
+PUBLISH = {"key": "published", "false_positive_rate": 0.0001}
 
 
 # ---- servers ----
@@ -109,12 +112,30 @@ class World:
         self.postgres = Postgres().start()
         self.database = rig.create_items(self.postgres, rows)
         self.redis.populate(self.keys.cached)
-        self.nestguard = Nestguard({
+        self.settings = {
             "database": self.database.url, "cache": self.redis.url, "sync": "replication",
             "workers": 1, "load_budget": CONNECTIONS * max(DEPTHS), "max_lag": "1m",
-            "keyspaces": [ITEMS]})
+            "keyspaces": [ITEMS]}
+        self.nestguard = Nestguard(self.settings)
         self.nestguard.under = under
         self.nestguard.start()
+
+    def publish(self):
+        """Has the guard publish a bitmap as wrong as its filter, and tells the load of it."""
+        self.nestguard.configure({**self.settings, "keyspaces": [{**ITEMS, "publish": PUBLISH}]})
+        self.nestguard.signal(signal.SIGHUP)
+        client, name = self.redis.client(), PUBLISH["key"]
+        wait_until(lambda: client.exists(f"{name}:lease"), rig.PATIENCE, self.nestguard.log)
+        m, k, generation = (field.decode() for field in
+                            client.hmget(f"{name}:info", "m", "k", "generation"))
+        sha = client.script_load((rig.ROOT / "deploy" / "published.lua").read_text())
+        return f"{name},{m},{k}", f"{name},{m},{k},{sha},{generation}"
+
+    def publish_nothing(self):
+        self.nestguard.configure(self.settings)
+        self.nestguard.signal(signal.SIGHUP)
+        wait_until(lambda: not self.redis.client().exists(PUBLISH["key"]), rig.PATIENCE,
+                   self.nestguard.log)
 
     def ask(self, system, depth, ids, *more):
         """What the load saw of a system, which has its core to itself meanwhile."""

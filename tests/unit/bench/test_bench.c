@@ -1,4 +1,5 @@
 /* What the benchmarks' figures stand on: durations by share, ids, and replies cut anywhere. */
+#include "bitmap_batch.h"
 #include "get.h"
 #include "histogram.h"
 
@@ -136,6 +137,75 @@ static void test_replies_are_told_apart_however_they_are_cut(void **state)
     }
 }
 
+/* ---- looking into a bitmap ---- */
+
+static struct bitmap_batch batch_of(const char *text)
+{
+    struct bitmap_batch batch;
+    assert_true(bitmap_batch_parse(text, &batch));
+    return batch;
+}
+
+static void test_a_bitmap_is_described_in_whole_or_not_at_all(void **state)
+{
+    struct bitmap_batch batch;
+    (void)state;
+    assert_false(bitmap_batch_parse("p", &batch));
+    assert_false(bitmap_batch_parse("p,640", &batch));
+    assert_false(bitmap_batch_parse("p,640,3,sha", &batch));
+    assert_false(bitmap_batch_parse("p,640,99", &batch));
+    assert_false(bitmap_batch_parse("p,640,3,sha,7,x", &batch));
+    batch = batch_of("p,640,3,sha,7");
+    assert_string_equal(batch.generation, "7");
+    assert_int_equal(batch.shape.bits, 640);
+}
+
+static void test_commands_stay_within_their_room(void **state)
+{
+    static const char *const ways[] = {"published,4000000000,32",
+                                       "published,4000000000,32,"
+                                       "e0e1f9fabfc9d4800c877a703b823ac0578ff8db,1795353004910544"};
+    static const uint64_t ids[] = {1, UINT64_MAX};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct bitmap_batch batch = batch_of(ways[i]);
+        size_t room = bitmap_batch_most(&batch, 2);
+        char *text = calloc(1, room);
+        assert_in_range(bitmap_batch_write(&batch, text, ids, 2) - text, 1, room);
+        const char *begin = i ? "*72\r\n$7\r\nEVALSHA\r\n" : "*101\r\n$8\r\nBITFIELD\r\n";
+        assert_memory_equal(text, begin, strlen(begin));
+        free(text);
+    }
+}
+
+static void test_what_a_bitmap_says_is_taken_when_it_is_whole(void **state)
+{
+    static const struct {
+        const char *way, *reply;
+        struct bitmap_found found; /* of three items at most */
+    } cases[] = {{"p,640,2", "*3\r\n:1\r\n:1\r\n:0\r\n", {1, 0, 0}},
+                 {"p,640,2", "*3\r\n:1\r\n:1\r\n:1\r\n", {0, 1, 0}},
+                 {"p,640,2", "*3\r\n:0\r\n:1\r\n:0\r\n", {0, 0, 1}},
+                 {"p,640,2", "-ERR\r\n", {0, 0, 1}},
+                 {"p,640,2,s,1", "$3\r\nAPA\r\n", {2, 1, 0}},
+                 {"p,640,2,s,1", "$5\r\nstale\r\n", {0, 0, 3}},
+                 {"p,640,2,s,1", "$0\r\n\r\n", {0, 0, 3}},
+                 {"p,640,2,s,1", "-NOSCRIPT\r\n", {0, 0, 3}}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bitmap_batch batch = batch_of(cases[i].way);
+        const char *reply = cases[i].reply, *end = reply + strlen(reply), *next = NULL;
+        struct bitmap_found none = {0};
+        for (const char *cut = reply; cut < end; cut++) {
+            struct bitmap_found found = bitmap_batch_take(&batch, 3, reply, cut, &next);
+            assert_memory_equal(&found, &none, sizeof none);
+        }
+        struct bitmap_found found = bitmap_batch_take(&batch, 3, reply, end, &next);
+        assert_memory_equal(&found, &cases[i].found, sizeof found);
+        assert_ptr_equal(next, end);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +217,9 @@ int main(void)
         cmocka_unit_test(test_random_ids_reach_the_ends_of_their_range),
         cmocka_unit_test(test_a_request_takes_another_id),
         cmocka_unit_test(test_replies_are_told_apart_however_they_are_cut),
+        cmocka_unit_test(test_a_bitmap_is_described_in_whole_or_not_at_all),
+        cmocka_unit_test(test_commands_stay_within_their_room),
+        cmocka_unit_test(test_what_a_bitmap_says_is_taken_when_it_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
