@@ -103,22 +103,25 @@ static void filter_metrics(const struct report *report, struct buffer *out)
 
 struct published_row {
     const char *name, *help;
-    size_t offset; /* of a uint64_t in struct published_report */
+    size_t offset;   /* of a uint64_t in struct published_report */
+    double per_unit; /* so many of it are one of what is told */
 };
 
 static void published_metrics(const struct report *report, struct buffer *out)
 {
     static const struct published_row rows[] = {
         {"published_keys", "Rows in what the keyspace publishes",
-         offsetof(struct published_report, keys)},
-        {"published_bits", "Bits of what the keyspace publishes",
-         offsetof(struct published_report, bits)},
-        {"published_bits_set", "Those of them that are set",
-         offsetof(struct published_report, set)},
+         offsetof(struct published_report, keys), 1},
+        {"published_places", "Bits of what the keyspace publishes",
+         offsetof(struct published_report, bits), 1},
+        {"published_places_set", "Those of them that are set",
+         offsetof(struct published_report, set), 1},
         {"published_bytes", "Memory of the guard's own copy of it",
-         offsetof(struct published_report, bytes)},
-        {"published_lease_milliseconds", "Time that is left of its lease, 0 without one",
-         offsetof(struct published_report, lease)},
+         offsetof(struct published_report, bytes), 1},
+        {"published_lease_due", "1 while the keyspace guards, so that there should be a lease",
+         offsetof(struct published_report, due), 1},
+        {"published_lease_seconds", "Time that is left of its lease, 0 without one",
+         offsetof(struct published_report, lease), 1000},
     };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         exposition_family(out, rows[r].name, "gauge", rows[r].help);
@@ -127,8 +130,8 @@ static void published_metrics(const struct report *report, struct buffer *out)
             uint64_t value;
             memcpy(&value, (const char *)published + rows[r].offset, sizeof value);
             if (published->key)
-                buffer_printf(out, "nestguard_%s{keyspace=\"%s\"} %llu\n", rows[r].name,
-                              keyspace_name(report, i), (unsigned long long)value);
+                buffer_printf(out, "nestguard_%s{keyspace=\"%s\"} %.15g\n", rows[r].name,
+                              keyspace_name(report, i), (double)value / rows[r].per_unit);
         }
     }
 }

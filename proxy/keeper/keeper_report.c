@@ -109,6 +109,7 @@ static struct published_report report_published(const struct published *publishe
                                       .keys = published->keys,
                                       .generation = published->image_id,
                                       .deleted = published->deleted,
+                                      .due = published->may_lease,
                                       .lease = until > now ? until - now : 0,
                                       .error = published->error};
     if (published->image.count) {

@@ -77,7 +77,7 @@ class Prometheus(servers.Server):
 
 @pytest.fixture
 def guard(follow, items):
-    return follow(items())
+    return follow(items(publish={"key": "published"}))
 
 
 @pytest.fixture
@@ -88,7 +88,8 @@ def prometheus(guard):
 
 
 def ask(guard):
-    """A hit, a miss and a reject."""
+    """A hit, a miss and a reject, and an item."""
+    guard.redis().bf().exists("items", 1)
     for key in ("item:1", "item:1", f"item:{time.monotonic_ns()}"):
         try:
             guard.redis().get(key)
@@ -111,7 +112,8 @@ def test_every_expression_of_the_dashboard_returns_data(guard, prometheus):
         return [expression for expression in wanted if not prometheus.query(expression)]
 
     wait_until(lambda: not empty(), PATIENCE, lambda: f"data of {empty()}")
-    assert prometheus.firing() == set(), "all is well"
+    wait_until(lambda: prometheus.firing() == set(), PATIENCE,
+               lambda: f"all is well, but {prometheus.firing()}")
 
 
 def test_every_rule_can_be_evaluated_and_its_metrics_are_there(guard, prometheus):
@@ -149,6 +151,18 @@ def test_alerts_fire_and_end_with_the_cache(guard, prometheus, cache):
     prometheus.wait_firing("NestguardCacheDown")
     cache.start()
     prometheus.wait_firing("NestguardCacheDown", False)
+
+
+def test_a_lease_that_is_not_held_fires(guard, prometheus, cache, database):
+    client = cache.client()
+    wait_until(lambda: client.exists("published:lease"), PATIENCE, guard.log)
+    prometheus.wait_firing("NestguardNoLease", False)
+    client.config_set("maxmemory-policy", "noeviction")
+    client.config_set("maxmemory", "1")
+    database.execute("INSERT INTO items VALUES (1000, 'new')")
+    prometheus.wait_firing("NestguardNoLease")
+    client.config_set("maxmemory", "0")
+    prometheus.wait_firing("NestguardNoLease", False)
 
 
 def test_a_guard_that_hangs_is_down(guard, prometheus):

@@ -330,4 +330,4 @@ def test_metrics_and_status_show_it(follow, items, cache):
     assert 0 < said["bits_set"] < said["bits"] and said["last_error"] is None
     metrics = guard.metrics()
     assert metrics['nestguard_published_keys{keyspace="items"}'] == 100
-    assert metrics['nestguard_published_lease_milliseconds{keyspace="items"}'] > 0
+    assert metrics['nestguard_published_lease_seconds{keyspace="items"}'] > 0

@@ -27,6 +27,7 @@ struct published_report {
     unsigned functions, layers;
     uint64_t generation; /* as the cache has it */
     uint64_t deleted;    /* rows that are gone, and still in it */
+    uint64_t due;        /* 1: the keyspace guards, so that there should be a lease */
     uint64_t lease;      /* ms that are left of it; 0: there is none */
     uint64_t bytes;      /* of the guard's copy */
     const char *error;   /* the last, or "" */
