@@ -1,6 +1,8 @@
 """What kills, pauses and restarts those that take part in a random run."""
 import contextlib
+import json
 import random
+import signal
 import time
 
 from following import paused, query_alone
@@ -10,7 +12,8 @@ from servers import PATIENCE
 
 KINDS = ["pause guard", "pause database", "pause cache", "restart cache", "forget", "forget",
          "renew", "renew", "kill database", "kill guard", "kill guard", "start cold", "start cold"]
-STREAM_KINDS = ["pause walsender", "kill walsender", "kill walsender", "lose published"]
+STREAM_KINDS = ["pause walsender", "kill walsender", "kill walsender", "lose published",
+                "publish otherwise"]
 NOTICED = 1  # seconds in which the guard has another connection to a cache that is back
 
 
@@ -90,6 +93,20 @@ class Nemesis:
         table = self.chance.choice(self.run_.tables)
         lost = self.chance.choice(["", ":info", ":lease", "-0", "-cursor"])
         self.run_.cache.client().delete(table.publish["key"] + lost)
+
+    def publish_otherwise(self):
+        """The file is read again, and has one keyspace publish with another rate, or otherwise grown, or
+        not at all until the next time."""
+        guard = self.run_.guard
+        settings = json.loads(guard.file.read_text())
+        keyspace = self.chance.choice(settings["keyspaces"])
+        [table] = [table for table in self.run_.tables if table.name == keyspace["name"]]
+        keyspace["publish"] = {**table.publish, **self.chance.choice(
+            [{}, {"grow": not table.publish["grow"]}, {"false_positive_rate": 0.01}])}
+        if self.chance.random() < 0.2:
+            del keyspace["publish"]
+        guard.file.write_text(json.dumps(settings))
+        guard.signal(signal.SIGHUP)
 
     def wait_owing_nothing(self):
         """It may take the guard a moment to see that the cache is another."""
