@@ -47,6 +47,31 @@ def test_redis_py(start_guard, items):
     assert cuckoo.exists("items", 1) == 1
 
 
+# A word for each call that redis-py's classes have, and how it may be called.
+BLOOM = {"create": (0.01, 1000), "reserve": (0.01, 1000), "add": (1,), "madd": (1, 2),
+         "insert": ([1, 2],), "exists": (1,), "mexists": (1, 2), "scandump": (0,),
+         "loadchunk": (1, b"x"), "info": (), "card": ()}
+CUCKOO = {"create": (1000,), "reserve": (1000,), "add": (1,), "addnx": (1,), "insert": ([1, 2],),
+          "insertnx": ([1, 2],), "exists": (1,), "mexists": (1, 2), "delete": (1,), "count": (1,),
+          "scandump": (0,), "loadchunk": (1, b"x"), "info": ()}
+REFUSED = {"create", "reserve", "scandump", "loadchunk", "delete"}
+
+
+@pytest.mark.parametrize("commands, calls", [("BFCommands", BLOOM), ("CFCommands", CUCKOO)])
+def test_each_call_of_redis_py_is_answered_or_refused_with_words(start_guard, items, commands, calls):
+    client = start_guard(items()).redis()
+    filters = client.bf() if commands == "BFCommands" else client.cf()
+    offered = {name for name in vars(getattr(redis.commands.bf.commands, commands))
+               if not name.startswith("_")}
+    assert offered <= calls.keys()
+    for name in offered:
+        try:
+            assert getattr(filters, name)("items", *calls[name]) is not None and name not in REFUSED
+        except redis.ResponseError as refused:
+            assert name in REFUSED and "unknown command" not in str(refused)
+            assert len(str(refused).split()) > 1
+
+
 @pytest.mark.parametrize("resp", ["2", "3"])
 def test_node_redis(start_guard, items, node_modules, resp):  # pylint: disable=redefined-outer-name
     guard = start_guard(items())
@@ -62,7 +87,10 @@ def test_node_redis(start_guard, items, node_modules, resp):  # pylint: disable=
         ("cf count", "1"), ("cf count, absent", "0"), ("cf add", one), ("cf addNX", zero),
         ("cf addNX, new", one), ("cf insert", "[true,true]"), ("cf insertNX", unless_there[resp]),
         ("cf info", "100"), ("cf del", '"NESTGUARD"'), ("cf exists, still", one),
-        ("at once", "[true,false,true]"), ("another name", '"ERR"'))]
+        ("at once", "[true,false,true]"), ("another name", '"ERR"'),
+        ("bf scanDump", '"NESTGUARD"'), ("bf loadChunk", '"NESTGUARD"'),
+        ("cf reserve", '"ERR"'), ("cf scanDump", '"NESTGUARD"'), ("cf loadChunk", '"NESTGUARD"'),
+        ("not called", "[]"))]
 
 
 # ---- what an answer says ----

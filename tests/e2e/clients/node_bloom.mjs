@@ -11,7 +11,15 @@ const attempt = (step, promise) => promise.then(
   (value) => console.log(JSON.stringify([step, value])),
   (error) => console.log(JSON.stringify([step, error.message.split(' ')[0]])));
 
-const { bf, cf } = client;
+// What is not called of their calls is told at the end.
+const called = new Set();
+const noting = (name, calls) => new Proxy(calls, {
+  get: (_, call) => {
+    called.add(`${name}.${call}`);
+    return (...words) => calls[call](...words);
+  },
+});
+const bf = noting('bf', client.bf), cf = noting('cf', client.cf);
 await attempt('bf exists', bf.exists('items', '1'));
 await attempt('bf exists, whole key', bf.exists('items', 'item:1'));
 await attempt('bf exists, absent', bf.exists('items', '901'));
@@ -39,4 +47,14 @@ await attempt('cf del', cf.del('items', '1'));
 await attempt('cf exists, still', cf.exists('items', '1'));
 await attempt('at once', Promise.all(['1', '901', '2'].map((item) => bf.exists('items', item))));
 await attempt('another name', bf.exists('mine', '1'));
+await attempt('bf scanDump', bf.scanDump('items', 0));
+await attempt('bf loadChunk', bf.loadChunk('items', 1, 'x'));
+await attempt('cf reserve', cf.reserve('items', 1000));
+await attempt('cf scanDump', cf.scanDump('items', 0));
+await attempt('cf loadChunk', cf.loadChunk('items', 1, 'x'));
+const offered = (name, of) => [...new Set([...Object.keys(of), ...Object.keys(Object.getPrototypeOf(of))])]
+  .filter((call) => call !== call.toUpperCase() && !call.startsWith('_') && call !== 'constructor')
+  .map((call) => `${name}.${call}`);
+const all = [...offered('bf', client.bf), ...offered('cf', client.cf)];
+console.log(JSON.stringify(['not called', all.length ? all.filter((call) => !called.has(call)) : 'unknown']));
 client.destroy();
