@@ -229,7 +229,7 @@ void renewal_hurry(struct renewal *renewal, bool hurried)
         builder_hurry(renewal->builder, hurried);
 }
 
-void renewal_report(struct renewal *renewal, uint64_t now)
+void renewal_tell_log(struct renewal *renewal, uint64_t now)
 {
     if (!renewal->builder || now - renewal->reported < REPORT_MS)
         return;
@@ -255,4 +255,15 @@ void renewal_stop(struct renewal *renewal)
     if (renewal->builder)
         builder_stop(renewal->builder);
     uv_close((uv_handle_t *)&renewal->timer, NULL);
+}
+
+struct build_report renewal_report(const struct renewal *renewal)
+{
+    struct build_report report = {.at_work = renewal->builder != NULL,
+                                  .newest = renewal->newest,
+                                  .error = renewal->error,
+                                  .failures = renewal->failures};
+    if (renewal->builder)
+        report.progress = builder_progress(renewal->builder);
+    return report;
 }

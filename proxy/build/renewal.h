@@ -43,6 +43,14 @@ struct renewal {
     char error[600]; /* of the last build, or "" */
 };
 
+struct build_report {
+    bool at_work; /* else there is no progress */
+    uint64_t newest;
+    struct build_progress progress;
+    const char *error; /* of the last that failed, or "" */
+    uint64_t failures;
+};
+
 int renewal_init(struct renewal *renewal, uv_loop_t *loop, const struct renewal_options *options);
 
 /* Begins a generation whose snapshot is taken after this call, now or when the one at work has
@@ -62,8 +70,11 @@ void renewal_replace(struct renewal *renewal, const char *why);
 /* Whether builds are in a hurry, the one at work and those that come. */
 void renewal_hurry(struct renewal *renewal, bool hurried);
 
+/* What is told of it; `error` lives as long as nothing is done with it. */
+struct build_report renewal_report(const struct renewal *renewal);
+
 /* Once in a while: tells the log how far a long build is. */
-void renewal_report(struct renewal *renewal, uint64_t now);
+void renewal_tell_log(struct renewal *renewal, uint64_t now);
 
 /* The poll interval may have changed. */
 void renewal_reschedule(struct renewal *renewal);

@@ -7,7 +7,7 @@
 /* PostgreSQL counts from 2000-01-01. */
 enum { EPOCH_SECONDS = 946684800 };
 
-#define KEYSPACE_ROW(name, help) {#name, help, offsetof(struct keyspace_report, name)},
+#define KEYSPACE_ROW(name, help) {#name, help, offsetof(struct keyspace_report, lookups.name)},
 #define LOAD_ROW(name, help) {#name, help, offsetof(struct keyspace_report, name)},
 #define WORKER_ROW(name, help) {#name, help, offsetof(struct worker_report, name)},
 const struct counter_row account_keyspace_rows[] = {KEYSPACE_COUNTERS(KEYSPACE_ROW){0}};
@@ -24,7 +24,7 @@ uint64_t account_count(const void *report, const struct counter_row *row)
 double account_measured_rate(const struct keyspace_report *keyspace)
 {
     uint64_t passed = keyspace->false_positives + keyspace->known_absent;
-    uint64_t all = passed + keyspace->rejected + keyspace->would_reject;
+    uint64_t all = passed + keyspace->lookups.rejected + keyspace->lookups.would_reject;
     return all ? (double)passed / (double)all : 0;
 }
 

@@ -1,12 +1,9 @@
-/* The parts tell of themselves; here is what only the shell knows, workers and builds, and how it
- * is put together. Nothing is kept: a report is made when somebody asks.
+/* The parts tell of themselves; here it is put together, and counted by keyspaces' names, of which
+ * a process may have had several numbers. Nothing is kept: a report is made when somebody asks.
  */
 #include "keeper/parts/report.h"
 
-#include "base/clock.h"
-#include "base/memory.h"
 #include "keeper/keeper_internal.h"
-#include "redis/redis.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,22 +12,9 @@
 
 #define ADD(name, help) to->name += counter_read(&from->name);
 
-static void add_lookups(struct keyspace_report *to, const struct keyspace_counters *from)
-{
-    KEYSPACE_COUNTERS(ADD)
-}
-
 static void add_loads(struct keyspace_report *to, const struct load_counters *from)
 {
     LOAD_COUNTERS(ADD)
-}
-
-static void add_worker(struct worker_report *to, const struct worker_counters *from)
-{
-    WORKER_COUNTERS(ADD)
-    to->shared_connections += counter_read(&from->shared_connections);
-    to->stalled_ms += counter_read(&from->stalled_ms);
-    to->own_connections += counter_read(&from->own_connections);
 }
 
 /* What is told of the keyspace with this number, retired or not; or NULL. */
@@ -47,7 +31,7 @@ static void count_keyspace(const struct keeper *keeper, size_t number, struct ke
 {
     add_loads(to, &keeper->counters[number]);
     for (unsigned i = 0; i < keeper->worker_count; i++)
-        add_lookups(to, &keeper->workers[i]->serving.keyspaces[number]);
+        worker_report_add_lookups(&to->lookups, keeper->workers[i], number);
 }
 
 static void count_keyspaces(const struct keeper *keeper, struct report *report)
@@ -64,104 +48,31 @@ static void report_workers(const struct keeper *keeper, struct report *report)
     report->workers = keeper->worker_count;
     report->clients = atomic_load(&keeper->client_total);
     report->client_bytes = atomic_load(&keeper->client_memory.total);
-    for (unsigned i = 0; i < keeper->worker_count; i++) {
-        const struct serving *serving = &keeper->workers[i]->serving;
-        add_worker(&report->worker, &serving->counters);
-    }
-}
-
-/* ---- parts ---- */
-
-static struct generation_report report_generation(const struct generation *generation)
-{
-    if (!generation)
-        return (struct generation_report){0};
-    return (struct generation_report){generation->number, generation->rows,
-                                      generation_bytes(generation), generation->build_seconds,
-                                      generation->built_at};
-}
-
-static struct build_report report_build(const struct renewal *renewal)
-{
-    struct build_report report = {.at_work = renewal->builder != NULL,
-                                  .newest = renewal->newest,
-                                  .error = renewal->error,
-                                  .failures = renewal->failures};
-    if (renewal->builder)
-        report.progress = builder_progress(renewal->builder);
-    return report;
-}
-
-static void report_backends(const struct keeper *keeper, struct report *report)
-{
-    purging_report(&keeper->purging, report);
-    loading_report(&keeper->loading, report);
-    checking_report(&keeper->checking, report);
-}
-
-static struct published_report report_published(const struct published *published)
-{
-    if (!published)
-        return (struct published_report){0};
-    uint64_t now = clock_ms(), until = published->lease;
-    struct published_report report = {.key = published->keyspace->publish.key,
-                                      .state = published_state_name(published->state),
-                                      .keys = published->keys,
-                                      .generation = published->image_id,
-                                      .deleted = published->deleted,
-                                      .due = published->may_lease,
-                                      .lease = until > now ? until - now : 0,
-                                      .error = published->error};
-    if (published->image.count) {
-        const struct bitmap_shape *shape = layers_shape(&published->image);
-        report.layers = published->image.count;
-        report.functions = shape->functions;
-        report.bits = shape->bits * report.layers;
-        report.bytes = (shape->bits / 8 + 1) * (report.layers + published->old.count);
-        report.set = layers_set_bits(&published->image);
-    }
-    return report;
-}
-
-static void report_keyspace(const struct keeper *keeper, size_t i, struct keyspace_report *report)
-{
-    const struct generation *generation = keeper->publishing.generation;
-    const struct keyspace_status *status = &keeper->publishing.keyspaces[i];
-    report->number = i;
-    report->config = &keeper_config(keeper)->keyspaces[i];
-    report->state = status->state;
-    report->reason = status->reason;
-    report->since = status->since;
-    report->published = report_published(publisher_of(keeper->publisher, i));
-    report->has_filter = generation && generation->filters[i];
-    if (!report->has_filter)
-        return;
-    report->kind = filter_kind_of(generation->filters[i]);
-    report->filter = filter_stats(generation->filters[i]);
-    report->rows = generation_rows(generation, i);
+    for (unsigned i = 0; i < keeper->worker_count; i++)
+        worker_report_add(&report->worker, keeper->workers[i]);
 }
 
 /* ---- all ---- */
 
 void keeper_report(const struct keeper *keeper, struct report *report)
 {
-    *report = (struct report){.config = keeper_config(keeper),
-                              .started = keeper->started,
+    *report = (struct report){.started = keeper->started,
                               .is_draining = keeper->leaving.begun,
-                              .generation = report_generation(keeper->publishing.generation),
-                              .build = report_build(&keeper->renewal),
+                              .build = renewal_report(&keeper->renewal),
                               .stream = replication_report(&keeper->replication),
                               .confirms_everything = replication_lets_go(&keeper->replication),
                               .entries = entries_count(&keeper->entries),
                               .attack = *traffic_attack(keeper->accounting.traffic),
                               .rejects = traffic_rate_of_all(keeper->accounting.traffic)};
-    report->keyspaces = xcalloc(report->config->keyspace_count, sizeof *report->keyspaces);
-    for (size_t i = 0; i < report->config->keyspace_count; i++)
-        if (!report->config->keyspaces[i].retired)
-            report_keyspace(keeper, i, &report->keyspaces[report->count++]);
+    publishing_report(&keeper->publishing, report);
+    for (size_t i = 0; i < report->count; i++)
+        report->keyspaces[i].published =
+            publisher_report(keeper->publisher, report->keyspaces[i].number);
     count_keyspaces(keeper, report);
     report_workers(keeper, report);
-    report_backends(keeper, report);
+    purging_report(&keeper->purging, report);
+    loading_report(&keeper->loading, report);
+    checking_report(&keeper->checking, report);
 }
 
 void report_finish(struct report *report)

@@ -154,7 +154,7 @@ static void on_tick(uv_timer_t *tick)
         loads_give_up(keeper->loading.loads); /* so that the workers' requests come back */
     keeper_watch_leaving(keeper, now);
     keeper_renew_hints(keeper, now);
-    renewal_report(&keeper->renewal, now);
+    renewal_tell_log(&keeper->renewal, now);
     if (keeper->publishing.generation && !keeper->replication.serving)
         fn_checks_known(keeper->checking.fn_checks, keeper->publishing.generation, UINT64_MAX);
     purging_check_time(&keeper->purging, now);

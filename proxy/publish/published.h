@@ -81,6 +81,20 @@ struct published {
     char error[256]; /* the last, or "" */
 };
 
+/* Of what a keyspace publishes. */
+struct published_report {
+    const char *key; /* NULL: nothing, and nothing of the rest is there */
+    const char *state;
+    uint64_t keys, bits, set;
+    unsigned functions, layers;
+    uint64_t generation; /* as the cache has it */
+    uint64_t deleted;    /* rows that are gone, and still in it */
+    uint64_t due;        /* 1: the keyspace guards, so that there should be a lease */
+    uint64_t lease;      /* ms that are left of it; 0: there is none */
+    uint64_t bytes;      /* of the guard's copy */
+    const char *error;   /* the last, or "" */
+};
+
 void published_init(struct published *published, const struct keyspace *keyspace,
                     struct redis *redis, const char *owner);
 void published_finish(struct published *published); /* when no command is under way */
@@ -123,6 +137,9 @@ void published_drop(struct published *published);               /* the lease; at
 
 /* It should be made anew: it is full, or of too many rows that are gone, or spoiled. */
 bool published_is_worn(const struct published *published);
+
+/* Texts live as long as it is not touched. */
+struct published_report published_report(const struct published *published);
 
 const char *published_state_name(enum published_state state);
 

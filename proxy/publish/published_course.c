@@ -382,3 +382,25 @@ void published_finish(struct published *published)
     layers_finish(&published->old);
     publish_names_finish(&published->names);
 }
+
+struct published_report published_report(const struct published *published)
+{
+    uint64_t now = clock_ms(), until = published->lease;
+    struct published_report report = {.key = published->keyspace->publish.key,
+                                      .state = published_state_name(published->state),
+                                      .keys = published->keys,
+                                      .generation = published->image_id,
+                                      .deleted = published->deleted,
+                                      .due = published->may_lease,
+                                      .lease = until > now ? until - now : 0,
+                                      .error = published->error};
+    if (published->image.count) {
+        const struct bitmap_shape *shape = layers_shape(&published->image);
+        report.layers = published->image.count;
+        report.functions = shape->functions;
+        report.bits = shape->bits * report.layers;
+        report.bytes = (shape->bits / 8 + 1) * (report.layers + published->old.count);
+        report.set = layers_set_bits(&published->image);
+    }
+    return report;
+}

@@ -300,6 +300,12 @@ const struct published *publisher_of(const struct publisher *publisher, size_t k
     return find(publisher, keyspace);
 }
 
+struct published_report publisher_report(const struct publisher *publisher, size_t keyspace)
+{
+    const struct published *published = find(publisher, keyspace);
+    return published ? published_report(published) : (struct published_report){0};
+}
+
 static void draw_owner(char owner[PUBLISH_OWNER_SIZE])
 {
     struct filter_seed seed;

@@ -34,7 +34,8 @@ void publisher_end(struct publisher *publisher); /* leases end here */
 /* The first keyspace whose filter should be made anew; NULL. */
 const struct keyspace *publisher_worn(const struct publisher *publisher);
 
-/* Of one keyspace; NULL: it publishes nothing. */
+/* Of one keyspace; NULL, or zeroed: it publishes nothing. */
 const struct published *publisher_of(const struct publisher *publisher, size_t keyspace);
+struct published_report publisher_report(const struct publisher *publisher, size_t keyspace);
 
 #endif

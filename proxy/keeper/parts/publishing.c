@@ -204,3 +204,43 @@ void publishing_finish(struct publishing *publishing)
     free(publishing->keyspaces);
     *publishing = (struct publishing){0};
 }
+
+/* ---- what is told of it ---- */
+
+static struct generation_report report_generation(const struct generation *generation)
+{
+    if (!generation)
+        return (struct generation_report){0};
+    return (struct generation_report){generation->number, generation->rows,
+                                      generation_bytes(generation), generation->build_seconds,
+                                      generation->built_at};
+}
+
+static struct keyspace_report report_keyspace(const struct publishing *publishing, size_t number)
+{
+    const struct generation *generation = publishing->generation;
+    const struct keyspace_status *status = &publishing->keyspaces[number];
+    struct keyspace_report report = {.number = number,
+                                     .config = &publishing_config(publishing)->keyspaces[number],
+                                     .state = status->state,
+                                     .reason = status->reason,
+                                     .since = status->since,
+                                     .has_filter = generation && generation->filters[number]};
+    if (!report.has_filter)
+        return report;
+    report.kind = filter_kind_of(generation->filters[number]);
+    report.filter = filter_stats(generation->filters[number]);
+    report.rows = generation_rows(generation, number);
+    return report;
+}
+
+void publishing_report(const struct publishing *publishing, struct report *report)
+{
+    const struct config *config = publishing_config(publishing);
+    report->config = config;
+    report->generation = report_generation(publishing->generation);
+    report->keyspaces = xcalloc(config->keyspace_count, sizeof *report->keyspaces);
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (!config->keyspaces[i].retired)
+            report->keyspaces[report->count++] = report_keyspace(publishing, i);
+}

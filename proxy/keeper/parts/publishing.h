@@ -10,6 +10,7 @@
 #include "guard/messages.h"
 #include "guard/view.h"
 #include "keeper/changes/outlet.h"
+#include "keeper/parts/report.h"
 
 /* Why nothing may be rejected though there is a generation, the first that is given. */
 enum obstacle {
@@ -69,6 +70,10 @@ bool publishing_is_everywhere(const struct publishing *publishing);
 
 bool publishing_guards(const struct publishing *publishing);     /* every keyspace */
 bool publishing_guards_any(const struct publishing *publishing); /* at least one keyspace */
+/* Configuration, generation in force, and the keyspaces that are configured, which are allocated.
+ */
+void publishing_report(const struct publishing *publishing, struct report *report);
+
 const struct config *publishing_config(const struct publishing *publishing);       /* in force */
 const struct config *publishing_first_config(const struct publishing *publishing); /* the start's */
 

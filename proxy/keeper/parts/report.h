@@ -5,7 +5,7 @@
 #ifndef NESTGUARD_REPORT_H
 #define NESTGUARD_REPORT_H
 
-#include "build/builder.h"
+#include "build/renewal.h"
 #include "cache/loads.h"
 #include "cache/spellings.h"
 #include "follow/checks/checks.h"
@@ -14,24 +14,12 @@
 #include "guard/counters.h"
 #include "guard/guard.h"
 #include "guard/view.h"
+#include "publish/publisher.h"
 #include "redis/redis.h"
 #include "traffic/traffic.h"
+#include "worker/worker_report.h"
 
 #define REPORT_MEMBER(name, help) uint64_t name;
-
-/* Of what a keyspace publishes. */
-struct published_report {
-    const char *key; /* NULL: nothing, and nothing of the rest is there */
-    const char *state;
-    uint64_t keys, bits, set;
-    unsigned functions, layers;
-    uint64_t generation; /* as the cache has it */
-    uint64_t deleted;    /* rows that are gone, and still in it */
-    uint64_t due;        /* 1: the keyspace guards, so that there should be a lease */
-    uint64_t lease;      /* ms that are left of it; 0: there is none */
-    uint64_t bytes;      /* of the guard's copy */
-    const char *error;   /* the last, or "" */
-};
 
 struct keyspace_report {
     size_t number;
@@ -46,7 +34,7 @@ struct keyspace_report {
     struct selfcheck_account check;  /* after the first self-check */
     const struct spelling *spelling; /* the latest that was another than its row's */
     /* Of all that had its name in this process. */
-    KEYSPACE_COUNTERS(REPORT_MEMBER) /* of all workers */
+    struct lookups_report lookups; /* of all workers */
     LOAD_COUNTERS(REPORT_MEMBER)
     struct published_report published;
 };
@@ -57,14 +45,6 @@ struct generation_report {
     size_t bytes;
     double build_seconds;
     time_t built_at;
-};
-
-struct build_report {
-    bool at_work; /* else there is no progress */
-    uint64_t newest;
-    struct build_progress progress;
-    const char *error; /* of the last that failed, or "" */
-    uint64_t failures;
 };
 
 struct stream_report {
@@ -80,11 +60,6 @@ struct check_report {
     uint64_t time;       /* clock_ms() */
 };
 
-struct worker_report { /* of all */
-    WORKER_COUNTERS(REPORT_MEMBER)
-    uint64_t shared_connections, own_connections, stalled_ms;
-};
-
 /* Lives until anything is done with the keeper, but for `keyspaces`. */
 struct report {
     const struct config *config;
@@ -94,7 +69,7 @@ struct report {
     size_t client_bytes; /* the memory of all clients */
     size_t count;        /* of keyspaces, those that are configured */
     struct keyspace_report *keyspaces;
-    struct worker_report worker;
+    struct worker_report worker;         /* of all */
     struct generation_report generation; /* in force */
     struct build_report build;
     struct stream_report stream; /* of the generation in force */

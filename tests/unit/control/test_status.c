@@ -99,7 +99,7 @@ static void every_counter_stands_under_its_name(void **state)
     guard(&report);
     reports[0].rows = 100;
     reports[0].filter.keys = 99; /* two of them look alike */
-    reports[0].rejected = 90;
+    reports[0].lookups.rejected = 90;
     reports[0].false_positives = 10;
     reports[0].loads_row = 3;
     reports[0].loads_absent = 2;
@@ -135,7 +135,7 @@ static void metrics_tell_the_same(void **state)
     struct buffer text = {0};
     (void)state;
     guard(&report);
-    reports[1].rejected = 90;
+    reports[1].lookups.rejected = 90;
     reports[1].loads_absent = 2;
     report.stream = (struct stream_report){.is_followed = true, .position = 512, .behind = 64};
     status_metrics(&report, &text);
