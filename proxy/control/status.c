@@ -1,4 +1,8 @@
-/* The account as JSON; as Prometheus' text: metrics.c. */
+/* The account as JSON; as Prometheus' text: metrics.c.
+ *
+ * Names and meanings are a contract with dashboards and scripts: they are added to, never changed.
+ * What is not there is null, never a 0 that could be taken for a figure.
+ */
 #include "control/status.h"
 
 #include "base/clock.h"
@@ -46,6 +50,8 @@ static json_t *filter_json(const struct keyspace_report *keyspace)
                      "measured_false_positive_rate", account_measured_rate(keyspace));
 }
 
+/* Each under its own name; and the sums of what failed or was loaded, which were there before the
+ * parts of them. */
 static void add_counters(const struct keyspace_report *keyspace, json_t *to)
 {
     for (const struct counter_row *row = account_keyspace_rows; row->name; row++)
@@ -115,6 +121,7 @@ static json_t *keyspace_json(const struct report *report, const struct keyspace_
     return json;
 }
 
+/* Null while there is none. `position` is null here, and stands in `stream`. */
 static json_t *generation_json(const struct generation_report *generation)
 {
     if (!generation->number)
@@ -126,7 +133,6 @@ static json_t *generation_json(const struct generation_report *generation)
                      (json_int_t)(time(NULL) - generation->built_at), "position");
 }
 
-/* The rest of the time is as long as the rows that are left take at the rate so far. */
 /* The log as PostgreSQL writes its positions: "0/16B3748". */
 static json_t *position_json(uint64_t lsn)
 {
@@ -160,6 +166,8 @@ static json_t *stream_json(const struct report *report)
     return json;
 }
 
+/* Null while none is built. The rest of the time is as long as the rows that are left take at the
+ * rate so far. */
 static json_t *building_json(const struct build_report *build)
 {
     if (!build->at_work)
@@ -187,6 +195,7 @@ static json_t *node_json(const struct redis_node *node)
                      node->why ? json_bytes(node->why, strlen(node->why)) : json_null());
 }
 
+/* The server that is used, and the sentinels that are asked for it. */
 static json_t *nodes_json(const struct report *report)
 {
     json_t *nodes = json_array();
@@ -195,6 +204,8 @@ static json_t *nodes_json(const struct report *report)
     return nodes;
 }
 
+/* `load_window` is what the database gets at once by now, `load_budget` the most that it may get;
+ * what waits for that is `loads_queued`. */
 static json_t *backends_json(const struct report *report)
 {
     const struct loads_waits *waits = &report->waits;
@@ -210,7 +221,7 @@ static json_t *backends_json(const struct report *report)
                      durations_seconds(&waits->turns));
 }
 
-/* Of clients. */
+/* Of clients: those in force, which may be less than was configured, for want of open files. */
 static json_t *limits_json(const struct report *report)
 {
     const struct file_limits *limits = &report->config->limits;

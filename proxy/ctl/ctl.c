@@ -1,4 +1,10 @@
-/* `nestguard ctl`: what is asked, and how the answer is printed. */
+/* `nestguard ctl`: what is asked, and how the answer is printed.
+ *
+ *   words ─▶ where the guard listens, and the token ─▶ call ─▶ 2xx: a table or JSON, to stdout
+ *                                                        └─▶ else its error and advice, to stderr
+ *
+ * What is printed to stdout is the guard's answer and nothing else, so that programs can read it.
+ */
 #include "ctl/ctl.h"
 
 #include "base/memory.h"
@@ -115,6 +121,8 @@ static int print_refusal(const struct ctl_words *words, const struct ctl_answer 
     return EXIT_REFUSED;
 }
 
+/* Returns the exit status. A status that is no success may be an answer, too: that /readyz says no
+ * is no failure of whoever asked. */
 static int print_answer(const struct ctl_words *words, const struct ctl_answer *answer)
 {
     if (!ctl_answer_is_success(answer) && answer->status != words->command->answers)
@@ -128,6 +136,7 @@ static int print_answer(const struct ctl_words *words, const struct ctl_answer *
     return EXIT_DONE;
 }
 
+/* Returns the exit status. */
 static int call_once(const struct ctl_words *words, const struct ctl_call *request)
 {
     struct ctl_answer answer;
@@ -158,6 +167,7 @@ static int call_again_and_again(const struct ctl_words *words, const struct ctl_
     return EXIT_REFUSED;
 }
 
+/* With the token that goes with the address, or NULL. Returns the exit status. */
 static int call(const struct ctl_words *words, const struct address *address, const char *token)
 {
     struct ctl_call request = {

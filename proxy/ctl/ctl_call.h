@@ -8,16 +8,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* What is asked of whom; nothing of it is copied. */
 struct ctl_call {
-    const struct address *address;
-    const char *token; /* NULL: none */
-    const char *method, *target;
-    unsigned seconds; /* for all of it; 0: a minute */
+    const struct address *address; /* TCP or a unix socket's */
+    const char *token;             /* NULL: none */
+    const char *method, *target;   /* "GET"; path and query, escaped as URLs are */
+    unsigned seconds;              /* for all of it; 0: a minute */
 };
 
 struct ctl_answer {
-    long status;
-    char *body; /* ends with a zero byte */
+    long status; /* of HTTP: 200, 409, ... */
+    char *body;  /* ends with a zero byte */
     size_t length;
 };
 
@@ -26,6 +27,7 @@ struct ctl_answer {
 int ctl_call(struct ctl_answer *out, const struct ctl_call *call, char **error);
 void ctl_answer_finish(struct ctl_answer *answer);
 
+/* A status of 200 to 299. */
 bool ctl_answer_is_success(const struct ctl_answer *answer);
 
 /* The JSON of a call that succeeds; else NULL and *error as above, or in the guard's own words. */

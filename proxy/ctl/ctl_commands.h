@@ -20,10 +20,11 @@ struct ctl_option {
 
 /* A command takes at most one of its options. */
 struct ctl_command {
-    const char *name, *method, *path;
+    const char *name, *method;
+    const char *path; /* the key, if it takes one, goes behind it */
     bool takes_key;
-    struct ctl_option options[CTL_OPTIONS];
-    const char *usage, *help;
+    struct ctl_option options[CTL_OPTIONS]; /* the first without a name ends them */
+    const char *usage, *help;               /* help: a line, or two with a newline between */
     /* Prints the answer for people, unless an option asks for JSON. NULL: JSON it is. */
     void (*print)(const json_t *body, const char *option, const struct ctl_paper *paper);
     bool table_on_terminal; /* elsewhere, and without --table, it is JSON that was always read */

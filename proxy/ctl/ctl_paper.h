@@ -8,15 +8,15 @@
 #include <stdio.h>
 
 struct ctl_paper {
-    FILE *out;
-    bool colours;
+    FILE *out;    /* whoever made it closes it */
+    bool colours; /* ANSI sequences around coloured texts */
 };
 
 enum ctl_colour { CTL_PLAIN, CTL_BOLD, CTL_RED, CTL_GREEN, CTL_YELLOW };
 
 /* Standard output: in colours on a terminal, unless NO_COLOR says otherwise (no-color.org). */
 struct ctl_paper ctl_paper_of_stdout(void);
-bool ctl_is_terminal(void);
+bool ctl_is_terminal(void); /* standard output is one */
 
 /* The text in a field of at least `width`; what is not printable ASCII is a '?', so that it does
  * nothing to a terminal. NULL and "" are a '-'. */

@@ -58,6 +58,7 @@ static double sum_of_rates(const struct ctl_moment *moment, const json_t *keyspa
     return sum;
 }
 
+/* Less than 0: it is not known yet. */
 static void print_rate(double per_second, const struct ctl_paper *paper)
 {
     char text[CTL_NUMBER_SIZE];
@@ -116,6 +117,7 @@ static void print_keyspaces(const struct ctl_moment *moment, const struct ctl_pa
     }
 }
 
+/* A client, with its share of the total in percent. */
 static void print_party(const json_t *party, double total, const struct ctl_paper *paper)
 {
     char count[CTL_NUMBER_SIZE];
@@ -158,13 +160,16 @@ void ctl_top_print(const struct ctl_moment *moment, const struct ctl_paper *pape
 
 /* ---- live ---- */
 
+/* The two newest statuses, of which rates are made. A guard that cannot be asked leaves them as
+ * they are, with the reason below. */
 struct top {
-    struct ctl_call call;
+    struct ctl_call call; /* its target is set anew for each question */
     json_t *status, *attack, *before;
     uint64_t taken, taken_before; /* clock_ms() of the two */
     char *error;                  /* why there is no newer one */
 };
 
+/* Both questions, one after the other; waits for the answers, a short while at most. */
 static void ask(struct top *top)
 {
     free(top->error);
@@ -183,6 +188,7 @@ static void ask(struct top *top)
     top->attack = ctl_ask(&top->call, &top->error);
 }
 
+/* The whole screen is made first and then shown at once, so that it does not flicker. */
 static void draw(const struct top *top)
 {
     struct ctl_paper paper = ctl_paper_of_stdout();

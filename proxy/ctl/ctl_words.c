@@ -1,3 +1,8 @@
+/* nestguard ctl [what stands before] COMMAND [what follows]
+ *                 read_globals()           read_arguments(), by the command's row in ctl_commands.c
+ *
+ * Whatever is wrong is said here, with what would be right, before anybody is asked.
+ */
 #include "ctl/ctl_words.h"
 
 #include "base/text/arguments.h"
@@ -22,6 +27,7 @@ int ctl_complain(int status, const char *format, ...)
     return status;
 }
 
+/* A help text of two lines has its second below the first. */
 void ctl_print_usage(FILE *out)
 {
     fputs("usage: nestguard ctl [-c FILE | --control ADDRESS] [--token TOKEN] COMMAND [ARGS]\n\n",
@@ -73,6 +79,7 @@ static int read_globals(struct ctl_words *out, int count, char **words)
     return at;
 }
 
+/* Always -EINVAL, after words that name the option or the usage. */
 static int complain_of(const struct arguments *arguments, const struct ctl_command *command)
 {
     const char *wrong = arguments->wrong;
@@ -114,6 +121,7 @@ static int take_option(struct ctl_words *out, const unsigned *given, const char 
     return 0;
 }
 
+/* Seconds, with fractions; any less would keep the guard's keeper busy with answers. */
 static int take_watch(struct ctl_words *out, const char *watch)
 {
     char *end = NULL;

@@ -4,21 +4,24 @@
 
 #include "ctl/ctl_commands.h"
 
-/* The command line, taken apart. */
+/* The command line, taken apart. All texts are argv's own. */
 struct ctl_words {
-    const char *file, *control, *token;
-    unsigned help;
+    const char *file;    /* -c; NULL: not given, as the next two */
+    const char *control; /* --control, an address; never with `file` */
+    const char *token;
+    unsigned help; /* not 0: it was asked for, and nothing else counts */
     const struct ctl_command *command;
-    const char *key;
-    const struct ctl_option *option;
-    const char *value;
-    double watch; /* seconds from one asking to the next; 0: once */
+    const char *key;                 /* NULL where the command takes none */
+    const struct ctl_option *option; /* of the command's, the one that was given; or NULL */
+    const char *value;               /* the option's, if it takes one */
+    double watch;                    /* seconds from one asking to the next; 0: once */
 };
 
 /* Reads words[0], "ctl", and what follows it. 0 with out->help or out->command set, or -EINVAL
  * after a complaint. */
 int ctl_words_read(struct ctl_words *out, int count, char **words);
 
+/* All commands, a line or two each, from their table. */
 void ctl_print_usage(FILE *out);
 
 /* Says what is wrong and returns `status`, so that it can stand behind a return. */

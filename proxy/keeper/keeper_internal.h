@@ -1,5 +1,13 @@
 /* What the files of the keeper share: the shell, which opens and closes its parts and lets them
- * meet. */
+ * meet.
+ *
+ *   keeper_run.c ─ opens all ─▶ the loop ─ SIGTERM ─▶ keeper_leave.c ─▶ keeper_end.c ─ closes all
+ *      parts/    each owns what it is about, is told of the others by callbacks, and is tested
+ * alone changes/  "this key changed": one table says whom each cause concerns
+ *
+ * All of it is the keeper's thread's, but for the mailbox, what is _Atomic, and the counters of
+ * workers and loads, which one thread writes and any may read.
+ */
 #ifndef NESTGUARD_KEEPER_INTERNAL_H
 #define NESTGUARD_KEEPER_INTERNAL_H
 
@@ -28,36 +36,36 @@
 
 struct keeper {
     uv_loop_t loop;
-    struct mailbox mailbox;
-    uv_timer_t tick;
+    struct mailbox mailbox; /* what workers ask, and what they give back */
+    uv_timer_t tick;        /* looks for what is due, and for what has taken too long */
     uv_signal_t on_term, on_int, on_hup, on_usr2;
-    uint64_t started;
+    uint64_t started; /* clock_ms() */
 
-    struct outlet outlet;
-    struct publishing publishing;
-    struct entries entries;
-    struct accounting accounting;
+    struct outlet outlet;         /* the way to the workers' mailboxes */
+    struct publishing publishing; /* configuration, generation and states, as workers have them */
+    struct entries entries;       /* hints, tombstones, blocks: the table that workers copy */
+    struct accounting accounting; /* who asks how much */
 
-    struct worker **workers;
+    struct worker **workers;             /* `worker_count` of them, by their indices */
     unsigned worker_count, workers_left; /* left: those that have not ended */
-    _Atomic unsigned client_total;
-    struct client_memory client_memory;
+    _Atomic unsigned client_total;       /* of all workers, who keep max_clients by it */
+    struct client_memory client_memory;  /* likewise, of max_client_memory */
 
-    struct changes changes;
-    struct redis *redis;
-    struct log_state redis_state;
-    struct watch *watch; /* what workers must tell of before they write it */
-    struct loading loading;
-    struct checking checking;
-    struct purging purging;
-    struct publisher *publisher; /* NULL: nothing is published */
-    struct replication replication;
-    struct standings standings; /* without a log to follow, in the place of replication */
-    struct server_watch server;
-    struct touches touches;         /* calls of the control port under way */
-    struct load_counters *counters; /* by keyspaces' numbers; KEYSPACES_MAX */
-    struct renewal renewal;
-    struct succession succession;
+    struct changes changes; /* whom each change of a key concerns */
+    struct redis *redis;    /* for fills, purges and what is published; workers have their own */
+    struct log_state redis_state;         /* of it, as the log was told */
+    struct watch *watch;                  /* what workers must tell of before they write it */
+    struct loading loading;               /* rows: the pool, loads, fills */
+    struct checking checking;             /* false-negative checks and self-checks */
+    struct purging purging;               /* keys that are to go from the cache */
+    struct publisher *publisher;          /* NULL: nothing is published */
+    struct replication replication;       /* which generation serves; does nothing without a log */
+    struct standings standings;           /* without a log to follow, in the place of replication */
+    struct server_watch server;           /* which server the database is */
+    struct touches touches;               /* calls of the control port under way */
+    struct load_counters *counters;       /* by keyspaces' numbers; KEYSPACES_MAX */
+    struct renewal renewal;               /* when generations are built */
+    struct succession succession;         /* of the process before this one, and the one after */
     uv_process_t *successor;              /* started here, and not ended; or NULL */
     bool handed_over;                     /* a successor has the sockets */
     const struct keeper_options *options; /* until the end */
@@ -73,6 +81,7 @@ struct keeper {
     uint64_t step_since;  /* clock_ms(): what the end waits for now */
 };
 
+/* Posts a message of this kind, which has nothing but that, to every worker. */
 void keeper_tell_workers(struct keeper *keeper, enum message_kind kind);
 
 /* Leaving; see keeper_leave.c. Draining begins after so long, or `early` as soon as no client is
@@ -85,6 +94,8 @@ void keeper_watch_leaving(struct keeper *keeper, uint64_t now); /* once in a whi
  * clients in at once. */
 void keeper_open_succession(struct keeper *keeper);
 void keeper_close_succession(struct keeper *keeper);
+
+/* The control port, if there is one to be. 0, or a negative errno that the log has. */
 int keeper_open_control(struct keeper *keeper);
 
 /* The workers have ended: so does the rest, in order. */
@@ -117,6 +128,8 @@ void keeper_open_server(struct keeper *keeper); /* once there are all pools */
  * unless the one that guards may be full before. */
 void keeper_pace_builds(struct keeper *keeper);
 
+/* What a generation is kept true by: replication, or standings. 0, or a negative errno that the log
+ * has. */
 int keeper_open_sync(struct keeper *keeper);
 
 #endif
