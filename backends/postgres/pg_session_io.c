@@ -32,6 +32,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/* From now; 0 seconds: none. */
 static void set_deadline(struct pg_session *session, unsigned seconds)
 {
     session->deadline = seconds ? now_ms() + (uint64_t)seconds * 1000 : 0;
@@ -68,6 +69,7 @@ static int given_up(struct pg_session *session, int rc, struct pg_error *error)
     return rc;
 }
 
+/* The connection is; libpq knows why. */
 static int lost(struct pg_session *session, struct pg_error *error)
 {
     session->spent = true;
@@ -75,6 +77,7 @@ static int lost(struct pg_session *session, struct pg_error *error)
     return -ECONNREFUSED;
 }
 
+/* The server said what makes no sense here: nothing that follows can be relied on. */
 static int unexpected(struct pg_session *session, struct pg_error *error, const char *what)
 {
     session->spent = true;
@@ -168,6 +171,7 @@ static int begin_statement(struct pg_session *session, struct pg_error *error)
     return -ECONNREFUSED;
 }
 
+/* With parameters as text. 0, or the session is spent. */
 static int send_statement(struct pg_session *session, const char *sql, int count,
                           const char *const *values, struct pg_error *error)
 {
@@ -193,6 +197,7 @@ static int next_result(struct pg_session *session, PGresult **out, struct pg_err
     return 0;
 }
 
+/* What one result says of the statement. */
 static int judge(struct pg_session *session, const PGresult *result, struct pg_error *error)
 {
     switch (PQresultStatus(result)) {
@@ -279,10 +284,11 @@ int pg_session_open_walsender(struct pg_session **out, const struct pg_session_o
     return open_to(out, options, true, error);
 }
 
+/* A COPY's rows, on their way to whom they are for. */
 struct row_reader {
-    int columns;
-    bool binary;
-    bool begun; /* the header of a binary copy is behind us */
+    int columns; /* as the server announced them; each row must have so many */
+    bool binary; /* as it announced, too */
+    bool begun;  /* the header of a binary copy is behind us */
     pg_row_cb row;
     void *arg;
 };
@@ -324,6 +330,7 @@ static int split_binary(struct row_reader *reader, const char *row, size_t lengt
     return pg_copy_split_binary(row + header, length - (size_t)header, columns);
 }
 
+/* -E2BIG, or how many columns the row has. */
 static int split_text(const struct row_reader *reader, char *row, size_t length,
                       struct pg_column columns[PG_COPY_COLUMNS_MAX])
 {
@@ -331,6 +338,7 @@ static int split_text(const struct row_reader *reader, char *row, size_t length,
     return reader->columns == 0 ? 0 : count; /* an empty line is also one empty column */
 }
 
+/* 0, what the callback returned, or an error of ours. */
 static int hand_over(struct pg_session *session, struct row_reader *reader, char *row,
                      size_t length, struct pg_error *error)
 {

@@ -39,22 +39,24 @@ enum {
     PAUSE_MS = 20
 };
 
+/* The build's thread has it until on_done(); the loop's thread touches what is atomic, and `wait`,
+ * which has a lock of its own. */
 struct builder {
     uv_work_t work;
     const struct config *config;
-    uint64_t *replaced; /* rows of each keyspace */
-    struct built built;
-    struct pg_session *session;
+    uint64_t *replaced;           /* rows of each keyspace */
+    struct built built;           /* what there is of it so far */
+    struct pg_session *session;   /* with the snapshot; the slot's connection is in `built` */
     struct build_helpers helpers; /* with the same snapshot */
-    struct pg_error error;
-    atomic_bool stop, hurried;
+    struct pg_error error;        /* why the last start failed */
+    atomic_bool stop, hurried;    /* what was wished of builder_stop() and builder_hurry() */
     atomic_bool halt; /* what the sessions look at: stopped, or a copier of this start has failed */
     _Atomic uint64_t rows, rows_total, began; /* for the keeper to look at */
     _Atomic enum build_phase phase;
     struct build_wait wait;
     builder_done done;
     void *arg;
-    bool failed;
+    bool failed;     /* what the thread says to on_done() */
     size_t keyspace; /* being built */
 };
 
@@ -91,6 +93,8 @@ static struct filling filling_of(struct builder *builder)
 
 /* ---- the filter's size ---- */
 
+/* An estimate is as good as ANALYZE's last word, and costs nothing; a filter that it was wrong
+ * about is filled once more (filling.h). */
 static int make_filter(struct builder *builder)
 {
     const struct keyspace *keyspace = keyspace_of(builder);
@@ -122,6 +126,8 @@ static struct pg_session_options session_options(struct builder *builder)
                                        .stop = &builder->halt};
 }
 
+/* Slots are made when the transactions have ended that are under way: whom the server waits for is
+ * found out by its process' number. */
 static int watch_waits(struct builder *builder, const struct pg_session_options *options)
 {
     char *pid = NULL;
@@ -218,12 +224,14 @@ static int get_helpers(struct builder *builder, unsigned wanted)
 
 /* ---- the build ---- */
 
+/* So that a build that nobody waits for leaves the database its processors. */
 static unsigned connections_now(const struct builder *builder)
 {
     bool hurried = atomic_load_explicit(&builder->hurried, memory_order_relaxed);
     return hurried ? builder->config->build_connections : 1;
 }
 
+/* Over as many connections as there are, which are as many as are worth having, or fewer. */
 static int copy_keyspace(struct builder *builder)
 {
     struct table_scan scan;
@@ -265,6 +273,8 @@ static int end_snapshot(struct builder *builder)
                                 builder->replaced, &builder->error);
 }
 
+/* compare() before and after: what was found out about publication and columns counts only if it
+ * was the same all the time. */
 static int build_once(struct builder *builder)
 {
     builder->built.server = *pg_session_server(builder->session);
@@ -332,6 +342,7 @@ static int start_over(struct builder *builder, unsigned starts)
     return pg_session_open(&builder->session, &options, &builder->error);
 }
 
+/* Again and again while somebody is in the way, so often at most. */
 static int build(struct builder *builder)
 {
     struct pg_session_options options = session_options(builder);
@@ -346,6 +357,8 @@ static int build(struct builder *builder)
     return status;
 }
 
+/* Connections are closed before the loop hears of the end: the server frees what they hold at once.
+ */
 static void on_thread(uv_work_t *work)
 {
     struct builder *builder = work->data;

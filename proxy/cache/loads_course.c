@@ -25,6 +25,7 @@ enum {
     FILLS_MAX = 1000,       /* a cache that hangs must not make values pile up here */
 };
 
+/* Those of the configuration in force; they may change at any time. */
 static void use_limits(struct loads *loads, const struct config *config)
 {
     negative_cache_limit(&loads->absent, config->max_known_absent);
@@ -54,6 +55,7 @@ void loads_destroy(struct loads *loads)
     free(loads);
 }
 
+/* Absences were remembered of keys that the filter before took for possible. */
 void loads_use_view(struct loads *loads, const struct view *view)
 {
     if (view->generation != loads->view->generation)
@@ -62,6 +64,7 @@ void loads_use_view(struct loads *loads, const struct view *view)
     loads->view = view;
 }
 
+/* The load that whoever asks for this key joins; NULL: it needs one. */
 static struct load *find(const struct loads *loads, struct key key)
 {
     struct keymap_node *node = key_find(&loads->in_flight, key);
@@ -77,6 +80,8 @@ static uint64_t generation_of(const struct loads *loads, int keyspace)
 
 /* ---- answering ---- */
 
+/* One for each outcome, so that none is forgotten; a key that can be split in too many ways is
+ * refused like one that the database refuses. */
 void loads_count_outcome(struct loads *loads, int keyspace, enum load_outcome outcome)
 {
     struct load_counters *counters = &loads->options.counters[keyspace];
@@ -178,6 +183,7 @@ static void complain_of_fill(struct loads *loads, int keyspace, const char *erro
                     loads->view->config->keyspaces[keyspace].name, error);
 }
 
+/* By what the cache said, for each reason has another remedy. */
 static counter *fill_counter(struct load_counters *counters, const struct redis_answer *reply)
 {
     size_t length = strlen(reply->error);
@@ -193,6 +199,7 @@ static counter *fill_counter(struct load_counters *counters, const struct redis_
                                                           : &counters->fills_failed_refused;
 }
 
+/* In any case the load has ended: a value that was not cached is loaded anew. */
 static void on_filled(void *arg, const struct redis_answer *reply)
 {
     struct load *load = arg;
@@ -265,6 +272,7 @@ static void complain(struct loads *loads, int keyspace, const char *error)
               loads->view->config->keyspaces[keyspace].name, error);
 }
 
+/* Whose durations are kept apart. */
 static enum loads_answer answer_of(enum load_outcome outcome)
 {
     if (outcome == LOAD_ROW || outcome == LOAD_TOO_LARGE)
@@ -272,6 +280,8 @@ static enum loads_answer answer_of(enum load_outcome outcome)
     return outcome == LOAD_ABSENT ? LOADS_ABSENT : LOADS_ERROR;
 }
 
+/* By how long the database took, the window grows or shrinks; large values say nothing of that.
+ * Their bytes count against whoever asked for them. */
 static void tell_queue(struct load *load, const struct row_result *result)
 {
     struct loads *loads = load->loads;
@@ -285,6 +295,8 @@ static void tell_queue(struct load *load, const struct row_result *result)
         load_queue_charge(&loads->queue, load->waiting->client, bytes);
 }
 
+/* The order matters: what is remembered of the key comes before the answers, after which a client
+ * may ask again; and the fill comes last, for only what is not stale by then may be written. */
 static void on_row(void *arg, const struct row_result *result)
 {
     struct load *load = arg;

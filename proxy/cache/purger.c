@@ -24,10 +24,11 @@ enum {
     FEW = WINDOW / 2 /* so few that a sweep may add to them */
 };
 
+/* A keyspace, as the cache sees it. */
 struct lane {
     struct purger *purger;
-    size_t keyspace;
-    struct retry retry;
+    size_t keyspace;    /* its number; what is owed of it: owed_of() */
+    struct retry retry; /* set while the cache refuses its keys: nothing is sent before */
 };
 
 /* One DEL on its way. */
@@ -39,19 +40,19 @@ struct batch {
 
 struct purger {
     struct purger_options options;
-    struct lane *lanes;
+    struct lane *lanes; /* by keyspaces' numbers; KEYSPACES_MAX, so that they never move */
     struct owed owed;
     size_t turn; /* the lane that may send next */
     size_t sent; /* keys, of all lanes */
     struct sweep sweep;
-    struct lane *swept; /* while a sweep is under way */
-    size_t swept_keys;
-    size_t sweep_turn; /* the lane that was swept last */
-    struct retry sweep_retry;
-    struct log_pace complained;
+    struct lane *swept;         /* while a sweep is under way */
+    size_t swept_keys;          /* found by it so far, for the log */
+    size_t sweep_turn;          /* the lane that was swept last */
+    struct retry sweep_retry;   /* set while SCAN is refused, for whichever lane */
+    struct log_pace complained; /* of the log's lines about refusals */
     uv_idle_t idle;   /* runs when there may be something to do, at the next turn of the loop */
     uv_timer_t timer; /* for the retry that is due first */
-    int handles;
+    int handles;      /* of the two that are not closed */
 };
 
 static size_t lane_count(const struct purger *purger)
@@ -126,6 +127,7 @@ static void complain(const struct lane *lane, const char *command, const char *e
 
 /* ---- batches ---- */
 
+/* A refusal in between counts no more: the next one is waited for as if it were the first. */
 static void confirm(struct batch *batch)
 {
     struct lane *lane = batch->lane;
@@ -135,6 +137,7 @@ static void confirm(struct batch *batch)
         free(batch->keys[i]);
 }
 
+/* Whatever became of them: to delete a key twice does no harm. */
 static void owe_again(struct batch *batch)
 {
     struct purger *purger = batch->lane->purger;
@@ -180,6 +183,7 @@ static void on_deleted(void *arg, const struct redis_answer *answer)
     schedule(purger);
 }
 
+/* The oldest of the lane's keys, in one DEL. */
 static void send_batch(struct lane *lane)
 {
     struct purger *purger = lane->purger;
@@ -219,6 +223,7 @@ static void send_batches(struct purger *purger, size_t least)
 
 /* ---- sweeps ---- */
 
+/* It has to begin again: the keyspace is owed whole, as before. */
 static void abandon_sweep(struct purger *purger)
 {
     sweep_abandon(&purger->sweep);
@@ -235,6 +240,7 @@ static void on_found(void *arg, struct span text)
     owed_add(&purger->owed, key_make((int)purger->swept->keyspace, text), cache_is_up(purger));
 }
 
+/* A step has ended, and what it found was given to on_found() before. */
 static void on_stepped(void *arg, enum redis_outcome outcome, const char *error)
 {
     struct purger *purger = arg;
@@ -261,6 +267,8 @@ static bool may_be_swept(const struct lane *lane)
     return owed_of(lane)->whole && !owed_of(lane)->keys.count;
 }
 
+/* Of the next lane in turn, so that one whose keyspace is owed whole again and again does not keep
+ * the others waiting. */
 static void begin_sweep(struct purger *purger)
 {
     for (size_t i = 0; i < lane_count(purger) && !purger->swept; i++) {
@@ -290,6 +298,7 @@ static void go_on_sweeping(struct purger *purger)
 
 /* ---- the course of things ---- */
 
+/* All that was scheduled in this turn of the loop, at once. */
 static void on_idle(uv_idle_t *idle)
 {
     struct purger *purger = idle->data;

@@ -22,18 +22,19 @@
 #include <strings.h>
 #include <uv.h>
 
+/* One reading of one file. */
 struct loader {
-    struct config_source source;
+    struct config_source source; /* where each setting stands, for messages */
     yaml_document_t document;
-    struct config *config;
+    struct config *config; /* filled as it is read; destroyed if there was a mistake */
 };
 
 /* One mapping that settings are read from: the whole file, a keyspace, or what it publishes. */
 struct section {
-    const struct setting *table;
-    void *base;
-    struct mention *mentions;
-    int line;
+    const struct setting *table; /* which settings it may have */
+    void *base;                  /* of the members that their rows name */
+    struct mention *mentions;    /* one for each row, zeroed at first */
+    int line;                    /* where it begins */
 };
 
 void config_report(const struct config_source *source, int line, const char *format, ...)
@@ -50,6 +51,7 @@ void config_report(const struct config_source *source, int line, const char *for
     free(text);
 }
 
+/* As editors count: from 1. */
 static int line_of(const yaml_node_t *node)
 {
     return (int)node->start_mark.line + 1;
@@ -176,6 +178,7 @@ static bool read_setting(struct loader *loader, const struct section *section,
     return read_scalar(loader, section, setting, node);
 }
 
+/* A name of the file's top level in a keyspace, or the other way round. */
 static bool is_of_another(const struct section *section, const char *name)
 {
     const struct setting *elsewhere =
@@ -286,6 +289,8 @@ static bool read_keyspace(struct loader *loader, size_t index, const yaml_node_t
     return true;
 }
 
+/* Their number is that of the file's items, also when one of them is no keyspace: nothing is used
+ * of a file with a mistake. */
 static bool read_keyspaces(struct loader *loader, const yaml_node_t *node)
 {
     size_t count = node->type == YAML_SEQUENCE_NODE ? list_length(node) : 0;

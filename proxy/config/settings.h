@@ -30,8 +30,9 @@ enum setting_type {
     SETTING_PUBLISH, /* struct publish; a mapping of publish_settings, read by the loader itself */
 };
 
+/* One row. What it leaves out is no bound, no default, not required, and may change at any time. */
 struct setting {
-    const char *name;
+    const char *name; /* as the file has it: a contract */
     enum setting_type type;
     size_t offset; /* of the member in struct config, keyspace or publish */
     bool required;
@@ -43,7 +44,7 @@ struct setting {
     const char *least;     /* bounds, as one would write them; both or none */
     const char *most;
     const char *const *choices; /* of SETTING_CHOICE, ends with NULL */
-    const char *help;
+    const char *help;           /* for --help, the manual, and whoever left it out */
 };
 
 enum { SETTINGS_MAX = 72 }; /* rows of one table, at most */

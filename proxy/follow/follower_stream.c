@@ -1,3 +1,13 @@
+/* The stream's messages, and which transaction each belongs to:
+ *
+ *   Begin … Commit                             one transaction, whole: `whole`
+ *   Stream Start … Stop, Start … Stop, …       parts of one that is still in progress, between
+ * those
+ *     ─▶ Stream Commit or Stream Abort           of others: `streamed`, found by their ids
+ *
+ * `open` is the one whose changes come now; NULL between transactions and between parts. Whatever
+ * comes out of place ends the follower: then nothing is known of what else may be missing.
+ */
 #include "follow/follower_internal.h"
 
 #include "base/memory.h"
@@ -57,6 +67,7 @@ static int out_of_place(struct follower *follower)
                           "a part of a transaction");
 }
 
+/* Its memory is used again for each. */
 static int begin(struct follower *follower, const struct pgoutput_event *event)
 {
     if (follower->open)
@@ -74,6 +85,7 @@ static int commit(struct follower *follower, const struct pgoutput_event *event)
     return follower_begin_ending(follower, follower->whole, true, event);
 }
 
+/* There are as many as the database has large ones under way: a few. */
 static struct transaction *find_streamed(const struct follower *follower, uint32_t xid)
 {
     for (size_t i = 0; i < follower->streamed_count; i++)
@@ -124,6 +136,7 @@ static int stream_commit(struct follower *follower, const struct pgoutput_event 
     return follower_begin_ending(follower, transaction, true, event);
 }
 
+/* Of all of it, or of one of its subtransactions, which then is as if it had not been. */
 static int stream_abort(struct follower *follower, const struct pgoutput_event *event)
 {
     struct transaction *transaction = find_streamed(follower, event->xid);
@@ -136,6 +149,7 @@ static int stream_abort(struct follower *follower, const struct pgoutput_event *
     return 0;
 }
 
+/* 0; or a fault, which the stream ends with. */
 static int apply(struct follower *follower, const struct pgoutput_event *event)
 {
     switch (event->kind) {
@@ -187,6 +201,7 @@ static void on_position(void *arg, uint64_t lsn)
         follower->events.reached(follower->arg, lsn);
 }
 
+/* Also when a fault of ours has ended it: then `why` says more than the stream's error. */
 static void on_lost(void *arg, const struct pg_error *error)
 {
     struct follower *follower = arg;
@@ -198,6 +213,7 @@ static void on_lost(void *arg, const struct pg_error *error)
 
 /* ---- life ---- */
 
+/* When the last of its handles is closed. */
 static void release(struct follower *follower)
 {
     if (--follower->handles)

@@ -10,23 +10,27 @@
 
 #include <stdlib.h>
 
+/*   CATCHING_UP ─ within max_lag ─▶ CHECKING ─ self-check passed ─▶ CHECKED ─ taken ─▶ READY
+ *
+ * The last is for good: one that falls behind rejects nothing by its lease's end, and goes on. */
 enum phase { CATCHING_UP, CHECKING, CHECKED, READY };
 
 struct tracker {
     struct follower *follower;
     struct shared_config *config; /* held; NULL: the owner of the options' does */
     struct generation *generation;
-    char *fingerprint;
+    char *fingerprint; /* what the stream was told to report, as of the build */
     struct tracker_options options;
     struct tracker_events events;
     struct lag lag;
     enum phase phase;
     struct checks *checks;
-    uint64_t begin;
-    unsigned holds;
-    bool ended; /* fault() was called */
+    uint64_t begin; /* position of the log: changes from here on are told of */
+    unsigned holds; /* while there are any, no position is confirmed */
+    bool ended;     /* fault() was called */
 };
 
+/* Once; from here on nothing is told any more. The owner closes it. */
 static void end(struct tracker *tracker, const char *why)
 {
     if (tracker->ended)
@@ -60,6 +64,7 @@ static void check_when_due(struct tracker *tracker)
 
 /* ---- positions ---- */
 
+/* Nothing behind it is confirmed: another process does not know more. */
 static uint64_t limit_of(const struct tracker *tracker)
 {
     return tracker->options.limit ? *tracker->options.limit : UINT64_MAX;
@@ -82,6 +87,7 @@ void tracker_confirm(struct tracker *tracker)
         confirm(tracker);
 }
 
+/* As close behind the database as whoever rejects must be. */
 static bool is_close(const struct tracker *tracker)
 {
     return tracker->lag.known &&
@@ -110,6 +116,8 @@ static void on_reached(void *arg, uint64_t lsn)
     tell_known(tracker, before);
 }
 
+/* Removals wait for the next probe; with `crowded` the stream does so, too, and it comes at once.
+ */
 static void on_unvouched(void *arg, bool crowded)
 {
     struct tracker *tracker = arg;
@@ -153,6 +161,8 @@ static const char *judge(struct tracker *tracker, const char *fingerprint)
     return keeps_to(tracker, fingerprint, altered) ? NULL : altered;
 }
 
+/* The order matters: what the stream reports must be unchanged before the position counts, and the
+ * position must count before anybody is told of it. */
 void tracker_probed(struct tracker *tracker, const struct probe *probe)
 {
     uint64_t before = tracker->lag.known;

@@ -1,3 +1,12 @@
+/* One question at a time, over a connection of its own:
+ *
+ *   timer, wal_probe_now(), wal_probe_soon() ─▶ ask() ─▶ PostgreSQL ─▶ take() ─▶ probed()
+ *                                                 ▲                └─▶ complain() ─▶ failed()
+ *                                                 └─ `again`: it was wanted meanwhile
+ *
+ * The time of a probe is the moment before its question was sent, so that whatever had committed by
+ * then lies before the log's end that it is answered with.
+ */
 #include "follow/wal_probe.h"
 
 #include "base/clock.h"
@@ -8,32 +17,33 @@
 #include <stdlib.h>
 
 enum {
-    SLOWEST_MS = 250,
-    FASTEST_MS = 5,
-    SOON_MS = 50,
+    SLOWEST_MS = 250,   /* between two questions, whatever max_lag is */
+    FASTEST_MS = 5,     /* likewise: each costs the database something */
+    SOON_MS = 50,       /* wal_probe_soon(): so long after the last answer */
     PROBES_PER_LAG = 4, /* so many in the time of max_lag */
-    TIMEOUT_MS = 5000,
-    PROBE = 0 /* the pool's one statement */
+    TIMEOUT_MS = 5000,  /* without an answer the connection is given up */
+    PROBE = 0           /* the pool's one statement */
 };
 
 struct wal_probe {
     struct wal_probe_options options;
     struct pg_pool *pool;
     struct pg_statement statement;
-    char *sql;
+    char *sql; /* the statement's; of the keyspaces that are configured */
     uv_timer_t timer;
-    uint64_t interval;
+    uint64_t interval; /* ms from one question to the next */
     uint64_t asked;    /* when the question on its way was sent; 0: none is */
     uint64_t answered; /* the last question, or not; clock_ms() */
     bool again;        /* wal_probe_now() while one was on its way */
     bool outdated;     /* the question on its way */
-    bool complained;
+    bool complained;   /* the last answer was a failure: the next one is no news */
     void (*closed)(void *arg);
     void *closed_arg;
 };
 
 static void ask(struct wal_probe *wal_probe);
 
+/* Nothing is on its way any more. */
 static void note_answer(struct wal_probe *wal_probe)
 {
     wal_probe->asked = 0;
@@ -63,6 +73,8 @@ static void complain(struct wal_probe *wal_probe, const struct pg_answer *answer
                               answer->error.text[0] ? answer->error.text : "no answer", is_news);
 }
 
+/* An answer to what was asked of other keyspaces is not looked at: it says nothing of those that
+ * are configured now. */
 static void on_answer(void *arg, const struct pg_answer *answer)
 {
     struct wal_probe *wal_probe = arg;
@@ -120,6 +132,7 @@ static void wal_probe_free(struct wal_probe *wal_probe)
     free(wal_probe);
 }
 
+/* Often enough for `known` to stay within max_lag. */
 static uint64_t interval_of(const struct config *config)
 {
     uint64_t interval = config->max_lag_ms / PROBES_PER_LAG;

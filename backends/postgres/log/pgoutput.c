@@ -1,6 +1,14 @@
-/* Reading pgoutput's messages: a letter, then fields in network byte order. One reader walks over
+/* Reading pgoutput's messages: a letter, then fields in network byte order (PostgreSQL
+ * documentation, "Logical Replication Message Formats"; protocol version 2). One reader walks over
  * the message and stops at the first thing that does not fit; what it gave until then is thrown
  * away, so that the functions for the single messages need no error paths.
+ *
+ * What each is made of stands with the function that reads it. `xid?` is there only between Stream
+ * Start and Stream Stop; numbers are bytes, `name` ends with a zero byte.
+ *
+ *   tuple    columns:2, and for each column its kind:1, with
+ *              t  text, b  binary: length:4 and so many bytes
+ *              n  NULL, u  a TOASTed value that has not changed: nothing
  */
 #include "postgres/log/pgoutput.h"
 
@@ -120,6 +128,7 @@ static inline uint64_t take_64(struct reader *reader)
     return be64toh(number);
 }
 
+/* Where it begins: in the message itself. */
 static const char *take_name(struct reader *reader)
 {
     const char *name = reader->at;
@@ -149,6 +158,7 @@ static inline void skip_bytes(struct reader *reader)
         reader->at += length;
 }
 
+/* A column's kind, and what belongs to it. */
 static inline void skip_value(struct reader *reader)
 {
     switch (take_8(reader)) {
@@ -164,6 +174,7 @@ static inline void skip_value(struct reader *reader)
     }
 }
 
+/* More than a table can have would have the loops below run for nothing. */
 static uint16_t take_column_count(struct reader *reader)
 {
     uint16_t columns = take_16(reader);
@@ -171,6 +182,7 @@ static uint16_t take_column_count(struct reader *reader)
     return columns;
 }
 
+/* Goes over all of it, so that pgoutput_tuple_next() needs no checks. */
 static void take_tuple(struct reader *reader, struct pgoutput_tuple *tuple)
 {
     tuple->columns = take_column_count(reader);
@@ -187,6 +199,7 @@ static void take_streamed_xid(struct reader *reader, struct pgoutput_event *even
         event->xid = take_32(reader);
 }
 
+/* lsn:8 of the commit, time:8 in microseconds since 2000, xid:4 */
 static void read_begin(struct reader *reader, struct pgoutput_event *event)
 {
     require(reader, !reader->in_stream, INSIDE);
@@ -195,6 +208,7 @@ static void read_begin(struct reader *reader, struct pgoutput_event *event)
     event->xid = take_32(reader);
 }
 
+/* flags:1, lsn:8, the transaction's end:8, time:8 */
 static void read_commit(struct reader *reader, struct pgoutput_event *event)
 {
     require(reader, !reader->in_stream, INSIDE);
@@ -204,6 +218,7 @@ static void read_commit(struct reader *reader, struct pgoutput_event *event)
     event->time_us = (int64_t)take_64(reader);
 }
 
+/* flags:1, of which 1 says that it is in the replica identity; name; type:4; modifier:4 */
 static void take_column(struct reader *reader, struct pgoutput_column *column)
 {
     column->is_key = take_flags(reader, 1) != 0;
@@ -212,6 +227,7 @@ static void take_column(struct reader *reader, struct pgoutput_column *column)
     column->modifier = (int32_t)take_32(reader);
 }
 
+/* xid?, id:4, schema and name, replica identity:1 as pg_class has it, columns:2, and these */
 static void read_relation(struct reader *reader, struct pgoutput_event *event)
 {
     struct pgoutput_relation *relation = &event->described;
@@ -229,12 +245,14 @@ static void read_relation(struct reader *reader, struct pgoutput_event *event)
     relation->end = reader->at;
 }
 
+/* N, and the row as it is now. */
 static void take_new_tuple(struct reader *reader, uint8_t marker, struct pgoutput_event *event)
 {
     require(reader, marker == 'N', TUPLE);
     take_tuple(reader, &event->new_tuple);
 }
 
+/* K, and the old values of the replica identity; or O, and all of the old row (identity full). */
 static void take_old_tuple(struct reader *reader, uint8_t marker, struct pgoutput_event *event)
 {
     require(reader, marker == 'K' || marker == 'O', TUPLE);
@@ -242,6 +260,7 @@ static void take_old_tuple(struct reader *reader, uint8_t marker, struct pgoutpu
     take_tuple(reader, &event->old_tuple);
 }
 
+/* xid?, relation:4, new tuple */
 static void read_insert(struct reader *reader, struct pgoutput_event *event)
 {
     take_streamed_xid(reader, event);
@@ -249,7 +268,8 @@ static void read_insert(struct reader *reader, struct pgoutput_event *event)
     take_new_tuple(reader, take_8(reader), event);
 }
 
-/* Without an old tuple the replica identity's columns have not changed. */
+/* xid?, relation:4, perhaps an old tuple, new tuple. Without an old one the replica identity's
+ * columns have not changed. */
 static void read_update(struct reader *reader, struct pgoutput_event *event)
 {
     take_streamed_xid(reader, event);
@@ -262,6 +282,7 @@ static void read_update(struct reader *reader, struct pgoutput_event *event)
     take_new_tuple(reader, marker, event);
 }
 
+/* xid?, relation:4, old tuple */
 static void read_delete(struct reader *reader, struct pgoutput_event *event)
 {
     take_streamed_xid(reader, event);
@@ -269,6 +290,7 @@ static void read_delete(struct reader *reader, struct pgoutput_event *event)
     take_old_tuple(reader, take_8(reader), event);
 }
 
+/* xid?, number of relations:4, flags:1, and their ids, 4 each */
 static void read_truncate(struct reader *reader, struct pgoutput_event *event)
 {
     enum { CASCADE = 1, RESTART_IDENTITY = 2 };
@@ -284,6 +306,7 @@ static void read_truncate(struct reader *reader, struct pgoutput_event *event)
     event->truncated.end = reader->at;
 }
 
+/* xid?, id:4, schema, name; nothing of it is needed. */
 static void read_type(struct reader *reader, struct pgoutput_event *event)
 {
     take_streamed_xid(reader, event);
@@ -292,7 +315,7 @@ static void read_type(struct reader *reader, struct pgoutput_event *event)
     take_name(reader);
 }
 
-/* Belongs to the transaction around it, and therefore never carries an id. */
+/* lsn:8, name. Belongs to the transaction around it, and therefore never carries an id. */
 static void read_origin(struct reader *reader, struct pgoutput_event *event)
 {
     (void)event;
@@ -300,6 +323,7 @@ static void read_origin(struct reader *reader, struct pgoutput_event *event)
     take_name(reader);
 }
 
+/* xid?, flags:1, lsn:8, prefix, and length:4 with so many bytes of content */
 static void read_logical_message(struct reader *reader, struct pgoutput_event *event)
 {
     enum { TRANSACTIONAL = 1 };
@@ -310,6 +334,7 @@ static void read_logical_message(struct reader *reader, struct pgoutput_event *e
     skip_bytes(reader);
 }
 
+/* xid:4, and :1, which is 1 in the first block of this transaction */
 static void read_stream_start(struct reader *reader, struct pgoutput_event *event)
 {
     require(reader, !reader->in_stream, INSIDE);
@@ -317,12 +342,14 @@ static void read_stream_start(struct reader *reader, struct pgoutput_event *even
     event->first_segment = take_flags(reader, 1) != 0;
 }
 
+/* Only its letter. */
 static void read_stream_stop(struct reader *reader, struct pgoutput_event *event)
 {
     (void)event;
     require(reader, reader->in_stream, OUTSIDE);
 }
 
+/* xid:4, and then what a Commit has */
 static void read_stream_commit(struct reader *reader, struct pgoutput_event *event)
 {
     require(reader, !reader->in_stream, INSIDE);
@@ -330,7 +357,8 @@ static void read_stream_commit(struct reader *reader, struct pgoutput_event *eve
     read_commit(reader, event);
 }
 
-/* Where and when is told only in parallel streaming: the length alone tells. */
+/* xid:4, subxid:4, the same for all of it. Where and when is told only in parallel streaming: the
+ * length alone tells. */
 static void read_stream_abort(struct reader *reader, struct pgoutput_event *event)
 {
     require(reader, !reader->in_stream, INSIDE);
@@ -379,6 +407,7 @@ int pgoutput_read(const void *message, size_t length, bool in_stream, struct pgo
 
 /* ---- what was checked above is read without looking at its end ---- */
 
+/* Moves *at behind it. */
 static uint32_t next_32(const char **at)
 {
     uint32_t number;

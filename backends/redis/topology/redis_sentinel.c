@@ -1,3 +1,6 @@
+/* What was said last counts only while the connection stands: a sentinel that cannot be heard says
+ * nothing. Replies come in the order of the questions, messages of the channel between them.
+ */
 #include "redis/topology/redis_sentinel.h"
 
 #include "redis/protocol/redis_command.h"
@@ -25,12 +28,14 @@ static void start_timer(struct redis_sentinel *sentinel, uint64_t after_ms)
 
 /* ---- what it says ---- */
 
+/* Whatever it said, or that it says nothing: whoever asked has had his answer. */
 static void tell(struct redis_sentinel *sentinel)
 {
     sentinel->asked = false;
     sentinel->told(sentinel->arg, sentinel);
 }
 
+/* `what` and `why` together are the reason. */
 static void says_nothing(struct redis_sentinel *sentinel, const char *what, const char *why)
 {
     sentinel->knows = false;
@@ -63,6 +68,7 @@ static void wait_for_next(struct redis_sentinel *sentinel)
     release(sentinel);
 }
 
+/* What was open in that state; its callback ends in wait_for_next(). */
 static void close_link(struct redis_sentinel *sentinel, enum redis_sentinel_state before)
 {
     if (before == SENTINEL_DIALING)
@@ -94,6 +100,7 @@ static void on_wire_closed(void *arg)
 
 /* ---- questions ---- */
 
+/* The reply will be of this kind. */
 static void say(struct redis_sentinel *sentinel, enum expected expected, const char *const *words,
                 size_t count)
 {
@@ -103,6 +110,8 @@ static void say(struct redis_sentinel *sentinel, enum expected expected, const c
     sentinel->replies[sentinel->reply_count++] = (uint8_t)expected;
 }
 
+/* A connection of RESP2 that has a subscription takes no other question, so that is ended first and
+ * comes last. */
 static void ask(struct redis_sentinel *sentinel)
 {
     if (sentinel->subscribed)
@@ -139,6 +148,7 @@ static void take_message(struct redis_sentinel *sentinel, const char *text)
     tell(sentinel);
 }
 
+/* Host and port, or nil: no primary of that name. */
 static void take_primary(struct redis_sentinel *sentinel, const struct redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
@@ -152,6 +162,7 @@ static void take_primary(struct redis_sentinel *sentinel, const struct redisRepl
     tell(sentinel);
 }
 
+/* What it is asked without having logged in, it would refuse as well. */
 static void take_login(struct redis_sentinel *sentinel, const struct redisReply *reply)
 {
     char why[160];

@@ -15,6 +15,7 @@ static const struct replication_events *events_of(const struct replication *repl
 
 /* ---- which is meant ---- */
 
+/* Generations are numbered, and a number is never used again. */
 static bool is_of(const struct tracker *tracker, uint64_t generation)
 {
     return tracker && tracker_generation(tracker)->number == generation;
@@ -49,11 +50,14 @@ void replication_release(struct replication *replication, uint64_t generation)
 
 /* ---- leases ---- */
 
+/* Workers look at it before each batch: from here on they reject nothing by this generation. */
 static void end_lease(const struct tracker *tracker)
 {
     atomic_store_explicit(&tracker_generation(tracker)->lease, 0, memory_order_release);
 }
 
+/* All that had been committed by `known` is in it, so it may be up to max_lag behind from then on.
+ * Never back: workers may count on what they have read. */
 static void extend_lease(const struct replication *replication, uint64_t known)
 {
     struct generation *generation = tracker_generation(replication->serving);
@@ -120,6 +124,7 @@ static bool on_ready(void *arg, struct tracker *tracker)
     return true;
 }
 
+/* No worker rejects by the filter that was given up. */
 static void end_giving_up(struct replication *replication)
 {
     bool was_giving_up = replication->giving_up;
@@ -155,12 +160,14 @@ void replication_keep_silent(struct replication *replication)
     replication->confirming.voice = VOICE_SILENT;
 }
 
+/* To another process, that confirms for both. */
 static void tell_reached(struct replication *replication, uint64_t position)
 {
     if (replication->confirming.voice != VOICE_OWN)
         events_of(replication)->reached(replication->options.arg, position);
 }
 
+/* Not before every worker looks into the new filters. */
 static void on_reached(void *arg, struct tracker *tracker, uint64_t position)
 {
     struct replication *replication = arg;
@@ -222,6 +229,7 @@ static void lose_serving(struct replication *replication, const char *why)
     events_of(replication)->lost(replication->options.arg, text);
 }
 
+/* One that serves is lost, one that does not was a candidate: both are closed here. */
 static void on_fault(void *arg, struct tracker *tracker, const char *why)
 {
     struct replication *replication = arg;
@@ -250,6 +258,7 @@ void replication_leave(struct replication *replication, const char *why)
 
 /* ---- one keyspace of a generation ---- */
 
+/* NULL covers nothing. */
 static bool covers(const struct tracker *tracker, size_t keyspace)
 {
     return tracker && generation_covers(tracker_generation(tracker), keyspace);
@@ -463,6 +472,7 @@ bool replication_is_blind(const struct replication *replication)
            !replication->missed;
 }
 
+/* By whose log it is judged what has been told; both tell. */
 static const struct tracker *tracker_that_tells(const struct replication *replication)
 {
     return replication->serving ? replication->serving : replication->candidate;

@@ -29,6 +29,7 @@ static void mget_failure(struct reply_slot *slot, unsigned index, const char *wh
             fail_lookup(&slot->lookups[i], why);
 }
 
+/* One element of the cache's reply, which is that key's own word. */
 static void mget_element(struct lookup *lookup, struct span element)
 {
     if (!element.length) {
@@ -66,6 +67,9 @@ static void answer_loaded(struct lookup *lookup, enum load_outcome outcome,
     lookup_end(lookup, begun);
 }
 
+/* All parts are there, each where it was written; they are put behind one another in the keys'
+ * order.
+ */
 static void mget_finish(struct reply_slot *slot)
 {
     struct buffer answers = reply_slot_take_answers(slot);
@@ -102,6 +106,7 @@ static void exists_failure(struct reply_slot *slot, unsigned index, const char *
     fail_lookup(&slot->lookups[index], why);
 }
 
+/* ":1" or ":0" of one key; what is not a number is kept as it is, for the reply to be an error. */
 static void exists_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     char why[ANSWER_WORDS];
@@ -118,6 +123,7 @@ static void exists_reply(struct reply_slot *slot, unsigned index, struct span re
     lookup_end(lookup, begun);
 }
 
+/* A row that is too large to be loaded exists, too. */
 static void exists_loaded(struct lookup *lookup, enum load_outcome outcome,
                           const struct blob *value)
 {
@@ -154,6 +160,7 @@ static const struct reply_slot_kind exists_kind = {.on_cache = exists_reply,
                                                    .on_loaded = exists_loaded,
                                                    .finish = exists_finish};
 
+/* A request for each key that passes, with its place among the lookups for a number. */
 static void exists_ask(struct client *client, struct reply_slot *slot)
 {
     struct span arguments[2] = {span_of("EXISTS")};
@@ -209,6 +216,7 @@ static size_t decide_all(struct reply_slot *slot, bool is_mget)
     return passing;
 }
 
+/* Memory is asked for before anything is sent: a command of a million keys is refused whole. */
 static void dispatch_many(struct client *client, const struct request *request)
 {
     bool is_mget = request->command->kind == COMMAND_MGET;
