@@ -11,11 +11,13 @@
 /* What was written differently but means the same is equal: a restart must not be asked for without
  * need. */
 
+/* NULL is another text than "". */
 static bool same_text(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
+/* In the same order, which is that of the sockets. */
 static bool same_listen(const struct config *a, const struct config *b)
 {
     if (a->listens != b->listens)
@@ -36,6 +38,7 @@ static bool same_options(const PQconninfoOption *a, const PQconninfoOption *b)
     return !a->keyword;
 }
 
+/* By what libpq reads in it; what it cannot read is compared as it stands. */
 static bool same_database(const char *a, const char *b)
 {
     PQconninfoOption *x = PQconninfoParse(a ? a : "", NULL), *y = PQconninfoParse(b ? b : "", NULL);
@@ -45,11 +48,13 @@ static bool same_database(const char *a, const char *b)
     return same;
 }
 
+/* Without one the addresses are both empty. */
 static bool same_control(const struct config *a, const struct config *b)
 {
     return a->has_control == b->has_control && address_equal(&a->control, &b->control);
 }
 
+/* Not as it was written: `items` and "items" are one. */
 static bool same_table(const struct keyspace *a, const struct keyspace *b)
 {
     return same_text(a->table_schema, b->table_schema) && same_text(a->table_name, b->table_name);
@@ -60,6 +65,7 @@ static bool same_value(const struct keyspace *a, const struct keyspace *b)
     return a->value_is_json == b->value_is_json && same_text(a->value, b->value);
 }
 
+/* Row by row of its own table. */
 static bool same_publish(const void *a, const void *b)
 {
     const struct setting *row = publish_settings;
@@ -83,6 +89,8 @@ static size_t plain_size(enum setting_type type)
     return sizes[type];
 }
 
+/* `a` and `b` are what the setting's offset counts from: config, keyspace or publish. So in the
+ * other two. */
 bool setting_equal(const struct setting *setting, const void *a, const void *b)
 {
     const void *x = (const char *)a + setting->offset, *y = (const char *)b + setting->offset;
@@ -202,6 +210,7 @@ void setting_copy(const struct setting *setting, void *to, const void *from)
     }
 }
 
+/* Zero again, so that it may be freed twice. */
 static void finish_text(char **text)
 {
     free(*text);

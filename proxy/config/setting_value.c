@@ -21,6 +21,7 @@ _Static_assert(sizeof(enum sync_mode) == sizeof(unsigned), "choices are stored a
 static int refuse(struct setting_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Always -EINVAL, so that it can stand behind a return. */
 static int refuse(struct setting_error *error, const char *format, ...)
 {
     va_list list;
@@ -36,11 +37,13 @@ static int explain(int status, struct setting_error *error, const char *const *r
     return status ? refuse(error, "%s", *reason) : 0;
 }
 
+/* Bounds are told as they are written in the table: "10ms", not 10. */
 static int out_of_range(const struct setting *setting, struct setting_error *error)
 {
     return refuse(error, "must be from %s to %s", setting->least, setting->most);
 }
 
+/* Milliseconds, bytes, or a plain number. */
 static int parse_whole(enum setting_type type, const char *text, uint64_t *out, const char **reason)
 {
     switch (type) {
@@ -62,6 +65,7 @@ static uint64_t bound(const struct setting *setting, const char *text)
     return value;
 }
 
+/* Into the type that the setting's kind says (settings.h). */
 static int read_whole(const struct setting *setting, void *member, const char *text,
                       struct setting_error *error)
 {
@@ -80,6 +84,7 @@ static int read_whole(const struct setting *setting, void *member, const char *t
     return 0;
 }
 
+/* "0.1" or "10%". */
 static int read_share(const struct setting *setting, void *member, const char *text,
                       struct setting_error *error)
 {
@@ -95,6 +100,7 @@ static int read_share(const struct setting *setting, void *member, const char *t
     return 0;
 }
 
+/* YAML's other words for them (yes, on, ...) are refused: one spelling. */
 static int read_flag(const struct setting *setting, void *member, const char *text,
                      struct setting_error *error)
 {
@@ -126,6 +132,7 @@ static int read_choice(const struct setting *setting, void *member, const char *
     return -EINVAL;
 }
 
+/* Any bytes but zero, as many as the row's bounds say. */
 static int read_text(const struct setting *setting, void *member, const char *text,
                      struct setting_error *error)
 {
@@ -179,6 +186,7 @@ static bool ports_are_right(const char *ports)
     }
 }
 
+/* What libpq accepts, and would find wrong only later. */
 static int check_conninfo(const PQconninfoOption *options, struct setting_error *error)
 {
     for (; options->keyword; options++)
@@ -205,6 +213,7 @@ static int foreign_scheme(const char *text)
     return strncmp(text + length, "://", 3) == 0 && !ours ? (int)length : 0;
 }
 
+/* Kept as it stands: libpq reads it anew for each connection. */
 static int read_database(const struct setting *setting, void *member, const char *text,
                          struct setting_error *error)
 {
@@ -228,6 +237,7 @@ static int read_database(const struct setting *setting, void *member, const char
     return status;
 }
 
+/* Also of a sentinel's URL. */
 static int read_cache(const struct setting *setting, void *member, const char *text,
                       struct setting_error *error)
 {
@@ -236,6 +246,7 @@ static int read_cache(const struct setting *setting, void *member, const char *t
     return explain(cache_url_parse(member, text, &reason), error, &reason);
 }
 
+/* An address, and that there is one. */
 static int read_control(const struct setting *setting, void *member, const char *text,
                         struct setting_error *error)
 {
@@ -263,6 +274,7 @@ static int read_listen(const struct setting *setting, void *member, const char *
     return 0;
 }
 
+/* Parsed once, here: a template that is in force is right. */
 static int read_key(const struct setting *setting, void *member, const char *text,
                     struct setting_error *error)
 {
@@ -271,6 +283,7 @@ static int read_key(const struct setting *setting, void *member, const char *tex
     return explain(key_template_parse(member, text, &reason), error, &reason);
 }
 
+/* "items" or "public.items", quoted as SQL does where need be. */
 static int read_table(const struct setting *setting, void *member, const char *text,
                       struct setting_error *error)
 {

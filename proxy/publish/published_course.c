@@ -13,8 +13,8 @@
 #include <time.h>
 
 enum {
-    UNANSWERED_MAX = 50000,
-    LOOK_MS = 500 /* from one look whether another guard is gone to the next */
+    UNANSWERED_MAX = 50000, /* commands; past it the cache does not keep up */
+    LOOK_MS = 500           /* from one look whether another guard is gone to the next */
 };
 
 const char *published_state_name(enum published_state state)
@@ -35,6 +35,7 @@ void published_enter(struct published *published, enum published_state state)
 
 /* ---- commands ---- */
 
+/* Counted, for all that is known is acknowledged by counts. `done` gets `published`. */
 void published_submit(struct published *published, const struct publish_command *command,
                       redis_answer_cb done)
 {
@@ -51,6 +52,7 @@ bool published_take_answer(struct published *published)
     return false;
 }
 
+/* Of what is given up: only counted. */
 static void on_ignored(void *arg, const struct redis_answer *answer)
 {
     (void)answer;
@@ -63,6 +65,7 @@ void published_failed(struct published *published, const struct redis_answer *an
                    answer->error && *answer->error ? answer->error : "an answer of another form");
 }
 
+/* Bits, or a bitmap more: a refusal means that the cache may lack rows. */
 void published_on_written(void *arg, const struct redis_answer *answer)
 {
     struct published *published = arg;
@@ -85,11 +88,13 @@ bool published_hear(struct published *published, const struct redis_answer *answ
     return true;
 }
 
+/* A script's first word says what it found: "kept", "other", ... */
 bool published_is_word(const struct publish_said *said, const char *word)
 {
     return strcmp(said->word, word) == 0;
 }
 
+/* `until` is clock_ms(); 0 stays 0: no lease. */
 uint64_t published_on_caches_clock(const struct published *published, uint64_t until)
 {
     int64_t there = (int64_t)until + published->ahead;
@@ -107,6 +112,7 @@ uint64_t published_next_id(const struct published *published)
 
 /* ---- giving up ---- */
 
+/* At once, and whatever becomes of it: it lapses by itself, too. */
 void published_drop(struct published *published)
 {
     struct publish_command command = {.count = 0};
@@ -118,12 +124,14 @@ void published_drop(struct published *published)
     published_submit(published, &command, on_ignored);
 }
 
+/* What was known is of no use for a lease any more. */
 static void forget_known(struct published *published)
 {
     published->pending = (struct published_known){0};
     published->acknowledged = 0;
 }
 
+/* There may be one in the cache: of the old image, or since the new one was committed. */
 static bool has_lease(const struct published *published)
 {
     return published->old.count || published->state >= PUBLISHED_COMMITTING;
@@ -142,6 +150,7 @@ static void begin_again(struct published *published)
     published->begun = published->sent;
 }
 
+/* The log is told of each reason once, and of each time that readers lost something by it. */
 void published_fail(struct published *published, const char *why)
 {
     if (strcmp(published->error, why) != 0 || published->state == PUBLISHED_LIVE)
@@ -172,6 +181,7 @@ void published_stand_by(struct published *published, const char *why)
 
 /* ---- the lease ---- */
 
+/* The script renews only what is whole and our own; else it says what it found. */
 static void on_renewed(void *arg, const struct redis_answer *answer)
 {
     struct published *published = arg;
@@ -223,6 +233,8 @@ void published_review_known(struct published *published)
         renew_lease(published);
 }
 
+/* One moment at a time: the next is taken when this one is acknowledged, so that a slow cache is
+ * not asked for more than it answers. */
 void published_known(struct published *published, uint64_t until)
 {
     if (!published->may_lease || published->pending.until || until <= published->acknowledged ||
@@ -244,6 +256,7 @@ void published_permit(struct published *published, bool may_lease)
 
 /* ---- bits ---- */
 
+/* Into the newest layer, which alone takes new items. */
 static void send_bits(struct published *published, const struct layers *layers, char *const *names,
                       const uint64_t *places)
 {
@@ -252,6 +265,8 @@ static void send_bits(struct published *published, const struct layers *layers, 
     published_submit(published, &command, published_on_written);
 }
 
+/* Another bitmap is begun; the image has another id from then on, so that readers look anew how
+ * many there are. */
 void published_grow_if_full(struct published *published)
 {
     struct layers *image = &published->image;
@@ -274,6 +289,7 @@ void published_grow_if_full(struct published *published)
     published_submit(published, &command, published_on_written);
 }
 
+/* In every image that somebody reads, or will. */
 static void add_item(struct published *published, struct span item)
 {
     uint64_t places[BITMAP_FUNCTIONS_MAX];
@@ -333,6 +349,7 @@ void published_renew(struct published *published, struct bitmap *bitmap, uint64_
                                   "takes or max_filter_memory leaves, or there is no memory");
 }
 
+/* FEW: a small table is not built anew for every few rows that go. */
 bool published_is_worn(const struct published *published)
 {
     enum { FEW = 1000, SHARE = 4 };
@@ -341,6 +358,7 @@ bool published_is_worn(const struct published *published)
     return layers_are_full(&published->image) || published->deleted > FEW + published->keys / SHARE;
 }
 
+/* Of a cache that is gone nothing is known; what comes back begins with a look. */
 void published_cache_is(struct published *published, bool up)
 {
     published->retry = (struct retry){0};
