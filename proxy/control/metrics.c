@@ -1,4 +1,9 @@
-/* The account as Prometheus' text; as JSON: status.c. */
+/* The account as Prometheus' text; as JSON: status.c.
+ *
+ * Names are a contract with dashboards and alerts. A family's lines stand together, as the format
+ * wants it, so the loops over keyspaces are within those over families. What is not known has no
+ * line: a 0 would be a figure.
+ */
 #include "control/status.h"
 
 #include "control/account.h"
@@ -13,6 +18,7 @@ static const char *keyspace_name(const struct report *report, size_t i)
     return report->keyspaces[i].config->name;
 }
 
+/* What workers count of each keyspace. */
 static void keyspace_metrics(const struct report *report, struct buffer *out)
 {
     char name[64];
@@ -44,6 +50,7 @@ static const struct counter_family *family_of(const struct counter_row *row)
     return NULL;
 }
 
+/* What the keeper counts of each: rows of one family follow one another in the table. */
 static void load_metrics(const struct report *report, struct buffer *out)
 {
     const struct counter_family *last = NULL;
@@ -65,6 +72,7 @@ static void load_metrics(const struct report *report, struct buffer *out)
     }
 }
 
+/* A line for each state, so that a dashboard sees one go as another comes. */
 static void state_metrics(const struct report *report, struct buffer *out)
 {
     size_t count = report->count;
@@ -107,6 +115,7 @@ struct published_row {
     double per_unit; /* so many of it are one of what is told */
 };
 
+/* Of keyspaces that publish. */
 static void published_metrics(const struct report *report, struct buffer *out)
 {
     static const struct published_row rows[] = {
@@ -158,12 +167,14 @@ static void check_metrics(const struct report *report, struct buffer *out)
                       account_seconds_since(report->check.time));
 }
 
+/* A family of one line. */
 static void gauge(struct buffer *out, const char *name, const char *help, double value)
 {
     exposition_family(out, name, "gauge", help);
     buffer_printf(out, "nestguard_%s %.10g\n", name, value);
 }
 
+/* Nothing while no log is followed. */
 static void stream_metrics(const struct report *report, struct buffer *out)
 {
     const struct stream_report *stream = &report->stream;

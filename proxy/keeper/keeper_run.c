@@ -18,6 +18,7 @@ enum { TICK_MS = 100, MAX_BODY = 64 * 1024 };
 
 /* ---- views ---- */
 
+/* From here on every part decides by this view; workers are still being told. */
 static void on_adopted(void *arg, const struct view *view)
 {
     struct keeper *keeper = arg;
@@ -30,6 +31,8 @@ static void on_adopted(void *arg, const struct view *view)
     standings_use_config(&keeper->standings, view->config);
 }
 
+/* Entries that were to end with a generation do so once the view of the next one has been sent: a
+ * key is not rejected between the two. */
 void keeper_publish(struct keeper *keeper, struct generation *fresh)
 {
     struct publishing *publishing = &keeper->publishing;
@@ -142,6 +145,8 @@ static void tell_redis_state(struct keeper *keeper, uint64_t now)
         log_info("cache: connection for fills and purges is up");
 }
 
+/* What is due, and what has taken too long; ten times a second. The service manager is told last: a
+ * keeper or a worker that hangs is not alive. */
 static void on_tick(uv_timer_t *tick)
 {
     struct keeper *keeper = tick->data;
@@ -169,6 +174,7 @@ static void on_tick(uv_timer_t *tick)
     service_alive(oldest_turn(keeper, now));
 }
 
+/* The message comes back to on_message() when the worker has done as it says. */
 void keeper_tell_workers(struct keeper *keeper, enum message_kind kind)
 {
     for (unsigned i = 0; i < keeper->worker_count; i++) {
@@ -210,6 +216,7 @@ static void free_all(struct keeper *keeper)
 
 /* ---- the start ---- */
 
+/* Of the keeper's own connection; each worker has others. */
 static void on_redis_state(void *arg, bool up, const char *error)
 {
     struct keeper *keeper = arg;
@@ -259,6 +266,7 @@ static void on_snapshot_wanted(void *arg)
     replication_probe(&((struct keeper *)arg)->replication);
 }
 
+/* Purging first: who fills must be able to tell it. */
 static int open_loading(struct keeper *keeper)
 {
     const struct config *config = publishing_first_config(&keeper->publishing);
@@ -300,6 +308,7 @@ int keeper_open_control(struct keeper *keeper)
     return status;
 }
 
+/* With the sockets that are its own: each worker has one for each address. */
 static int start_worker(struct keeper *keeper, unsigned index)
 {
     const struct config *config = keeper_config(keeper);
@@ -344,6 +353,7 @@ static const struct generation *generation_in_force(void *arg)
 }
 
 /* Nobody is left to use it once the workers have been told to end. */
+/* The view that says so goes to every worker before the build's snapshot is taken. */
 static void on_build_begins(void *arg)
 {
     struct keeper *keeper = arg;
@@ -379,6 +389,7 @@ static void stand(struct keeper *keeper, struct built *built)
     standings_take(&keeper->standings, built);
 }
 
+/* With a stream it is followed from here on, without one it stands as it is. */
 static void on_built(void *arg, struct built *built)
 {
     struct keeper *keeper = arg;
@@ -392,6 +403,7 @@ static void on_built(void *arg, struct built *built)
         stand(keeper, built);
 }
 
+/* What cannot fail. */
 static void init(struct keeper *keeper, struct config *config)
 {
     keeper->started = clock_ms();
@@ -423,6 +435,8 @@ static void init(struct keeper *keeper, struct config *config)
                                                                       .arg = keeper});
 }
 
+/* What can, in the order in which each needs the others; the workers come last. 0, or a negative
+ * errno that the log has. */
 static int start(struct keeper *keeper)
 {
     int status = open_cache(keeper);

@@ -1,3 +1,13 @@
+/* What goes over the channel between two processes of one file (succession.h has the course):
+ *
+ *   predecessor                                   successor
+ *      ENTRY  ─────────── each override, all that there are first ──────────▶
+ *      ◀────── POSITION, up to where its log is followed; READY, it guards ───
+ *      YOURS  ─────────── no client is let in here any more ─────────────────▶
+ *      ◀────────────── ENTRY and APPLIED, both ways, while both guard ────────▶
+ *
+ * The end of the channel is the other's end, whatever the cause.
+ */
 #include "keeper/succession.h"
 
 #include "base/clock.h"
@@ -14,7 +24,7 @@
 /* Frames; `applied` answers entries in their order, once both guard. */
 enum { ENTRY = 'e', APPLIED = 'a', POSITION = 'p', READY = 'r', YOURS = 'y' };
 
-enum { PATIENCE_MS = 1000 };
+enum { PATIENCE_MS = 1000 }; /* with another process that owes an answer */
 
 /* An entry, before its key. Times are what is left of them. */
 struct entry_frame {
@@ -61,16 +71,19 @@ static struct override entry_of(const struct entries *entries, struct key key,
     return entry;
 }
 
+/* A frame that is only its kind. */
 static void say(struct succession *succession, int frame)
 {
     channel_send(succession->channel, frame, (struct span){"", 0});
 }
 
+/* From "yours" on, on either side. */
 static bool both_guard(const struct succession *succession)
 {
     return succession->yours || succession->phase == SUCCESSION_YIELDED;
 }
 
+/* Every worker has the entry. */
 static void on_applied(void *arg)
 {
     struct succession *succession = arg;
@@ -100,6 +113,8 @@ static void take_entry(struct succession *succession, struct span bytes)
         put(succession, key_make(keyspace, text), &frame);
 }
 
+/* Entries from here on go to the other process, too; `is_awaited`: it must have them before whoever
+ * set one is answered. */
 static void send_to_other(struct succession *succession, bool is_awaited)
 {
     succession->options.entries->remote =
@@ -117,6 +132,7 @@ static void let_in(struct succession *succession, const char *why)
     succession->options.let_in(succession->options.arg);
 }
 
+/* The other has ended: nobody else confirms commits or answers clients. */
 static void stand_alone(struct succession *succession)
 {
     if (succession->phase == SUCCESSION_WAITING)
@@ -138,6 +154,7 @@ static void go_on_waiting(struct succession *succession)
         let_in(succession, "has given way");
 }
 
+/* Clients may come only when this process knows all that the other confirmed by now. */
 static void take_yours(struct succession *succession)
 {
     succession->yours = clock_ms();
@@ -162,6 +179,7 @@ static void on_poll_closed(uv_handle_t *handle)
     succession->listening = -1;
 }
 
+/* No third process is to ask here. */
 static void withdraw(struct succession *succession)
 {
     if (succession->listening >= 0 && !uv_is_closing((uv_handle_t *)&succession->asked))
@@ -189,6 +207,7 @@ void succession_end(struct succession *succession)
         yield(succession);
 }
 
+/* Before "yours" it is only remembered: until then the predecessor alone answers clients. */
 static void take_position(struct succession *succession, struct span bytes)
 {
     if (bytes.length != sizeof succession->position)
@@ -200,6 +219,7 @@ static void take_position(struct succession *succession, struct span bytes)
 
 /* ---- both ---- */
 
+/* What makes no sense in this phase is left alone. */
 static void on_frame(void *arg, int kind, struct span bytes)
 {
     struct succession *succession = arg;
@@ -215,6 +235,8 @@ static void on_frame(void *arg, int kind, struct span bytes)
         yield(succession);
 }
 
+/* What it means depends on who has ended: a successor that has taken over, one that has not, or the
+ * predecessor. */
 static void on_ended(void *arg)
 {
     struct succession *succession = arg;

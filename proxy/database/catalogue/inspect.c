@@ -179,6 +179,7 @@ static void report_missing(const struct subject *subject, const PGresult *tables
 }
 
 /* Both statements about tables take the schema, or NULL, and the name. */
+/* NULL after a report. */
 static PGresult *find(const struct subject *subject, const char *sql)
 {
     const char *values[] = {subject->keyspace->table_schema, subject->keyspace->table_name};
@@ -273,6 +274,7 @@ static bool inspect_service(const struct subject *subject, bool key_is_known, si
     return problems->errors == before;
 }
 
+/* From the general to the particular: what cannot be read is not asked about any further. */
 static void inspect_table(struct subject *subject)
 {
     size_t errors = subject->inspection->options->problems->errors;
@@ -290,6 +292,7 @@ static void inspect_table(struct subject *subject)
 
 /* ---- all of them ---- */
 
+/* A subject for each keyspace that is configured. */
 static void begin(struct inspection *inspection)
 {
     const struct config *config = inspection->options->config;

@@ -77,6 +77,7 @@ static const char *entry_text(const struct subject *subject, enum entry_cell cel
                                                      : answer_text(subject->entry, 0, (int)cell);
 }
 
+/* As text, which is how it is used. */
 static const char *oid(const struct subject *subject)
 {
     return answer_text(subject->table, 0, TABLE_OID);
@@ -87,6 +88,7 @@ static size_t count(const struct inspection *inspection)
     return inspection->subject_count;
 }
 
+/* Told once: what cannot be asked once is not asked again. */
 void inspection_fails(struct inspection *inspection, const struct pg_error *error)
 {
     const struct inspector_options *options = inspection->options;
@@ -97,6 +99,7 @@ void inspection_fails(struct inspection *inspection, const struct pg_error *erro
     inspection->failed = true;
 }
 
+/* NULL also after an earlier failure, so that several questions need one check. */
 PGresult *inspection_insist(struct inspection *inspection, const char *sql, int values_count,
                             const char *const *values)
 {
@@ -185,6 +188,7 @@ static char *replace_entry(const struct subject *subject)
     return buffer_string(&sql);
 }
 
+/* What the publication has of the table must be what the keyspace needs: its rows, and its key. */
 static void check_entry(const struct subject *subject)
 {
     const char *where = subject->keyspace->where;
@@ -206,6 +210,7 @@ static void check_entry(const struct subject *subject)
     free(sql);
 }
 
+/* Also where the table has an entry of its own. */
 static void check_partition(const struct subject *subject, const char *root)
 {
     const char *name = publication_text(subject->inspection, PUBLICATION_NAME);
@@ -217,6 +222,7 @@ static void check_partition(const struct subject *subject, const char *root)
     free(sql);
 }
 
+/* All that can be wrong with one table, told at once. */
 static void check_subject(const struct subject *subject)
 {
     const struct inspection *inspection = subject->inspection;
@@ -264,6 +270,7 @@ static void check_wide(const struct inspection *inspection)
     free(remedy);
 }
 
+/* Of a publication that is there: an operation that it leaves out would never be heard of. */
 static void check_flags(const struct inspection *inspection)
 {
     const char *name = publication_text(inspection, PUBLICATION_NAME);
@@ -283,6 +290,7 @@ static void check_flags(const struct inspection *inspection)
     free(publish);
 }
 
+/* One that is not there is made by the plan. */
 static void check_publication(const struct inspection *inspection)
 {
     if (publication_is(inspection, PUBLICATION_IS_WIDE))
