@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <hiredis.h>
 
-enum { PULSE_MS = 1000 };
+enum { PULSE_MS = 1000 }; /* from one question for the server's role to the next */
 
 static const struct backoff_bounds backoff_bounds = {100, 2000};
 /* Sentinels tell who is next, and nobody shall wait for long after that. */
@@ -37,6 +37,7 @@ static void set_state(struct redis *redis, enum link_state state)
     redis->state = state;
 }
 
+/* Why it is down, or what commands end with that got no reply: `what` and `why` together. */
 static void set_reason(struct redis *redis, const char *what, const char *why)
 {
     snprintf(redis->reason, sizeof redis->reason, "%s%s", what, why);
@@ -78,6 +79,7 @@ static void end(struct redis *redis, struct redis_command *command)
     wake(redis);
 }
 
+/* Empties the list. */
 static void end_all(struct redis *redis, struct redis_commands *commands)
 {
     while (commands->first)
@@ -122,6 +124,7 @@ static void tell_down(struct redis *redis)
         redis->state_cb(redis->state_arg, false, redis->reason);
 }
 
+/* What was open in that state; its callback ends in wait_for_next(). */
 static void close_link(struct redis *redis, enum link_state before)
 {
     if (before == LINK_DIALING)
@@ -130,6 +133,8 @@ static void close_link(struct redis *redis, enum link_state before)
         wire_close(&redis->wire);
 }
 
+/* The reason is set. Where sentinels may name another server, this one is not believed to be the
+ * primary for a while. */
 static void lose(struct redis *redis)
 {
     enum link_state before = redis->state;
@@ -157,6 +162,7 @@ static void on_wire_closed(void *arg)
 
 static void ask_role(struct redis *redis);
 
+/* That of the oldest: replies come in order. */
 static void arm_deadline(struct redis *redis)
 {
     if (!redis->sent.first)
@@ -198,6 +204,7 @@ static void on_reply(void *arg, const struct redisReply *reply)
 
 /* Coming up. */
 
+/* Its bytes leave at the end of the turn, together with all others. */
 static void transmit(struct redis *redis, struct redis_command *command)
 {
     uv_update_time(redis->loop);
@@ -224,6 +231,7 @@ static void on_role(void *arg, const struct redis_answer *answer)
     lose(redis);
 }
 
+/* Once a second, and whenever a write was refused by a replica. */
 static void ask_role(struct redis *redis)
 {
     if (redis->asking_role || redis->state != LINK_UP)
@@ -267,6 +275,7 @@ static void on_greeted(void *arg, const char *error)
         redis->state_cb(redis->state_arg, true, NULL);
 }
 
+/* Connected, not, or given up: then the state has changed meanwhile. */
 static void on_dialed(void *arg, const char *error)
 {
     struct redis *redis = arg;
@@ -326,6 +335,7 @@ static void check_deadline(struct redis *redis)
     }
 }
 
+/* One timer, whose meaning the state tells. */
 static void on_timer(uv_timer_t *timer)
 {
     struct redis *redis = timer->data;
@@ -339,6 +349,8 @@ static void on_timer(uv_timer_t *timer)
 
 /* Submitting. */
 
+/* Before the first connection has come up or failed, commands wait; later, what cannot be sent ends
+ * at once. */
 void redis_submit(struct redis *redis, struct redis_command *command, redis_answer_cb done,
                   void *arg)
 {
@@ -364,6 +376,7 @@ static void free_redis(struct redis *redis)
     free(redis);
 }
 
+/* A handle is closed. When it was the last one, whoever still waits is told, then who closed. */
 static void release(struct redis *redis)
 {
     if (--redis->handles > 0 || redis->state != LINK_CLOSED)
@@ -403,6 +416,7 @@ static void on_moved(void *arg)
     }
 }
 
+/* Texts are copied, and the context held. */
 static void copy_options(struct redis_options *out, const struct redis_options *options)
 {
     *out = *options;

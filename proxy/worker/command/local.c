@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 
+/* NULL: OK. */
 static void reply(struct client *client, const char *error)
 {
     struct buffer *out = client_reply(client);
@@ -73,6 +74,7 @@ static void become_user(struct client *client)
     client->replies.no_fallback = true;
 }
 
+/* The cache alone knows its users and their passwords. */
 static void user_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (cache_reply.at[0] == '-') {
@@ -86,11 +88,13 @@ static void user_reply(struct reply_slot *slot, unsigned index, struct span cach
 static const struct reply_slot_kind user_kind = {.on_cache = user_reply,
                                                  .on_cache_failure = request_take_failure};
 
+/* Remembered until the cache has answered. */
 static void ask_as(struct client *client, struct span user)
 {
     introduction_set(&client->self.asked, xspandup(user));
 }
 
+/* Over a connection of its own, which becomes that user's. */
 static void log_in_user(struct client *client, const struct request *request)
 {
     if (pinned_begin(client) < 0)
@@ -100,6 +104,7 @@ static void log_in_user(struct client *client, const struct request *request)
     client_settle(client);
 }
 
+/* From here on the client is the guard's own user, and may be answered without the cache. */
 static void default_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     struct client *client = client_of(slot->replies);
@@ -124,6 +129,7 @@ static void leave_user(struct client *client)
     client_settle(client);
 }
 
+/* As the guard's own user. */
 static void log_in(struct client *client, struct span password)
 {
     const char *error = authenticate(client, password);
@@ -135,6 +141,7 @@ static void log_in(struct client *client, struct span password)
         reply(client, NULL);
 }
 
+/* AUTH password, or AUTH user password. */
 static void auth(struct client *client, const struct request *request)
 {
     const struct span *words = request->arguments;
@@ -152,6 +159,7 @@ static void auth(struct client *client, const struct request *request)
 
 /* ---- HELLO ---- */
 
+/* NULL, or the error that Redis has for it. */
 static const char *hello_version(struct span version, bool *resp3)
 {
     *resp3 = span_is_word(version, "3");
@@ -177,6 +185,7 @@ struct greeting {
     const struct span *user, *password, *name; /* NULL: not given */
 };
 
+/* AUTH user password and SETNAME name, in any order; the last of each counts. */
 static const char *hello_options(const struct request *request, struct greeting *greeting)
 {
     const struct span *words = request->arguments;
@@ -226,6 +235,7 @@ static void hello_reply(struct reply_slot *slot, unsigned index, struct span cac
 static const struct reply_slot_kind hello_kind = {.on_cache = hello_reply,
                                                   .on_cache_failure = request_take_failure};
 
+/* HELLO with AUTH as one of the cache's users: both at once, or nothing. */
 static void hello_user_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (cache_reply.at[0] == '-') {
@@ -296,6 +306,7 @@ static void hello(struct client *client, const struct request *request)
 
 /* ---- SELECT ---- */
 
+/* From here on nothing that this client asks is about guarded keys. */
 static void other_db_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     struct pinned *pinned = &client_of(slot->replies)->pinned;
@@ -306,6 +317,7 @@ static void other_db_reply(struct reply_slot *slot, unsigned index, struct span 
     request_take_reply(slot, index, cache_reply);
 }
 
+/* Back to the database of the shared connections. */
 static void same_db_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (cache_reply.at[0] == '+')

@@ -70,6 +70,7 @@ void upstream_set_tenure(struct upstream *upstream, enum tenure tenure)
 
 /* ---- the queue of requests in flight ---- */
 
+/* Its bytes are appended by the caller, at once. */
 void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned index)
 {
     uint64_t now = uv_now(&upstream->serving->loop);
@@ -88,6 +89,7 @@ static void fail_later(struct upstream *upstream, struct in_flight request)
     upstream_mark_dirty(upstream);
 }
 
+/* Requests of the connection's own, which have no slot, fail silently. */
 static void fail_in_flight(struct upstream *upstream)
 {
     while (upstream->in_flight.count) {
@@ -97,6 +99,7 @@ static void fail_in_flight(struct upstream *upstream)
     }
 }
 
+/* The first attempt has failed: whoever hoped for it need not wait for the next one. */
 void upstream_fail_waiting(struct upstream *upstream)
 {
     upstream->attempt = ATTEMPT_OVER;
@@ -115,6 +118,7 @@ static void tell_relief(struct upstream *upstream)
 
 static void on_retry(uv_timer_t *timer);
 
+/* The timer is the last of its handles. */
 static void free_if_done(uv_handle_t *timer)
 {
     struct upstream *upstream = timer->data;
@@ -223,6 +227,8 @@ static void start_anew(struct upstream *upstream)
     upstream_start(upstream);
 }
 
+/* While no attempt has ended requests wait in `out`; later, what cannot be sent fails, and its
+ * bytes go to `unsent`, which nobody reads. */
 struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *slot, unsigned index)
 {
     slot->waiting++;
@@ -257,6 +263,7 @@ bool upstream_is_congested(const struct upstream *upstream)
     return buffer_length(&upstream->out) + buffer_length(&upstream->sending) > most;
 }
 
+/* More may have gathered in `out` meanwhile. */
 static void on_written(uv_write_t *write, int status)
 {
     struct upstream *upstream = write->data;
@@ -312,6 +319,7 @@ static void write_out(struct upstream *upstream)
         buffer_trim(from, UPSTREAM_KEEP_BYTES);
 }
 
+/* What clients are told; without its dash. */
 static const char *failure_text(const struct upstream *upstream)
 {
     if (upstream->attempt == ATTEMPT_TOO_OLD)

@@ -25,6 +25,8 @@ static bool is_about_filter(const struct command *command)
            command->kind == COMMAND_FILTER;
 }
 
+/* The one that the command names as its filter, or NOT_GUARDED: then it is about a filter in Redis.
+ */
 static int find_keyspace(const struct config *config, const struct request *request)
 {
     if (request->count <= FILTER_NAME || !is_about_filter(request->command))
@@ -43,16 +45,18 @@ bool membership_is_meant(const struct client *client, const struct request *requ
 
 /* ---- the ruling on items ---- */
 
+/* What was asked for, as keys of the keyspace. */
 struct item {
-    size_t keys;
+    size_t keys;   /* how many of the group's it has; they follow those of the item before */
     bool is_vague; /* it means more keys than can be asked for */
 };
 
+/* Items whose filters' memory is fetched together. */
 struct group {
     struct serving *serving;
     struct permission *permission; /* begun before the first item was added */
     int keyspace;
-    size_t count;
+    size_t count; /* of the items */
     struct item items[KEY_PROBES_MAX];
     struct item_key keys[KEY_PROBES_MAX];
     struct key_probes probes;
@@ -115,6 +119,7 @@ static enum decision decide_keys(struct group *group, size_t first, size_t count
     return mildest;
 }
 
+/* `first`: where the item's keys begin among the group's. */
 static enum decision decide(struct group *group, const struct item *item, size_t first)
 {
     if (item->is_vague)
@@ -162,6 +167,7 @@ static void answer_items(struct group *group, const struct span *items, size_t c
     buffer_finish(&group->text);
 }
 
+/* BF.MEXISTS and its like: the reply is an array, also for one item. */
 static bool is_of_many(const struct command *command)
 {
     return command->arity < 0;
@@ -202,6 +208,7 @@ __attribute__((noinline)) void membership_prefetch(const struct view *view,
 
 /* ---- a user of the cache's own ---- */
 
+/* Only a refusal is kept: whether Redis has the key says nothing of the row. */
 static void user_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     struct lookup *lookup = &slot->lookups[index];
@@ -219,6 +226,7 @@ static void user_failure(struct reply_slot *slot, unsigned index, const char *wh
     lookup_end(lookup, begun);
 }
 
+/* The first one is the reply to all of it. */
 static bool write_refusal_of(struct reply_slot *slot)
 {
     struct buffer answers = reply_slot_take_answers(slot);
@@ -297,6 +305,7 @@ static void ask_cache(struct client *client, struct reply_slot *slot, unsigned i
     buffer_finish(&text);
 }
 
+/* The items are the slot's lookups, in their order. */
 static void answer_user(struct client *client, const struct request *request, int keyspace)
 {
     struct reply_slot *slot = reply_slot_open(&client->replies, kind_for(request->command));
