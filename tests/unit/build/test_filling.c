@@ -81,6 +81,13 @@ static int fill(size_t keyspace, uint64_t estimate, bool keeps_copies)
     return status ? status : filling_run(&filling, &whole, &error);
 }
 
+/* The generation is as it was before that keyspace was filled. */
+static void forget(size_t keyspace)
+{
+    filter_destroy(generation->filters[keyspace]);
+    generation->filters[keyspace] = NULL;
+}
+
 static bool holds(size_t keyspace, const char *key)
 {
     uint64_t hash = filter_hash(&generation->seed, key, strlen(key));
@@ -113,7 +120,7 @@ static void a_wrong_estimate_has_them_read_once_more_into_one_that_fits(void **s
     must_hold_all();
     size_t capacity = filter_stats(generation->filters[0]).capacity;
     generation->rows = rows = 0;
-    filter_destroy(generation->filters[0]);
+    forget(0);
     assert_int_equal(fill(0, 100 * ROWS, true), 0);
     must_hold_all();
     assert_int_equal(filter_stats(generation->filters[0]).capacity, capacity);
@@ -135,8 +142,7 @@ static void copies_of_a_key_are_entries_where_a_log_is_followed(void **state)
     assert_int_equal(fill(1, 100, false), 0);
     assert_int_equal(filter_stats(generation->filters[1]).keys, 1);
     assert_int_equal(generation->shared[1], 99);
-    filter_destroy(generation->filters[1]);
-    generation->filters[1] = NULL;
+    forget(1);
     assert_int_equal(fill(1, 100, true), 0);
     assert_true(filter_stats(generation->filters[1]).keys > 1);
 }
@@ -162,7 +168,7 @@ static void a_row_without_memory_for_its_key_is_an_error(void **state)
     session = session_as("postgres");
     halt = false;
     rows = generation->rows = 0;
-    filter_destroy(generation->filters[3]);
+    forget(3);
     assert_int_equal(fill(3, 2, true), 0);
     assert_int_equal(rows, 2);
     assert_true(holds(3, "l:a"));
