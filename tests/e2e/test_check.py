@@ -67,6 +67,19 @@ def test_a_lower_limit_of_the_cache_is_told(check, database, cache):
         admin.config_set("proto-max-bulk-len", before)
 
 
+def test_fewer_places_in_the_cache_than_the_guard_may_want_are_told(check, database, cache):
+    database.execute(GOOD)
+    admin = cache.client()
+    before = admin.config_get("maxclients")["maxclients"]
+    admin.config_set("maxclients", 100)
+    try:
+        report = check(keyspace())
+        assert report.status == 0
+        assert "note: maxclients is 100, and own_connections of all workers may be more" in report.text
+    finally:
+        admin.config_set("maxclients", before)
+
+
 class TestJson:
     def test_every_finding_has_the_same_shape(self, check, database, cache, tmp_path):
         database.execute(GOOD + "REVOKE DELETE ON items FROM guard")

@@ -21,16 +21,20 @@ size_t client_memory_of(const struct client *client)
 
 struct weight {
     size_t total;
+    size_t leaving; /* of those that are closing; it is not freed yet */
     struct client *heaviest;
     size_t most; /* what that takes */
 };
 
-/* Those that are closing give back what they have. */
 static struct weight weigh(const struct clients *clients)
 {
     struct weight weight = {0};
     for (struct client *client = clients->first; client; client = client->following) {
-        size_t bytes = client->state < CLIENT_CLOSING ? client_memory_of(client) : 0;
+        size_t bytes = client_memory_of(client);
+        if (client->state >= CLIENT_CLOSING) {
+            weight.leaving += bytes;
+            continue;
+        }
         weight.total += bytes;
         if (bytes > weight.most) {
             weight.most = bytes;
@@ -69,11 +73,16 @@ static void cut(struct client *client, size_t bytes)
     client_close(client);
 }
 
-/* malloc() keeps what was freed for the next peak, which may never come. */
-static void give_back(struct clients *clients, size_t total)
+/* Seen before anybody is cut off: what that one took is the larger part of it. */
+static void note_peak(struct clients *clients, size_t total)
 {
     if (total > clients->memory_peak)
         clients->memory_peak = total;
+}
+
+/* malloc() keeps what was freed for the next peak, which may never come. */
+static void give_back(struct clients *clients, size_t total)
+{
     if (clients->memory_peak < PEAK_BYTES || total > clients->memory_peak / PEAK_SHARE)
         return;
     clients->memory_peak = total;
@@ -88,6 +97,7 @@ void client_memory_check(struct clients *clients)
     if (!clients->memory)
         return;
     struct weight weight = weigh(clients);
+    note_peak(clients, weight.total);
     tell(clients, &weight);
     while (weight.heaviest && atomic_load(&clients->memory->total) > most &&
            !others_have_heavier(clients, weight.most)) {
@@ -100,5 +110,7 @@ void client_memory_check(struct clients *clients)
 void client_memory_settle(struct clients *clients)
 {
     client_memory_check(clients);
-    give_back(clients, clients->memory_told);
+    struct weight weight = weigh(clients);
+    note_peak(clients, weight.total);
+    give_back(clients, weight.total + weight.leaving);
 }

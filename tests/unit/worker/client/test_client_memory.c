@@ -107,6 +107,22 @@ static void what_came_is_looked_at_when_it_is_much(void **state)
     assert_int_equal(heavy->state, CLIENT_CLOSING);
 }
 
+/* It comes and is cut off before anybody looks at what may be given back; and it is freed only
+ * after that. */
+static void what_a_cut_client_took_is_given_back_when_it_is_freed(void **state)
+{
+    struct client *heavy = client_of_megabytes(40);
+    (void)state;
+    client_memory_came(&fake.clients, 8 * MEGABYTE);
+    assert_int_equal(heavy->state, CLIENT_CLOSING);
+    assert_in_range(fake.clients.memory_peak, 40 * MEGABYTE, 80 * MEGABYTE);
+    client_memory_settle(&fake.clients);
+    assert_true(fake.clients.memory_peak >= 40 * MEGABYTE);
+    buffer_finish(&heavy->in);
+    client_memory_settle(&fake.clients);
+    assert_true(fake.clients.memory_peak < MEGABYTE);
+}
+
 static void without_a_bound_nobody_is_looked_at(void **state)
 {
     struct client *heavy = client_of_megabytes(40);
@@ -126,6 +142,7 @@ int main(void)
         TEST(who_takes_less_than_another_workers_client_stays),
         TEST(no_evict_is_no_way_around_the_ceiling),
         TEST(what_came_is_looked_at_when_it_is_much),
+        TEST(what_a_cut_client_took_is_given_back_when_it_is_freed),
         TEST(without_a_bound_nobody_is_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
