@@ -20,6 +20,7 @@
 #include "control/attack.h"
 #include "control/configuration.h"
 #include "control/explain.h"
+#include "control/page.h"
 #include "control/status.h"
 #include "guard/guard.h"
 #include "http/json_bytes.h"
@@ -433,6 +434,7 @@ static void rebuild(struct http_call *call, void *arg)
 }
 
 const struct http_route admin_routes[] = {
+    {"GET", "/", page_get, true, "the page for a browser", NULL},
     {"GET", "/healthz", healthz, true, "alive", NULL},
     {"GET", "/readyz", readyz, true, "200 while clients are served, else 503", NULL},
     {"GET", "/guardz", guardz, true, "200 when every keyspace is guarding, else 503", NULL},
@@ -440,6 +442,7 @@ const struct http_route admin_routes[] = {
     {"GET", "/v1/status", status, false, "keyspaces, generation, filters, clients, rates", NULL},
     {"GET", "/v1/attack", attack, false,
      "who asks: rates of rejects, heaviest clients, absent keys", NULL},
+    {"GET", "/v1/log", page_get_log, false, "the log's last lines; ?after=NUMBER", "after"},
     {"GET", "/v1/keys/*", get_key, false, "explains what happens to a key, and why", NULL},
     {"PUT", "/v1/keys/*", put_key, false, "admits a key ahead of the filter; ?for=10m", "for"},
     {"DELETE", "/v1/keys/*", delete_key, false,

@@ -21,7 +21,7 @@ struct http_route {
                            the path is http_call_rest() */
     http_handler handle;
     bool open;        /* answered without the token, too (/healthz and its kin) */
-    const char *help; /* one line, listed by GET / */
+    const char *help; /* one line, listed by GET /v1 */
     /* The parameters that it takes, "row&block", or NULL; others, or one given twice, are 400. */
     const char *query;
 };
@@ -55,6 +55,9 @@ void http_answer_json(struct http_call *call, unsigned status, json_t *body);
 /* {"error": "..."} */
 void http_answer_error(struct http_call *call, unsigned status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* A page for a browser, which lets it do nothing that `policy` (its Content-Security-Policy) does
+ * not name, and shows it in no other's frame; copied. */
+void http_answer_page(struct http_call *call, struct span html, const char *policy);
 /* Any other text; copied. */
 void http_answer_text(struct http_call *call, unsigned status, const char *type, struct span text);
 

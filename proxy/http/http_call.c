@@ -286,3 +286,14 @@ void http_answer_text(struct http_call *call, unsigned status, const char *type,
     answer(call, status, type,
            MHD_create_response_from_buffer(text.length, copy, MHD_RESPMEM_MUST_FREE));
 }
+
+void http_answer_page(struct http_call *call, struct span html, const char *policy)
+{
+    http_answer_text(call, 200, "text/html; charset=utf-8", html);
+    http_call_header(call, "Content-Security-Policy", policy);
+    http_call_header(call, "X-Content-Type-Options", "nosniff");
+    http_call_header(call, "X-Frame-Options", "DENY");
+    http_call_header(call, "Referrer-Policy", "no-referrer");
+    http_call_header(call, "Cross-Origin-Opener-Policy", "same-origin");
+    http_call_header(call, "Cross-Origin-Resource-Policy", "same-origin");
+}

@@ -130,7 +130,7 @@ static void answer_index(struct http_call *call, void *arg)
     http_answer_json(call, 200, json_pack("{s:o}", "calls", list_calls(call->server)));
 }
 
-static const struct http_route index_route = {"GET", "/", answer_index, false, "this list", NULL};
+static const struct http_route index_route = {"GET", "/v1", answer_index, false, "this list", NULL};
 
 static bool path_matches(const struct http_route *route, struct span path)
 {

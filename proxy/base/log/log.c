@@ -1,6 +1,8 @@
 /* To standard error, where a service manager, a container or a terminal takes it from. */
 #include "base/log/log.h"
 
+#include "base/log/log_kept.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
@@ -18,7 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *const names[] = {"debug", "info", "warning", "error"};
 static const int priorities[] = {LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERR};
 
 /* systemd names the stream that it gave the service ("device:inode"); it may lead elsewhere by now.
@@ -30,16 +31,6 @@ static bool is_journal(void)
     struct stat error;
     return named && sscanf(named, "%llu:%llu", &device, &inode) == 2 &&
            fstat(STDERR_FILENO, &error) == 0 && error.st_dev == device && error.st_ino == inode;
-}
-
-static void stamp(char *out, size_t size)
-{
-    struct timespec now;
-    struct tm utc;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    size_t used = strftime(out, size, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(out + used, size - used, ".%03ldZ", now.tv_nsec / 1000000);
 }
 
 /* Without waiting: whether it was taken. A pipe that can be written to takes PIPE_BUF bytes. */
@@ -81,12 +72,12 @@ static void write_line(const char *prefix, const char *text)
 /* journald stamps lines itself, and takes their priority from their beginning. */
 static void write_text(enum log_level level, bool journal, const char *line)
 {
-    char prefix[64], when[40] = "";
+    char prefix[64], when[LOG_STAMP];
     if (journal) {
-        snprintf(prefix, sizeof prefix, "<%d>%-7s ", priorities[level], names[level]);
+        snprintf(prefix, sizeof prefix, "<%d>%-7s ", priorities[level], log_level_name(level));
     } else {
-        stamp(when, sizeof when);
-        snprintf(prefix, sizeof prefix, "%s %-7s ", when, names[level]);
+        log_stamp(when);
+        snprintf(prefix, sizeof prefix, "%s %-7s ", when, log_level_name(level));
     }
     write_line(prefix, line);
 }
@@ -110,12 +101,12 @@ static json_t *text_json(const char *text)
 
 static void write_json(enum log_level level, bool journal, const char *event, const char *line)
 {
-    char prefix[8] = "", when[40];
-    stamp(when, sizeof when);
+    char prefix[8] = "", when[LOG_STAMP];
+    log_stamp(when);
     if (journal)
         snprintf(prefix, sizeof prefix, "<%d>", priorities[level]);
-    json_t *json = json_pack("{s:s, s:s, s:o, s:o}", "time", when, "level", names[level], "event",
-                             text_json(event), "message", text_json(line));
+    json_t *json = json_pack("{s:s, s:s, s:o, s:o}", "time", when, "level", log_level_name(level),
+                             "event", text_json(event), "message", text_json(line));
     char *text = json_dumps(json, JSON_COMPACT);
     if (!text)
         abort();
@@ -136,6 +127,7 @@ void log_line(enum log_level level, const char *format, ...)
     for (char *c = line; *c; c++)
         if (*c == '\n' || *c == '\r')
             *c = ' ';
+    log_keep(level, line);
     if (log_format_now() == LOG_JSON)
         write_json(level, is_journal(), format, line);
     else

@@ -48,6 +48,12 @@ void http_answer_text(struct http_call *call, unsigned status, const char *type,
     call->text = xstrndup(text.at, text.length);
 }
 
+void http_answer_page(struct http_call *call, struct span html, const char *policy)
+{
+    (void)policy;
+    http_answer_text(call, 200, "text/html", html);
+}
+
 void fake_call(struct http_call *call, const struct http_route *routes, const char *method,
                const char *path, void *arg)
 {

@@ -14,7 +14,7 @@ static void a_wrong_method_is_told_the_right_ones(void **state)
     assert_reply_has("\r\nAllow: GET, HEAD, PUT\r\n");
     assert_int_equal(ask("OPTIONS /v1/keys/a", ""), 405);
     assert_reply_has("\r\nAllow: GET, HEAD, PUT, DELETE\r\n");
-    assert_int_equal(ask("PUT /", ""), 405);
+    assert_int_equal(ask("PUT /v1", ""), 405);
     assert_reply_has("\r\nAllow: GET, HEAD\r\n");
     assert_int_equal(ask("get /now", ""), 405);
 }
@@ -36,7 +36,7 @@ static void without_the_token_nothing_but_open_calls(void **state)
         assert_reply_has("\r\nWWW-Authenticate: Bearer\r\n");
         assert_int_equal(ask("GET /unknown", wrong[i]), 401);
         assert_int_equal(ask("PUT /healthz", wrong[i]), 401);
-        assert_int_equal(ask("GET /", wrong[i]), 401);
+        assert_int_equal(ask("GET /v1", wrong[i]), 401);
         assert_int_equal(ask("GET /healthz", wrong[i]), 200);
     }
     assert_int_equal(ask("GET /now", "Authorization: Bearer s3cret\r\n"), 200);
@@ -110,7 +110,7 @@ static void a_parameter_that_the_call_does_not_take_is_400(void **state)
                                           "DELETE /v1/keys/a?row%26block=1",
                                           "PUT /v1/keys/a?block=1m",
                                           "PUT /now?for=1m",
-                                          "GET /?x=1"};
+                                          "GET /v1?x=1"};
     static const char *const twice[] = {"PUT /v1/keys/a?for=1h&for=1h",
                                         "DELETE /v1/keys/a?row=delete&block=1m&row"};
 
