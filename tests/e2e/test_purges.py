@@ -7,7 +7,7 @@ import pytest
 
 from beside import redis_beside
 from following import (fill, follow, paused, query_alone, senders, synchronous, wait_followed,
-                       wait_purged)
+                       wait_purged, wait_state)
 from gate import Gate
 from servers import PATIENCE
 from waiting import wait_until
@@ -245,3 +245,26 @@ class TestMoreThanTheCacheTakes:
         wait_until(lambda: purges_owed(guard) == 0, PATIENCE, guard.status)
         assert cache.client().keys() == [b"plain"]
         assert guard.log(lines=1000).count("went through the cache") == 1
+
+
+# ---- a keyspace that is passed on alone ----
+
+NOTES = {"name": "notes", "key": "note:{id}", "table": "notes", "value": "payload"}
+
+
+def test_what_the_log_still_tells_of_a_keyspace_that_alone_passes_is_purged(
+        follow, items, database, cache):
+    """Its table is the one that is followed, altered; the next filter waits for a transaction."""
+    database.execute("CREATE TABLE notes (id bigint PRIMARY KEY, payload text)")
+    guard = follow(items(), NOTES)
+    with contextlib.closing(database.connect()) as holder:
+        holder.cursor().execute("SELECT pg_current_xact_id()")
+        database.execute("ALTER TABLE items REPLICA IDENTITY FULL")
+        wait_state(guard, "passing")
+        fill(guard, cache, "item:5", "item:6", "item:7")
+        change(database, 5)
+        database.execute("DELETE FROM items WHERE id = 6")
+        wait_purged(cache, "item:5", "item:6")
+        assert cache.client().exists("item:7")
+        assert guard.keyspace()["state"] == "passing"
+        assert guard.keyspace("notes")["state"] == "guarding"
