@@ -40,7 +40,9 @@ typedef void (*stream_secured_cb)(void *arg, const char *error);
 int stream_secure(struct stream *stream, struct ssl_ctx_st *context, const char *host,
                   stream_secured_cb done, void *arg);
 
-/* As libuv's functions of these names. */
+/* As libuv's functions of these names. `room` may give no bytes, but a place, to be asked again in
+ * the loop's next turn: nothing is lost, and if `read` is called at all, it is with UV_ENOBUFS and
+ * that place. Without a place, that is the end. */
 void stream_read_start(struct stream *stream, uv_alloc_cb room, uv_read_cb read);
 void stream_read_stop(struct stream *stream);
 int stream_try_write(struct stream *stream, const char *bytes, size_t length);

@@ -42,6 +42,7 @@ struct tls_stream {
     uv_write_cb written;
     const char *rest;
     size_t rest_length;
+    bool waits; /* for the owner's next turn; no ciphertext is read meanwhile */
     bool closing;
     uv_close_cb closed;
 };
@@ -173,6 +174,9 @@ size_t stream_tls_queued(const struct tls_stream *tls)
 
 /* ---- reading ---- */
 
+static void cipher_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room);
+static void on_cipher(uv_stream_t *handle, ssize_t count, const uv_buf_t *room);
+
 static void tell_end(struct tls_stream *tls, ssize_t end)
 {
     uv_buf_t none = {0};
@@ -196,13 +200,31 @@ static ssize_t end_of_reading(struct tls_stream *tls, int count)
     }
 }
 
+static void wait_for_room(struct tls_stream *tls)
+{
+    tls->waits = true;
+    uv_read_stop(&tls->stream->stream);
+    uv_idle_start(&tls->idle, on_idle);
+}
+
+static void read_on(struct tls_stream *tls)
+{
+    if (tls->waits && tls->read && !tls->closing && !tls->end)
+        uv_read_start(&tls->stream->stream, cipher_room, on_cipher);
+    tls->waits = false;
+}
+
 /* The owner may stop reading, or close, whenever it is called. */
 static void deliver(struct tls_stream *tls)
 {
     uv_buf_t room;
     while (tls->read && !tls->closing) {
         tls->room(&tls->stream->handle, READ_BYTES, &room);
-        if (!room.base || !room.len) { /* as libuv does it */
+        if (room.base && !room.len) {
+            wait_for_room(tls);
+            return;
+        }
+        if (!room.base) { /* as libuv does it */
             tell_end(tls, UV_ENOBUFS);
             return;
         }
@@ -216,6 +238,8 @@ static void deliver(struct tls_stream *tls)
         send_out(tls);
         if (end)
             tell_end(tls, end);
+        else
+            read_on(tls);
         return;
     }
 }
@@ -312,6 +336,7 @@ void stream_tls_read_stop(struct tls_stream *tls)
 {
     tls->room = NULL;
     tls->read = NULL;
+    tls->waits = false;
     uv_read_stop(&tls->stream->stream);
 }
 

@@ -1,8 +1,12 @@
 /* A turn of the loop, for one client:
  *
  *   read ─▶ TURN_READ: dispatch_input() ─▶ TURN_SERVE: slots, replies ─▶ TURN_WRITE: flush()
- *                          ▲                                              │
- *                          └────────────── kept input, when there is room again
+ *     │                    ▲                                              │
+ *     └─▶ much: the line ──┴────────────── kept input, when there is room again
+ *
+ * Who has sent much is served a batch at a time, in turn with the others who have (turn.h), and not
+ * read from before that is done. So a client has at most one read in a turn, and whoever asks for
+ * little waits for nobody's pipeline.
  *
  * What follows from the state of things is done in flush() alone: reading begins and ends there,
  * and so does the client.
@@ -28,6 +32,7 @@ enum {
     STALL_BYTES = 1024 * 1024, /* replies waiting; then a shared connection goes on */
     READ_BYTES = 64 * 1024,
     SERVE_BYTES = 32 * 1024, /* of input; then it is served before more is read */
+    ROUND_READS = 32,        /* likewise: each takes its time, and so does the reply */
     KEEP_BYTES = 16 * 1024,  /* memory that an idle client keeps */
 };
 
@@ -166,6 +171,10 @@ static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
     struct client *client = handle->data;
     (void)wanted;
     struct serving *serving = client->serving;
+    if (client->input_task.queued && client_has_much(client)) {
+        *room = (uv_buf_t){.base = serving->scratch}; /* not now */
+        return;
+    }
     if (!turn_has(&serving->turn, TURN_SERVE))
         serving->scratch_used = 0;
     if (buffer_length(&client->in) == 0) {
@@ -174,10 +183,11 @@ static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
         return;
     }
     char *at = buffer_try_reserve(&client->in, READ_BYTES);
-    *room = (uv_buf_t){.base = at, .len = at ? client->in.size - client->in.end : 0}; /* ENOBUFS */
+    *room = (uv_buf_t){.base = at, .len = at ? READ_BYTES : 0}; /* ENOBUFS */
 }
 
-/* More than once in a turn when there is much of it; then, most of the time, at one piece. */
+/* More than once in a turn when TLS has it in pieces; then, most of the time, they are one. Much of
+ * it is to wait in line, which the worker's scratch buffer cannot. */
 static void take_input(struct client *client, char *at, size_t count)
 {
     struct serving *serving = client->serving;
@@ -186,14 +196,28 @@ static void take_input(struct client *client, char *at, size_t count)
         buffer_commit(&client->in, count);
         return;
     }
-    serving->scratch_used += count;
-    if (fresh->length && fresh->at + fresh->length == at) {
-        fresh->length += count;
-    } else if (fresh->length) {
+    if (fresh->length + count > LITTLE_INPUT ||
+        (fresh->length && fresh->at + fresh->length != at)) {
         client_keep_input(client);
         buffer_append(&client->in, at, count);
-    } else {
+        return;
+    }
+    serving->scratch_used += count;
+    if (fresh->length)
+        fresh->length += count;
+    else
         *fresh = (struct span){at, count};
+}
+
+/* What came before an error. */
+static void serve_rest(struct client *client)
+{
+    struct turn *turn = &client->serving->turn;
+    turn_run(turn, TURN_SERVE);
+    while (client->input_task.queued) {
+        turn_cancel(turn, &client->input_task);
+        serve_input(&client->input_task);
+        turn_run(turn, TURN_SERVE);
     }
 }
 
@@ -207,28 +231,38 @@ static void on_end(struct client *client)
     mark_dirty(client); /* flush() ends it when nothing is left to serve */
 }
 
+static void end_reading(struct client *client, ssize_t why, const uv_buf_t *room)
+{
+    if (why == UV_EOF) {
+        on_end(client);
+    } else if (why != UV_ENOBUFS || !room->base) {
+        serve_rest(client);
+        client_close(client);
+    }
+}
+
+/* Rounds within a turn: replies leave before more is read. */
+static void end_round(struct serving *serving)
+{
+    serving->reads = 0;
+    turn_run(&serving->turn, TURN_WRITE);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
 {
     struct client *client = stream->data;
-    if (count == UV_EOF) {
-        on_end(client);
-        return;
-    }
     if (count < 0) {
-        turn_run(&client->serving->turn, TURN_SERVE); /* what came before the error */
-        client_close(client);
+        end_reading(client, count, room);
         return;
     }
     client->heard = uv_now(&client->serving->loop);
     client->account.bytes += (size_t)count;
-    /* Served early when it gets much: what is then no longer wanted is not read on. */
     take_input(client, room->base, (size_t)count);
     client_memory_came(client->clients, (size_t)count);
-    turn_add(&client->serving->turn, &client->input_task);
-    if (client->serving->scratch_used > SERVE_BYTES || buffer_length(&client->in) > SERVE_BYTES) {
-        turn_run(&client->serving->turn, TURN_SERVE);
-        update_reading(client);
-    }
+    client_queue_input(client);
+    struct serving *serving = client->serving;
+    if (++serving->reads == ROUND_READS || serving->scratch_used > SERVE_BYTES)
+        end_round(serving);
 }
 
 /* Reading follows from what is under way; nothing else starts or stops it. */
@@ -331,7 +365,7 @@ static void write_out(struct client *client)
 static void go_on(struct client *client)
 {
     if (!client->reading && client_input(client).length)
-        turn_add(&client->serving->turn, &client->input_task);
+        client_queue_input(client);
     else
         leave_at_end(client);
 }

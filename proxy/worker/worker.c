@@ -85,7 +85,7 @@ static void take_ledger(struct worker *worker, struct ledger_message *message)
 static void take_roll_call(struct worker *worker, struct roll_call *call)
 {
     if (call->state == ROLL_CALL_ROUND) {
-        turn_run(&worker->serving.turn, TURN_SERVE); /* what was read before */
+        turn_empty_line(&worker->serving.turn); /* what was read before */
         inquiry_visit(call, &worker->clients);
         mailbox_post(worker->serving.keeper, &call->message);
     } else {
@@ -151,7 +151,7 @@ static void take_yield(struct worker *worker, struct message *message)
 /* The message is kept: sent back, it says that this thread is at its end. */
 static void take_drain(struct worker *worker, struct message *message)
 {
-    turn_run(&worker->serving.turn, TURN_SERVE); /* what was read before */
+    turn_empty_line(&worker->serving.turn); /* what was read before */
     worker->drain = message;
     worker->drain_since = clock_ms();
     listeners_close(&worker->listeners);

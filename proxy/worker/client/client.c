@@ -158,6 +158,20 @@ void client_keep_input(struct client *client)
     client->fresh.length = 0;
 }
 
+bool client_has_much(const struct client *client)
+{
+    return buffer_length(&client->in) > LITTLE_INPUT;
+}
+
+void client_queue_input(struct client *client)
+{
+    struct turn *turn = &client->serving->turn;
+    if (client_has_much(client))
+        turn_line_up(turn, &client->input_task);
+    else
+        turn_add(turn, &client->input_task);
+}
+
 static void drop_input(struct client *client, size_t bytes)
 {
     if (client->fresh.length) {
@@ -173,7 +187,7 @@ void client_took(struct client *client, size_t bytes)
 {
     drop_input(client, bytes);
     if (bytes && client_input(client).length) {
-        turn_add(&client->serving->turn, &client->input_task);
+        client_queue_input(client);
         return;
     }
     client_keep_input(client);

@@ -172,4 +172,12 @@ void introduction_set(char **what, char *text);
 /* Input of this turn moves to where it may stay. */
 void client_keep_input(struct client *client);
 
+/* More input waits than is served at once: it takes turns with that of others who have much. All of
+ * it is kept: the line may last for more than this turn. */
+enum { LITTLE_INPUT = 1024 }; /* some thirty lookups: a few microseconds */
+bool client_has_much(const struct client *client);
+
+/* There is input to be served: at once if it is little, else in line. */
+void client_queue_input(struct client *client);
+
 #endif

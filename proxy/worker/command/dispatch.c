@@ -323,6 +323,7 @@ static void serve(struct turn_task *task)
     key_probes_end(&batch->probes);
     for (size_t i = 0; i < batch->parts; i++)
         client_took(batch->part[i].client, dispatch_part(batch, &batch->part[i]));
+    turn_worked(&serving->turn, serving->arguments.count);
     batch->count = batch->parts = batch->probes.count = 0;
     serving->arguments.count = 0;
 }

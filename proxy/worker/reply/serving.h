@@ -50,6 +50,7 @@ struct serving {
     struct resp_arguments arguments; /* of the batch being served */
     char scratch[64 * 1024];         /* where clients' input is read and parsed */
     size_t scratch_used;             /* of it, by input that is not served yet */
+    unsigned reads;                  /* from clients, since replies were last written meanwhile */
     struct log_state cache_state;    /* bad: it is lost, and why */
     struct redis_topology *topology; /* where the cache is; NULL: at a fixed address */
     unsigned demotions;              /* times that the cache was found to be no primary any more */

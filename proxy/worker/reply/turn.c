@@ -1,20 +1,74 @@
 /* libuv runs prepare handles right before it waits: by then all that this turn's events led to has
  * been gathered.
+ *
+ * The line is served in turn (a round robin): who has more left after a visit goes to its end.
+ * Nobody starves in it, since at least one is visited in each turn, however many ask for little.
  */
 #include "worker/reply/turn.h"
 
 #include <string.h>
 
+/* A thousand lookups: with their replies some 250 microseconds. Counted and not timed, so that it
+ * is the same wherever the thread has to wait for its processor. */
+enum { WORK = 2048, WORK_OF_VISIT = 16 };
+
+static void on_awake(uv_idle_t *awake)
+{
+    (void)awake;
+}
+
+static struct turn_task *pop_line(struct turn *turn)
+{
+    struct turn_task *task = turn->front;
+    turn->front = task->next;
+    if (!turn->front)
+        turn->back = &turn->front;
+    task->phase = TURN_READ;
+    task->queued = false;
+    return task;
+}
+
+static void visit_first(struct turn *turn)
+{
+    struct turn_task *task = pop_line(turn);
+    task->run(task);
+    turn_run(turn, TURN_SERVE);
+    turn->worked += WORK_OF_VISIT;
+}
+
+__attribute__((noinline)) static void advance_line(struct turn *turn)
+{
+    turn->worked = 0;
+    do
+        visit_first(turn);
+    while (turn->front && turn->worked < turn->work);
+    turn_run(turn, TURN_WRITE);
+    if (turn->front)
+        uv_idle_start(&turn->awake, on_awake);
+    else
+        uv_idle_stop(&turn->awake);
+}
+
 static void on_prepare(uv_prepare_t *prepare)
 {
-    turn_run(prepare->data, TURN_WRITE);
+    struct turn *turn = prepare->data;
+    turn->number++;
+    turn_run(turn, TURN_WRITE);
+    if (turn->front)
+        advance_line(turn);
 }
 
 int turn_init(struct turn *turn, uv_loop_t *loop)
 {
     memset(turn->first, 0, sizeof turn->first);
+    turn->front = NULL;
+    turn->back = &turn->front;
+    turn->work = WORK;
+    turn->number = 0;
     turn->prepare.data = turn;
     int status = uv_prepare_init(loop, &turn->prepare);
+    if (!status)
+        status = uv_idle_init(loop, &turn->awake);
     return status ? status : uv_prepare_start(&turn->prepare, on_prepare);
 }
 
@@ -27,11 +81,39 @@ void turn_add(struct turn *turn, struct turn_task *task)
     turn->first[task->phase] = task;
 }
 
+void turn_line_up(struct turn *turn, struct turn_task *task)
+{
+    if (task->queued)
+        return;
+    task->queued = true;
+    task->phase = TURN_LINE;
+    task->next = NULL;
+    *turn->back = task;
+    turn->back = &task->next;
+}
+
+static void leave_line(struct turn *turn, struct turn_task *task)
+{
+    struct turn_task **at = &turn->front;
+    while (*at != task)
+        at = &(*at)->next;
+    *at = task->next;
+    if (turn->back == &task->next)
+        turn->back = at;
+    task->phase = TURN_READ;
+    task->queued = false;
+}
+
 void turn_cancel(struct turn *turn, struct turn_task *task)
 {
-    struct turn_task **at = &turn->first[task->phase];
+    struct turn_task **at;
     if (!task->queued)
         return;
+    if (task->phase == TURN_LINE) {
+        leave_line(turn, task);
+        return;
+    }
+    at = &turn->first[task->phase];
     while (*at != task)
         at = &(*at)->next;
     *at = task->next;
@@ -65,7 +147,15 @@ void turn_run(struct turn *turn, enum turn_phase last)
         task->run(task);
 }
 
+void turn_empty_line(struct turn *turn)
+{
+    turn_run(turn, TURN_SERVE);
+    while (turn->front)
+        visit_first(turn);
+}
+
 void turn_close(struct turn *turn)
 {
     uv_close((uv_handle_t *)&turn->prepare, NULL);
+    uv_close((uv_handle_t *)&turn->awake, NULL);
 }

@@ -1,16 +1,28 @@
 /* What is left for the end of a loop turn: everything gathered while events were handled is served
  * in one go, and written with one call. A task embeds in what it belongs to; it is queued at most
  * once at a time, and may be queued again while it runs.
+ *
+ *   sockets ─▶ READ ─▶ SERVE ─▶ WRITE     who asked little: at once, and their replies leave
+ *                ▲
+ *              LINE                       the others: one visit each in turn, until a turn's work
+ * is done; then replies leave, and the loop looks at its sockets before it goes on with the line
  */
 #ifndef NESTGUARD_TURN_H
 #define NESTGUARD_TURN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <uv.h>
 
 /* Tasks of an earlier phase go first: input is parsed, commands are served, replies and what goes
  * to the cache are written. */
-enum turn_phase { TURN_READ, TURN_SERVE, TURN_WRITE, TURN_PHASES };
+enum turn_phase {
+    TURN_READ,
+    TURN_SERVE,
+    TURN_WRITE,
+    TURN_PHASES,
+    TURN_LINE = TURN_PHASES /* where a task is that has lined up */
+};
 
 struct turn_task {
     struct turn_task *next;
@@ -21,20 +33,34 @@ struct turn_task {
 
 struct turn {
     uv_prepare_t prepare;
+    uv_idle_t awake; /* while there is a line: the loop looks at its sockets, but does not wait */
     struct turn_task *first[TURN_PHASES];
+    struct turn_task *front, **back; /* of the line */
+    size_t work, worked;             /* for the line in each turn, in arguments of commands; done */
+    uint64_t number;                 /* of turns begun */
 };
 
 /* Tasks run before the loop waits again. 0 or a negative errno. */
 int turn_init(struct turn *turn, uv_loop_t *loop);
 
 void turn_add(struct turn *turn, struct turn_task *task);
+/* A task of TURN_READ takes its place at the line's end. Nothing happens when it is queued. */
+void turn_line_up(struct turn *turn, struct turn_task *task);
 /* Nothing happens when it is not queued. */
 void turn_cancel(struct turn *turn, struct turn_task *task);
 /* Whether a task of this phase or one before it is queued. */
 bool turn_has(const struct turn *turn, enum turn_phase last);
 
-/* Now, until none of this phase and those before it is left. */
+/* Now, until none of this phase and those before it is left; the line stays. */
 void turn_run(struct turn *turn, enum turn_phase last);
+/* So much was done, in arguments of commands: the line goes on for so much in each turn. */
+static inline void turn_worked(struct turn *turn, size_t arguments)
+{
+    turn->worked += arguments;
+}
+
+/* All of the line, as far as TURN_SERVE. */
+void turn_empty_line(struct turn *turn);
 void turn_close(struct turn *turn);
 
 #endif

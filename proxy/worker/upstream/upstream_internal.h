@@ -65,6 +65,7 @@ struct upstream {
     uint64_t stalled;  /* clock_ms() since when it is */
     struct stall_budget stalls;
     uint64_t heard;      /* the loop's time of the last bytes */
+    uint64_t turn;       /* of the worker, that they were read in */
     bool asking_role;    /* while it is up; the answer is still to come */
     uint64_t role_asked; /* clock_ms() of the last time */
     unsigned demotions;  /* the worker's, when this connection was begun */

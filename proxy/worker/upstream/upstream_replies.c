@@ -285,19 +285,21 @@ static void read_replies(struct upstream *upstream)
     }
 }
 
+/* Once in a turn: what has come is to leave before there is more. */
 static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
 {
     struct upstream *upstream = handle->data;
+    bool later = upstream->turn == upstream->serving->turn.number;
     (void)wanted;
     char *at = buffer_try_reserve(&upstream->in, READ_BYTES);
-    *room =
-        (uv_buf_t){.base = at, .len = at ? upstream->in.size - upstream->in.end : 0}; /* ENOBUFS */
+    *room = (uv_buf_t){.base = at, .len = at && !later ? READ_BYTES : 0}; /* no place: ENOBUFS */
 }
 
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
 {
     struct upstream *upstream = stream->data;
-    (void)room;
+    if (count == UV_ENOBUFS && room->base)
+        return;
     if (count == UV_EOF && is_idle(upstream)) {
         connect_again(upstream);
         return;
@@ -309,6 +311,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
     }
     buffer_commit(&upstream->in, (size_t)count);
     upstream->heard = uv_now(&upstream->serving->loop);
+    upstream->turn = upstream->serving->turn.number;
     read_replies(upstream);
     buffer_trim(&upstream->in, UPSTREAM_KEEP_BYTES);
 }

@@ -84,7 +84,11 @@ struct client *client_add(struct fake_clients *fake)
 
 static void end_turn(struct client *client)
 {
-    turn_run(&client->serving->turn, TURN_WRITE);
+    struct turn *turn = &client->serving->turn;
+    do {
+        turn_empty_line(turn);
+        turn_run(turn, TURN_WRITE);
+    } while (turn->front);
 }
 
 void type_bytes(struct client *client, const char *bytes, size_t length)

@@ -11,11 +11,12 @@
 
 enum { TASKS = 4 };
 
-/* A task with a name; when it has run, it may add another. */
+/* A task with a name; when it has run, it may add another, or line up again so many times. */
 struct named {
     struct turn_task task;
     char name;
     struct named *adds;
+    int visits;
 };
 
 static uv_loop_t loop;
@@ -30,6 +31,8 @@ static void run(struct turn_task *task)
     named->adds = NULL; /* once */
     if (adds)
         turn_add(&turn, &adds->task);
+    if (named->visits-- > 0)
+        turn_line_up(&turn, task);
 }
 
 static struct named task_of(enum turn_phase phase, char name)
@@ -146,6 +149,129 @@ static void a_cancelled_task_does_not_run_and_leaves_the_others(void **state)
     }
 }
 
+/* ---- the line ---- */
+
+static void line_up(struct named *tasks, const char *names, const int *visits)
+{
+    for (int i = 0; names[i]; i++) {
+        tasks[i] = task_of(TURN_READ, names[i]);
+        tasks[i].visits = visits ? visits[i] : 0;
+        turn_line_up(&turn, &tasks[i].task);
+    }
+}
+
+static void turn_once(void)
+{
+    uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+static void who_asked_little_is_served_and_answered_before_the_line(void **state)
+{
+    struct named much[2], little = task_of(TURN_READ, 'l'), reply = task_of(TURN_WRITE, 'w');
+    (void)state;
+    line_up(much, "AB", NULL);
+    little.adds = &reply;
+    turn_add(&turn, &little.task);
+    turn_once();
+    must_have_run("lwAB");
+}
+
+static void those_in_line_are_visited_in_turn(void **state)
+{
+    struct named tasks[3];
+    (void)state;
+    turn.work = SIZE_MAX;
+    line_up(tasks, "ABC", (const int[]){2, 0, 1});
+    turn_once();
+    must_have_run("ABCACA");
+    assert_null(turn.front);
+    assert_false(tasks[0].task.queued);
+}
+
+/* What a visit leads to is done before the next one, but for what is written. */
+static void what_a_visit_gathers_is_served_and_then_all_replies_leave(void **state)
+{
+    struct named tasks[2], serve = task_of(TURN_SERVE, 's'), write = task_of(TURN_WRITE, 'w');
+    (void)state;
+    turn.work = SIZE_MAX;
+    line_up(tasks, "AB", NULL);
+    tasks[0].adds = &serve;
+    serve.adds = &write;
+    turn_once();
+    must_have_run("AsBw");
+}
+
+static void the_line_has_a_bounded_part_of_each_turn(void **state)
+{
+    struct named tasks[2], little = task_of(TURN_READ, 'l');
+    (void)state;
+    turn.work = 1;
+    line_up(tasks, "AB", (const int[]){1, 0});
+    turn_once();
+    must_have_run("A");
+    turn_add(&turn, &little.task); /* has come meanwhile */
+    turn_once();
+    must_have_run("lB");
+    turn_once();
+    must_have_run("A");
+}
+
+static void nobody_starves_in_line_however_many_ask_for_little(void **state)
+{
+    struct named much[1], little = task_of(TURN_READ, 'l');
+    (void)state;
+    turn.work = 1;
+    line_up(much, "A", (const int[]){1});
+    for (int i = 0; i < 2; i++) {
+        turn_add(&turn, &little.task);
+        turn_once();
+        must_have_run("lA");
+    }
+}
+
+static void the_loop_does_not_wait_while_there_is_a_line(void **state)
+{
+    struct named tasks[1];
+    (void)state;
+    turn.work = 1;
+    line_up(tasks, "A", (const int[]){1});
+    turn_once();
+    assert_int_equal(uv_backend_timeout(&loop), 0);
+    turn_once();
+    must_have_run("AA");
+    assert_int_not_equal(uv_backend_timeout(&loop), 0);
+}
+
+static void all_of_the_line_can_be_asked_for_now(void **state)
+{
+    struct named tasks[2], write = task_of(TURN_WRITE, 'w');
+    (void)state;
+    turn.work = 1;
+    line_up(tasks, "AB", (const int[]){1, 0});
+    turn_add(&turn, &write.task);
+    turn_empty_line(&turn);
+    must_have_run("ABA");
+    turn_run(&turn, TURN_WRITE);
+    must_have_run("w");
+}
+
+static void who_leaves_the_line_does_not_break_it(void **state)
+{
+    struct named tasks[TASKS], last = task_of(TURN_READ, 'Z');
+    (void)state;
+    for (int gone = 0; gone < TASKS; gone++) {
+        line_up(tasks, "ABCD", NULL);
+        turn_line_up(&turn, &tasks[gone].task); /* is there already */
+        turn_cancel(&turn, &tasks[gone].task);
+        turn_line_up(&turn, &last.task);
+        turn_empty_line(&turn);
+        assert_int_equal(strlen(ran), TASKS);
+        assert_null(strchr(ran, 'A' + gone));
+        assert_int_equal(ran[TASKS - 1], 'Z');
+        ran[0] = '\0';
+    }
+}
+
 static void a_cancelled_task_may_be_added_again(void **state)
 {
     struct named task = task_of(TURN_SERVE, 'a');
@@ -187,6 +313,14 @@ int main(void)
         TURN_TEST(a_task_may_add_itself_while_it_runs),
         TURN_TEST(later_phases_are_left_for_later),
         TURN_TEST(a_cancelled_task_does_not_run_and_leaves_the_others),
+        TURN_TEST(who_asked_little_is_served_and_answered_before_the_line),
+        TURN_TEST(those_in_line_are_visited_in_turn),
+        TURN_TEST(what_a_visit_gathers_is_served_and_then_all_replies_leave),
+        TURN_TEST(the_line_has_a_bounded_part_of_each_turn),
+        TURN_TEST(nobody_starves_in_line_however_many_ask_for_little),
+        TURN_TEST(the_loop_does_not_wait_while_there_is_a_line),
+        TURN_TEST(all_of_the_line_can_be_asked_for_now),
+        TURN_TEST(who_leaves_the_line_does_not_break_it),
         TURN_TEST(a_cancelled_task_may_be_added_again),
         TURN_TEST(tasks_run_before_the_loop_waits),
     };
