@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "base/slice.h"
 #include "build/build_helpers.h"
 #include "build/build_locks.h"
 #include "build/build_session.h"
@@ -363,6 +364,7 @@ static void on_thread(uv_work_t *work)
 {
     struct builder *builder = work->data;
     uint64_t began = clock_ms();
+    slice_take(SLICE_STANDARD);
     builder->failed = build(builder) != 0;
     builder->built.generation->build_seconds = (double)(clock_ms() - began) / 1000;
     builder->built.generation->built_at = time(NULL);

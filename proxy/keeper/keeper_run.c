@@ -8,6 +8,7 @@
 #include "base/log/log.h"
 #include "base/log/service.h"
 #include "base/memory.h"
+#include "base/slice.h"
 #include "cache/cache_target.h"
 #include "postgres/pg_pool.h"
 #include "redis/redis.h"
@@ -466,6 +467,7 @@ int keeper_run(const struct keeper_options *options, bool *handed_over)
 {
     struct keeper *keeper = xcalloc(1, sizeof *keeper);
     keeper->options = options;
+    slice_take(SLICE_KEEPER);
     init(keeper, options->config);
     if (start(keeper))
         return 1; /* the process ends, and with it all that was begun */

@@ -10,6 +10,7 @@
 #include "base/container_of.h"
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "base/slice.h"
 #include "cache/cache_target.h"
 #include "resp/command.h"
 #include "traffic/ledger.h"
@@ -247,6 +248,7 @@ static void on_cache_moved(void *arg)
 static void run(void *arg)
 {
     struct worker *worker = arg;
+    slice_take(SLICE_WORKER);
     /* Nobody cancels threads here. So set, libc has nothing to change around each system call. */
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
     worker->serving.topology = cache_topology(
