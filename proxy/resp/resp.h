@@ -106,9 +106,16 @@ void resp_write_truth(struct buffer *out, bool truth, bool resp3); /* RESP2: 1 o
 void resp_write_status(struct buffer *out, const char *text);      /* +text */
 void resp_write_error(struct buffer *out, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* -text; CR, LF become blanks */
-void resp_write_nil(struct buffer *out, bool resp3);
 /* For people: in RESP3 a verbatim string of the kind "txt". */
 void resp_write_text(struct buffer *out, struct span text, bool resp3);
 void resp_write_command(struct buffer *out, const struct span *arguments, size_t count);
+
+/* The commonest reply of all: here for the compiler, which makes two stores of it. */
+static inline void resp_write_nil(struct buffer *out, bool resp3)
+{
+    char *at = buffer_reserve(out, 5);
+    memcpy(at, resp3 ? "_\r\n\0\0" : "$-1\r\n", 5);
+    buffer_commit(out, resp3 ? 3 : 5);
+}
 
 #endif

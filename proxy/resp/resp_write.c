@@ -111,14 +111,6 @@ void resp_write_text(struct buffer *out, struct span text, bool resp3)
     buffer_append(out, "\r\n", 2);
 }
 
-void resp_write_nil(struct buffer *out, bool resp3)
-{
-    if (resp3)
-        buffer_append(out, "_\r\n", 3);
-    else
-        buffer_append(out, "$-1\r\n", 5);
-}
-
 void resp_write_command(struct buffer *out, const struct span *arguments, size_t count)
 {
     resp_write_array(out, count);

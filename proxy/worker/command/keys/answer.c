@@ -7,11 +7,6 @@ const char *answer_nil(const struct reply_slot *slot)
     return slot->resp3 ? "_\r\n" : "$-1\r\n";
 }
 
-bool answer_is_nil(struct span reply)
-{
-    return reply.length <= 5 && (span_is(reply, "$-1\r\n") || span_is(reply, "_\r\n"));
-}
-
 bool answer_is_cache_failure(struct span reply)
 {
     if (reply.at[0] != '-')

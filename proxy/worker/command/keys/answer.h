@@ -13,7 +13,10 @@ enum { ANSWER_WORDS = 128 }; /* bytes, with the closing zero; longer words are c
 const char *answer_nil(const struct reply_slot *slot);
 
 /* Of a whole reply of the cache, in either protocol. */
-bool answer_is_nil(struct span reply);
+static inline bool answer_is_nil(struct span reply)
+{
+    return reply.length <= 5 && (span_is(reply, "$-1\r\n") || span_is(reply, "_\r\n"));
+}
 
 /* A cache that is starting, busy with a script, or cut off from its master or its cluster has no
  * answer to give: as good as down. All other errors are answers. */

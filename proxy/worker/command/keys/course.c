@@ -45,9 +45,9 @@ enum course course_after(struct lookup *lookup, bool hit)
     return COURSE_LOADING;
 }
 
-void course_take(struct lookup *lookup, struct span reply, struct buffer *out)
+void course_take_nil(struct lookup *lookup, struct span reply, struct buffer *out)
 {
-    enum course course = course_after(lookup, !answer_is_nil(reply));
+    enum course course = course_after(lookup, false);
     if (course == COURSE_ANSWERED)
         reply_slot_append(lookup->slot, out, reply);
     else if (course == COURSE_REJECTED)

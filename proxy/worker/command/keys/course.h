@@ -13,6 +13,7 @@
 #define NESTGUARD_COURSE_H
 
 #include "guard/guard.h"
+#include "worker/command/keys/answer.h"
 #include "worker/reply/reply_slot.h"
 #include "worker/request/shadow_sample.h"
 
@@ -51,7 +52,16 @@ __attribute__((noinline)) bool course_rejects_user(struct serving *serving, int 
 enum course course_after(struct lookup *lookup, bool hit);
 
 /* The same where `reply`, the cache's word, or that there is no row, is then written to `out`. */
-void course_take(struct lookup *lookup, struct span reply, struct buffer *out);
+void course_take_nil(struct lookup *lookup, struct span reply, struct buffer *out);
+static inline void course_take(struct lookup *lookup, struct span reply, struct buffer *out)
+{
+    if (answer_is_nil(reply)) {
+        course_take_nil(lookup, reply, out);
+        return;
+    }
+    counter_add(&lookup->slot->serving->keyspaces[lookup->keyspace].cache_hits, 1);
+    reply_slot_append(lookup->slot, out, reply);
+}
 
 /* The cache could not answer, `why` (an error's text without its dash): the row itself does. Where
  * the application loads by itself, or may read only what the cache lets it, it learns of the
