@@ -10,24 +10,20 @@
 #include "check/check_ports.h"
 #include <stdio.h>
 
-struct versions {
-    char cache[64], database[64];
-};
-
 static struct check_reach ask_backends(const struct config *config, enum problem_level down,
-                                       struct problems *problems, struct versions *versions)
+                                       struct problems *problems, char cache[64], char database[64])
 {
     struct check_reach reach;
     check_files(config, problems);
-    reach.cache = check_cache(config, down, problems, versions->cache);
-    reach.database = check_database(config, down, problems, versions->database);
+    reach.cache = check_cache(config, down, problems, cache);
+    reach.database = check_database(config, down, problems, database);
     return reach;
 }
 
 struct check_reach check_backends(const struct config *config, struct problems *problems)
 {
-    struct versions versions;
-    return ask_backends(config, PROBLEM_WARNING, problems, &versions);
+    char cache[64], database[64];
+    return ask_backends(config, PROBLEM_WARNING, problems, cache, database);
 }
 
 static void print_count(size_t count, const char *what, const char *end)
@@ -35,13 +31,13 @@ static void print_count(size_t count, const char *what, const char *end)
     printf("%zu %s%s%s", count, what, count == 1 ? "" : "s", end);
 }
 
-static void print_order(const struct config *config, const struct versions *versions)
+static void print_order(const struct check_result *result)
 {
     printf("clients together may take %zu MB of memory (max_client_memory)\n",
-           config->max_client_memory / 1024 / 1024);
+           result->config->max_client_memory / 1024 / 1024);
     printf("everything is in order: ");
-    print_count(config->keyspace_count, "keyspace", ", ");
-    printf("PostgreSQL %s, Redis %s\n", versions->database, versions->cache);
+    print_count(result->config->keyspace_count, "keyspace", ", ");
+    printf("PostgreSQL %s, Redis %s\n", result->database, result->cache);
 }
 
 static void print_counts(const struct problems *problems)
@@ -50,42 +46,48 @@ static void print_counts(const struct problems *problems)
     print_count(problems->count - problems->errors - problems->notes, "warning", "\n");
 }
 
-static void print_for_people(const struct config *config, const struct problems *problems,
-                             const struct versions *versions)
+static void print_for_people(const struct check_result *result)
 {
+    const struct problems *problems = &result->problems;
     problems_print(problems, stdout);
     problems_print_notes(problems, stdout);
-    if (!config)
+    if (!result->config)
         printf("cache and database were not asked: the file's errors come first\n");
-    if (config && problems->count == problems->notes)
-        print_order(config, versions);
+    if (result->config && problems->count == problems->notes)
+        print_order(result);
     else
         print_counts(problems);
 }
 
-static void print_json(const struct problems *problems, const struct versions *versions)
+static void print_json(const struct check_result *result)
 {
-    json_t *json = check_json(problems, versions->cache, versions->database);
+    json_t *json = check_json(&result->problems, result->cache, result->database);
     json_dumpf(json, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(json);
 }
 
-int check_main(const char *file, bool as_json)
+void check_run(struct check_result *result, const char *file)
 {
-    struct problems problems = {0};
-    struct config *config = NULL;
-    struct versions versions = {0};
-    if (config_load(&config, file, &problems) == 0) {
-        check_ports(config, &problems);
-        ask_backends(config, PROBLEM_ERROR, &problems, &versions);
-    }
+    struct problems *problems = &result->problems;
+    *result = (struct check_result){0};
+    if (config_load(&result->config, file, problems) < 0)
+        return;
+    check_ports(result->config, problems);
+    ask_backends(result->config, PROBLEM_ERROR, problems, result->cache, result->database);
+}
+
+int check_print(const struct check_result *result, bool as_json)
+{
     if (as_json)
-        print_json(&problems, &versions);
+        print_json(result);
     else
-        print_for_people(config, &problems, &versions);
-    int exit_status = !config || problems.errors > 0;
-    config_destroy(config);
-    problems_finish(&problems);
-    return exit_status;
+        print_for_people(result);
+    return !result->config || result->problems.errors > 0;
+}
+
+void check_finish(struct check_result *result)
+{
+    config_destroy(result->config);
+    problems_finish(&result->problems);
 }

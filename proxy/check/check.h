@@ -18,9 +18,21 @@ struct check_reach {
  * for each. */
 struct check_reach check_backends(const struct config *config, struct problems *problems);
 
-/* `nestguard check -c FILE`: prints all findings (file, cache, database) and a closing line, or all
- * of it as one JSON object (check_json.h); in this command a server that does not answer is an
- * error. Returns the exit status: 0 or 1. */
-int check_main(const char *file, bool as_json);
+/* What `nestguard check` has found. */
+struct check_result {
+    struct problems problems;
+    struct config *config;        /* NULL: the file cannot be used, and nothing else was asked */
+    char cache[64], database[64]; /* versions; "": not known */
+};
+
+/* Looks at file, ports, cache and database; here a server that does not answer is an error. Ended
+ * with check_finish(). */
+void check_run(struct check_result *result, const char *file);
+
+/* All findings and a closing line, or all of it as one JSON object (check_json.h), on standard
+ * output. Returns the exit status: 0 or 1. */
+int check_print(const struct check_result *result, bool as_json);
+
+void check_finish(struct check_result *result);
 
 #endif

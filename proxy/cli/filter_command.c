@@ -1,4 +1,5 @@
-/* build:  lines of KEYS ─▶ hashes ─▶ a filter of that size ─▶ FILE
+/* build:  lines of KEYS ─▶ hashes, each once ─▶ a filter of that size ─▶ FILE
+ * info:   FILE ─▶ what it is
  * query:  FILE ─▶ filter;  lines of standard input ─▶ "absent KEY" or "possible KEY"
  *
  * The hashes are kept until the last line: so KEYS may be a pipe, and the filter has the size of
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -57,9 +59,17 @@ static int fail(const char *what, const char *why)
 struct build {
     struct filter_seed seed;
     struct filter_options options;
-    uint64_t *hashes;
+    uint64_t *hashes; /* of the lines; then of the keys */
     size_t count, room;
+    uint64_t bytes, size; /* read so far, and of the file; 0: not known */
+    size_t lines;
 };
+
+/* If the rest is like what was read; 0: not known. */
+static uint64_t expected_lines(const struct build *build)
+{
+    return (uint64_t)((double)build->size / (double)build->bytes * (double)build->count);
+}
 
 static int keep_hash(void *arg, struct span line)
 {
@@ -73,8 +83,9 @@ static int keep_hash(void *arg, struct span line)
         build->room = room;
     }
     build->hashes[build->count++] = filter_hash(&build->seed, line.at, line.length);
+    build->bytes += line.length + 1;
     if (build->count % PROGRESS_EVERY == 0)
-        progress_show("reading keys", build->count, 0);
+        progress_show("reading keys", build->count, expected_lines(build));
     return 0;
 }
 
@@ -85,13 +96,38 @@ static int read_keys(struct build *build, const char *path)
     int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
+    struct stat status;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+        build->size = (uint64_t)status.st_size;
     int code = lines_read(fd, &reader);
     if (!standard)
         close(fd);
     return code;
 }
 
-/* A key that is there twice is one entry: nobody will remove either. */
+static int compare_hashes(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* A line that is there twice is one key. Keys are told from each other by 64 bits: of a billion
+ * distinct ones two agree in one file of 37. */
+static void keep_each_once(struct build *build)
+{
+    size_t kept = 0;
+    build->lines = build->count;
+    if (!build->count)
+        return;
+    qsort(build->hashes, build->count, sizeof *build->hashes, compare_hashes);
+    for (size_t i = 1; i < build->count; i++)
+        if (build->hashes[i] != build->hashes[kept])
+            build->hashes[++kept] = build->hashes[i];
+    build->count = kept + 1;
+}
+
+/* A key that the filter takes for one that is in needs no entry of its own: nobody will remove
+ * either. */
 static int insert_all(const struct build *build, struct filter *filter)
 {
     int code = 0;
@@ -106,17 +142,27 @@ static int insert_all(const struct build *build, struct filter *filter)
     return code;
 }
 
-static void print_built(const struct build *build, const struct filter *filter, const char *path)
+static void print_filter(const struct filter *filter, size_t keys)
 {
     char layout[100];
     struct filter_stats stats = filter_stats(filter);
     filter_describe(filter, layout, sizeof layout);
-    progress_end();
-    printf("%s: %zu keys of %zu lines in a %s filter\n", path, stats.keys, build->count,
-           filter_kind_name(filter_kind_of(filter)));
     printf("  %s\n  %zu bytes, %.2f bits a key\n  false positives expected: %.2g\n", layout,
-           stats.bytes, stats.keys ? 8.0 * (double)stats.bytes / (double)stats.keys : 0,
+           stats.bytes, keys ? 8.0 * (double)stats.bytes / (double)keys : 0,
            stats.expected_false_positive_rate);
+}
+
+static void print_built(const struct build *build, const struct filter *filter, const char *path)
+{
+    size_t entries = filter_stats(filter).keys;
+    progress_end();
+    printf("%s: %zu keys of %zu lines in a %s filter\n", path, build->count, build->lines,
+           filter_kind_name(filter_kind_of(filter)));
+    if (entries < build->count)
+        printf("  %zu entries: %zu keys look to the filter like another one, and are found by "
+               "its entry\n",
+               entries, build->count - entries);
+    print_filter(filter, build->count);
 }
 
 static int save(const struct build *build, struct filter *filter, const char *path)
@@ -140,6 +186,7 @@ static int build_file(struct build *build, const char *keys, const char *path)
     if (code)
         return fail(keys,
                     code == -EMSGSIZE ? "it has a line of more than 64 MiB" : strerror(-code));
+    keep_each_once(build);
     build->options.capacity = build->count;
     if (filter_create(&filter, &build->options, &error))
         return fail("", error);
@@ -179,7 +226,44 @@ static int build_main(int argc, char **argv)
     return status;
 }
 
-/* query */
+/* info, query */
+
+/* The filter of the one file that the words name; NULL: `status` is what the program ends with. */
+static struct filter *load_named(int argc, char **argv, const char **path, struct filter_seed *seed,
+                                 int *status)
+{
+    const struct argument_option none[] = {{0}};
+    struct arguments arguments = {.options = none, .plain = path, .most = 1};
+    struct filter_file_error error;
+    struct filter *filter = NULL;
+    int count = arguments_read(&arguments, argc, argv);
+    if (count < 0)
+        *status = misuse(arguments.wrong, arguments.why);
+    else if (count < 1)
+        *status = misuse(argv[0], "the file is missing");
+    else if (filter_file_load(*path, &filter, seed, &error))
+        *status = fail("", error.text);
+    return filter;
+}
+
+static int info_main(int argc, char **argv)
+{
+    const char *path;
+    struct filter_seed seed;
+    int status;
+    struct filter *filter = load_named(argc, argv, &path, &seed, &status);
+    if (!filter)
+        return status;
+    struct filter_stats stats = filter_stats(filter);
+    printf("%s: %zu entries in a %s filter", path, stats.keys,
+           filter_kind_name(filter_kind_of(filter)));
+    if (stats.slots)
+        printf(", %.1f %% full", 100 * (double)stats.keys / (double)stats.slots);
+    putchar('\n');
+    print_filter(filter, stats.keys);
+    filter_destroy(filter);
+    return EXIT_DONE;
+}
 
 struct query {
     const struct filter *filter;
@@ -205,18 +289,11 @@ static int flush(void *arg)
 static int query_main(int argc, char **argv)
 {
     const char *path;
-    const struct argument_option none[] = {{0}};
-    struct arguments arguments = {.options = none, .plain = &path, .most = 1};
-    struct filter_file_error error;
-    struct filter *filter;
     struct query query;
-    int count = arguments_read(&arguments, argc, argv);
-    if (count < 0)
-        return misuse(arguments.wrong, arguments.why);
-    if (count < 1)
-        return misuse("query", "the file is missing");
-    if (filter_file_load(path, &filter, &query.seed, &error))
-        return fail("", error.text);
+    int status;
+    struct filter *filter = load_named(argc, argv, &path, &query.seed, &status);
+    if (!filter)
+        return status;
     const struct lines_reader reader = {.on_line = answer, .on_pause = flush, .arg = &query};
     query.filter = filter;
     int code = lines_read(STDIN_FILENO, &reader);
@@ -232,7 +309,10 @@ int filter_command_main(int argc, char **argv)
             return usage(stdout);
     if (!strcmp(word, "build"))
         return build_main(argc - 1, argv + 1);
+    if (!strcmp(word, "info"))
+        return info_main(argc - 1, argv + 1);
     if (!strcmp(word, "query"))
         return query_main(argc - 1, argv + 1);
-    return misuse(*word ? word : "build or query", *word ? "say build or query" : "say which");
+    return misuse(*word ? word : "build, info or query",
+                  *word ? "say build, info or query" : "say which");
 }

@@ -6,6 +6,7 @@
 #include "cli/plan/plan.h"
 #include "cli/serve.h"
 #include "cli/terminal/forms.h"
+#include "cli/terminal/progress.h"
 #include "config/config.h"
 
 #include <stdbool.h>
@@ -44,9 +45,15 @@ static bool asks_for_help(const char *word)
     return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
-static int run_with(const char *command, const char *file, bool as_json)
+static int check(const char *file, bool as_json)
 {
-    return strcmp(command, "check") == 0 ? check_main(file, as_json) : serve_main(file);
+    struct check_result result;
+    progress_wait_begin("asking cache and database");
+    check_run(&result, file);
+    progress_wait_end();
+    int status = check_print(&result, as_json);
+    check_finish(&result);
+    return status;
 }
 
 /* `words[0]` is the command. */
@@ -63,7 +70,7 @@ static int with_file(int count, char **words)
     if (asks_help)
         return usage(stdout);
     if (!code && file)
-        return run_with(command, file, as_json);
+        return strcmp(command, "check") == 0 ? check(file, as_json) : serve_main(file);
     if (code)
         fprintf(stderr, "nestguard %s: %s: %s; say: nestguard %s -c FILE\n", command,
                 arguments.wrong, arguments.why, command);

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from servers import NESTGUARD, PATIENCE, run_nestguard
+from terminal import Terminal
 
 KINDS = ["cuckoo", "bloom", "blocked-bloom", "counting-bloom", "scalable-bloom"]
 
@@ -46,6 +47,41 @@ def test_what_was_built_of_a_file_is_possible_and_most_else_absent(kind, keys, t
     answers = ask(file, *others)
     assert [answer.split(b" ", 1)[1] for answer in answers] == others
     assert sum(answer.startswith(b"possible ") for answer in answers) < 150
+
+
+def test_keys_that_share_an_entry_are_counted_and_explained(tmp_path):
+    """Every key counts once, also where the filter takes two for one; a line counts each time."""
+    keys = tmp_path / "keys"
+    keys.write_text("".join(f"item:{i}\n" for i in range(20000)) * 2)
+    status, said, _ = run("filter", "build", keys, tmp_path / "filter", "--fpr", "3%")
+    assert status == 0 and b"20000 keys of 40000 lines in a cuckoo filter" in said
+    entries, shared = map(int, re.search(rb"(\d+) entries: (\d+) keys look to the filter like another"
+                                         rb" one, and are found by its entry", said).groups())
+    assert entries + shared == 20000 and 0 < shared < 600
+
+
+def test_a_file_says_what_it_is(keys, tmp_path):
+    file = tmp_path / "filter"
+    built = run("filter", "build", keys, file)[1].decode().splitlines()
+    status, said, errors = run("filter", "info", file)
+    assert status == 0 and errors == ""
+    first, *rest = said.decode().splitlines()
+    assert re.fullmatch(rf"{file}: \d+ entries in a cuckoo filter, \d+\.\d % full", first)
+    assert [line.split(",")[0] for line in rest] == [line.split(",")[0] for line in built[-3:]]
+    assert run("filter", "info", keys)[0] == 1 and run("filter", "info")[0] == 2
+
+
+def test_what_takes_long_shows_its_rate_and_rest_on_a_terminal(tmp_path):
+    keys = tmp_path / "keys"
+    with open(keys, "w", encoding="ascii") as file:
+        file.writelines(f"item:{i}\n" for i in range(5_000_000))
+    terminal = Terminal("filter", "build", keys, tmp_path / "filter")
+    try:
+        text = terminal.rest()
+    finally:
+        terminal.close()
+    assert re.search(r"(reading keys|building): \d+ of \d+ \(\d+ %\), \d+ a second, \d+ s left", text)
+    assert "5000000 keys of 5000000 lines" in text
 
 
 def test_keys_may_come_through_a_pipe_and_be_any_bytes(tmp_path):
@@ -110,7 +146,7 @@ def test_answers_that_cannot_be_written_are_a_failure(keys, tmp_path):
 
 
 WRONG = {
-    "no word": (["filter"], "build or query"),
+    "no word": (["filter"], "build, info or query"),
     "unknown word": (["filter", "biuld"], "biuld"),
     "no file": (["filter", "build", "a"], "missing"),
     "word too many": (["filter", "build", "a", "b", "c"], "c: it is one word too many"),

@@ -21,6 +21,7 @@ const struct form forms[] = {
     {"plan", "--table", "the textbook's table for Bloom filters, measured beside the formula"},
     {"filter", "build KEYS FILE [--fpr P] [--filter KIND]",
      "makes a filter of the keys in KEYS, a line each (-: standard input)"},
+    {"filter", "info FILE", "says what a filter is: kind, size, fill, false positives"},
     {"filter", "query FILE",
      "for each line of standard input: \"absent\" or \"possible\", and the line"},
     {"--help", "", "prints this, and every setting of the file"},

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -13,9 +14,32 @@ enum { EVERY_MS = 100, PATIENCE_S = 2 };
 
 static uint64_t shown_at; /* 0: nothing is shown */
 
+/* What is measured: since `began` it has come from `first`. */
+static struct {
+    const char *what;
+    uint64_t began, first;
+} course;
+
+/* A rate that is not a second old says little. */
+static void print_rate(uint64_t now, uint64_t done, uint64_t total)
+{
+    double seconds = (double)(now - course.began) / 1000;
+    double rate = (double)(done - course.first) / seconds;
+    if (seconds < 1 || rate <= 0)
+        return;
+    fprintf(stderr, ", %.0f a second", rate);
+    if (total > done)
+        fprintf(stderr, ", %.0f s left", (double)(total - done) / rate);
+}
+
 void progress_show(const char *what, uint64_t done, uint64_t total)
 {
     uint64_t now = clock_ms();
+    if (!course.what || strcmp(course.what, what) != 0 || done < course.first) {
+        course.what = what;
+        course.began = now;
+        course.first = done;
+    }
     if (now - shown_at < EVERY_MS || !isatty(STDERR_FILENO))
         return;
     shown_at = now;
@@ -23,6 +47,7 @@ void progress_show(const char *what, uint64_t done, uint64_t total)
     if (total)
         fprintf(stderr, " of %llu (%.0f %%)", (unsigned long long)total,
                 100 * (double)done / (double)total);
+    print_rate(now, done, total);
     fflush(stderr);
 }
 
@@ -31,6 +56,7 @@ void progress_end(void)
     if (shown_at)
         fputs("\r\033[K", stderr);
     shown_at = 0;
+    course.what = NULL;
 }
 
 /* ---- waiting ---- */

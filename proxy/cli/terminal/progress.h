@@ -1,10 +1,12 @@
-/* "reading keys: 12 million" on standard error, when that is a terminal: one line, written over. */
+/* "reading keys: 12000000 of 30000000 (40 %), 1700000 a second, 11 s left" on standard error, when
+ * that is a terminal: one line, written over. */
 #ifndef NESTGUARD_PROGRESS_H
 #define NESTGUARD_PROGRESS_H
 
 #include <stdint.h>
 
-/* Shows how far something is, at most ten times a second. `total` is 0 when it is not known. */
+/* Shows how far something is, at most ten times a second, with its rate and the rest of the time as
+ * far as they are known. `total` is 0 when it is not known. Another `what` begins anew. */
 void progress_show(const char *what, uint64_t done, uint64_t total);
 
 /* Wipes the line out. */
