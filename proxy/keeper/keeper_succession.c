@@ -7,6 +7,7 @@
 #include "keeper/keeper_run.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- the successor ---- */
@@ -84,6 +85,25 @@ static void on_successor_exit(uv_process_t *process, int64_t status, int signal)
     uv_close((uv_handle_t *)process, forget_successor);
 }
 
+extern char **environ;
+
+/* A watchdog that was meant for this process is meant for its successor, who has another number
+ * (sd_watchdog_enabled(3)). The array is freed by the caller, its texts are the environment's. */
+static char **environment_of_successor(void)
+{
+    static const char whose[] = "WATCHDOG_PID=";
+    size_t count = 0, kept = 0;
+    while (environ[count])
+        count++;
+    char **list = xcalloc(count + 1, sizeof *list);
+    for (size_t i = 0; i < count; i++) {
+        bool says_whose = strncmp(environ[i], whose, sizeof whose - 1) == 0;
+        if (!says_whose || strtol(environ[i] + sizeof whose - 1, NULL, 10) != getpid())
+            list[kept++] = environ[i];
+    }
+    return list;
+}
+
 /* As this one was started, from the path that its program had: an upgraded one is there by now. */
 static void on_upgrade_signal(uv_signal_t *signal, int number)
 {
@@ -96,12 +116,15 @@ static void on_upgrade_signal(uv_signal_t *signal, int number)
         same[fd] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = fd};
     keeper->successor = xcalloc(1, sizeof *keeper->successor);
     keeper->successor->data = keeper;
+    char **environment = environment_of_successor();
     int status = uv_spawn(&keeper->loop, keeper->successor,
                           &(uv_process_options_t){.file = keeper->options->restart[0],
                                                   .args = keeper->options->restart,
+                                                  .env = environment,
                                                   .exit_cb = on_successor_exit,
                                                   .stdio = same,
                                                   .stdio_count = 3});
+    free(environment);
     if (!status) {
         log_info("SIGUSR2: process %d is started to take over", (int)keeper->successor->pid);
         return;

@@ -1,10 +1,14 @@
 """What the guard tells the service manager that has started it: `Type=notify` and its watchdog."""
+import os
 import signal
 import socket
+import sys
 
 import pytest
 
+import servers
 from servers import PATIENCE
+from waiting import wait_until
 
 
 class Manager:
@@ -71,3 +75,32 @@ def test_the_watchdog_hears_of_it_while_all_threads_go_on(start_guard, items, ma
     manager.forget()
     for _ in range(3):
         assert manager.next()["WATCHDOG"] == "1"
+
+
+BECOME_A_SERVICE = """
+import os, sys
+os.environ.update(WATCHDOG_PID=str(os.getpid()), WATCHDOG_USEC="500000")
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_the_successor_keeps_the_watchdog(start_guard, items, manager, monkeypatch):
+    """Which systemd has meant for the process that it started, and goes on to wait for."""
+    command = servers.Nestguard.command
+    monkeypatch.setattr(servers.Nestguard, "command",
+                        lambda self: [sys.executable, "-c", BECOME_A_SERVICE, *command(self)])
+    guard = start_guard(items())
+    guard.signal(signal.SIGUSR2)
+    said = {}
+    while "MAINPID" not in said:
+        said = manager.next()
+    assert guard.process.wait(PATIENCE) == 0
+    try:
+        manager.forget()
+        while "WATCHDOG" not in manager.next():
+            pass
+    finally:
+        os.kill(int(said["MAINPID"]), signal.SIGTERM)
+        wait_until(lambda: not os.path.exists(f"/proc/{said['MAINPID']}"), PATIENCE, "its end")
+        guard.process = None
+    guard.fail_on_reports()

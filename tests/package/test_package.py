@@ -9,9 +9,11 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -129,6 +131,71 @@ class Service:
         (self.root / "run/notify").unlink()
 
 
+SYSTEMCTL = """#!/bin/sh
+# What systemctl would do to the unit's main process; there is no systemd in this root.
+echo "$*" >>/run/systemctl.log
+case "$*" in
+*--signal=USR2*) exec pkill -USR2 -o -x -f '/usr/bin/nestguard serve -c /etc/nestguard/nestguard.yaml' ;;
+*start* | *stop*) exit 1 ;;
+esac
+"""
+
+
+def guards_of(root):
+    """Who serves in it, by number."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if os.path.realpath(process / "root") == str(root) and \
+                    (process / "comm").read_text() == "nestguard\n":
+                found.append(int(process.name))
+        except OSError:
+            pass
+    return found
+
+
+class Asker(threading.Thread):
+    """Connects, asks for a row and for none, and goes, again and again until stopped."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port, self.asked, self.wrong, self.ends = port, 0, [], threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.ends.is_set():
+            try:
+                with servers.redis.Redis(port=self.port) as client:
+                    if (said := client.mget("item:1", "item:2")) != [b"one", None]:
+                        self.wrong.append(said)
+            except servers.redis.RedisError as error:
+                self.wrong.append(error)
+            self.asked += 1
+
+    def stop(self):
+        self.ends.set()
+        self.join()
+        assert self.asked and not self.wrong, self.wrong[:5]
+
+
+def upgrade_under_load(root, port, packages):
+    """Nobody is refused, and who serves afterwards is another process, of the new program."""
+    (root / "run/systemd/system").mkdir(parents=True, exist_ok=True)
+    (root / "usr/sbin/systemctl").write_text(SYSTEMCTL)
+    (root / "usr/sbin/systemctl").chmod(0o755)
+    before, asker = guards_of(root), Asker(port)
+    apt("install", *names_in(packages))
+    wait_until(lambda: (now := guards_of(root)) and not set(now) & set(before), PATIENCE,
+               lambda: (root / "run/systemctl.log").read_text())
+    asker.stop()
+    after = guards_of(root)
+    assert len(before) == len(after) == 1
+    assert os.readlink(f"/proc/{after[0]}/exe").endswith("/usr/bin/nestguard"), "not the deleted one"
+    (root / "usr/sbin/systemctl").unlink()
+    (root / "run/systemd/system").rmdir()
+    return after[0]
+
+
 def test_lintian_finds_nothing(packages):
     assert run("lintian", "--allow-root", "--fail-on", "error,warning,info,pedantic", *packages) == ""
 
@@ -175,9 +242,12 @@ def test_installed_started_upgraded_and_removed(packages, root, backends, tmp_pa
             client = servers.redis.Redis(port=port)
             assert client.get("item:1") == b"one" and client.get("item:2") is None
 
-    serves()
     before = (etc / "nestguard.yaml").read_text()
-    apt("install", *names_in(newer(packages)))
+    with Service(root, tmp_path / "log"):
+        wait_until(guards, PATIENCE, "guarding")
+        successor = upgrade_under_load(root, port, newer(packages))
+    os.kill(successor, signal.SIGTERM)
+    wait_until(lambda: not guards_of(root), PATIENCE, "the successor's end")
     assert "9.0" in inside("dpkg-query", "-W", "nestguard")
     assert (etc / "nestguard.yaml").read_text() == before
     assert "sesame" in (etc / "environment").read_text(), "a changed conffile stays"
