@@ -13,6 +13,7 @@
 #include "net/backoff.h"
 #include "postgres/pg_connect.h"
 #include "postgres/pg_pipeline.h"
+#include "postgres/pg_pooler.h"
 
 #include <assert.h>
 
@@ -337,6 +338,10 @@ static void leave(struct pg_conn *conn)
 static void look_at_server(struct pg_conn *conn)
 {
     const struct pg_server *server = &conn->connecting.server;
+    if (!pg_pooler_allows(conn->options.conninfo, conn->pq, server, &conn->error)) {
+        leave(conn);
+        return;
+    }
     if (pg_server_fits(server, conn->options.rule, &conn->error)) {
         begin_use(conn);
         return;

@@ -4,6 +4,7 @@
 #include "postgres/pg_connect.h"
 #include "net/allocate.h"
 #include "postgres/pg_hosts.h"
+#include "postgres/pg_pooler.h"
 
 #include <errno.h>
 
@@ -18,7 +19,8 @@ void pg_connect_start(struct pg_connecting *connecting, const struct pg_connect_
                       unsigned first_host)
 {
     bool replication = options->replication;
-    char *session = pg_settings_options(options->conninfo, replication);
+    bool refused = pg_pooler_refuses_options(options->conninfo);
+    char *session = refused ? NULL : pg_settings_options(options->conninfo, replication);
     struct pg_hosts hosts;
     pg_hosts_begin_with(&hosts, options->conninfo, first_host);
     /* What stands before dbname is a default that the conninfo may override; what stands behind it
@@ -81,7 +83,8 @@ static bool take(struct pg_connecting *connecting, PGresult *result)
     if (good && connecting->step == SETTINGS_FIND)
         good = pg_settings_found(connecting->conninfo, result);
     else if (good && connecting->step == SETTINGS_SET)
-        good = pg_settings_read_server(&connecting->server, connecting->pq, result) == 0;
+        good = pg_settings_read_server(&connecting->server, connecting->pq, connecting->conninfo,
+                                       result) == 0;
     PQclear(result);
     connecting->answered = true;
     return good;
@@ -110,6 +113,9 @@ PostgresPollingStatusType pg_connect_poll(struct pg_connecting *connecting)
     if (connecting->accepted)
         return read_answer(connecting);
     PostgresPollingStatusType next = PQconnectPoll(connecting->pq);
+    if (next == PGRES_POLLING_FAILED)
+        connecting->refused_options =
+            pg_pooler_refuses(connecting->conninfo, PQerrorMessage(connecting->pq));
     if (next != PGRES_POLLING_OK)
         return next;
     connecting->accepted = true;

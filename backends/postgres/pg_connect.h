@@ -21,6 +21,7 @@ struct pg_connecting {
     bool accepted; /* by the server: what follows are statements */
     enum pg_settings_step step;
     bool answered;           /* the statement of this step */
+    bool refused_options;    /* by a pooler, for the first time: the next attempt may succeed */
     struct pg_server server; /* once it is up */
 };
 

@@ -83,12 +83,27 @@ static void unverbose(struct pg_error *error, char *text)
     }
 }
 
+/* PgBouncer's words. */
+static const char *remedy_of_start(const char *text)
+{
+    const char *parameter = strstr(text, "unsupported startup parameter");
+    if (!parameter)
+        return "";
+    return strstr(parameter, "replication")
+               ? ": a connection pooler stands between, and the log can be read from the server "
+                 "itself only"
+               : ": a connection pooler stands between that does not hand on what `database` (or "
+                 "PGOPTIONS) sets; without those `options`, or to the server itself, it will do";
+}
+
 void pg_error_from_connection(struct pg_error *error, const PGconn *pq)
 {
     char *text = allocate_text(PQerrorMessage(pq));
     memset(error, 0, sizeof *error);
     unverbose(error, text);
     set_line(error, *text ? text : "the connection failed");
+    size_t length = strlen(error->text);
+    snprintf(error->text + length, sizeof error->text - length, "%s", remedy_of_start(text));
     free(text);
 }
 

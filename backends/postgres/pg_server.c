@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The log's file says which timeline it is of at once, the control file only some time after a
@@ -10,13 +11,14 @@ const char pg_server_columns[] =
     "pg_catalog.pg_is_in_recovery(),"
     " EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text,"
     " CASE WHEN pg_catalog.pg_is_in_recovery() THEN 'standby' ELSE pg_catalog.\"left\"("
-    "pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8) END";
+    "pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8) END,"
+    " pg_catalog.pg_backend_pid()";
 const char pg_server_identifier[] =
     "(SELECT system_identifier FROM pg_catalog.pg_control_system())";
 const char pg_server_may_identify[] =
     "pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'execute')";
 
-enum { IS_STANDBY, STARTED, TIMELINE, IDENTIFIER, COLUMNS };
+enum { IS_STANDBY, STARTED, TIMELINE, PID, IDENTIFIER, COLUMNS };
 
 int pg_server_read(struct pg_server *server, const PGresult *row, int column)
 {
@@ -25,6 +27,7 @@ int pg_server_read(struct pg_server *server, const PGresult *row, int column)
         return -EPROTO;
     server->standby = PQgetvalue(row, 0, column + IS_STANDBY)[0] == 't';
     snprintf(server->started, sizeof server->started, "%s", PQgetvalue(row, 0, column + STARTED));
+    server->pid = (int)strtol(PQgetvalue(row, 0, column + PID), NULL, 10);
     snprintf(server->history, sizeof server->history, "%s/%s",
              columns > IDENTIFIER ? PQgetvalue(row, 0, column + IDENTIFIER) : "",
              PQgetvalue(row, 0, column + TIMELINE));

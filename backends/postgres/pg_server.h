@@ -14,6 +14,7 @@ struct pg_server {
     char history[48];
     char started[32]; /* when its postmaster was: seconds since 1970 */
     bool standby;
+    int pid; /* of the process that serves the connection; says nothing of which server it is */
 };
 
 /* Which server will do; zeroed: any. */

@@ -5,6 +5,7 @@
 #include "postgres/pg_connect.h"
 #include "postgres/pg_copy.h"
 #include "postgres/pg_hosts.h"
+#include "postgres/pg_pooler.h"
 #include "postgres/pg_session.h"
 #include "postgres/pg_walsender.h"
 
@@ -113,15 +114,18 @@ static int connect_to(struct pg_session *session, const struct pg_session_option
     const struct pg_connect_options how = {options->conninfo, options->application, replication};
     unsigned hosts = pg_hosts_count(options->conninfo), seconds = options->connect_timeout;
     int rc = -ETIMEDOUT;
+    bool again = false; /* without what a pooler has refused */
     if (hosts > 1 && seconds)
         seconds = seconds / hosts > HOST_SECONDS ? seconds / hosts : HOST_SECONDS;
-    for (unsigned host = 0; host < hosts && rc == -ETIMEDOUT; host++) {
+    for (unsigned host = 0; host < hosts && (rc == -ETIMEDOUT || again); host += !again) {
         struct pg_connecting connecting;
         PQfinish(session->pq);
         pg_connect_start(&connecting, &how, host);
         session->pq = connecting.pq;
         rc = connect_within(session, &connecting, seconds, error);
         session->server = connecting.server;
+        again = rc < 0 && connecting.refused_options;
+        session->spent = session->spent && !again;
     }
     return rc == -ETIMEDOUT ? -ECONNREFUSED : rc;
 }
@@ -272,10 +276,29 @@ static int open_to(struct pg_session **out, const struct pg_session_options *opt
     return 0;
 }
 
+static int open_ordinary(struct pg_session **out, const struct pg_session_options *options,
+                         struct pg_error *error)
+{
+    return open_to(out, options, false, error);
+}
+
 int pg_session_open(struct pg_session **out, const struct pg_session_options *options,
                     struct pg_error *error)
 {
-    return open_to(out, options, false, error);
+    int rc = open_ordinary(out, options, error);
+    if (rc < 0)
+        return rc;
+    rc = pg_pooler_check(*out, options, open_ordinary, error);
+    if (rc < 0) {
+        pg_session_close(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+int pg_session_told_pid(const struct pg_session *session)
+{
+    return PQbackendPID(session->pq);
 }
 
 int pg_session_open_walsender(struct pg_session **out, const struct pg_session_options *options,

@@ -247,15 +247,39 @@ static void put_set(struct text *text, PGconn *pq, const char *name, const char 
     PQfreemem(literal);
 }
 
-static char *set_statement(PGconn *pq, const struct found *found)
+/* Those of the start-up packet once more: a pooler may have kept them to itself. Where a person has
+ * `options` of his own, the ones that he may choose are left as they are. */
+static bool is_sent(const struct pg_setting *setting, const PGconn *pq, bool has_own)
+{
+    switch (setting->kind) {
+    case SETTING_DEFAULT:
+        return !has_own;
+    case SETTING_LATER:
+        return PQserverVersion(pq) >= setting->since;
+    case SETTING_FIXED:
+    case SETTING_FOUND:
+        break;
+    }
+    return true;
+}
+
+static bool has_own_options(const char *conninfo)
+{
+    char *own = own_options(conninfo);
+    bool has = own && *own;
+    free(own);
+    return has;
+}
+
+static char *set_statement(PGconn *pq, const char *conninfo, const struct found *found)
 {
     struct text text = {0};
+    bool has_own = has_own_options(conninfo);
     for (size_t i = 0; i < COUNT; i++) {
         const struct pg_setting *setting = &pg_settings[i];
-        if (setting->kind == SETTING_LATER && PQserverVersion(pq) >= setting->since)
-            put_set(&text, pq, setting->name, setting->value);
-        else if (setting->kind == SETTING_FOUND)
-            put_set(&text, pq, setting->name, found->values[i]);
+        if (is_sent(setting, pq, has_own))
+            put_set(&text, pq, setting->name,
+                    setting->kind == SETTING_FOUND ? found->values[i] : setting->value);
     }
     put(&text, ", %s", pg_server_columns);
     if (found->may_identify)
@@ -263,14 +287,13 @@ static char *set_statement(PGconn *pq, const struct found *found)
     return text.at;
 }
 
-int pg_settings_read_server(struct pg_server *server, const PGconn *pq, const PGresult *row)
+int pg_settings_read_server(struct pg_server *server, const PGconn *pq, const char *conninfo,
+                            const PGresult *row)
 {
     int column = 0;
-    for (size_t i = 0; i < COUNT; i++) {
-        enum setting_kind kind = pg_settings[i].kind;
-        column += kind == SETTING_FOUND ||
-                  (kind == SETTING_LATER && PQserverVersion(pq) >= pg_settings[i].since);
-    }
+    bool has_own = has_own_options(conninfo);
+    for (size_t i = 0; i < COUNT; i++)
+        column += is_sent(&pg_settings[i], pq, has_own);
     return pg_server_read(server, row, column);
 }
 
@@ -283,7 +306,7 @@ char *pg_settings_statement(PGconn *pq, const char *conninfo, enum pg_settings_s
     case SETTINGS_FIND:
         return found ? NULL : find_statement();
     case SETTINGS_SET:
-        return set_statement(pq, found);
+        return set_statement(pq, conninfo, found);
     case SETTINGS_DONE:
         break;
     }

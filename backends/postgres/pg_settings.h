@@ -2,10 +2,10 @@
  * the server's file set changes nothing of what the guard's connections do, and when those are
  * altered while it runs, connections that are opened later do as the earlier ones.
  *
- *   SETTING_DEFAULT   ours, unless the conninfo's `options` have another  ┐ in the start-up
- * packet's SETTING_FIXED     ours, whatever they have                            ┘ `options`
- *   SETTING_LATER     ours, once the server is known                      ┐ by a statement
- *   SETTING_FOUND     as the first connection of this process found it    ┘
+ *   SETTING_DEFAULT   ours, unless the conninfo has `options`           ┐ in the start-up packet's
+ *   SETTING_FIXED     ours, whatever it has                             ┘ `options`, and by a
+ * statement: poolers refuse or ignore those SETTING_LATER     ours, once the server is known ┐ by a
+ * statement SETTING_FOUND     as the first connection of this process found it  ┘
  *
  * In the conninfo's `options` a person may choose how values are printed and read, and what is to
  * be found first: that is the same for all connections, and no lookup is wrong for it. Whether rows
@@ -49,6 +49,7 @@ char *pg_settings_statement(PGconn *pq, const char *conninfo, enum pg_settings_s
 bool pg_settings_found(const char *conninfo, const PGresult *row);
 
 /* The answer to SETTINGS_SET also says which server it is. 0, or -EPROTO. */
-int pg_settings_read_server(struct pg_server *server, const PGconn *pq, const PGresult *row);
+int pg_settings_read_server(struct pg_server *server, const PGconn *pq, const char *conninfo,
+                            const PGresult *row);
 
 #endif

@@ -31,8 +31,8 @@ static struct pg_server server(const char *standby, const char *started, const c
                                const char *identifier)
 {
     struct pg_server server = {.history = ""};
-    const char *const cells[] = {"public", standby, started, timeline, identifier};
-    assert_int_equal(read_cells(&server, cells, 5), 0);
+    const char *const cells[] = {"public", standby, started, timeline, "4711", identifier};
+    assert_int_equal(read_cells(&server, cells, 6), 0);
     assert_true(pg_server_is_known(&server));
     return server;
 }
@@ -40,16 +40,17 @@ static struct pg_server server(const char *standby, const char *started, const c
 static void what_a_server_says_of_itself_is_read(void **state)
 {
     struct pg_server found, unnamed;
-    const char *const cells[] = {"public", "f", "1700000000.5", "00000002"};
+    const char *const cells[] = {"public", "f", "1700000000.5", "00000002", "4711"};
     (void)state;
     found = server("t", "1700000000.5", "standby", "7311");
     assert_true(found.standby);
     assert_string_equal(found.history, "7311/standby");
     assert_string_equal(found.started, "1700000000.5");
-    assert_int_equal(read_cells(&unnamed, cells, 4), 0);
+    assert_int_equal(found.pid, 4711);
+    assert_int_equal(read_cells(&unnamed, cells, 5), 0);
     assert_false(unnamed.standby);
     assert_string_equal(unnamed.history, "/00000002");
-    assert_int_equal(read_cells(&unnamed, cells, 3), -EPROTO);
+    assert_int_equal(read_cells(&unnamed, cells, 4), -EPROTO);
     assert_false(pg_server_is_known(&(struct pg_server){0}));
 }
 
