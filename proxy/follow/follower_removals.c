@@ -43,9 +43,11 @@ bool follower_is_crowded(const struct follower *follower)
         return true;
     for (size_t i = 0; removals_count(follower->removals) && i < follower->config->keyspace_count;
          i++) {
-        struct filter_stats stats = filter_stats(follower->generation->filters[i]);
         size_t held = removals_of(follower->removals, (int)i);
-        if (held && stats.keys + held > stats.capacity)
+        if (!held) /* it may have no filter */
+            continue;
+        struct filter_stats stats = filter_stats(follower->generation->filters[i]);
+        if (stats.keys + held > stats.capacity)
             return true;
     }
     return false;
