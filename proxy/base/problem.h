@@ -18,9 +18,10 @@ const char *problem_level_name(enum problem_level level);
 
 struct problem {
     enum problem_level level;
-    char *place;  /* "nestguard.yaml:12", "table public.items" */
-    char *text;   /* what is wrong and what is allowed */
-    char *remedy; /* SQL or a setting that mends it, or NULL */
+    char *place;       /* "nestguard.yaml:12", "table public.items" */
+    char *text;        /* what is wrong and what is allowed */
+    char *remedy;      /* SQL or a setting that mends it, or NULL */
+    const void *about; /* what alone it concerns, as its finder knows it; NULL: the whole */
 };
 
 struct problems {

@@ -182,8 +182,10 @@ static int after_refusal(struct taking *taking, size_t keyspace)
         status = come_again(taking, "for a lock");
     else if (strcmp(state, "42501") == 0 || strcmp(state, "42809") == 0)
         taking->refused[keyspace] = true;
-    else
+    else {
+        *taking->locks->blamed = &taking->locks->config->keyspaces[keyspace];
         status = -EPROTO;
+    }
     return status ? status : -EAGAIN;
 }
 
@@ -209,6 +211,7 @@ int build_locks_begin(const struct build_locks *locks, struct pg_session *sessio
                             .pause_ms = PAUSE_MIN_MS,
                             .error = error};
     int status;
+    *locks->blamed = NULL;
     do {
         status = look_ahead(&taking);
         if (!status)

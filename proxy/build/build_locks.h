@@ -28,6 +28,7 @@ struct build_locks {
     const char *exported;    /* the snapshot to read under; NULL: one of the transaction's own */
     const atomic_bool *stop; /* looked at while waiting */
     struct build_wait *wait; /* told who is in the way */
+    const struct keyspace **blamed; /* after -EPROTO: whose table it was, or NULL */
 };
 
 /* Begins the transaction, waiting for as long as it takes. A table that is not there is an error.

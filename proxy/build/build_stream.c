@@ -27,7 +27,7 @@ struct survey {
 static int probe(struct survey *survey, struct pg_error *error)
 {
     PGresult *result;
-    char *sql = publication_probe_sql(survey->options->config);
+    char *sql = publication_probe_sql(survey->options->whole);
     int status = pg_session_exec(survey->options->session, sql, 0, NULL, &result, error);
     free(sql);
     if (status)
@@ -40,17 +40,20 @@ static int probe(struct survey *survey, struct pg_error *error)
 }
 
 /* Each keyspace's table, by its oid in the stream. */
-static int read_tables(struct built *built, const struct config *config, const char *list,
-                       struct pg_error *error)
+static int read_tables(struct built *built, const struct build_stream_options *options,
+                       const char *list, struct pg_error *error)
 {
+    const struct config *config = options->config;
     size_t count = config->keyspace_count;
     built->tables = xcalloc(count, sizeof *built->tables);
     for (size_t i = 0; i < count; i++) {
         char *end;
-        built->tables[i] = (uint32_t)strtoul(list, &end, 10);
+        uint32_t table = (uint32_t)strtoul(list, &end, 10);
+        built->tables[i] = config->keyspaces[i].retired ? 0 : table;
         list = *end ? end + 1 : end;
-        if (built->tables[i] || config->keyspaces[i].retired)
+        if (table || config->keyspaces[i].retired)
             continue;
+        *options->blamed = &config->keyspaces[i];
         pg_error_say(error, "the table of keyspace %s is not there or not published",
                      config->keyspaces[i].name);
         return -EPROTO;
@@ -67,7 +70,7 @@ static int survey_once(struct survey *survey, struct pg_error *error)
     char *before = survey->fingerprint;
     survey->fingerprint = NULL;
     survey->again = false;
-    int status = publication_ensure(options->session, options->config, error);
+    int status = publication_ensure(options->session, options->config, options->blamed, error);
     if (status == 0 || status == -EPROTO) {
         int probed = probe(survey, status ? &unasked : error);
         survey->again = !probed && (!before || strcmp(before, survey->fingerprint) != 0);
@@ -83,6 +86,7 @@ int build_stream_survey(struct built *built, const struct build_stream_options *
                         struct pg_error *error)
 {
     struct survey survey = {.options = options, .again = true};
+    *options->blamed = NULL;
     int status = probe(&survey, error);
     if (status && status != -EPROTO)
         return status;
@@ -96,7 +100,7 @@ int build_stream_survey(struct built *built, const struct build_stream_options *
         status = -EPROTO;
     }
     if (!status)
-        status = read_tables(built, options->config, survey.tables, error);
+        status = read_tables(built, options, survey.tables, error);
     built->fingerprint = survey.fingerprint;
     free(survey.tables);
     return status;

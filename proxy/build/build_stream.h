@@ -7,8 +7,12 @@
 #include "build/built.h"
 
 struct build_stream_options {
-    const struct config *config;
-    struct pg_session *session;           /* to ask over; in no transaction */
+    const struct config *whole;  /* that the fingerprint is of, as the WAL probe's */
+    const struct config *config; /* the same, but for keyspaces that the build goes without, which
+                                    are retired here */
+    const struct keyspace **blamed; /* after -EPROTO: of `config`, the one without which it may do;
+                                       or NULL */
+    struct pg_session *session;     /* to ask over; in no transaction */
     const struct pg_session_options *log; /* how to connect for the log */
 };
 

@@ -9,6 +9,8 @@
  *              or if a second look finds more rows than were read
  *           ─▶ on_done(), on the loop: the generation is handed over
  *
+ * What fails for one keyspace alone has it begun anew without that one, if it is worth it.
+ *
  * Until then the loop reads only what is atomic here.
  */
 #include "build/builder.h"
@@ -19,6 +21,7 @@
 #include "base/slice.h"
 #include "build/build_helpers.h"
 #include "build/build_locks.h"
+#include "build/build_scope.h"
 #include "build/build_session.h"
 #include "build/build_stream.h"
 #include "build/copy/table_scan.h"
@@ -32,6 +35,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     CONNECT_SECONDS = 10,
@@ -44,7 +48,7 @@ enum {
  * which has a lock of its own. */
 struct builder {
     uv_work_t work;
-    const struct config *config;
+    struct build_scope scope;     /* the configuration, without keyspaces that cannot be had */
     uint64_t *replaced;           /* rows of each keyspace */
     struct built built;           /* what there is of it so far */
     struct pg_session *session;   /* with the snapshot; the slot's connection is in `built` */
@@ -57,8 +61,9 @@ struct builder {
     struct build_wait wait;
     builder_done done;
     void *arg;
-    bool failed;     /* what the thread says to on_done() */
-    size_t keyspace; /* being built */
+    bool failed;                   /* what the thread says to on_done() */
+    size_t keyspace;               /* being built */
+    const struct keyspace *blamed; /* whose fault the last error may be; or NULL */
 };
 
 static const char application[] = "nestguard";
@@ -68,20 +73,15 @@ static void enter(struct builder *builder, enum build_phase phase)
     atomic_store_explicit(&builder->phase, phase, memory_order_relaxed);
 }
 
-static struct filter *filter_of(const struct builder *builder)
-{
-    return builder->built.generation->filters[builder->keyspace];
-}
-
 static const struct keyspace *keyspace_of(const struct builder *builder)
 {
-    return &builder->config->keyspaces[builder->keyspace];
+    return &builder->scope.config->keyspaces[builder->keyspace];
 }
 
 /* With the shares of what the build looks at and counts; the keyspace that is being built. */
 static struct filling filling_of(struct builder *builder)
 {
-    return (struct filling){.config = builder->config,
+    return (struct filling){.config = builder->scope.config,
                             .keyspace = builder->keyspace,
                             .generation = builder->built.generation,
                             .session = builder->session,
@@ -101,8 +101,6 @@ static int make_filter(struct builder *builder)
     const struct keyspace *keyspace = keyspace_of(builder);
     uint64_t rows = 0;
     int status = 0;
-    if (keyspace->retired)
-        return 0;
     /* Without a log to follow the filter needs no spare places, so that a wrong estimate would
      * always mean to copy twice. */
     if (builder->built.stream && !keyspace->where)
@@ -121,7 +119,7 @@ static int make_filter(struct builder *builder)
 
 static struct pg_session_options session_options(struct builder *builder)
 {
-    return (struct pg_session_options){.conninfo = builder->config->database,
+    return (struct pg_session_options){.conninfo = builder->scope.config->database,
                                        .application = application,
                                        .connect_timeout = CONNECT_SECONDS,
                                        .stop = &builder->halt};
@@ -156,7 +154,11 @@ static int compare_servers(struct builder *builder)
 static int open_stream(struct builder *builder)
 {
     struct pg_session_options log = session_options(builder);
-    struct build_stream_options options = {builder->config, builder->session, &log};
+    struct build_stream_options options = {.whole = builder->scope.whole,
+                                           .config = builder->scope.config,
+                                           .blamed = &builder->blamed,
+                                           .session = builder->session,
+                                           .log = &log};
     int status = watch_waits(builder, &log);
     enter(builder, BUILD_SURVEYING);
     if (!status)
@@ -173,10 +175,11 @@ static int open_stream(struct builder *builder)
 static struct build_locks locks_of(struct builder *builder)
 {
     const struct pg_stream *stream = builder->built.stream;
-    return (struct build_locks){.config = builder->config,
+    return (struct build_locks){.config = builder->scope.config,
                                 .exported = stream ? pg_stream_snapshot(stream) : NULL,
                                 .stop = &builder->stop,
-                                .wait = &builder->wait};
+                                .wait = &builder->wait,
+                                .blamed = &builder->blamed};
 }
 
 static int compare(struct builder *builder)
@@ -229,15 +232,13 @@ static int get_helpers(struct builder *builder, unsigned wanted)
 static unsigned connections_now(const struct builder *builder)
 {
     bool hurried = atomic_load_explicit(&builder->hurried, memory_order_relaxed);
-    return hurried ? builder->config->build_connections : 1;
+    return hurried ? builder->scope.config->build_connections : 1;
 }
 
 /* Over as many connections as there are, which are as many as are worth having, or fewer. */
 static int copy_keyspace(struct builder *builder)
 {
     struct table_scan scan;
-    if (!filter_of(builder)) /* it is retired */
-        return 0;
     int status = table_scan_plan(&scan, builder->session, keyspace_of(builder), &builder->error);
     if (!status)
         status = get_helpers(builder, table_scan_shares(&scan, connections_now(builder)) - 1);
@@ -249,19 +250,33 @@ static int copy_keyspace(struct builder *builder)
     return filling_run(&filling, &scan, &builder->error);
 }
 
+static int each_that(struct builder *builder, bool guarded, int (*step)(struct builder *builder))
+{
+    int status = 0;
+    for (size_t i = 0; i < builder->scope.config->keyspace_count && !status; i++) {
+        builder->keyspace = i;
+        if (builder->scope.guarded[i] == guarded && !keyspace_of(builder)->retired)
+            status = step(builder);
+    }
+    builder->blamed = status ? keyspace_of(builder) : NULL;
+    return status;
+}
+
+/* First those that the build may be begun for alone: if they cannot be had, it ends early. */
+static int each(struct builder *builder, int (*step)(struct builder *builder))
+{
+    int status = each_that(builder, false, step);
+    return status ? status : each_that(builder, true, step);
+}
+
 /* All are counted before the first is copied: so the total is known while the rows come. */
 static int copy_rows(struct builder *builder)
 {
-    size_t count = builder->config->keyspace_count;
-    int status = 0;
     enter(builder, BUILD_COUNTING);
-    for (builder->keyspace = 0; builder->keyspace < count && !status; builder->keyspace++)
-        status = make_filter(builder);
+    int status = each(builder, make_filter);
     enter(builder, BUILD_COPYING);
     atomic_store_explicit(&builder->began, clock_ms(), memory_order_relaxed);
-    for (builder->keyspace = 0; builder->keyspace < count && !status; builder->keyspace++)
-        status = copy_keyspace(builder);
-    return status;
+    return status ? status : each(builder, copy_keyspace);
 }
 
 /* The second look needs a snapshot of its own. */
@@ -269,9 +284,12 @@ static int end_snapshot(struct builder *builder)
 {
     bool follows = builder->built.stream != NULL;
     int status = build_session_end(builder->session, follows, &builder->error);
-    return status ? status
-                  : second_look(builder->session, builder->config, builder->built.generation,
-                                builder->replaced, &builder->error);
+    if (status)
+        return status;
+    status = second_look(builder->session, builder->scope.config, builder->built.generation,
+                         builder->replaced, &builder->keyspace, &builder->error);
+    builder->blamed = status ? keyspace_of(builder) : NULL;
+    return status;
 }
 
 /* compare() before and after: what was found out about publication and columns counts only if it
@@ -279,9 +297,10 @@ static int end_snapshot(struct builder *builder)
 static int build_once(struct builder *builder)
 {
     builder->built.server = *pg_session_server(builder->session);
-    int status = build_session_read_values(builder->session, builder->config,
+    builder->blamed = NULL;
+    int status = build_session_read_values(builder->session, builder->scope.whole,
                                            &builder->built.values, &builder->error);
-    if (!status && builder->config->sync == SYNC_REPLICATION)
+    if (!status && builder->scope.config->sync == SYNC_REPLICATION)
         status = open_stream(builder);
     if (!status)
         status = begin_snapshot(builder);
@@ -330,9 +349,7 @@ static void go_on(struct builder *builder)
 static int start_over(struct builder *builder, unsigned starts)
 {
     struct pg_session_options options = session_options(builder);
-    struct timespec pause = {.tv_nsec = (PAUSE_MS / 2L << (starts - 1)) * 1000000L};
-    log_info("generation %llu: %s; starting over",
-             (unsigned long long)builder->built.generation->number, builder->error.text);
+    struct timespec pause = {.tv_nsec = starts ? (PAUSE_MS / 2L << (starts - 1)) * 1000000L : 0};
     enter(builder, BUILD_CONNECTING);
     forget(builder);
     go_on(builder);
@@ -343,15 +360,42 @@ static int start_over(struct builder *builder, unsigned starts)
     return pg_session_open(&builder->session, &options, &builder->error);
 }
 
-/* Again and again while somebody is in the way, so often at most. */
+/* Whether the build, which failed so, is begun anew without a keyspace. */
+static bool leave_out(struct builder *builder, int status)
+{
+    const struct keyspace *blamed = builder->blamed;
+    return blamed && build_scope_is_ones_fault(status, builder->error.sqlstate) &&
+           !atomic_load_explicit(&builder->stop, memory_order_relaxed) &&
+           build_scope_leave_out(&builder->scope, blamed, builder->error.text);
+}
+
+/* Whether to go on after this failure. */
+static bool goes_on(struct builder *builder, int status, unsigned *starts)
+{
+    unsigned long long number = builder->built.generation->number;
+    if (leave_out(builder, status)) {
+        log_warning("generation %llu: %s; starting over without keyspace %s", number,
+                    builder->error.text, builder->blamed->name);
+        return true;
+    }
+    if (!may_start_over(builder, status, *starts))
+        return false;
+    log_info("generation %llu: %s; starting over", number, builder->error.text);
+    ++*starts;
+    return true;
+}
+
+/* Again and again while somebody is in the way, so often at most; and without what cannot be had.
+ */
 static int build(struct builder *builder)
 {
     struct pg_session_options options = session_options(builder);
+    unsigned starts = 1;
     int status = pg_session_open(&builder->session, &options, &builder->error);
     if (!status)
         status = build_once(builder);
-    for (unsigned starts = 1; may_start_over(builder, status, starts); starts++) {
-        status = start_over(builder, starts);
+    while (goes_on(builder, status, &starts)) {
+        status = start_over(builder, starts - 1);
         if (!status)
             status = build_once(builder);
     }
@@ -376,6 +420,7 @@ static void builder_free(struct builder *builder)
 {
     built_finish(&builder->built);
     build_wait_finish(&builder->wait);
+    build_scope_finish(&builder->scope);
     free(builder->replaced);
     free(builder);
 }
@@ -384,10 +429,10 @@ static void builder_free(struct builder *builder)
 static void on_done(uv_work_t *work, int status)
 {
     struct builder *builder = work->data;
-    if (builder->failed || status)
-        builder->done(builder->arg, NULL, &builder->error);
-    else
-        builder->done(builder->arg, &builder->built, NULL);
+    bool failed = builder->failed || status;
+    builder->built.faults = build_scope_take_faults(&builder->scope);
+    builder->built.keyspaces = builder->scope.whole->keyspace_count;
+    builder->done(builder->arg, &builder->built, failed ? &builder->error : NULL);
     builder_free(builder);
 }
 
@@ -396,7 +441,7 @@ struct builder *builder_start(uv_loop_t *loop, const struct builder_options *opt
     struct builder *builder = xcalloc(1, sizeof *builder);
     builder->work.data = builder;
     build_wait_init(&builder->wait);
-    builder->config = options->config;
+    build_scope_init(&builder->scope, options->config, options->wanted, options->guarded);
     builder->hurried = options->hurried;
     builder->replaced = options->replaced;
     builder->built.generation = generation_create(options->number, options->config->keyspace_count);

@@ -12,8 +12,9 @@
 
 struct builder;
 
-/* Called on the loop when the build has ended: what was built is the callback's to take from, or it
- * is NULL and *error says why. The builder is freed afterwards. */
+/* Called on the loop when the build has ended: what was built is the callback's to take from; or
+ * *error, else NULL, says why there is nothing, and only `faults` of it count. The builder is freed
+ * afterwards. */
 typedef void (*builder_done)(void *arg, struct built *built, const struct pg_error *error);
 
 struct builder_options {
@@ -22,8 +23,14 @@ struct builder_options {
     /* Unless hurried it takes one connection, and rests so often that lookups notice nothing of it,
      * for about two to three times as long. */
     bool hurried;
-    /* The rows of each keyspace, in the generation that this one is to replace; freed. */
-    uint64_t *replaced;
+    /* A keyspace that it cannot have is left out: its table is not there, may not be read, cannot
+     * be followed. It is built all the same if it is wanted for what it has of the others, or has
+     * another that does not guard now. But where a log is followed, it is not built for their sake
+     * if the one that is left out guards now. */
+    bool wanted;
+    /* By the keyspaces' numbers; freed. */
+    uint64_t *replaced; /* rows in the generation that this one is to replace */
+    bool *guarded;      /* by that */
     builder_done done;
     void *arg;
 };

@@ -23,6 +23,9 @@ void built_finish(struct built *built)
     free(built->tables);
     free(built->fingerprint);
     free(built->values);
+    for (size_t i = 0; built->faults && i < built->keyspaces; i++)
+        free(built->faults[i]);
+    free(built->faults);
     snapshot_finish(&built->snapshot);
     *built = (struct built){0};
 }

@@ -18,6 +18,9 @@ struct built {
     uint32_t next_xid;             /* that no transaction had before; see settled.h */
     char *fingerprint;             /* of what the stream was told to report; see publication.h */
     char *values;                  /* from before the snapshot; see values.h */
+    char **faults; /* of each keyspace, `keyspaces` of them: why the build went without it; NULL: it
+                      did not */
+    size_t keyspaces;
 };
 
 void built_finish(struct built *built); /* frees what was not taken out (set to NULL) */

@@ -22,12 +22,29 @@ static const struct backoff_bounds retry_bounds = {500, 10000};
 
 enum { REPORT_MS = 5000, LASTING_MS = 30000 };
 
+static void start(struct renewal *renewal, bool for_itself);
+
 /* A build that was asked for meanwhile does as well. */
-static void on_timer(uv_timer_t *timer)
+static void on_poll(uv_timer_t *timer)
 {
     struct renewal *renewal = timer->data;
     if (renewal->phase == RENEWAL_IDLE)
-        renewal_begin(renewal);
+        start(renewal, true);
+}
+
+/* While a keyspace cannot be had, tries take the timer's place. */
+static bool poll_is_due(const struct renewal *renewal)
+{
+    const struct config *config = renewal->options.config(renewal->options.arg)->config;
+    return config->sync == SYNC_POLL && clock_ms() - renewal->polled >= config->poll_interval_ms;
+}
+
+/* For what the last one was for. */
+static void on_retry(uv_timer_t *timer)
+{
+    struct renewal *renewal = timer->data;
+    if (renewal->phase == RENEWAL_IDLE)
+        start(renewal, renewal->for_itself || poll_is_due(renewal));
 }
 
 int renewal_init(struct renewal *renewal, uv_loop_t *loop, const struct renewal_options *options)
@@ -45,11 +62,9 @@ void renewal_reschedule(struct renewal *renewal)
     uint64_t age = clock_ms() - renewal->polled;
     if (renewal->phase != RENEWAL_IDLE || config->sync != SYNC_POLL || !renewal->polled)
         return;
-    uv_timer_start(&renewal->timer, on_timer,
+    uv_timer_start(&renewal->timer, on_poll,
                    age < config->poll_interval_ms ? config->poll_interval_ms - age : 0, 0);
 }
-
-static void start(struct renewal *renewal);
 
 /* For each phase, the phases that may follow it, a bit each. */
 static void set_phase(struct renewal *renewal, enum renewal_phase phase)
@@ -75,14 +90,14 @@ static void become_idle(struct renewal *renewal)
         return;
     renewal->options.idle(renewal->options.arg);
     if (renewal->wanted)
-        start(renewal);
+        start(renewal, true);
 }
 
 /* In how many ms it will. */
 static uint64_t try_later(struct renewal *renewal)
 {
     uint64_t wait = backoff_next(&renewal->retry, &retry_bounds);
-    uv_timer_start(&renewal->timer, on_timer, wait, 0);
+    uv_timer_start(&renewal->timer, on_retry, wait, 0);
     return wait;
 }
 
@@ -90,6 +105,8 @@ static void succeed(struct renewal *renewal)
 {
     renewal->error[0] = '\0';
     renewal->in_force = clock_ms();
+    renewal->polled = renewal->began;
+    renewal->for_itself = false;
     if (!renewal->shaky)
         backoff_reset(&renewal->retry);
     renewal->shaky = false;
@@ -123,7 +140,7 @@ void renewal_replace(struct renewal *renewal, const char *why)
         return; /* the one under way has a snapshot and a stream of its own */
     if (clock_ms() - renewal->in_force > LASTING_MS) {
         backoff_reset(&renewal->retry);
-        start(renewal);
+        start(renewal, renewal->for_itself);
     } else {
         renewal->shaky = true; /* the backoff goes on although its building succeeds */
         try_later(renewal);
@@ -143,13 +160,20 @@ static void hand_over(struct renewal *renewal, struct built *built)
     renewal->options.complete(renewal->options.arg, built);
 }
 
+static void tell_lacks(const struct renewal *renewal, const struct built *built)
+{
+    for (size_t i = 0; i < built->keyspaces; i++)
+        if (built->faults[i])
+            renewal->options.lacks(renewal->options.arg, i, built->faults[i]);
+}
+
 static void on_built(void *arg, struct built *built, const struct pg_error *error)
 {
     struct renewal *renewal = arg;
     struct shared_config *shared = renewal->shared;
     renewal->builder = NULL;
     renewal->shared = NULL;
-    if (built) {
+    if (!error) {
         built->config = shared;
         generation_built_for(built->generation, shared);
     } else {
@@ -157,7 +181,8 @@ static void on_built(void *arg, struct built *built, const struct pg_error *erro
     }
     if (renewal->stopped)
         return;
-    if (built)
+    tell_lacks(renewal, built);
+    if (!error)
         hand_over(renewal, built);
     else
         fail(renewal, error->text);
@@ -165,9 +190,10 @@ static void on_built(void *arg, struct built *built, const struct pg_error *erro
 
 /* ---- its beginning ---- */
 
-static void start(struct renewal *renewal)
+static void start(struct renewal *renewal, bool for_itself)
 {
     renewal->wanted = false;
+    renewal->for_itself = for_itself;
     uv_timer_stop(&renewal->timer);
     renewal->newest++;
     set_phase(renewal, RENEWAL_ANNOUNCING);
@@ -181,10 +207,15 @@ static struct builder *start_builder(struct renewal *renewal)
     const struct generation *in_force = renewal->options.in_force(renewal->options.arg);
     for (size_t i = 0; in_force && i < in_force->count; i++)
         replaced[i] = generation_rows(in_force, i);
+    bool *guarded = xcalloc(KEYSPACES_MAX, sizeof *guarded);
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        guarded[i] = renewal->options.guards(renewal->options.arg, i);
     struct builder_options options = {.config = config,
                                       .number = renewal->newest,
                                       .hurried = renewal->hurried,
+                                      .wanted = renewal->for_itself,
                                       .replaced = replaced,
+                                      .guarded = guarded,
                                       .done = on_built,
                                       .arg = renewal};
     return builder_start(renewal->loop, &options);
@@ -198,7 +229,9 @@ void renewal_announced(struct renewal *renewal)
     set_phase(renewal, RENEWAL_BUILDING);
     renewal->shared = renewal->options.config(renewal->options.arg);
     renewal->shared->references++;
-    renewal->polled = renewal->reported = clock_ms();
+    renewal->began = renewal->reported = clock_ms();
+    if (renewal->for_itself)
+        renewal->polled = renewal->began;
     renewal->builder = start_builder(renewal);
     if (renewal->builder) {
         log_info("generation %llu: building%s", (unsigned long long)renewal->newest,
@@ -216,7 +249,7 @@ uint64_t renewal_begin(struct renewal *renewal)
         renewal->wanted = true;
         return renewal->newest + 1;
     }
-    start(renewal);
+    start(renewal, true);
     return renewal->newest;
 }
 

@@ -10,9 +10,13 @@ struct renewal_options {
     /* The configuration to build for; asked at each beginning. */
     struct shared_config *(*config)(void *arg);
     const struct generation *(*in_force)(void *arg); /* or NULL */
+    bool (*guards)(void *arg, size_t keyspace);      /* now, by the one in force */
     /* Tells the workers that a generation is about to be built, before its snapshot is taken;
      * renewal_announced() says that all of them know. */
     void (*announce)(void *arg);
+    /* The build that ends now could not have this keyspace, and went on without it, or had nothing
+     * else to be built for. */
+    void (*lacks)(void *arg, size_t keyspace, const char *why);
     /* A generation is built. What the callee takes out of `built` is its own; renewal_settle() will
      * say what became of it. */
     void (*complete)(void *arg, struct built *built);
@@ -36,7 +40,10 @@ struct renewal {
     uv_timer_t timer;             /* the next poll, or the next try */
     uint64_t newest;              /* number of the newest generation that was begun */
     struct backoff retry;
-    uint64_t polled;   /* clock_ms() when the last build began */
+    bool for_itself;   /* it is wanted for what it has of every keyspace; else for those that do not
+                          guard: see `wanted` of struct builder_options */
+    uint64_t began;    /* clock_ms() when the last build began */
+    uint64_t polled;   /* the same of the last one that was for itself, or is in force */
     uint64_t reported; /* clock_ms() of the log's last line about its progress */
     bool wanted;       /* another is wanted when this one has ended */
     uint64_t failures;
@@ -64,7 +71,8 @@ void renewal_announced(struct renewal *renewal);
  * begun, with backoff. */
 void renewal_settle(struct renewal *renewal, const char *error);
 
-/* The generation in force must be replaced: begins another, with backoff when it did not last. */
+/* The generation in force must be replaced for what it lacks: begins another, with backoff when it
+ * did not last. */
 void renewal_replace(struct renewal *renewal, const char *why);
 
 /* Whether builds are in a hurry, the one at work and those that come. */

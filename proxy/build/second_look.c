@@ -54,11 +54,12 @@ static int look_at(struct pg_session *session, const struct keyspace *keyspace, 
 }
 
 int second_look(struct pg_session *session, const struct config *config,
-                const struct generation *built, const uint64_t *replaced, struct pg_error *error)
+                const struct generation *built, const uint64_t *replaced, size_t *keyspace,
+                struct pg_error *error)
 {
     int status = 0;
     for (size_t i = 0; i < config->keyspace_count && !status; i++)
-        if (built->filters[i])
+        if (built->filters[(*keyspace = i)])
             status = look_at(session, &config->keyspaces[i], generation_rows(built, i), replaced[i],
                              error);
     return status;

@@ -18,8 +18,10 @@
 
 /* At the end of a build: the session is in no transaction, so that the question sees what is there
  * now. `replaced`: the rows of each keyspace in the generation before, 0 where there is none. 0,
- * -ESTALE when the database has clearly more rows than were read, or as pg_session_exec(). */
+ * -ESTALE when the database has clearly more rows than were read, or as pg_session_exec();
+ * *keyspace is the number of the one that was asked about last. */
 int second_look(struct pg_session *session, const struct config *config,
-                const struct generation *built, const uint64_t *replaced, struct pg_error *error);
+                const struct generation *built, const uint64_t *replaced, size_t *keyspace,
+                struct pg_error *error);
 
 #endif

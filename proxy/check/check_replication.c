@@ -181,11 +181,13 @@ static void report_missing(const struct check_replication *check,
                      "publication %s lacks tables, and role %s may not add them: that takes the "
                      "owner of publication and tables",
                      name, plan->role);
-    else
+    else /* nothing is published at all */
         problems_add(check->problems, PROBLEM_ERROR, check->place, plan->missing,
                      "there is no publication %s, and role %s may not create it: that takes the "
                      "owner of the tables, with CREATE on the database",
                      name, plan->role);
+    if (plan->exists)
+        check->problems->at[check->problems->count - 1].about = plan->hindered;
 }
 
 static bool run(const struct check_replication *check, const char *sql, struct pg_error *error)

@@ -35,8 +35,34 @@ struct ports {
     int control;
 };
 
+static bool concerns(const struct problems *problems, const struct keyspace *keyspace)
+{
+    for (size_t i = 0; i < problems->count; i++)
+        if (problems->at[i].level == PROBLEM_ERROR && problems->at[i].about == keyspace)
+            return true;
+    return false;
+}
+
+/* Every error is of one keyspace alone, and there is one without any. */
+static bool leaves_some(const struct config *config, const struct problems *problems)
+{
+    size_t left = 0;
+    for (size_t i = 0; config && i < config->keyspace_count; i++)
+        left += !concerns(problems, &config->keyspaces[i]);
+    return left && !concerns(problems, NULL);
+}
+
+/* Their keys pass until what is wrong with them is mended. */
+static void tell_who_waits(const struct config *config, const struct problems *problems)
+{
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (concerns(problems, &config->keyspaces[i]))
+            log_error("keyspace %s cannot be guarded, for what is said above: the others are",
+                      config->keyspaces[i].name);
+}
+
 /* A file with errors, or servers that are there and cannot work with it, end the start; a server
- * that is down does not. */
+ * that is down does not, nor does what is wrong with some of the keyspaces alone. */
 static struct config *load(const char *file)
 {
     struct problems problems = {0};
@@ -44,7 +70,9 @@ static struct config *load(const char *file)
     if (config_load(&config, file, &problems) == 0)
         check_backends(config, &problems);
     problems_print(&problems, stderr);
-    if (problems.errors) {
+    if (problems.errors && leaves_some(config, &problems)) {
+        tell_who_waits(config, &problems);
+    } else if (problems.errors) {
         fprintf(stderr,
                 "nestguard: not started: %zu error%s in %s or behind it; `nestguard check "
                 "-c %s` shows them again\n",

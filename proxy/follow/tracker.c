@@ -150,6 +150,14 @@ static bool keeps_to(struct tracker *tracker, const char *fingerprint, const cha
     return is_left;
 }
 
+static bool on_check_failed(void *arg, size_t keyspace, const char *why)
+{
+    bool goes_on = gives_up(arg, (int)keyspace, why);
+    if (!goes_on)
+        end(arg, why);
+    return goes_on;
+}
+
 /* What is wrong with the whole of it; or NULL. */
 static const char *judge(struct tracker *tracker, const char *fingerprint)
 {
@@ -195,7 +203,7 @@ static struct checks *create_checks(struct tracker *tracker)
                                                   .fn_checks = tracker->options.fn_checks,
                                                   .generation = tracker->generation,
                                                   .passed = on_passed,
-                                                  .failed = on_fault,
+                                                  .failed = on_check_failed,
                                                   .arg = tracker});
 }
 

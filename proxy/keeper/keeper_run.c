@@ -353,6 +353,17 @@ static const struct generation *generation_in_force(void *arg)
     return ((struct keeper *)arg)->publishing.generation;
 }
 
+static bool guards(void *arg, size_t keyspace)
+{
+    return publishing_covers(&((struct keeper *)arg)->publishing, keyspace);
+}
+
+/* What is told of the keyspace is made anew when the build has ended, whatever came of it. */
+static void on_lacks(void *arg, size_t keyspace, const char *why)
+{
+    publishing_lacks(&((struct keeper *)arg)->publishing, keyspace, why);
+}
+
 /* Nobody is left to use it once the workers have been told to end. */
 /* The view that says so goes to every worker before the build's snapshot is taken. */
 static void on_build_begins(void *arg)
@@ -426,6 +437,8 @@ static void init(struct keeper *keeper, struct config *config)
     renewal_init(&keeper->renewal, &keeper->loop,
                  &(struct renewal_options){.config = config_to_build_for,
                                            .in_force = generation_in_force,
+                                           .guards = guards,
+                                           .lacks = on_lacks,
                                            .announce = on_build_begins,
                                            .complete = on_built,
                                            .idle = on_build_ended,

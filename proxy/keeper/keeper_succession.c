@@ -12,10 +12,21 @@
 
 /* ---- the successor ---- */
 
+/* A keyspace that cannot be had is tried for so long; then it is better to serve without it than
+ * never to take over: its keys pass, which is true of them, and what keeps it from being guarded
+ * here would keep any other process that starts from it, too. */
+enum { LEFT_OUT_PATIENCE_MS = 10000 };
+
 static bool is_ready(void *arg)
 {
-    const struct keeper *keeper = arg;
-    return publishing_guards(&keeper->publishing) && publishing_is_everywhere(&keeper->publishing);
+    const struct publishing *publishing = &((const struct keeper *)arg)->publishing;
+    if (!publishing_is_everywhere(publishing) ||
+        !publishing_guards_what_it_can(publishing, LEFT_OUT_PATIENCE_MS))
+        return false;
+    if (publishing_left_out(publishing))
+        log_warning("taking over without a keyspace that cannot be guarded: %s",
+                    publishing_left_out(publishing));
+    return true;
 }
 
 /* Times are of whole milliseconds: what was asked within the same one may have been asked before.

@@ -78,9 +78,14 @@ static void on_gave_up(void *arg, int keyspace, const char *why)
     renewal_replace(&keeper->renewal, why);
 }
 
+/* What the generation went without is tried again. */
 static void on_settled(void *arg, const char *error)
 {
-    renewal_settle(&((struct keeper *)arg)->renewal, error);
+    struct keeper *keeper = arg;
+    renewal_settle(&keeper->renewal, error);
+    const char *why = error ? NULL : publishing_left_out(&keeper->publishing);
+    if (why)
+        renewal_replace(&keeper->renewal, why);
 }
 
 static void on_wanted(void *arg)
@@ -198,6 +203,7 @@ int keeper_open_sync(struct keeper *keeper)
                                                .fn_checks = keeper->checking.fn_checks,
                                                .in_force = on_in_force,
                                                .lost = on_lost,
+                                               .gave_up = on_gave_up,
                                                .settled = on_settled,
                                                .arg = keeper});
     return replication_open(&keeper->replication,

@@ -300,3 +300,21 @@ def start_guard_with_fd(start_guard, keyspace, server, port, monkeypatch):
     monkeypatch.setattr(servers.subprocess, "Popen",
                         functools.partial(servers.subprocess.Popen, close_fds=False))
     return start_guard(keyspace, listen=[f"127.0.0.1:{port}"], ready=False)
+
+
+def test_a_successor_takes_over_without_a_keyspace_that_it_cannot_have(follow, database, items):
+    """Else one table's trouble would keep every new program and every new file away for good."""
+    database.execute("CREATE TABLE others (id int PRIMARY KEY); INSERT INTO others VALUES (1)")
+    others = {"name": "others", "key": "other:{id}", "table": "others", "value": "id"}
+    guard = follow(items(), others)
+    database.execute("REVOKE ALL ON others FROM guard")
+    with Clients(guard, ask_both) as clients:
+        before, guard.process = guard.process, None
+        guard.launch()
+        assert before.wait(PATIENCE) == 0, guard.log(lines=2000)
+        assert guard.keyspace("items")["state"] == "guarding"
+        assert "permission denied" in guard.keyspace("others")["reason"]
+    clients.check()
+    assert "taking over without a keyspace" in guard.log()
+    database.execute("GRANT SELECT ON others TO guard")
+    guard.wait_guarding()

@@ -108,8 +108,9 @@ void subject_report(const struct subject *subject, enum problem_level level, con
 {
     va_list list;
     va_start(list, format);
-    problems_add_list(subject->inspection->options->problems, level, subject->place, remedy, format,
-                      list);
+    struct problems *problems = subject->inspection->options->problems;
+    problems_add_list(problems, level, subject->place, remedy, format, list);
+    problems->at[problems->count - 1].about = subject->keyspace;
     va_end(list);
 }
 

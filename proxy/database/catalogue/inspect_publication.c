@@ -308,6 +308,24 @@ static bool is_repeated(const struct subject *subject)
     return false;
 }
 
+static void plan_tables(struct inspection *inspection, struct buffer *tables)
+{
+    struct publication_plan *plan = inspection->plan;
+    for (size_t i = 0; i < count(inspection); i++) {
+        const struct subject *subject = &inspection->subjects[i];
+        if (answer_true(subject->entry, 0, ENTRY_PUBLISHED) || is_repeated(subject))
+            continue;
+        buffer_printf(tables, "%s", buffer_length(tables) ? ", " : "");
+        put_table(tables, subject);
+        if (!plan->hindered && (plan->exists || !subject_is(subject, TABLE_OWNED)))
+            plan->hindered = subject->keyspace;
+        if (!subject_is(subject, TABLE_OWNED) && plan->allowed)
+            plan->hindered = subject->keyspace; /* its table alone is in the way */
+        plan->allowed = plan->allowed && subject_is(subject, TABLE_OWNED);
+        plan->filtered = plan->filtered || subject->keyspace->where;
+    }
+}
+
 /* Creating takes the right to, and adding the publication; both take the tables. */
 static void make_plan(struct inspection *inspection)
 {
@@ -318,15 +336,7 @@ static void make_plan(struct inspection *inspection)
     plan->exists = publication_is(inspection, PUBLICATION_EXISTS);
     plan->allowed =
         publication_is(inspection, plan->exists ? PUBLICATION_OWNED : PUBLICATION_MAY_CREATE);
-    for (size_t i = 0; i < count(inspection); i++) {
-        const struct subject *subject = &inspection->subjects[i];
-        if (answer_true(subject->entry, 0, ENTRY_PUBLISHED) || is_repeated(subject))
-            continue;
-        buffer_printf(&tables, "%s", buffer_length(&tables) ? ", " : "");
-        put_table(&tables, subject);
-        plan->allowed = plan->allowed && subject_is(subject, TABLE_OWNED);
-        plan->filtered = plan->filtered || subject->keyspace->where;
-    }
+    plan_tables(inspection, &tables);
     char *list = buffer_string(&tables);
     if (list[0])
         plan->missing = plan->exists ? xasprintf("ALTER PUBLICATION %s ADD TABLE %s;", name, list)

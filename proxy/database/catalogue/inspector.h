@@ -32,10 +32,13 @@ struct publication_plan {
     bool exists;
     bool allowed;  /* the role may run it */
     bool filtered; /* it holds a row filter */
+    /* If it is refused: the keyspace without whose table it may be allowed, or NULL. */
+    const struct keyspace *hindered;
 };
 
-/* Adds every finding. 0; or, when a question had no answer, what the first such gave, with *error:
- * that, too, has become a finding, unless the session was lost, which its owner reports. */
+/* Adds every finding; those about one keyspace name it (`about`). 0; or, when a question had no
+ * answer, what the first such gave, with *error: that, too, has become a finding, unless the
+ * session was lost, which its owner reports. */
 int inspect(struct publication_plan *plan, const struct inspector_options *options,
             struct pg_error *error);
 void publication_plan_finish(struct publication_plan *plan);

@@ -61,7 +61,7 @@ static int refuse_standby(struct questions *questions, struct pg_error *error)
 
 /* What keeps tables from being followed is an error, whatever else could be said of them. */
 static int ensure_once(struct questions *questions, const struct config *config,
-                       struct pg_error *error)
+                       const struct keyspace **blamed, struct pg_error *error)
 {
     struct problems problems = {0};
     struct publication_plan plan;
@@ -71,23 +71,28 @@ static int ensure_once(struct questions *questions, const struct config *config,
                                               .place = config->publication,
                                               .only_following = true};
     int status = inspect(&plan, &options, error);
-    if (!status && problems.count)
+    *blamed = NULL;
+    if (!status && problems.count) {
+        *blamed = problems.at[0].about;
         status = refuse(error, &problems.at[0]);
-    else if (!status && plan.missing)
+    } else if (!status && plan.missing) {
+        *blamed = plan.hindered;
         status = add_missing(questions, config, &plan, error);
+    }
     publication_plan_finish(&plan);
     problems_finish(&problems);
     return status;
 }
 
 int publication_ensure(struct pg_session *session, const struct config *config,
-                       struct pg_error *error)
+                       const struct keyspace **blamed, struct pg_error *error)
 {
+    *blamed = NULL;
     struct questions questions = {.session = session};
     int status = refuse_standby(&questions, error);
     if (!status)
-        status = ensure_once(&questions, config, error);
+        status = ensure_once(&questions, config, blamed, error);
     if (status == -EAGAIN)
-        status = ensure_once(&questions, config, error);
+        status = ensure_once(&questions, config, blamed, error);
     return status == -EAGAIN ? -EPROTO : status;
 }

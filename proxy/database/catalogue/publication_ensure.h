@@ -11,8 +11,9 @@
  * application's own UPDATE or DELETE fail (row filter or table without a fitting replica identity):
  * that is an error with the ALTER TABLE that mends it. Errors are those of pg_session.h; on -EPROTO
  * *error says what is wrong and holds the SQL that a person with the right to do so must run, or,
- * where that is too long for it, says that `nestguard check` prints it. */
+ * where that is too long for it, says that `nestguard check` prints it; *blamed is the keyspace
+ * without which it may be right, or NULL. */
 int publication_ensure(struct pg_session *session, const struct config *config,
-                       struct pg_error *error);
+                       const struct keyspace **blamed, struct pg_error *error);
 
 #endif

@@ -95,7 +95,8 @@ static void on_done(void *arg, const struct selfcheck_result *result)
     checker_note(checks->options.checker, checks->options.generation->number, result);
     tell(checks, result);
     if (is_failure(checks, result)) {
-        checks->options.failed(checks->options.arg, result->why);
+        if (checks->options.failed(checks->options.arg, result->keyspace, result->why))
+            checks->due = now;
         return;
     }
     bool first = good && !checks->serves;

@@ -2,7 +2,7 @@
  * as it does.
  *
  *   due ─▶ self-check ─┬─ good ─▶ passed(), the first time ─▶ due in a minute or more
- *                      ├─ failed ─▶ failed()
+ *                      ├─ failed ─▶ failed() ─▶ without that keyspace: due at once
  *                      └─ not decided ─▶ before the first has passed: due at once, or failed();
  * else as after a good one
  */
@@ -24,11 +24,12 @@ struct checks_options {
     const struct snapshot *snapshot; /* as in selfcheck.h */
     /* The generation may serve. */
     void (*passed)(void *arg);
-    /* It must be replaced. `why` lives until the call returns; only checks_close() may follow. A
-     * generation that follows no log also fails a first check that decides nothing, unless that is
-     * a matter of time: another is built as soon as the database can be asked, and by rows that are
-     * newer. */
-    void (*failed)(void *arg, const char *why);
+    /* What it has of this keyspace is not to be believed. True: it goes on without, given up. Else
+     * it must be replaced, and only checks_close() may follow. `why` lives until the call returns.
+     * A generation that follows no log also fails a first check that decides nothing, unless that
+     * is a matter of time: another is built as soon as the database can be asked, and by rows that
+     * are newer. */
+    bool (*failed)(void *arg, size_t keyspace, const char *why);
     void *arg;
 };
 

@@ -46,6 +46,7 @@ struct selfcheck {
     size_t examined; /* checks that have not ended */
     char *why;       /* of the keyspace whose outcome is the last so far */
     enum selfcheck_outcome worst;
+    size_t worst_keyspace;
     struct selfcheck_account accounts[]; /* of each keyspace */
 };
 
@@ -91,6 +92,7 @@ static void finish(struct selfcheck *check)
 {
     struct selfcheck_result result = {.outcome = check->worst,
                                       .why = check->why ? check->why : "",
+                                      .keyspace = check->worst_keyspace,
                                       .count = check->options.config->keyspace_count,
                                       .keyspaces = check->accounts,
                                       .timed_out = check->timed_out};
@@ -113,6 +115,7 @@ static void decide(struct selfcheck *check, size_t keyspace, enum selfcheck_outc
     free(check->why);
     check->why = why;
     check->worst = outcome;
+    check->worst_keyspace = keyspace;
 }
 
 static const char *name_of(const struct selfcheck *check, size_t keyspace)

@@ -65,6 +65,7 @@ struct selfcheck_account {
 struct selfcheck_result {
     enum selfcheck_outcome outcome;
     const char *why;                           /* names the keyspace; "" when it is good */
+    size_t keyspace;                           /* whose that outcome is */
     size_t count;                              /* of numbers */
     const struct selfcheck_account *keyspaces; /* by their numbers */
     bool timed_out; /* with more time the database may have answered more of it */

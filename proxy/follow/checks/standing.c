@@ -18,10 +18,13 @@ static void on_passed(void *arg)
     standing->options.ready(standing->options.arg, standing);
 }
 
-static void on_failed(void *arg, const char *why)
+static bool on_failed(void *arg, size_t keyspace, const char *why)
 {
     struct standing *standing = arg;
+    if (standing->options.gives_up(standing->options.arg, standing, keyspace, why))
+        return true;
     standing->options.fault(standing->options.arg, standing, why);
+    return false;
 }
 
 struct standing *standing_create(struct built *built, const struct standing_options *options)

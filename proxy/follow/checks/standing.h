@@ -17,6 +17,9 @@ struct standing_options {
     struct fn_checks *fn_checks;
     /* The self-check has passed: the generation may take over. */
     void (*ready)(void *arg, struct standing *standing);
+    /* A self-check found what it has of this keyspace to be wrong: whether it goes on without.
+     * `why` lives until the call returns. */
+    bool (*gives_up)(void *arg, struct standing *standing, size_t keyspace, const char *why);
     /* It must be replaced. `why` lives until the call returns. Only standing_close() may follow. */
     void (*fault)(void *arg, struct standing *standing, const char *why);
     void *arg;

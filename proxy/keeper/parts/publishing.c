@@ -39,6 +39,21 @@ static bool is_retired(const struct publishing *publishing, size_t keyspace)
     return publishing_config(publishing)->keyspaces[keyspace].retired;
 }
 
+/* Of one without a filter that counts. What keeps it from being built now says more than why it was
+ * given up. */
+static struct keyspace_status status_without(const struct publishing *publishing, size_t keyspace)
+{
+    const struct generation *generation = publishing->generation;
+    const char *lacks = publishing->lacks[keyspace];
+    const char *fault = generation ? generation->faults[keyspace] : NULL;
+    bool was_left_out = generation && (lacks || fault);
+    return (struct keyspace_status){was_left_out ? KEYSPACE_PASSING : KEYSPACE_LOADING,
+                                    lacks   ? lacks
+                                    : fault ? fault
+                                            : "no generation is complete yet",
+                                    0};
+}
+
 /* Keyspaces share a generation, but for those that it does not have, or had to give up. */
 static struct keyspace_status status_now(const struct publishing *publishing, size_t keyspace)
 {
@@ -46,12 +61,12 @@ static struct keyspace_status status_now(const struct publishing *publishing, si
     const char *obstacle = obstacle_of(publishing);
     if (is_retired(publishing, keyspace))
         return (struct keyspace_status){KEYSPACE_PASSING, "it is not configured any more", 0};
-    if (!generation || (!generation->filters[keyspace] && !generation->faults[keyspace]))
-        return (struct keyspace_status){KEYSPACE_LOADING, "no generation is complete yet", 0};
+    if (!generation || !generation->filters[keyspace])
+        return status_without(publishing, keyspace);
     if (obstacle)
         return (struct keyspace_status){KEYSPACE_PASSING, obstacle, 0};
     if (generation->faults[keyspace])
-        return (struct keyspace_status){KEYSPACE_PASSING, generation->faults[keyspace], 0};
+        return status_without(publishing, keyspace);
     if (clock_ms() >= atomic_load_explicit(&generation->lease, memory_order_relaxed))
         return (struct keyspace_status){KEYSPACE_PASSING,
                                         "further behind the database than max_lag", 0};
@@ -90,6 +105,58 @@ bool publishing_guards_any(const struct publishing *publishing)
         if (publishing->keyspaces[i].state == KEYSPACE_GUARDING)
             return true;
     return false;
+}
+
+bool publishing_covers(const struct publishing *publishing, size_t keyspace)
+{
+    const struct generation *generation = publishing->generation;
+    return generation && !obstacle_of(publishing) && generation_covers(generation, keyspace);
+}
+
+static bool is_left_out(const struct publishing *publishing, size_t keyspace)
+{
+    return !is_retired(publishing, keyspace) && publishing->generation &&
+           !generation_covers(publishing->generation, keyspace) &&
+           status_without(publishing, keyspace).state == KEYSPACE_PASSING;
+}
+
+const char *publishing_left_out(const struct publishing *publishing)
+{
+    for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++)
+        if (is_left_out(publishing, i))
+            return status_without(publishing, i).reason;
+    return NULL;
+}
+
+bool publishing_guards_what_it_can(const struct publishing *publishing, uint64_t ms)
+{
+    uint64_t now = clock_ms();
+    for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++) {
+        const struct keyspace_status *status = &publishing->keyspaces[i];
+        if (!is_retired(publishing, i) && status->state != KEYSPACE_GUARDING &&
+            (!is_left_out(publishing, i) || now - status->since < ms))
+            return false;
+    }
+    return publishing_guards_any(publishing);
+}
+
+void publishing_lacks(struct publishing *publishing, size_t keyspace, const char *why)
+{
+    char *before = publishing->lacks[keyspace];
+    publishing->lacks[keyspace] = xstrdup(why);
+    if (publishing->keyspaces[keyspace].reason == before)
+        publishing->keyspaces[keyspace].reason = publishing->lacks[keyspace];
+    free(before);
+}
+
+/* What it has is lacked no more. */
+static void forget_lacks(struct publishing *publishing, const struct generation *fresh)
+{
+    for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++)
+        if (generation_covers(fresh, i)) {
+            free(publishing->lacks[i]);
+            publishing->lacks[i] = NULL;
+        }
 }
 
 void publishing_obstruct(struct publishing *publishing, enum obstacle obstacle, const char *why)
@@ -133,6 +200,7 @@ void publishing_now(struct publishing *publishing, struct generation *fresh)
     if (fresh) {
         generation_release(publishing->generation);
         publishing->generation = fresh;
+        forget_lacks(publishing, fresh);
     }
     update_states(publishing, states);
     struct view *view =
@@ -190,6 +258,7 @@ void publishing_init(struct publishing *publishing, const struct publishing_opti
     publishing->first = publishing->shared = shared_config_create(options->config);
     publishing->first->references++;
     publishing->keyspaces = xcalloc(KEYSPACES_MAX, sizeof *publishing->keyspaces);
+    publishing->lacks = xcalloc(KEYSPACES_MAX, sizeof *publishing->lacks);
     for (size_t i = 0; i < options->config->keyspace_count; i++)
         publishing->keyspaces[i].since = clock_ms();
     publishing_now(publishing, NULL);
@@ -202,6 +271,9 @@ void publishing_finish(struct publishing *publishing)
     shared_config_release(publishing->shared);
     shared_config_release(publishing->first);
     free(publishing->keyspaces);
+    for (size_t i = 0; publishing->lacks && i < KEYSPACES_MAX; i++)
+        free(publishing->lacks[i]);
+    free(publishing->lacks);
     *publishing = (struct publishing){0};
 }
 

@@ -41,9 +41,10 @@ struct publishing {
     struct generation *generation;     /* in force; NULL until the first is complete */
     struct view *view;                 /* the newest published */
     struct keyspace_status *keyspaces; /* by their numbers */
-    char obstacles[OBSTACLES][256];    /* "": it is none */
-    uint64_t newest;                   /* number of the newest generation that was begun */
-    bool building;                     /* it is being built */
+    char **lacks; /* likewise: why no generation could be built with it; NULL: one could */
+    char obstacles[OBSTACLES][256]; /* "": it is none */
+    uint64_t newest;                /* number of the newest generation that was begun */
+    bool building;                  /* it is being built */
     unsigned views_out; /* views that have not replaced the one before them everywhere */
 };
 
@@ -55,6 +56,8 @@ void publishing_finish(struct publishing *publishing); /* zeroed memory, too */
 void publishing_configure(struct publishing *publishing, struct shared_config *config); /* taken */
 void publishing_obstruct(struct publishing *publishing, enum obstacle obstacle, const char *why);
 void publishing_clear(struct publishing *publishing, enum obstacle obstacle);
+/* Until a generation has it. */
+void publishing_lacks(struct publishing *publishing, size_t keyspace, const char *why);
 void publishing_builds(struct publishing *publishing, uint64_t newest, bool building);
 
 /* Makes a fresh generation (NULL: keeps the present one) the one in force, works out every
@@ -68,7 +71,14 @@ bool publishing_is_due(const struct publishing *publishing);
 bool publishing_take_back(struct publishing *publishing, struct view_message *message);
 bool publishing_is_everywhere(const struct publishing *publishing);
 
-bool publishing_guards(const struct publishing *publishing);     /* every keyspace */
+bool publishing_guards(const struct publishing *publishing); /* every keyspace */
+/* Whether the keyspace is guarded as well as the generation in force can, be it behind just now. */
+bool publishing_covers(const struct publishing *publishing, size_t keyspace);
+/* Why a keyspace that there is has no filter that counts, though the generation in force vouches
+ * for others; NULL: none is left out so. */
+const char *publishing_left_out(const struct publishing *publishing);
+/* At least one keyspace guards, and so do all but those that have been left out for so long. */
+bool publishing_guards_what_it_can(const struct publishing *publishing, uint64_t ms);
 bool publishing_guards_any(const struct publishing *publishing); /* at least one keyspace */
 /* Configuration, generation in force, and the keyspaces that are configured, which are allocated.
  */

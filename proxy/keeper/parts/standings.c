@@ -46,6 +46,33 @@ static void on_fault(void *arg, struct standing *standing, const char *why)
     standings->options.settled(standings->options.arg, text);
 }
 
+static bool covers_another(const struct standing *standing, size_t keyspace)
+{
+    const struct generation *generation = standing_generation(standing);
+    for (size_t i = 0; i < generation->count; i++)
+        if (i != keyspace && generation_covers(generation, i))
+            return true;
+    return false;
+}
+
+/* As in replication.c: a candidate does not lose what guards by the one that serves. */
+static bool on_gives_up(void *arg, struct standing *standing, size_t keyspace, const char *why)
+{
+    struct standings *standings = arg;
+    struct generation *generation = standing_generation(standing);
+    bool serves = standing == standings->serving;
+    if (standings->ended || !covers_another(standing, keyspace) ||
+        (!serves && standings->serving &&
+         generation_covers(standing_generation(standings->serving), keyspace)))
+        return false;
+    log_warning("generation %llu: %s; it goes on without that",
+                (unsigned long long)generation->number, why);
+    generation_give_up(generation, keyspace, why);
+    if (serves)
+        standings->options.gave_up(standings->options.arg, (int)keyspace, why);
+    return true;
+}
+
 void standings_leave(struct standings *standings, const char *why)
 {
     settled_forget(&standings->settled);
@@ -101,6 +128,7 @@ void standings_take(struct standings *standings, struct built *built)
                                                           .checker = standings->options.checker,
                                                           .fn_checks = standings->options.fn_checks,
                                                           .ready = on_ready,
+                                                          .gives_up = on_gives_up,
                                                           .fault = on_fault,
                                                           .arg = standings});
     keep_candidate(standings);

@@ -17,6 +17,7 @@ struct standings_options {
     /* As in replication.h. */
     void (*in_force)(void *arg, struct generation *generation);
     void (*lost)(void *arg, const char *why);
+    void (*gave_up)(void *arg, int keyspace, const char *why);
     void (*settled)(void *arg, const char *error);
     void *arg;
 };

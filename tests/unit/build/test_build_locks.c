@@ -24,6 +24,7 @@ static struct build_wait wait;
 static atomic_bool stop_flag;
 static char *exported;
 static struct build_locks locks;
+static const struct keyspace *blamed;
 
 static void run(struct pg_session *on, const char *sql)
 {
@@ -80,7 +81,8 @@ static int make_parts(void **state)
     run(owner, "CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (100)");
     run(owner, "CREATE TABLE high PARTITION OF parts FOR VALUES FROM (100) TO (200)");
     run(owner, "GRANT SELECT (id) ON parts TO reader");
-    locks = (struct build_locks){.config = config, .stop = &stop_flag, .wait = &wait};
+    locks = (struct build_locks){
+        .config = config, .stop = &stop_flag, .wait = &wait, .blamed = &blamed};
     return 0;
 }
 

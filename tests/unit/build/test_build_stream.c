@@ -50,7 +50,12 @@ static int end(void **state)
 
 static int survey(void)
 {
-    const struct build_stream_options options = {config, owner, &log_options};
+    const struct keyspace *blamed;
+    const struct build_stream_options options = {.whole = config,
+                                                 .config = config,
+                                                 .blamed = &blamed,
+                                                 .session = owner,
+                                                 .log = &log_options};
     return build_stream_survey(&built, &options, &error);
 }
 
@@ -108,7 +113,12 @@ static void a_publication_that_leaves_something_out_is_refused(void **state)
 
 static void the_stream_is_of_the_server_that_was_asked(void **state)
 {
-    const struct build_stream_options options = {config, owner, &log_options};
+    const struct keyspace *blamed;
+    const struct build_stream_options options = {.whole = config,
+                                                 .config = config,
+                                                 .blamed = &blamed,
+                                                 .session = owner,
+                                                 .log = &log_options};
     (void)state;
     assert_int_equal(survey(), 0);
     assert_int_equal(build_stream_open(&built, &options, &error), 0);
@@ -122,7 +132,9 @@ static void a_server_that_is_not_there_is_no_stream(void **state)
     char nowhere[64];
     snprintf(nowhere, sizeof nowhere, "host=127.0.0.1 port=%d", free_port());
     nobody.conninfo = nowhere;
-    const struct build_stream_options options = {config, owner, &nobody};
+    const struct keyspace *blamed;
+    const struct build_stream_options options = {
+        .whole = config, .config = config, .blamed = &blamed, .session = owner, .log = &nobody};
     (void)state;
     assert_int_equal(build_stream_open(&built, &options, &error), -ECONNREFUSED);
     assert_null(built.stream);

@@ -85,6 +85,7 @@ struct builder *builder_start(uv_loop_t *loop, const struct builder_options *opt
     assert_non_null(options->config);
     assert_int_equal(options->replaced[0], 0); /* as nothing is in force */
     free(options->replaced);
+    free(options->guarded);
     if (fake.no_thread)
         return NULL;
     fake.builder.hurried = options->hurried;
@@ -125,6 +126,7 @@ void log_line(enum log_level level, const char *format, ...)
 /* ---- whose generations they are ---- */
 
 struct bench {
+    const char *lacks;
     struct renewal renewal;
     struct shared_config *shared;
     int announced, completed, idle;
@@ -156,6 +158,20 @@ static void on_complete(void *arg, struct built *built)
         renewal_settle(&bench->renewal, NULL);
 }
 
+static bool none_guards(void *arg, size_t keyspace)
+{
+    (void)arg;
+    (void)keyspace;
+    return false;
+}
+
+static void on_lacks(void *arg, size_t keyspace, const char *why)
+{
+    struct bench *bench = arg;
+    assert_int_equal(keyspace, 0);
+    bench->lacks = why;
+}
+
 static void on_idle(void *arg)
 {
     struct bench *bench = arg;
@@ -172,6 +188,8 @@ static void bench_init(struct bench *bench, const char *text)
     renewal_init(&bench->renewal, NULL,
                  &(struct renewal_options){.config = config_of_bench,
                                            .in_force = none_in_force,
+                                           .guards = none_guards,
+                                           .lacks = on_lacks,
                                            .announce = on_announce,
                                            .complete = on_complete,
                                            .idle = on_idle,
@@ -193,7 +211,7 @@ static void builder_ends(const char *error)
     assert_int_not_equal(fake.built_for, 0);
     fake.built_for = 0;
     snprintf(why.text, sizeof why.text, "%s", error ? error : "");
-    fake.done(fake.arg, error ? NULL : &built, error ? &why : NULL);
+    fake.done(fake.arg, &built, error ? &why : NULL);
     generation_release(generation);
     shared_config_release(built.config);
 }

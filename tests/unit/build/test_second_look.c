@@ -83,7 +83,8 @@ static int look(uint64_t items, uint64_t users, uint64_t copies, uint64_t items_
             filter_insert(generation->filters[i], filter_hash(&generation->seed, &n, sizeof n));
         generation->shared[i] = rows[i] - rows[i] / copies;
     }
-    int status = second_look(session, config, generation, before, &error);
+    size_t keyspace;
+    int status = second_look(session, config, generation, before, &keyspace, &error);
     generation_release(generation);
     return status;
 }

@@ -55,7 +55,8 @@ static void on_built(uv_async_t *wake)
     }
     uv_close((uv_handle_t *)wake, on_freed);
     struct built built = {.generation = generation, .values = (char[]){"a,b"}};
-    builder->done(builder->arg, generation ? &built : NULL, &(struct pg_error){.text = "stopped"});
+    struct pg_error stopped = {.text = "stopped"};
+    builder->done(builder->arg, &built, generation ? NULL : &stopped);
     generation_release(built.generation);
 }
 
@@ -64,6 +65,7 @@ struct builder *builder_start(uv_loop_t *loop, const struct builder_options *opt
     struct builder *builder = xcalloc(1, sizeof *builder);
     builder->keyspaces = options->config->keyspace_count;
     free(options->replaced);
+    free(options->guarded);
     builder->number = options->number;
     builder->done = options->done;
     builder->arg = options->arg;

@@ -52,7 +52,7 @@ static int ensure_as(struct pg_session *session, const char *keyspaces, struct p
 {
     struct config *config = config_of(keyspaces);
     memset(error, 0, sizeof *error);
-    int status = publication_ensure(session, config, error);
+    int status = publication_ensure(session, config, &(const struct keyspace *){NULL}, error);
     config_destroy(config);
     return status;
 }

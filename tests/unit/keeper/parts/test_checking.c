@@ -182,7 +182,8 @@ static void the_report_has_the_last_self_check(void **state)
     checking_report(&bench.checking, &report);
     assert_int_equal(report.check.generation, 0);
     checker_note(bench.checking.checker, 3,
-                 &(struct selfcheck_result){SELFCHECK_PASSED, "", 1, &account, false});
+                 &(struct selfcheck_result){
+                     .outcome = SELFCHECK_PASSED, .why = "", .count = 1, .keyspaces = &account});
     checking_report(&bench.checking, &report);
     assert_int_equal(report.check.generation, 3);
     assert_int_equal(report.check.time, now_ms);

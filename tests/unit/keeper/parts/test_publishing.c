@@ -129,6 +129,55 @@ static void assert_passes_for(const struct bench *bench, const char *reason)
     assert_string_equal(bench->publishing.keyspaces[1].reason, reason);
 }
 
+static struct generation *generation_of_items(uint64_t number)
+{
+    struct generation *generation = generation_of_both(number);
+    filter_destroy(generation->filters[1]);
+    generation->filters[1] = NULL;
+    return generation;
+}
+
+static void what_could_not_be_built_passes_with_its_reason(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    publishing_lacks(&bench.publishing, 1, "no grant");
+    publishing_now(&bench.publishing, NULL);
+    assert_int_equal(bench.publishing.keyspaces[1].state, KEYSPACE_LOADING);
+    assert_string_equal(bench.publishing.keyspaces[1].reason, "no grant");
+    publishing_now(&bench.publishing, generation_of_items(1));
+    assert_int_equal(state_of(&bench), KEYSPACE_GUARDING);
+    assert_int_equal(bench.publishing.keyspaces[1].state, KEYSPACE_PASSING);
+    assert_string_equal(publishing_left_out(&bench.publishing), "no grant");
+    assert_true(publishing_covers(&bench.publishing, 0));
+    assert_false(publishing_covers(&bench.publishing, 1));
+    publishing_lacks(&bench.publishing, 1, "no table");
+    assert_string_equal(bench.publishing.keyspaces[1].reason, "no table");
+    publishing_now(&bench.publishing, generation_of_both(2));
+    assert_null(publishing_left_out(&bench.publishing));
+    assert_true(publishing_guards(&bench.publishing));
+    bench_finish(&bench);
+}
+
+static void it_guards_what_it_can_when_the_rest_was_left_out_for_long(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    publishing_lacks(&bench.publishing, 1, "no grant");
+    publishing_now(&bench.publishing, NULL);
+    assert_false(publishing_guards_what_it_can(&bench.publishing, 0));
+    publishing_now(&bench.publishing, generation_of_items(1));
+    assert_false(publishing_guards_what_it_can(&bench.publishing, 1000000));
+    assert_true(publishing_guards_what_it_can(&bench.publishing, 0));
+    publishing_obstruct(&bench.publishing, OBSTACLE_UNFOLLOWED, "lost");
+    publishing_now(&bench.publishing, NULL);
+    assert_false(publishing_guards_what_it_can(&bench.publishing, 0));
+    assert_false(publishing_covers(&bench.publishing, 0));
+    bench_finish(&bench);
+}
+
 static void a_view_replaces_the_one_before_in_every_worker(void **state)
 {
     struct bench bench;
@@ -272,6 +321,8 @@ static void a_keyspace_without_a_filter_is_loading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_could_not_be_built_passes_with_its_reason),
+        cmocka_unit_test(it_guards_what_it_can_when_the_rest_was_left_out_for_long),
         cmocka_unit_test(a_view_replaces_the_one_before_in_every_worker),
         cmocka_unit_test(of_two_views_on_their_way_the_newest_counts),
         cmocka_unit_test(it_guards_with_a_generation_and_a_lease),
