@@ -277,9 +277,12 @@ static void write_way(const struct split *split, struct span *way)
     }
 }
 
-size_t key_template_split(const struct key_template *key, struct span text,
+/* Also of a key that was matched before the template was closed. */
+size_t key_template_split(const struct key_template *template, struct span text,
                           struct span (*ways)[KEY_COLUMNS_MAX], size_t max)
 {
+    struct key_template open = *template, *key = &open;
+    open.least = key->literal[0].length + key->literal[key->columns].length;
     if (!ends_match(key, text))
         return 0;
     struct split split = {

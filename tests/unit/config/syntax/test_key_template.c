@@ -324,6 +324,22 @@ static void columns_are_joined_without_the_literals(void **state)
     key_template_finish(&key);
 }
 
+static void a_closed_one_matches_nothing_and_splits_what_was_matched_before(void **state)
+{
+    struct key_template key;
+    struct span ways[2][KEY_COLUMNS_MAX];
+    const char *error;
+    (void)state;
+    assert_int_equal(key_template_parse(&key, "order:{a}:{b}", &error), 0);
+    key_template_close(&key);
+    assert_false(key_template_matches(&key, span_of("order:1:2")));
+    assert_int_equal(key_template_split(&key, span_of("order:1:2"), ways, 2), 1);
+    assert_true(span_is(ways[0][0], "1"));
+    assert_true(span_is(ways[0][1], "2"));
+    assert_int_equal(key_template_split(&key, span_of("order:"), ways, 2), 0);
+    key_template_finish(&key);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +357,7 @@ int main(void)
         cmocka_unit_test(splitting_agrees_with_a_plain_search),
         cmocka_unit_test(columns_are_joined_without_the_literals),
         cmocka_unit_test(templates_overlap_when_some_key_matches_both),
+        cmocka_unit_test(a_closed_one_matches_nothing_and_splits_what_was_matched_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
