@@ -30,6 +30,21 @@ void setting_changes_finish(struct setting_changes *changes)
     *changes = (struct setting_changes){0};
 }
 
+/* The control port stays where it is: what is open to other machines is not opened to all of them
+ * by a file that has it elsewhere. */
+static bool opens_control(const struct setting *row, const struct config *running,
+                          const struct config *wanted)
+{
+    return row->offset == offsetof(struct config, control_token) && !wanted->control_token &&
+           running->has_control && !address_is_local(&running->control);
+}
+
+static bool is_kept(const struct setting *row, const struct config *running,
+                    const struct config *wanted)
+{
+    return row->fixed || opens_control(row, running, wanted);
+}
+
 static void compare_settings(const struct config *running, const struct config *wanted,
                              struct setting_changes *changes)
 {
@@ -38,7 +53,7 @@ static void compare_settings(const struct config *running, const struct config *
             add(changes, (struct setting_change){.what = xstrdup(row->name),
                                                  .before = setting_text(row, running),
                                                  .after = setting_text(row, wanted),
-                                                 .taken = !row->fixed});
+                                                 .taken = !is_kept(row, running, wanted)});
 }
 
 static void compare_keyspace(const struct keyspace *running, const struct keyspace *wanted,
@@ -175,7 +190,7 @@ static void keep_context(struct ssl_ctx_st **wanted, struct ssl_ctx_st *running)
 static void keep_fixed(struct config *wanted, const struct config *running)
 {
     for (const struct setting *row = config_settings; row->name; row++)
-        if (row->fixed)
+        if (is_kept(row, running, wanted))
             keep(row, wanted, running);
     keep_context(&wanted->cache_tls, running->cache_tls); /* made of settings that cannot change */
     keep_context(&wanted->sentinels_tls, running->sentinels_tls);

@@ -54,7 +54,7 @@ const struct setting config_settings[] = {
          "does not matter"},
     {"control", SETTING_CONTROL, AT(control), .fixed = true, .otherwise = "off",
      .help = "where the control port (HTTP) is: HOST:PORT, [IPV6]:PORT or unix:/path"},
-    {"control_token", SETTING_SECRET, AT(control_token), .fixed = true, .otherwise = "none",
+    {"control_token", SETTING_SECRET, AT(control_token), .otherwise = "none",
      .help = "callers of the control port must show it; required unless control is a loopback "
              "address or a unix socket"},
     {"password", SETTING_SECRET, AT(password), .otherwise = "none",
@@ -108,8 +108,8 @@ const struct setting config_settings[] = {
      .most = "16",
      .help = "connections to the database over which a large table's keys are read at once when a "
              "filter is built"},
-    {"load_connections", SETTING_COUNT, AT(load_connections), .fixed = true, .standard = "4",
-     .least = "1", .most = "1000", .help = "connections to the database for loading rows"},
+    {"load_connections", SETTING_COUNT, AT(load_connections), .standard = "4", .least = "1",
+     .most = "1000", .help = "connections to the database for loading rows"},
     {"load_timeout", SETTING_DURATION, AT(load_timeout_ms), .standard = "2s", .least = "10ms",
      .most = "10m",
      .help = "a load that takes longer fails, its wait for a turn at the database counted in"},

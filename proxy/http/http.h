@@ -40,6 +40,8 @@ struct http_options {
 
 int http_server_create(struct http_server **out, uv_loop_t *loop,
                        const struct http_options *options, const char **error);
+/* Calls that come from here on must show this one. NULL: none; not empty. Copied. */
+void http_server_set_token(struct http_server *server, const char *token);
 /* No new connections; those that are there go on. */
 void http_server_quiesce(struct http_server *server);
 /* Ends the connections and frees all; `closed` is called when the last handle is gone. Calls not

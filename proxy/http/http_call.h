@@ -19,7 +19,8 @@ struct http_server {
     struct MHD_Daemon *daemon;
     struct http_options options; /* with a token of our own */
     char *token;
-    bool check_host;         /* no token on a loopback port: see http_dispatch.c */
+    bool is_loopback;        /* a TCP port that only this machine reaches */
+    bool check_host;         /* no token on such a port: see http_dispatch.c */
     struct http_call *calls; /* all but the orphaned */
     struct http_connections connections;
     bool running, closing; /* inside MHD_run(); http_server_close() was called */

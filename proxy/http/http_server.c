@@ -295,6 +295,15 @@ static void watch(struct http_server *server, uv_loop_t *loop)
     uv_timer_start(&server->timer, on_timeout, 0, 0);
 }
 
+void http_server_set_token(struct http_server *server, const char *token)
+{
+    char *before = server->token;
+    server->token = token ? xstrdup(token) : NULL;
+    server->options.token = server->token;
+    server->check_host = !token && server->is_loopback;
+    free(before);
+}
+
 int http_server_create(struct http_server **out, uv_loop_t *loop,
                        const struct http_options *options, const char **error)
 {
@@ -315,9 +324,8 @@ int http_server_create(struct http_server **out, uv_loop_t *loop,
     server = xcalloc(1, sizeof(*server));
     server->options = *options;
     server->connections.most = CONNECTIONS_ROOM;
-    server->token = options->token ? xstrdup(options->token) : NULL;
-    server->options.token = server->token;
-    server->check_host = !options->token && is_loopback_tcp(options->fd);
+    server->is_loopback = is_loopback_tcp(options->fd);
+    http_server_set_token(server, options->token);
     server->daemon = start(server); /* closes the socket when it fails */
     if (!server->daemon) {
         *error = "the HTTP server cannot start";

@@ -74,6 +74,8 @@ bool keeper_reload(struct keeper *keeper, struct reload *reload)
         return true;
     before->references++;
     publishing_configure(&keeper->publishing, now);
+    if (keeper->http)
+        http_server_set_token(keeper->http, now->config->control_token);
     if (reload->changes.count)
         use_keyspaces(keeper, before->config, now->config);
     else

@@ -144,24 +144,40 @@ static void what_is_fixed_is_kept_and_named(void **state)
     struct config *config =
         reloaded(TWO,
                  "listen: 127.0.0.1:7009\ncontrol: 127.0.0.1:7010\n"
-                 "control_token: t\nworkers: 200\n"
+                 "workers: 200\n"
                  "cache: redis://127.0.0.1:6399\ndatabase: host=elsewhere\n"
                  "sync: none\npublication: elsewhere\nload_connections: 9\ncache_connections: 9\n"
                  "keyspaces:\n" ITEMS "}\n" OTHERS "}\n",
                  &reported);
     (void)state;
-    assert_int_equal(reported, 10);
+    assert_int_equal(reported, 8);
     assert_string_equal(config->listen[0].text, "127.0.0.1:6380");
     assert_false(config->has_control);
-    assert_null(config->control_token);
     assert_int_not_equal(config->workers, 200);
     assert_string_equal(config->cache.user, "user");
     assert_int_equal(config->cache.db, 2);
     assert_string_equal(config->database, "postgresql://app@db/shop");
     assert_int_equal(config->sync, SYNC_POLL);
     assert_string_equal(config->publication, "nestguard");
-    assert_int_equal(config->load_connections, 4);
+    assert_int_equal(config->load_connections, 9);
     assert_int_equal(config->cache_connections, 2);
+    config_destroy(config);
+}
+
+static void a_control_port_that_stays_open_to_others_keeps_its_token(void **state)
+{
+    size_t reported;
+    struct config *config = reloaded("control: 0.0.0.0:7002\ncontrol_token: t0ken\n" TWO,
+                                     "control: 127.0.0.1:7002\n" TWO, &reported);
+    (void)state;
+    assert_int_equal(reported, 2);
+    assert_string_equal(config->control.text, "0.0.0.0:7002");
+    assert_string_equal(config->control_token, "t0ken");
+    config_destroy(config);
+    config = reloaded("control: 0.0.0.0:7002\ncontrol_token: t0ken\n" TWO,
+                      "control: 0.0.0.0:7002\ncontrol_token: other\n" TWO, &reported);
+    assert_int_equal(reported, 0);
+    assert_string_equal(config->control_token, "other");
     config_destroy(config);
 }
 
@@ -172,7 +188,7 @@ static void what_was_there_stays_when_the_file_leaves_it_out(void **state)
     (void)state;
     assert_int_equal(config->listens, 2);
     assert_true(config->has_control);
-    assert_string_equal(config->control_token, "t0ken");
+    assert_null(config->control_token); /* the control port is a loopback address */
     assert_null(config->password);
     assert_int_equal(config->workers, 3);
     assert_int_equal(config->keyspaces[1].ttl_ms, 600000);
@@ -533,6 +549,7 @@ int main(void)
         cmocka_unit_test(the_same_file_changes_nothing),
         cmocka_unit_test(what_can_change_is_taken_from_the_file),
         cmocka_unit_test(what_is_fixed_is_kept_and_named),
+        cmocka_unit_test(a_control_port_that_stays_open_to_others_keeps_its_token),
         cmocka_unit_test(what_was_there_stays_when_the_file_leaves_it_out),
         cmocka_unit_test(a_new_keyspace_gets_the_next_number_wherever_it_stands),
         cmocka_unit_test(one_that_is_removed_keeps_its_number_and_matches_nothing),
