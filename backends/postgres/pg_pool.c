@@ -19,7 +19,8 @@ struct pg_pool {
     uv_loop_t *loop;
     struct pg_pool_options options;  /* with texts of its own */
     struct pg_statements statements; /* in force */
-    struct pg_conn **conns;
+    struct pg_conn **conns; /* as many as the options say, and behind them those that leave */
+    unsigned conn_count;
     struct pg_queries waiting; /* for the first connection */
     struct pg_queries ended;   /* their callbacks are still to be called */
     size_t in_flight;
@@ -51,14 +52,42 @@ static void deliver(struct pg_pool *pool)
 
 static void settle(struct pg_pool *pool);
 
+static bool may_go(const struct pg_pool *pool, unsigned i)
+{
+    return i >= pool->options.connections && pg_conn_depth(pool->conns[i]) == 0;
+}
+
+static bool has_who_may_go(const struct pg_pool *pool)
+{
+    for (unsigned i = pool->options.connections; i < pool->conn_count; i++)
+        if (may_go(pool, i))
+            return true;
+    return false;
+}
+
+/* Not from within a connection's event. */
+static void let_go(struct pg_pool *pool)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < pool->conn_count; i++)
+        if (may_go(pool, i))
+            pg_conn_close(pool->conns[i]);
+        else
+            pool->conns[kept++] = pool->conns[i];
+    pool->conn_count = kept;
+}
+
 static void on_idle(uv_idle_t *idle)
 {
-    settle(idle->data);
+    struct pg_pool *pool = idle->data;
+    if (!pool->closing)
+        let_go(pool);
+    settle(pool);
 }
 
 static void deliver_later(struct pg_pool *pool)
 {
-    if (pool->ended.first && !pool->closing)
+    if (!pool->closing && (pool->ended.first || has_who_may_go(pool)))
         uv_idle_start(&pool->idle, on_idle);
 }
 
@@ -195,14 +224,14 @@ void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms)
 {
     assert(timeout_ms > 0);
     pool->options.timeout_ms = timeout_ms;
-    for (unsigned i = 0; i < pool->options.connections && !pool->closing; i++)
+    for (unsigned i = 0; i < pool->conn_count && !pool->closing; i++)
         pg_conn_set_timeout(pool->conns[i], timeout_ms);
 }
 
 void pg_pool_keep_to(struct pg_pool *pool, const struct pg_pool_rule *rule)
 {
     pool->rule = *rule;
-    for (unsigned i = 0; i < pool->options.connections && !pool->closing; i++)
+    for (unsigned i = 0; i < pool->conn_count && !pool->closing; i++)
         pg_conn_check_server(pool->conns[i]);
     deliver_later(pool);
 }
@@ -261,7 +290,7 @@ static void on_conn_closed(void *arg)
     release(arg);
 }
 
-static void create_conns(struct pg_pool *pool)
+static void create_conns(struct pg_pool *pool, unsigned count)
 {
     struct pg_conn_options options = {
         .loop = pool->loop,
@@ -277,10 +306,25 @@ static void create_conns(struct pg_pool *pool)
         .on_closed = on_conn_closed,
         .arg = pool,
     };
-    pool->conns = allocate(pool->options.connections, sizeof *pool->conns);
-    for (unsigned i = 0; i < pool->options.connections; i++)
-        pool->conns[i] = pg_conn_create(&options);
-    pool->handles += pool->options.connections;
+    struct pg_conn **conns = allocate(count, sizeof *conns);
+    for (unsigned i = 0; i < count; i++)
+        conns[i] = i < pool->conn_count ? pool->conns[i] : pg_conn_create(&options);
+    free(pool->conns);
+    pool->conns = conns;
+    pool->handles += count - pool->conn_count;
+    pool->conn_count = count;
+}
+
+/* Those that leave stay, if they are wanted again in time. */
+void pg_pool_set_connections(struct pg_pool *pool, unsigned count)
+{
+    assert(count > 0);
+    if (pool->closing)
+        return;
+    pool->options.connections = count;
+    if (count > pool->conn_count)
+        create_conns(pool, count);
+    deliver_later(pool);
 }
 
 static int check_options(const struct pg_pool_options *options, const char **error)
@@ -313,7 +357,7 @@ int pg_pool_create(struct pg_pool **out, uv_loop_t *loop, const struct pg_pool_o
     uv_timer_init(loop, &pool->patience);
     pool->idle.data = pool->patience.data = pool;
     pool->handles = 2;
-    create_conns(pool);
+    create_conns(pool, options->connections);
     *out = pool;
     return 0;
 }
@@ -327,7 +371,7 @@ void pg_pool_close(struct pg_pool *pool, void (*closed)(void *arg), void *arg)
     pg_error_say(&pool->error, "closed");
     while (pool->waiting.first)
         end_waiting(pool, pg_queries_take(&pool->waiting), PG_DOWN, &pool->error);
-    for (unsigned i = 0; i < pool->options.connections; i++)
+    for (unsigned i = 0; i < pool->conn_count; i++)
         pg_conn_close(pool->conns[i]);
     uv_close((uv_handle_t *)&pool->idle, on_handle_closed);
     uv_close((uv_handle_t *)&pool->patience, on_handle_closed);

@@ -52,6 +52,10 @@ void pg_pool_use_statements(struct pg_pool *pool, const struct pg_statement *sta
 /* For connections opened, and queries sent, from now on. */
 void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms);
 
+/* So many from now on, 1 or more. Those that are too many take no more queries, and go when those
+ * that they have are answered. */
+void pg_pool_set_connections(struct pg_pool *pool, unsigned count);
+
 /* Only connections to a server that will do are up: others are closed, those that are opened and
  * those that there are, whose queries end with PG_DOWN, and tried again with backoff. `on_stranger`
  * (may be NULL) is told of each that was opened and led to another, in an event of its own. To

@@ -130,6 +130,8 @@ void loading_use_view(struct loading *loading, const struct view *view)
         return;
     if (view->config->load_timeout_ms != loading->rows.config->load_timeout_ms)
         pg_pool_set_timeout(loading->pool, view->config->load_timeout_ms);
+    if (view->config->load_connections != loading->rows.config->load_connections)
+        pg_pool_set_connections(loading->pool, view->config->load_connections);
     loading->rows.config = view->config;
     spellings_use_config(loading->spellings, view->config);
     loads_use_view(loading->loads, view);

@@ -50,6 +50,12 @@ void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms)
     fake_pool.timeout_ms = timeout_ms;
 }
 
+void pg_pool_set_connections(struct pg_pool *pool, unsigned count)
+{
+    (void)pool;
+    fake_pool.options.connections = count;
+}
+
 const struct pg_error *pg_pool_error(const struct pg_pool *pool)
 {
     (void)pool;

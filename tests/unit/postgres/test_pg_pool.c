@@ -16,7 +16,7 @@
 #include "fakes/servers.h"
 #include "postgres/pg_pool.h"
 
-enum statement { SAY, DIVIDE, SLEEP, BROKEN, ITEM, ADD_CHILD, PID, DIE, TIMEOUT, DISCARD };
+enum statement { SAY, DIVIDE, SLEEP, BROKEN, ITEM, ADD_CHILD, PID, DIE, TIMEOUT, DISCARD, COUNT };
 
 static const struct pg_statement statements[] = {
     [SAY] = {"SELECT $1::text, $2::text IS NULL", 2, false},
@@ -29,6 +29,7 @@ static const struct pg_statement statements[] = {
     [DIE] = {"SELECT pg_terminate_backend(pg_backend_pid())", 0, false},
     [TIMEOUT] = {"SHOW statement_timeout", 0, false},
     [DISCARD] = {"DEALLOCATE ALL", 0, false},
+    [COUNT] = {"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'guard'", 0, false},
 };
 
 static struct server server;
@@ -627,6 +628,55 @@ static void renewed_connections_are_opened_anew_behind_their_last_answer(void **
     bench_close(&bench);
 }
 
+/* Those that there are besides the one that asks. */
+static void wait_for_connections(struct bench *bench, const char *wanted)
+{
+    struct outcome outcome;
+    do
+        outcome = ask(bench, COUNT, NULL);
+    while (strcmp(outcome.value, wanted) != 0);
+}
+
+static void connections_that_are_too_many_leave_behind_their_last_answer(void **state)
+{
+    struct bench bench;
+    struct outcome slow[4], quick;
+    (void)state;
+    bench_open(&bench, 4);
+    RUN_UNTIL(&bench, bench.ups == 4);
+    for (int i = 0; i < 4; i++)
+        submit(&bench, SLEEP, "0.3", &slow[i]);
+    pg_pool_set_connections(bench.pool, 1);
+    assert_int_equal(pg_pool_live(bench.pool), 1);
+    submit(&bench, SAY, "quick", &quick);
+    RUN_UNTIL(&bench, pg_pool_in_flight(bench.pool) == 0);
+    for (int i = 0; i < 4; i++)
+        must_be_done(&slow[i], "");
+    must_be_done(&quick, "quick");
+    wait_for_connections(&bench, "1");
+    assert_null(pg_pool_error(bench.pool));
+    assert_int_equal(bench.downs, 0);
+    bench_close(&bench);
+}
+
+static void more_connections_are_opened_beside_those_that_there_are(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench, 1);
+    struct outcome before = ask(&bench, PID, NULL);
+    pg_pool_set_connections(bench.pool, 3);
+    must_be_done(&before, ask(&bench, PID, NULL).value); /* nothing waits for the new ones */
+    RUN_UNTIL(&bench, pg_pool_live(bench.pool) == 3);
+    wait_for_connections(&bench, "3");
+    pg_pool_set_connections(bench.pool, 2);
+    pg_pool_set_connections(bench.pool, 3); /* wanted again in time */
+    assert_int_equal(pg_pool_live(bench.pool), 3);
+    wait_for_connections(&bench, "3");
+    pg_pool_set_connections(bench.pool, 2);
+    bench_close(&bench); /* while one leaves */
+}
+
 static void on_stranger(void *arg, const struct pg_server *stranger)
 {
     *(struct pg_server *)arg = *stranger;
@@ -813,6 +863,8 @@ int main(void)
         cmocka_unit_test(an_idle_connections_end_is_told_with_the_servers_reason),
         cmocka_unit_test(a_killed_server_is_used_again_when_it_is_back),
         cmocka_unit_test(renewed_connections_are_opened_anew_behind_their_last_answer),
+        cmocka_unit_test(connections_that_are_too_many_leave_behind_their_last_answer),
+        cmocka_unit_test(more_connections_are_opened_beside_those_that_there_are),
         cmocka_unit_test(a_server_that_will_not_do_answers_nothing),
         cmocka_unit_test(closing_ends_every_query_once),
         cmocka_unit_test(a_pool_can_be_closed_before_it_ever_ran),
