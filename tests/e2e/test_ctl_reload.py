@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from servers import run_nestguard
+from servers import PATIENCE, run_nestguard
+from waiting import wait_until
 
 OTHERS = {"name": "others", "key": "other:{id}", "table": "items", "value": "payload"}
 TOKEN = "sesame-0penn"
@@ -77,3 +78,29 @@ def test_what_is_in_force_could_be_read_again(guard, database, cache, items, tmp
     again.write_text(config)
     status, said = run_nestguard("check", "-c", again, NESTGUARD_CONTROL_TOKEN=TOKEN)
     assert status == 0, said
+
+
+def test_another_token_holds_from_then_on(guard, database, cache, items):
+    write(guard, database, cache, items(), control_token="n3w-sesame")
+    assert ctl(guard, "reload")[1].startswith("control_token: (hidden), it was (hidden)\n")
+    assert guard.control("GET", "/v1/status").status_code == 401
+    guard.token = "n3w-sesame"
+    assert guard.control("GET", "/v1/status").status_code == 200
+    write(guard, database, cache, items(), control_token=None)  # a loopback address needs none
+    assert guard.control("POST", "/v1/reload").status_code == 200
+    assert guard.control("GET", "/v1/status", headers={"Authorization": "Bearer x"}).status_code == 200
+
+
+def test_connections_for_loads_come_and_go_and_no_load_fails(guard, database, cache, items):
+    def connections():
+        return guard.status()["backends"]["database"]["connections"]
+
+    assert connections() == 4
+    client = guard.redis()
+    for wanted in (1, 7, 2):
+        write(guard, database, cache, items(), load_connections=wanted)
+        assert f"load_connections: {wanted}, it was" in ctl(guard, "reload")[1]
+        cache.client().flushall()
+        assert client.mget([f"item:{n}" for n in range(1, 101)]) == [
+            b"payload %d" % n for n in range(1, 101)]
+        wait_until(lambda wanted=wanted: connections() == wanted, PATIENCE, guard.log)
