@@ -110,16 +110,14 @@ def test_it_draws_what_is_asked(start_guard, items, page):
         for n in range(500):
             client.get(f"item:{1000 + n}")
         client.get("item:1")
-        return [shown.text(f"#rate-{name}") for name in ("reject", "hit")]
+        return [shown.text(f"#rate-{name}") for name in ("reject", "hit")] + [
+            shown.text(of_keyspace("items", "td:nth-child(3)"))]
 
     wait_until(lambda: all(text not in ("–", "0") for text in asks()), PATIENCE, asks)
-    rejects = float(shown.text("#rate-reject").replace(",", ""))
-    assert rejects > 10
     assert shown.text("#rate-error") == "0"
     wait_until(lambda: "L" in shown.find("svg.reject .trace").get_attribute("d"), PATIENCE,
                "a line from one answer to the next")
     assert "a second" in shown.find("svg.reject").get_attribute("aria-label")
-    assert shown.text(of_keyspace("items", "td:nth-child(3)")) not in ("–", "0")
 
 
 @needs_browser
