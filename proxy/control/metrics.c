@@ -216,6 +216,33 @@ static void database_metrics(const struct durations answers[LOADS_ANSWERS], stru
         exposition_durations(out, "database_seconds", labels[i], &answers[i]);
 }
 
+#define TIME_ROW(name, family, labels, help) {family, labels, help},
+
+static void time_metrics(const struct durations times[WORKER_TIME_COUNT], struct buffer *out)
+{
+    static const struct {
+        const char *name, *labels, *help;
+    } rows[] = {WORKER_TIMES(TIME_ROW)};
+    for (int i = 0; i < WORKER_TIME_COUNT; i++) {
+        if (!i || strcmp(rows[i].name, rows[i - 1].name) != 0)
+            exposition_family(out, rows[i].name, "histogram", rows[i].help);
+        exposition_durations(out, rows[i].name, rows[i].labels, &times[i]);
+    }
+}
+
+/* A command that nobody has sent has no line. */
+static void call_metrics(const uint64_t calls[COMMAND_NUMBERS], struct buffer *out)
+{
+    exposition_family(out, "command_calls_total", "counter",
+                      "Commands received, by their names; those that nestguard does not know are "
+                      "one");
+    for (size_t i = 0; i <= command_table_rows; i++)
+        if (calls[i])
+            buffer_printf(out, "nestguard_command_calls_total{command=\"%s\"} %llu\n",
+                          i < command_table_rows ? command_table[i].name : "other",
+                          (unsigned long long)calls[i]);
+}
+
 static void guard_metrics(const struct report *report, struct buffer *out)
 {
     const struct generation_report *generation = &report->generation;
@@ -255,6 +282,8 @@ static void guard_metrics(const struct report *report, struct buffer *out)
           "1 while commits that wait for the guard return at once, for nothing is rejected",
           report->confirms_everything);
     gauge(out, "loads_in_flight", "Loads on their way", (double)report->loads);
+    time_metrics(report->times, out);
+    call_metrics(report->calls, out);
     wait_metrics(&report->waits, out);
     database_metrics(report->database, out);
     gauge(out, "attack", "1 while there is an attack, see attack_threshold", report->attack.is_on);

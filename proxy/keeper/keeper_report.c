@@ -17,6 +17,14 @@ static void add_loads(struct keyspace_report *to, const struct load_counters *fr
     LOAD_COUNTERS(ADD)
 }
 
+static void add_measures(struct report *to, const struct measures *from)
+{
+    for (int i = 0; i < WORKER_TIME_COUNT; i++)
+        histogram_read(&from->times[i], &to->times[i]);
+    for (size_t i = 0; i <= command_table_rows; i++)
+        to->calls[i] += counter_read(&from->told[i]);
+}
+
 /* What is told of the keyspace with this number, retired or not; or NULL. */
 static struct keyspace_report *report_of(const struct report *report, size_t number)
 {
@@ -48,8 +56,10 @@ static void report_workers(const struct keeper *keeper, struct report *report)
     report->workers = keeper->worker_count;
     report->clients = atomic_load(&keeper->client_total);
     report->client_bytes = atomic_load(&keeper->client_memory.total);
-    for (unsigned i = 0; i < keeper->worker_count; i++)
+    for (unsigned i = 0; i < keeper->worker_count; i++) {
         worker_report_add(&report->worker, keeper->workers[i]);
+        add_measures(report, &keeper->workers[i]->serving.measures);
+    }
 }
 
 /* ---- all ---- */

@@ -163,6 +163,13 @@ bool command_is_stateful(const struct command *command, const struct span *argum
     return has_block_option(arguments, count);
 }
 
+size_t command_number(const struct command *command)
+{
+    size_t offset = (size_t)((uintptr_t)command - (uintptr_t)command_table);
+    size_t number = offset / sizeof *command;
+    return number < command_table_rows ? number : command_table_rows;
+}
+
 bool command_arity_ok(const struct command *command, size_t count)
 {
     if (command->arity < 0) {

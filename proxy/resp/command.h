@@ -93,6 +93,11 @@ bool command_is_stateful(const struct command *command, const struct span *argum
  * itself, on a shared connection, it would wait for it. */
 bool command_ends_script(const struct command *command, const struct span *arguments, size_t count);
 
+/* Its place in the table; command_table_rows for those that the table does not name. Less than
+ * COMMAND_NUMBERS. */
+enum { COMMAND_NUMBERS = 400 };
+size_t command_number(const struct command *command);
+
 bool command_arity_ok(const struct command *command, size_t count);
 
 /* The rows that command_find() looks in; also for the test that holds them against a real Redis. */

@@ -347,3 +347,5 @@ const struct command command_table[] = {
 };
 
 const size_t command_table_rows = sizeof command_table / sizeof *command_table;
+_Static_assert(sizeof command_table / sizeof *command_table < COMMAND_NUMBERS,
+               "a place for each, and one for the others");

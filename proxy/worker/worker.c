@@ -214,6 +214,7 @@ static void on_tick(uv_timer_t *tick)
         pinned_check(client, now);
     strangers_check(&worker->clients, now);
     client_memory_settle(&worker->clients);
+    measures_tick(&worker->serving);
     serving_tell_log(&worker->serving, now);
     each_shared(worker, upstream_check_progress);
     overrides_expire(&worker->serving.overrides, now, generation,

@@ -1,5 +1,6 @@
 """The alert rules and the dashboard, by a real Prometheus: each expression returns something, and alerts fire
 when their cause is made and end when it ends."""
+import concurrent.futures
 import json
 import pathlib
 import re
@@ -81,6 +82,12 @@ def guard(follow, items):
 
 
 @pytest.fixture
+def threads():
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+@pytest.fixture
 def prometheus(guard):
     prometheus = Prometheus(guard).start()
     yield prometheus
@@ -97,6 +104,11 @@ def ask(guard):
             pass
 
 
+def has_data(prometheus, expression):
+    """A quantile of nothing is no number."""
+    return any(series["value"][1] != "NaN" for series in prometheus.query(expression))
+
+
 def test_the_rules_are_rules(tmp_path):
     subprocess.run(["promtool", "check", "rules", FOLDER / "alerts.yaml"], check=True)
 
@@ -108,8 +120,9 @@ def test_every_expression_of_the_dashboard_returns_data(guard, prometheus):
     assert len(wanted) > 20
 
     def empty():
+        guard.redis().delete("item:1")
         ask(guard)
-        return [expression for expression in wanted if not prometheus.query(expression)]
+        return [expression for expression in wanted if not has_data(prometheus, expression)]
 
     wait_until(lambda: not empty(), PATIENCE, lambda: f"data of {empty()}")
     wait_until(lambda: prometheus.firing() == set(), PATIENCE,
@@ -144,6 +157,19 @@ def test_alerts_fire_and_end_with_the_database(guard, prometheus, database):
     for name in ("NestguardNotGuarding", "NestguardDatabaseDown", "NestguardBuildFails",
                  "NestguardLoadsFail"):
         prometheus.wait_firing(name, False)
+
+
+def test_slow_loads_fire_and_end(guard, prometheus, database, threads):
+    def is_slow():
+        guard.redis().delete("item:1")
+        with database.locked():
+            waits = threads.submit(guard.redis().get, "item:1")
+            time.sleep(0.8)  # that is the cause
+        waits.result(PATIENCE)
+        return "NestguardLoadsSlow" in prometheus.firing()
+
+    wait_until(is_slow, PATIENCE, "slow loads")
+    prometheus.wait_firing("NestguardLoadsSlow", False)
 
 
 def test_alerts_fire_and_end_with_the_cache(guard, prometheus, cache):

@@ -13,9 +13,11 @@
 #include "follow/lag.h"
 #include "guard/counters.h"
 #include "guard/guard.h"
+#include "guard/timing.h"
 #include "guard/view.h"
 #include "publish/publisher.h"
 #include "redis/redis.h"
+#include "resp/command.h"
 #include "traffic/traffic.h"
 #include "worker/worker_report.h"
 
@@ -69,8 +71,10 @@ struct report {
     size_t client_bytes; /* the memory of all clients */
     size_t count;        /* of keyspaces, those that are configured */
     struct keyspace_report *keyspaces;
-    struct worker_report worker;         /* of all */
-    struct generation_report generation; /* in force */
+    struct worker_report worker;               /* of all */
+    struct durations times[WORKER_TIME_COUNT]; /* likewise */
+    uint64_t calls[COMMAND_NUMBERS];           /* likewise: commands, by command_number() */
+    struct generation_report generation;       /* in force */
     struct build_report build;
     struct stream_report stream; /* of the generation in force */
     struct check_report check;   /* the last, of whichever generation */

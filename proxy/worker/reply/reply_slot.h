@@ -28,6 +28,7 @@ struct lookup {
     unsigned answer_length;
     int keyspace; /* or NOT_GUARDED */
     bool rejected;
+    bool shadowed; /* it would have been, but for shadow mode */
 };
 
 /* What a kind of command does with the answers that it gets. */
@@ -67,6 +68,7 @@ struct reply_slot {
     size_t lookup_count;
     char short_key[SHORT_KEY]; /* of the one lookup, when it fits */
     struct lookup one;
+    uint64_t since;      /* uv_hrtime() of when it went to the cache, if it has lookups */
     struct buffer reply; /* what is ready while earlier slots are not; before that, the lookups' */
     size_t gathered;     /* bytes of several lookups and of their parts of the reply */
     struct buffer keys;  /* the bytes of the lookups' keys */

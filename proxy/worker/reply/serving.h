@@ -13,6 +13,7 @@
 #include "guard/view.h"
 #include "guard/watch.h"
 #include "resp/resp.h"
+#include "worker/reply/measures.h"
 #include "worker/reply/turn.h"
 #include <stdalign.h>
 
@@ -57,6 +58,7 @@ struct serving {
     uint64_t sampled;      /* clock_ms() of the last would-be reject that was told to the keeper */
     struct ledger *ledger; /* of clients and keys; what is gathered there the keeper fetches */
     struct sampling sampling;
+    struct measures measures;
     struct worker_counters counters;
     struct keyspace_counters *keyspaces; /* by their numbers; KEYSPACES_MAX */
 };

@@ -58,6 +58,29 @@ static void on_prepare(uv_prepare_t *prepare)
         advance_line(turn);
 }
 
+static void be_prepared(struct turn *turn, uv_prepare_cb callback)
+{
+    uv_prepare_stop(&turn->prepare);
+    uv_prepare_start(&turn->prepare, callback);
+}
+
+static void on_timed_prepare(uv_prepare_t *prepare)
+{
+    struct turn *turn = prepare->data;
+    uint64_t began = uv_hrtime();
+    on_prepare(prepare);
+    if (turn->timed(turn->timed_arg, uv_hrtime() - began))
+        be_prepared(turn, on_prepare);
+}
+
+/* Another callback in place of a question in every turn. */
+void turn_time_next(struct turn *turn, bool (*timed)(void *arg, uint64_t nanoseconds), void *arg)
+{
+    turn->timed = timed;
+    turn->timed_arg = arg;
+    be_prepared(turn, on_timed_prepare);
+}
+
 int turn_init(struct turn *turn, uv_loop_t *loop)
 {
     memset(turn->first, 0, sizeof turn->first);

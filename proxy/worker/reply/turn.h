@@ -38,6 +38,8 @@ struct turn {
     struct turn_task *front, **back; /* of the line */
     size_t work, worked;             /* for the line in each turn, in arguments of commands; done */
     uint64_t number;                 /* of turns begun */
+    bool (*timed)(void *arg, uint64_t nanoseconds); /* of turn_time_next() */
+    void *timed_arg;
 };
 
 /* Tasks run before the loop waits again. 0 or a negative errno. */
@@ -50,6 +52,10 @@ void turn_line_up(struct turn *turn, struct turn_task *task);
 void turn_cancel(struct turn *turn, struct turn_task *task);
 /* Whether a task of this phase or one before it is queued. */
 bool turn_has(const struct turn *turn, enum turn_phase last);
+
+/* How long the end of the next turn takes, all that was left for it, is told, and that of each
+ * further one until `timed` says that it was of use. */
+void turn_time_next(struct turn *turn, bool (*timed)(void *arg, uint64_t nanoseconds), void *arg);
 
 /* Now, until none of this phase and those before it is left; the line stays. */
 void turn_run(struct turn *turn, enum turn_phase last);

@@ -60,6 +60,23 @@ static bool holds_for(enum load_outcome outcome, int keyspace, const struct look
            (outcome == LOAD_TIMEOUT && lookup->keyspace == keyspace);
 }
 
+static bool is_failure(enum load_outcome outcome)
+{
+    return outcome != LOAD_ROW && outcome != LOAD_ABSENT;
+}
+
+/* What nobody waits for any more is not timed, either. */
+static void tell(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
+{
+    struct reply_slot *slot = lookup->slot;
+    if (!reply_slot_is_wanted(slot))
+        return;
+    measures_end(lookup, is_failure(outcome)      ? LOOKUP_ERROR
+                         : outcome == LOAD_ABSENT ? LOOKUP_NO_ROW
+                                                  : LOOKUP_LOADED);
+    slot->kind->on_loaded(lookup, outcome, value);
+}
+
 /* Whoever is told may be the end of the client's replies, and of the rest of its line. */
 static void tell_others(struct replies *replies, enum load_outcome outcome, int keyspace)
 {
@@ -70,15 +87,9 @@ static void tell_others(struct replies *replies, enum load_outcome outcome, int 
             append(replies, lookup);
             continue;
         }
-        if (reply_slot_is_wanted(slot))
-            slot->kind->on_loaded(lookup, outcome, NULL);
+        tell(lookup, outcome, NULL);
         reply_slot_answered(slot);
     }
-}
-
-static bool is_failure(enum load_outcome outcome)
-{
-    return outcome != LOAD_ROW && outcome != LOAD_ABSENT;
 }
 
 /* The client stays, whatever becomes of its replies: its memory goes in another turn of the loop.
@@ -95,8 +106,7 @@ static void go_on_loading(struct replies *replies, enum load_outcome outcome, in
 void row_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
 {
     struct reply_slot *slot = lookup->slot;
-    if (reply_slot_is_wanted(slot))
-        slot->kind->on_loaded(lookup, outcome, value);
+    tell(lookup, outcome, value);
     if (slot->replies)
         go_on_loading(slot->replies, outcome, lookup->keyspace);
     reply_slot_answered(slot);

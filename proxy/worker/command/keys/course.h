@@ -36,6 +36,7 @@ static inline bool course_rejects(struct serving *serving, int keyspace, struct 
         counter_add(&counters->rejected, 1);
     else if (ruling.decision == DECISION_SHADOW) {
         counter_add(&counters->would_reject, 1);
+        serving->measures.shadowed = true;
         shadow_sample(serving, keyspace, key);
     }
     return ruling.decision == DECISION_REJECT;
@@ -60,6 +61,8 @@ static inline void course_take(struct lookup *lookup, struct span reply, struct 
         return;
     }
     counter_add(&lookup->slot->serving->keyspaces[lookup->keyspace].cache_hits, 1);
+    measures_cached(lookup, TIME_CACHE_HIT);
+    measures_end(lookup, LOOKUP_HIT);
     reply_slot_append(lookup->slot, out, reply);
 }
 

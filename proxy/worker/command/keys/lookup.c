@@ -47,6 +47,8 @@ static void dispatch_get(struct client *client, const struct request *request)
 {
     struct reply_slot *slot = reply_slot_open(&client->replies, &get_kind);
     reply_slot_set_lookup(slot, request->arguments[1], request->keyspace);
+    slot->lookups->shadowed = measures_take_shadow(&client->serving->measures);
+    measures_begin(slot);
     request_to_cache(request, client, slot, 0);
     reply_slot_answered(slot);
 }
@@ -56,20 +58,25 @@ static void reject(struct client *client, const struct request *request)
 {
     const struct keyspace *keyspace = serving_keyspace(client->serving, request->keyspace);
     bool is_get = request->command->kind == COMMAND_GET, resp3 = client->replies.resp3;
-    if (is_get && keyspace->on_absent == ABSENT_NIL)
+    if (is_get && keyspace->on_absent == ABSENT_NIL) {
         resp_write_nil(client_reply(client), resp3); /* the commonest of all */
-    else
+    } else {
+        measures_call(&client->serving->measures, request->command);
         answer_write_absent(client_reply(client), keyspace, request->command->absent[resp3],
                             is_get);
+    }
 }
 
 /* Apart from the rejects, which are so compiled without regard to it. */
 __attribute__((noinline)) static void pass(struct client *client, const struct request *request)
 {
-    if (request->command->kind == COMMAND_GET)
+    if (request->command->kind == COMMAND_GET) {
         dispatch_get(client, request);
-    else
+    } else {
+        measures_call(&client->serving->measures, request->command);
+        measures_take_shadow(&client->serving->measures);
         request_forward(request, client);
+    }
 }
 
 void lookup_dispatch(struct client *client, const struct request *request)
@@ -83,10 +90,11 @@ void lookup_dispatch(struct client *client, const struct request *request)
     }
 }
 
-/* It was counted among others before. */
+/* It was counted among others before, and by its name. */
 void lookup_dispatch_user(struct client *client, const struct request *request)
 {
     struct span key = request->arguments[request->command->first_key];
+    measures_uncall(&client->serving->measures, request->command);
     if (client->replies.no_fallback
             ? course_rejects_user(client->serving, request->keyspace, key, request->held)
             : course_rejects(client->serving, request->keyspace, key, request->held)) {

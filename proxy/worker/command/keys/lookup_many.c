@@ -186,9 +186,11 @@ static void decide_some(struct serving *serving, struct lookup *lookups, size_t 
     }
     key_probes_end(&probes);
     for (size_t i = 0, probe = 0; i < count; i++)
-        if (lookups[i].keyspace != NOT_GUARDED)
+        if (lookups[i].keyspace != NOT_GUARDED) {
             lookups[i].rejected =
                 decide(serving, lookups[i].keyspace, lookups[i].key, probes.at[probe++].held);
+            lookups[i].shadowed = measures_take_shadow(&serving->measures);
+        }
 }
 
 /* Decides on each key of an MGET or EXISTS; returns how many are not rejected. */
@@ -230,6 +232,7 @@ static void dispatch_many(struct client *client, const struct request *request)
     }
     size_t passing = decide_all(slot, is_mget);
     client->account.rejected_keys += slot->lookup_count - passing;
+    measures_begin(slot);
     is_mget ? mget_ask(client, slot, passing) : exists_ask(client, slot);
     reply_slot_answered(slot);
 }

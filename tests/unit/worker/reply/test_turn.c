@@ -303,6 +303,46 @@ static void tasks_run_before_the_loop_waits(void **state)
     uv_run(&loop, UV_RUN_NOWAIT);
 }
 
+/* ---- timed turns ---- */
+
+static uint64_t told;
+static unsigned times_told;
+
+static bool take_time(void *arg, uint64_t nanoseconds)
+{
+    unsigned *wanted = arg;
+    told = nanoseconds;
+    return ++times_told == *wanted;
+}
+
+static void a_turn_is_timed_with_all_that_was_left_for_its_end(void **state)
+{
+    unsigned wanted = 1;
+    struct named task = task_of(TURN_WRITE, 'w');
+    (void)state;
+    told = times_told = 0;
+    turn_add(&turn, &task.task);
+    turn_time_next(&turn, take_time, &wanted);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    must_have_run("w");
+    assert_int_equal(times_told, 1);
+    assert_true(told > 0);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    assert_int_equal(times_told, 1);
+}
+
+static void turns_are_timed_until_one_is_of_use(void **state)
+{
+    unsigned wanted = 3;
+    (void)state;
+    times_told = 0;
+    turn_time_next(&turn, take_time, &wanted);
+    turn_time_next(&turn, take_time, &wanted);
+    for (int i = 0; i < 5; i++)
+        uv_run(&loop, UV_RUN_NOWAIT);
+    assert_int_equal(times_told, 3);
+}
+
 int main(void)
 {
 #define TURN_TEST(name) cmocka_unit_test_setup_teardown(name, open_turn, close_turn)
@@ -323,6 +363,8 @@ int main(void)
         TURN_TEST(who_leaves_the_line_does_not_break_it),
         TURN_TEST(a_cancelled_task_may_be_added_again),
         TURN_TEST(tasks_run_before_the_loop_waits),
+        TURN_TEST(a_turn_is_timed_with_all_that_was_left_for_its_end),
+        TURN_TEST(turns_are_timed_until_one_is_of_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
