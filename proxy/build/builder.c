@@ -94,7 +94,7 @@ static struct filling filling_of(struct builder *builder)
 
 /* ---- the filter's size ---- */
 
-/* An estimate is as good as ANALYZE's last word, and spares reading it; a filter that it was wrong
+/* An estimate is as good as ANALYZE's last word, and spares a scan; a filter that it was wrong
  * about is filled once more (filling.h). */
 static int make_filter(struct builder *builder)
 {

@@ -15,7 +15,6 @@ static const struct replication_events *events_of(const struct replication *repl
 
 /* ---- which is meant ---- */
 
-/* Generations are numbered, and a number is never used again. */
 static bool is_of(const struct tracker *tracker, uint64_t generation)
 {
     return tracker && tracker_generation(tracker)->number == generation;
@@ -124,7 +123,6 @@ static bool on_ready(void *arg, struct tracker *tracker)
     return true;
 }
 
-/* No worker rejects by the filter that was given up. */
 static void end_giving_up(struct replication *replication)
 {
     bool was_giving_up = replication->giving_up;
@@ -160,7 +158,6 @@ void replication_keep_silent(struct replication *replication)
     replication->confirming.voice = VOICE_SILENT;
 }
 
-/* To another process, that confirms for both. */
 static void tell_reached(struct replication *replication, uint64_t position)
 {
     if (replication->confirming.voice != VOICE_OWN)
@@ -258,7 +255,6 @@ void replication_leave(struct replication *replication, const char *why)
 
 /* ---- one keyspace of a generation ---- */
 
-/* NULL covers nothing. */
 static bool covers(const struct tracker *tracker, size_t keyspace)
 {
     return tracker && generation_covers(tracker_generation(tracker), keyspace);
