@@ -81,8 +81,6 @@ static void release(struct pg_conn *conn)
     options.on_closed(options.arg);
 }
 
-/* The watcher. */
-
 static void watcher_closed(uv_handle_t *handle)
 {
     struct watcher *watcher = handle->data;
@@ -379,8 +377,6 @@ static void open_connection(struct pg_conn *conn)
     start_timer(conn, limit > CONNECT_MIN_MS ? limit : CONNECT_MIN_MS);
     start_connecting(conn);
 }
-
-/* Events. */
 
 static void on_socket(uv_poll_t *poll, int status, int events)
 {

@@ -112,7 +112,7 @@ static int compare(struct pg_session *session, struct pg_session *other, int own
                    struct pg_error *error)
 {
     for (int round = 0; round < ROUNDS && !*shares; round++) {
-        int pid, its, rc = ask(other, &its, error);
+        int pid = 0, its = 0, rc = ask(other, &its, error);
         if (!rc)
             rc = ask(session, &pid, error);
         if (rc < 0)

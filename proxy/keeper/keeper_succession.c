@@ -96,8 +96,6 @@ static void on_successor_exit(uv_process_t *process, int64_t status, int signal)
     uv_close((uv_handle_t *)process, forget_successor);
 }
 
-extern char **environ;
-
 /* A watchdog that was meant for this process is meant for its successor, who has another number
  * (sd_watchdog_enabled(3)). The array is freed by the caller, its texts are the environment's. */
 static char **environment_of_successor(void)

@@ -22,6 +22,7 @@
 #include "worker/command/dispatch.h"
 #include "worker/command/keys/write.h"
 #include "worker/connection.h"
+#include "worker/reply/measuring.h"
 #include "worker/request/row_loads.h"
 #include "worker/upstream/upstream.h"
 
@@ -214,7 +215,7 @@ static void on_tick(uv_timer_t *tick)
         pinned_check(client, now);
     strangers_check(&worker->clients, now);
     client_memory_settle(&worker->clients);
-    measures_tick(&worker->serving);
+    measuring_tick(&worker->serving);
     serving_tell_log(&worker->serving, now);
     each_shared(worker, upstream_check_progress);
     overrides_expire(&worker->serving.overrides, now, generation,

@@ -52,6 +52,8 @@ class TestStatus:
         typed = set(re.findall(r"^# TYPE (\S+) (?:counter|gauge)$", response.text, re.M))
         for summary in re.findall(r"^# TYPE (\S+) summary$", response.text, re.M):
             typed |= {f"{summary}_sum", f"{summary}_count"}
+        for histogram in re.findall(r"^# TYPE (\S+) histogram$", response.text, re.M):
+            typed |= {f"{histogram}_bucket", f"{histogram}_sum", f"{histogram}_count"}
         line = re.compile(r'[a-z_:]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)*\})? [-+0-9.eEinfNa]+')
         for text in response.text.splitlines():
             if text.startswith("#"):

@@ -11,9 +11,10 @@
 #ifndef NESTGUARD_LOG_H
 #define NESTGUARD_LOG_H
 
+#include "base/log/log_level.h"
+
 #include <stdbool.h>
 
-enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARNING, LOG_LEVEL_ERROR };
 enum log_format { LOG_TEXT, LOG_JSON };
 
 /* From now on, for all threads. Before the first call: text, from info on. */

@@ -10,12 +10,6 @@ static struct log_entry ring[LOG_KEPT];
 static uint64_t newest;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-const char *log_level_name(enum log_level level)
-{
-    static const char *const names[] = {"debug", "info", "warning", "error"};
-    return names[level];
-}
-
 void log_stamp(char out[LOG_STAMP])
 {
     struct timespec now;

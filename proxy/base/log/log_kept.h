@@ -4,7 +4,7 @@
 #ifndef NESTGUARD_LOG_KEPT_H
 #define NESTGUARD_LOG_KEPT_H
 
-#include "base/log/log.h"
+#include "base/log/log_level.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +26,5 @@ void log_keep(enum log_level level, const char *text);
 /* Copies those behind number `after`, the oldest first. Returns how many; *last is the number of
  * the newest line of all, 0 before the first. */
 size_t log_kept(uint64_t after, struct log_entry to[LOG_KEPT], uint64_t *last);
-
-const char *log_level_name(enum log_level level);
 
 #endif

@@ -42,7 +42,7 @@ void key_template_close(struct key_template *key);
 /* Every way in which `text` splits: ways[i][c] is column c of way i, pointing into text. Returns
  * the number of ways, of which at most `max` are written; more than `max` are told as max + 1, for
  * a hostile key can have more of them than anybody could count. */
-size_t key_template_split(const struct key_template *key, struct span text,
+size_t key_template_split(const struct key_template *template, struct span text,
                           struct span (*ways)[KEY_COLUMNS_MAX], size_t max);
 
 /* Appends the key of a row to `out`. */

@@ -11,10 +11,6 @@
 #include "resp/command.h"
 #include "worker/reply/turn.h"
 
-struct lookup;
-struct reply_slot;
-struct serving;
-
 struct measures {
     struct turn_task task;
     uint64_t now;      /* uv_hrtime() of this turn, once somebody has asked; else 0 */
@@ -39,9 +35,6 @@ static inline void measures_uncall(struct measures *measures, const struct comma
     measures->calls[command_number(command)]--;
 }
 
-/* The slot's command is on its way to the cache from now on. */
-void measures_begin(struct reply_slot *slot);
-
 /* Takes what `shadowed` says, which is of one ruling only. */
 static inline bool measures_take_shadow(struct measures *measures)
 {
@@ -49,15 +42,5 @@ static inline bool measures_take_shadow(struct measures *measures)
     measures->shadowed = false;
     return shadowed;
 }
-
-/* The cache has answered a lookup (CACHE_HIT and its kin). */
-void measures_cached(const struct lookup *lookup, enum worker_time word);
-
-/* What has become of it. */
-void measures_end(const struct lookup *lookup, enum lookup_outcome outcome);
-
-/* Ten times a second: the next turn that serves anything is timed; and, once a second, the counts
- * of commands are made known. */
-void measures_tick(struct serving *serving);
 
 #endif

@@ -5,6 +5,7 @@
 #include "worker/request/row_loads.h"
 
 #include "base/memory.h"
+#include "worker/reply/measuring.h"
 
 #include <assert.h>
 
@@ -71,9 +72,9 @@ static void tell(struct lookup *lookup, enum load_outcome outcome, const struct 
     struct reply_slot *slot = lookup->slot;
     if (!reply_slot_is_wanted(slot))
         return;
-    measures_end(lookup, is_failure(outcome)      ? LOOKUP_ERROR
-                         : outcome == LOAD_ABSENT ? LOOKUP_NO_ROW
-                                                  : LOOKUP_LOADED);
+    measuring_end(lookup, is_failure(outcome)      ? LOOKUP_ERROR
+                          : outcome == LOAD_ABSENT ? LOOKUP_NO_ROW
+                                                   : LOOKUP_LOADED);
     slot->kind->on_loaded(lookup, outcome, value);
 }
 

@@ -119,7 +119,8 @@ static void a_wrong_estimate_has_them_read_once_more_into_one_that_fits(void **s
     assert_int_equal(fill(0, 10, true), 0);
     must_hold_all();
     size_t capacity = filter_stats(generation->filters[0]).capacity;
-    generation->rows = rows = 0;
+    rows = 0;
+    generation->rows = 0;
     forget(0);
     assert_int_equal(fill(0, 100 * ROWS, true), 0);
     must_hold_all();

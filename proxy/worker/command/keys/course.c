@@ -33,19 +33,19 @@ enum course course_after(struct lookup *lookup, bool hit)
     struct serving *serving = lookup->slot->serving;
     struct keyspace_counters *counters = &serving->keyspaces[lookup->keyspace];
     counter_add(hit ? &counters->cache_hits : &counters->cache_misses, 1);
-    measures_cached(lookup, hit ? TIME_CACHE_HIT : TIME_CACHE_MISS);
+    measuring_cached(lookup, hit ? TIME_CACHE_HIT : TIME_CACHE_MISS);
     if (hit) {
-        measures_end(lookup, LOOKUP_HIT);
+        measuring_end(lookup, LOOKUP_HIT);
         return COURSE_ANSWERED;
     }
     if (is_rejected_now(lookup)) {
         counter_add(&counters->rejected, 1);
         serving->measures.rejected++; /* by itself: it is none of a turn's */
-        measures_end(lookup, LOOKUP_REJECTED);
+        measuring_end(lookup, LOOKUP_REJECTED);
         return COURSE_REJECTED;
     }
     if (serving_keyspace(serving, lookup->keyspace)->on_miss != MISS_LOAD) {
-        measures_end(lookup, LOOKUP_MISS);
+        measuring_end(lookup, LOOKUP_MISS);
         return COURSE_ANSWERED;
     }
     row_load(lookup);
@@ -66,13 +66,13 @@ void course_without_cache(struct lookup *lookup, struct buffer *out, const char 
 {
     struct serving *serving = lookup->slot->serving;
     counter_add(&serving->keyspaces[lookup->keyspace].cache_failures, 1);
-    measures_cached(lookup, TIME_CACHE_ERROR);
+    measuring_cached(lookup, TIME_CACHE_ERROR);
     const struct replies *replies = lookup->slot->replies;
     bool falls_back = !(replies && replies->no_fallback);
     if (falls_back && serving_keyspace(serving, lookup->keyspace)->on_miss == MISS_LOAD) {
         row_load(lookup);
     } else {
-        measures_end(lookup, LOOKUP_ERROR);
+        measuring_end(lookup, LOOKUP_ERROR);
         resp_write_error(out, "%s", why);
     }
 }

@@ -14,6 +14,7 @@
 
 #include "guard/guard.h"
 #include "worker/command/keys/answer.h"
+#include "worker/reply/measuring.h"
 #include "worker/reply/reply_slot.h"
 #include "worker/request/shadow_sample.h"
 
@@ -61,8 +62,8 @@ static inline void course_take(struct lookup *lookup, struct span reply, struct 
         return;
     }
     counter_add(&lookup->slot->serving->keyspaces[lookup->keyspace].cache_hits, 1);
-    measures_cached(lookup, TIME_CACHE_HIT);
-    measures_end(lookup, LOOKUP_HIT);
+    measuring_cached(lookup, TIME_CACHE_HIT);
+    measuring_end(lookup, LOOKUP_HIT);
     reply_slot_append(lookup->slot, out, reply);
 }
 

@@ -6,6 +6,7 @@
 #include "worker/command/keys/answer.h"
 #include "worker/command/keys/course.h"
 #include "worker/command/keys/lookup_many.h"
+#include "worker/reply/measuring.h"
 
 static void get_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
@@ -48,7 +49,7 @@ static void dispatch_get(struct client *client, const struct request *request)
     struct reply_slot *slot = reply_slot_open(&client->replies, &get_kind);
     reply_slot_set_lookup(slot, request->arguments[1], request->keyspace);
     slot->lookups->shadowed = measures_take_shadow(&client->serving->measures);
-    measures_begin(slot);
+    measuring_begin(slot);
     request_to_cache(request, client, slot, 0);
     reply_slot_answered(slot);
 }

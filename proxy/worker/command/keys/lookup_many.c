@@ -6,6 +6,7 @@
 #include "guard/guard.h"
 #include "worker/command/keys/answer.h"
 #include "worker/command/keys/course.h"
+#include "worker/reply/measuring.h"
 #include "worker/upstream/upstream.h"
 
 /* ---- MGET ---- */
@@ -232,7 +233,7 @@ static void dispatch_many(struct client *client, const struct request *request)
     }
     size_t passing = decide_all(slot, is_mget);
     client->account.rejected_keys += slot->lookup_count - passing;
-    measures_begin(slot);
+    measuring_begin(slot);
     is_mget ? mget_ask(client, slot, passing) : exists_ask(client, slot);
     reply_slot_answered(slot);
 }

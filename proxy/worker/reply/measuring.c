@@ -1,7 +1,6 @@
-#include "worker/reply/measures.h"
+#include "worker/reply/measuring.h"
 
 #include "base/container_of.h"
-#include "worker/reply/reply_slot.h"
 
 #include <string.h>
 
@@ -26,7 +25,7 @@ static uint64_t now_of(struct serving *serving)
     return measures->now = uv_hrtime();
 }
 
-void measures_begin(struct reply_slot *slot)
+void measuring_begin(struct reply_slot *slot)
 {
     slot->since = now_of(slot->serving);
 }
@@ -37,12 +36,12 @@ static void add(const struct lookup *lookup, enum worker_time time)
     histogram_add(&serving->measures.times[time], now_of(serving) - lookup->slot->since, 1);
 }
 
-void measures_cached(const struct lookup *lookup, enum worker_time word)
+void measuring_cached(const struct lookup *lookup, enum worker_time word)
 {
     add(lookup, word);
 }
 
-void measures_end(const struct lookup *lookup, enum lookup_outcome outcome)
+void measuring_end(const struct lookup *lookup, enum lookup_outcome outcome)
 {
     int first = lookup->shadowed ? TIME_ABSENT_REJECTED : TIME_POSSIBLE_REJECTED;
     add(lookup, (enum worker_time)(first + (int)outcome));
@@ -90,7 +89,7 @@ static void tell_calls(struct serving *serving)
                               memory_order_relaxed);
 }
 
-void measures_tick(struct serving *serving)
+void measuring_tick(struct serving *serving)
 {
     turn_time_next(&serving->turn, on_timed, serving);
     if (serving->measures.ticks++ % TELL_EACH == 0)
