@@ -1,9 +1,9 @@
 /* What keyspaces publish: who hears of rows and generations for published.h, and tells of it.
  *
  * What a configuration that is read again wants to be published otherwise is built with the next
- * generation, and what was published stays true until then. Format and rate change without a gap;
- * what else does ends with its lease when the other begins. What is not wanted any more ends at
- * once.
+ * generation, and what was published stays true until then. Another format or rate takes the
+ * place of the one before; what else changes ends with its lease when the other begins. What is not
+ * wanted any more ends at once.
  *
  *   the log ─▶ changes ─▶ publisher_hear() ─▶ items of the key ─▶ the bitmap of the generation
  *                                                         that is in force, and a candidate's
