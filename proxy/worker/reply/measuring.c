@@ -25,26 +25,23 @@ static uint64_t now_of(struct serving *serving)
     return measures->now = uv_hrtime();
 }
 
-void measuring_begin(struct reply_slot *slot)
+/* The first of a tick stand for themselves alone. */
+void measuring_time(struct reply_slot *slot)
 {
+    struct measures *measures = &slot->serving->measures;
+    slot->times = measures->exact ? 1 : MEASURES_EACH;
+    if (measures->exact)
+        measures->exact--;
+    else
+        measures->passed = MEASURES_EACH - 1;
     slot->since = now_of(slot->serving);
 }
 
-static void add(const struct lookup *lookup, enum worker_time time)
+void measuring_count(const struct lookup *lookup, enum worker_time time)
 {
-    struct serving *serving = lookup->slot->serving;
-    histogram_add(&serving->measures.times[time], now_of(serving) - lookup->slot->since, 1);
-}
-
-void measuring_cached(const struct lookup *lookup, enum worker_time word)
-{
-    add(lookup, word);
-}
-
-void measuring_end(const struct lookup *lookup, enum lookup_outcome outcome)
-{
-    int first = lookup->shadowed ? TIME_ABSENT_REJECTED : TIME_POSSIBLE_REJECTED;
-    add(lookup, (enum worker_time)(first + (int)outcome));
+    const struct reply_slot *slot = lookup->slot;
+    histogram_add(&slot->serving->measures.times[time], now_of(slot->serving) - slot->since,
+                  slot->times);
 }
 
 /* ---- turns, and the rejects in them ---- */
@@ -92,6 +89,7 @@ static void tell_calls(struct serving *serving)
 void measuring_tick(struct serving *serving)
 {
     turn_time_next(&serving->turn, on_timed, serving);
+    serving->measures.exact = MEASURES_EXACT;
     if (serving->measures.ticks++ % TELL_EACH == 0)
         tell_calls(serving);
 }

@@ -6,14 +6,33 @@
 
 #include "worker/reply/reply_slot.h"
 
+void measuring_time(struct reply_slot *slot);
+void measuring_count(const struct lookup *lookup, enum worker_time time);
+
 /* The slot's command is on its way to the cache from now on. */
-void measuring_begin(struct reply_slot *slot);
+static inline void measuring_begin(struct reply_slot *slot)
+{
+    struct measures *measures = &slot->serving->measures;
+    slot->times = 0;
+    if (measures->passed)
+        measures->passed--;
+    else
+        measuring_time(slot);
+}
 
 /* The cache has answered a lookup (CACHE_HIT and its kin). */
-void measuring_cached(const struct lookup *lookup, enum worker_time word);
+static inline void measuring_cached(const struct lookup *lookup, enum worker_time word)
+{
+    if (lookup->slot->times)
+        measuring_count(lookup, word);
+}
 
 /* What has become of it. */
-void measuring_end(const struct lookup *lookup, enum lookup_outcome outcome);
+static inline void measuring_end(const struct lookup *lookup, enum lookup_outcome outcome)
+{
+    int first = lookup->shadowed ? TIME_ABSENT_REJECTED : TIME_POSSIBLE_REJECTED;
+    measuring_cached(lookup, (enum worker_time)(first + (int)outcome));
+}
 
 /* Ten times a second: the next turn that serves anything is timed; and, once a second, the counts
  * of commands are made known. */

@@ -68,7 +68,8 @@ struct reply_slot {
     size_t lookup_count;
     char short_key[SHORT_KEY]; /* of the one lookup, when it fits */
     struct lookup one;
-    uint64_t since;      /* uv_hrtime() of when it went to the cache, if it has lookups */
+    uint64_t since; /* uv_hrtime() of when it went to the cache, if it has lookups and is timed */
+    unsigned times; /* it stands for so many when what it took is counted; 0: it is not timed */
     struct buffer reply; /* what is ready while earlier slots are not; before that, the lookups' */
     size_t gathered;     /* bytes of several lookups and of their parts of the reply */
     struct buffer keys;  /* the bytes of the lookups' keys */
