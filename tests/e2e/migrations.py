@@ -104,7 +104,7 @@ class Migrator(Committer):
                 pass  # which awaits one by itself
             elif kind in REWRITES and self.chance.random() < 0.5:
                 self.await_snapshot()
-                stack.enter_context(self.guard_still())
+                stack.enter_context(self.guard_still(longest=2))
             elif self.chance.random() < 0.6:
                 self.await_build()
                 stack.enter_context(self.chance.choice(ways)())
@@ -138,16 +138,17 @@ class Migrator(Committer):
 
     def await_another(self, cursor, which, before):
         """Not long."""
-        end = time.monotonic() + 0.5
+        end = time.monotonic() + 1
         while not self.slots(cursor, which) - before and time.monotonic() < end:
             time.sleep(0.002)
 
     @contextlib.contextmanager
-    def guard_still(self):
+    def guard_still(self, longest=0.5):
         """For a moment it gets no processor: what comes between two of its questions is not up to
-        who is quicker. It may hold locks that are waited for here, and commits may wait for it."""
+        who is quicker. It may hold locks that are waited for here, and commits may wait for it.
+        What `longest` is for: on a loaded machine a rewrite takes its time."""
         self.signal_guard(signal.SIGSTOP)
-        self.alarm = threading.Timer(self.chance.uniform(0.1, 0.5), self.signal_guard,
+        self.alarm = threading.Timer(self.chance.uniform(0.1, longest), self.signal_guard,
                                      (signal.SIGCONT,))
         self.alarm.start()
         try:
