@@ -11,6 +11,7 @@
 
 #define PROGRAM "nestguard-ctl"
 
+/* Returns only when that is not possible: nothing lies there, or our own path is not known. */
 static void run_beside(char **argv)
 {
     char self[PATH_MAX], path[PATH_MAX + sizeof PROGRAM + 1];

@@ -23,6 +23,9 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
+/* Hashes that there is room for at first, which doubles; how many keys ahead of the one that is
+ * inserted the memory is asked for its lines; and how many keys lie between two looks at the clock.
+ */
 enum { HASHES_FIRST = 1 << 12, AHEAD = 32, PROGRESS_EVERY = 1 << 14 };
 
 static int usage(FILE *out)
@@ -47,6 +50,7 @@ static int misuse(const char *what, const char *why)
     return usage(stderr);
 }
 
+/* `what` may be "": then `why` says all. */
 static int fail(const char *what, const char *why)
 {
     progress_end();
@@ -62,7 +66,7 @@ struct build {
     uint64_t *hashes; /* of the lines; then of the keys */
     size_t count, room;
     uint64_t bytes, size; /* read so far, and of the file; 0: not known */
-    size_t lines;
+    size_t lines;         /* that were read; `count` becomes less where some come twice */
 };
 
 /* If the rest is like what was read; 0: not known. */
@@ -71,6 +75,8 @@ static uint64_t expected_lines(const struct build *build)
     return (uint64_t)((double)build->size / (double)build->bytes * (double)build->count);
 }
 
+/* A line's bytes are the key as they are: blanks and a carriage return count, and an empty line is
+ * the empty key. */
 static int keep_hash(void *arg, struct span line)
 {
     struct build *build = arg;
@@ -89,6 +95,7 @@ static int keep_hash(void *arg, struct span line)
     return 0;
 }
 
+/* 0 or a negative errno. How long a pipe is nobody knows, and its progress has no total. */
 static int read_keys(struct build *build, const char *path)
 {
     const struct lines_reader reader = {.on_line = keep_hash, .arg = build};
@@ -165,6 +172,7 @@ static void print_built(const struct build *build, const struct filter *filter, 
     print_filter(filter, build->count);
 }
 
+/* Returns the exit status, as do the two that call it. */
 static int save(const struct build *build, struct filter *filter, const char *path)
 {
     struct filter_file_error error;
@@ -176,6 +184,8 @@ static int save(const struct build *build, struct filter *filter, const char *pa
     return EXIT_DONE;
 }
 
+/* The filter is made when all keys were read: only then it is known for how many. Each file has a
+ * seed of its own, so that what one of them takes for possible says nothing of another. */
 static int build_file(struct build *build, const char *keys, const char *path)
 {
     struct filter *filter;
@@ -265,6 +275,7 @@ static int info_main(int argc, char **argv)
     return EXIT_DONE;
 }
 
+/* The seed is the file's: by another one nearly every key would be absent. */
 struct query {
     const struct filter *filter;
     struct filter_seed seed;

@@ -33,7 +33,8 @@ static int read_some(void *arg, void *into, size_t length)
     return ferror((FILE *)arg) ? -errno : -EBADMSG;
 }
 
-/* Takes over the descriptor. */
+/* Takes over the descriptor. The bytes are on the disk when this returns 0, so before the file gets
+ * its name: a rename may survive what the content of the file does not. */
 static int write_all(int fd, struct filter *filter, const struct filter_seed *seed)
 {
     FILE *file = fdopen(fd, "wb");
@@ -71,6 +72,7 @@ static bool may_be_replaced(const char *path)
     return stat(path, &status) || S_ISREG(status.st_mode);
 }
 
+/* mkstemp() makes a file that its owner alone may read, and a rename keeps it so. */
 int filter_file_save(const char *path, struct filter *filter, const struct filter_seed *seed,
                      struct filter_file_error *error)
 {
@@ -89,6 +91,8 @@ int filter_file_save(const char *path, struct filter *filter, const struct filte
     return code ? refuse(error, path, code, NULL) : 0;
 }
 
+/* How long the file is goes along: no number in a damaged header can ask for more memory than a
+ * file of that length may need. */
 int filter_file_load(const char *path, struct filter **out, struct filter_seed *seed,
                      struct filter_file_error *error)
 {

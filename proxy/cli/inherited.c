@@ -1,3 +1,10 @@
+/* Two may have bound sockets for us, and one is asked after the other:
+ *
+ *   the predecessor ─ gives ─▶ its sockets, and a channel to it
+ *        └─ is none, or gives none ─▶ the service manager's, of which the environment tells
+ *
+ * The predecessor's come first, for in their queues clients are waiting now.
+ */
 #include "cli/inherited.h"
 
 #include "base/log/log.h"
@@ -11,7 +18,8 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-/* A child of ours is not to take them for its own: the environment forgets them. */
+/* A child of ours is not to take them for its own: the environment forgets them. They are made as
+ * address_listen() would have made them: a manager's may be blocking. */
 static void take_from_manager(struct inherited *inherited)
 {
     int count = sd_listen_fds(true);
@@ -22,6 +30,8 @@ static void take_from_manager(struct inherited *inherited)
     }
 }
 
+/* That nobody serves by this file is an ordinary start. From one who serves and gives nothing this
+ * process takes nothing: it ends at its ports, if those are taken. */
 static void take_from_predecessor(struct inherited *inherited, const char *file)
 {
     inherited->predecessor = handover_ask(file, inherited->fds, &inherited->count);

@@ -8,12 +8,14 @@
 #include "base/text/address.h"
 
 struct inherited {
-    int *fds;
-    unsigned count;
+    int *fds;        /* that nobody has taken yet */
+    unsigned count;  /* of them */
     int predecessor; /* a channel to it (handover/handover.h); -1: none serves by this file */
 };
 
-/* Ended by inherited_finish(). */
+/* Finds out what there is to take. `file` is the configuration's path, by which guards know each
+ * other. Waits for a predecessor for some seconds at most; has no failure, for a guard that was
+ * left nothing binds its own. Ended by inherited_finish(). */
 void inherited_open(struct inherited *inherited, const char *file);
 
 /* One that is bound to this address, the caller's from here on; -1: there is none any more. */

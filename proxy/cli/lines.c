@@ -1,3 +1,7 @@
+/* One buffer, which grows until a line ends in it, and hands the line out where it lies. Bytes that
+ * were searched for an end are not searched again: a line of many pieces costs no more than its
+ * length.
+ */
 #include "cli/lines.h"
 
 #include "base/buffer.h"
@@ -8,7 +12,8 @@
 
 enum { CHUNK = 1 << 16 };
 
-/* All whole lines in the buffer. Only the bytes from `seen` on are new. */
+/* All whole lines in the buffer. Only the bytes from `seen` on are new. What stays behind is the
+ * beginning of a line. */
 static int take_lines(const struct lines_reader *reader, struct buffer *buffer, size_t seen)
 {
     struct span left = buffer_span(buffer);

@@ -1,4 +1,9 @@
-/* The command line. */
+/* The command line: its first word says who reads the others.
+ *
+ *   serve, check        ─▶ here: -c FILE, and little else
+ *   ctl, filter, plan   ─▶ themselves, from their own word on
+ *   anything else       ─▶ --help, --version, or wrong usage, whose status is 2
+ */
 #include "base/text/arguments.h"
 #include "check/check.h"
 #include "cli/ctl_program.h"
@@ -23,6 +28,7 @@ static const struct {
     {"plan", plan_main},
 };
 
+/* On standard output it was asked for; elsewhere it follows a mistake, as the status says. */
 static int usage(FILE *out)
 {
     fputs("nestguard stands between an application and its Redis, and answers lookups of keys that "
@@ -56,7 +62,8 @@ static int check(const char *file, bool as_json)
     return status;
 }
 
-/* `words[0]` is the command. */
+/* `words[0]` is the command, `serve` or `check`. The last row of the options stays empty: it ends
+ * them. Returns the exit status. */
 static int with_file(int count, char **words)
 {
     const char *file = NULL, *command = words[0];

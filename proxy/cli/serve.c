@@ -27,12 +27,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What this process listens on, open before there is a worker. */
 struct ports {
     struct inherited inherited;
-    bool follows; /* a predecessor has one of our addresses */
-    struct keeper_socket *sockets;
+    bool follows;                  /* a predecessor has one of our addresses */
+    struct keeper_socket *sockets; /* by the order of `listen`; at least one a worker for each */
     size_t count;
-    int control;
+    int control; /* -1: there is no control port */
 };
 
 static bool concerns(const struct problems *problems, const struct keyspace *keyspace)
@@ -137,6 +138,7 @@ static int spread(int *fds, unsigned *count, unsigned workers)
     return 0;
 }
 
+/* The workers take turns: each has one at least, and whoever has two accepts from both. */
 static void add_sockets(struct ports *ports, size_t address, const int *fds, unsigned count,
                         unsigned workers)
 {
@@ -145,6 +147,8 @@ static void add_sockets(struct ports *ports, size_t address, const int *fds, uns
         ports->sockets[ports->count++] = (struct keeper_socket){address, i % workers, fds[i]};
 }
 
+/* What was bound for us is not bound again: its sockets are shared by as many workers as there are.
+ */
 static int open_port(const struct config *config, size_t address, struct ports *ports)
 {
     int fds[HANDOVER_SOCKETS_MAX];
@@ -187,6 +191,7 @@ static void unlink_sockets(char **paths, size_t count, bool ours)
     free(paths);
 }
 
+/* New strings, in a new list. */
 static char **socket_paths(const struct config *config, size_t *count)
 {
     char **paths = xcalloc(config->listens + 1, sizeof *paths);
@@ -234,7 +239,7 @@ int serve_main(const char *file)
 {
     struct ports ports = {0};
     int status = 1;
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* who writes to a client that has left gets an error, no signal */
     struct config *config = load(file);
     if (!config)
         return status;

@@ -1,4 +1,9 @@
-/* The command line of `nestguard plan`. */
+/* The command line of `nestguard plan`: which questions its words put.
+ *
+ *   --keys N --fpr P      ─▶ plan_formulas(), plan_kinds(), plan_bitmaps()
+ *   -c FILE [--keys N]    ─▶ plan_file()
+ *   --table               ─▶ plan_table(), alone or behind one of these
+ */
 #include "cli/plan/plan.h"
 
 #include "base/text/arguments.h"
@@ -31,6 +36,7 @@ static int misuse(const char *what, const char *why)
     return usage(stderr);
 }
 
+/* These two give EXIT_DONE and the number, or EXIT_USAGE after a complaint. */
 static int read_keys(const char *keys, uint64_t *count)
 {
     const char *why;
@@ -79,6 +85,8 @@ static int run_filters(const struct words *words)
     return status | plan_bitmaps(keys, planned.false_positive_rate);
 }
 
+/* Without any word it is run_filters() that says what is missing. A failure on the way keeps nobody
+ * from the table, wrong usage does. */
 static int run(const struct words *words)
 {
     bool filters = words->keys || words->rate || !words->table;

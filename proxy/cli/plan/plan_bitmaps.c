@@ -8,13 +8,17 @@
 #include <stdio.h>
 #include <uv.h>
 
+/* Absent items that are asked for: at a rate of 1 % ten thousand of them are hits. And how many
+ * items lie between two looks at the clock. */
 enum { ASKED = 1000000, SHOW_EVERY = 4096 };
 
 struct counted {
-    uint64_t found;
-    double ns; /* each */
+    uint64_t found; /* of those asked for, how many it has */
+    double ns;      /* each, on average */
 };
 
+/* Its digits, the last one first: numbers that differ have texts that differ, which is enough.
+ * Returns the length. */
 static size_t write_item(uint64_t number, char item[24])
 {
     size_t length = 0;
@@ -24,6 +28,7 @@ static size_t write_item(uint64_t number, char item[24])
     return length;
 }
 
+/* Numbers 0 to count - 1. Returns nanoseconds an item, the writing of its text among them. */
 static double add_items(struct bitmap *bitmap, uint64_t count, const char *name)
 {
     uint64_t places[BITMAP_FUNCTIONS_MAX], began = uv_hrtime();
@@ -47,6 +52,9 @@ static struct counted ask_items(const struct bitmap *bitmap, uint64_t first, uin
     return counted;
 }
 
+/* `bitmap` takes the first `run` items, and is asked for those behind them. What the line says of
+ * bits, layout and memory is of what was planned for all `keys`; a byte more has the bit behind the
+ * last (bitmap.h). */
 static void run_format(enum bitmap_format format, uint64_t keys, uint64_t run,
                        const struct bitmap_shape *planned, struct bitmap *bitmap)
 {
@@ -69,6 +77,7 @@ static void run_format(enum bitmap_format format, uint64_t keys, uint64_t run,
     plan_print_line(&line);
 }
 
+/* 0 or 1. That Redis cannot hold a bitmap is an answer, not a failure. */
 static int compare_format(enum bitmap_format format, uint64_t keys, double rate)
 {
     struct bitmap_shape planned = bitmap_shape_for(format, keys, rate);

@@ -1,3 +1,8 @@
+/* A measured rate is worth as much as the hits that it was counted by: of 60 the error is an eighth
+ * of the rate. So questions go up as the rate goes down, within bounds of time. Few keys are put
+ * into several filters instead of one, each with other hashes: so what shows is the formula, and
+ * not the luck of one filter.
+ */
 #include "cli/plan/plan_bloom.h"
 
 #include "cli/plan/plan_run.h"
@@ -5,13 +10,15 @@
 
 #include <math.h>
 
-enum { HITS_WANTED = 60, BLOCK = 1000 };
+enum { HITS_WANTED = 60, BLOCK = 1000 }; /* BLOCK: hashes that are made at once */
 
+/* With expm1() nothing is lost of the small difference where there are many bits a key. */
 double plan_bloom_rate(double bits_a_key, unsigned functions)
 {
     return pow(-expm1(-(double)functions / bits_a_key), functions);
 }
 
+/* In whole blocks. */
 static uint64_t questions_for(double rate)
 {
     double wanted = HITS_WANTED / rate / BLOCK;
@@ -25,7 +32,8 @@ static uint64_t block_size(uint64_t at, uint64_t end)
     return end - at < BLOCK ? end - at : BLOCK;
 }
 
-/* One filter of the hashes number `first` and up, and so many questions behind them. */
+/* One filter of the hashes number `first` and up, and so many questions behind them: none of these
+ * is in. Those that it takes for possible are added to *wrong. */
 static void fill_and_ask(struct filter *filter, uint64_t first, uint64_t keys, uint64_t questions,
                          uint64_t *wrong)
 {

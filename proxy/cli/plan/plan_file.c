@@ -25,12 +25,14 @@ enum { CONNECT_SECONDS = 5, GROWN = 3 };
 static const unsigned growth[GROWN] = {150, 200, 1000};
 
 struct planned {
-    uint64_t rows;
-    double now, grown[GROWN]; /* bytes */
+    uint64_t rows;            /* as they are now */
+    double now, grown[GROWN]; /* bytes with them, and with the percentages of them above */
 };
 
 /* ---- rows ---- */
 
+/* Finds it as all SQL of the guard does, and says no in the server's own words. These four return 0
+ * or a negative errno. */
 static int find_table(struct pg_session *session, const struct keyspace *keyspace, uint32_t *table,
                       struct pg_error *error)
 {
@@ -42,6 +44,7 @@ static int find_table(struct pg_session *session, const struct keyspace *keyspac
     return status;
 }
 
+/* What statistics know is of the whole table: nothing of a condition. An estimate of 0 is none. */
 static int count_rows(struct pg_session *session, const struct keyspace *keyspace, uint64_t *rows,
                       struct pg_error *error)
 {
@@ -121,6 +124,7 @@ static int size_of_bitmap(const struct config *config, size_t keyspace, uint64_t
     return 0;
 }
 
+/* One of the two above: 0 and *bytes, or a negative errno that the user was told. */
 typedef int (*sizer)(const struct config *, size_t keyspace, uint64_t rows, double *bytes);
 
 static int plan_sizes(const struct config *config, size_t keyspace, sizer size,
@@ -141,6 +145,7 @@ static void print_memory(double bytes)
     printf("  %12s", text);
 }
 
+/* While it is renewed there are two: the one in force, and the next. */
 static void print_line(const char *name, const char *kind, const struct planned *planned)
 {
     char rows[PLAN_FIGURE];
@@ -195,6 +200,7 @@ static int print_published(const struct config *config, size_t at, struct planne
     return 0;
 }
 
+/* 0, or 1 when its rows or sizes could not be had: the others are printed all the same. */
 static int print_keyspace(const struct config *config, size_t at, struct pg_session *session,
                           uint64_t keys, struct planned *sum)
 {
@@ -209,7 +215,8 @@ static int print_keyspace(const struct config *config, size_t at, struct pg_sess
     return print_published(config, at, sum, planned.rows);
 }
 
-/* The session is NULL where `keys` are supposed. */
+/* The session is NULL where `keys` are supposed. A sum that lacks a keyspace would be read as the
+ * whole: then there is none. */
 static int print_keyspaces(const struct config *config, struct pg_session *session, uint64_t keys)
 {
     struct planned sum = {0};

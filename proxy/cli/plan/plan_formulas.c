@@ -1,3 +1,7 @@
+/* The best filter by the formulas, and what becomes of the rate when its bits are kept and the
+ * functions are fewer or more: there is one best number, and being off by one costs little.
+ * (Broder and Mitzenmacher, "Network Applications of Bloom Filters: A Survey", 2004.)
+ */
 #include "cli/plan/plan_parts.h"
 
 #include "cli/plan/plan_bloom.h"
@@ -7,6 +11,7 @@
 
 #include <stdio.h>
 
+/* Rows behind the best one; rows at least. */
 enum { FUNCTIONS_BEYOND = 2, FUNCTIONS_MIN = 8, WORD_BITS = 64 };
 
 /* Filters are made of whole words. */
@@ -15,6 +20,7 @@ static uint64_t whole_words(double bits)
     return ((uint64_t)bits + WORD_BITS - 1) / WORD_BITS * WORD_BITS;
 }
 
+/* One row: theory, and a measurement with so many keys and bits. 0 or 1. */
 static int print_functions(unsigned functions, uint64_t keys, uint64_t bits, bool is_best)
 {
     char measured[PLAN_FIGURE];
@@ -31,7 +37,8 @@ static int print_functions(unsigned functions, uint64_t keys, uint64_t bits, boo
     return 0;
 }
 
-/* As many bits a key do the same with fewer keys. */
+/* As many bits a key do the same with fewer keys: the rate depends on m/n and k alone. So what is
+ * measured is a small filter of the same proportions. */
 int plan_formulas(uint64_t keys, double rate)
 {
     char count[PLAN_FIGURE], size[PLAN_FIGURE];

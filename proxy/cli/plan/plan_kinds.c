@@ -1,3 +1,6 @@
+/* A kind's speed and rate are measured with PLAN_KEYS_RUN keys at most; its memory is that of a
+ * filter for all that are planned, which is made and thrown away without a key in it.
+ */
 #include "cli/plan/plan_parts.h"
 
 #include "cli/plan/plan_print.h"
@@ -24,6 +27,7 @@ static int find_memory(const struct filter_options *planned, const struct plan_r
     return 0;
 }
 
+/* Bits a key are of what was planned; rate, hits and times of what was run. */
 static void print_run(const struct filter_options *planned, const struct plan_run *run,
                       const struct plan_memory *memory)
 {
@@ -41,7 +45,8 @@ static void print_run(const struct filter_options *planned, const struct plan_ru
     plan_print_line(&line);
 }
 
-/* Runs one kind, with `keys` of the planned ones. */
+/* Runs one kind, with `keys` of the planned ones. 0, or 1 when it cannot be made or fails: then the
+ * reason stands in the place of its figures. */
 static int compare_kind(const struct filter_options *planned, uint64_t keys, bool *estimated)
 {
     struct filter_options options = *planned;

@@ -1,5 +1,6 @@
 /* The answers of `nestguard plan`, which print what they find. Those that return an int: 0, or 1
- * when something failed, which has been told.
+ * when something failed, which has been told. Numbers of keys are 1 or more; rates are shares, as
+ * filter_rate_is_possible() allows them. They write to standard output, and belong to one thread.
  */
 #ifndef NESTGUARD_PLAN_PARTS_H
 #define NESTGUARD_PLAN_PARTS_H
@@ -13,7 +14,8 @@
  * theory beside measurement. */
 int plan_formulas(uint64_t keys, double rate);
 
-/* Each kind of filter, and behind them each format of a published bitmap. */
+/* Each kind of filter, and behind them each format of a published bitmap. Of what is planned the
+ * capacity and the rate count; all kinds are tried. */
 int plan_kinds(struct filter_options planned);
 int plan_bitmaps(uint64_t keys, double rate);
 

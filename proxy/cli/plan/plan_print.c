@@ -1,3 +1,5 @@
+/* The columns' widths are counted here alone: head and lines must have the same.
+ */
 #include "cli/plan/plan_print.h"
 
 #include "base/text/byte_unit.h"

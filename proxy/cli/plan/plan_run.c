@@ -1,3 +1,7 @@
+/* Keys go in block by block, and are asked for block by block: hashes are made between two readings
+ * of the clock, not within what is timed. A filter that does not find again what it took is an
+ * error, whatever its rate: by such a one rows would be rejected.
+ */
 #include "cli/plan/plan_run.h"
 
 #include "cli/terminal/progress.h"
@@ -10,7 +14,8 @@ enum { BLOCK = 4096 };
 /* Hits that make a measured rate worth printing, and bounds for what that takes. */
 enum { HITS_WANTED = 300, ASKED_MIN = 1000000, ASKED_MAX = 20000000 };
 
-/* The finaliser of splitmix64: a bijection, so no hash comes twice. */
+/* splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014): the
+ * step is an odd number, and the finaliser a bijection, so no hash comes twice. */
 void plan_hashes(uint64_t first, uint64_t *hashes, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -33,6 +38,7 @@ static void next_block(struct block *block, uint64_t first, uint64_t end)
     plan_hashes(first, block->hashes, block->count);
 }
 
+/* Hashes number 0 to count - 1. 0 or -ENOSPC; *ns is that of one insertion, on average. */
 static int insert(struct filter *filter, const char *kind, uint64_t count, double *ns)
 {
     struct block block;
@@ -49,7 +55,7 @@ static int insert(struct filter *filter, const char *kind, uint64_t count, doubl
     return code;
 }
 
-/* Asks for hashes from `first` on; how many are possible. */
+/* Asks for hashes from `first` on; how many are possible. The block is static, for it is large. */
 static uint64_t ask(const struct filter *filter, uint64_t first, uint64_t count, double *ns)
 {
     static struct block block;

@@ -12,7 +12,8 @@ struct plan_run {
 };
 
 /* A filter of options->capacity random keys, and its answers for as many absent keys as the rate
- * needs to be seen. 0, or a negative errno and *error. */
+ * needs to be seen. Keys are the first of plan_hashes(), absent ones those behind them. 0, or a
+ * negative errno and *error, a static text; -EIO when it has lost a key. One thread at a time. */
 int plan_run(const struct filter_options *options, struct plan_run *run, const char **error);
 
 /* Random hashes number `first` and up, all of them different. */

@@ -9,6 +9,7 @@
 
 enum { BITS_MIN = 2, BITS_MAX = 32, HASHES_MAX = 8 };
 
+/* Two lines, when all of the row is measured. 0 or a negative errno: then neither. */
 static int print_row(unsigned bits)
 {
     double rates[HASHES_MAX];

@@ -1,3 +1,6 @@
+/* The order is that of --help and of the manual. Rows of one word stand together, for the
+ * completions know by its neighbour whether a row begins another word.
+ */
 #include "cli/terminal/forms.h"
 
 #include "base/text/wrap.h"

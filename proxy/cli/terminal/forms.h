@@ -16,7 +16,8 @@ struct form {
 /* Ends with a row without a word. */
 extern const struct form forms[];
 
-/* Prints every form of the word (NULL: of all words). */
+/* Prints every form of the word (NULL: of all words): a line of what is typed, and below it the
+ * help, wrapped for a terminal. */
 void forms_print(const char *word, FILE *out);
 
 #endif

@@ -1,3 +1,10 @@
+/* Two kinds of work that takes its time, and one line of the terminal for both:
+ *
+ *   progress_show()         ─▶ the work comes by and says how far it is
+ *   progress_wait_begin()   ─▶ it hangs in one call: a thread of its own counts the seconds
+ *
+ * Standard error, so that what is printed for programs stays clean; nothing where that is a file.
+ */
 #include "cli/terminal/progress.h"
 
 #include "base/clock.h"
@@ -8,13 +15,15 @@
 #include <unistd.h>
 #include <uv.h>
 
+/* Between two lines; and how long somebody waits before he is told so. */
 enum { EVERY_MS = 100, PATIENCE_S = 2 };
 
 #define SECOND_NS UINT64_C(1000000000)
 
-static uint64_t shown_at; /* 0: nothing is shown */
+static uint64_t shown_at; /* clock_ms(); 0: nothing is shown */
 
-/* What is measured: since `began` it has come from `first`. */
+/* What is measured: since `began` it has come from `first`, which is more than 0 where somebody
+ * else had done a part before. */
 static struct {
     const char *what;
     uint64_t began, first;
@@ -61,9 +70,11 @@ void progress_end(void)
 
 /* ---- waiting ---- */
 
+/* The thread lives from begin to end, and the lock guards `is_over`: nothing else changes while it
+ * lives. Without a terminal there is no thread. */
 static struct {
     const char *what;
-    bool shows, is_over;
+    bool shows, is_over; /* the thread is there; and is to end */
     uv_thread_t thread;
     uv_mutex_t lock;
     uv_cond_t over;
