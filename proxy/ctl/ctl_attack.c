@@ -1,3 +1,6 @@
+/* The answer as control/attack.h describes it. The guard may be of another version than we are: a
+ * number that it does not tell is a 0 here, and a text a "-".
+ */
 #include "ctl/ctl_attack.h"
 
 static double number(const json_t *of, const char *name)
@@ -10,6 +13,7 @@ static void print_text(const json_t *of, const char *name, int width, const stru
     ctl_print_text(paper, CTL_PLAIN, json_string_value(json_object_get(of, name)), width);
 }
 
+/* "now" is the last second, the others are averages. */
 static void print_rates(const json_t *of, const struct ctl_paper *paper)
 {
     const json_t *rate = json_object_get(of, "rejects_per_second");
@@ -47,6 +51,8 @@ static void print_keyspaces(const json_t *body, const struct ctl_paper *paper)
     print_rates(body, paper);
 }
 
+/* A table for one burden, as "rejects", with each client's share of all; none where there was none
+ * of it. */
 static void print_parties(const char *burden, const json_t *parties, const struct ctl_paper *paper)
 {
     size_t i;
@@ -87,6 +93,7 @@ void ctl_attack_print(const json_t *body, const char *window, const struct ctl_p
     print_state(body, paper);
     print_keyspaces(body, paper);
     fprintf(paper->out, "\nIn the last %.0f s:\n", number(part, "seconds"));
+    /* jansson's loop wants what could be changed, and changes nothing. */
     json_object_foreach((json_t *)(size_t)json_object_get(part, "clients"), burden, parties)
         print_parties(burden, parties, paper);
     print_keys(json_object_get(part, "absent_keys"), paper);

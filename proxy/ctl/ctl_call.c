@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A guard that hangs is not waited for without end; an address that is no guard's may send as much
+ * as it likes, and is cut off there. */
 enum { CONNECT_SECONDS = 5, TOTAL_SECONDS = 60, ANSWER_MAX = 64 * 1024 * 1024 };
 
 /* libcurl hands over a piece of the body; `size` is always 1. */

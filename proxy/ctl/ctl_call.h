@@ -18,19 +18,21 @@ struct ctl_call {
 
 struct ctl_answer {
     long status; /* of HTTP: 200, 409, ... */
-    char *body;  /* ends with a zero byte */
+    char *body;  /* ends with a zero byte, which does not count; never NULL */
     size_t length;
 };
 
 /* Waits for the answer. 0, or a negative errno and *error: a new string that says
- * what to look at. The answer is freed with ctl_answer_finish(). */
+ * what to look at. An answer of any status is one, and is freed with ctl_answer_finish(); after a
+ * failure there is nothing to free but the error. */
 int ctl_call(struct ctl_answer *out, const struct ctl_call *call, char **error);
 void ctl_answer_finish(struct ctl_answer *answer);
 
 /* A status of 200 to 299. */
 bool ctl_answer_is_success(const struct ctl_answer *answer);
 
-/* The JSON of a call that succeeds; else NULL and *error as above, or in the guard's own words. */
+/* The JSON of a call that succeeds, a new reference; else NULL and *error as above, or in the
+ * guard's own words. */
 json_t *ctl_ask(const struct ctl_call *call, char **error);
 
 #endif

@@ -25,13 +25,15 @@ struct ctl_command {
     bool takes_key;
     struct ctl_option options[CTL_OPTIONS]; /* the first without a name ends them */
     const char *usage, *help;               /* help: a line, or two with a newline between */
-    /* Prints the answer for people, unless an option asks for JSON. NULL: JSON it is. */
+    /* Prints the answer for people, unless an option asks for JSON. `option`: the name of the one
+     * that was given, or NULL. Without such a function it is JSON. */
     void (*print)(const json_t *body, const char *option, const struct ctl_paper *paper);
     bool table_on_terminal; /* elsewhere, and without --table, it is JSON that was always read */
     bool is_live;           /* `top`: asks again and again by itself */
     long answers;           /* a status that is an answer, too, though it is no success; 0: none */
 };
 
+/* In the order in which they are listed. Their names are a contract with scripts. */
 extern const struct ctl_command ctl_commands[];
 extern const size_t ctl_command_count;
 

@@ -1,3 +1,6 @@
+/* Whatever the guard tells of its clients, a key, a name, goes through ctl_print_text(): strangers
+ * chose it, and a terminal does what it is shown.
+ */
 #include "ctl/ctl_paper.h"
 
 #include <ctype.h>
@@ -5,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* One that calls itself dumb has neither colours nor a cursor that moves: it is written to as a
+ * file.
+ */
 bool ctl_is_terminal(void)
 {
     const char *kind = getenv("TERM");
@@ -37,7 +43,8 @@ void ctl_print_text(const struct ctl_paper *paper, enum ctl_colour colour, const
     fprintf(paper->out, "%*s", width > printed ? width - printed : 0, "");
 }
 
-/* Three figures, with a unit a thousand times the one before. */
+/* Three figures, with a unit a thousand times the one before. Bounds are those of what is printed:
+ * 999.6 would be a "1000", and 99.96 k a "100.0 k". */
 static const char *scale(double number, const char *const units[5], char text[CTL_NUMBER_SIZE])
 {
     size_t unit = 0;

@@ -23,7 +23,8 @@ bool ctl_is_terminal(void); /* standard output is one */
 void ctl_print_text(const struct ctl_paper *paper, enum ctl_colour colour, const char *text,
                     int width);
 
-/* Texts of at most eleven characters. */
+/* Texts of at most eleven characters, of what is not negative. Each is written to `text`, which is
+ * returned, so that the call can stand among printf()'s arguments. */
 enum { CTL_NUMBER_SIZE = 24 };
 const char *ctl_count(double count, char text[CTL_NUMBER_SIZE]);     /* "812", "12.3 k", "1.2 M" */
 const char *ctl_bytes(double bytes, char text[CTL_NUMBER_SIZE]);     /* "812 B", "1.2 MB" */

@@ -1,3 +1,6 @@
+/* The answer as control/configuration.h describes it: first what is wrong with the file, for that
+ * may be all that there is; then each setting that is another now, or will be after a restart.
+ */
 #include "ctl/ctl_reload.h"
 
 static const char *text(const json_t *of, const char *name)
@@ -6,6 +9,7 @@ static const char *text(const json_t *of, const char *name)
     return found ? found : "";
 }
 
+/* A keyspace that came or went has no value before, or none after. */
 static void print_change(const json_t *change, FILE *out)
 {
     const char *what = text(change, "what");

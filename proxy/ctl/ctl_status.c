@@ -1,3 +1,6 @@
+/* A head, a table of the keyspaces, and a line for each of the rest that there is. What is null in
+ * the answer is a "-", a word, or no line at all: a 0 would be a figure.
+ */
 #include "ctl/ctl_status.h"
 
 #include <string.h>
@@ -81,6 +84,8 @@ static void print_filter(const json_t *filter, const struct ctl_paper *paper)
     fprintf(paper->out, " %8.4f %%", 100 * ctl_number(filter, "measured_false_positive_rate"));
 }
 
+/* Widths are those of the head in print_keyspaces(). Why a keyspace does not guard stands below it.
+ */
 static void print_keyspace(const json_t *keyspace, int width, const struct ctl_paper *paper)
 {
     char text[CTL_NUMBER_SIZE];

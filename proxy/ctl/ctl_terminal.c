@@ -1,3 +1,8 @@
+/* The terminal has two screens (xterm's private mode 1049): ours lies over the shell's, which comes
+ * back as it was. Keys come one by one and are not echoed; ISIG is off, so that ^C is a key, too,
+ * and the way back is the same for all. A signal only notes that it came: it ends the poll(), and
+ * ctl_terminal_wait() looks.
+ */
 #include "ctl/ctl_terminal.h"
 
 #include "ctl/ctl_paper.h"
@@ -12,11 +17,13 @@
 #include <termios.h>
 #include <unistd.h>
 
+/* A size that the terminal does not tell is taken for the usual one. */
 enum { CONTROL_C = 3, SOME_ROWS = 24, SOME_COLUMNS = 80 };
 
-static struct termios before;
+static struct termios before; /* how standard input was set */
 static volatile sig_atomic_t ends;
 
+/* Another size is no end, only something to wake up for. */
 static void on_signal(int number)
 {
     ends = ends || number != SIGWINCH;

@@ -2,7 +2,8 @@
 #ifndef NESTGUARD_CTL_TERMINAL_H
 #define NESTGUARD_CTL_TERMINAL_H
 
-/* Takes standard input and output. 0, or -ENOTTY. */
+/* Takes standard input and output, and SIGTERM, SIGINT, SIGHUP and SIGWINCH. 0, or -ENOTTY when
+ * either of the two is no terminal, or a dumb one: then nothing was taken. */
 int ctl_terminal_open(void);
 
 /* Gives them back as they were. */
@@ -12,8 +13,8 @@ void ctl_terminal_close(void);
  * is ASCII, with sequences that colour it. */
 void ctl_terminal_show(const char *text, const char *hint);
 
-/* Waits for a key, the time given at most. The key, CTL_TERMINAL_END when the program is to end, or
- * 0: it was nothing of this, or the size has changed. */
+/* Waits for a key, the time given in milliseconds at most. The key, CTL_TERMINAL_END when the
+ * program is to end, or 0: it was nothing of this, or the size has changed. */
 enum { CTL_TERMINAL_END = -1 };
 int ctl_terminal_wait(int ms);
 

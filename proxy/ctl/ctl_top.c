@@ -21,6 +21,7 @@ static double rate(const json_t *now, const json_t *before, double seconds, cons
     return json_is_object(before) && seconds > 0 && more >= 0 ? more / seconds : -1;
 }
 
+/* The same keyspace, which its name says, in the status before; NULL: it was not there. */
 static const json_t *keyspace_before(const struct ctl_moment *moment, const json_t *keyspace)
 {
     const char *name = json_string_value(json_object_get(keyspace, "name"));
@@ -35,6 +36,7 @@ static const json_t *keyspace_before(const struct ctl_moment *moment, const json
     return NULL;
 }
 
+/* The column's name, and the counters of a keyspace whose rates it adds up. */
 static const char *const columns[][8] = {
     {"lookups", "lookups"},
     {"rejects", "rejected", "would_reject"},
@@ -45,6 +47,7 @@ static const char *const columns[][8] = {
 };
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
+/* Negative: one of them is not known, and a sum without it would be a figure. */
 static double sum_of_rates(const struct ctl_moment *moment, const json_t *keyspace, size_t column)
 {
     const json_t *before = keyspace_before(moment, keyspace);
@@ -210,6 +213,8 @@ static void draw(const struct top *top)
     free(screen);
 }
 
+/* Another screen comes after a second, or at a key; another size of the terminal only has the last
+ * one drawn again. */
 int ctl_top_run(const struct ctl_call *call)
 {
     struct top top = {.call = *call};

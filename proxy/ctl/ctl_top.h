@@ -18,7 +18,8 @@ struct ctl_moment {
 /* All lines, however many. */
 void ctl_top_print(const struct ctl_moment *moment, const struct ctl_paper *paper);
 
-/* Shows it anew each second, asking by `call` but for its target. Returns the exit status. */
+/* Shows it anew each second until q, ^C or a signal, asking by `call` but for its target and its
+ * time limit. Returns the exit status: 2 when there is no terminal. */
 int ctl_top_run(const struct ctl_call *call);
 
 #endif

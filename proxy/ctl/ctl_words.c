@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Seconds: a tenth to a day. */
 #define WATCH_LEAST 0.1
 #define WATCH_MOST 86400.0
 
@@ -172,6 +173,7 @@ static int read_arguments(struct ctl_words *out, int count, char **words)
     return code ? code : check_key(out);
 }
 
+/* 0, or -EINVAL after a list of all there are. */
 static int read_command(struct ctl_words *out, const char *name)
 {
     for (size_t i = 0; i < ctl_command_count; i++) {

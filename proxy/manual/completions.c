@@ -53,6 +53,8 @@ static void print_typed(const struct form *first, const struct form *row, FILE *
 
 /* ---- bash ---- */
 
+/* Arms of the script's `case $place`: each says which words are offered there. */
+
 static void print_bash_words(FILE *out)
 {
     fputs("    nestguard)\n        offered='", out);
@@ -70,6 +72,7 @@ static void print_bash_words(FILE *out)
     }
 }
 
+/* Options stand before ctl's command, and its own behind it. */
 static void print_bash_ctl(FILE *out)
 {
     fputs("    ctl)\n        offered='", out);
@@ -86,6 +89,13 @@ static void print_bash_ctl(FILE *out)
     }
 }
 
+/* The script goes through the words before the cursor and finds out where it stands:
+ *
+ *   nestguard ─ a word ─▶ that word
+ *             ─ ctl ────▶ ctl ─ a command ─▶ "ctl COMMAND"        nestguard-ctl begins at ctl
+ *
+ * An option before ctl's command takes the next word along, unless its value stands behind a "=".
+ */
 void completion_bash(FILE *out)
 {
     fputs("# bash completion of nestguard and nestguard-ctl\n"
@@ -185,6 +195,8 @@ static void print_zsh_ctl(FILE *out)
     fputs("        esac\n        ;;\n    esac\n}\n", out);
 }
 
+/* zsh is told of each option what kind of value it takes, and that stands in the table of forms for
+ * people only: what follows serve, check, plan and filter is written out here. */
 void completion_zsh(FILE *out)
 {
     fputs("#compdef nestguard nestguard-ctl\n", out);

@@ -36,6 +36,7 @@ static void print_sentence(const char *text, FILE *out)
     fputs(".\n", out);
 }
 
+/* Without a date: the same sources make the same page, whenever they are built. */
 static void print_title(const char *name, const char *section, const char *summary, FILE *out)
 {
     fprintf(out, ".TH \"%s\" \"%s\" \"\" \"nestguard %s\" \"nestguard\"\n.SH NAME\n", name, section,
@@ -114,6 +115,7 @@ void page_nestguard(FILE *out)
 
 /* ---- nestguard.yaml(5) ---- */
 
+/* Name, type and bounds on one line, as --help has them, and below it the help as a sentence. */
 static void print_settings(const struct setting *table, FILE *out)
 {
     for (; table->name; table++) {
