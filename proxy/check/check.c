@@ -10,6 +10,7 @@
 #include "check/check_ports.h"
 #include <stdio.h>
 
+/* What both askers want to know: the limits of this process, the cache, the database. */
 static struct check_reach ask_backends(const struct config *config, enum problem_level down,
                                        struct problems *problems, char cache[64], char database[64])
 {
@@ -67,6 +68,7 @@ static void print_json(const struct check_result *result)
     json_decref(json);
 }
 
+/* `serve` has no use for check_ports(): it opens them. */
 void check_run(struct check_result *result, const char *file)
 {
     struct problems *problems = &result->problems;

@@ -15,7 +15,7 @@ struct check_reach {
 };
 
 /* Asks cache and database whether the configuration can work with them. Waits at most some seconds
- * for each. */
+ * for each, and adds every finding. */
 struct check_reach check_backends(const struct config *config, struct problems *problems);
 
 /* What `nestguard check` has found. */
@@ -33,6 +33,7 @@ void check_run(struct check_result *result, const char *file);
  * output. Returns the exit status: 0 or 1. */
 int check_print(const struct check_result *result, bool as_json);
 
+/* Frees findings and configuration. */
 void check_finish(struct check_result *result);
 
 #endif

@@ -11,14 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OLDEST_MAJOR = 4, PATIENCE_MS = 3000 };
+enum { OLDEST_MAJOR = 4, PATIENCE_MS = 3000 }; /* for one conversation, from its connecting on */
 
+/* One server, while it is asked. */
 struct cache {
-    const char *place;
+    const char *place; /* how findings call it */
     struct redis_options options;
     struct problems *problems;
 };
 
+/* A new string: "cache 127.0.0.1:6379". Not the URL, in which there may be a password. */
 static char *cache_place(const struct address *address)
 {
     if (address->path)
@@ -70,6 +72,7 @@ static void check_version(const struct cache *cache, const char *version)
                      "Redis %s is too old: %d.0 or newer is needed", version, OLDEST_MAJOR);
 }
 
+/* Without a bound nothing is evicted, and the policy says nothing. */
 static void check_memory(const struct cache *cache, const struct redis_survey *survey)
 {
     if (survey->max_memory && strcmp(survey->memory_policy, "noeviction") == 0)
@@ -159,6 +162,8 @@ struct hearing {
     struct redis_place first; /* that one of them names; host "": none as yet */
 };
 
+/* One sentinel's word. That one of them does not know, or knows another primary, does not keep the
+ * others from being believed: a warning. */
 static void on_word(void *arg, const struct redis_word *word)
 {
     struct hearing *hearing = arg;
@@ -190,6 +195,7 @@ static bool locate(const struct config *config, enum problem_level down, struct 
 
 /* ---- all ---- */
 
+/* Whether it could be asked; its version is "" when not. */
 static bool check_server(const struct config *config, const struct address *address,
                          enum problem_level down, struct problems *problems, char version[64])
 {

@@ -6,7 +6,8 @@
 #include "config/config.h"
 
 /* Adds every finding; a cache that does not answer is one of the level `down`. Returns whether it
- * could be asked, and then its version in version[64] ("7.0.15"). */
+ * could be asked, and then its version in version[64] ("7.0.15").
+ * Waits for some seconds at most, and leaves nothing changed there. */
 bool check_cache(const struct config *config, enum problem_level down, struct problems *problems,
                  char version[64]);
 

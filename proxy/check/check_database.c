@@ -12,11 +12,12 @@
 
 enum { OLDEST_SERVER = 140000, OWN_CONNECTIONS = 2 };
 
+/* One conversation. check_database() ends what it holds. */
 struct database {
     const struct config *config;
     struct problems *problems;
-    enum problem_level down;
-    char *place;
+    enum problem_level down; /* how bad it is that nobody answers */
+    char *place;             /* how findings call it */
     struct questions questions;
     enum provider provider;
     PGresult *server; /* one row, columns as in enum server_cell */

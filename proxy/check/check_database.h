@@ -6,7 +6,8 @@
 #include "config/config.h"
 
 /* Adds every finding; a database that does not answer is one of the level `down`. Returns whether
- * it could be asked, and then its version in version[64] ("15.18"). */
+ * it could be asked, and then its version in version[64] ("15.18").
+ * Waits for each answer some seconds at most, and leaves nothing changed there. */
 bool check_database(const struct config *config, enum problem_level down, struct problems *problems,
                     char version[64]);
 

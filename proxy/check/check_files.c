@@ -1,3 +1,6 @@
+/* A guard that cannot have all the clients that its file allows is a guard for fewer, and says so.
+ * One that lacks the files which it needs itself could not serve the first.
+ */
 #include "check/check_files.h"
 
 #include "base/memory.h"

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* "" is told as null, too: a program has one thing to ask for, not two. */
 static json_t *text_json(const char *text)
 {
     return text && *text ? json_bytes(text, strlen(text)) : json_null();

@@ -1,3 +1,7 @@
+/* What mends a server is a statement where it is one's own, and where it is rented a setting of the
+ * provider's console or tool. Each function has an arm for each provider, and ends with the words
+ * for a server of one's own.
+ */
 #include "check/check_provider.h"
 
 #include "base/memory.h"

@@ -12,7 +12,8 @@ enum provider provider_find(struct questions *questions);
 /* A new string: how wal_level becomes logical. */
 char *provider_remedy_of_level(enum provider provider);
 
-/* A new string: how another setting gets its value, which may take a restart of the server. */
+/* A new string: how another setting gets its value, which may take a restart of the server. Where
+ * it takes none the value is quoted as text, so that it may have a unit. */
 char *provider_remedy_of_setting(enum provider provider, const char *setting, const char *value,
                                  bool takes_restart);
 

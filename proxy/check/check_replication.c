@@ -139,6 +139,7 @@ static void check_connection(const struct check_replication *check)
     free(conninfo);
 }
 
+/* The connection is tried when nothing was found that would refuse it: so its failure is news. */
 static void check_primary(const struct check_replication *check, const PGresult *server)
 {
     size_t errors = check->problems->errors;
@@ -190,6 +191,7 @@ static void report_missing(const struct check_replication *check,
         check->problems->at[check->problems->count - 1].about = plan->hindered;
 }
 
+/* False with *error: refused, or there is nobody to ask any more. */
 static bool run(const struct check_replication *check, const char *sql, struct pg_error *error)
 {
     PGresult *result = questions_ask(check->questions, sql, 0, NULL, error);

@@ -15,9 +15,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Choices: the values' places are those of the words in settings.c. */
+
+/* The filter follows the rows by the database's log, by being built anew on a timer, or not at all.
+ */
 enum sync_mode { SYNC_REPLICATION, SYNC_POLL, SYNC_NONE };
 enum on_absent { ABSENT_NIL, ABSENT_ERROR, ABSENT_VALUE };
 enum on_miss { MISS_LOAD, MISS_PASS };
+/* Of a row: the text of the key's columns, joined by ":", or the whole cache key. */
 enum publish_items { PUBLISH_COLUMNS, PUBLISH_KEY };
 enum { PUBLISH_LAYERS_MAX = 4 }; /* bitmaps of one that grows */
 
@@ -25,18 +30,19 @@ enum { PUBLISH_LAYERS_MAX = 4 }; /* bitmaps of one that grows */
 struct publish {
     char *key; /* of the bitmap; NULL: nothing is published */
     enum bitmap_format format;
-    double false_positive_rate;
-    enum publish_items items; /* what of a row is in it */
-    bool grow;                /* by one bitmap after the other, instead of a larger one */
+    double false_positive_rate; /* share of absent items that it takes for there: 1e-7 to 0.3 */
+    enum publish_items items;   /* what of a row is in it */
+    bool grow;                  /* by one bitmap after the other, instead of a larger one */
 };
 enum cluster_commands { CLUSTER_COMMANDS_REFUSE, CLUSTER_COMMANDS_PASS };
+/* Whether sentinels are spoken to over TLS: as the cache is, or as these say. */
 enum sentinel_tls { SENTINEL_TLS_AS_CACHE, SENTINEL_TLS_ON, SENTINEL_TLS_OFF };
 
 /* Numbers of keyspaces that one process can give out; see `keyspaces` of struct config. */
 enum { KEYSPACES_MAX = 1024 };
 
 struct keyspace {
-    char *name;
+    char *name; /* of status, metrics and log; no two have the same */
     struct key_template key;
     char *table_text;   /* as written */
     char *table_schema; /* NULL: by search_path; this and the name as the catalogue has them */
@@ -46,7 +52,7 @@ struct keyspace {
     bool value_is_json;         /* row_to_json of the whole row */
     uint64_t ttl_ms;            /* 0: no expiry */
     double ttl_jitter;          /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */
-    double false_positive_rate; /* wanted of its filter */
+    double false_positive_rate; /* wanted of its filter: a share, 1e-7 to 0.03 */
     enum filter_kind filter;
     enum on_absent on_absent; /* what the lookup of an absent key gets */
     char *absent_value;       /* with ABSENT_VALUE; NULL: none */
@@ -131,7 +137,7 @@ struct config {
  * config_destroy), -EINVAL when there were errors, or another negative errno when the file could
  * not be read (also in problems). */
 int config_load(struct config **out, const char *path, struct problems *problems);
-void config_destroy(struct config *config);
+void config_destroy(struct config *config); /* NULL is allowed */
 
 /* Prints every setting with type, default, bounds and help, as `nestguard --help` shows them. */
 void config_print_settings(FILE *out);

@@ -77,6 +77,7 @@ static bool are_paired(const struct config_source *source, const char *certifica
     return !first == !second && usable(top(source, certificate)) && usable(top(source, key));
 }
 
+/* NULL after a report: the file that is wrong is named by it. */
 static struct ssl_ctx_st *make_context(const struct config_source *source, int line,
                                        const struct tls_options *options)
 {
@@ -121,6 +122,7 @@ static bool speaks_tls_to_sentinels(const struct config *config)
     return config->cache.address.tls || config->sentinel_tls == SENTINEL_TLS_ON;
 }
 
+/* Two contexts of the same files: the sentinels' may be wanted where the cache's is not. */
 static void check_cache_tls(struct config *config, const struct config_source *source)
 {
     const struct mention *cache = top(source, "cache");
@@ -147,6 +149,7 @@ static void check_sizes(const struct config *config, const struct config_source 
                       config->max_bulk, config->max_command);
 }
 
+/* A default would be a guess: which column, nobody but the application knows. */
 static void check_value(const struct config *config, const struct config_source *source, size_t i)
 {
     const struct keyspace *keyspace = &config->keyspaces[i];
@@ -244,6 +247,7 @@ static void check_keyspace(const struct config *config, const struct config_sour
     }
 }
 
+/* Bounds of length are the row's own; that they are octal digits is told here. */
 static void check_mode(const struct config *config, const struct config_source *source)
 {
     const struct mention *mode = top(source, "unix_socket_mode");

@@ -14,6 +14,7 @@ const char config_file_empty[] =
     "the file is empty; it must at least name cache, database and keyspaces: `nestguard --help` "
     "lists every setting";
 
+/* Bytes of a file, and of one read; lists and mappings within each other. */
 enum { LARGEST_FILE = 16 << 20, CHUNK = 64 << 10, DEEPEST = 32 };
 
 /* Also of pipes and devices, which have no size to ask for. */
@@ -54,6 +55,7 @@ static void complain(const struct complaint *about, size_t line, const char *tex
     free(place);
 }
 
+/* From 1 on, as editors count. */
 static size_t line_at(struct span bytes, size_t offset)
 {
     size_t line = 1;

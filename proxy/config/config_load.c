@@ -165,6 +165,9 @@ static bool read_listen(struct loader *loader, const struct section *section,
 static bool read_keyspaces(struct loader *loader, const yaml_node_t *node);
 static bool read_publish(struct loader *loader, struct publish *publish, const yaml_node_t *node);
 
+/* Lists and mappings are read here; all others are one scalar, which setting_read() knows by its
+ * row.
+ */
 static bool read_setting(struct loader *loader, const struct section *section,
                          const struct setting *setting, const yaml_node_t *node)
 {

@@ -1,3 +1,12 @@
+/* From a configuration that was just loaded to the one that follows the running one:
+ *
+ *   compare        ─▶ what differs is told, and whether it is taken
+ *   keep_fixed     ─▶ what a running guard cannot change is put back to what runs
+ *   give_numbers   ─▶ each keyspace has its number again, or the next one
+ *
+ * In this order: what is told is what the file has, before any of it is put back. What a
+ * setting is, its row says; known by name are here the control token and the contexts of TLS alone.
+ */
 #include "config/config_reload.h"
 
 #include "base/memory.h"
@@ -56,6 +65,7 @@ static void compare_settings(const struct config *running, const struct config *
                                                  .taken = !is_kept(row, running, wanted)});
 }
 
+/* A keyspace's settings are all taken: with one that .remakes it, under another number. */
 static void compare_keyspace(const struct keyspace *running, const struct keyspace *wanted,
                              struct setting_changes *changes)
 {
@@ -90,6 +100,7 @@ static void tell_of_keyspace(const struct keyspace *keyspace, enum change_kind k
                                          .taken = true});
 }
 
+/* For a person keyspaces are known by their names, whatever numbers they get. */
 static void compare_keyspaces(const struct config *running, const struct config *wanted,
                               struct setting_changes *changes)
 {
@@ -127,6 +138,7 @@ static struct keyspace *find_same(struct config *wanted, const struct keyspace *
     return NULL;
 }
 
+/* A copy for the new configuration, as the running one is not changed and goes some time later. */
 static struct keyspace retire(const struct keyspace *keyspace)
 {
     struct keyspace retired = {.retired = true, .line = keyspace->line};
@@ -136,6 +148,7 @@ static struct keyspace retire(const struct keyspace *keyspace)
     return retired;
 }
 
+/* No two that run are the same as one that is wanted: their names differ, and a name .remakes. */
 static size_t count_new(struct config *wanted, const struct config *running)
 {
     size_t same = 0;
@@ -151,7 +164,8 @@ static void keep(const struct setting *row, void *wanted, const void *running)
     setting_copy(row, wanted, running);
 }
 
-/* Moves the wanted keyspaces to where their numbers are. */
+/* Moves the wanted keyspaces to where their numbers are: each as it is, what it points to goes
+ * along. 0 or -ENOSPC, and then nothing was moved. */
 static int give_numbers(struct config *wanted, const struct config *running)
 {
     size_t count = running->keyspace_count, moved = 0;

@@ -16,12 +16,13 @@ struct setting_change {
     bool taken; /* else it needs a restart */
 };
 
-/* Zeroed it is empty. */
+/* First the settings of the whole file, then keyspaces. Zeroed it is empty. */
 struct setting_changes {
     struct setting_change *at;
     size_t count;
 };
 
+/* Frees the texts; it is empty again. */
 void setting_changes_finish(struct setting_changes *changes);
 
 /* Makes of a configuration that was just loaded the one that follows the running one, and tells the

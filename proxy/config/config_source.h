@@ -12,8 +12,8 @@ struct mention {
 };
 
 struct config_source {
-    const char *file;
-    struct problems *problems;
+    const char *file;                          /* its path, the beginning of each place */
+    struct problems *problems;                 /* where mistakes go */
     struct mention settings[SETTINGS_MAX];     /* by the row's place in config_settings */
     struct mention (*keyspaces)[SETTINGS_MAX]; /* one a keyspace, as in keyspace_settings */
 };

@@ -1,4 +1,9 @@
-/* A configuration as a file that could be read again. */
+/* A configuration as a file that could be read again.
+ *
+ *   a row of a table that has a value ─▶ name: number or word, where YAML can take it for no other
+ *                                     ─▶ name: "text", everywhere else
+ *                                     ─▶ name: a list, or the rows of the next table, indented
+ */
 #include "config/config_yaml.h"
 
 #include "base/memory.h"
@@ -9,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stands for a secret until its line is written. */
+/* Stands for a secret until its line is written: the variable is named after the setting, which is
+ * not known where the text is made. Nobody writes such a character into a file. */
 static const char secret[] = "\x01";
 
 struct writer {
@@ -62,6 +68,7 @@ static char *text_of(const struct setting *setting, const void *base)
     return setting_text_hiding(setting, base, secret);
 }
 
+/* Numbers, units and words of the tables: YAML reads those as they are. */
 static bool is_plain(enum setting_type type)
 {
     return type == SETTING_COUNT || type == SETTING_DURATION || type == SETTING_SIZE ||

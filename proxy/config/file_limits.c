@@ -1,3 +1,6 @@
+/* Of the files that the process may open the reserve comes first. Where the rest is less than what
+ * is wanted, connections of clients' own get a share of it at most, and clients what is left.
+ */
 #include "config/file_limits.h"
 
 #include <errno.h>
@@ -31,6 +34,8 @@ static uint64_t lesser(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* Own connections never take more than is left: either all that was wanted is there, or they get a
+ * share. */
 struct file_limits file_limits_of(const struct config *config, uint64_t files)
 {
     uint64_t reserve = file_limits_reserve(config);

@@ -20,7 +20,7 @@ struct file_limits file_limits_of(const struct config *config, uint64_t files);
 /* The limits that config_load() has worked out are lower than what the file asks for. */
 bool file_limits_are_low(const struct config *config);
 
-uint64_t file_limits_hard(void); /* the most that the process may allow itself */
+uint64_t file_limits_hard(void); /* the most that the process may allow itself; 0: not known */
 int file_limits_raise(void);     /* the soft limit, to that; 0 or a negative errno */
 
 #endif

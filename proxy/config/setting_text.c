@@ -22,6 +22,7 @@ static const struct unit sizes[] = {{"tb", UINT64_C(1) << 40},
                                     {"kb", UINT64_C(1) << 10},
                                     {"b", 1}};
 
+/* In the largest unit of which it is a whole number; the last is 1, and ends the search. */
 static char *with_unit(uint64_t value, const struct unit *units)
 {
     if (!value)
@@ -31,6 +32,7 @@ static char *with_unit(uint64_t value, const struct unit *units)
     return xasprintf("%llu%s", (unsigned long long)(value / units->size), units->name);
 }
 
+/* Without a value, what holds then, in the row's words. A new string, as all of these give. */
 static char *text_or(const struct setting *setting, const char *text)
 {
     return xstrdup(text ? text : setting->otherwise ? setting->otherwise : "none");
@@ -95,6 +97,7 @@ static void append_servers(struct buffer *out, const struct cache_url *url)
     }
 }
 
+/* A user comes with a password: the URL has none without. */
 static char *cache_text(const struct cache_url *url, const char *hidden)
 {
     struct buffer out = {0};
@@ -115,6 +118,7 @@ static char *cache_text(const struct cache_url *url, const char *hidden)
 
 /* ---- what is there, or what holds without ---- */
 
+/* Those that are configured: what was retired is none of the file's. */
 static char *keyspace_names(const struct config *config)
 {
     struct buffer out = {0};

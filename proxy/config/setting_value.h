@@ -1,5 +1,5 @@
 /* The values that rows of the settings' tables describe: read from text, compared, freed. `base` is
- * the struct config or struct keyspace that holds the member. */
+ * the struct config, keyspace or publish that holds the member. */
 #ifndef NESTGUARD_SETTING_VALUE_H
 #define NESTGUARD_SETTING_VALUE_H
 
@@ -14,6 +14,8 @@ struct setting_error {
 int setting_read(const struct setting *setting, void *base, const char *text,
                  struct setting_error *error);
 
+/* Whether the member means the same in both `a` and `b`, each of them such a base: what is written
+ * differently may be equal. SETTING_KEYSPACES always is: its rows are compared one by one. */
 bool setting_equal(const struct setting *setting, const void *a, const void *b);
 
 /* A new string: the value as one would write it, or what holds without one. A secret, and what is
@@ -31,7 +33,8 @@ char *setting_text_hiding(const struct setting *setting, const void *base, const
  * caller. */
 void setting_copy(const struct setting *setting, void *to, const void *from);
 
-/* Frees what the member holds. SETTING_KEYSPACES is left to the caller. */
+/* Frees what the member holds; a second time does nothing. SETTING_KEYSPACES is left to the caller.
+ */
 void setting_finish(const struct setting *setting, void *base);
 
 #endif

@@ -119,6 +119,8 @@ static int parse_redis(struct cache_url *out, const char *text, const char **err
 
 /* ---- sentinels ---- */
 
+/* At least one, in the order in which they are written. One that is wrong is counted,
+ * too, so that cache_url_finish() frees what it may have left. */
 static int parse_sentinels(struct cache_url *out, struct span hosts, const char **error)
 {
     out->sentinels = xcalloc(CACHE_SENTINELS, sizeof *out->sentinels);
@@ -178,6 +180,7 @@ static int parse_unix(struct cache_url *out, const char *text, const char **erro
     return parse_db(&out->db, query + 4, error);
 }
 
+/* By its scheme a URL has its reader, which gets what stands behind the scheme. */
 static const struct form {
     const char *scheme;
     int (*parse)(struct cache_url *out, const char *text, const char **error);

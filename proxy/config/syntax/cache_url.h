@@ -11,16 +11,24 @@ enum { CACHE_SENTINELS = 16 }; /* at most */
  * redis-sentinel://[[user]:password@]host[:port][,host[:port]]…/name[/db], rediss-sentinel://.
  * Percent escapes are decoded. User and password are those of the cache, not of sentinels. */
 struct cache_url {
-    struct address address; /* of the cache; with sentinels, of the first of them */
-    char *user, *password;  /* NULL: none */
-    int db;
+    struct address address;    /* of the cache; with sentinels, of the first of them */
+    char *user, *password;     /* NULL: none */
+    int db;                    /* the number of the database, 0 unless the URL says so */
     char *primary;             /* the name that sentinels know it by; NULL: `address` is its own */
     struct address *sentinels; /* with `primary` */
     size_t sentinel_count;
 };
+
+/* 0, or -EINVAL and *error: static text that says what is allowed, and quotes nothing, for there
+ * may be a password in it. On failure there is nothing to free. */
 int cache_url_parse(struct cache_url *out, const char *text, const char **error);
-void cache_url_finish(struct cache_url *url);
+void cache_url_finish(struct cache_url *url); /* zeroed memory, too */
+
+/* The same servers, in the same order, with the same user, password, database and name of the
+ * primary. */
 bool cache_url_equal(const struct cache_url *a, const struct cache_url *b);
+
+/* What `to` held before is not freed. Ended by cache_url_finish(). */
 void cache_url_copy(struct cache_url *to, const struct cache_url *from);
 
 #endif

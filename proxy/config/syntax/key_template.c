@@ -124,6 +124,8 @@ static uint64_t head_of(struct span text)
     return text.length < 8 ? short_word_load(text.at, text.length) : word_load(text.at);
 }
 
+/* So that nearly all keys of other keyspaces are told apart by one comparison of words. The mask
+ * has the bytes that the prefix fills; a longer prefix is compared whole, behind that. */
 static void keep_head(struct key_template *key)
 {
     struct span prefix = key->literal[0], suffix = key->literal[key->columns];
@@ -158,6 +160,7 @@ static const char *find_first(struct span literal, const char *from, const char 
     return memmem(from, (size_t)(end - from), literal.at, literal.length);
 }
 
+/* The last place: memmem() from behind, which there is none of. */
 static const char *find_last(struct span literal, const char *from, const char *end)
 {
     for (size_t room = (size_t)(end - from); room >= literal.length; room--)
@@ -220,6 +223,7 @@ struct split {
     const char *last[KEY_COLUMNS_MAX];
 };
 
+/* From the last literal to the first, each as far right as it goes. False: they do not all fit. */
 static bool find_last_places(struct split *split)
 {
     const char *end = split->end;
@@ -232,6 +236,7 @@ static bool find_last_places(struct split *split)
     return true;
 }
 
+/* The first place of literal i at or behind `from` that leaves room for the others; NULL: none. */
 static const char *place_from(const struct split *split, size_t i, const char *from)
 {
     struct span literal = split->key->literal[i];

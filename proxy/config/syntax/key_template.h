@@ -3,9 +3,10 @@
  *   literal[0] column[0] literal[1] column[1] ... literal[columns]
  *
  * A placeholder stands for any bytes, also none, so one key may be split into columns in more than
- * one way
- * ("order:a:b:c"). Whoever looks for the row must try them all. `{{` and `}}` stand for the braces
- * themselves.
+ * one way ("order:a:b:c"). Whoever looks for the row must try them all. `{{` and `}}` stand for the
+ * braces themselves.
+ *
+ * Once in force it is only read: any number of threads may match keys by it.
  */
 #ifndef NESTGUARD_KEY_TEMPLATE_H
 #define NESTGUARD_KEY_TEMPLATE_H
@@ -20,20 +21,23 @@ enum { KEY_COLUMNS_MAX = 8 };
 struct key_template {
     struct span literal[KEY_COLUMNS_MAX + 1]; /* point into memory that the template owns */
     char *column[KEY_COLUMNS_MAX];            /* names as in the catalogue: exact, unquoted */
-    size_t columns;
+    size_t columns;           /* 1 at least; 0 in zeroed memory, of which nothing may be asked */
     uint64_t head, head_mask; /* the first bytes of literal[0], at most eight; which they are */
     size_t least;             /* bytes of the shortest key: of literal[0] and the last literal */
     bool is_head;             /* the head and a column behind it are all that there is */
     char *text;               /* as written */
-    char *own;
+    char *own;                /* the bytes of literals and columns */
 };
 
-/* Errors (-EINVAL and a static *error): no placeholder, an empty or unclosed one, a stray brace,
- * the same column twice, two placeholders with nothing between them, more than KEY_COLUMNS_MAX. A
- * name may be written in double quotes, which are dropped ("" inside is one quote). */
+/* 0, or -EINVAL and a static *error, and then there is nothing to free: no placeholder, an empty or
+ * unclosed one, a stray brace, the same column twice, two placeholders with nothing between them,
+ * more than KEY_COLUMNS_MAX. A name may be written in double quotes, which are dropped ("" inside
+ * is one quote). */
 int key_template_parse(struct key_template *out, const char *text, const char **error);
 void key_template_finish(struct key_template *key);
 
+/* Whether the key is one of this template's: a comparison of its first eight bytes, mostly. Takes
+ * no memory. */
 bool key_template_matches(const struct key_template *key, struct span text);
 
 /* From here on it matches nothing; keys are split and rendered as before. */
@@ -45,7 +49,7 @@ void key_template_close(struct key_template *key);
 size_t key_template_split(const struct key_template *template, struct span text,
                           struct span (*ways)[KEY_COLUMNS_MAX], size_t max);
 
-/* Appends the key of a row to `out`. */
+/* Appends the key of a row to `out`; columns[c] is the text of column c. */
 void key_template_render(const struct key_template *key, const struct span *columns,
                          struct buffer *out);
 
