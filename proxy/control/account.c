@@ -1,3 +1,6 @@
+/* A row of a table has a counter's place in the report, not its value: so one table serves every
+ * keyspace and every worker, and both forms of the account go through the same rows.
+ */
 #include "control/account.h"
 
 #include "base/clock.h"

@@ -8,8 +8,8 @@
 #include "keeper/parts/report.h"
 
 struct counter_row {
-    const char *name, *help;
-    size_t offset;
+    const char *name, *help; /* the member's in JSON; the metric's is made of it */
+    size_t offset;           /* of a uint64_t in the report */
 };
 
 /* Each ends with a row of NULLs. */
@@ -19,10 +19,10 @@ extern const struct counter_row account_keyspace_rows[], account_load_rows[], ac
 uint64_t account_count(const void *report, const struct counter_row *row);
 
 /* Share of the lookups of absent keys that the filter let pass: false positives found by loads,
- * against rejections. */
+ * against rejections. 0 to 1; 0 while no absent key was asked for. */
 double account_measured_rate(const struct keyspace_report *keyspace);
 
-double account_seconds_since(uint64_t then);      /* of clock_ms() */
+double account_seconds_since(uint64_t then);      /* of clock_ms(), which is not in the future */
 double account_commit_time(int64_t microseconds); /* PostgreSQL's, since 2000, as Unix has it */
 
 /* The first node is the server itself; the others only know where it is. */

@@ -29,7 +29,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { ASK_MOST = 5 };
+enum { ASK_MOST = 5 }; /* questions to the database about one key, while others write it */
 
 /* A call about one key, while others are asked about it. */
 struct key_call {
@@ -50,6 +50,7 @@ static struct key key_of(const struct key_call *key)
     return key->touch.key;
 }
 
+/* After the answer: nobody has a question about the key any more. */
 static void key_call_close(struct key_call *key)
 {
     touches_close(key->parts.touches, &key->touch);
@@ -152,6 +153,7 @@ static void put_key(struct http_call *call, void *arg)
 
 /* ---- DELETE /v1/keys/{key} ---- */
 
+/* Workers or cache have answered; whoever is the last of them answers the call. */
 static void deleted_in_part(struct key_call *key)
 {
     if (--key->outstanding)
@@ -201,6 +203,7 @@ static struct override known_of(const struct key_call *key)
     return entries_find(key->parts.entries, key_of(key));
 }
 
+/* What else is said of the key stays: when the block ends it counts again. */
 static void block(struct key_call *key, uint64_t for_ms)
 {
     struct override entry = known_of(key);
@@ -208,6 +211,7 @@ static void block(struct key_call *key, uint64_t for_ms)
     reject_and_purge(key, entry);
 }
 
+/* A block lasts on under the tombstone. */
 static void bury(struct key_call *key)
 {
     struct override tombstone = entries_tombstone(key->parts.entries);
@@ -424,6 +428,7 @@ static void attack(struct http_call *call, void *arg)
     http_answer_json(call, 200, attack_json(keeper_traffic(arg), keeper_config(arg)));
 }
 
+/* Answered when it begins: a build may take hours, and the status tells of it. */
 static void rebuild(struct http_call *call, void *arg)
 {
     uint64_t number = keeper_rebuild(arg);

@@ -14,9 +14,12 @@
 
 #include "http/http.h"
 
-extern const struct http_route admin_routes[]; /* their argument is the keeper */
+/* In the order in which GET /v1 lists them. Their argument is the keeper, on whose thread they run.
+ */
+extern const struct http_route admin_routes[];
 
-/* The log's line for a call that may change something. */
+/* The log's line for a call that may change something, or whose token was refused: of these, which
+ * anybody can send, a line in a while. As http_options.on_call. */
 void admin_log(void *arg, const char *who, const char *method, const char *url, unsigned code);
 
 #endif

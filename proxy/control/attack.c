@@ -1,3 +1,6 @@
+/* Clients and keys are the heaviest of a stream, in bounded memory (traffic/heavy.h): a `count` may
+ * be too high by its `error`, never too low.
+ */
 #include "control/attack.h"
 
 #include "base/clock.h"
@@ -5,7 +8,7 @@
 
 #include <string.h>
 
-enum { MOST = 20 };
+enum { MOST = 20 }; /* of clients, and of keys, in one list */
 
 static json_t *rate_json(struct rate rate)
 {

@@ -1,3 +1,6 @@
+/* The reload is over when its answer is made: of each keyspace that is in force by then it is told
+ * what became of it on the way. When the file was refused all are left as they were.
+ */
 #include "control/configuration.h"
 
 #include "config/config_yaml.h"

@@ -6,7 +6,7 @@
 #include "http/http.h"
 #include "keeper/reload.h"
 
-/* `now`: what is in force after it.
+/* A new reference. `now`: what is in force after it.
  *
  *   error      only when it was refused
  *   changes    each setting that the file has otherwise: before, after, taken
@@ -15,6 +15,8 @@
  *   problems   what is wrong with the file: place, text, level */
 json_t *configuration_reload_json(const struct reload *reload, const struct config *now);
 
+/* GET /v1/config: YAML, without secrets. POST /v1/reload: 200, 409 when the file
+ * was refused, or 503 when the guard is ending. */
 void configuration_get(struct http_call *call, void *arg);    /* the argument is the keeper */
 void configuration_reload(struct http_call *call, void *arg); /* likewise */
 

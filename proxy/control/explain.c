@@ -16,12 +16,13 @@
 
 #include <stdlib.h>
 
+/* A call while others are asked; freed with its answer. */
 struct explanation {
     struct keeper *keeper;
     struct http_call *call;
     struct key key;
-    json_t *body;
-    char text[]; /* the key's */
+    json_t *body; /* from the cache's answer on */
+    char text[];  /* the key's */
 };
 
 json_t *explain_spelling(const char *before, struct span own)
@@ -56,6 +57,7 @@ static void on_row(void *arg, const struct row_result *result)
     answer(it);
 }
 
+/* Where it is foretold, the database need not be asked. */
 static void ask_for_row(struct explanation *it)
 {
     const struct rows *rows = &keeper_parts(it->keeper).loading->rows;

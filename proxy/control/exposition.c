@@ -1,3 +1,7 @@
+/* Format 0.0.4, as metrics() in admin.c announces it. A histogram is told as that format has it:
+ * each bucket with all those below it, the last one (+Inf) with all, then their sum and their
+ * number.
+ */
 #include "control/exposition.h"
 
 void exposition_family(struct buffer *out, const char *name, const char *type, const char *help)

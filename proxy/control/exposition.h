@@ -5,10 +5,11 @@
 #include "base/buffer.h"
 #include "guard/histogram.h"
 
-/* All names get "nestguard_" in front. */
+/* All names get "nestguard_" in front. Type: "counter", "gauge" or "histogram". Texts are written
+ * as they are, so there is nothing in them that the format would want escaped. */
 void exposition_family(struct buffer *out, const char *name, const char *type, const char *help);
 
-/* The samples of one histogram; `labels` as in `outcome="hit"`, or "". */
+/* The samples of one histogram, in seconds; `labels` as in `outcome="hit"`, or "". */
 void exposition_durations(struct buffer *out, const char *name, const char *labels,
                           const struct durations *durations);
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+/* As a label's value it needs no escape: it was read as a SETTING_NAME (config/settings.h). */
 static const char *keyspace_name(const struct report *report, size_t i)
 {
     return report->keyspaces[i].config->name;
@@ -89,6 +90,7 @@ static void state_metrics(const struct report *report, struct buffer *out)
                       keyspace_name(report, i), account_seconds_since(report->keyspaces[i].since));
 }
 
+/* Of a keyspace without a filter there is its rate alone, by what was counted before. */
 static void filter_metrics(const struct report *report, struct buffer *out)
 {
     size_t count = report->count;
@@ -193,6 +195,7 @@ static void stream_metrics(const struct report *report, struct buffer *out)
     buffer_printf(out, "nestguard_stream_changes_total %llu\n", (unsigned long long)counts.changes);
 }
 
+/* Of loads that wait for their turn at the database. */
 static void wait_metrics(const struct loads_waits *waits, struct buffer *out)
 {
     gauge(out, "load_window", "Loads that may be at the database at once while others wait",
@@ -216,6 +219,7 @@ static void database_metrics(const struct durations answers[LOADS_ANSWERS], stru
         exposition_durations(out, "database_seconds", labels[i], &answers[i]);
 }
 
+/* Rows of one family stand together, and the first of them has its head. */
 #define TIME_ROW(name, family, labels, help) {family, labels, help},
 
 static void time_metrics(const struct durations times[WORKER_TIME_COUNT], struct buffer *out)
@@ -243,6 +247,7 @@ static void call_metrics(const uint64_t calls[COMMAND_NUMBERS], struct buffer *o
                           (unsigned long long)calls[i]);
 }
 
+/* What is of no keyspace: workers, builds, clients, generation, loads, attack, cache. */
 static void guard_metrics(const struct report *report, struct buffer *out)
 {
     const struct generation_report *generation = &report->generation;

@@ -18,8 +18,9 @@
 extern const unsigned char page_html[]; /* made by the build; ends with a zero */
 
 #define MARK "{nonce}"
-enum { NONCE = 32 };
+enum { NONCE = 32 }; /* digits of it: 128 bits */
 
+/* False: the system has no random bytes, and then no page is safe to send. */
 static bool make_nonce(char nonce[NONCE + 1])
 {
     unsigned char bytes[NONCE / 2];
@@ -31,6 +32,7 @@ static bool make_nonce(char nonce[NONCE + 1])
     return true;
 }
 
+/* The page, with the word in the place of each mark. */
 static struct buffer write_page(const char *nonce)
 {
     struct buffer out = {0};

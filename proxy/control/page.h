@@ -9,7 +9,8 @@
 /* GET /: the page, the same for everybody. What it shows it asks for itself, with the token. */
 void page_get(struct http_call *call, void *keeper);
 
-/* GET /v1/log?after=NUMBER */
+/* GET /v1/log?after=NUMBER: the lines behind that number that are kept, the oldest first, each with
+ * number, time, level and message; and `last`, the number to ask with next time. */
 void page_get_log(struct http_call *call, void *keeper);
 
 #endif

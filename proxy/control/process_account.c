@@ -1,3 +1,6 @@
+/* As client libraries of Prometheus read it, mostly from proc(5). What the system does not tell
+ * stays 0: a guard without /proc is a guard all the same.
+ */
 #include "control/process_account.h"
 
 #include <dirent.h>

@@ -103,6 +103,7 @@ static json_t *published_json(const struct published_report *published)
                      "last_error", published->error[0] ? published->error : NULL);
 }
 
+/* `rows` may be more than the filter's keys: those that share an entry count, too. */
 static json_t *keyspace_json(const struct report *report, const struct keyspace_report *keyspace)
 {
     const struct keyspace *config = keyspace->config;

@@ -9,7 +9,20 @@
 
 /* All are made from one report, which must have been filled by keeper_report(); the JSON values are
  * new references. Names are a contract with dashboards and alerts: members and metrics are added,
- * never renamed. What is not known is null in JSON and has no line in the metrics. */
+ * never renamed. What is not known is null in JSON and has no line in the metrics.
+ *
+ * Counters count from the beginning of the process; a keyspace's, of all that had its name in it.
+ *
+ * status_json() has these members:
+ *
+ *   ready, guarding, attack   what an operator wants to know first
+ *   keyspaces                 a list: state and reason, filter, self_check, published, and a
+ *                             counter for each row of account.h
+ *   generation, building      the one in force, and the next one; null: there is none
+ *   stream                    how far the log is followed; null: it is not
+ *   backends                  the cache and its nodes, the database and its loads
+ *   limits                    what holds of clients, which may be less than was configured
+ *   all others                of the whole guard: clients, connections, commands */
 
 bool status_is_serving(const struct report *report);  /* clients are accepted and answered */
 bool status_is_guarding(const struct report *report); /* every keyspace is */

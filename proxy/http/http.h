@@ -1,5 +1,6 @@
 /* The HTTP server of the control port: libmicrohttpd on our event loop, answered at once or later.
- * Knows routes, tokens, limits and status codes; nothing of what the calls do.
+ * Knows routes, tokens, limits and status codes; nothing of what the calls do. All of it belongs to
+ * the loop's thread.
  */
 #ifndef NESTGUARD_HTTP_H
 #define NESTGUARD_HTTP_H
@@ -38,12 +39,17 @@ struct http_options {
                     unsigned status);
 };
 
+/* Listens from here on. 0 and *out, ended by http_server_close(); or a negative errno and *error, a
+ * static text. The socket is the server's in either case: after a failure it is closed. */
 int http_server_create(struct http_server **out, uv_loop_t *loop,
                        const struct http_options *options, const char **error);
+
 /* Calls that come from here on must show this one. NULL: none; not empty. Copied. */
 void http_server_set_token(struct http_server *server, const char *token);
+
 /* No new connections; those that are there go on. */
 void http_server_quiesce(struct http_server *server);
+
 /* Ends the connections and frees all; `closed` is called when the last handle is gone. Calls not
  * answered yet may still be answered: nothing is sent. */
 void http_server_close(struct http_server *server, void (*closed)(void *arg), void *arg);
@@ -52,7 +58,9 @@ struct span http_call_rest(const struct http_call *call); /* percent-decoded; ma
 /* The decoded value of a query parameter, or NULL; lives as long as the call. */
 const char *http_call_query(const struct http_call *call, const char *name);
 
-/* JSON answers: steals `body`; a NULL body gives none (204). */
+/* Answers, of which a call gets exactly one. The call may be gone when they return.
+ *
+ * JSON: steals `body`; a NULL body gives none (204). What jansson cannot write is a 500. */
 void http_answer_json(struct http_call *call, unsigned status, json_t *body);
 /* {"error": "..."} */
 void http_answer_error(struct http_call *call, unsigned status, const char *format, ...)

@@ -15,6 +15,7 @@
 
 #include <microhttpd.h>
 
+/* Lives until its two handles are closed and libmicrohttpd has been stopped. */
 struct http_server {
     struct MHD_Daemon *daemon;
     struct http_options options; /* with a token of our own */
@@ -25,9 +26,9 @@ struct http_server {
     struct http_connections connections;
     bool running, closing; /* inside MHD_run(); http_server_close() was called */
     bool again;            /* MHD_run() has more to do at once */
-    unsigned handles;
-    uv_poll_t poll;
-    uv_timer_t timer;
+    unsigned handles;      /* of the two below, that are not closed yet */
+    uv_poll_t poll;        /* libmicrohttpd's epoll descriptor */
+    uv_timer_t timer;      /* its next timeout, or a run that must not wait */
     void (*closed)(void *arg);
     void *closed_arg;
 };
@@ -60,13 +61,13 @@ struct http_call {
 struct http_call *http_call_create(struct http_server *server, struct MHD_Connection *connection,
                                    const char *target);
 
-/* Asserts that the move is legal. */
+/* The one place where the state changes. Asserts that the move is legal. */
 void http_call_move(struct http_call *call, enum http_call_state state);
 
 /* The connection is done with the call: frees it, now or when its handler answers. */
 void http_call_leave(struct http_call *call);
 
-/* Gives the answer to libmicrohttpd. */
+/* Gives the answer to libmicrohttpd. Only from within its callback, in the state ANSWERED. */
 enum MHD_Result http_call_send(struct http_call *call);
 
 /* Runs libmicrohttpd soon: resuming a connection does not wake a loop of ours. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-enum { NEWEST = 32 };
+enum { NEWEST = 32 }; /* so many of the last are let be */
 
 struct http_connection {
     struct http_connection *previous, *next;
@@ -18,6 +18,7 @@ struct http_connection {
     bool ended; /* shut down, and not closed yet */
 };
 
+/* The list has them in the order in which they came, or were last answered. */
 static void append(struct http_connections *all, struct http_connection *connection)
 {
     connection->previous = all->last;
@@ -34,6 +35,9 @@ static void take_out(struct http_connections *all, struct http_connection *conne
     *(next ? &next->previous : &all->last) = previous;
 }
 
+/* Not closed: the descriptor is libmicrohttpd's, which finds it ended, and closes it by its own
+ * way.
+ */
 static void end(struct http_connections *all, struct http_connection *connection)
 {
     connection->ended = true;
@@ -41,6 +45,8 @@ static void end(struct http_connections *all, struct http_connection *connection
     shutdown(connection->fd, SHUT_RDWR);
 }
 
+/* Ends one at most, as each call of this comes with one more that could be. Who is busy, or ending
+ * already, is passed over. */
 static void make_room(struct http_connections *all)
 {
     unsigned place = 0;

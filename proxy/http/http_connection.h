@@ -13,14 +13,15 @@ struct http_connection;
  * whoever owns its descriptor finds it ended. */
 struct http_connections {
     struct http_connection *first, *last;
-    unsigned count, ending, most;
+    unsigned count, ending, most; /* ending: shut down, and not closed yet */
 };
 
 /* A connection that was just accepted; `fd` is not ours. */
 struct http_connection *http_connection_open(struct http_connections *all, int fd);
+/* The descriptor is closed, or about to be: forgets and frees it. */
 void http_connection_close(struct http_connections *all, struct http_connection *connection);
 
-/* A whole request is there; and it has been answered. */
+/* A whole request is there; and it has been answered, which makes the connection the newest. */
 void http_connection_busy(struct http_connection *connection);
 void http_connection_idle(struct http_connections *all, struct http_connection *connection);
 

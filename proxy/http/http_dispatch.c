@@ -1,5 +1,17 @@
 /* Which calls are refused, in which order, and whose the others are. The body has been read (and
- * thrown away) before, so that a refusal never breaks a persistent connection. */
+ * thrown away) before, so that a refusal never breaks a persistent connection.
+ *
+ *   414        the target is too long
+ *   400, 503   target or headers are malformed; there is no memory to read them
+ *   413        the body is too long
+ *   401        no token, and the path is not an open one
+ *   403        the doing of a web page
+ *   405, 404   the path takes other methods; there is no such path
+ *   400        a parameter that the call does not take
+ *      └─▶ the route's handler
+ *
+ * What cannot be read to its end is refused before it comes here: refuse_early() in http_server.c.
+ */
 #include "http/http_call.h"
 
 #include "base/memory.h"
@@ -114,6 +126,7 @@ static const char *check_browser(const struct http_call *call)
     return NULL;
 }
 
+/* A new reference; by the order of the routes. */
 static json_t *list_calls(const struct http_server *server)
 {
     json_t *calls = json_array();
@@ -132,6 +145,7 @@ static void answer_index(struct http_call *call, void *arg)
 
 static const struct http_route index_route = {"GET", "/v1", answer_index, false, "this list", NULL};
 
+/* A trailing star stands for any rest, also none. */
 static bool path_matches(const struct http_route *route, struct span path)
 {
     size_t length = strlen(route->path);

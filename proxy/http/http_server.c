@@ -1,5 +1,11 @@
 /* The loop's side of the HTTP server: libmicrohttpd has no thread; its epoll descriptor is watched
- * by our loop, and its timeouts by a timer of ours. */
+ * by our loop, and its timeouts by a timer of ours.
+ *
+ *   on_event, on_timeout ─▶ run ─▶ MHD_run ─▶ on_connection   accepted
+ *                                          ─▶ on_target       a call begins
+ *                                          ─▶ on_request      headers, body, end, and once resumed
+ *                                          ─▶ on_completed    sent, or broken off
+ */
 #include "http/http_call.h"
 
 #include "base/memory.h"
@@ -12,7 +18,7 @@
 
 enum {
     BACKLOG = 128,
-    CONNECTIONS_MAX = 256,
+    CONNECTIONS_MAX = 256,  /* the reserve of open files has room for so many: file_limits.c */
     CONNECTIONS_ROOM = 192, /* past it the oldest without a request go: more than one may come in a
                                run, and libmicrohttpd accepts none at its limit */
     IDLE_SECONDS = 30,      /* suspended calls do not count as idle */
@@ -173,7 +179,7 @@ static void on_closed(uv_handle_t *handle)
     free(server);
 }
 
-/* Not from within MHD_run(). */
+/* Not from within MHD_run(). Calls that wait become orphans: their connections end here. */
 static void stop(struct http_server *server)
 {
     uv_close((uv_handle_t *)&server->timer, on_closed);
@@ -282,6 +288,7 @@ static struct MHD_Daemon *start(struct http_server *server)
         OPTION_STRICT, MHD_OPTION_END);
 }
 
+/* Both handles carry the server; it is freed when the second of them has closed. */
 static void watch(struct http_server *server, uv_loop_t *loop)
 {
     int epoll = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
@@ -295,6 +302,7 @@ static void watch(struct http_server *server, uv_loop_t *loop)
     uv_timer_start(&server->timer, on_timeout, 0, 0);
 }
 
+/* The Host header is looked at where nothing else keeps a stranger's page out. */
 void http_server_set_token(struct http_server *server, const char *token)
 {
     char *before = server->token;

@@ -9,7 +9,7 @@
 struct http_target {
     struct span path;  /* decoded, begins with '/'; a '+' stays a '+' */
     struct span query; /* decoded pairs: name NUL value NUL name NUL value NUL */
-    char *own;
+    char *own;         /* the bytes of both */
 };
 
 /* Reads "/path?query" or "http://authority/path?query". 0, or -EINVAL and a static *error: not a
@@ -18,7 +18,8 @@ struct http_target {
 int http_target_parse(struct http_target *out, const char *text, const char **error);
 void http_target_finish(struct http_target *target);
 
-/* The value of the first pair called `name` ("" when it has no '='), or NULL. */
+/* The value of the first pair called `name` ("" when it has no '='), or NULL; lives as long as the
+ * target. */
 const char *http_target_query(const struct http_target *target, const char *name);
 
 /* A new string: `key` as one path segment, every byte escaped but letters, digits and "-_.~". */

@@ -1,3 +1,6 @@
+/* jansson's own check for UTF-8 decides: what it takes is as it was sent, and only what it refuses
+ * is written out.
+ */
 #include "http/json_bytes.h"
 
 #include "base/buffer.h"

@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 /* Bytes as a JSON string: as they are when all of them are UTF-8, else with every byte outside of
- * ASCII shown as \xNN. */
+ * ASCII shown as \xNN. A new reference; where there is no memory for so much, a text that says so.
+ */
 json_t *json_bytes(const void *bytes, size_t length);
 
 #endif
