@@ -20,6 +20,7 @@ static inline int hex_byte(const char *at)
     return low < 0 ? -1 : high << 4 | low;
 }
 
+/* The digit for the low four bits. */
 static inline char hex_digit_lower(unsigned value)
 {
     return "0123456789abcdef"[value & 15];

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <uv.h>
 
+/* Drawn once for the process, with the first hash: who cannot read it cannot choose keys that all
+ * fall into one bucket. */
 static struct filter_seed seed;
 
 static void draw_seed(void)
@@ -94,6 +96,7 @@ void keymap_insert(struct keymap *map, struct keymap_node *node)
     resize(map);
 }
 
+/* Chains have no way back: a walk over a node or two on average, for a pointer less in each. */
 void keymap_remove(struct keymap *map, struct keymap_node *node)
 {
     struct keymap_node **at = bucket_of(map, node->hash);

@@ -25,10 +25,10 @@ struct message {
 typedef void (*mailbox_deliver)(void *arg, struct message *message);
 
 struct mailbox {
-    uv_async_t wake;
-    uv_mutex_t lock;
-    struct message *first, **last;
-    mailbox_deliver deliver;
+    uv_async_t wake;               /* of the receiver's loop */
+    uv_mutex_t lock;               /* held for a few instructions */
+    struct message *first, **last; /* posted and not taken yet, the oldest first; by the lock */
+    mailbox_deliver deliver;       /* with `arg`, on the receiver's loop */
     void *arg;
 };
 

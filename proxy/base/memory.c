@@ -21,6 +21,7 @@ static void *or_abort(void *memory)
     return memory;
 }
 
+/* malloc(0) may be NULL, which must not be taken for no memory. */
 void *xmalloc(size_t size)
 {
     return or_abort(malloc(size ? size : 1));
@@ -31,6 +32,7 @@ void *xcalloc(size_t count, size_t size)
     return or_abort(calloc(count ? count : 1, size ? size : 1));
 }
 
+/* aligned_alloc() takes only sizes that are multiples of the alignment (C11, 7.22.3.1). */
 void *xcalloc_aligned(size_t alignment, size_t size)
 {
     size_t rounded = (size + alignment - 1) / alignment * alignment;

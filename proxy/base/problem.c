@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+/* Printed twice: once for the length, once in place. The list can be gone through only once, hence
+ * the copy. */
 static char *text_of(const char *format, va_list list)
 {
     va_list again;
@@ -71,6 +73,7 @@ const char *problem_level_name(enum problem_level level)
     return levels[level];
 }
 
+/* Notes alone, or all but the notes; in the order in which they were found. */
 static void print(const struct problems *problems, bool notes, FILE *out)
 {
     for (size_t i = 0; i < problems->count; i++) {

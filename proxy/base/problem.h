@@ -26,9 +26,10 @@ struct problem {
 
 struct problems {
     struct problem *at;
-    size_t count, errors, notes;
+    size_t count, errors, notes; /* of all; and how many of these are of that level */
 };
 
+/* Frees all findings; the list is empty again, as zeroed memory is. */
 void problems_finish(struct problems *problems);
 
 /* Adds a finding; place and remedy are copied, remedy may be NULL. */

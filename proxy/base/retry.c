@@ -1,3 +1,6 @@
+/* Several who wait share one timer, which goes to the earliest: so 0, no time at all, must never
+ * count as the earliest of two.
+ */
 #include "base/retry.h"
 
 static const struct backoff_bounds bounds = {100, 5000};

@@ -16,6 +16,7 @@ struct retry {
 };
 
 void retry_set(struct retry *retry, uint64_t now); /* 100 ms from now at most; doubles to 5 s */
+/* The time has come: `at` is 0 again, and whoever waits for that may try. */
 void retry_if_due(struct retry *retry, uint64_t now);
 
 /* This time or the retry's, whichever is earlier; 0 is none. */

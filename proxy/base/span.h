@@ -20,6 +20,7 @@ static inline struct span span_of(const char *text)
     return (struct span){text, strlen(text)};
 }
 
+/* Whether its first bytes are those of the text; with an empty text always. */
 static inline bool span_starts(struct span span, const char *text)
 {
     size_t length = strlen(text);

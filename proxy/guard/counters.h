@@ -83,6 +83,7 @@ static inline void counter_add(counter *at, uint64_t amount)
                           memory_order_relaxed);
 }
 
+/* Any thread: the value of some moment ago, never half of one. */
 static inline uint64_t counter_read(const counter *at)
 {
     return atomic_load_explicit(at, memory_order_relaxed);

@@ -1,3 +1,7 @@
+/* A share is a count and the time since when it is counted, no list of hints: when one ends nobody
+ * looks whose it was. So what a client has taken is forgotten all together, when the first of it
+ * has had its time.
+ */
 #include "guard/hint_share.h"
 
 enum { FEW = 1000 }; /* a thousandth of the table */
@@ -18,6 +22,8 @@ static size_t part(size_t most, size_t divisor)
     return most / divisor ? most / divisor : 1;
 }
 
+/* One client alone never takes more than half, and past three quarters only who has few takes any:
+ * whoever writes much leaves room for those who write little. */
 bool hint_share_take(struct hint_share *share, const struct hint_room *room, size_t count)
 {
     start_anew(share, room);

@@ -1,3 +1,6 @@
+/* Three bounds a decade, so that a quantile is known to a factor of 2.5 at worst. Buckets count
+ * what fell into each alone; sums up to a bound are made when somebody reads.
+ */
 #include "guard/histogram.h"
 
 #include <stddef.h>

@@ -1,17 +1,27 @@
+/* Items come as clients of RedisBloom write them, keys as the template spells them. Where the
+ * template joins columns by the same ':' an item is a key's middle as it is, and needs no
+ * splitting:
+ *
+ *   template            item    key
+ *   item:{a}:{b}        4:2     item:4:2          as it is
+ *   {a}/item/{b}        4:2     4/item/2          split, and rendered anew
+ */
 #include "guard/item_keys.h"
 
 #include <errno.h>
 
-enum { WAYS_MAX = 16 };
+enum { WAYS_MAX = 16 }; /* in which one item may be split; more nobody means */
 
 static const struct span joint = {":", 1};
 
+/* What was found so far: `count` of `room` places are taken. */
 struct found {
     struct buffer *text;
     struct item_key *keys;
     size_t count, room;
 };
 
+/* From `at` to the buffer's end it is a key. There is room. */
 static void end_key(struct found *found, size_t at)
 {
     found->keys[found->count++] = (struct item_key){at, buffer_length(found->text) - at};
@@ -26,6 +36,7 @@ static bool is_joined_alike(const struct key_template *form)
     return true;
 }
 
+/* A text with fewer ':' than lie between the columns cannot be all of them. */
 static bool has_all_columns(const struct key_template *form, struct span item)
 {
     size_t joints = 0;

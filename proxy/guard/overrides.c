@@ -124,6 +124,8 @@ void overrides_each(const struct overrides *overrides, uint64_t now,
                     void (*visit)(void *arg, struct key key, struct override entry), void *arg)
 {
     for (struct keymap_node *at = overrides->map.oldest; at; at = at->newer) {
+        /* A node does not say which keyspace its key is of: templates do not overlap, so the text
+         * does. */
         struct key key = {at->key, at->hash, -1};
         struct override entry = overrides_find(overrides, key, now);
         if (entry.kind != OVERRIDE_NONE || entry.blocked_until)

@@ -1,3 +1,10 @@
+/* One counter a place, as in a counting Bloom filter of one hash (Fan et al., "Summary cache",
+ * 1998); each add has its drop, so none falls below zero.
+ *
+ * Additions and looks are of the strictest order that there is (sequentially consistent, what
+ * atomics do unless told otherwise): the header's argument is about what came first on two threads,
+ * and an order of each place alone would not carry it.
+ */
 #include "guard/watch.h"
 
 #include "base/memory.h"
@@ -5,11 +12,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+/* With so many, a key that nobody watches is taken for watched one time in eight at most: a message
+ * to the keeper, and nothing else. */
 enum { PLACES_PER_KEY = 8, PLACES_MIN = 4096 };
 
 struct watch {
-    size_t mask;
-    _Atomic uint32_t counts[];
+    size_t mask;               /* places, less one; their number is a power of two */
+    _Atomic uint32_t counts[]; /* keys watched that have this place */
 };
 
 struct watch *watch_create(size_t keys)

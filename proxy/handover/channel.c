@@ -1,3 +1,8 @@
+/*   open ─ channel_close(), or the other's end ─▶ closing ─ all is written ─▶ closed ─▶ freed
+ *
+ * Once it is closing no frame is told of, and none is taken to be sent; the memory stays until
+ * libuv has let go of the pipe, so an event may close the channel that it came by.
+ */
 #include "handover/channel.h"
 
 #include "base/buffer.h"
@@ -11,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-    HEAD = 5,
-    READ = 64 * 1024,
+    HEAD = 5,           /* bytes: kind and length */
+    READ = 64 * 1024,   /* bytes, that there is room for at least */
     FRAME_MAX = 1 << 30 /* nobody sends as much */
 };
 
@@ -50,6 +55,7 @@ void channel_close(struct channel *channel)
     close_when_sent(channel);
 }
 
+/* The last event: the channel is closing already, and its owner may forget it. */
 static void end(struct channel *channel)
 {
     if (channel->closing)
@@ -117,6 +123,7 @@ static void on_written(uv_write_t *write, int status)
     close_when_sent(channel);
 }
 
+/* A frame has memory of its own, which libuv needs until all of it is written. */
 void channel_send(struct channel *channel, int kind, struct span bytes)
 {
     uint32_t length = (uint32_t)bytes.length;
@@ -134,6 +141,7 @@ void channel_send(struct channel *channel, int kind, struct span bytes)
     channel->writes++;
 }
 
+/* Once the loop has the handle, what has failed is closed like any other, and freed by the loop. */
 int channel_open(struct channel **out, uv_loop_t *loop, int fd, const struct channel_events *events,
                  void *arg)
 {

@@ -1,3 +1,11 @@
+/* Sockets travel beside a message of one byte (SCM_RIGHTS, unix(7)): they cannot travel alone, and
+ * the byte says whether more of them follow.
+ *
+ *   AT_ONCE sockets 'm' ─▶ AT_ONCE sockets 'm' ─▶ the rest 'l'
+ *
+ * The predecessor serves meanwhile and waits for nobody: what its socket does not take at once has
+ * failed. The successor has no loop yet, and waits for PATIENCE_S at most with each call.
+ */
 #include "handover/handover.h"
 
 #include <errno.h>
@@ -46,6 +54,7 @@ static int name_of(const char *file, struct name *out)
     return 0;
 }
 
+/* The system's word for who was at the other end when the connection came about. */
 static bool is_ours(int fd, pid_t *process)
 {
     struct ucred peer;
@@ -62,6 +71,7 @@ pid_t handover_peer(int channel)
     return is_ours(channel, &process) ? process : 0;
 }
 
+/* Closes, and gives the status on. */
 static int fail(int fd, int status)
 {
     close(fd);
@@ -102,6 +112,7 @@ int handover_accept(int listening)
     return handover_peer(fd) ? fd : fail(fd, -EAGAIN);
 }
 
+/* At most AT_ONCE of them, and one byte. None is allowed: then the byte travels alone. */
 static int send_some(int channel, const int *fds, unsigned count, char word)
 {
     union {
@@ -178,6 +189,7 @@ static int receive_some(int channel, int *fds, unsigned *count)
     return word;
 }
 
+/* All or none: what came before a failure is closed. */
 static int receive(int channel, int *fds, unsigned *count)
 {
     int word = MORE;
@@ -191,6 +203,7 @@ static int receive(int channel, int *fds, unsigned *count)
     return word < 0 ? word : -EPROTO;
 }
 
+/* Connected, or a negative errno; a name that nobody listens by is that of no guard. */
 static int reach(const struct name *name)
 {
     static const struct timeval patience = {.tv_sec = PATIENCE_S};

@@ -18,6 +18,7 @@ enum {
     CELL_BITS = 10 /* four times the rows */
 };
 
+/* Of every name that the table does not have; see command.h for why it is no FORWARD. */
 static const struct command stranger = {.name = "", .kind = COMMAND_STATEFUL};
 
 /* Upper case, and zeros behind its end. */

@@ -56,10 +56,12 @@ const struct command command_table[] = {
     {"MGET", COMMAND_MGET, -2, 1, -1, 1, EFFECT_NONE, PROOF_NOT_NIL, NO_ANSWER},
     {"EXISTS", COMMAND_EXISTS, -2, 1, -1, 1, EFFECT_NONE, PROOF_NOT_NIL, NO_ANSWER},
 
+    /* GETDEL deletes a key of the cache, whatever it reads before. */
     {DELETE("DEL", -2, -1)},
     {DELETE("UNLINK", -2, -1)},
     {DELETE("GETDEL", 2, 1)},
 
+    /* What each answers for a missing key, which Redis itself is asked for by the tests. */
     {READ_NIL("GETEX", -2)},
     {READ("STRLEN", 2, ZERO)},
     {READ("GETRANGE", 4, EMPTY_TEXT)},
@@ -108,6 +110,8 @@ const struct command command_table[] = {
     {READ("XRANGE", -4, EMPTY_LIST)},
     {READ("XREVRANGE", -4, EMPTY_LIST)},
 
+    /* Rows without a proof of their own answer nil or an error where nothing was made, and 0 where
+     * the key is there all the same. */
     {WRITE("SET", -3)},
     {WRITE("SETEX", 4)},
     {WRITE("PSETEX", 4)},
@@ -148,12 +152,14 @@ const struct command command_table[] = {
     {WRITE_PROVED("ZUNIONSTORE", -4, 1, 1, 1, PROOF_NOT_ZERO)},
     {WRITE_PROVED("ZRANGESTORE", -5, 1, 1, 1, PROOF_NOT_ZERO)},
     {WRITE_PROVED("GEOSEARCHSTORE", -8, 1, 1, 1, PROOF_NOT_ZERO)},
+    /* Of scripts the keys that they declare, though they may only read them. */
     {WRITE_PROVED("EVAL", -3, 3, KEYS_COUNTED, 1, PROOF_SCRIPT)},
     {WRITE_PROVED("EVALSHA", -3, 3, KEYS_COUNTED, 1, PROOF_SCRIPT)},
     {WRITE_PROVED("FCALL", -3, 3, KEYS_COUNTED, 1, PROOF_SCRIPT)},
     {WRITE_PROVED("SORT", -2, 2, KEYS_STORED, 1, PROOF_NOT_ZERO)},
     {WRITE_PROVED("GEORADIUS", -6, 6, KEYS_STORED, 1, PROOF_NOT_ZERO)},
     {WRITE_PROVED("GEORADIUSBYMEMBER", -5, 5, KEYS_STORED, 1, PROOF_NOT_ZERO)},
+    /* The second argument is the key that exists afterwards. */
     {WRITE_SECOND("RENAME", 3)},
     {WRITE_PROVED("RENAMENX", 3, 2, 2, 1, PROOF_NOT_ZERO)},
     {WRITE_PROVED("COPY", -3, 2, 2, 1, PROOF_NOT_ZERO)},
@@ -189,6 +195,7 @@ const struct command command_table[] = {
     {ABOUT_FILTER("BF.LOADCHUNK", FILTER, 4, 0)},
     {ABOUT_FILTER("CF.LOADCHUNK", FILTER, 4, 0)},
 
+    /* About the connection, which the guard has with the client, and not the cache. */
     {LOCAL("AUTH", -2)},
     {LOCAL("HELLO", -1)},
     {LOCAL("SELECT", 2)},
@@ -196,6 +203,7 @@ const struct command command_table[] = {
     {LOCAL("QUIT", -1)},
     {LOCAL("RESET", 1)},
 
+    /* They leave something behind on their connection, or keep it waiting. */
     {STATEFUL("MULTI", MULTI)},
     {STATEFUL("EXEC", EXEC)},
     {STATEFUL("DISCARD", EXEC)},
@@ -225,6 +233,8 @@ const struct command command_table[] = {
     {STATEFUL("POST", HANG_UP)},
     {STATEFUL("HOST:", HANG_UP)},
 
+    /* What only takes away from a value (HDEL), or changes what is there (LPUSHX), makes no key
+     * exist. */
     {PLAIN("ACL")},
     {PLAIN("BGREWRITEAOF")},
     {PLAIN("BGSAVE")},
@@ -334,12 +344,14 @@ const struct command command_table[] = {
     {PLAIN("HSETEX")},
     {PLAIN("HTTL")},
 
+    /* The effect is what they have where they are passed on (cluster_commands). */
     {MODE("INFO", -1, NONE)},
     {MODE("CLUSTER", -2, NONE)},
     {MODE("ASKING", 1, ALTER)},
     {MODE("READONLY", 1, ALTER)},
     {MODE("READWRITE", 1, ALTER)},
 
+    /* See command_is_stateful(). */
     {DEPENDS("FUNCTION", ALTER)},
     {DEPENDS("SCRIPT", ALTER)},
     {DEPENDS("XREAD", BLOCK)},

@@ -19,12 +19,12 @@
 #include <stdlib.h>
 
 enum {
-    SMALLEST_BULK = 6,   /* $0 CR LF CR LF */
-    PLAIN_HEADER = 4,    /* a marker, one digit, CR LF */
-    PLAIN_ARGUMENTS = 9, /* what one digit can count */
-    FIRST_ARGUMENTS = 64,
+    SMALLEST_BULK = 6,     /* $0 CR LF CR LF */
+    PLAIN_HEADER = 4,      /* a marker, one digit, CR LF */
+    PLAIN_ARGUMENTS = 9,   /* what one digit can count */
+    FIRST_ARGUMENTS = 64,  /* places, when the list is first made */
     HEAD_AROUND_NAME = 11, /* "*2 CR LF $3 CR LF", and "CR LF $" behind the name */
-    HEAD_MAX = 16
+    HEAD_MAX = 16          /* two words */
 };
 
 /* One call of resp_read_command(). */
@@ -245,7 +245,7 @@ static inline const char *read_plain_bulk(const char *at, const char *end, size_
     if (length > 9)
         return NULL;
     at += 2;
-    if (length > 0 && second <= 9) {
+    if (length > 0 && second <= 9) { /* behind a 0 it is no length, and the line does not end */
         length = 10 * length + second;
         at++;
     }

@@ -208,6 +208,8 @@ static inline enum resp_status skip_next(struct resp_frame *frame, const char **
     *open = behind;
     enum resp_status status =
         in_level ? skip_streamed(frame, at, end, open) : skip_value(frame, at, end, open);
+    /* What no value begins like may be the header of a streamed type, "$?" or "*?"; tried last, for
+     * hardly any server sends one. Inside a streamed text there are only pieces. */
     if (status != RESP_BAD || (in_level && frame->levels[frame->depth - 1].is_text))
         return status;
     *at = start;

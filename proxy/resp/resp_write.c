@@ -44,6 +44,8 @@ void resp_write_bulk(struct buffer *out, const void *bytes, size_t length)
     buffer_commit(out, (size_t)(put_end(at + length) - start));
 }
 
+/* The sign takes the place of a marker. Negated as an unsigned number, the smallest of all has its
+ * digits, too. */
 void resp_write_integer(struct buffer *out, int64_t number)
 {
     if (number >= 0) {
@@ -70,6 +72,7 @@ void resp_write_truth(struct buffer *out, bool truth, bool resp3)
     buffer_append(out, texts[resp3][truth], 4);
 }
 
+/* A text of our own: there is no CR or LF in it that would end the line. */
 void resp_write_status(struct buffer *out, const char *text)
 {
     size_t length = strlen(text);
@@ -100,6 +103,7 @@ void resp_write_error(struct buffer *out, const char *format, ...)
     buffer_commit(out, length + 3);
 }
 
+/* A verbatim string counts its kind and the colon as bytes of its own: four. */
 void resp_write_text(struct buffer *out, struct span text, bool resp3)
 {
     if (!resp3) {

@@ -133,6 +133,8 @@ static int by_count(const void *a, const void *b)
     return (one->count < other->count) - (one->count > other->count);
 }
 
+/* Whatever has a place in either, twice as many at most; of them the heaviest keep theirs. Contents
+ * change hands in the end, for `into` stays where its owner has it. */
 void heavy_merge(struct heavy *into, const struct heavy *from)
 {
     if (!from->used)

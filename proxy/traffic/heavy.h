@@ -27,13 +27,14 @@ void heavy_add(struct heavy *heavy, const void *item, uint64_t weight);
 void heavy_merge(struct heavy *into, const struct heavy *from);
 
 struct heavy_entry {
-    const void *item; /* until anything is done with the summary */
-    uint64_t count, error;
+    const void *item;      /* until anything is done with the summary */
+    uint64_t count, error; /* it weighs `count` at most, and `count - error` at least */
 };
 
 /* The heaviest first; returns how many there are, `most` at most. */
 size_t heavy_top(const struct heavy *heavy, struct heavy_entry *out, size_t most);
 
+/* What all items together weigh, those without a place as well. */
 uint64_t heavy_total(const struct heavy *heavy);
 
 #endif

@@ -1,10 +1,13 @@
+/* A summary for each burden, since the heaviest by one may be nobody by another; and one of keys.
+ * Items are compared as bytes, so every byte of them is set: what a text leaves free is zero.
+ */
 #include "traffic/ledger.h"
 
 #include "base/memory.h"
 
 #include <stdlib.h>
 
-enum { PLACES = 128 };
+enum { PLACES = 128 }; /* who has more than so small a part of all has a place */
 
 struct ledger {
     struct heavy *parties[BURDENS];
@@ -67,6 +70,7 @@ void ledger_add_party(struct ledger *ledger, const struct party *party,
             heavy_add(ledger->parties[i], party, amounts[i]);
 }
 
+/* Keys that are longer than there is room for are one when they begin alike and are as long. */
 void ledger_add_key(struct ledger *ledger, int keyspace, struct span text, uint64_t weight)
 {
     struct asked_key key = {.keyspace = (uint32_t)keyspace, .length = (uint32_t)text.length};

@@ -43,6 +43,7 @@ void ledger_add_party(struct ledger *ledger, const struct party *party,
 /* `weight`: of how many lookups the key is a sample. */
 void ledger_add_key(struct ledger *ledger, int keyspace, struct span text, uint64_t weight);
 
+/* As if `into` had heard both; see heavy_merge(). */
 void ledger_merge(struct ledger *into, const struct ledger *from);
 
 const struct heavy *ledger_parties(const struct ledger *ledger,

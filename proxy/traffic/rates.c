@@ -1,7 +1,12 @@
+/* A rate is the difference of two marks by the time that lay between them, so that a mark which
+ * comes late makes no rate wrong. A minute's marks are the last of sixty seconds, an hour's of
+ * sixty minutes.
+ */
 #include "traffic/rates.h"
 
 enum { MINUTE_MS = 60 * 1000 };
 
+/* Of the mark that is `back` before the newest. */
 static size_t place_of(const struct rate_marks *marks, size_t back)
 {
     return (marks->next + RATE_MARKS - 1 - back) % RATE_MARKS;

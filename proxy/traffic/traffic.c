@@ -43,6 +43,7 @@ static void window_finish(struct window *window)
     ledger_destroy(window->previous);
 }
 
+/* The oldest half is forgotten, and its memory is that of the newest. */
 static void begin_half(struct window *window, uint64_t now)
 {
     struct ledger *oldest = window->previous;
@@ -58,6 +59,7 @@ static bool is_full(const struct window *window, uint64_t now)
     return now - window->since >= window->half_ms;
 }
 
+/* The hour first: what the minute has gathered then goes into the half that has just begun. */
 static void turn_over(struct traffic *traffic, uint64_t now)
 {
     if (is_full(&traffic->hour, now))
@@ -92,6 +94,7 @@ struct ledger *traffic_ledger(const struct traffic *traffic, enum traffic_window
 
 /* ---- attacks ---- */
 
+/* The second that made it an attack is its first: `before` is what there was before that. */
 static enum attack_news begin_attack(struct traffic *traffic, uint64_t before, uint64_t now)
 {
     struct attack *attack = &traffic->attack;
@@ -100,6 +103,12 @@ static enum attack_news begin_attack(struct traffic *traffic, uint64_t before, u
     return ATTACK_BEGINS;
 }
 
+/*   calm ─ a second of `threshold` rejects ─▶ attack
+ *     ▲                                          │
+ *     └── CALM_MS without a second of half as many
+ *
+ * Two bounds, so that an attack that comes in waves is one attack, and one pair of lines in the
+ * log. Without a threshold, for it may be taken away while there is one, it is over at once. */
 static enum attack_news judge(struct traffic *traffic, uint64_t before, double rate,
                               unsigned threshold, uint64_t now)
 {

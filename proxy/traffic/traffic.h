@@ -34,6 +34,7 @@ struct attack {
     double peak;      /* in its worst second */
 };
 
+/* As of the last mark; the attack lives as long as the traffic. */
 const struct attack *traffic_attack(const struct traffic *traffic);
 struct rate traffic_rate(const struct traffic *traffic, size_t keyspace);
 struct rate traffic_rate_of_all(const struct traffic *traffic);

@@ -20,11 +20,14 @@ enum log_format { LOG_TEXT, LOG_JSON };
 /* From now on, for all threads. Before the first call: text, from info on. */
 void log_configure(enum log_format format, enum log_level least);
 
+/* As it was configured last; any thread. */
 enum log_format log_format_now(void);
 
 /* Whether lines of this level are written at all. */
 bool log_wants(enum log_level level);
 
+/* Writes one line, if its level is wanted: line breaks become blanks, and more than 2047 bytes are
+ * cut off. Never fails, and never waits for whoever reads the log. */
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_debug(...)                                                                             \

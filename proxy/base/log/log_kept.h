@@ -21,6 +21,8 @@ struct log_entry {
 /* The time now, as lines have it. */
 void log_stamp(char out[LOG_STAMP]);
 
+/* Keeps a line, stamped with the time of the call; when there are LOG_KEPT, in the place of the
+ * oldest. */
 void log_keep(enum log_level level, const char *text);
 
 /* Copies those behind number `after`, the oldest first. Returns how many; *last is the number of

@@ -12,6 +12,7 @@ void log_configure(enum log_format format, enum log_level least)
     atomic_store(&least_now, least);
 }
 
+/* Asked on many paths, and relaxed: a line more or less while the level changes is no matter. */
 bool log_wants(enum log_level level)
 {
     return level >= atomic_load_explicit(&least_now, memory_order_relaxed);

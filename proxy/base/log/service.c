@@ -1,9 +1,13 @@
+/* Where no manager has started the process sd_notify() does nothing: there is no address in its
+ * environment.
+ */
 #include "base/log/service.h"
 
 #include <stdbool.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
+/* A successor is the service now: what this process said of itself would be taken for its word. */
 static bool handed_over;
 
 static void notify(const char *state)
@@ -17,6 +21,8 @@ void service_ready(void)
     notify("READY=1\nSTATUS=serving");
 }
 
+/* The manager tells the end of this reload from that of an earlier one by this time, which is of
+ * CLOCK_MONOTONIC and not of clock_ms() (sd_notify(3)). */
 void service_reloading(void)
 {
     struct timespec now;

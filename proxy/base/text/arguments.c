@@ -1,3 +1,7 @@
+/* getopt_long() knows the syntax. What it does besides is kept from it: to guess names that are cut
+ * short, to print what is wrong, to move words about. Its state is the process', so this is for one
+ * thread.
+ */
 #include "base/text/arguments.h"
 
 #include <assert.h>
@@ -14,6 +18,8 @@ struct table {
     char letters[2 + 2 * ARGUMENTS_OPTIONS + 1];
 };
 
+/* The sign at the front is getopt(3)'s: with "+" the first plain word is the end, with "-" plain
+ * words are given as if they were an option's. */
 static void build_table(struct table *table, const struct arguments *arguments)
 {
     char *letter = table->letters;

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+/* Steps of 1024, as these units have it (IEC 80000-13): kB would be thousands. */
 double byte_unit(double bytes, const char **unit)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

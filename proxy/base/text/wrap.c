@@ -1,3 +1,6 @@
+/* Greedy: each word goes on the line where there is room for it, a longer one than any line has on
+ * one of its own. Widths are counted in bytes.
+ */
 #include "base/text/wrap.h"
 
 #include <string.h>
