@@ -1,3 +1,9 @@
+/* Each address has a socket of this worker's own, polled by the loop:
+ *
+ *   polled ─ no open files ─▶ paused ─ PAUSE_MS ─▶ polled      either ─ listeners_close() ─▶ closed
+ *
+ * One timer ends the pauses of all.
+ */
 #include "worker/listener.h"
 
 #include "base/clock.h"
@@ -93,6 +99,8 @@ static void welcome(struct listener *listener, int fd)
     connection_start(client, listener->tls);
 }
 
+/* Workers count without a lock: of those that come at the same moment each worker may let in one
+ * too many. */
 static bool has_room(const struct clients *clients)
 {
     return atomic_load_explicit(clients->total, memory_order_relaxed) <
@@ -134,6 +142,7 @@ static int open_one(struct listener *listener, uv_loop_t *loop)
     return status;
 }
 
+/* Those that were opened before a failure are counted, so that listeners_close() finds them. */
 int listeners_open(struct listeners *listeners, struct clients *clients, const int *fds,
                    const struct address *addresses, size_t count)
 {

@@ -1,3 +1,4 @@
+/* The lists of counters.h make these sums: what is added there is told without a line here. */
 #include "worker/worker_report.h"
 
 #define ADD(name, help) to->name += counter_read(&from->name);

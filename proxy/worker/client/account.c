@@ -14,6 +14,8 @@ void account_open(struct client *client)
              peer);
 }
 
+/* What is not among the others was a rejected lookup of one key; commands with many keys count
+ * theirs. */
 static uint64_t rejects_of(const struct account *account)
 {
     return account->commands - account->others + account->rejected_keys;

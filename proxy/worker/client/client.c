@@ -88,6 +88,7 @@ void client_leave(struct client *client)
     mark_dirty(client);
 }
 
+/* One that is read from has nothing that waited. */
 void client_resume(struct client *client)
 {
     if (!client->reading)
@@ -106,6 +107,8 @@ struct buffer *client_reply(struct client *client)
 
 /* ---- connections to the cache ---- */
 
+/* The same one each time, by its id: its commands stay in order. Those of RESP3 are made when first
+ * wanted. */
 struct upstream *client_shared(struct client *client, bool resp3)
 {
     struct clients *clients = client->clients;

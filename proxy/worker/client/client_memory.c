@@ -1,3 +1,12 @@
+/* No worker looks into another's clients. Each adds what its own take to a common total, and shows
+ * what its heaviest takes:
+ *
+ *   too much in all ─▶ is mine the heaviest of all? ─yes─▶ cut off, looked at again
+ *                                └─no─▶ its worker does that at its next look
+ *
+ * What is seen of others is as old as their last look. Of two that take the same each worker cuts
+ * its own.
+ */
 #include "worker/client/client_memory.h"
 
 #include "base/clock.h"
@@ -12,6 +21,8 @@ enum {
     PEAK_SHARE = 4,                /* when so small a part of it is left */
 };
 
+/* Whole buffers, not what is in them; for slots with several lookups what they gathered comes on
+ * top. */
 size_t client_memory_of(const struct client *client)
 {
     const struct replies *replies = &client->replies;
@@ -44,6 +55,7 @@ static struct weight weigh(const struct clients *clients)
     return weight;
 }
 
+/* The difference may be below zero: it wraps around, and so does the sum, which is right again. */
 static void tell(struct clients *clients, const struct weight *weight)
 {
     struct client_memory *memory = clients->memory;
@@ -52,6 +64,7 @@ static void tell(struct clients *clients, const struct weight *weight)
     clients->memory_told = weight->total;
 }
 
+/* This worker's own place was just written, and is no heavier than `most`. */
 static bool others_have_heavier(const struct clients *clients, size_t most)
 {
     for (unsigned i = 0; i < serving_config(clients->serving)->workers; i++)

@@ -114,6 +114,8 @@ void pinned_reset(struct client *client)
         client->upstream = client_shared(client, false);
 }
 
+/* At its queue's head the fence has nothing before it: what went over the shared connection is
+ * answered. */
 void pinned_flush(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
@@ -145,6 +147,8 @@ void pinned_check(struct client *client, uint64_t now)
         pinned_end(client);
 }
 
+/* The client is about to be freed: it goes back to no shared connection, as pinned_end() would have
+ * it. */
 void pinned_finish(struct client *client)
 {
     struct pinned *pinned = &client->pinned;

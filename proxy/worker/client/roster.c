@@ -35,6 +35,7 @@ static void write_address(const struct client *client, bool local, char text[ADD
         stream_peer(&client->stream, text);
 }
 
+/* In the form in which CLIENT LIST shows it, since that is where people have it from. */
 static bool has_address(const struct client *client, bool local, const char *wanted)
 {
     char address[ADDRESS_SIZE] = "";
@@ -105,6 +106,7 @@ void client_filter_finish(struct client_filter *filter)
 
 /* ---- its line ---- */
 
+/* An upload has a patient request, too, but that waits for its client. */
 static bool is_blocked(const struct client *client)
 {
     const struct pinned *pinned = &client->pinned;
@@ -212,6 +214,7 @@ void roster_describe(struct buffer *out, const struct client *client, const char
 
 /* ---- looking for one ---- */
 
+/* A walk: it is asked for by people and tools, not by every command. */
 struct client *roster_find(const struct clients *clients, uint64_t id)
 {
     for (struct client *client = clients->first; client; client = client->following)

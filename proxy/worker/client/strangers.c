@@ -1,9 +1,13 @@
+/* A list in order of arrival. The oldest is the first whose time is over, and the first to go when
+ * there are too many: who is quick to show who it is, is off the list by then.
+ */
 #include "worker/client/strangers.h"
 
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/log/log_pace.h"
 
+/* So long for the first refusal, and as much more for each that follows, up to a bound. */
 enum { WAIT_MS = 250, LONGEST_WAIT_MS = 2000 };
 
 static bool is_strange(const struct client *client)
@@ -12,6 +16,7 @@ static bool is_strange(const struct client *client)
            (client->state == CLIENT_SECURING || !client->authenticated);
 }
 
+/* At the end: who has just become a stranger has waited least. */
 static void append(struct strangers *all, struct client *client)
 {
     struct acquaintance *one = &client->acquaintance;
@@ -33,6 +38,8 @@ static void take_out(struct strangers *all, struct client *client)
     all->count--;
 }
 
+/* Closed, it is strange no more: the review takes it off the list, which strangers_check() counts
+ * on. */
 static void send_away(struct client *client, const char *why)
 {
     static struct log_pace pace;
@@ -90,6 +97,8 @@ static void log_failure(const struct client *client)
                 (unsigned long long)left_out);
 }
 
+/* The slot waits for strangers_release() as for an answer. The client settles, so that guesses
+ * which were sent in one go are answered one by one. */
 void strangers_refuse(struct client *client, struct reply_slot *slot)
 {
     struct acquaintance *one = &client->acquaintance;

@@ -1,3 +1,7 @@
+/* INFO is answered by the cache, and two of its lines are replaced on the way back, which needs the
+ * whole reply: its kind takes no parts. The other commands get what a Redis without a cluster says
+ * to them.
+ */
 #include "worker/command/mode.h"
 
 #include "worker/command/stateful.h"
@@ -19,6 +23,7 @@ static const struct line *line_at(struct span text)
     return NULL;
 }
 
+/* Line by line. The text may have another length then: the reply's header is written anew. */
 static void rewrite(struct buffer *out, struct span text)
 {
     while (text.length) {
@@ -54,6 +59,7 @@ static void info_reply(struct reply_slot *slot, unsigned index, struct span repl
 static const struct reply_slot_kind info_kind = {.on_cache = info_reply,
                                                  .on_cache_failure = request_take_failure};
 
+/* As if the command had no row of this kind: by what it does to its connection. */
 static void pass(struct client *client, const struct request *request)
 {
     if (request->command->effect == EFFECT_NONE)

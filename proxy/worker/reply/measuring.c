@@ -1,3 +1,6 @@
+/* The clock is looked at once in a turn, however many lookups begin or end in it: times are those
+ * of turns, as guard/timing.h has it. What is timed stands for what is not, too (`times`).
+ */
 #include "worker/reply/measuring.h"
 
 #include "base/container_of.h"
@@ -74,6 +77,8 @@ static bool on_timed(void *arg, uint64_t nanoseconds)
 
 /* ---- commands ---- */
 
+/* GET is what is left of all commands when the others are taken away: rejected ones are not counted
+ * by name. */
 static void tell_calls(struct serving *serving)
 {
     struct measures *measures = &serving->measures;

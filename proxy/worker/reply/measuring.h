@@ -6,6 +6,8 @@
 
 #include "worker/reply/reply_slot.h"
 
+/* Begins to time the slot, in the name of those that were passed over; and counts how long it has
+ * been, for one of its lookups. For the functions below, who know when. */
 void measuring_time(struct reply_slot *slot);
 void measuring_count(const struct lookup *lookup, enum worker_time time);
 

@@ -192,6 +192,8 @@ static void advance(struct replies *replies)
     tell_client(replies);
 }
 
+/* What is not set here was left empty by recycle(), or is written before it is read: a slot has
+ * more members than a command needs. */
 struct reply_slot *reply_slot_open(struct replies *replies, const struct reply_slot_kind *kind)
 {
     struct reply_slot *slot = take_from_store(replies->serving);
@@ -208,6 +210,7 @@ struct reply_slot *reply_slot_open(struct replies *replies, const struct reply_s
     return slot;
 }
 
+/* For replies that nobody gets: written all the same, so that no command need know. */
 static struct buffer *unheard(struct replies *replies)
 {
     buffer_clear(&replies->unheard);
@@ -234,7 +237,7 @@ struct buffer *replies_ready(struct replies *replies)
 /* A slot of its own behind `previous`, or the ready ones that are there. */
 static void push_behind(struct replies *replies, struct reply_slot *previous, struct span bytes)
 {
-    if (previous->kind != &ready_kind) {
+    if (previous->kind != &ready_kind) { /* its buffers come with the slot, emptied */
         struct reply_slot *slot = take_from_store(replies->serving);
         *slot = (struct reply_slot){.next = previous->next,
                                     .serving = replies->serving,

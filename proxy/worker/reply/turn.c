@@ -12,6 +12,7 @@
  * is the same wherever the thread has to wait for its processor. */
 enum { WORK = 2048, WORK_OF_VISIT = 16 };
 
+/* Nothing is done here: an active idle handle is what keeps the loop from waiting. */
 static void on_awake(uv_idle_t *awake)
 {
     (void)awake;
@@ -28,6 +29,7 @@ static struct turn_task *pop_line(struct turn *turn)
     return task;
 }
 
+/* A visit has its price, however little is served: many small ones make a turn's work, too. */
 static void visit_first(struct turn *turn)
 {
     struct turn_task *task = pop_line(turn);
@@ -58,6 +60,7 @@ static void on_prepare(uv_prepare_t *prepare)
         advance_line(turn);
 }
 
+/* A handle that is started already keeps its callback: hence the stop. */
 static void be_prepared(struct turn *turn, uv_prepare_cb callback)
 {
     uv_prepare_stop(&turn->prepare);
@@ -115,6 +118,7 @@ void turn_line_up(struct turn *turn, struct turn_task *task)
     turn->back = &task->next;
 }
 
+/* A walk along the line: it happens when a client goes. */
 static void leave_line(struct turn *turn, struct turn_task *task)
 {
     struct turn_task **at = &turn->front;
@@ -151,6 +155,8 @@ bool turn_has(const struct turn *turn, enum turn_phase last)
     return false;
 }
 
+/* From the first phase on each time: a task may have added one of an earlier phase. It is not
+ * queued any more when it runs, so it may add itself. */
 static struct turn_task *pop(struct turn *turn, enum turn_phase last)
 {
     for (int phase = 0; phase <= (int)last; phase++) {

@@ -4,8 +4,10 @@
  *
  *   sockets ─▶ READ ─▶ SERVE ─▶ WRITE     who asked little: at once, and their replies leave
  *                ▲
- *              LINE                       the others: one visit each in turn, until a turn's work
- * is done; then replies leave, and the loop looks at its sockets before it goes on with the line
+ *              LINE                       the others: one visit each in turn
+ *
+ * The line goes on until a turn's work is done; then replies leave, and the loop looks at its
+ * sockets before it goes on with it.
  */
 #ifndef NESTGUARD_TURN_H
 #define NESTGUARD_TURN_H

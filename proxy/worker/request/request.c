@@ -20,6 +20,7 @@ static void take_part(struct reply_slot *slot, struct span bytes)
     reply_slot_append(slot, reply_slot_output(slot), bytes);
 }
 
+/* Parts are passed on as they come: nobody looks into the reply. */
 static const struct reply_slot_kind forward_kind = {
     .on_cache = request_take_reply, .on_part = take_part, .on_cache_failure = request_take_failure};
 
@@ -38,6 +39,8 @@ static size_t request_bytes(const struct request *request)
     return request->raw.length + (request->is_inline ? RESP_HEADER_ROOM * (request->count + 1) : 0);
 }
 
+/* Without memory its kind hears of it at once. That cannot end the slot under the caller's hands:
+ * it waits for whoever opened it. */
 void request_to_cache(const struct request *request, struct client *client, struct reply_slot *slot,
                       unsigned index)
 {
@@ -47,6 +50,7 @@ void request_to_cache(const struct request *request, struct client *client, stru
         slot->kind->on_cache_failure(slot, index, "NESTGUARD out of memory");
 }
 
+/* Opened, a slot waits for one thing, this function's end; the request is another. */
 struct reply_slot *request_forward_as(const struct request *request, struct client *client,
                                       const struct reply_slot_kind *kind)
 {

@@ -1,3 +1,6 @@
+/* Each sample costs the database a query: of a worker ten a second at most, however many keys are
+ * asked for. Which they are is left to chance, as the first after each pause.
+ */
 #include "worker/request/shadow_sample.h"
 
 #include "base/clock.h"

@@ -1,10 +1,14 @@
+/* `first` and `count` are all that is kept: places follow from them, modulo a size that is a power
+ * of two. The ring doubles when it is full, so that a request costs the same on average however
+ * many there are.
+ */
 #include "worker/upstream/in_flight.h"
 
 #include "base/memory.h"
 
 #include <stdlib.h>
 
-enum { FIRST_SIZE = 256, KEEP_SIZE = 16 * 1024 };
+enum { FIRST_SIZE = 256, KEEP_SIZE = 16 * 1024 }; /* entries */
 
 static size_t place_of(const struct in_flight_queue *queue, size_t index)
 {
@@ -39,6 +43,7 @@ struct in_flight in_flight_pop(struct in_flight_queue *queue)
     return head;
 }
 
+/* One by one: it is done once a greeting, and mostly nothing waits. */
 void in_flight_rotate(struct in_flight_queue *queue, size_t count)
 {
     while (count--)

@@ -3,8 +3,11 @@
  *
  *   send ─▶ out ─▶ one write a loop turn ─▶ cache ─▶ in ─▶ frame ─▶ slot at the head of `in_flight`
  *
- *   CLOSED ─▶ DIALING ─▶ GREETING (AUTH, SELECT, ROLE) ─▶ UP ─lost─▶ CLOSING ─▶ CLOSED
- * (backoff) ─▶ ...
+ *   CLOSED ─▶ DIALING ─▶ GREETING (AUTH, SELECT, ROLE) ─▶ UP
+ *      ▲         └───────────┴── given up, refused, lost ──┤
+ *      └────────────────────── CLOSING ◀───────────────────┘
+ *
+ * A shared one goes on from CLOSED by itself, after a backoff; one that is owned stays there.
  */
 #ifndef NESTGUARD_UPSTREAM_H
 #define NESTGUARD_UPSTREAM_H

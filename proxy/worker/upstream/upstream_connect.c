@@ -21,6 +21,7 @@ void upstream_greet(struct upstream *upstream)
         greeting_write_limits(&upstream->greeting);
         left += CACHE_LIMITS;
     }
+    /* Numbered downwards: each answer says how many are still to come, as greeted() wants it. */
     while (left)
         upstream_push(upstream, NULL, --left);
     in_flight_rotate(&upstream->in_flight, requests);
@@ -43,6 +44,7 @@ static void on_dialed(void *arg, const char *error)
     }
 }
 
+/* Where the cache is may be another place each time: the target is asked for anew. */
 void upstream_start(struct upstream *upstream)
 {
     const struct config *config = serving_config(upstream->serving);

@@ -1,9 +1,9 @@
 /* Between the parts of an upstream.
  *
- *   upstream.c          requests on a connection, and its end
- *   upstream_replies.c  what the cache sends on it
- *   upstream_own.c      what only an owner does
- *   upstream_connect.c  how a connection comes about
+ *   upstream_requests.c  requests on a connection, and its end
+ *   upstream_replies.c   what the cache sends on it
+ *   upstream_own.c       what only an owner does
+ *   upstream_connect.c   how a connection comes about
  */
 #ifndef NESTGUARD_UPSTREAM_INTERNAL_H
 #define NESTGUARD_UPSTREAM_INTERNAL_H

@@ -1,6 +1,7 @@
 /* What only the owner of a connection does with it. */
 #include "worker/upstream/upstream_internal.h"
 
+/* Sent "at no time", a request is never overdue (upstream_check_progress()). */
 void upstream_be_patient(struct upstream *upstream, bool patient)
 {
     if (upstream->in_flight.count)
@@ -21,6 +22,7 @@ void upstream_append(struct upstream *upstream, struct span bytes)
     upstream_mark_dirty(upstream);
 }
 
+/* See upstream_be_patient() for what that time means. */
 bool upstream_is_waiting(const struct upstream *upstream)
 {
     return upstream->in_flight.count && !in_flight_oldest(&upstream->in_flight);
@@ -37,6 +39,7 @@ uint64_t upstream_cache_id(const struct upstream *upstream)
     return upstream->cache_id;
 }
 
+/* What was kept back leaves at the end of the turn. */
 void upstream_hold(struct upstream *upstream, bool hold)
 {
     upstream->held = hold;

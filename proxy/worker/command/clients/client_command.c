@@ -61,6 +61,7 @@ static void write_redirect(const struct client *client, struct buffer *out, bool
     resp_write_integer(out, pinned->states & PINNED_TRACKING ? (int64_t)pinned->redirect : -1);
 }
 
+/* One form for all, so that a table can have them. */
 typedef void (*writer)(const struct client *, struct buffer *, bool resp3);
 
 static const writer writers[] = {write_name, write_id, write_info, write_redirect};
@@ -224,6 +225,7 @@ static void unblock(struct client *client, const struct request *request)
 
 /* ---- whether it gets replies ---- */
 
+/* OFF and SKIP have no reply of their own. While they are off, SKIP has nothing to add. */
 static void set_replies(struct client *client, const struct request *request)
 {
     struct span mode = request->arguments[2];
@@ -241,6 +243,8 @@ static void set_replies(struct client *client, const struct request *request)
 
 /* ---- what its connection does ---- */
 
+/* Refused, it has changed nothing there; and without tracking there is no redirection to tell of.
+ */
 static void tracking_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     struct pinned *pinned = &client_of(slot->replies)->pinned;
@@ -282,6 +286,7 @@ static void track(struct client *client, const struct request *request)
     client_settle(client);
 }
 
+/* The index says which was asked for: 1 is ON. */
 static void no_evict_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     if (!inquiry_is_denied(cache_reply))
@@ -308,6 +313,7 @@ static void set_no_evict(struct client *client, const struct request *request)
     }
 }
 
+/* What it did is not known: the client keeps its connection until RESET. */
 static void alter(struct client *client, const struct request *request)
 {
     if (pinned_begin(client) < 0)

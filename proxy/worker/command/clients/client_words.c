@@ -1,3 +1,6 @@
+/* A table of options, each with what takes its value. What is wrong is said in Redis' words, which
+ * people and libraries know.
+ */
 #include "worker/command/clients/client_words.h"
 
 #include "base/memory.h"
@@ -130,6 +133,7 @@ static bool take_option(struct client_filter *filter, const struct span *words, 
     return refuse(out, "syntax error");
 }
 
+/* Pairs of a name and a value: with CLIENT and KILL an even number of words. */
 bool client_words_kill(struct client_filter *filter, const struct request *request,
                        struct buffer *out)
 {

@@ -12,6 +12,8 @@
 
 enum purpose { PURPOSE_LIST, PURPOSE_KILL, PURPOSE_TRANSLATE };
 
+/* Whichever thread has its message has all of it: one worker after the other adds to it, without a
+ * lock. */
 struct inquiry {
     struct roll_call call;
     enum purpose purpose;
@@ -58,6 +60,8 @@ static void send_round(struct inquiry *inquiry, struct reply_slot *slot)
     serving_ask_keeper(slot->serving, &inquiry->call.message);
 }
 
+/* Until the cache has spoken the inquiry is the client's, and goes with it; from then on it is the
+ * message's, which comes back to its slot whatever becomes of the client. */
 static void permission_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     struct client *client = client_of(slot->replies);
@@ -142,6 +146,7 @@ static void list(struct inquiry *inquiry, const struct clients *clients)
             roster_describe(&inquiry->lines, client, client->id == inquiry->asker ? "list" : NULL);
 }
 
+/* The asker itself goes last, when it has its answer, as with Redis. */
 static void kill_them(struct inquiry *inquiry, const struct clients *clients)
 {
     for (struct client *client = clients->first; client; client = client->following) {
@@ -155,6 +160,7 @@ static void kill_them(struct inquiry *inquiry, const struct clients *clients)
     }
 }
 
+/* An id is of one worker, so one of them finds it, or none. */
 static void find(struct inquiry *inquiry, const struct clients *clients)
 {
     const struct client *client = roster_find(clients, inquiry->sought);

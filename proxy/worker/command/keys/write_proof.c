@@ -1,3 +1,6 @@
+/* In doubt a write counts as done. A hint that nothing stands behind costs a lookup that is passed
+ * on; one that is missing, a row that clients are told is not there.
+ */
 #include "worker/command/keys/write_proof.h"
 
 static bool has_word(const struct span *arguments, size_t count, size_t from, const char *word)
@@ -58,6 +61,7 @@ static bool is_nil(struct span reply)
     return span_is(reply, "$-1\r\n") || span_is(reply, "*-1\r\n") || span_is(reply, "_\r\n");
 }
 
+/* Errors begin with "-", those of RESP3 perhaps with "!". */
 bool write_is_done(enum command_proof proof, struct span reply)
 {
     if (reply.at[0] == '-' || reply.at[0] == '!')
