@@ -2,8 +2,8 @@
  * meet.
  *
  *   keeper_run.c ─ opens all ─▶ the loop ─ SIGTERM ─▶ keeper_leave.c ─▶ keeper_end.c ─ closes all
- *      parts/    each owns what it is about, is told of the others by callbacks, and is tested
- * alone changes/  "this key changed": one table says whom each cause concerns
+ *      parts/    each owns what it is about, is told of the others by callbacks, is tested alone
+ *      changes/  "this key changed": one table says whom each cause concerns
  *
  * All of it is the keeper's thread's, but for the mailbox, what is _Atomic, and the counters of
  * workers and loads, which one thread writes and any may read.

@@ -38,11 +38,13 @@ static bool knows(void *arg, uint64_t time)
            replication_has_followed(&keeper->replication, time + 1);
 }
 
+/* From here on the predecessor confirms no more than what is known here. */
 static void share(void *arg)
 {
     replication_share(&((struct keeper *)arg)->replication);
 }
 
+/* The control port's socket is the predecessor's, who has stopped taking calls by it. */
 static void let_in(void *arg)
 {
     struct keeper *keeper = arg;
@@ -52,6 +54,7 @@ static void let_in(void *arg)
     service_ready();
 }
 
+/* Commits are this process' to confirm from here on. */
 static void stand_alone(void *arg)
 {
     replication_speak(&((struct keeper *)arg)->replication);
@@ -64,6 +67,8 @@ static void limit(void *arg, uint64_t position)
     replication_limit(&((struct keeper *)arg)->replication, position);
 }
 
+/* The control port answers what it was asked, and takes no more. Clients that are here stay until
+ * they leave, or drain_timeout is over. */
 static void yield(void *arg)
 {
     struct keeper *keeper = arg;

@@ -40,6 +40,8 @@ void keeper_end_entry(struct keeper *keeper, const struct key_change *insertion)
 
 /* ---- events ---- */
 
+/* What was over by the snapshot no log will tell, and queries may not see all of it yet: visibility
+ * has to know. */
 static void on_begins(void *arg, struct built *built, bool alone)
 {
     struct keeper *keeper = arg;
@@ -48,6 +50,7 @@ static void on_begins(void *arg, struct built *built, bool alone)
     visibility_follow(keeper->loading.visibility, &built->snapshot, alone);
 }
 
+/* With a generation in force a log was followed all the time, and vouched for what was filled. */
 static void on_begun(void *arg)
 {
     struct keeper *keeper = arg;
@@ -62,6 +65,7 @@ static void on_in_force(void *arg, struct generation *generation)
     keeper_publish(keeper, generation);
 }
 
+/* The obstacle first: the view that is then made has it. */
 static void on_lost(void *arg, const char *why)
 {
     struct keeper *keeper = arg;
@@ -88,11 +92,14 @@ static void on_settled(void *arg, const char *error)
         renewal_replace(&keeper->renewal, why);
 }
 
+/* Beside the one in force, which goes on rejecting. */
 static void on_wanted(void *arg)
 {
     renewal_begin(&((struct keeper *)arg)->renewal);
 }
 
+/* A lease that was extended may have a keyspace guard again, and lets the published one be renewed.
+ */
 static void on_known(void *arg)
 {
     struct keeper *keeper = arg;
@@ -154,6 +161,7 @@ void keeper_watch_sync(struct keeper *keeper, uint64_t now)
     keeper_pace_builds(keeper);
 }
 
+/* One of the two is at work; the other has nothing to leave. */
 static void on_left(void *arg, const char *why)
 {
     struct keeper *keeper = arg;

@@ -55,6 +55,7 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
         mailbox_return(&write->message);
 }
 
+/* It goes back at once: the worker waits for no outcome. */
 void keeper_take_fn_check(struct keeper *keeper, struct fn_check_message *fn_check)
 {
     if (keeper->publishing.generation && !keeper->draining)

@@ -1,3 +1,6 @@
+/* Read, compared with what is in force, told, and then given to whoever makes it the one in force:
+ * a file with errors changes nothing. Only the log's own settings hold from here on.
+ */
 #include "keeper/reload.h"
 
 #include "base/log/log.h"
@@ -11,6 +14,7 @@ static void log_problems(const struct problems *problems)
     }
 }
 
+/* One that cannot be taken is a warning: the file says something else than what holds. */
 static void log_change(const struct setting_change *change)
 {
     if (!change->taken)

@@ -1,3 +1,7 @@
+/* Read along a row, the table says what a cause means; down a column, what a subscriber hears of.
+ * Subscribers are told in the order of their enum: loads before the cache, so that nothing old is
+ * filled behind a purge.
+ */
 #include "keeper/changes/changes.h"
 
 enum {

@@ -70,6 +70,7 @@ static enum cause cause_of(struct override entry)
     return causes[entry.kind];
 }
 
+/* From a worker, or from the other process: which of them is the last is no matter. */
 static void take_receipt(struct broadcast *broadcast)
 {
     if (--broadcast->outstanding)
@@ -81,6 +82,8 @@ static void take_receipt(struct broadcast *broadcast)
 
 /* ---- the other process ---- */
 
+/* What the other has to confirm stands in a line: it confirms in this order, and says no more than
+ * that. */
 static void send_away(struct entries *entries, struct key key, struct override entry,
                       struct broadcast *broadcast)
 {
@@ -121,6 +124,8 @@ uint64_t entries_remote_owes(const struct entries *entries)
 
 /* ---- setting ---- */
 
+/* At the end no worker takes it, and the other process alone is waited for: that there is one was
+ * asked before (entries_are_taken()). */
 static struct broadcast *begin(struct entries *entries, struct key key, struct override entry,
                                void (*done)(void *arg), void *arg)
 {
@@ -201,6 +206,7 @@ bool entries_wait_for(const struct entries *entries, struct key key, bool servin
     return kind == OVERRIDE_TOMBSTONE || (kind == OVERRIDE_HINT && serving);
 }
 
+/* The block that the key may have is left as it is. */
 bool entries_know(struct entries *entries, struct key key, bool serving, void (*done)(void *arg),
                   void *arg)
 {
@@ -210,6 +216,7 @@ bool entries_know(struct entries *entries, struct key key, bool serving, void (*
     return ends && entries_set(entries, key, entry, done, arg) == 0;
 }
 
+/* All at once when a generation has come into force, which ends many. */
 void entries_expire(struct entries *entries, uint64_t now, bool all)
 {
     size_t most = EXPIRE_AT_ONCE + overrides_count(&entries->table) / 64;

@@ -1,3 +1,4 @@
+/* Calls under way are few: each change is compared with all of their keys. */
 #include "keeper/changes/touches.h"
 
 void touches_init(struct touches *touches, struct watch *watch)
@@ -29,6 +30,8 @@ void touches_hear(void *arg, const struct key_change *change)
             touch->touched = true;
 }
 
+/* Who is told may close its call, and its touch with it, or wait for another probe: so the next is
+ * taken before, and the mark is cleared first. */
 void touches_probed(struct touches *touches)
 {
     struct key_touch *next;

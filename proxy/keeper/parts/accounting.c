@@ -1,3 +1,9 @@
+/*   each worker ─ counters ────────────────────────────▶ rejects a second ─▶ is it an attack?
+ *        └─ ledgers: an empty one goes, a full one comes ─▶ who, and for which keys
+ *
+ * Counters are read where they are, without a message, so that an attack is noticed though a worker
+ * has no time to answer. Ledgers are asked for again only when all have come back.
+ */
 #include "keeper/parts/accounting.h"
 
 #include "base/clock.h"
@@ -10,6 +16,7 @@ enum { MARK_MS = 1000 };
 
 /* ---- the log's word ---- */
 
+/* Workers may not have told of it yet: then nobody is named. */
 static void log_begin(const struct traffic *traffic, uint64_t now)
 {
     uint64_t ms;

@@ -1,3 +1,6 @@
+/* What a check could not decide, or was not to see yet, proves nothing and is not counted: the
+ * counters stand for rows that were looked for, and found or not.
+ */
 #include "keeper/parts/checking.h"
 
 #include "base/clock.h"
@@ -6,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { FN_CHECKS_MAX = 1000 };
+enum { FN_CHECKS_MAX = 1000 }; /* under way at a time; what comes on top is left out */
 
 /* A key may be any bytes, and there may be many: escaped as in the control port's paths. */
 static void log_false_reject(struct checking *checking, struct key key)

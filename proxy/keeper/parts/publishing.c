@@ -113,6 +113,7 @@ bool publishing_covers(const struct publishing *publishing, size_t keyspace)
     return generation && !obstacle_of(publishing) && generation_covers(generation, keyspace);
 }
 
+/* One that only waits for its first generation is not left out. */
 static bool is_left_out(const struct publishing *publishing, size_t keyspace)
 {
     return !is_retired(publishing, keyspace) && publishing->generation &&
@@ -184,6 +185,7 @@ static void send_view(struct publishing *publishing, struct view *view)
     }
 }
 
+/* The one before may go with this reference; whoever decided by it has been told by then. */
 static void adopt(struct publishing *publishing, struct view *view)
 {
     struct view *replaced = publishing->view;
@@ -208,10 +210,12 @@ void publishing_now(struct publishing *publishing, struct generation *fresh)
     free(states);
     view->newest = publishing->newest;
     view->building = publishing->building;
+    /* Sent first: what the keeper's own parts tell workers when they adopt it comes behind it. */
     send_view(publishing, view);
     adopt(publishing, view);
 }
 
+/* Time alone may change a state: leases run out, and are extended. */
 bool publishing_is_due(const struct publishing *publishing)
 {
     for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++)

@@ -1,3 +1,7 @@
+/* Nothing is deleted here for a reason of its own: what is old is told as a change, to all whom
+ * that concerns, and comes back by purging_hear(). So whatever is loaded just now is old before the
+ * cache is told to forget it.
+ */
 #include "keeper/parts/purging.h"
 
 #include "base/clock.h"
@@ -19,6 +23,7 @@ static void tell_keyspace(const struct purging *purging, enum cause cause, int k
     tell(purging, &change);
 }
 
+/* Of each keyspace that there is: what is retired was purged when it was. */
 static void tell_all(const struct purging *purging, enum cause cause)
 {
     const struct config *config = purging->options.config;
@@ -81,6 +86,8 @@ static void on_unvouched(void *arg, struct key key)
     tell(arg, &change);
 }
 
+/* Loads first: what was asked before now would be filled behind this, and nobody vouches for it,
+ * either. */
 void purging_give_unvouched(struct purging *purging)
 {
     tell_all(purging, CAUSE_ASKED);
@@ -100,6 +107,8 @@ static void on_altered(void *arg, int keyspace)
     tell_keyspace(purging, CAUSE_ALTERED, keyspace);
 }
 
+/* Without a log the first answer is what vouches from here on; what was filled before it is
+ * purged. */
 void purging_learn_values(struct purging *purging, const char *answer)
 {
     bool vouched = is_vouched_for(purging);
@@ -120,6 +129,7 @@ void purging_check_time(struct purging *purging, uint64_t now)
 
 /* ---- one key ---- */
 
+/* Of purging_delete(), until the cache has answered. */
 struct deletion {
     counter *count;
     redis_answer_cb done;

@@ -1,3 +1,9 @@
+/*   nothing known ─ a generation is built ─▶ kept to its server ─ another is found ─▶ left
+ *        ▲                                                                             │
+ *        └────── everything is opened anew, and whatever is good enough will do ───────┘
+ *
+ * The rule is in the pools: each asks every new connection's server by it, and tells of strangers.
+ */
 #include "keeper/parts/server_watch.h"
 
 #include "base/log/log.h"
@@ -7,6 +13,7 @@
 
 static void on_stranger(void *arg, const struct pg_server *server);
 
+/* What is open and leads to another server than the rule has is closed, too (pg_pool_keep_to()). */
 static void apply(struct server_watch *watch)
 {
     struct pg_pool_rule rule = {watch->rule, on_stranger, watch};

@@ -1,3 +1,7 @@
+/* Like replication.c where there is no log: a candidate takes over when its self-check has passed,
+ * and a lease that never ends is all that the generation in force has. So what must not be rejected
+ * any more ends with the lease, at once, and not with a view, which takes its time to every worker.
+ */
 #include "keeper/parts/standings.h"
 
 #include "base/log/log.h"
@@ -73,6 +77,7 @@ static bool on_gives_up(void *arg, struct standing *standing, size_t keyspace, c
     return true;
 }
 
+/* What snapshots of that server said of transactions means nothing on another. */
 void standings_leave(struct standings *standings, const char *why)
 {
     settled_forget(&standings->settled);
