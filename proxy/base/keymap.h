@@ -28,6 +28,7 @@ struct keymap {
     struct keymap_node *oldest, *newest;
 };
 
+/* Empty, as zeroed memory is. */
 void keymap_init(struct keymap *map);
 void keymap_finish(struct keymap *map); /* the nodes are the caller's to free, before */
 

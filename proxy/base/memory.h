@@ -13,6 +13,7 @@ enum { CACHE_LINE = 64 };
 /* What they do without memory. */
 _Noreturn void out_of_memory(void);
 
+/* Never NULL, also for no bytes at all; each is for free(). */
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);             /* zeroed */
 void *xcalloc_aligned(size_t alignment, size_t size); /* a power of two; zeroed, for free() */

@@ -109,6 +109,7 @@ bool guard_wants_hint(const struct view *view, const struct overrides *overrides
  * guard_wants_hint() it is not held then. Never where a log tells of rows. */
 bool guard_has_room_for_held(const struct view *view, const struct overrides *overrides);
 
+/* A part of a sentence, for people: static. */
 const char *reason_text(enum reason reason);
 
 #endif

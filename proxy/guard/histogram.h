@@ -29,6 +29,7 @@ void histogram_add(struct histogram *histogram, uint64_t nanoseconds, uint64_t c
 /* Adds what was counted so far to `to`. */
 void histogram_read(const struct histogram *histogram, struct durations *to);
 
+/* How many there were, and how long they took all together. */
 uint64_t durations_count(const struct durations *durations);
 double durations_seconds(const struct durations *durations);
 

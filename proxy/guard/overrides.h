@@ -37,6 +37,7 @@ struct overrides {
     struct keymap map;
 };
 
+/* Empty; to be finished, which frees every entry. */
 void overrides_init(struct overrides *overrides);
 void overrides_finish(struct overrides *overrides);
 
@@ -61,12 +62,15 @@ void overrides_expire(struct overrides *overrides, uint64_t now,
 void overrides_each(const struct overrides *overrides, uint64_t now,
                     void (*visit)(void *arg, struct key key, struct override entry), void *arg);
 
+/* All that have a place: also what has ended and was not looked at since, and keys of which nothing
+ * but a write under way is known. 0: no key has an entry of any kind. */
 size_t overrides_count(const struct overrides *overrides);
 
 /* A key that is admitted although something is known of it already: what holds longer wins, and a
  * block stays. */
 struct override override_admit(struct override known, struct override hint);
 
+/* "none", "hint", "tombstone": static. */
 const char *override_kind_name(enum override_kind kind);
 
 #endif

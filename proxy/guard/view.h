@@ -16,6 +16,7 @@
 
 enum keyspace_state { KEYSPACE_LOADING, KEYSPACE_GUARDING, KEYSPACE_PASSING };
 
+/* "loading", "guarding", "passing": static. */
 const char *keyspace_state_name(enum keyspace_state state);
 
 /* Filters of keyspaces, by their numbers, all built from one snapshot. A keyspace that came later

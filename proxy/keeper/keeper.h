@@ -21,6 +21,7 @@ struct traffic; /* traffic/traffic.h */
 
 const struct config *keeper_config(const struct keeper *keeper); /* in force */
 
+/* Rates, attacks, and who asks how much, as of the last second. */
 const struct traffic *keeper_traffic(const struct keeper *keeper);
 
 /* Begins a generation whose snapshot is taken after this call. Returns its number; 0: the guard is

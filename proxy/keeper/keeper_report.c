@@ -17,6 +17,7 @@ static void add_loads(struct keyspace_report *to, const struct load_counters *fr
     LOAD_COUNTERS(ADD)
 }
 
+/* Of commands what each worker has made known; see measuring_tick(). */
 static void add_measures(struct report *to, const struct measures *from)
 {
     for (int i = 0; i < WORKER_TIME_COUNT; i++)
@@ -35,6 +36,7 @@ static struct keyspace_report *report_of(const struct report *report, size_t num
     return NULL;
 }
 
+/* What a number has counted stays, also when the keyspace has been retired. */
 static void count_keyspace(const struct keeper *keeper, size_t number, struct keyspace_report *to)
 {
     add_loads(to, &keeper->counters[number]);

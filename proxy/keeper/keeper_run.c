@@ -336,7 +336,7 @@ static int start_worker(struct keeper *keeper, unsigned index)
     if (status)
         log_error("worker %u: %s", index, uv_strerror(status));
     else
-        keeper->publishing.view->holders++;
+        keeper->publishing.view->holders++; /* this worker, from now on */
     free(fds);
     free(addresses);
     return status;
@@ -364,7 +364,6 @@ static void on_lacks(void *arg, size_t keyspace, const char *why)
     publishing_lacks(&((struct keeper *)arg)->publishing, keyspace, why);
 }
 
-/* Nobody is left to use it once the workers have been told to end. */
 /* The view that says so goes to every worker before the build's snapshot is taken. */
 static void on_build_begins(void *arg)
 {

@@ -12,6 +12,7 @@ struct reload {
     struct setting_changes changes;
 };
 
+/* Frees what it holds; a zeroed one, too. */
 void reload_finish(struct reload *reload);
 
 /* The configuration to use from now on, with one reference; NULL when it is refused. Everything

@@ -69,6 +69,8 @@ struct succession {
     int listening;   /* -1: nobody can, as yet */
 };
 
+/* Takes part from here on: with a predecessor as its successor, and else as one that may be
+ * followed. The options are copied. */
 void succession_open(struct succession *succession, const struct succession_options *options);
 
 /* Once in a while, and when more is known: goes on if what was waited for is there. */

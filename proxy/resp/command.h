@@ -98,6 +98,8 @@ bool command_ends_script(const struct command *command, const struct span *argum
 enum { COMMAND_NUMBERS = 400 };
 size_t command_number(const struct command *command);
 
+/* Whether so many words, the name included, may be right; true of commands whose arity is not
+ * known. */
 bool command_arity_ok(const struct command *command, size_t count);
 
 /* The rows that command_find() looks in; also for the test that holds them against a real Redis. */

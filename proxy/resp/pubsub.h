@@ -21,6 +21,7 @@ struct pubsub_message {
     unsigned count; /* of a confirmation: the subscriptions that there are now */
 };
 
+/* `frame`: a whole reply. One that is no array or push, or has another first word, is none. */
 struct pubsub_message pubsub_read(struct span frame);
 
 #endif

@@ -20,6 +20,7 @@ struct heavy *heavy_create(size_t places, size_t item_size);
 void heavy_destroy(struct heavy *heavy); /* NULL is allowed */
 void heavy_clear(struct heavy *heavy);
 
+/* So much more for this item, which is copied. A walk through all places. */
 void heavy_add(struct heavy *heavy, const void *item, uint64_t weight);
 
 /* As if `into` had seen both streams: what holds of each alone holds of the sum. Of the same places

@@ -13,6 +13,7 @@
 #define BURDEN_MEMBER(name) BURDEN_##name,
 enum burden { BURDENS_OF(BURDEN_MEMBER) BURDENS };
 
+/* "rejects", "loads", "bytes", "commands": static. */
 const char *burden_name(enum burden burden);
 
 /* Clients of one address, name and user are one party, however often they connect. */
@@ -34,10 +35,12 @@ struct asked_key {
 
 struct ledger;
 
+/* Empty. One thread at a time has a ledger: whoever is given it. */
 struct ledger *ledger_create(void);
 void ledger_destroy(struct ledger *ledger); /* NULL is allowed */
 void ledger_clear(struct ledger *ledger);
 
+/* What the party has asked for since it was last added, by each burden. */
 void ledger_add_party(struct ledger *ledger, const struct party *party,
                       const uint64_t amounts[BURDENS]);
 /* `weight`: of how many lookups the key is a sample. */
@@ -46,6 +49,7 @@ void ledger_add_key(struct ledger *ledger, int keyspace, struct span text, uint6
 /* As if `into` had heard both; see heavy_merge(). */
 void ledger_merge(struct ledger *into, const struct ledger *from);
 
+/* The summaries themselves, as they are until the ledger is changed. */
 const struct heavy *ledger_parties(const struct ledger *ledger,
                                    enum burden burden);       /* struct party */
 const struct heavy *ledger_keys(const struct ledger *ledger); /* struct asked_key */

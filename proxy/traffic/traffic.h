@@ -12,6 +12,7 @@
 
 struct traffic;
 
+/* For so many numbers of keyspaces; nothing has been asked yet. */
 struct traffic *traffic_create(size_t keyspaces, uint64_t now);
 void traffic_destroy(struct traffic *traffic); /* NULL is allowed */
 

@@ -284,7 +284,7 @@ static void init_serving(struct worker *worker, const struct worker_options *opt
     serving_update_limits(serving);
     serving->keyspaces = xcalloc_aligned(CACHE_LINE, KEYSPACES_MAX * sizeof *serving->keyspaces);
     serving->ledger = ledger_create();
-    serving->sampling.random = uv_hrtime() | 1;
+    serving->sampling.random = uv_hrtime() | 1; /* xorshift never leaves 0 */
     overrides_init(&serving->overrides);
     uv_loop_init(&serving->loop);
     mailbox_init(&serving->mailbox, &serving->loop, on_message, worker);

@@ -36,8 +36,9 @@ struct worker_options {
     struct client_memory *memory;   /* of these; NULL: it has no bound */
 };
 
-/* Starts the thread. 0 or a negative errno. The worker ends by MESSAGE_DRAIN, which comes back to
- * the keeper as the worker's last act. */
+/* Starts the thread. 0, or a negative errno: then the process must end, for what was begun is not
+ * taken back. The worker ends by MESSAGE_DRAIN, which comes back to the keeper as the worker's last
+ * act. */
 int worker_create(struct worker **out, const struct worker_options *options);
 
 /* When the thread last came to its timer (clock_ms()), a tenth of a second ago while all is well.

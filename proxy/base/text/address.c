@@ -73,6 +73,7 @@ static int parse_unix(struct address *out, const char *path, const char **error)
     return 0;
 }
 
+/* The last colon is the one before the port; behind brackets, for an IPv6 address has its own. */
 static int parse_tcp(struct address *out, const char *text, const char **error)
 {
     bool bracket = text[0] == '[';

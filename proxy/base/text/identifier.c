@@ -27,7 +27,7 @@ static int refuse(const char **error, const char *text)
     return -EINVAL;
 }
 
-/* Reads the quoted name at *text and moves on behind it. */
+/* Reads the quoted name at *text and moves on behind it. No name is longer than its quoted form. */
 static int read_quoted(const char **text, char **name, const char **error)
 {
     char *to = *name = xmalloc(strlen(*text) + 1);

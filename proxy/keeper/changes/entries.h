@@ -33,10 +33,12 @@ struct entries {
     bool ending;                     /* no worker takes an entry any more */
 };
 
+/* Both outlive it. A view must be in use before any entry is set. */
 void entries_init(struct entries *entries, const struct outlet *outlet,
                   const struct changes *changes);
 void entries_finish(struct entries *entries);
 
+/* Decides by this view from now on; the one before is not looked at any more. */
 void entries_use_view(struct entries *entries, const struct view *view);
 void entries_end(struct entries *entries); /* nothing is set from here on */
 
@@ -89,6 +91,7 @@ struct override entries_tombstone(const struct entries *entries);
 /* Drops some of those that have ended, or with `all` every one. */
 void entries_expire(struct entries *entries, uint64_t now, bool all);
 
+/* See overrides_count(). */
 size_t entries_count(const struct entries *entries);
 unsigned entries_most(const struct entries *entries); /* for as many keys there is room */
 

@@ -22,6 +22,7 @@ struct touches {
     struct key_touch *first;
 };
 
+/* The watch outlives it. It has nothing of its own to free: each call closes its touch. */
 void touches_init(struct touches *touches, struct watch *watch);
 
 void touches_open(struct touches *touches, struct key_touch *touch); /* its key is set */

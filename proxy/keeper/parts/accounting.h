@@ -19,6 +19,7 @@ struct accounting {
     uint64_t *rejects;  /* of each keyspace, for the next mark */
 };
 
+/* `keyspaces`: so many numbers of them there may be. The outlet outlives it. */
 void accounting_init(struct accounting *accounting, const struct outlet *outlet, size_t keyspaces);
 void accounting_finish(struct accounting *accounting);
 

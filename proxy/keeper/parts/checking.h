@@ -48,6 +48,7 @@ void checking_sample(struct checking *checking, struct generation *generation, s
 /* As a subscriber of changes.h, whose `arg` is the checking. */
 void checking_hear(void *arg, const struct key_change *change);
 
+/* Adds the last self-check, and what it found of each keyspace that the report has by now. */
 void checking_report(const struct checking *checking, struct report *report);
 
 /* When nobody checks any more. Then, called once, `closed`: nothing is in flight. */

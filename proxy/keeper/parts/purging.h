@@ -41,6 +41,7 @@ struct purging {
     struct values *values;
 };
 
+/* The options are copied; what they point to outlives it, but for the configuration. */
 void purging_open(struct purging *purging, const struct purging_options *options);
 
 /* The cache's connection has come up, or gone down. */
@@ -80,6 +81,7 @@ void purging_delete(struct purging *purging, struct key key, redis_answer_cb don
 bool purging_owes(const struct purging *purging);
 void purging_give_up(struct purging *purging); /* it stays so: the log is told */
 
+/* Adds the cache's servers, which report_finish() frees, and how much is still to be purged. */
 void purging_report(const struct purging *purging, struct report *report);
 
 /* When redis has ended, so that nothing is in flight; the loop still has to run. Zeroed memory,

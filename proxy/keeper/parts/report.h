@@ -111,6 +111,7 @@ struct keeper;
 void keeper_report(const struct keeper *keeper, struct report *report);
 void report_finish(struct report *report);
 
+/* What a worker would decide of the key now. Nothing is counted, and nothing comes of it. */
 struct key_report keeper_report_key(const struct keeper *keeper, struct key key);
 
 #endif

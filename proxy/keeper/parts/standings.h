@@ -29,6 +29,7 @@ struct standings {
     bool ended;
 };
 
+/* The options are copied; what they point to outlives it, but for the configuration. */
 void standings_open(struct standings *standings, const struct standings_options *options);
 
 /* What was built is the candidate; generation and snapshot are taken out of it. */

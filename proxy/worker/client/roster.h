@@ -27,6 +27,7 @@ struct client_filter {
     uint64_t but;       /* not the client of this id */
 };
 
+/* Frees what it has; then it is zeroed, and means everybody. */
 void client_filter_finish(struct client_filter *filter);
 bool client_filter_matches(const struct client_filter *filter, const struct client *client);
 

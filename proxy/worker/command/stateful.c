@@ -22,6 +22,7 @@ static void forward_in_own(struct client *client, const struct request *request)
 
 /* ---- transactions ---- */
 
+/* A later MULTI may have begun since: what this one is told is no word about that. */
 static void multi_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     struct pinned *pinned = &client_of(slot->replies)->pinned;
@@ -180,6 +181,7 @@ static void queue(struct client *client, const struct request *request)
 static const struct reply_slot_kind subscribe_kind = {.on_cache = request_take_reply,
                                                       .on_cache_failure = request_take_failure};
 
+/* `messages` answer it; see pinned.c for which of them is its reply. */
 static void subscribe_to(struct client *client, const struct request *request, size_t messages)
 {
     if (pinned_begin(client) < 0)
@@ -214,6 +216,7 @@ static void monitor_reply(struct reply_slot *slot, unsigned index, struct span r
 static const struct reply_slot_kind monitor_kind = {.on_cache = monitor_reply,
                                                     .on_cache_failure = request_take_failure};
 
+/* Nothing more is served before it is known whether lines will come between replies. */
 static void monitor(struct client *client, const struct request *request)
 {
     if (pinned_begin(client) < 0)
@@ -224,6 +227,7 @@ static void monitor(struct client *client, const struct request *request)
 
 /* ---- other states ---- */
 
+/* Inside MULTI nothing waits: Redis answers such a command at once. */
 static void block(struct client *client, const struct request *request)
 {
     if (pinned_begin(client) < 0)
@@ -269,6 +273,7 @@ static void alter(struct client *client, const struct request *request)
     request_forward(request, client);
 }
 
+/* From here on there are no commands: bytes go both ways as they come. */
 static void relay(struct client *client, const struct request *request)
 {
     struct buffer bytes = {0};
@@ -281,6 +286,7 @@ static void relay(struct client *client, const struct request *request)
     client_settle(client);
 }
 
+/* As Redis does, without a word. */
 static void hang_up(struct client *client, const struct request *request)
 {
     (void)request;

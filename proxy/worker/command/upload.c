@@ -49,11 +49,14 @@ static size_t read_beginning(const char **at, const char *end, struct span words
     return (size_t)count;
 }
 
+/* With one key, which stands first: so it is known before the rest has come. */
 static bool is_write(const struct command *command)
 {
     return command->kind == COMMAND_WRITE && command->first_key == 1 && command->last_key == 1;
 }
 
+/* Only a client without any state, and a command that its beginning says all of: others are
+ * gathered, as far as limits let them. */
 static bool may_begin(const struct client *client, const struct command *command, size_t count)
 {
     const struct config *config = serving_config(client->serving);
@@ -65,6 +68,7 @@ static bool may_begin(const struct client *client, const struct command *command
            count <= config->max_arguments;
 }
 
+/* The key is copied: the input that it stands in is gone when the end comes. */
 static struct upload *create(struct client *client, struct span key, size_t arguments)
 {
     struct upload *upload = xcalloc(1, sizeof *upload + key.length);
@@ -75,6 +79,7 @@ static struct upload *create(struct client *client, struct span key, size_t argu
     return upload;
 }
 
+/* The slot is answered for the upload; for the command it waits on, until the cache has. */
 static void finish(struct client *client, bool whole)
 {
     struct upload *upload = client->pinned.upload;

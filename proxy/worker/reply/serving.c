@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Counted, so that the end can wait until all have come back. */
 void serving_ask_keeper(struct serving *serving, struct message *message)
 {
     message->sender = &serving->mailbox;
@@ -21,6 +22,7 @@ static uint64_t own_allowed(const struct config *config, uint64_t clients)
     return clients > others ? (clients - others) / config->workers : 0;
 }
 
+/* The smaller of each two. What the cache has not told yet limits nothing. */
 void serving_update_limits(struct serving *serving)
 {
     const struct config *config = serving_config(serving);

@@ -47,6 +47,7 @@ struct turn {
 /* Tasks run before the loop waits again. 0 or a negative errno. */
 int turn_init(struct turn *turn, uv_loop_t *loop);
 
+/* Runs the task before the loop waits again. Nothing happens when it is queued. */
 void turn_add(struct turn *turn, struct turn_task *task);
 /* A task of TURN_READ takes its place at the line's end. Nothing happens when it is queued. */
 void turn_line_up(struct turn *turn, struct turn_task *task);

@@ -6,6 +6,7 @@
 #include "guard/guard.h"
 #include "traffic/ledger.h"
 
+/* That low numbers are a little more likely is no matter: `below` is small. */
 static uint64_t draw(struct sampling *sampling, uint64_t below)
 {
     uint64_t random = sampling->random;

@@ -20,6 +20,7 @@ struct in_flight_queue {
     size_t size, first, count;
 };
 
+/* Behind all others. */
 void in_flight_push(struct in_flight_queue *queue, struct in_flight request);
 struct in_flight in_flight_pop(struct in_flight_queue *queue); /* the queue is not empty */
 /* The first of them, which stays; NULL: the queue is empty. */

@@ -18,7 +18,11 @@ enum { UPSTREAM_KEEP_BYTES = 256 * 1024 };
 
 enum state { CLOSED, DIALING, GREETING, UP, CLOSING };
 
-/* What becomes of requests while there is no connection. */
+/* What becomes of requests while there is no connection.
+ *
+ *   FIRST ─ fails, or comes up ─▶ OVER ─ closed while idle ─▶ AGAIN ─ the stream is closed ─▶ FIRST
+ *     └─ no RESP3 ─▶ TOO_OLD ─ wanted again ─▶ FIRST
+ */
 enum attempt {
     ATTEMPT_FIRST,  /* they wait for the attempt under way */
     ATTEMPT_OVER,   /* it has come to its end: they fail, until there is a connection again */
@@ -26,14 +30,20 @@ enum attempt {
     ATTEMPT_TOO_OLD /* the cache does not know RESP3: asked again when somebody wants it again */
 };
 
-/* The reply that is coming in. */
+/* The reply that is coming in.
+ *
+ *   GATHERED ─ large ─▶ PASSING ─ the budget of stalls is used up ─▶ HURRIED      whole: GATHERED
+ */
 enum reply_state {
     REPLY_GATHERED, /* until it is whole */
     REPLY_PASSING,  /* a part of it has gone to its slot */
     REPLY_HURRIED   /* likewise, and its client has held up the others for long enough */
 };
 
-/* Whom the end of a connection concerns. */
+/* Whom the end of a connection concerns.
+ *
+ *   HELD ─ an own one is lost ─▶ LOST ─ the turn's end ─▶ TOLD      from each: FINISHED
+ */
 enum tenure {
     TENURE_HELD,    /* somebody uses it */
     TENURE_LOST,    /* it is lost, and its owner is to be told at the end of this turn */
@@ -41,7 +51,10 @@ enum tenure {
     TENURE_FINISHED /* closed for good: the owner may be gone already */
 };
 
-/* Whether whoever gets the replies takes them. */
+/* Whether whoever gets the replies takes them.
+ *
+ *   UNWANTED ◀─ of an owner ─▶ WANTED ◀─ of those who share, within a budget ─▶ STALLED
+ */
 enum intake {
     INTAKE_WANTED,
     INTAKE_UNWANTED, /* its owner wants no more for now */

@@ -4,6 +4,8 @@
 
 #include "worker/request/request.h"
 
+/* Answers a CLIENT command of a client that has authenticated, or sends it on. What asks about
+ * others, or is for the cache to permit, is answered later. */
 void client_command(struct client *client, const struct request *request);
 
 /* NULL, or the error. */

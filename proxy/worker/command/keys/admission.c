@@ -48,6 +48,7 @@ static const char *find_items(const struct request *request, size_t *first)
 
 /* ---- their keys ---- */
 
+/* The keys of all items, one behind the other. */
 struct admission {
     size_t items, keys;
     size_t *keys_of;    /* of each item */
@@ -80,6 +81,7 @@ static bool find_keys(struct admission *admission, const struct key_template *fo
     return true;
 }
 
+/* When all keys are there: before, the text may move. The caller frees them. */
 static struct span *spans_of(const struct admission *admission)
 {
     const struct item_key *at =
@@ -92,6 +94,7 @@ static struct span *spans_of(const struct admission *admission)
 
 /* ---- the reply ---- */
 
+/* An item is new when one of its keys is; CF.ADD and its kin add it in any case. */
 static void write_reply(const struct request *request, const struct admission *admission,
                         const bool *are_new, struct reply_slot *slot)
 {

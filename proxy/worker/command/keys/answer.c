@@ -48,6 +48,7 @@ void answer_write_load_error(struct buffer *out, enum load_outcome outcome)
     resp_write_error(out, "NESTGUARD %s", texts[outcome]);
 }
 
+/* A value may be as large as max_value: for that much there need not be memory. */
 static void write_value(struct reply_slot *slot, struct buffer *out, struct span value)
 {
     if (reply_slot_reserve(slot, out, value.length + RESP_HEADER_ROOM))

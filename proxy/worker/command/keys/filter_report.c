@@ -118,6 +118,8 @@ static void tell(struct client *client, const struct request *request, int keysp
 static const char *const made_of_rows =
     "is a keyspace, whose filter the guard makes of the rows of its table and sizes by itself";
 
+/* Each says why it is not done, and what is to be done in its place; `name` is of the table, in
+ * upper case. */
 static void refuse(struct client *client, const struct request *request,
                    const struct keyspace *keyspace)
 {
@@ -137,6 +139,7 @@ static void refuse(struct client *client, const struct request *request,
         resp_write_error(out, "NESTGUARD unsupported: %s %s", keyspace->name, made_of_rows);
 }
 
+/* A table of those that tell something; all other commands of the kind are refused. */
 void filter_report(struct client *client, const struct request *request, int keyspace)
 {
     static const struct {

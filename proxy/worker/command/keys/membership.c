@@ -19,6 +19,7 @@
 
 enum { FILTER_NAME = 1, FIRST_ITEM = 2 }; /* arguments of those that ask */
 
+/* Its first argument is a filter's name. */
 static bool is_about_filter(const struct command *command)
 {
     return command->kind == COMMAND_MEMBER || command->kind == COMMAND_ADMIT ||
@@ -63,6 +64,7 @@ struct group {
     struct buffer text; /* of the keys */
 };
 
+/* Too large to be zeroed for each command: `text` and the counts are. */
 static void group_init(struct group *group, struct serving *serving, struct permission *permission,
                        int keyspace)
 {

@@ -35,6 +35,7 @@ static const struct reply_slot_kind write_kinds[PROOFS], delete_kind;
 /* Which keys are worth a hint: those that the filter lacks, or also some that it holds. */
 enum worth { LACKED, ALSO_HELD };
 
+/* With ALSO_HELD a key that is held counts as lacked while there is room for such. */
 static bool wants_hint(const struct serving *serving, struct key key, enum worth worth)
 {
     bool held = guard_holds(serving->view, key) &&
@@ -67,6 +68,7 @@ static void tell_keeper(const struct lookup *lookup, bool done)
     serving_ask_keeper(serving, &write->message);
 }
 
+/* The message of a write that was only on its way ends nothing; its second one does. */
 void write_returned(struct serving *serving, const struct write_request *request)
 {
     if (request->done && !request->deletes)
@@ -149,6 +151,7 @@ static void note_begun(struct reply_slot *slot, const struct span *keys, size_t 
     }
 }
 
+/* The text is of a guarded key. */
 static struct key key_by_text(const struct serving *serving, struct span text)
 {
     return key_make(guard_match(serving_config(serving), text), text);
@@ -163,6 +166,8 @@ static void note(struct reply_slot *slot, const struct span *keys, size_t count)
     note_begun(slot, keys, count);
 }
 
+/* Takes so many places of the client's share; see hint_share.h. Those that turn out not to be
+ * needed go back (conclude()). */
 static bool has_room(struct client *client, size_t count)
 {
     const struct serving *serving = client->serving;
