@@ -13,10 +13,11 @@
 
 struct mailbox;
 
+/* The first member of each message: whoever gets one knows by its kind what it is part of. */
 struct message {
     int kind;               /* which of the messages it is that the loops have agreed on */
     struct mailbox *sender; /* where it goes back to */
-    struct message *next;
+    struct message *next;   /* the mailbox's, while the message is in it */
 };
 
 /* Called on the receiver's loop, once for each message, in an event of its own and never from

@@ -16,7 +16,7 @@
 struct hint_share {
     uint64_t since;      /* when they began to be counted */
     uint64_t generation; /* and what was settled then */
-    size_t count;
+    size_t count;        /* taken since, less those returned */
 };
 
 /* As it is now. */

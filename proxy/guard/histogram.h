@@ -19,7 +19,7 @@ struct histogram {
 
 /* As read: plain values, for anybody. */
 struct durations {
-    uint64_t buckets[HISTOGRAM_BOUNDS + 1];
+    uint64_t buckets[HISTOGRAM_BOUNDS + 1]; /* how many each; not how many up to its bound */
     uint64_t nanoseconds;
 };
 

@@ -22,6 +22,7 @@ struct generation *generation_create(uint64_t number, size_t keyspaces)
     struct generation *generation = xcalloc(1, sizeof *generation);
     generation->number = generation->settled = number;
     generation->count = keyspaces;
+    /* For every number that there may ever be: of a keyspace that came later there is none. */
     generation->filters = xcalloc(KEYSPACES_MAX, sizeof *generation->filters);
     generation->faults = xcalloc(KEYSPACES_MAX, sizeof *generation->faults);
     generation->bitmaps = xcalloc(KEYSPACES_MAX, sizeof *generation->bitmaps);

@@ -25,8 +25,8 @@ struct channel {
     uv_pipe_t pipe;
     struct channel_events events;
     void *arg;
-    struct buffer in;
-    unsigned writes; /* under way */
+    struct buffer in; /* bytes of a frame that is not complete yet */
+    unsigned writes;  /* under way */
     bool closing, closed;
 };
 

@@ -29,7 +29,7 @@ enum { MORE = 'm', LAST = 'l' };
 
 struct name {
     struct sockaddr_un at;
-    socklen_t length;
+    socklen_t length; /* what counts of it: no zero ends an abstract name */
 };
 
 /* FNV-1a (Fowler, Noll, Vo), 64 bits: a path may be longer than a name. */

@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-enum { TICK_MS = 100, MAX_BODY = 64 * 1024 };
+enum { TICK_MS = 100, MAX_BODY = 64 * 1024 }; /* MAX_BODY: bytes of a call to the control port */
 
 /* ---- views ---- */
 
@@ -373,6 +373,7 @@ static void on_build_begins(void *arg)
         renewal_announced(&keeper->renewal);
 }
 
+/* That none is being built, and what the build could not have, goes with a view. */
 static void on_build_ended(void *arg)
 {
     keeper_publish(arg, NULL);

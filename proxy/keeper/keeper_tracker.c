@@ -74,6 +74,7 @@ static void on_lost(void *arg, const char *why)
     renewal_replace(&keeper->renewal, why);
 }
 
+/* The view that says so is on its way before another build can begin. */
 static void on_gave_up(void *arg, int keyspace, const char *why)
 {
     struct keeper *keeper = arg;

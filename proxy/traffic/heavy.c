@@ -10,11 +10,11 @@
 #include <string.h>
 
 struct heavy {
-    size_t places, size, used;
-    uint64_t total;
-    uint64_t *counts, *errors;
+    size_t places, size, used; /* size: bytes of an item; used: places that have one */
+    uint64_t total;            /* weight of all that was added since it was cleared */
+    uint64_t *counts, *errors; /* by place, as all that follows */
     uint32_t *hashes;
-    char *items;
+    char *items; /* one behind the other */
 };
 
 struct heavy *heavy_create(size_t places, size_t item_size)

@@ -10,8 +10,8 @@
 enum { PLACES = 128 }; /* who has more than so small a part of all has a place */
 
 struct ledger {
-    struct heavy *parties[BURDENS];
-    struct heavy *keys;
+    struct heavy *parties[BURDENS]; /* of struct party */
+    struct heavy *keys;             /* of struct asked_key */
 };
 
 #define BURDEN_NAME(name) #name,

@@ -9,7 +9,7 @@ enum { RATE_MARKS = 61 }; /* sixty stretches have so many ends */
 
 struct rate_marks {
     uint64_t times[RATE_MARKS], counts[RATE_MARKS]; /* a ring; times in ms */
-    size_t next, count;
+    size_t next, count; /* the place of the next mark; how many there are */
 };
 
 /* Zeroed: nothing is known yet. */

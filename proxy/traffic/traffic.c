@@ -14,9 +14,9 @@ enum {
 };
 
 struct window {
-    uint64_t half_ms;
-    uint64_t since, earlier; /* when each half began */
-    struct ledger *current, *previous;
+    uint64_t half_ms;                  /* how long a half is */
+    uint64_t since, earlier;           /* when each half began */
+    struct ledger *current, *previous; /* the half being filled, and the one before */
 };
 
 struct traffic {

@@ -30,10 +30,10 @@
 
 enum {
     STALL_BYTES = 1024 * 1024, /* replies waiting; then a shared connection goes on */
-    READ_BYTES = 64 * 1024,
-    SERVE_BYTES = 32 * 1024, /* of input; then it is served before more is read */
-    ROUND_READS = 32,        /* likewise: each takes its time, and so does the reply */
-    KEEP_BYTES = 16 * 1024,  /* memory that an idle client keeps */
+    READ_BYTES = 64 * 1024,    /* room for one read, where input is kept */
+    SERVE_BYTES = 32 * 1024,   /* of input; then it is served before more is read */
+    ROUND_READS = 32,          /* likewise: each takes its time, and so does the reply */
+    KEEP_BYTES = 16 * 1024,    /* memory that an idle client keeps */
 };
 
 static void flush(struct turn_task *task);
@@ -231,6 +231,7 @@ static void on_end(struct client *client)
     mark_dirty(client); /* flush() ends it when nothing is left to serve */
 }
 
+/* UV_ENOBUFS with a place is on_room()'s "not now"; without one there was no memory. */
 static void end_reading(struct client *client, ssize_t why, const uv_buf_t *room)
 {
     if (why == UV_EOF) {

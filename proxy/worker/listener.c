@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 enum {
-    BACKLOG = 1024,
-    ACCEPTS = 64, /* of one socket in a turn; then those who are here already are served */
+    BACKLOG = 1024, /* who may wait in the kernel's queue */
+    ACCEPTS = 64,   /* of one socket in a turn; then those who are here already are served */
     PAUSE_MS = 100
 };
 

@@ -115,6 +115,7 @@ static void close_all(struct worker *worker)
     if (worker->serving.topology)
         redis_topology_close(worker->serving.topology, NULL, NULL);
     worker->serving.topology = NULL;
+    /* What was in flight hears that it failed, while there is a turn for that. */
     turn_run(&worker->serving.turn, TURN_WRITE);
     turn_close(&worker->serving.turn);
     uv_close((uv_handle_t *)&worker->tick, NULL);
@@ -209,6 +210,8 @@ static void on_tick(uv_timer_t *tick)
     uint64_t now = clock_ms();
     const struct generation *generation = worker->serving.view->generation;
     atomic_store_explicit(&worker->turn, now, memory_order_relaxed);
+    /* Who is closed stays in the list until libuv has let go of its socket: these may close whom
+     * they look at. */
     for (struct client *client = worker->clients.first; client; client = client->following)
         connection_check_progress(client, now);
     for (struct client *client = worker->clients.first; client; client = client->following)

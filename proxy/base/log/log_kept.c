@@ -7,7 +7,7 @@
 #include <time.h>
 
 static struct log_entry ring[LOG_KEPT];
-static uint64_t newest;
+static uint64_t newest; /* number of the last line; 0: there was none */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void log_stamp(char out[LOG_STAMP])

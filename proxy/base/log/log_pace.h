@@ -10,9 +10,9 @@
 
 /* Zeroed: nothing was said yet, and a second. Any thread may use it. */
 struct log_pace {
-    uint64_t period_ms;     /* from one line to the next, at least; 0: a second */
-    _Atomic uint64_t since; /* clock_ms() of the last line; 0: none */
-    _Atomic uint64_t left_out;
+    uint64_t period_ms;        /* from one line to the next, at least; 0: a second */
+    _Atomic uint64_t since;    /* clock_ms() of the last line; 0: none */
+    _Atomic uint64_t left_out; /* since then */
 };
 
 /* Whether this one is to be said now, at clock_ms() `now`; then *left_out, if it is not NULL,

@@ -16,7 +16,7 @@ enum { EXPIRE_AT_ONCE = 1000 };
  * and who waits for that. */
 struct broadcast {
     unsigned outstanding;
-    void (*done)(void *arg);
+    void (*done)(void *arg); /* when nobody is outstanding any more; may be NULL */
     void *arg;
     struct broadcast *next; /* the other process has them in this order */
     uint64_t sent;          /* to it; clock_ms() */

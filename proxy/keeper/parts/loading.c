@@ -137,6 +137,7 @@ void loading_use_view(struct loading *loading, const struct view *view)
     loads_use_view(loading->loads, view);
 }
 
+/* The replaced ones go when the pool has the new ones: until then it has their texts. */
 void loading_use_keyspaces(struct loading *loading, const struct config *config)
 {
     struct rows_statements replaced = loading->statements;

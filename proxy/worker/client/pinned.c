@@ -245,6 +245,8 @@ static bool is_monitored(const struct pinned *pinned, struct span frame)
            frame.at[1] <= '9';
 }
 
+/* Confirmations first, which may be a reply; then what comes unasked; what is left is the oldest
+ * request's. */
 static bool takes(struct client *client, struct span frame)
 {
     struct pinned *pinned = &client->pinned;

@@ -25,7 +25,11 @@ static void reply(struct client *client, const char *error)
 
 /* ---- who the client is ---- */
 
-/* The guard's own user is Redis' "default"; all others are the cache's to know. */
+/* The guard's own user is Redis' "default"; all others are the cache's to know.
+ *
+ *   default ─▶ its password is compared here ─▶ welcome, or a refusal that comes late
+ *   others  ─▶ a connection of their own ─▶ the cache's word ─▶ become_user(), or the same
+ */
 static bool is_own_user(struct span user)
 {
     return span_is_word(user, "default");

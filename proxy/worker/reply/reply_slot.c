@@ -399,6 +399,8 @@ static bool catch_up(struct reply_slot *slot)
     return true;
 }
 
+/* Whether the reply is wanted is asked before its first part alone: one that has begun is to become
+ * whole. */
 void reply_slot_cache_part(struct reply_slot *slot, struct span bytes)
 {
     if (!slot->replies || (!slot->begun && !reply_slot_is_wanted(slot)))
@@ -422,6 +424,8 @@ void reply_slot_cache_reply(struct reply_slot *slot, unsigned index, struct span
     reply_slot_answered(slot);
 }
 
+/* What has begun cannot end with an error: bytes of a value are out, and the client would take it
+ * for more of them. */
 void reply_slot_cache_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
     if (slot->begun && slot->replies)

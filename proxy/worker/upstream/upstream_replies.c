@@ -1,4 +1,9 @@
 /* From bytes to replies: each belongs to the oldest request, or is the owner's.
+ *
+ *   on_read() ─▶ read_replies() ─ whole ─▶ deliver() ─┬─ unasked ─▶ goes_beside()
+ *                     │                               ├─ a slot's ─▶ reply_slot_cache_reply()
+ *                     │                               └─ its own ─▶ greeted(), take_role()
+ *                     └─ a part of a large one ─▶ pass_on() ─▶ reply_slot_cache_part()
  */
 #include "worker/upstream/upstream_internal.h"
 
@@ -9,7 +14,7 @@
 #include <stdio.h>
 
 enum {
-    READ_BYTES = 64 * 1024,
+    READ_BYTES = 64 * 1024,        /* room for one read */
     LARGE_BYTES = 256 * 1024,      /* of a reply that is not all there */
     STALL_BYTES = 4 * 1024 * 1024, /* waiting for its client */
     BUSY_MS = 100,                 /* until a busy cache is greeted again */

@@ -20,11 +20,11 @@ struct inquiry {
     struct client_filter filter;
     struct reply_slot *slot; /* waits for it, whatever becomes of the asker */
     uint64_t asker;          /* its id */
-    struct buffer lines;
+    struct buffer lines;     /* of PURPOSE_LIST */
     enum kill_form form;
-    unsigned killed;
-    bool kills_asker; /* who is still to hear of it */
-    uint64_t sought, cache_id;
+    unsigned killed;             /* how many, with the asker */
+    bool kills_asker;            /* who is still to hear of it */
+    uint64_t sought, cache_id;   /* an id here, and what the cache calls it; 0: that is not known */
     struct buffer before, after; /* what the command has around the number */
 };
 
