@@ -1,3 +1,5 @@
+/* What is kept is the last wait in full, and only what is given away is drawn: so the waits of a
+ * row of refusals double whatever the drawing gave. */
 #include "net/backoff.h"
 
 #include <stdlib.h>

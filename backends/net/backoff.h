@@ -10,6 +10,8 @@ struct backoff {
     uint64_t wait_ms; /* the last one, in full */
 };
 
+/* Of a full wait: 0 < least_ms <= most_ms. With a least of 0 none would ever double; and a quarter
+ * of the most must fit 32 bits. */
 struct backoff_bounds {
     uint64_t least_ms, most_ms;
 };

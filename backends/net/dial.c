@@ -1,3 +1,9 @@
+/* A handle of libuv's that was connected in vain can only be closed, and then only its close
+ * callback says when its memory may be used again. So whatever is wrong with an address (it
+ * refuses, takes too long, fails at TLS, nobody wants it any more) goes the same way: give_up(),
+ * and what comes next is decided when the handle is closed. end() alone calls done(), as the last
+ * thing that it does: its owner may dial anew from there, or free what this is a part of.
+ */
 #include "net/dial.h"
 
 #include <stdio.h>
@@ -64,6 +70,8 @@ static void open_handle(struct dial *dial, bool is_unix)
     dial->stream->handle.data = dial;
 }
 
+/* Around the list from where the owner's turn has it begin: `left` sees to it that each is tried
+ * once. */
 static void try_next(struct dial *dial)
 {
     const struct addrinfo *address = dial->next;
@@ -92,6 +100,7 @@ static void on_resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *
     try_next(dial);
 }
 
+/* Both IPv4 and IPv6, in the order that the system prefers (RFC 6724). */
 static int resolve(struct dial *dial)
 {
     char port[8];
@@ -132,6 +141,7 @@ void dial_skip(struct dial *dial, const char *why)
         give_up(dial, why);
 }
 
+/* A look-up that a thread is at already goes on; on_resolved() then finds that nobody wants it. */
 void dial_stop(struct dial *dial)
 {
     dial->stopped = true;

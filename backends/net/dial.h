@@ -20,6 +20,8 @@ struct dial_options {
     unsigned turn;
 };
 
+/* Connecting: also while hands are shaken for TLS. Closing: the handle of an address that failed;
+ * the next one, or the end, comes when it is closed. */
 enum dial_state { DIAL_OVER, DIAL_RESOLVING, DIAL_CONNECTING, DIAL_CLOSING };
 
 /* Called once. With an error (which lives until the call returns) there is no stream to close. */

@@ -45,9 +45,14 @@ int stream_secure(struct stream *stream, struct ssl_ctx_st *context, const char 
  * that place. Without a place, that is the end. */
 void stream_read_start(struct stream *stream, uv_alloc_cb room, uv_read_cb read);
 void stream_read_stop(struct stream *stream);
+
+/* How many bytes were taken, from the first on; UV_EAGAIN: none just now; or another
+ * negative errno: none will be any more. */
 int stream_try_write(struct stream *stream, const char *bytes, size_t length);
 
-/* `bytes` must stay until `written` was called. One at a time. */
+/* `bytes` must stay until `written` was called, which gets 0 when the kernel has taken all of them,
+ * and UV_ECANCELED when the stream was closed before. One at a time. 0, or a negative errno: then
+ * it is not called. */
 int stream_write(struct stream *stream, uv_write_t *write, const char *bytes, size_t length,
                  uv_write_cb written);
 
@@ -59,6 +64,8 @@ enum { STREAM_PEER_SIZE = 64 };
 void stream_peer(const struct stream *stream, char text[STREAM_PEER_SIZE]);
 void stream_local(const struct stream *stream, char text[STREAM_PEER_SIZE]); /* and at this one */
 
+/* Of any stream that was initialised, once. `closed` comes later, after the `written` of a write
+ * that was under way, and gets the handle, whose memory is the owner's again. */
 void stream_close(struct stream *stream, uv_close_cb closed);
 
 #endif

@@ -1,4 +1,6 @@
-/* The encrypted half of stream.h. Private to backends/. */
+/* The encrypted half of stream.h, called by stream_io.c alone, for streams that have a `tls`; the
+ * contracts are those of stream.h. stream_tls_close() frees it, before `closed` is called. Private
+ * to backends/. */
 #ifndef NESTGUARD_STREAM_TLS_H
 #define NESTGUARD_STREAM_TLS_H
 

@@ -1,3 +1,7 @@
+/* OpenSSL keeps its complaints in a queue, one for each thread, from which whoever asks next takes
+ * the oldest: so the queue is emptied before anything whose failure is to be explained, and after
+ * the explanation.
+ */
 #include "net/tls.h"
 
 #include <errno.h>
@@ -18,6 +22,8 @@ static int fail(char *error, const char *what, const char *file)
     return -EINVAL;
 }
 
+/* In this order: OpenSSL holds the key against the certificate that is there, so that a pair that
+ * does not belong together is refused here, and not at the first handshake. */
 static int set_identity(SSL_CTX *context, const struct tls_options *options, char *error)
 {
     if (!options->certificate)

@@ -1,3 +1,7 @@
+/* libpq goes through host, hostaddr and port item by item, so the lists are turned together, by as
+ * much. Only what the conninfo itself says is seen here: hosts of the environment (PGHOST) or of a
+ * service file count as one, and are left to libpq.
+ */
 #include "postgres/pg_hosts.h"
 #include "net/allocate.h"
 

@@ -16,11 +16,11 @@ struct pg_query {
     struct pg_query *next;
     pg_answer_cb done;
     void *arg;
-    uint64_t deadline; /* on the loop's clock: until when it may wait for an answer */
-    bool repeated;     /* sent a second time after its statement had to be prepared anew */
-    enum pg_outcome outcome;
-    PGresult *result;
-    struct pg_error *error;
+    uint64_t deadline;       /* on the loop's clock: until when it may wait for an answer */
+    bool repeated;           /* sent a second time after its statement had to be prepared anew */
+    enum pg_outcome outcome; /* this and the next two: as pg_query_end() was told */
+    PGresult *result;        /* its own; NULL: there is none */
+    struct pg_error *error;  /* likewise */
     size_t statement;
     int count;
     const char *values[]; /* the texts lie behind */

@@ -1,3 +1,8 @@
+/* What tells one server from another is asked once, when a connection is opened, and is true of
+ * that moment: a standby that is promoted later keeps its old words until it is connected to anew.
+ * The cluster is told by an identifier that initdb drew, if the role may ask for it, and what has
+ * become of it since by its timeline.
+ */
 #include "postgres/pg_server.h"
 
 #include <errno.h>
@@ -18,6 +23,7 @@ const char pg_server_identifier[] =
 const char pg_server_may_identify[] =
     "pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'execute')";
 
+/* In the order of the columns above; the last may be missing. */
 enum { IS_STANDBY, STARTED, TIMELINE, PID, IDENTIFIER, COLUMNS };
 
 int pg_server_read(struct pg_server *server, const PGresult *row, int column)

@@ -2,10 +2,12 @@
  * the server's file set changes nothing of what the guard's connections do, and when those are
  * altered while it runs, connections that are opened later do as the earlier ones.
  *
- *   SETTING_DEFAULT   ours, unless the conninfo has `options`           ┐ in the start-up packet's
- *   SETTING_FIXED     ours, whatever it has                             ┘ `options`, and by a
- * statement: poolers refuse or ignore those SETTING_LATER     ours, once the server is known ┐ by a
- * statement SETTING_FOUND     as the first connection of this process found it  ┘
+ *   SETTING_DEFAULT   ours, unless the conninfo has `options`       ┐ in the start-up packet, as
+ *   SETTING_FIXED     ours, whatever it has                         ┘ `options`, and by a statement
+ *   SETTING_LATER     ours, once the server is known                ┐ by a statement alone
+ *   SETTING_FOUND     as the first connection of this process found ┘
+ *
+ * The statement says those of the start-up packet once more, since poolers refuse or ignore it.
  *
  * In the conninfo's `options` a person may choose how values are printed and read, and what is to
  * be found first: that is the same for all connections, and no lookup is wrong for it. Whether rows

@@ -1,4 +1,8 @@
-/* The guard's own commands, and what is known of their server. */
+/* The guard's own commands, and what is known of their server. A command is bytes from the moment
+ * when it is asked for, so that key and value need not outlive the call; what comes of it is
+ * redis_submit()'s. What is told of the server was found by the connection: nothing is asked for
+ * it.
+ */
 #include "redis/redis_internal.h"
 
 #include <stdio.h>
@@ -57,6 +61,8 @@ size_t redis_node_count(const struct redis *redis)
     return 1 + (redis->topology ? redis_topology_sentinels(redis->topology) : 0);
 }
 
+/* Where it is by the configuration; with sentinels, where the last connection was led, which may be
+ * nowhere yet. */
 static void print_address(const struct redis *redis, struct redis_node *node)
 {
     const struct redis_options *options = &redis->options;

@@ -20,7 +20,8 @@ struct redis_survey {
  * answered with an error; -EPROTO: it is no Redis; anything else: it did not answer. */
 int redis_survey(const struct redis_options *options, struct redis_survey *out, char error[256]);
 
-/* In the same way, what a script says of two keys: the beginning of a string. */
+/* In the same way, what a script says of two keys: a string, of which `said` holds the first 63
+ * bytes. -EACCES also when it says something else. */
 int redis_ask_script(const struct redis_options *options, const char *script,
                      const char *const keys[2], char said[64], char error[256]);
 

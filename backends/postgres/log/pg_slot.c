@@ -78,6 +78,8 @@ static int identify(struct pg_slot *slot, struct pg_session *session, struct pg_
 
 typedef int (*place_fn)(struct pg_slot *slot, struct pg_session *session, struct pg_error *error);
 
+/* The connection outlives the session that made it: what the slot is, and its snapshot, it is only
+ * as long as this one connection stands, and as nothing else is asked over it. */
 static int open_at(struct pg_slot *slot, const struct pg_session_options *options, place_fn place,
                    struct pg_error *error)
 {
@@ -120,6 +122,8 @@ static void append_quoted(char *out, const char *name)
     *out = '\0';
 }
 
+/* Version 2 is the highest that all servers from 14 on speak, and what "streaming" takes: large
+ * transactions come while they are in progress, instead of all at once behind their commit. */
 static void write_logical(char *command, size_t size, const struct pg_slot *slot, const char *start,
                           const char *publication)
 {

@@ -16,7 +16,8 @@ struct pg_slot {
     char snapshot[64]; /* of a slot; lives until the next command on the connection */
 };
 
-/* Waits, as pg_stream_open() says. */
+/* Waits, and returns, as pg_stream_open() says; *slot means nothing unless that is 0, and is zeroed
+ * before the call. */
 int pg_slot_create(struct pg_slot *slot, const struct pg_session_options *options,
                    struct pg_error *error);
 

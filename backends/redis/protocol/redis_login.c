@@ -1,9 +1,14 @@
+/* Steps are words, and not yet bytes: the guard's own connection encodes them as commands of its
+ * own, workers write them into buffers that they have. What is said and how an answer is judged is
+ * the same for both, and stands here alone.
+ */
 #include "redis/protocol/redis_login.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+/* `words` ends with NULL. */
 static void say(struct redis_login_step *step, const char *name, const char *const *words)
 {
     step->name = name;
@@ -49,6 +54,8 @@ static bool starts(const char *error, size_t length, const char *with)
     return length >= strlen(with) && memcmp(error, with, strlen(with)) == 0;
 }
 
+/* A server before 6.0 does not know HELLO; one that does says NOPROTO to a version that it does not
+ * speak. */
 int redis_login_judge(const struct redis_login *login, const char *error, size_t length)
 {
     if (!error)

@@ -1,3 +1,7 @@
+/* What a server is, it says in words; what it complains of, by the first word of an error. Only
+ * that word is compared, with the blank behind it (BUSY is not BUSYKEY): the rest is prose, and
+ * differs from one version to the next.
+ */
 #include "redis/protocol/redis_role.h"
 
 #include <string.h>
@@ -41,6 +45,7 @@ static const char *field(const char *text, const char *name, size_t *length)
     return text;
 }
 
+/* The mode first: that is how a sentinel says what it is. */
 enum redis_role redis_role_read(const char *info)
 {
     size_t length;

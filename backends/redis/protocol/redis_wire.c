@@ -1,3 +1,7 @@
+/* Two buffers take turns: one gathers what is appended, the other is libuv's until it is written.
+ * So all commands of a turn of the loop leave in one write, at most one is under way, and their
+ * order is that of the calls.
+ */
 #include "redis/protocol/redis_wire.h"
 #include "net/allocate.h"
 
@@ -5,6 +9,7 @@
 
 enum { READ_BYTES = 64 * 1024, KEEP_BYTES = 256 * 1024 };
 
+/* The owner closes it, maybe from within. */
 static void tell_broken(struct redis_wire *wire, const char *why, bool is_protocol)
 {
     stream_read_stop(&wire->stream);
@@ -13,6 +18,8 @@ static void tell_broken(struct redis_wire *wire, const char *why, bool is_protoc
 
 /* ---- replies ---- */
 
+/* Whoever gets a reply may close the wire: then no more are read, and the reader goes with the
+ * handle, so that it is still there when the call returns. */
 static void read_replies(struct redis_wire *wire)
 {
     void *reply = NULL;
@@ -63,6 +70,7 @@ void wire_append(struct redis_wire *wire, const char *bytes, size_t length)
     out->length += length;
 }
 
+/* What one large value needed is given back. */
 static void empty(struct wire_bytes *bytes)
 {
     bytes->length = 0;

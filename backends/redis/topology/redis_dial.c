@@ -1,3 +1,7 @@
+/* That a server was no good is remembered twice. The topology, if there is one, does not name it
+ * for a while unless there is no other; and `turn` has the next attempt begin with another address
+ * of its name. `turn` alone is kept from one dialing to the next: all else begins anew.
+ */
 #include "redis/topology/redis_dial.h"
 
 static void on_dialed(void *arg, const char *error)

@@ -1,3 +1,7 @@
+/* A topology on a loop of its own, until it has found something and every sentinel was heard, or
+ * has had three seconds for it: whoever checks a configuration wants to know what each of them
+ * says.
+ */
 #include "redis/topology/redis_locate.h"
 
 #include <errno.h>

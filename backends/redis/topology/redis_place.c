@@ -1,3 +1,7 @@
+/* Hosts and ports that others name (sentinels, in answers and messages) come into connections, logs
+ * and status: so nothing is let through that no name or address has. The % is that of an address
+ * with a zone, fe80::1%eth0.
+ */
 #include "redis/topology/redis_place.h"
 
 #include <ctype.h>

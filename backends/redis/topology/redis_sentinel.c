@@ -100,7 +100,8 @@ static void on_wire_closed(void *arg)
 
 /* ---- questions ---- */
 
-/* The reply will be of this kind. */
+/* The reply will be of this kind. Of the command only its bytes are wanted: it is told to nobody,
+ * and so freed. */
 static void say(struct redis_sentinel *sentinel, enum expected expected, const char *const *words,
                 size_t count)
 {

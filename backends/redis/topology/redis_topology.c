@@ -1,3 +1,16 @@
+/* Each sentinel (redis_sentinel.h) says by itself whom it names, and whether its answer to the last
+ * question is still to come. What follows from that is worked out anew whenever one has spoken,
+ * time is up or somebody asks, and always from the idle handle:
+ *
+ *   a search that was cancelled ──────────────────────────────▶ found(): "cancelled"
+ *   more than half have answered, with the same ─────────┐
+ *   all have answered, or will not ──────────────────────┼────▶ found(): best_place(), if any
+ *   somebody names one, and the slower ones had GRACE_MS ┘
+ *   most of those that name any agree on another than `current` ─▶ moved()
+ *
+ * So no function of the header calls back from within, and what several sentinels say in one turn
+ * of the loop is weighed together.
+ */
 #include "redis/topology/redis_topology.h"
 
 #include "net/allocate.h"
@@ -32,6 +45,7 @@ struct redis_topology {
 
 /* ---- votes ---- */
 
+/* What a sentinel said counts as long as its connection stands, also while it is asked anew. */
 static size_t votes_for(const struct redis_topology *topology, const struct redis_place *place)
 {
     size_t votes = 0;
