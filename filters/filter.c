@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <sys/random.h>
 
+/* The system may give fewer bytes than were asked for, and a signal may come before the first. */
 int filter_seed_random(struct filter_seed *seed)
 {
     char *at = (char *)seed;

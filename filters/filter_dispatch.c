@@ -73,6 +73,7 @@ int filter_insert(struct filter *filter, uint64_t hash)
     return filter->ops->insert(filter, hash);
 }
 
+/* The one that is refused has been counted by the loop when it ends. */
 /* For kinds that have nothing better. */
 static int insert_each(struct filter *filter, const uint64_t *hashes, size_t count,
                        size_t *inserted)

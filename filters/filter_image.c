@@ -1,4 +1,10 @@
-/* Streams a filter's parts to a sink and back, with a checksum; see filter_image.h. */
+/* Streams a filter's parts to a sink and back, with a checksum; see filter_image.h.
+ *
+ * What is read may be damaged or forged. So nothing is allocated on the header's word alone: a
+ * filter of the options that it names is made under the bound of the bytes that are there, and only
+ * if its parts are as long as the content is anything written over them. Whatever the content then
+ * is, the filter's functions keep within its memory (filter_kind.h).
+ */
 #include "filters/filter_image.h"
 
 #include "filters/filter_kind.h"

@@ -1,8 +1,8 @@
 /* A filter as bytes, to be kept and read again:
  *
- *   header     magic, version, kind, seed, options, stages, length of the content, checksum of
- * these content    the filter's parts (filter_kind.h), in the byte order of the machine checksum of
- * the content
+ *   header     magic, version, kind, seed, options, stages, the content's length, their checksum
+ *   content    the filter's parts (filter_kind.h), in the byte order of the machine
+ *   checksum   of the content
  *
  * The checksums find damage; they do not keep out a forger. A forged image may answer wrongly, but
  * harms nobody's memory. The image holds the secret seed: whoever reads it can make false

@@ -1,3 +1,7 @@
+/* Several threads may set bits at once, and none is ever taken back: so each is an atomic "or" of
+ * its byte, and no order between them matters. Who uploads the bytes does so when those threads
+ * have ended. The bit behind the last is set from the beginning, and not counted.
+ */
 #include "filters/bitmap/bitmap.h"
 
 #include <stdatomic.h>
@@ -5,7 +9,7 @@
 
 struct bitmap {
     struct bitmap_shape shape;
-    _Atomic uint64_t set;
+    _Atomic uint64_t set; /* bits below m; exact, as each is counted by who set it first */
     _Atomic unsigned char *bytes;
 };
 

@@ -1,3 +1,7 @@
+/* Whatever is worked out here must be what readers in other languages work out: integers of the
+ * same width, that wrap where theirs do, and doubles in the same order of operations. The tests
+ * hold it against values of the originals.
+ */
 #include "filters/bitmap/bitmap_shape.h"
 
 #include <math.h>
@@ -69,6 +73,7 @@ static void guava_64(const struct bitmap_shape *shape, const uint64_t hash[2], u
     }
 }
 
+/* Guava counts from 1 here, and flips all bits of a sum that is negative to Java. */
 static void guava_32(const struct bitmap_shape *shape, const uint64_t hash[2], uint64_t *places)
 {
     uint32_t first = (uint32_t)hash[0], second = (uint32_t)(hash[0] >> 32);
@@ -80,6 +85,7 @@ static void guava_32(const struct bitmap_shape *shape, const uint64_t hash[2], u
     }
 }
 
+/* By names of the source: BKDR (Kernighan and Ritchie, with 131), SDBM, and JS (Justin Sobel). */
 static void classic(const struct bitmap_shape *shape, const unsigned char *item, size_t length,
                     uint64_t *places)
 {

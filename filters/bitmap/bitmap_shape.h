@@ -1,11 +1,13 @@
 /* Bloom filters that other programs read for themselves: which bits an item has, by conventions
  * that those programs know, and how large such a filter is made.
  *
- *   guava-murmur3-128-64   Guava's MURMUR128_MITZ_64: one 128-bit hash of the bytes, place i at
- *                          (low + i * high) without its sign, modulo m (Kirsch and Mitzenmacher
- * 2006) guava-murmur3-128-32   MURMUR128_MITZ_32: the same with the halves of its low 64 bits
- *   bkdr-sdbm-js           one bit each of three string hashes of 32 bits (Partow, "General Purpose
- *                          Hash Function Algorithms"), modulo m
+ *   guava-murmur3-128-64   Guava's MURMUR128_MITZ_64: one 128-bit hash of the bytes; place i is at
+ *                          (low + i * high) without its sign, modulo m
+ *   guava-murmur3-128-32   MURMUR128_MITZ_32: the same with the halves of its low 64 bits, i from 1
+ *   bkdr-sdbm-js           one bit each of three string hashes of 32 bits, modulo m
+ *
+ * (Kirsch and Mitzenmacher, "Less hashing, same performance", 2006; Partow, "General Purpose Hash
+ * Function Algorithms".)
  *
  * None of them is keyed: whoever may choose items can choose false positives. They are for readers
  * that have no secret.

@@ -1,4 +1,7 @@
-/* The plain Bloom filter; bloom.h explains it. */
+/* The plain Bloom filter; bloom.h explains it. The array is as large as the wanted rate needs with
+ * `limit` keys in it, and one more is refused: so the rate that was asked for holds at any fill.
+ * Keys are counted, not told apart: one that is inserted twice counts twice.
+ */
 #include "filters/bloom/bloom.h"
 
 #include "filters/bloom/bloom_table.h"

@@ -8,11 +8,11 @@
  *
  * m/n = 1.44 * log2(1/p) bits a key for a rate of p, which is 19.2 for the default of 1e-4.
  *
- *   kind            bits a key   removes   lookup of an absent key       when it is full
- *   bloom           19.2         no        2 cache lines on average      refuses: the rate would
- * rise blocked-bloom   24           no        1 cache line                  refuses counting-bloom
- * 77           yes       2 cache lines on average      refuses scalable-bloom  20.6         no 2
- * cache lines for each stage  adds a stage twice as large
+ *   kind            bits a key  removes  an absent key takes           when it is full
+ *   bloom           19.2        no       2 cache lines on average      refuses: the rate would rise
+ *   blocked-bloom   24          no       1 cache line                  refuses
+ *   counting-bloom  77          yes      2 cache lines on average      refuses
+ *   scalable-bloom  20.6        no       2 cache lines for each stage  adds one twice as large
  *
  * Readers need nothing beside one writer, as bits only ever change from 0 to 1; what the counting
  * filter does about its removals is in counting_bloom.c. Every kind takes as many keys as it was

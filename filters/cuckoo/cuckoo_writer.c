@@ -108,7 +108,7 @@ BUCKET_INLINE int search_place(const struct bucket_layout *layout, const struct 
  *
  *     new --> A: a --> B: b --> C: empty
  *
- *   b into C's empty place; a over b in B; new over a in A. Each is one store, and each but the
+ * b goes into C's empty place; a over b in B; new over a in A. Each is one store, and each but the
  * first takes away what the one before has already stored elsewhere. */
 BUCKET_INLINE void move_along(const struct bucket_layout *layout, struct cuckoo *c,
                               const struct search *search, int step)

@@ -37,6 +37,7 @@ int stash_find(const struct stash *stash, uint64_t hash)
     return -1;
 }
 
+/* A shift by all 64 bits would be undefined: behind the last number nothing is later. */
 int stash_next(const struct stash *stash, int after)
 {
     uint64_t used = own_used(stash);
@@ -59,6 +60,7 @@ bool stash_add_copy(struct stash *stash, int number)
     return true;
 }
 
+/* The hash stays where it is: a reader that still sees the bit must find it whole. */
 void stash_clear(struct stash *stash, int number)
 {
     uint64_t used = own_used(stash) & ~(UINT64_C(1) << number);

@@ -19,7 +19,9 @@ static size_t home(const struct surplus *surplus, uint64_t number)
     return (size_t)(mixed >> 32) & (surplus->size - 1);
 }
 
-/* The cell of a number, or the free one where it would go; NULL when there is neither. */
+/* The cell of a number, or the free one where it would go; NULL when there is neither. A quarter of
+ * the cells is free, so the walk is short; that it ends in any case is for maps from damaged files.
+ */
 static struct surplus_cell *find(const struct surplus *surplus, uint64_t number)
 {
     for (size_t i = 0; i < surplus->size; i++) {
@@ -31,6 +33,8 @@ static struct surplus_cell *find(const struct surplus *surplus, uint64_t number)
     return NULL;
 }
 
+/* What was counted down to nothing is left behind. The old map stays as it was if there is no
+ * memory for the new one. */
 static bool rebuild(struct surplus *surplus, size_t size, size_t max_bytes)
 {
     if (size > max_bytes / sizeof *surplus->cells)
