@@ -1,3 +1,7 @@
+/* A helper is only for speed: what goes wrong with one is told to nobody, and the build goes on
+ * with those that there are, if need be with its first session alone. Once one was not to be had,
+ * no more are asked for: the server has no connection left, or somebody wants the table.
+ */
 #include "build/build_helpers.h"
 
 #include "base/memory.h"
@@ -7,6 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* It must lead to the very server that has the snapshot, and not have been restarted since: a name
+ * may lead elsewhere by now. */
 static int add(struct build_helpers *helpers, const struct pg_session_options *options,
                const char *snapshot, const struct pg_server *server)
 {

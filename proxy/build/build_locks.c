@@ -26,8 +26,9 @@ struct taking {
 
 /* One row: whether each table can be locked ("tft"), and who is in the way, or NULL.
  *
- * Of views what they read from counts, of tables what is below them, and indexes. Who waits in the
- * queue before us would be in the way, too: then those are meant for whom he waits. */
+ * Of a table what is below it counts, too, and all indexes. Who waits in the queue before us would
+ * be in the way as well: then those are meant for whom he waits. What is no table is not locked,
+ * nor what the role may not read as a whole: it is compared after it was read. */
 static const char outlook_sql[] =
     "WITH RECURSIVE guarded AS ("
     " SELECT place, to_regclass(name)::oid AS oid"
@@ -169,8 +170,9 @@ static int lock(struct taking *taking, size_t keyspace)
     return status;
 }
 
-/* Lets go of all of them. Somebody may have come meanwhile; or a view's owner may not lock what it
- * reads. */
+/* Lets go of all of them. Somebody may have come since the outlook (55P03); or the role may no
+ * longer read the table (42501), or the name is that of no table by now (42809): then it is done
+ * without the lock. */
 static int after_refusal(struct taking *taking, size_t keyspace)
 {
     struct pg_error error;

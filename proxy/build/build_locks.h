@@ -14,7 +14,7 @@
  *   something is part of no circle: so no migration is ever the victim of a deadlock with a build,
  *   in whatever order it locks, and whatever its deadlock_timeout is.
  * - Later, with the locks held, there is still something to wait for: an index that is built anew,
- * a materialized view that is refreshed just now. That wait ends (lock_timeout) well before the
+ *   or a table that could not be locked before. That wait ends (lock_timeout) well before the
  *   deadlock_timeout (1 s) of somebody who began to wait for us in it; and so does the build.
  */
 #ifndef NESTGUARD_BUILD_LOCKS_H

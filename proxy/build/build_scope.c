@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The copy shares all texts with the whole configuration: only `retired` differs in it. */
 void build_scope_init(struct build_scope *scope, const struct config *config, bool wanted,
                       bool *guarded)
 {
@@ -44,6 +45,7 @@ bool build_scope_is_ones_fault(int status, const char *sqlstate)
     return status == -ENOSPC || status == -ENOMEM || status == -E2BIG;
 }
 
+/* The table of the header: `gains` is its first column, `loses` its middle row. */
 static bool is_worth_it_without(const struct build_scope *scope, size_t keyspace)
 {
     const struct config *config = scope->config;

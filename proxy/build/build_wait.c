@@ -1,3 +1,9 @@
+/* Two threads may tell what is waited for: the build itself, of locks that it asks for again and
+ * again (build_locks.c), and the watch, while the build's own thread hears nothing from a server
+ * that makes a slot. They take turns, and the keeper reads the text whenever it likes: hence the
+ * lock. The watch opens a session for each look, so that a server that has few connections left
+ * gets it back at once.
+ */
 #include "build/build_wait.h"
 
 #include <stdio.h>
@@ -51,6 +57,7 @@ void build_wait_read(struct build_wait *wait, char text[BUILD_WAIT_TEXT])
 
 /* ---- the watch ---- */
 
+/* What could not be asked says nothing: the text stays as it was. */
 static void look(struct build_wait *wait)
 {
     struct pg_session *session = NULL;
@@ -94,6 +101,8 @@ void build_wait_watch(struct build_wait *wait, const struct pg_session_options *
     wait->watching = uv_thread_create(&wait->thread, on_thread, wait) == 0;
 }
 
+/* The signal is given with the lock held, so that it cannot fall between the watch's look at
+ * `ended` and its waiting. A look that is under way ends by its stop flag. */
 void build_wait_end_watch(struct build_wait *wait)
 {
     if (!wait->watching)

@@ -14,14 +14,14 @@
 enum { BUILD_WAIT_TEXT = 512 };
 
 struct build_wait {
-    uv_mutex_t lock;
+    uv_mutex_t lock;            /* for the text */
     char text[BUILD_WAIT_TEXT]; /* "": for nobody, or not yet for long */
-    uv_cond_t changed;
-    uv_thread_t thread;
+    uv_cond_t changed;          /* `ended` is */
+    uv_thread_t thread;         /* the watch's, while `watching` */
     bool watching;
-    atomic_bool ended; /* the watching; looked at by its session */
-    struct pg_session_options session;
-    char pid[16];
+    atomic_bool ended;                 /* the watching; looked at by its session */
+    struct pg_session_options session; /* how the watch asks */
+    char pid[16];                      /* of the build's own process on the server */
 };
 
 void build_wait_init(struct build_wait *wait);

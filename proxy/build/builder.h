@@ -1,4 +1,4 @@
-/* Builds a generation on a thread of its own: one snapshot of the database, COPY of the key
+/* Builds a generation on a thread of libuv's pool: one snapshot of the database, COPY of the key
  * columns, one filter for each keyspace. Nobody else sees the filters before they are handed over
  * whole.
  */

@@ -1,3 +1,6 @@
+/* What a build hands over is taken out member by member, by whoever needs it; what is left goes
+ * here. A stream that nobody started takes its slot along, at once and on any thread.
+ */
 #include "build/built.h"
 
 #include <stdlib.h>

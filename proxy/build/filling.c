@@ -115,6 +115,9 @@ static int copy_again(const struct filling *filling, const struct table_scan *sc
     return status ? status : copy_once(filling, scan, target, error);
 }
 
+/* Overfull is looked at last: a filter that was made for an estimate is filled again before, so
+ * that only one that is too small for the very number of rows, as many copies of one key make it,
+ * fails. */
 static int fill(const struct filling *filling, const struct table_scan *scan,
                 struct copy_target *target, struct pg_error *error)
 {

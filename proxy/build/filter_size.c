@@ -1,3 +1,8 @@
+/* Three numbers are kept apart: rows that there are, keys that a filter takes (with places to spare
+ * where a log will tell of more), and bytes, of which all filters and bitmaps of a generation
+ * together may have max_filter_memory. What a bitmap may grow by counts as taken from the
+ * beginning: it could not be had later.
+ */
 #include "build/filter_size.h"
 
 #include <stdio.h>
@@ -83,6 +88,7 @@ struct bitmap *filter_size_bitmap(const struct config *config, size_t keyspace, 
     return NULL;
 }
 
+/* About half of the share that is to spare may be missing, or as much be too much. */
 bool filter_size_fits(const struct filter *filter, const struct config *config, uint64_t rows)
 {
     size_t capacity = filter_stats(filter).capacity;

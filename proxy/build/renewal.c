@@ -1,7 +1,8 @@
 /* At most one builder is at work, for its filters need as much memory as those in force.
  *
  *   begin ─▶ announce ─▶ builder ─┬─ built ──▶ complete() ─▶ in force; with sync: poll, again after
- * poll_interval └─ failed ─▶ again after a wait that doubles up to 10 s
+ *                                 │                          poll_interval
+ *                                 └─ failed ─▶ again after a wait that doubles up to 10 s
  *
  * The workers must know before the snapshot is taken: a key that is written from then on may be
  * missing in it.
@@ -200,6 +201,7 @@ static void start(struct renewal *renewal, bool for_itself)
     renewal->options.announce(renewal->options.arg);
 }
 
+/* What guards now is asked at the last moment: a build goes by it to the end. */
 static struct builder *start_builder(struct renewal *renewal)
 {
     const struct config *config = renewal->shared->config;

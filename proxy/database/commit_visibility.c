@@ -234,6 +234,8 @@ void visibility_follow(struct commit_visibility *visibility, struct snapshot *be
 
 /* ---- the database's word ---- */
 
+/* Of two answers the later one counts, also where it is not understood: then nothing is known to be
+ * over, and what is unseen stays so until the next. */
 void visibility_learn(struct commit_visibility *visibility, const char *text)
 {
     forget_newest(visibility);

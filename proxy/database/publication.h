@@ -9,8 +9,7 @@
  * happens to one table says nothing of the others. It also names the server: while a standby takes
  * over, new connections may lead to another one than the stream comes from.
  *
- *   publication_ensure() ─▶ slot ─▶ fingerprint ─▶ COPY ─▶ stream, and the fingerprint again and
- * again
+ *   publication_ensure() ─▶ fingerprint ─▶ slot ─▶ COPY ─▶ stream ─▶ fingerprint, again and again
  */
 #ifndef NESTGUARD_PUBLICATION_H
 #define NESTGUARD_PUBLICATION_H

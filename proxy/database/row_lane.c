@@ -1,5 +1,10 @@
+/* First come, first served: a large row at the head is not passed by smaller ones that would fit,
+ * or it might wait for ever. enter() only sends a query, whose answer comes from the loop: so
+ * nobody leaves while go_on() is at work.
+ */
 #include "database/row_lane.h"
 
+/* Whoever finds the lane empty goes, however large. */
 static void go_on(struct row_lane *lane)
 {
     while (lane->first && (!lane->taken || lane->taken + lane->first->bytes <= lane->most)) {

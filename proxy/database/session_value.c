@@ -1,3 +1,6 @@
+/* For questions whose answer is one value: a count, a name, a flag. What a server prints for them
+ * has no row or one, and more is not looked at.
+ */
 #include "database/session_value.h"
 
 #include "base/memory.h"

@@ -85,6 +85,8 @@ bool snapshot_is_over(const struct snapshot *snapshot, uint32_t xid)
     return xid_precedes(xid, snapshot->xmax) && !is_running(snapshot, xid);
 }
 
+/* What is over in the earlier one lies below its xmax, and so below this one's: of that only those
+ * that are listed as running here are not over. */
 bool snapshot_covers(const struct snapshot *snapshot, const struct snapshot *earlier)
 {
     if (xid_precedes(snapshot->xmax, earlier->xmax))
@@ -95,6 +97,7 @@ bool snapshot_covers(const struct snapshot *snapshot, const struct snapshot *ear
     return true;
 }
 
+/* xmin is the oldest that is not over. */
 bool snapshot_has_passed(const struct snapshot *snapshot, uint32_t xid)
 {
     return !xid_precedes(snapshot->xmin, xid);

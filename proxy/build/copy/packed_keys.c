@@ -43,6 +43,8 @@ static struct span print_uuid(const char *bytes, char text[PACKED_TEXT_MAX])
     return (struct span){text, UUID_TEXT};
 }
 
+/* All keys have one width, so that nothing but their bytes is sent: neither lengths nor NULLs,
+ * which the statement leaves out. */
 void packed_keys_begin(struct packed_keys *keys, const enum column_packing *packing, size_t columns,
                        struct span value)
 {

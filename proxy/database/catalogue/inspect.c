@@ -179,8 +179,8 @@ static void report_missing(const struct subject *subject, const PGresult *tables
     free(remedy);
 }
 
-/* Both statements about tables take the schema, or NULL, and the name. */
-/* NULL after a report. */
+/* Both statements about tables take the schema, or NULL, and the name. NULL: there is no answer,
+ * which has been reported unless the session was lost. */
 static PGresult *find(const struct subject *subject, const char *sql)
 {
     const char *values[] = {subject->keyspace->table_schema, subject->keyspace->table_name};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* NULL: none is near enough to be what was meant. */
 static const char *nearest_column(const struct subject *subject, const char *name)
 {
     const char *nearest = NULL;

@@ -308,6 +308,9 @@ static bool is_repeated(const struct subject *subject)
     return false;
 }
 
+/* Who is to blame if the plan is refused: the first whose table the role does not own; or else,
+ * where the publication is there already, the first that is to be added, for the others may be in
+ * it. One that is to be created is refused for all of them alike. */
 static void plan_tables(struct inspection *inspection, struct buffer *tables)
 {
     struct publication_plan *plan = inspection->plan;

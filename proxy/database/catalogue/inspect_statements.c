@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* subject_ask() gives the table's oid as $1, which the question has no use for: a parameter must be
+ * used all the same, for the server to know its type. */
 static const char list_changing[] =
     CONDITION_CHANGES_OF "$2" CONDITION_CHANGES_IS " WHERE $1::oid IS NOT NULL";
 

@@ -1,5 +1,12 @@
-/* Two guards may start at the same moment: whoever comes second finds that the publication is there
- * and looks again. */
+/*   inspect ─┬─ something is wrong ─────▶ the first finding is the error
+ *            ├─ nothing is missing ─────▶ 0
+ *            └─ CREATE or ALTER ─┬─ done ─▶ 0
+ *                                ├─ somebody was quicker ─▶ -EAGAIN: once more, from the beginning
+ *                                └─ refused ─▶ the server's error, and the SQL
+ *
+ * Two guards may start at the same moment: whoever comes second finds that the publication is
+ * there, or the table in it, and looks again.
+ */
 #include "database/catalogue/publication_ensure.h"
 
 #include "database/catalogue/inspector.h"

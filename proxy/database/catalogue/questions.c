@@ -1,3 +1,7 @@
+/* Many questions follow each other over one session, and each may end it. Whoever asks need not
+ * look at that each time: once it is lost every answer is NULL, and the first loss is the one that
+ * is told.
+ */
 #include "database/catalogue/questions.h"
 
 #include <errno.h>
