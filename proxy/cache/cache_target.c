@@ -1,3 +1,6 @@
+/* Nothing is copied here: what is given points into the configuration, and lives no longer than
+ * that. Whoever keeps it copies it (redis_topology_create(), redis_create()).
+ */
 #include "cache/cache_target.h"
 
 const struct redis_sentinels *cache_sentinels(struct cache_sentinels *sentinels,

@@ -100,6 +100,7 @@ void greeting_write_limits(struct buffer *out)
     }
 }
 
+/* Up to the first that is no digit; a number that is too long stays below what it says. */
 static uint64_t read_number(const char *at, const char *end)
 {
     uint64_t value = 0;

@@ -12,10 +12,10 @@
  * says of such a key still serves those who had asked before it was sent, but nothing of it is
  * kept.
  * - Whoever joins a query that is on its way may have seen a commit that the query does not see. A
- * row that it finds is good for them unless it is stale or unseen. But "no row" is not: they are
- * told so only by a query that began after they had asked.
+ *   row that it finds is good for them unless it is stale or unseen. But "no row" is not: they are
+ *   told so only by a query that began after they had asked.
  * - A remembered absence belongs to the generation under which its query began: a row that the next
- * snapshot holds must not be denied.
+ *   snapshot holds must not be denied.
  */
 #ifndef NESTGUARD_LOADS_H
 #define NESTGUARD_LOADS_H

@@ -50,6 +50,7 @@ static void stop_waiting(struct loads *loads, struct load_request *request, uint
     count_turn(loads, request, now);
 }
 
+/* Its time counts from whoever has waited longest for it. */
 static void begin(struct load *load)
 {
     struct loads *loads = load->loads;
@@ -79,6 +80,7 @@ static void dismiss(struct load_request *request, enum load_outcome outcome)
     loads_answer(request, outcome, NULL);
 }
 
+/* The client's thread sets it, and nothing hangs on how soon that is seen here. */
 static bool is_gone(const struct load_request *request)
 {
     return request->gone && atomic_load_explicit(request->gone, memory_order_relaxed);

@@ -1,3 +1,8 @@
+/* Credit is in bytes. A line begins with a quantum, pays for each request when that has its turn,
+ * and may go below zero by that, or by the bytes of what was loaded (load_queue_charge()); it gets
+ * a quantum each time that its turn comes while it has none, and then goes to the end. So over many
+ * rounds every line that is never empty pays the same, however its requests differ in size.
+ */
 #include "cache/loads_queue.h"
 
 #include "base/memory.h"
@@ -10,9 +15,9 @@ struct load_line {
     struct keymap_node node; /* by client */
     struct load_line *previous, *next;
     struct load_lines *list; /* fresh or seasoned: the one it is in */
-    const void *client;
-    int64_t credit;
-    size_t bytes;
+    const void *client;      /* not to be followed: it may be gone */
+    int64_t credit;          /* bytes, QUANTUM at most; below 0 it is a debt */
+    size_t bytes;            /* of its requests that wait */
     struct load_request *first, *last;
 };
 

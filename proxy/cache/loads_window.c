@@ -1,3 +1,7 @@
+/* The quickest of two periods is the yardstick: that of one alone would be unknown when it begins.
+ * Times are nanoseconds. The size is a fraction, so that it can move by one for as many answers as
+ * there are loads at once.
+ */
 #include "cache/loads_window.h"
 
 #define PERIOD_NS (UINT64_C(10) * 1000 * 1000 * 1000)
@@ -18,6 +22,7 @@ void load_window_limit(struct load_window *window, size_t connections, size_t mo
     window->size = bounded(window, window->size);
 }
 
+/* By whole loads: what is left of the fraction lets nobody through. */
 bool load_window_has_room(const struct load_window *window, size_t under_way)
 {
     return (double)under_way + 1 <= window->size;

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 struct load_window {
-    double size;
-    size_t least, most;
+    double size;                        /* loads at once: from least to most */
+    size_t least, most;                 /* see load_window_limit() */
     uint64_t quickest, quickest_before; /* ns; of this period and the one before */
     uint64_t period;                    /* uv_hrtime() of its beginning */
 };

@@ -18,6 +18,7 @@ void negative_cache_init(struct negative_cache *known, size_t limit, struct watc
     known->limit = limit;
 }
 
+/* Each key is watched once for as long as it is in here: who drops it ends that, too. */
 static void drop(struct negative_cache *known, struct keymap_node *node)
 {
     struct node *absent = container_of(node, struct node, map);

@@ -1,4 +1,8 @@
 /* Between taking a key and giving it back it may have been added anew: then there is one, not two.
+ *
+ * To go past the limit for a moment is allowed, so that whoever takes keys back in a row need not
+ * look at it each time; owed_keep_limit() comes behind. While the cache is up it forgets the newest
+ * key only, which the sweep finds: those before it are about to be sent.
  */
 #include "cache/owed.h"
 
@@ -40,6 +44,7 @@ static void owe_whole(struct owed *owed, size_t keyspace, bool up)
         empty(owed, lane);
 }
 
+/* The one whose sweep spares most. */
 static size_t fullest(const struct owed *owed)
 {
     size_t fullest = 0;
@@ -55,6 +60,7 @@ void owed_keep_limit(struct owed *owed, bool up)
         owe_whole(owed, fullest(owed), up);
 }
 
+/* While the cache is down, a keyspace that is owed whole owes every key of it already. */
 static bool is_owed(const struct owed *owed, struct key key, bool up)
 {
     const struct owed_lane *lane = &owed->lanes[key.keyspace];
@@ -123,6 +129,7 @@ void owed_init(struct owed *owed, const struct config *config, size_t max)
     open_lanes(owed, 0);
 }
 
+/* Lanes never move: there are KEYSPACES_MAX from the beginning. */
 void owed_use_config(struct owed *owed, const struct config *config)
 {
     size_t from = owed->config->keyspace_count;

@@ -18,6 +18,7 @@ static void append_literal(struct buffer *pattern, struct span literal)
     }
 }
 
+/* item:{id}:{lang} as item:*:*, with what means something to a pattern escaped. */
 static void write_pattern(struct buffer *pattern, const struct key_template *key)
 {
     buffer_clear(pattern);
@@ -56,6 +57,7 @@ static void take_page(struct sweep *sweep, const struct redis_page *page)
         key_template_finish(&sweep->key);
 }
 
+/* A step that was abandoned meanwhile is counted as over, and what it found is dropped. */
 static void on_page(void *arg, const struct redis_answer *answer)
 {
     struct sweep *sweep = arg;

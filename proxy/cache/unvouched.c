@@ -65,6 +65,7 @@ void unvouched_add(struct unvouched *unvouched, struct key key)
     key_insert(&unvouched->keys, &filled->node, filled->key);
 }
 
+/* Sweeps first: they cover keys that were remembered before the memory was full. */
 void unvouched_give(struct unvouched *unvouched, void (*all)(void *arg, int keyspace),
                     void (*one)(void *arg, struct key key), void *arg)
 {

@@ -1,3 +1,13 @@
+/* A transaction's changes are gone through in their order, in slices between which the loop serves
+ * others:
+ *
+ *   committed, some are due ─▶ `adding`: those keys are put in ─▶ rewound ─┐
+ *   committed, none is ────────────────────────────────────────────────────┴▶ carry_out() each
+ *   rolled back ────────────────────────────────────────────────────────────▶ take_back() each
+ *
+ * All insertions come before anything is told or removed, so that whoever hears of a change finds
+ * its key in the filter. reached() comes last: only then may the commit be confirmed.
+ */
 #include "follow/follower_internal.h"
 
 enum {

@@ -19,6 +19,8 @@ static int keep_key(struct follower *follower, const struct pgoutput_event *even
     return keep(follower, event->xid, &(struct change){kind, keyspace, buffer_span(key)});
 }
 
+/* Whether the key has to wait for its transaction's commit: that of one in progress whose share of
+ * the filter's free places is used up (measure_room()). */
 static bool must_wait(struct follower *follower, int keyspace)
 {
     if (follower->open == follower->whole)
@@ -142,6 +144,7 @@ static int take_change(struct follower *follower, const struct pgoutput_event *e
     return status;
 }
 
+/* One message may name several tables, as TRUNCATE does, and CASCADE adds to them. */
 static int take_truncate(struct follower *follower, const struct pgoutput_event *event)
 {
     struct pgoutput_truncated list = event->truncated;

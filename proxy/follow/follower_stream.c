@@ -2,8 +2,7 @@
  *
  *   Begin … Commit                             one transaction, whole: `whole`
  *   Stream Start … Stop, Start … Stop, …       parts of one that is still in progress, between
- * those
- *     ─▶ Stream Commit or Stream Abort           of others: `streamed`, found by their ids
+ *     ─▶ Stream Commit or Stream Abort           those of others: `streamed`, found by their ids
  *
  * `open` is the one whose changes come now; NULL between transactions and between parts. Whatever
  * comes out of place ends the follower: then nothing is known of what else may be missing.

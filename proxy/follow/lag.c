@@ -1,9 +1,14 @@
+/* Everything here goes by positions of the log that others have asked for; times are only carried
+ * along with them.
+ */
 #include "follow/lag.h"
 
 #include <string.h>
 
 enum { PAGE_BYTES = 8192, PAGE_HEADER_BYTES = 40 /* the longer of the two kinds */ };
 
+/* The newest gives way where there are too many: the older ones will be reached first, and show
+ * that the follower moves at all. */
 void lag_probed(struct lag *lag, uint64_t time, uint64_t lsn)
 {
     if (lsn > lag->end)
@@ -30,6 +35,9 @@ uint64_t lag_bytes(const struct lag *lag)
     return lag->end > lag->position ? lag->end - lag->position : 0;
 }
 
+/* No record that begins in the new page is taken for its header: the shorter of the two kinds of
+ * headers is 24 bytes long, and no record is shorter than that. (For servers that were built with
+ * pages of 8 kB, as nearly all are.) */
 uint64_t lag_end_of_log(uint64_t insert, uint64_t flush)
 {
     bool at_page = flush % PAGE_BYTES == 0;

@@ -1,7 +1,7 @@
 /* How far behind the database a follower is, in time, by probes of the log's end.
  *
- *   t0: where does the log end? L ─▶ later: the stream has delivered everything before L ─▶ all
- * that was committed by t0 is known
+ *   t0: where does the log end? L ─▶ later: the stream has delivered everything before L
+ *                                        ─▶ all that was committed by t0 is known
  *
  * So the answer is never better than the truth: `known` is a time by which every commit that had
  * returned is in the filter. It works on an idle database, too, where no commit would tell the

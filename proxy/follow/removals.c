@@ -1,3 +1,13 @@
+/* Two spools take turns. What comes, and what a round holds on, is written to one; a round reads
+ * the other, which was written before it began:
+ *
+ *   removals_hold() ─▶ spools[!reading]                    ┌─ vouched for ─▶ out of the filter
+ *   removals_vouch(): the two change places ─▶ spools[reading] ─▶ removals_next()
+ *                                                          └─ not yet ─▶ spools[!reading]
+ *
+ * So each is looked at once in a round, and one that comes during a round waits for the next. A
+ * newer snapshot that comes meanwhile counts for the rest of it: what is over stays over.
+ */
 #include "follow/removals.h"
 
 #include "base/memory.h"
@@ -15,8 +25,8 @@ struct removals {
     struct spool spools[2];
     unsigned reading;
     bool under_way, begun; /* the round; its first was asked for */
-    size_t count;
-    size_t of[]; /* each keyspace */
+    size_t count;          /* held, in both spools */
+    size_t of[];           /* the same of each keyspace */
 };
 
 struct removals *removals_create(size_t keyspaces)

@@ -1,5 +1,8 @@
 /* The file's writes go to the system's page cache in small pieces, so that whoever writes on an
- * event loop does not hold it up. */
+ * event loop does not hold it up.
+ *
+ * What was written through stdio may fail only when it is flushed, that is at the rewinding: an
+ * error there is one of writing. From then on until it is cleared a spool is only read. */
 #include "follow/spool.h"
 
 #include "base/memory.h"

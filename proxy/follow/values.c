@@ -1,3 +1,8 @@
+/* An answer is a list of fingerprints, one for each keyspace in the order of their numbers, of
+ * which only that it is another than before means anything. Of a number that an answer does not
+ * reach (it was asked of fewer keyspaces) the last one stays, and is compared with the next that
+ * comes.
+ */
 #include "follow/values.h"
 
 #include "base/memory.h"

@@ -1,3 +1,6 @@
+/* All of one name have the shape of the first: a reader works out an item's places once, and looks
+ * for them in each.
+ */
 #include "publish/layers.h"
 
 static struct bitmap *newest(const struct layers *layers)
@@ -17,6 +20,7 @@ void layers_finish(struct layers *layers)
     *layers = (struct layers){0};
 }
 
+/* What an older one has, be it by chance, needs no bits: readers find it there as well. */
 bool layers_add(struct layers *layers, struct span item, uint64_t places[BITMAP_FUNCTIONS_MAX])
 {
     for (unsigned i = 0; i + 1 < layers->count; i++)

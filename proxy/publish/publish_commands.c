@@ -1,3 +1,6 @@
+/* Words are pointers: texts are the caller's until the command is sent, which copies them; numbers
+ * are printed into the command itself, which therefore is not to be moved once it has some.
+ */
 #include "publish/publish_commands.h"
 
 #include <assert.h>

@@ -1,3 +1,7 @@
+/* What belongs to one name shares its beginning, so that a rule of the cache's ACL (~NAME*) covers
+ * it. Names under which a bitmap is built hold the owner and the number of the attempt: no two
+ * guards, and no two attempts of one, write to the same.
+ */
 #include "publish/publish_names.h"
 
 #include "base/memory.h"

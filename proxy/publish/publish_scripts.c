@@ -1,3 +1,7 @@
+/* Each script looks first and writes then, so that none leaves a thing half done: whose name it is,
+ * which generation, whether all bitmaps have their length. Readers, who ask in one
+ * transaction, see all that a script does or nothing of it.
+ */
 #include "publish/publish_scripts.h"
 
 /* What is random (the clock) may come before a write since effects are replicated, and not the

@@ -56,20 +56,20 @@ struct published {
     struct layers old;   /* what the cache has under the name meanwhile, if it is another */
     uint64_t image_id;   /* its `generation` in the cache, and the lease's value */
     uint64_t old_id;
-    uint64_t from;    /* the generation's number */
-    uint64_t built;   /* seconds since 1970 */
-    uint64_t keys;    /* rows now */
-    uint64_t deleted; /* since it was built */
-    bool may_lease;   /* the keyspace guards */
-    struct published_known pending;
-    uint64_t acknowledged; /* as `until`: what a lease may be given for */
-    uint64_t sent, answered;
-    uint64_t attempts;   /* to write it */
-    uint64_t begun;      /* of `sent`, before the attempt that is under way */
-    bool renewing;       /* one is on its way */
-    unsigned next_layer; /* to be uploaded */
-    size_t next_byte;
-    unsigned pieces; /* on their way */
+    uint64_t from;                  /* the generation's number */
+    uint64_t built;                 /* seconds since 1970 */
+    uint64_t keys;                  /* rows now */
+    uint64_t deleted;               /* since it was built */
+    bool may_lease;                 /* the keyspace guards */
+    struct published_known pending; /* waited for; until is 0: nothing is */
+    uint64_t acknowledged;          /* as `until`: what a lease may be given for */
+    uint64_t sent, answered;        /* commands, of all attempts */
+    uint64_t attempts;              /* to write it */
+    uint64_t begun;                 /* of `sent`, before the attempt that is under way */
+    bool renewing;                  /* one is on its way */
+    unsigned next_layer;            /* to be uploaded */
+    size_t next_byte;               /* of that layer */
+    unsigned pieces;                /* on their way */
     bool spoiled;    /* the image lacked a row, and is given up: a new generation is wanted */
     bool ended;      /* nothing is published here any more, and what there was goes */
     bool removing;   /* that is asked for */

@@ -1,4 +1,11 @@
-/* From asking whose the name is to the bitmap in its place; and its removal. */
+/* From asking whose the name is to the bitmap in its place; and its removal.
+ *
+ *   ask ─▶ for each layer: DEL, its last byte, pieces in order, PIECES of them at once ─▶ commit
+ *
+ * The bytes of a piece are those of the moment when it is sent. A bit that is set later is sent
+ * behind it (send_bits()), to the name under which it is built: commands run in order, so that no
+ * piece can undo a bit.
+ */
 #include "publish/published_internal.h"
 
 #include "base/log/log.h"
@@ -11,6 +18,7 @@ enum {
     LAPSES = 3           /* looks before another guard's place is taken */
 };
 
+/* Texts of `published`, which outlives the command. */
 static void add_names(struct publish_command *command, char *const *names, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)

@@ -1,3 +1,12 @@
+/* A slot for each keyspace's number holds what is published of it now, with the configuration that
+ * it is by: the view may have another already, whose bitmap only comes with the next generation.
+ * What is published no more leaves its slot for `ended`, and stays there until its removal was
+ * answered, since commands under way hold pointers to it:
+ *
+ *   use_view() ─▶ begin() ─▶ use_generation() ─┬─ may replace what is there ─▶ published_renew()
+ *                                              ├─ another name, items or grow ─▶ end(), begin()
+ *                                              └─ built for what was wanted before ─▶ pass_over()
+ */
 #include "publish/publisher.h"
 
 #include "base/log/log.h"

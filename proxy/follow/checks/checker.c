@@ -1,3 +1,8 @@
+/* A pool of one connection, with a statement for each keyspace and question, numbered as
+ * selfcheck.h has it. Checks come and go with their generations; the limit of time, and what the
+ * last one found, outlive them: a table that is slow to be sampled is so for the next generation,
+ * too.
+ */
 #include "follow/checks/checker.h"
 
 #include "base/clock.h"
@@ -12,7 +17,7 @@ struct checker {
     struct pg_pool *pool;
     struct pg_statement *statements;
     size_t statement_count;
-    uint64_t limit_ms;
+    uint64_t limit_ms; /* for one question: FIRST_LIMIT_MS, doubled as often as time ran out */
     struct checker_account account;
     struct selfcheck_account *keyspaces;
     void (*closed)(void *arg);
@@ -65,6 +70,7 @@ int checker_create(struct checker **out, uv_loop_t *loop, const struct config *c
     return status;
 }
 
+/* The pool takes the new ones first: from then on nothing reads the texts of the old. */
 void checker_use_config(struct checker *checker, const struct config *config)
 {
     struct pg_statement *replaced = checker->statements;

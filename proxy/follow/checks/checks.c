@@ -1,3 +1,7 @@
+/* When a generation is checked, and what an outcome means for it; how it is done is selfcheck.c's.
+ * Somebody else's clock drives this (checks_when_due()): a check that is due is begun at the next
+ * call, and of each generation at most one is under way.
+ */
 #include "follow/checks/checks.h"
 
 #include "base/buffer.h"
@@ -77,6 +81,8 @@ static void tell(struct checks *checks, const struct selfcheck_result *result)
     buffer_finish(&accounts);
 }
 
+/* Without a log a candidate that cannot be proven is given up: rows are newer by the minute, and
+ * the next generation is built of them. */
 static bool is_failure(const struct checks *checks, const struct selfcheck_result *result)
 {
     if (result->outcome == SELFCHECK_FAILED)

@@ -3,8 +3,8 @@
  *
  *   due ─▶ self-check ─┬─ good ─▶ passed(), the first time ─▶ due in a minute or more
  *                      ├─ failed ─▶ failed() ─▶ without that keyspace: due at once
- *                      └─ not decided ─▶ before the first has passed: due at once, or failed();
- * else as after a good one
+ *                      └─ not decided ─┬─ before the first has passed ─▶ due at once, or failed()
+ *                                      └─ else as after a good one
  */
 #ifndef NESTGUARD_CHECKS_H
 #define NESTGUARD_CHECKS_H

@@ -1,7 +1,8 @@
 /* The question for a sample, which must be cheap on any table:
  *
- *   (SELECT "id", xmin FROM "items" TABLESAMPLE SYSTEM (share) WHERE ... ORDER BY random() LIMIT
- * 300) UNION ALL (SELECT "id", xmin FROM "items" WHERE ctid < '(8,0)' AND ... LIMIT 100)
+ *   (SELECT "id", xmin FROM "items" TABLESAMPLE SYSTEM (share) WHERE ...
+ *     ORDER BY random() LIMIT 300) UNION ALL
+ *   (SELECT "id", xmin FROM "items" WHERE ctid < '(8,0)' AND ... LIMIT 100)
  *
  * The share is worked out by the server, from the table's size at that moment, so that about as
  * many pages are read of a large table as of a small one. Their rows are drawn from once more: the

@@ -1,3 +1,7 @@
+/* Without a log a generation never changes: nothing need be followed, only doubted now and then.
+ * What keeps it honest is the snapshot that it was read under, by which a self-check tells a row
+ * that it must know from one that came later.
+ */
 #include "follow/checks/standing.h"
 
 #include "base/memory.h"
