@@ -19,6 +19,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+/* Bytes that are encrypted at a time, and that an owner is asked to have room for. */
 enum { PIECE = 64 * 1024, READ_BYTES = 64 * 1024 };
 
 struct tls_stream {
@@ -200,6 +201,8 @@ static ssize_t end_of_reading(struct tls_stream *tls, int count)
     }
 }
 
+/* The owner has a place for the bytes, but none of them now: it is asked again in the next turn.
+ * Until then nothing is read, so that the peer feels it, too. */
 static void wait_for_room(struct tls_stream *tls)
 {
     tls->waits = true;
@@ -244,6 +247,7 @@ static void deliver(struct tls_stream *tls)
     }
 }
 
+/* Of what OpenSSL has already, and of an end that was seen, no event of the socket will tell. */
 static bool has_input(const struct tls_stream *tls)
 {
     return tls->end || SSL_pending(tls->ssl) || BIO_pending(tls->in);

@@ -5,7 +5,7 @@
 #ifndef NESTGUARD_PG_HOSTS_H
 #define NESTGUARD_PG_HOSTS_H
 
-/* Settings that override those of the conninfo; NULL: none is needed. */
+/* Settings that override those of the conninfo, on the heap; NULL: none is needed. */
 struct pg_hosts {
     char *host, *hostaddr, *port;
 };

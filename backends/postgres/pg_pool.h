@@ -32,6 +32,8 @@ struct pg_pool_options {
     void *arg;
 };
 
+/* 0, or -EINVAL with *error, which stays until this thread makes another pool: the conninfo makes
+ * no sense, or a number is 0. Its texts are copied. All functions are for the loop's thread. */
 int pg_pool_create(struct pg_pool **out, uv_loop_t *loop, const struct pg_pool_options *options,
                    const char **error);
 

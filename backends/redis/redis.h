@@ -35,6 +35,8 @@ struct redis_options {
  * each change. */
 typedef void (*redis_state_cb)(void *arg, bool up, const char *error);
 
+/* 0, or -EINVAL: there is neither an address nor a sentinel, or no time for it. Texts are copied.
+ * This and all that follows is for the loop's thread. */
 int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options *options,
                  redis_state_cb state, void *arg);
 

@@ -107,6 +107,8 @@ static inline void bloom_set_bit(_Atomic(uint64_t) *words, uint64_t place)
                           memory_order_relaxed);
 }
 
+/* Set by one thread at a time; asked by any, also meanwhile: a hash whose setting has returned is
+ * found. */
 void bloom_bits_set(const struct bloom_bits *bits, uint64_t hash);
 bool bloom_bits_have(const struct bloom_bits *bits, uint64_t hash);
 

@@ -25,8 +25,8 @@ struct cuckoo {
     alignas(CACHE_LINE) _Atomic(uint64_t) version;
     struct stash stash;
 
-    alignas(CACHE_LINE) _Atomic(size_t) keys;
-    _Atomic(size_t) in_table; /* of them, in places of their own */
+    alignas(CACHE_LINE) _Atomic(size_t) keys; /* insertions less removals: copies count each */
+    _Atomic(size_t) in_table;                 /* of them, in places of their own */
     _Atomic(size_t) surplus_bytes;
     struct surplus surplus;
     int refilled; /* the stash entry that was last tried for a place in the table */

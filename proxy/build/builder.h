@@ -40,7 +40,7 @@ struct builder *builder_start(uv_loop_t *loop, const struct builder_options *opt
 
 void builder_hurry(struct builder *builder, bool hurried); /* or not, from here on */
 
-void builder_stop(struct builder *builder); /* it ends soon, with an error */
-struct build_progress builder_progress(struct builder *builder);
+void builder_stop(struct builder *builder);                      /* it ends soon, with an error */
+struct build_progress builder_progress(struct builder *builder); /* on the loop, until `done` */
 
 #endif

@@ -13,7 +13,7 @@
 
 struct negative_cache {
     struct keymap map;
-    size_t limit;
+    size_t limit; /* keys; 0: none is remembered */
     struct watch *watch;
 };
 

@@ -19,8 +19,8 @@ struct sweep {
     void *arg;
     struct key_template key; /* a copy; without a text: no walk is under way */
     struct buffer pattern;
-    char *cursor;
-    bool asking; /* a step is under way, if only one of a walk that was abandoned */
+    char *cursor; /* of the next step, as the server has named it */
+    bool asking;  /* a step is under way, if only one of a walk that was abandoned */
 };
 
 /* None is under way. A template that was closed finds its keys like any other. */

@@ -14,6 +14,7 @@
 
 struct unvouched;
 
+/* For keyspaces with numbers below `keyspaces`. */
 struct unvouched *unvouched_create(size_t keyspaces, size_t max_keys);
 void unvouched_destroy(struct unvouched *unvouched); /* NULL is allowed */
 

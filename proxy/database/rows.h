@@ -27,6 +27,8 @@ enum {
     ROW_SMALL = 1024 * 1024 /* bytes of a value that is loaded at once */
 };
 
+/* Outlives all queries that are asked of it. The configuration may be another when an answer comes:
+ * a keyspace's number has the same key's columns in both. */
 struct rows {
     struct pg_pool *pool;
     const struct config *config; /* the one in force */
@@ -69,6 +71,8 @@ void rows_load(const struct rows *rows, struct key key, row_cb done, void *arg);
 /* The same for who wants to know whether there is a row, and not its value, which comes only if it
  * is small. */
 void rows_find(const struct rows *rows, struct key key, row_cb done, void *arg);
+/* Deletes by one split of the key alone. LOAD_ROW: it was carried out, though no row may have gone
+ * (`removed`). */
 void rows_remove(const struct rows *rows, struct key key, size_t way, row_cb done, void *arg);
 
 #endif

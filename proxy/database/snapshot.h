@@ -24,7 +24,7 @@ struct snapshot {
 
 /* 0, or -EPROTO: the text is something else, and *out holds nothing. */
 int snapshot_read(struct snapshot *out, const char *text);
-void snapshot_finish(struct snapshot *snapshot);
+void snapshot_finish(struct snapshot *snapshot); /* zeroed again; a zeroed one is allowed */
 
 bool snapshot_is_over(const struct snapshot *snapshot, uint32_t xid);
 

@@ -36,13 +36,15 @@ void transaction_destroy(struct transaction *transaction); /* NULL is allowed */
 void transaction_renew(struct transaction *transaction, uint32_t xid);
 
 uint32_t transaction_xid(const struct transaction *transaction);
+/* By keyspaces' numbers: as the log has described their tables to this transaction, which may have
+ * altered them itself. */
 struct row_shape *transaction_shapes(struct transaction *transaction);
 
 /* Adds a change that the subtransaction made, or the transaction itself (its own xid, or 0). 0, or
  * a negative errno of the temporary file. */
 int transaction_add(struct transaction *transaction, uint32_t subxid, const struct change *change);
 
-/* What the subtransaction did does not stay. 0, or -E2BIG after too many of them. */
+/* What the subtransaction did, if anything, does not stay. 0, or -E2BIG after too many of them. */
 int transaction_roll_back(struct transaction *transaction, uint32_t subxid);
 
 /* Nothing more is added. */

@@ -27,6 +27,8 @@ struct wal_probe_options {
     void *arg;
 };
 
+/* 0, or a negative errno with *error. The first question is asked when an interval is over, or by
+ * wal_probe_now(). */
 int wal_probe_create(struct wal_probe **out, uv_loop_t *loop,
                      const struct wal_probe_options *options, const char **error);
 

@@ -6,7 +6,8 @@
 #include "publish/publish_names.h"
 #include "redis/redis.h"
 
-/* A command as it is being written. What is added as text must live until it is sent. */
+/* A command as it is being written, which begins with both counts 0. What is added as text must
+ * live until it is sent; numbers lie in here, and it must not be moved. */
 enum { PUBLISH_WORDS_MAX = 4 + 4 * BITMAP_FUNCTIONS_MAX, PUBLISH_NUMBERS_MAX = 48 };
 
 struct publish_command {
@@ -27,7 +28,7 @@ void publish_set_bits(struct publish_command *command, const char *key, const ui
 void publish_script(struct publish_command *command, const char *script, size_t keys,
                     const struct publish_names *names);
 
-/* What a script said. False: nothing of the kind. */
+/* What a script said; `word` lives as long as the answer. False: nothing of the kind. */
 struct publish_said {
     uint64_t time; /* on the cache's clock, ms */
     const char *word;

@@ -14,6 +14,9 @@
 
 #include <assert.h>
 
+/* In one turn of the loop so many messages are delivered at most, or as many as come in so long
+ * (ns). A silent stream says after STATUS_MS that it is there, long before wal_sender_timeout (a
+ * minute, unless it was set). */
 enum {
     BATCH_MESSAGES = 2000,
     BATCH_NS = 2000000,

@@ -59,6 +59,7 @@ static char *put_bulk(char *out, struct redis_bytes bytes)
     return put_end(out + bytes.length);
 }
 
+/* Each number is given the room of the longest, so that lengths are not printed twice. */
 static struct redis_command *encode(const struct redis_bytes *arguments, size_t count)
 {
     struct redis_command *command = allocate(1, sizeof *command);

@@ -13,7 +13,7 @@ struct redisReply;
 
 struct wire_bytes {
     char *at;
-    size_t length, size;
+    size_t length, size; /* in use, and allocated */
 };
 
 struct redis_wire {
@@ -34,6 +34,9 @@ struct redis_wire {
 void wire_open(struct redis_wire *wire);
 
 void wire_append(struct redis_wire *wire, const char *bytes, size_t length); /* copied */
+
+/* Writes what was appended, when the write before is through. Where writing fails at once, broken()
+ * is called from within. */
 void wire_flush(struct redis_wire *wire);
 
 /* closed() comes later; no other call does. */

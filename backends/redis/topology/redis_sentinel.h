@@ -42,8 +42,8 @@ enum { SENTINEL_REPLIES = REDIS_LOGIN_STEPS + 4 };
 /* Zeroed, then the first three set. */
 struct redis_sentinel {
     struct redis_sentinel_options options;
-    /* It has answered, or it has named another, or it will not answer. Never called from
-     * redis_sentinel_ask(). */
+    /* It has answered, or it has named another, or it will not answer. From redis_sentinel_ask() it
+     * is only called where the question cannot even be written. */
     void (*told)(void *arg, struct redis_sentinel *sentinel);
     void *arg;
     void (*closed)(void *arg);

@@ -43,6 +43,8 @@ struct redis_search {
     bool cancelled;
 };
 
+/* Sentinels are asked from now on, until it is closed. `moved` is called on the loop, and never
+ * from inside a function of this header. */
 struct redis_topology *redis_topology_create(uv_loop_t *loop, const struct redis_sentinels *options,
                                              void (*moved)(void *arg), void *arg);
 

@@ -9,7 +9,7 @@
 #include "postgres/pg_session.h"
 
 struct table_scan {
-    uint64_t pages; /* 0: not to be divided */
+    uint64_t pages; /* of the table when it was planned; 0: not to be divided */
     bool packed;    /* many keys come in a row: see keyspace_sql_pack_pages() */
     enum column_packing packing[KEY_COLUMNS_MAX];
 };
