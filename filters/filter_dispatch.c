@@ -45,6 +45,8 @@ bool filter_rate_is_possible(double rate)
     return rate >= 1e-7 && rate <= 0.03;
 }
 
+/* The options are set when the filter is there: what a kind needs of them while it makes one, it
+ * takes from the parameter. */
 int filter_create(struct filter **out, const struct filter_options *options, const char **error)
 {
     *out = NULL;

@@ -76,6 +76,7 @@ static PostgresPollingStatusType settle(struct pg_connecting *connecting)
     return sent ? flush(connecting) : PGRES_POLLING_FAILED;
 }
 
+/* False: the server refused the statement, or its answer makes no sense. */
 static bool take(struct pg_connecting *connecting, PGresult *result)
 {
     bool good =

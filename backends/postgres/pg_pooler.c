@@ -13,7 +13,8 @@
 
 enum { ROUNDS = 4, SECONDS = 5 /* to open the other one, if nothing else is said */ };
 
-/* Of a connection string; never removed. */
+/* Of a connection string; never removed, for a process has few. Sessions are opened on several
+ * threads. */
 struct known {
     char *conninfo;
     bool refuses_options;

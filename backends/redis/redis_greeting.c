@@ -68,6 +68,7 @@ static void succeed(struct redis_greeting *greeting, bool killed)
     greeting->done(greeting->arg, NULL);
 }
 
+/* Of a server that does not say who it is neither of these two is true. */
 static bool is_same(const struct redis_greeting *greeting)
 {
     return greeting->own.run_id[0] && strcmp(greeting->last.run_id, greeting->own.run_id) == 0;
@@ -169,6 +170,8 @@ static void on_role(void *arg, const struct redis_answer *answer)
         greeting->role = redis_role_of(answer->head.at, answer->head.length);
 }
 
+/* done() with an error has the connection given up: what was asked behind this then ends without a
+ * reply, and says nothing more. */
 static void on_login(void *arg, const struct redis_answer *answer)
 {
     struct redis_greeting *greeting = arg;

@@ -217,7 +217,8 @@ static void on_dialed(void *arg, const char *error)
     converse(talk);
 }
 
-/* What is asked, and where the answers go, is set. */
+/* What is asked, and where the answers go, is set. The loop runs until end() has closed whatever
+ * was open by then; commands that have no answer yet are freed behind it. */
 static int hold(struct talk *talk, const struct redis_options *options)
 {
     struct dial_options dial = {

@@ -126,7 +126,7 @@ static char *names_of(const struct config *config)
 
 /* ---- waiting, with nothing held ---- */
 
-/* -EAGAIN, or -ECANCELED. */
+/* Rests for a moment, in no transaction, and longer each time. -EAGAIN, or -ECANCELED. */
 static int come_again(struct taking *taking, const char *in_the_way)
 {
     struct timespec pause = {.tv_nsec = (long)taking->pause_ms * 1000000};

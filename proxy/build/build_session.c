@@ -21,7 +21,8 @@ int build_session_read_values(struct pg_session *session, const struct config *c
     return status;
 }
 
-/* Why no lock is waited for long: see build_locks.h. */
+/* Repeatable read: all statements have the snapshot of the first. Why no lock is waited for long:
+ * see build_locks.h. */
 int build_session_begin(struct pg_session *session, struct pg_error *error)
 {
     int status = execute(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", error);
@@ -30,6 +31,7 @@ int build_session_begin(struct pg_session *session, struct pg_error *error)
     return status;
 }
 
+/* The statement takes no parameters. The name is the server's own, of hex digits and hyphens. */
 int build_session_import(struct pg_session *session, const char *exported, struct pg_error *error)
 {
     char sql[128];

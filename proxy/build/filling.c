@@ -86,6 +86,7 @@ static int join_copiers(struct copier **copiers, unsigned count, int status, str
     return status;
 }
 
+/* What the copiers have rested counts by connection: so much longer the build has taken. */
 static int copy_once(const struct filling *filling, const struct table_scan *scan,
                      struct copy_target *target, struct pg_error *error)
 {

@@ -441,7 +441,8 @@ static void time_out(struct load *load)
     answer_all(load, LOAD_TIMEOUT, NULL);
 }
 
-/* The database has its own timeout for each statement; this one counts from the asking. */
+/* The database has its own timeout for each statement; this one counts from the asking. A load that
+ * was overtaken is not found here: its statement's time ends it. */
 void loads_check_time(struct loads *loads, uint64_t now)
 {
     uint64_t timeout = loads->view->config->load_timeout_ms;

@@ -25,6 +25,7 @@ struct spellings {
     struct account *accounts; /* of each keyspace of `config` */
 };
 
+/* For keyspaces that are new; the accounts of the others stay, and may move. */
 static void open_accounts(struct spellings *spellings, size_t from)
 {
     size_t count = spellings->config->keyspace_count;

@@ -97,7 +97,8 @@ static bool same_key(const struct follower *follower)
 }
 
 /* Without an old tuple no column of the replica identity has changed, and the key columns are among
- * them. */
+ * them. Where the key is another one now, the new one is put in before the old one is noted as
+ * gone: of a row that is there all the time one of its keys is always known. */
 static int take_update(struct follower *follower, int keyspace, const struct pgoutput_event *event)
 {
     enum row_key_outcome is =
@@ -175,6 +176,8 @@ static int describe_one(struct follower *follower, int keyspace, struct pgoutput
     return 0;
 }
 
+/* Counted, so that of two descriptions of a table the later one can be told, whichever transaction
+ * it came in (share_descriptions()). */
 static int describe(struct follower *follower, const struct pgoutput_event *event)
 {
     int status = 0;

@@ -117,6 +117,8 @@ static void measure_room(struct follower *follower)
     }
 }
 
+/* The first part of one that is known already is as much out of place as a later part of one that
+ * is not: something was missed. */
 static int stream_start(struct follower *follower, const struct pgoutput_event *event)
 {
     struct transaction *known = find_streamed(follower, event->xid);

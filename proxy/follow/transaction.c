@@ -125,6 +125,7 @@ static bool is_rolled_back(const struct transaction *transaction, uint32_t subxi
                    sizeof *transaction->rolled_back, compare_xids);
 }
 
+/* A header without its key behind it was cut off: that is no end. */
 int transaction_next(struct transaction *transaction, struct change *change, bool *stays)
 {
     struct record record;

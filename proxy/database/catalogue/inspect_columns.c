@@ -53,6 +53,8 @@ static void report_missing_column(const struct subject *subject, const char *set
     free(names);
 }
 
+/* Equality is what the guard's own statements ask of a key column, and what a unique index is built
+ * on: a json or a point has none. */
 static void look_at_type(const struct subject *subject, int row)
 {
     const char *name = answer_text(subject->columns, row, COLUMN_NAME);

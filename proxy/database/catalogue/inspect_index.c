@@ -79,6 +79,7 @@ static char *remedy(const struct subject *subject)
     return buffer_string(&sql);
 }
 
+/* `near_miss`: why the first of the indexes that are there will not do; NULL: there is none. */
 static void report(const struct subject *subject, const char *near_miss)
 {
     char *sql = remedy(subject);
