@@ -71,7 +71,7 @@ def test_the_manual_has_every_setting_and_command(installed):
     ("nestguard serve ''", "-c"),
     ("nestguard ctl gu", "guarding"),
     ("nestguard-ctl gu", "guarding"),
-    ("nestguard ctl --control 127.0.0.1:1 re", "ready reload rebuild"),
+    ("nestguard ctl --control 127.0.0.1:1 re", "ready rebuild reload"),
     ("nestguard ctl -c file delete --", "--row --block"),
     ("nestguard ctl status ''", "--json --table --watch"),
     ("nestguard ctl rebuild ''", ""),
