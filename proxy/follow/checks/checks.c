@@ -120,13 +120,23 @@ struct checks *checks_create(const struct checks_options *options)
     return checks;
 }
 
-/* A database may have moved while no connection to where it was has ended, and the application's
+static bool covers_anything(const struct checks *checks)
+{
+    for (size_t i = 0; i < checks->options.config->keyspace_count; i++)
+        if (generation_covers(checks->options.generation, i))
+            return true;
+    return false;
+}
+
+/* A generation whose keyspaces have all been given up has nothing to be checked, and is replaced.
+ *
+ * A database may have moved while no connection to where it was has ended, and the application's
  * lead to where it is. Once a minute one is opened anew; to where it leads is looked at by whoever
  * keeps all of them to one server. */
 void checks_when_due(struct checks *checks)
 {
     uint64_t now = clock_ms();
-    if (checks->check || now < checks->due)
+    if (checks->check || now < checks->due || !covers_anything(checks))
         return;
     checks->began = now;
     if (checks->serves)

@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -382,6 +383,7 @@ struct selfcheck *selfcheck_begin(const struct selfcheck_options *options)
     check->options = *options;
     options->generation->references++;
     skip_uncovered(check);
+    assert(check->keyspace < options->config->keyspace_count);
     ask(check, SELFCHECK_SAMPLE);
     return check;
 }

@@ -100,7 +100,7 @@ enum selfcheck_question { SELFCHECK_SAMPLE, SELFCHECK_SEEK, SELFCHECK_PLAIN, SEL
 /* A new string. */
 char *selfcheck_sql(const struct keyspace *keyspace, enum selfcheck_question question);
 
-/* Begins; the memory goes by itself after done(). */
+/* Begins; the memory goes by itself after done(). The generation covers a keyspace at least. */
 struct selfcheck *selfcheck_begin(const struct selfcheck_options *options);
 
 /* Nobody wants to hear of it any more: done() is not called. Before `fn_checks` is destroyed, and
