@@ -5,7 +5,9 @@
 
 #include <string.h>
 
-enum { PAGE_BYTES = 8192, PAGE_HEADER_BYTES = 40 /* the longer of the two kinds */ };
+/* XLOG_BLCKSZ and the sizes of XLogPageHeaderData and XLogLongPageHeaderData, which a segment
+ * begins with; segments have a power of two of bytes, at least as many as here. */
+enum { PAGE_BYTES = 8192, PAGE_HEADER = 24, SEGMENT_HEADER = 40, SEGMENT_LEAST = 1 << 20 };
 
 /* The newest gives way where there are too many: the older ones will be reached first, and show
  * that the follower moves at all. */
@@ -38,8 +40,15 @@ uint64_t lag_bytes(const struct lag *lag)
 /* No record that begins in the new page is taken for its header: the shorter of the two kinds of
  * headers is 24 bytes long, and no record is shorter than that. (For servers that were built with
  * pages of 8 kB, as nearly all are.) */
+/* Anything else than a header's size is what is left of a record, which may be a commit: that is
+ * waited for. */
+static bool is_header(uint64_t page, uint64_t bytes)
+{
+    return bytes == PAGE_HEADER || (bytes == SEGMENT_HEADER && page % SEGMENT_LEAST == 0);
+}
+
 uint64_t lag_end_of_log(uint64_t insert, uint64_t flush)
 {
     bool at_page = flush % PAGE_BYTES == 0;
-    return at_page && insert > flush && insert - flush <= PAGE_HEADER_BYTES ? flush : insert;
+    return at_page && insert > flush && is_header(flush, insert - flush) ? flush : insert;
 }

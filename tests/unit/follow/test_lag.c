@@ -70,10 +70,17 @@ static void an_idle_log_that_ends_at_a_page_has_one_end(void **state)
 {
     (void)state;
     assert_int_equal(lag_end_of_log(8192 * 7 + 24, 8192 * 7), 8192 * 7);
-    assert_int_equal(lag_end_of_log(8192 * 7 + 40, 8192 * 7), 8192 * 7);
-    assert_int_equal(lag_end_of_log(8192 * 7 + 41, 8192 * 7), 8192 * 7 + 41);
+    assert_int_equal(lag_end_of_log((1 << 24) + 40, 1 << 24), 1 << 24);
     assert_int_equal(lag_end_of_log(1000, 900), 1000);
     assert_int_equal(lag_end_of_log(1000, 1000), 1000);
+}
+
+/* The last bytes of a commit that begins on the page before. */
+static void what_is_left_of_a_record_behind_a_page_is_no_header(void **state)
+{
+    (void)state;
+    for (uint64_t rest = 8; rest <= 48; rest += 8)
+        assert_int_equal(lag_end_of_log(8192 * 7 + 24 + rest, 8192 * 7), 8192 * 7 + 24 + rest);
 }
 
 int main(void)
@@ -84,6 +91,7 @@ int main(void)
         cmocka_unit_test(the_newest_reached_probe_tells_the_time),
         cmocka_unit_test(too_many_probes_lose_precision_but_never_promise_too_much),
         cmocka_unit_test(an_idle_log_that_ends_at_a_page_has_one_end),
+        cmocka_unit_test(what_is_left_of_a_record_behind_a_page_is_no_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
