@@ -297,7 +297,7 @@ bool fn_checks_add(struct fn_checks *fn_checks, struct generation *generation, s
 void fn_checks_forget(struct fn_checks *fn_checks, const struct generation *generation)
 {
     for (unsigned i = 0; i < fn_checks->count; i++)
-        if (is_of(fn_checks->all[i], generation))
+        if (is_of(fn_checks->all[i], generation) && fn_checks->all[i]->state != ENDED)
             end(fn_checks->all[i], FN_CHECK_UNDECIDED);
     tell_ended(fn_checks);
 }

@@ -37,6 +37,30 @@ static void a_generation_given_up_ends_its_checks_undecided(void **state)
     bench_finish(&bench);
 }
 
+static void give_up_all(void *arg, struct key key, enum fn_check_outcome outcome, struct span other)
+{
+    struct bench *bench = arg;
+    (void)key, (void)outcome, (void)other;
+    fn_checks_forget(bench->fn_checks, bench->generation);
+}
+
+/* Who is told of one check may give the generation up before the next one is told. */
+static void what_has_ended_keeps_its_outcome(void **state)
+{
+    struct bench bench;
+    struct end end;
+    (void)state;
+    bench_init(&bench, 4);
+    learn(bench.generation, ITEMS, "item:1");
+    learn(bench.generation, ITEMS, "item:2");
+    fn_checks_add(bench.fn_checks, bench.generation, key_make(ITEMS, span_of("item:1")),
+                  give_up_all, &bench);
+    fn_check(&bench, &end, "item:2");
+    fn_checks_known(bench.fn_checks, bench.generation, 1);
+    must_end(&end, FN_CHECK_CLEARED);
+    bench_finish(&bench);
+}
+
 /* So that a database that hangs is not asked ever more by generation after generation. */
 static void a_question_on_its_way_keeps_its_place(void **state)
 {
@@ -215,6 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_generation_given_up_ends_its_checks_undecided),
+        cmocka_unit_test(what_has_ended_keeps_its_outcome),
         cmocka_unit_test(a_question_on_its_way_keeps_its_place),
         cmocka_unit_test(who_cancels_is_not_called),
         cmocka_unit_test(destruction_calls_nobody_whatever_is_under_way),
