@@ -61,7 +61,8 @@ void renewal_reschedule(struct renewal *renewal)
 {
     const struct config *config = renewal->options.config(renewal->options.arg)->config;
     uint64_t age = clock_ms() - renewal->polled;
-    if (renewal->phase != RENEWAL_IDLE || config->sync != SYNC_POLL || !renewal->polled)
+    if (renewal->phase != RENEWAL_IDLE || config->sync != SYNC_POLL || !renewal->polled ||
+        renewal->retrying)
         return;
     uv_timer_start(&renewal->timer, on_poll,
                    age < config->poll_interval_ms ? config->poll_interval_ms - age : 0, 0);
@@ -98,6 +99,7 @@ static void become_idle(struct renewal *renewal)
 static uint64_t try_later(struct renewal *renewal)
 {
     uint64_t wait = backoff_next(&renewal->retry, &retry_bounds);
+    renewal->retrying = true;
     uv_timer_start(&renewal->timer, on_retry, wait, 0);
     return wait;
 }
@@ -196,6 +198,7 @@ static void start(struct renewal *renewal, bool for_itself)
     renewal->wanted = false;
     renewal->for_itself = for_itself;
     uv_timer_stop(&renewal->timer);
+    renewal->retrying = false;
     renewal->newest++;
     set_phase(renewal, RENEWAL_ANNOUNCING);
     renewal->options.announce(renewal->options.arg);

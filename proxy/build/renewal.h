@@ -38,6 +38,7 @@ struct renewal {
     bool hurried;                 /* nobody guards meanwhile */
     struct shared_config *shared; /* what it builds for; held */
     uv_timer_t timer;             /* the next poll, or the next try */
+    bool retrying;                /* it is a try, which no poll may put off */
     uint64_t newest;              /* number of the newest generation that was begun */
     struct backoff retry;
     bool for_itself;   /* it is wanted for what it has of every keyspace; else for those that do not
