@@ -6,9 +6,9 @@
  */
 #include "control/status.h"
 
-#include "control/account.h"
 #include "control/exposition.h"
 #include "control/process_account.h"
+#include "control/tally.h"
 
 #include <string.h>
 #include <time.h>
@@ -24,13 +24,13 @@ static void keyspace_metrics(const struct report *report, struct buffer *out)
 {
     char name[64];
     size_t count = report->count;
-    for (const struct counter_row *row = account_keyspace_rows; row->name; row++) {
+    for (const struct counter_row *row = tally_keyspace_rows; row->name; row++) {
         snprintf(name, sizeof name, "%s_total", row->name);
         exposition_family(out, name, "counter", row->help);
         for (size_t i = 0; i < count; i++)
             buffer_printf(out, "nestguard_%s{keyspace=\"%s\"} %llu\n", name,
                           keyspace_name(report, i),
-                          (unsigned long long)account_count(&report->keyspaces[i], row));
+                          (unsigned long long)tally_count(&report->keyspaces[i], row));
     }
 }
 
@@ -56,7 +56,7 @@ static void load_metrics(const struct report *report, struct buffer *out)
 {
     const struct counter_family *last = NULL;
     char name[64], label[64];
-    for (const struct counter_row *row = account_load_rows; row->name; row++) {
+    for (const struct counter_row *row = tally_load_rows; row->name; row++) {
         const struct counter_family *own = family_of(row);
         snprintf(name, sizeof name, own ? "%s" : "%s_total", own ? own->name : row->name);
         label[0] = '\0';
@@ -69,7 +69,7 @@ static void load_metrics(const struct report *report, struct buffer *out)
         for (size_t i = 0; i < report->count; i++)
             buffer_printf(out, "nestguard_%s{keyspace=\"%s\"%s} %llu\n", name,
                           keyspace_name(report, i), label,
-                          (unsigned long long)account_count(&report->keyspaces[i], row));
+                          (unsigned long long)tally_count(&report->keyspaces[i], row));
     }
 }
 
@@ -87,7 +87,7 @@ static void state_metrics(const struct report *report, struct buffer *out)
                       "How long the keyspace has been in its state");
     for (size_t i = 0; i < count; i++)
         buffer_printf(out, "nestguard_keyspace_state_seconds{keyspace=\"%s\"} %.3f\n",
-                      keyspace_name(report, i), account_seconds_since(report->keyspaces[i].since));
+                      keyspace_name(report, i), tally_seconds_since(report->keyspaces[i].since));
 }
 
 /* Of a keyspace without a filter there is its rate alone, by what was counted before. */
@@ -108,7 +108,7 @@ static void filter_metrics(const struct report *report, struct buffer *out)
                       "Share of the lookups of absent keys that the filter let pass");
     for (size_t i = 0; i < count; i++)
         buffer_printf(out, "nestguard_measured_false_positive_rate{keyspace=\"%s\"} %g\n",
-                      keyspace_name(report, i), account_measured_rate(&report->keyspaces[i]));
+                      keyspace_name(report, i), tally_measured_rate(&report->keyspaces[i]));
 }
 
 struct published_row {
@@ -166,7 +166,7 @@ static void check_metrics(const struct report *report, struct buffer *out)
                       "Time since the last self-check ended");
     if (count)
         buffer_printf(out, "nestguard_self_check_age_seconds %.3f\n",
-                      account_seconds_since(report->check.time));
+                      tally_seconds_since(report->check.time));
 }
 
 /* A family of one line. */
@@ -186,10 +186,10 @@ static void stream_metrics(const struct report *report, struct buffer *out)
     gauge(out, "stream_lag_bytes", "Log of the database that is not followed yet",
           (double)stream->behind);
     gauge(out, "stream_lag_seconds", "Age of what the filter knows",
-          account_seconds_since(stream->known));
+          tally_seconds_since(stream->known));
     gauge(out, "stream_position_bytes", "Position in the database's log", (double)stream->position);
     gauge(out, "stream_last_commit_timestamp_seconds", "When the last followed commit was made",
-          counts.transactions ? account_commit_time(counts.last_commit_us) : 0);
+          counts.transactions ? tally_commit_time(counts.last_commit_us) : 0);
     exposition_family(out, "stream_changes_total", "counter",
                       "Changes followed by this generation's stream");
     buffer_printf(out, "nestguard_stream_changes_total %llu\n", (unsigned long long)counts.changes);
@@ -252,11 +252,11 @@ static void guard_metrics(const struct report *report, struct buffer *out)
 {
     const struct generation_report *generation = &report->generation;
     char name[64];
-    for (const struct counter_row *row = account_worker_rows; row->name; row++) {
+    for (const struct counter_row *row = tally_worker_rows; row->name; row++) {
         snprintf(name, sizeof name, "%s_total", row->name);
         exposition_family(out, name, "counter", row->help);
         buffer_printf(out, "nestguard_%s %llu\n", name,
-                      (unsigned long long)account_count(&report->worker, row));
+                      (unsigned long long)tally_count(&report->worker, row));
     }
     exposition_family(out, "build_failures_total", "counter",
                       "Generations that could not be built");
@@ -297,7 +297,7 @@ static void guard_metrics(const struct report *report, struct buffer *out)
     buffer_printf(out, "nestguard_attacks_total %llu\n", (unsigned long long)report->attack.number);
     gauge(out, "entries", "Admitted, deleted and blocked keys", (double)report->entries);
     gauge(out, "cache_up", "1 while the connection for fills and purges is up, to a primary",
-          account_cache_is_up(report));
+          tally_cache_is_up(report));
     exposition_family(
         out, "cache_node_up", "gauge",
         "1 for the server that is the cache, and for a sentinel that names one; 0: status says "
@@ -309,7 +309,7 @@ static void guard_metrics(const struct report *report, struct buffer *out)
     gauge(out, "database_connections", "Connections for loads that are up",
           report->database_connections);
     gauge(out, "uptime_seconds", "Time since the guard was started",
-          account_seconds_since(report->started));
+          tally_seconds_since(report->started));
 }
 
 /* ---- the process, by the names that clients of Prometheus have for it ---- */

@@ -6,7 +6,7 @@
 #include "control/status.h"
 
 #include "base/clock.h"
-#include "control/account.h"
+#include "control/tally.h"
 #include "http/json_bytes.h"
 
 #include <string.h>
@@ -47,17 +47,17 @@ static json_t *filter_json(const struct keyspace_report *keyspace)
                      (json_int_t)stats->slots, "fill", fill, "bytes", (json_int_t)stats->bytes,
                      "bits_per_key", bits, "stash", (json_int_t)stats->stash_used,
                      "expected_false_positive_rate", stats->expected_false_positive_rate,
-                     "measured_false_positive_rate", account_measured_rate(keyspace));
+                     "measured_false_positive_rate", tally_measured_rate(keyspace));
 }
 
 /* Each under its own name; and the sums of what failed or was loaded, which were there before the
  * parts of them. */
 static void add_counters(const struct keyspace_report *keyspace, json_t *to)
 {
-    for (const struct counter_row *row = account_keyspace_rows; row->name; row++)
-        json_object_set_new(to, row->name, json_integer((json_int_t)account_count(keyspace, row)));
-    for (const struct counter_row *row = account_load_rows; row->name; row++)
-        json_object_set_new(to, row->name, json_integer((json_int_t)account_count(keyspace, row)));
+    for (const struct counter_row *row = tally_keyspace_rows; row->name; row++)
+        json_object_set_new(to, row->name, json_integer((json_int_t)tally_count(keyspace, row)));
+    for (const struct counter_row *row = tally_load_rows; row->name; row++)
+        json_object_set_new(to, row->name, json_integer((json_int_t)tally_count(keyspace, row)));
     uint64_t loads = keyspace->loads_row + keyspace->loads_absent + keyspace->loads_timeout +
                      keyspace->loads_down + keyspace->loads_refused;
     uint64_t fills = keyspace->fills_failed_down + keyspace->fills_failed_full +
@@ -84,8 +84,7 @@ static json_t *check_json(const struct check_report *last, const struct selfchec
         return json_null();
     return json_pack("{s:s, s:I, s:I, s:f}", "outcome", checks_outcome_text(found->outcome),
                      "rows_seen", (json_int_t)found->rows, "generation",
-                     (json_int_t)last->generation, "age_seconds",
-                     account_seconds_since(last->time));
+                     (json_int_t)last->generation, "age_seconds", tally_seconds_since(last->time));
 }
 
 /* Null where nothing is published. */
@@ -110,7 +109,7 @@ static json_t *keyspace_json(const struct report *report, const struct keyspace_
     json_t *json = json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:b, s:o}", "name", config->name,
                              "key", config->key.text, "table", config->table_text, "state",
                              keyspace_state_name(keyspace->state), "reason", keyspace->reason,
-                             "seconds_in_state", account_seconds_since(keyspace->since), "enforce",
+                             "seconds_in_state", tally_seconds_since(keyspace->since), "enforce",
                              config->enforce, "filter", filter_json(keyspace));
     json_object_set_new(json, "rows",
                         keyspace->has_filter ? json_integer((json_int_t)keyspace->rows)
@@ -154,15 +153,15 @@ static json_t *stream_json(const struct report *report)
         return json_null();
     json_t *json = json_pack(
         "{s:o, s:I, s:f, s:f, s:I, s:I, s:I}", "position", position_json(stream->position),
-        "lag_bytes", (json_int_t)stream->behind, "lag_seconds",
-        account_seconds_since(stream->known), "log_bytes_per_second", stream->bytes_per_second,
-        "transactions", (json_int_t)counts->transactions, "changes", (json_int_t)counts->changes,
-        "removals_held", (json_int_t)counts->removals);
+        "lag_bytes", (json_int_t)stream->behind, "lag_seconds", tally_seconds_since(stream->known),
+        "log_bytes_per_second", stream->bytes_per_second, "transactions",
+        (json_int_t)counts->transactions, "changes", (json_int_t)counts->changes, "removals_held",
+        (json_int_t)counts->removals);
     bool any = counts->transactions > 0;
     json_object_set_new(json, "last_commit_position",
                         any ? position_json(counts->last_commit_lsn) : json_null());
     json_object_set_new(json, "last_commit_time",
-                        any ? json_real(account_commit_time(counts->last_commit_us)) : json_null());
+                        any ? json_real(tally_commit_time(counts->last_commit_us)) : json_null());
     json_object_set_new(json, "purges_owed", json_integer((json_int_t)report->purges_owed));
     return json;
 }
@@ -211,7 +210,7 @@ static json_t *backends_json(const struct report *report)
 {
     const struct loads_waits *waits = &report->waits;
     return json_pack("{s:{s:b, s:o}, s:{s:i, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:f}}", "cache",
-                     "up", account_cache_is_up(report), "nodes", nodes_json(report), "database",
+                     "up", tally_cache_is_up(report), "nodes", nodes_json(report), "database",
                      "connections", (int)report->database_connections, "error",
                      report->database_error ? json_string(report->database_error) : json_null(),
                      "loads_in_flight", (int)report->loads, "load_budget",
@@ -236,7 +235,7 @@ json_t *status_json(const struct report *report)
 {
     json_t *json = json_pack(
         "{s:s, s:f, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:I}", "version", NESTGUARD_VERSION,
-        "uptime_seconds", account_seconds_since(report->started), "sync",
+        "uptime_seconds", tally_seconds_since(report->started), "sync",
         sync_mode_name(report->config->sync), "ready", status_is_serving(report), "guarding",
         status_is_guarding(report), "generation", generation_json(&report->generation), "building",
         building_json(&report->build), "last_build_error", text_or_null(report->build.error),
@@ -257,8 +256,8 @@ json_t *status_json(const struct report *report)
     json_object_set_new(json, "workers", json_integer(report->workers));
     json_object_set_new(json, "limits", limits_json(report));
     json_object_set_new(json, "attack", json_boolean(report->attack.is_on));
-    for (const struct counter_row *row = account_worker_rows; row->name; row++)
+    for (const struct counter_row *row = tally_worker_rows; row->name; row++)
         json_object_set_new(json, row->name,
-                            json_integer((json_int_t)account_count(&report->worker, row)));
+                            json_integer((json_int_t)tally_count(&report->worker, row)));
     return json;
 }

@@ -1,7 +1,7 @@
 /* A row of a table has a counter's place in the report, not its value: so one table serves every
  * keyspace and every worker, and both forms of the account go through the same rows.
  */
-#include "control/account.h"
+#include "control/tally.h"
 
 #include "base/clock.h"
 
@@ -13,35 +13,35 @@ enum { EPOCH_SECONDS = 946684800 };
 #define KEYSPACE_ROW(name, help) {#name, help, offsetof(struct keyspace_report, lookups.name)},
 #define LOAD_ROW(name, help) {#name, help, offsetof(struct keyspace_report, name)},
 #define WORKER_ROW(name, help) {#name, help, offsetof(struct worker_report, name)},
-const struct counter_row account_keyspace_rows[] = {KEYSPACE_COUNTERS(KEYSPACE_ROW){0}};
-const struct counter_row account_load_rows[] = {LOAD_COUNTERS(LOAD_ROW){0}};
-const struct counter_row account_worker_rows[] = {WORKER_COUNTERS(WORKER_ROW){0}};
+const struct counter_row tally_keyspace_rows[] = {KEYSPACE_COUNTERS(KEYSPACE_ROW){0}};
+const struct counter_row tally_load_rows[] = {LOAD_COUNTERS(LOAD_ROW){0}};
+const struct counter_row tally_worker_rows[] = {WORKER_COUNTERS(WORKER_ROW){0}};
 
-uint64_t account_count(const void *report, const struct counter_row *row)
+uint64_t tally_count(const void *report, const struct counter_row *row)
 {
     uint64_t count;
     memcpy(&count, (const char *)report + row->offset, sizeof count);
     return count;
 }
 
-double account_measured_rate(const struct keyspace_report *keyspace)
+double tally_measured_rate(const struct keyspace_report *keyspace)
 {
     uint64_t passed = keyspace->false_positives + keyspace->known_absent;
     uint64_t all = passed + keyspace->lookups.rejected + keyspace->lookups.would_reject;
     return all ? (double)passed / (double)all : 0;
 }
 
-double account_seconds_since(uint64_t then)
+double tally_seconds_since(uint64_t then)
 {
     return (double)(clock_ms() - then) / 1000;
 }
 
-double account_commit_time(int64_t microseconds)
+double tally_commit_time(int64_t microseconds)
 {
     return (double)microseconds / 1e6 + EPOCH_SECONDS;
 }
 
-bool account_cache_is_up(const struct report *report)
+bool tally_cache_is_up(const struct report *report)
 {
     return report->cache_nodes && report->cache[0].up;
 }

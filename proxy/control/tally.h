@@ -1,9 +1,9 @@
-/* What both forms of the account, JSON and Prometheus' text, have in common. The lists in
+/* What both forms of the counters, JSON and Prometheus' text, have in common. The lists in
  * counters.h give both their names, so that a new counter shows up in both by itself. Private to
  * control/.
  */
-#ifndef NESTGUARD_ACCOUNT_H
-#define NESTGUARD_ACCOUNT_H
+#ifndef NESTGUARD_TALLY_H
+#define NESTGUARD_TALLY_H
 
 #include "keeper/parts/report.h"
 
@@ -13,19 +13,19 @@ struct counter_row {
 };
 
 /* Each ends with a row of NULLs. */
-extern const struct counter_row account_keyspace_rows[], account_load_rows[], account_worker_rows[];
+extern const struct counter_row tally_keyspace_rows[], tally_load_rows[], tally_worker_rows[];
 
 /* The counter of this row, in struct keyspace_report or struct worker_report. */
-uint64_t account_count(const void *report, const struct counter_row *row);
+uint64_t tally_count(const void *report, const struct counter_row *row);
 
 /* Share of the lookups of absent keys that the filter let pass: false positives found by loads,
  * against rejections. 0 to 1; 0 while no absent key was asked for. */
-double account_measured_rate(const struct keyspace_report *keyspace);
+double tally_measured_rate(const struct keyspace_report *keyspace);
 
-double account_seconds_since(uint64_t then);      /* of clock_ms(), which is not in the future */
-double account_commit_time(int64_t microseconds); /* PostgreSQL's, since 2000, as Unix has it */
+double tally_seconds_since(uint64_t then);      /* of clock_ms(), which is not in the future */
+double tally_commit_time(int64_t microseconds); /* PostgreSQL's, since 2000, as Unix has it */
 
 /* The first node is the server itself; the others only know where it is. */
-bool account_cache_is_up(const struct report *report);
+bool tally_cache_is_up(const struct report *report);
 
 #endif
