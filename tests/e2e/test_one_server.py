@@ -83,7 +83,7 @@ def test_no_load_asks_a_standby_that_the_name_leads_to(follow, database, items, 
     wait_followed(database)
     assert not finds_no_nil(guard, 1000)
     assert guard.keyspace()["state"] == "guarding"
-    assert "the connection leads to a standby" in guard.log()
+    wait_until(lambda: "the connection leads to a standby" in guard.log(), PATIENCE, guard.log)
     lead_to(pair[0], "FALSE")
     wait_found(guard, 1000)
     wait_until(lambda: not complaint(guard), PATIENCE, guard.log)

@@ -110,7 +110,6 @@ def test_the_log_is_read_from_the_server_itself_only(check, pooler, database):
     database.execute(GOOD + "CREATE PUBLICATION nestguard FOR TABLE items")
     text, _ = check(keyspace(), database=pooler().url, sync="replication").one("error")
     assert "no replication connection, though others are accepted" in text
-    assert "the log can be read from the server itself only" in text
     assert "`database` must name the server itself, no connection pooler" in text
 
 
@@ -118,4 +117,4 @@ def test_options_of_ones_own_are_not_lost_without_a_word(check, pooler, database
     database.execute(GOOD)
     url = pooler().url + "?options=-csearch_path%3Dpublic"
     text, _ = check(keyspace(), database=url, sync="poll").one("error")
-    assert "unsupported startup parameter: options" in text and "without those `options`" in text
+    assert "unsupported startup parameter" in text and "without those `options`" in text
