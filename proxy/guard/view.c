@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -59,10 +60,35 @@ bool generation_covers(const struct generation *generation, size_t keyspace)
     return generation->filters[keyspace] && !generation->faults[keyspace];
 }
 
+bool generation_covers_another(const struct generation *generation, size_t keyspace)
+{
+    for (size_t i = 0; i < generation->count; i++)
+        if (i != keyspace && generation_covers(generation, i))
+            return true;
+    return false;
+}
+
+bool generation_covers_any(const struct generation *generation)
+{
+    return generation_covers_another(generation, SIZE_MAX);
+}
+
 void generation_give_up(struct generation *generation, size_t keyspace, const char *why)
 {
     if (!generation->faults[keyspace])
         generation->faults[keyspace] = xstrdup(why);
+}
+
+bool generation_retire(struct generation *generation, const struct config *config)
+{
+    bool retired = false;
+    for (size_t i = 0; i < generation->count; i++) {
+        if (!config->keyspaces[i].retired)
+            continue;
+        generation_give_up(generation, i, "it is not configured any more");
+        retired = true;
+    }
+    return !retired || generation_covers_any(generation);
 }
 
 size_t generation_bytes(const struct generation *generation)

@@ -61,8 +61,16 @@ void generation_built_for(struct generation *generation, struct shared_config *s
 /* Whether the keyspace has a filter here that counts. On the keeper's thread. */
 bool generation_covers(const struct generation *generation, size_t keyspace);
 
+/* Whether any keyspace other than this one, or any at all, has one that counts. */
+bool generation_covers_another(const struct generation *generation, size_t keyspace);
+bool generation_covers_any(const struct generation *generation);
+
 /* From here on it does not; the first reason stays. */
 void generation_give_up(struct generation *generation, size_t keyspace, const char *why);
+
+/* Gives up the keyspaces that the configuration has retired. Returns whether the generation is of
+ * any use after that: false if it lost one and has no other. */
+bool generation_retire(struct generation *generation, const struct config *config);
 
 /* How many rows of the database the keyspace's filter stands for; 0 without one. */
 uint64_t generation_rows(const struct generation *generation, size_t keyspace);

@@ -4,21 +4,13 @@ import pytest
 
 from following import fill, publish, query_alone, wait_followed
 from servers import PATIENCE, run_nestguard
-from test_reload import ORDERS, reload
+from test_reload import ORDERS, orders, reload
 from waiting import wait_until
 
 
 @pytest.fixture(params=["replication", "poll", "none"])
 def sync(request):
     return request.param
-
-
-@pytest.fixture
-def orders(database, items):
-    database.execute("""
-        CREATE TABLE orders (id bigint PRIMARY KEY, payload text);
-        INSERT INTO orders SELECT n, 'order ' || n FROM generate_series(1, 50) n""")
-    return ORDERS
 
 
 def is_left_out(guard, word, name="orders"):

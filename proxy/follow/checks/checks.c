@@ -120,14 +120,6 @@ struct checks *checks_create(const struct checks_options *options)
     return checks;
 }
 
-static bool covers_anything(const struct checks *checks)
-{
-    for (size_t i = 0; i < checks->options.config->keyspace_count; i++)
-        if (generation_covers(checks->options.generation, i))
-            return true;
-    return false;
-}
-
 /* A generation whose keyspaces have all been given up has nothing to be checked, and is replaced.
  *
  * A database may have moved while no connection to where it was has ended, and the application's
@@ -136,7 +128,7 @@ static bool covers_anything(const struct checks *checks)
 void checks_when_due(struct checks *checks)
 {
     uint64_t now = clock_ms();
-    if (checks->check || now < checks->due || !covers_anything(checks))
+    if (checks->check || now < checks->due || !generation_covers_any(checks->options.generation))
         return;
     checks->began = now;
     if (checks->serves)

@@ -260,19 +260,6 @@ static bool covers(const struct tracker *tracker, size_t keyspace)
     return tracker && generation_covers(tracker_generation(tracker), keyspace);
 }
 
-static bool covers_another(const struct tracker *tracker, size_t keyspace)
-{
-    for (size_t i = 0; i < tracker_generation(tracker)->count; i++)
-        if (i != keyspace && covers(tracker, i))
-            return true;
-    return false;
-}
-
-static bool covers_any(const struct tracker *tracker)
-{
-    return covers_another(tracker, SIZE_MAX);
-}
-
 /* While workers may still reject by its filter the lease is not extended and nothing is confirmed:
  * what the log has told by now is not known to it. The lease that there is ends max_lag after the
  * last position that it knew all of. */
@@ -292,7 +279,7 @@ static bool on_gives_up(void *arg, struct tracker *tracker, int keyspace, const 
     struct replication *replication = arg;
     struct generation *generation = tracker_generation(tracker);
     bool serves = tracker == replication->serving;
-    if (!covers_another(tracker, (size_t)keyspace) ||
+    if (!generation_covers_another(generation, (size_t)keyspace) ||
         (!serves && covers(replication->serving, (size_t)keyspace)))
         return false;
     log_warning("generation %llu, keyspace %s: %s", (unsigned long long)generation->number,
@@ -303,17 +290,9 @@ static bool on_gives_up(void *arg, struct tracker *tracker, int keyspace, const 
     return true;
 }
 
-/* Whether something is left. */
 static bool retire(const struct replication *replication, const struct tracker *tracker)
 {
-    bool retired = false;
-    for (size_t i = 0; i < tracker_generation(tracker)->count; i++) {
-        if (!replication->config->keyspaces[i].retired)
-            continue;
-        generation_give_up(tracker_generation(tracker), i, "it is not configured any more");
-        retired = true;
-    }
-    return !retired || covers_any(tracker);
+    return generation_retire(tracker_generation(tracker), replication->config);
 }
 
 /* The candidate covers what the configuration has; else it is none any more. */

@@ -50,22 +50,13 @@ static void on_fault(void *arg, struct standing *standing, const char *why)
     standings->options.settled(standings->options.arg, text);
 }
 
-static bool covers_another(const struct standing *standing, size_t keyspace)
-{
-    const struct generation *generation = standing_generation(standing);
-    for (size_t i = 0; i < generation->count; i++)
-        if (i != keyspace && generation_covers(generation, i))
-            return true;
-    return false;
-}
-
 /* As in replication.c: a candidate does not lose what guards by the one that serves. */
 static bool on_gives_up(void *arg, struct standing *standing, size_t keyspace, const char *why)
 {
     struct standings *standings = arg;
     struct generation *generation = standing_generation(standing);
     bool serves = standing == standings->serving;
-    if (standings->ended || !covers_another(standing, keyspace) ||
+    if (standings->ended || !generation_covers_another(generation, keyspace) ||
         (!serves && standings->serving &&
          generation_covers(standing_generation(standings->serving), keyspace)))
         return false;
@@ -87,19 +78,9 @@ void standings_leave(struct standings *standings, const char *why)
         on_fault(standings, standings->candidate, why);
 }
 
-/* Whether something is left. */
 static bool retire(const struct standings *standings, const struct standing *standing)
 {
-    struct generation *generation = standing_generation(standing);
-    const struct config *config = standings->options.config;
-    bool retired = false, left = false;
-    for (size_t i = 0; i < generation->count; i++) {
-        if (config->keyspaces[i].retired)
-            generation_give_up(generation, i, "it is not configured any more");
-        retired |= config->keyspaces[i].retired;
-        left |= generation_covers(generation, i);
-    }
-    return !retired || left;
+    return generation_retire(standing_generation(standing), standings->options.config);
 }
 
 static void keep_candidate(struct standings *standings)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
+#include "resp/resp.h"
 #include "worker/upstream/upstream.h"
 
 #include <assert.h>
@@ -103,6 +104,15 @@ void client_settle(struct client *client)
 struct buffer *client_reply(struct client *client)
 {
     return replies_ready(&client->replies);
+}
+
+void client_answer(struct client *client, const char *error)
+{
+    struct buffer *out = client_reply(client);
+    if (error)
+        resp_write_error(out, "%s", error);
+    else
+        resp_write_status(out, "OK");
 }
 
 /* ---- connections to the cache ---- */

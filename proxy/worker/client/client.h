@@ -142,6 +142,9 @@ void client_settle(struct client *client);
 /* Where a reply that is ready now is to be appended. */
 struct buffer *client_reply(struct client *client);
 
+/* Appends there the error of that text, or OK when that is NULL. */
+void client_answer(struct client *client, const char *error);
+
 /* The client whose replies these are. */
 struct client *client_of(struct replies *replies);
 

@@ -13,16 +13,6 @@
 
 #include <stdlib.h>
 
-/* NULL: OK. */
-static void reply(struct client *client, const char *error)
-{
-    struct buffer *out = client_reply(client);
-    if (error)
-        resp_write_error(out, "%s", error);
-    else
-        resp_write_status(out, "OK");
-}
-
 /* ---- who the client is ---- */
 
 /* The guard's own user is Redis' "default"; all others are the cache's to know.
@@ -142,7 +132,7 @@ static void log_in(struct client *client, struct span password)
     else if (client->pinned.states & PINNED_USER)
         leave_user(client);
     else
-        reply(client, NULL);
+        client_answer(client, NULL);
 }
 
 /* AUTH password, or AUTH user password. */
@@ -150,12 +140,14 @@ static void auth(struct client *client, const struct request *request)
 {
     const struct span *words = request->arguments;
     if (request->count != 2 && request->count != 3)
-        reply(client, request->count < 2 ? "ERR wrong number of arguments for 'auth' command"
-                                         : "ERR syntax error");
+        client_answer(client, request->count < 2
+                                  ? "ERR wrong number of arguments for 'auth' command"
+                                  : "ERR syntax error");
     else if (request->count == 3 && !is_own_user(words[1]))
         log_in_user(client, request);
     else if (request->count == 2 && !serving_config(client->serving)->password)
-        reply(client, "ERR AUTH <password> called without any password configured for the default "
+        client_answer(client,
+                      "ERR AUTH <password> called without any password configured for the default "
                       "user. Are you sure your configuration is correct?");
     else
         log_in(client, words[request->count - 1]);
@@ -298,7 +290,7 @@ static void hello(struct client *client, const struct request *request)
     if (error == wrong_password) {
         refuse(client, error);
     } else if (error) {
-        reply(client, error);
+        client_answer(client, error);
     } else if (!greeting.user || is_own_user(*greeting.user)) {
         ask_hello(client, greeting.resp3);
     } else if (pinned_begin(client) == 0) {
@@ -350,9 +342,9 @@ static void select_db(struct client *client, const struct request *request)
     snprintf(db, sizeof db, "%d", serving_config(client->serving)->cache.db);
     bool same = request->count == 2 && span_is_word(request->arguments[1], db);
     if (request->count != 2) {
-        reply(client, "ERR wrong number of arguments for 'select' command");
+        client_answer(client, "ERR wrong number of arguments for 'select' command");
     } else if (same && !(client->pinned.states & PINNED_OTHER_DB)) {
-        reply(client, NULL);
+        client_answer(client, NULL);
     } else if (pinned_begin(client) == 0) {
         client->pinned.asked_db = number_of(request->arguments[1]);
         request_forward_as(request, client, same ? &same_db_kind : &other_db_kind);
@@ -365,7 +357,7 @@ static void select_db(struct client *client, const struct request *request)
 static void quit(struct client *client, const struct request *request)
 {
     (void)request;
-    reply(client, NULL);
+    client_answer(client, NULL);
     client_leave(client);
 }
 
@@ -412,7 +404,7 @@ void local_dispatch(struct client *client, const struct request *request)
         if (rows[i].open || client->authenticated)
             rows[i].run(client, request);
         else
-            reply(client, "NOAUTH Authentication required.");
+            client_answer(client, "NOAUTH Authentication required.");
         return;
     }
 }

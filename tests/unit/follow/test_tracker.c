@@ -226,10 +226,20 @@ static void on_fault(void *arg, struct tracker *tracker, const char *why)
 static const struct tracker_events events = {
     .ready = on_ready, .known = on_known, .fault = on_fault};
 
+/* Of one keyspace. */
+static struct generation *generation_of_one(void)
+{
+    struct filter_options options = {.capacity = 10, .false_positive_rate = 0.01};
+    struct generation *generation = generation_create(1, 1);
+    const char *error;
+    assert_int_equal(filter_create(&generation->filters[0], &options, &error), 0);
+    return generation;
+}
+
 static int bench_start(struct bench *bench)
 {
     struct pg_error error = {.text = ""};
-    struct built built = {.generation = generation_create(1, 0), .fingerprint = xstrdup("abc@1")};
+    struct built built = {.generation = generation_of_one(), .fingerprint = xstrdup("abc@1")};
     fake.now_ms = 100000;
     *bench = (struct bench){.config = {.max_lag_ms = MAX_LAG_MS}, .takes = true};
     bench->generation = built.generation;
@@ -467,6 +477,19 @@ static void one_in_force_is_checked_every_minute_and_ends_when_that_fails(void *
     bench_finish(&bench);
 }
 
+static void one_that_has_nothing_left_is_not_checked(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    generation_give_up(bench.generation, 0, "it is not configured any more");
+    probe(&bench, "abc@1", 600);
+    reached(600);
+    assert_int_equal(fake.checks, 0);
+    assert_int_equal(bench.ready, 0);
+    bench_finish(&bench);
+}
+
 static void its_end_cancels_the_check(void **state)
 {
     struct bench bench;
@@ -505,6 +528,7 @@ int main(void)
         cmocka_unit_test(one_whose_check_fails_is_not_offered),
         cmocka_unit_test(a_check_that_could_not_be_done_is_tried_again),
         cmocka_unit_test(one_in_force_is_checked_every_minute_and_ends_when_that_fails),
+        cmocka_unit_test(one_that_has_nothing_left_is_not_checked),
         cmocka_unit_test(its_end_cancels_the_check),
         cmocka_unit_test(one_that_cannot_begin_leaves_nothing),
     };

@@ -15,15 +15,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-static void reply(struct client *client, const char *error)
-{
-    struct buffer *out = client_reply(client);
-    if (error)
-        resp_write_error(out, "%s", error);
-    else
-        resp_write_status(out, "OK");
-}
-
 static bool is_foreign(const struct client *client)
 {
     return client->pinned.states & PINNED_USER;
@@ -167,7 +158,7 @@ static void set_name(struct client *client, const struct request *request)
     if (client->pinned.own && is_plain(request->arguments[2]))
         ask_to_say(client, request, SAID_NAME);
     else
-        reply(client, client_set_name(client, request->arguments[2]));
+        client_answer(client, client_set_name(client, request->arguments[2]));
 }
 
 /* What libraries say of themselves. A field that there is not, the cache refuses. */
@@ -186,7 +177,7 @@ static void set_info(struct client *client, const struct request *request)
     } else {
         introduction_set(is_name ? &client->self.library : &client->self.library_version,
                          text_of(value));
-        reply(client, NULL);
+        client_answer(client, NULL);
     }
 }
 
@@ -231,11 +222,11 @@ static void set_replies(struct client *client, const struct request *request)
     struct span mode = request->arguments[2];
     if (span_is_word(mode, "ON")) {
         client->replies.muted = client->reply_off = false;
-        reply(client, NULL);
+        client_answer(client, NULL);
     } else if (span_is_word(mode, "OFF")) {
         client->replies.muted = client->reply_off = true;
     } else if (!span_is_word(mode, "SKIP")) {
-        reply(client, "ERR syntax error");
+        client_answer(client, "ERR syntax error");
     } else if (!client->reply_off) {
         client->pinned.states |= PINNED_SKIP;
     }
@@ -309,7 +300,7 @@ static void set_no_evict(struct client *client, const struct request *request)
         reply_slot_answered(slot);
     } else {
         client->no_evict = on;
-        reply(client, NULL);
+        client_answer(client, NULL);
     }
 }
 
