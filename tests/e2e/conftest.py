@@ -1,5 +1,6 @@
 """Fixtures: one PostgreSQL and one Redis for a file of tests, a database and an empty cache for
 each test, and as many guards as it starts."""
+import concurrent.futures
 import itertools
 import json
 import os
@@ -114,6 +115,13 @@ def items(database):
 def items_keyspace(**settings):
     return {"name": "items", "key": "item:{id}", "table": "items", "value": "payload",
             "ttl": "10m", **settings}
+
+
+@pytest.fixture
+def threads():
+    """For what waits while the test goes on."""
+    with concurrent.futures.ThreadPoolExecutor(60) as pool:
+        yield pool
 
 
 @pytest.hookimpl(hookwrapper=True)

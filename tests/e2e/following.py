@@ -54,6 +54,14 @@ def paused(pid):
         os.kill(pid, signal.SIGCONT)
 
 
+def insert(database, n):
+    database.execute("INSERT INTO items VALUES (%s, %s)", (n, f"new {n}"))
+
+
+def is_found(guard, n):
+    return guard.redis().get(f"item:{n}") == b"new %d" % n
+
+
 def slots(database):
     return database.value("SELECT count(*) FROM pg_replication_slots"
                           " WHERE database = current_database()")

@@ -1,5 +1,4 @@
 """Redis or PostgreSQL away, clients that do not read, and the guard's own end."""
-import concurrent.futures
 import signal
 import socket
 import time
@@ -12,12 +11,6 @@ from waiting import wait_until
 from wire import bulk, command
 
 MISSING = "item:1000"
-
-
-@pytest.fixture
-def threads():
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        yield pool
 
 
 def error_of(client, *words):

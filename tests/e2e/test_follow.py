@@ -11,12 +11,6 @@ from servers import PATIENCE
 from waiting import wait_until
 
 
-@pytest.fixture
-def threads():
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        yield pool
-
-
 def test_an_inserted_row_is_found(follow, database, cache, items):
     guard = follow(items())
     client = guard.redis()

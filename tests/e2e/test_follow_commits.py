@@ -1,6 +1,5 @@
 """With synchronous commit, a commit returns once no guard can reject its key: because the generation
 in force knows it, or because nothing is rejected until there is one that knows it."""
-import concurrent.futures
 import contextlib
 import os
 import random
@@ -11,19 +10,13 @@ import psycopg2
 import pytest
 import redis
 
-from following import (follow, is_possible, paused, query_alone, senders, synchronous,
-                       wait_generation, wait_state)
+from following import (follow, is_found, is_possible, paused, query_alone, senders,
+                       synchronous, wait_generation, wait_state)
 from gate import Gate
 from servers import PATIENCE
 from waiting import wait_until
 
 SECONDS = float(os.environ.get("NESTGUARD_SECONDS", 8))
-
-
-@pytest.fixture
-def threads():
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        yield pool
 
 
 def insert(database, n):
@@ -36,10 +29,6 @@ def insert(database, n):
         assert not connection.notices, connection.notices
     finally:
         connection.close()
-
-
-def is_found(guard, n):
-    return guard.redis().get(f"item:{n}") == b"new %d" % n
 
 
 def is_answered(guard, n):

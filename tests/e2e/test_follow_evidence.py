@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from following import (fill, follow, is_possible, paused, senders, wait_followed, wait_generation,
-                       wait_purged, wait_removed, wait_state)
+from following import (fill, follow, insert, is_found, is_possible, paused, senders,
+                       wait_followed, wait_generation, wait_purged, wait_removed, wait_state)
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -25,14 +25,6 @@ def named(database):
         CREATE TABLE named (what regclass[] PRIMARY KEY, payload text);
         INSERT INTO named VALUES ('{thing_1}', 'first'), ('{thing_2}', 'second')""")
     return NAMED
-
-
-def insert(database, n):
-    database.execute("INSERT INTO items VALUES (%s, %s)", (n, f"new {n}"))
-
-
-def is_found(guard, n):
-    return guard.redis().get(f"item:{n}") == b"new %d" % n
 
 
 class TestShadowMode:

@@ -12,8 +12,8 @@ import pytest
 import redis
 
 import servers
-from following import (follow, is_possible, senders, synchronous, wait_followed, wait_generation,
-                       wait_purged, wait_state, fill)
+from following import (fill, follow, insert, is_found, is_possible, senders, synchronous,
+                       wait_followed, wait_generation, wait_purged, wait_state)
 from gate import Gate
 from servers import PATIENCE
 from standby import Standby, value
@@ -51,14 +51,6 @@ def both_hosts(database, pair):
     ports = ",".join(str(server.port) for server in pair)
     return (f"host=127.0.0.1,127.0.0.1 port={ports} dbname={database.name} user=guard"
             " target_session_attrs=read-write")
-
-
-def insert(database, n):
-    database.execute("INSERT INTO items VALUES (%s, %s)", (n, f"new {n}"))
-
-
-def is_found(guard, n):
-    return guard.redis().get(f"item:{n}") == b"new %d" % n
 
 
 def start(follow, items, both_hosts):

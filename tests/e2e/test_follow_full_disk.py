@@ -11,8 +11,8 @@ import psycopg2
 import pytest
 
 import servers
-from following import (is_possible, publish, senders, wait_followed, wait_generation,
-                       wait_state)
+from following import (insert, is_found, is_possible, publish, senders, wait_followed,
+                       wait_generation, wait_state)
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -96,14 +96,6 @@ def follow_small(start_guard):
                            max_lag=f"{MAX_LAG}s")
 
     return start
-
-
-def insert(database, n):
-    database.execute("INSERT INTO items VALUES (%s, %s)", (n, f"new {n}"))
-
-
-def is_found(guard, n):
-    return guard.redis().get(f"item:{n}") == b"new %d" % n
 
 
 def test_no_room_for_a_slot_is_named_and_passes_until_there_is_some(small, follow_small):

@@ -1,31 +1,16 @@
 """With `sync: replication`, what happens to the stream, to PostgreSQL, to Redis and to the guard
 itself never makes it reject a row for longer than max_lag, and it comes back to guarding by itself.
 """
-import concurrent.futures
 import contextlib
 import threading
 import time
 
 import pytest
 
-from following import (fill, follow, is_possible, publish, senders, slots, wait_followed,
-                       wait_generation, wait_purged, wait_removed, wait_state)
+from following import (fill, follow, insert, is_found, is_possible, publish, senders, slots,
+                       wait_followed, wait_generation, wait_purged, wait_removed, wait_state)
 from servers import PATIENCE
 from waiting import wait_until
-
-
-@pytest.fixture
-def threads():
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        yield pool
-
-
-def insert(database, n):
-    database.execute("INSERT INTO items VALUES (%s, %s)", (n, f"new {n}"))
-
-
-def is_found(guard, n):
-    return guard.redis().get(f"item:{n}") == b"new %d" % n
 
 
 class TestStream:

@@ -9,8 +9,8 @@ import psycopg2.extras
 import pytest
 
 import servers
-from following import (fill, follow, is_possible, publish, senders, slots, wait_followed,
-                       wait_generation, wait_purged, wait_state)
+from following import (fill, follow, is_found, is_possible, publish, senders, slots,
+                       wait_followed, wait_generation, wait_purged, wait_state)
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -74,10 +74,6 @@ def wait_passing(guard):
     found = wait_state(guard, "passing")
     assert time.monotonic() - began < MAX_LAG + 1
     return found
-
-
-def is_found(guard, n):
-    return guard.redis().get(f"item:{n}") == b"new %d" % n
 
 
 def wait_named(guard, words):

@@ -1,10 +1,7 @@
 """What probes ask: the process lives, clients are served, every keyspace guards. Three questions, for an
 outage of the database must not become one of the cache."""
-import concurrent.futures
 import signal
 import socket
-
-import pytest
 
 from following import follow  # noqa: F401, a fixture
 from servers import PATIENCE, run_nestguard
@@ -12,12 +9,6 @@ from waiting import wait_until
 
 MISSING = "item:1000"
 SERVING, GUARDING = "/readyz", "/guardz"
-
-
-@pytest.fixture
-def threads():
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        yield pool
 
 
 def probes(guard):

@@ -1,6 +1,5 @@
 """The alert rules and the dashboard, by a real Prometheus: each expression returns something, and alerts fire
 when their cause is made and end when it ends."""
-import concurrent.futures
 import json
 import pathlib
 import re
@@ -79,12 +78,6 @@ class Prometheus(servers.Server):
 @pytest.fixture
 def guard(follow, items):
     return follow(items(publish={"key": "published"}))
-
-
-@pytest.fixture
-def threads():
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        yield pool
 
 
 @pytest.fixture

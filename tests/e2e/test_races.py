@@ -2,7 +2,6 @@
 
 The database's answers are held at a gate, or what a build asks, while rows and keys change.
 """
-import concurrent.futures
 import contextlib
 
 import pytest
@@ -13,12 +12,6 @@ from servers import PATIENCE
 from waiting import wait_until
 
 HINT_TTL = 0.1
-
-
-@pytest.fixture
-def threads():
-    with concurrent.futures.ThreadPoolExecutor(20) as pool:
-        yield pool
 
 
 @pytest.fixture
