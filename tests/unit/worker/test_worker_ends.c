@@ -25,7 +25,7 @@ static void a_client_may_vanish_with_requests_at_the_cache(void **state)
     say(next, "GET other\r\n");
     must_hear(bench.cache, "*2\r\n$6\r\nEXISTS\r\n$6\r\nitem:1\r\n*2\r\n$6\r\nEXISTS\r\n$6\r\n"
                            "item:2\r\n*2\r\n$3\r\nGET\r\n$5\r\nother\r\n");
-    say(bench.cache, NIL "+PONG\r\n*3\r\n$-1\r\n$-1\r\n$-1\r\n:1\r\n:0\r\n$1\r\no\r\n");
+    cache_says(bench.cache, NIL "+PONG\r\n*3\r\n$-1\r\n$-1\r\n$-1\r\n:1\r\n:0\r\n$1\r\no\r\n");
     must_hear(next, "$1\r\no\r\n");
     must_not_ask(&bench.keeper);
     close(next);
@@ -40,7 +40,7 @@ static void a_client_may_vanish_with_loads_under_way(void **state)
     int client = connect_client(&bench);
     say(client, GET_ITEM_1 MGET);
     must_hear(bench.cache, GET_ITEM_1 MGET);
-    say(bench.cache, NIL "*3\r\n$-1\r\n$-1\r\n$-1\r\n");
+    cache_says(bench.cache, NIL "*3\r\n$-1\r\n$-1\r\n$-1\r\n");
     struct load_request *get = next_load(&bench.keeper, "item:1");
     struct load_request *first = next_load(&bench.keeper, "item:1");
     struct load_request *second = next_load(&bench.keeper, "item:2");
@@ -65,7 +65,7 @@ static void a_client_may_vanish_with_a_hint_under_way(void **state)
     must_hear(bench.cache, SET_NEW);
     vanish(client);
     must_lose_clients(&bench, 0);
-    say(bench.cache, "+OK\r\n");
+    cache_says(bench.cache, "+OK\r\n");
     mailbox_return(&next_hint(&bench.keeper, "item:new")->message);
     int next = connect_client(&bench);
     must_serve(&bench, next);
@@ -84,7 +84,7 @@ static void client_and_cache_may_go_together(void **state)
     say(other, PING);
     must_hear(bench.cache, PING);
     vanish(client);
-    close(bench.cache);
+    fake_cache_close(bench.cache);
     must_hear(other, CACHE_DOWN);
     must_lose_clients(&bench, 1);
     serve_cache(&bench);
@@ -128,7 +128,7 @@ static void a_protocol_error_closes_after_the_replies_before_it(void **state)
     say(client, GET_ITEM_1 GET_ABSENT "*1\r\nx\r\n" PING);
     must_hear(bench.cache, GET_ITEM_1);
     must_be_silent(client);
-    say(bench.cache, "$1\r\n1\r\n");
+    cache_says(bench.cache, "$1\r\n1\r\n");
     must_end(client, "$1\r\n1\r\n" NIL "-ERR Protocol error: expected '$', got 'x'\r\n");
     must_serve(&bench, other);
     close(other);
@@ -143,7 +143,7 @@ static void quit_closes_after_the_replies_before_it(void **state)
     int client = connect_client(&bench);
     say(client, GET_ITEM_1 "QUIT\r\n" PING);
     must_hear(bench.cache, GET_ITEM_1);
-    say(bench.cache, NIL);
+    cache_says(bench.cache, NIL);
     return_row(next_load(&bench.keeper, "item:1"), "one");
     must_end(client, "$3\r\none\r\n+OK\r\n");
     must_be_silent(bench.cache);
@@ -183,7 +183,7 @@ static void a_deep_pipeline_is_served_to_its_end(void **state)
         say(client, i % 2 ? "GET item:nothere\r\n" : PING);
     for (int i = 0; i < DEPTH / 2; i++) {
         must_hear(bench.cache, PING);
-        say(bench.cache, "+PONG\r\n");
+        cache_says(bench.cache, "+PONG\r\n");
         must_hear(client, "+PONG\r\n" NIL);
     }
     close(client);
@@ -274,8 +274,8 @@ static void a_large_value_passes_whole(void **state)
     memcpy(reply + length - 2, "\r\n", 2);
     say(client, GET_ITEM_1 GET_ITEM_2 GET_ABSENT);
     must_hear(bench.cache, GET_ITEM_1 GET_ITEM_2);
-    say_bytes(bench.cache, reply, length);
-    say_bytes(bench.cache, reply, length);
+    fake_cache_say(bench.cache, reply, length);
+    fake_cache_say(bench.cache, reply, length);
     must_hear_bytes(client, reply, length);
     must_hear_bytes(client, reply, length);
     must_hear(client, NIL);
@@ -300,7 +300,7 @@ static void a_client_that_does_not_read_is_dropped(void **state)
     memcpy(reply + header + SIZE - 100, "\r\n", 2);
     say(client, GET_ITEM_1);
     must_hear(bench.cache, GET_ITEM_1);
-    say_bytes(bench.cache, reply, (size_t)header + SIZE - 100 + 2);
+    fake_cache_say(bench.cache, reply, (size_t)header + SIZE - 100 + 2);
     must_lose_clients(&bench, 1);
     assert_int_equal(counter_read(&bench.worker->serving.counters.clients_dropped), 1);
     must_serve(&bench, other);
@@ -332,14 +332,14 @@ static void what_is_under_way_is_finished_before_the_end(void **state)
     int client = connect_client(&bench), writer = connect_client(&bench);
     say(client, GET_ITEM_1 PING);
     must_hear(bench.cache, GET_ITEM_1 PING);
-    say(bench.cache, NIL);
+    cache_says(bench.cache, NIL);
     struct load_request *load = next_load(&bench.keeper, "item:1");
     say(writer, SET_NEW);
     must_hear(bench.cache, SET_NEW);
     send_drain(&bench);
     return_row(load, "one");
     must_hear(client, "$3\r\none\r\n");
-    say(bench.cache, "+PONG\r\n+OK\r\n");
+    cache_says(bench.cache, "+PONG\r\n+OK\r\n");
     must_end(client, "+PONG\r\n");
     mailbox_return(&next_hint(&bench.keeper, "item:new")->message);
     must_end(writer, "+OK\r\n");
@@ -355,7 +355,7 @@ static void the_end_waits_for_what_the_keeper_still_has(void **state)
     int client = connect_client(&bench);
     say(client, GET_ITEM_1);
     must_hear(bench.cache, GET_ITEM_1);
-    say(bench.cache, NIL);
+    cache_says(bench.cache, NIL);
     struct load_request *load = next_load(&bench.keeper, "item:1");
     vanish(client);
     must_lose_clients(&bench, 0);
@@ -400,7 +400,7 @@ static void the_end_may_come_while_the_cache_is_away(void **state)
     send_drain(&bench);
     bench_free(&bench);
     bench_start(&bench, "");
-    close(accept_cache(&bench));
+    fake_cache_close(accept_cache(&bench));
     must_lose_cache(&bench); /* backing off */
     send_drain(&bench);
     bench_free(&bench);

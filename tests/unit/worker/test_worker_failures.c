@@ -18,9 +18,9 @@ static void what_comes_before_the_cache_is_there_waits_for_it(void **state)
     say(client, GET_ITEM_1 PING);
     bench.cache = accept_cache(&bench);
     must_be_silent(bench.cache); /* nothing is sent to the wrong database */
-    say(bench.cache, WELCOME);
+    cache_says(bench.cache, WELCOME);
     must_hear(bench.cache, GET_ITEM_1 PING);
-    say(bench.cache, "$1\r\n1\r\n+PONG\r\n");
+    cache_says(bench.cache, "$1\r\n1\r\n+PONG\r\n");
     must_hear(client, "$1\r\n1\r\n+PONG\r\n");
     close(client);
     bench_finish(&bench);
@@ -34,7 +34,7 @@ static void a_cache_lost_with_requests_in_flight_fails_them_in_order(void **stat
     int client = connect_client(&bench);
     say(client, GET_ITEM_1 PING GET_PASSED GET_ABSENT MGET "EXISTS item:1 other\r\n");
     must_hear(bench.cache, GET_ITEM_1 PING GET_PASSED MGET);
-    close(bench.cache);
+    fake_cache_close(bench.cache);
     return_row(next_load(&bench.keeper, "item:1"), "one");
     must_hear(client, "$3\r\none\r\n" CACHE_DOWN CACHE_DOWN NIL);
     return_row(next_load(&bench.keeper, "item:1"), "one");
@@ -57,8 +57,8 @@ static void half_a_reply_before_the_loss_is_no_reply(void **state)
     int client = connect_client(&bench);
     say(client, "GET other\r\n");
     must_hear(bench.cache, "*2\r\n$3\r\nGET\r\n$5\r\nother\r\n");
-    say(bench.cache, "$10\r\nabc");
-    close(bench.cache);
+    cache_says(bench.cache, "$10\r\nabc");
+    fake_cache_close(bench.cache);
     must_hear(client, CACHE_DOWN);
     serve_cache(&bench);
     must_serve(&bench, client);
@@ -74,7 +74,7 @@ static void while_the_cache_is_away_rows_answer_and_the_rest_fails_at_once(void 
     bench.cache = accept_cache(&bench);
     int client = connect_client(&bench);
     say(client, PING);
-    close(bench.cache);
+    fake_cache_close(bench.cache);
     must_hear(client, CACHE_DOWN);
     bench.cache = accept_cache(&bench); /* it is there again, but does not greet */
     say(client, GET_ABSENT GET_ITEM_1 PING);
@@ -82,7 +82,7 @@ static void while_the_cache_is_away_rows_answer_and_the_rest_fails_at_once(void 
     return_row(next_load(&bench.keeper, "item:1"), "one");
     must_hear(client, "$3\r\none\r\n" CACHE_DOWN);
     must_be_silent(bench.cache);
-    say(bench.cache, WELCOME);
+    cache_says(bench.cache, WELCOME);
     must_serve(&bench, client);
     close(client);
     bench_finish(&bench);
@@ -97,11 +97,11 @@ static void a_cache_that_refuses_the_greeting_is_a_cache_that_is_down(void **sta
     int client = connect_client(&bench);
     say(client, PING);
     bench.cache = accept_cache(&bench);
-    say(bench.cache, "-NOAUTH Authentication required.\r\n");
+    cache_says(bench.cache, "-NOAUTH Authentication required.\r\n");
     must_hear(client, CACHE_DOWN);
     must_end(bench.cache, "");
     bench.cache = accept_cache(&bench);
-    say(bench.cache, "-ERR DB index is out of range\r\n");
+    cache_says(bench.cache, "-ERR DB index is out of range\r\n");
     must_end(bench.cache, "");
     serve_cache(&bench);
     must_serve(&bench, client);
@@ -119,7 +119,7 @@ static void a_cache_that_speaks_another_protocol_is_given_up(void **state)
     for (size_t i = 0; i < sizeof noises / sizeof *noises; i++) {
         say(client, PING);
         must_hear(bench.cache, PING);
-        say(bench.cache, noises[i]);
+        cache_says(bench.cache, noises[i]);
         must_hear(client, CACHE_DOWN);
         must_end(bench.cache, "");
         serve_cache(&bench);
@@ -138,7 +138,7 @@ static void a_reply_that_nobody_asked_for_ends_the_connection(void **state)
     int client = connect_client(&bench);
     say(client, PING);
     must_hear(bench.cache, PING);
-    say(bench.cache, "+PONG\r\n+SURPRISE\r\n");
+    cache_says(bench.cache, "+PONG\r\n+SURPRISE\r\n");
     must_hear(client, "+PONG\r\n");
     must_end(bench.cache, "");
     serve_cache(&bench);
@@ -157,8 +157,8 @@ static void what_the_cache_would_punish_does_not_reach_it(void **state)
     (void)state;
     bench_start(&bench, "");
     bench.cache = accept_cache(&bench);
-    say(bench.cache, OWN_WELCOME LIMIT("18", "proto-max-bulk-len", "4", "2000")
-                         LIMIT("10", "maxclients", "5", "10000"));
+    cache_says(bench.cache, OWN_WELCOME LIMIT("18", "proto-max-bulk-len", "4", "2000")
+                                LIMIT("10", "maxclients", "5", "10000"));
     int client = connect_client(&bench), other = connect_client(&bench);
     must_serve(&bench, other);
     say(client, "*2\r\n$3\r\nGET\r\n$2001\r\n");
@@ -175,20 +175,20 @@ static void own_connections_keep_to_the_places_of_the_cache(void **state)
     (void)state;
     bench_start(&bench, "workers: 1\n");
     bench.cache = accept_cache(&bench);
-    say(bench.cache, OWN_WELCOME LIMIT("18", "proto-max-bulk-len", "9", "536870912")
-                         LIMIT("10", "maxclients", "1", "7"));
+    cache_says(bench.cache, OWN_WELCOME LIMIT("18", "proto-max-bulk-len", "9", "536870912")
+                                LIMIT("10", "maxclients", "1", "7"));
     int client = connect_client(&bench), other = connect_client(&bench);
     must_serve(&bench, client);
     say(client, "MULTI\r\n");
     int own = accept_own(&bench);
     must_hear(own, "*1\r\n$5\r\nMULTI\r\n");
-    say(own, "+OK\r\n");
+    cache_says(own, "+OK\r\n");
     must_hear(client, "+OK\r\n");
     say(other, "MULTI\r\n");
     must_hear(other, "-NESTGUARD busy: own_connections are used up\r\n");
     close(client);
     close(other);
-    close(own);
+    fake_cache_close(own);
     bench_finish(&bench);
 }
 
@@ -204,7 +204,7 @@ static void a_cache_that_comes_and_goes_does_not_fill_the_log(void **state)
         must_serve(&bench, client);
         say(client, PING);
         must_hear(bench.cache, PING);
-        close(bench.cache);
+        fake_cache_close(bench.cache);
         must_hear(client, CACHE_DOWN);
     }
     assert_true(atomic_load(&log_warnings) <= 3);
@@ -245,7 +245,7 @@ static void a_cache_that_is_starting_is_as_good_as_down(void **state)
     say(client, GET_ITEM_1 MGET "EXISTS item:1\r\n");
     must_hear(bench.cache, GET_ITEM_1 MGET "*2\r\n$6\r\nEXISTS\r\n$6\r\nitem:1\r\n");
     for (int i = 0; i < 3; i++)
-        say(bench.cache, loading);
+        cache_says(bench.cache, loading);
     for (int i = 0; i < 4; i++) {
         struct load_request *load =
             (struct load_request *)(void *)next_message(&bench.keeper, MESSAGE_LOAD);

@@ -68,11 +68,10 @@ static void a_written_key_is_admitted_whenever_the_log_tells_of_it(void **state)
         say(client, commands);
         spin((unsigned)rand_r(&seed) % SPIN_MAX_NS);
         assert_int_equal(filter_insert(filter, hash), 0);
-        answer_role(bench.cache);
         must_hear(bench.cache, to_cache);
         for (int i = 0; i < BEFORE; i++)
             must_hear(client, NIL);
-        say(bench.cache, "+OK\r\n$1\r\nv\r\n");
+        cache_says(bench.cache, "+OK\r\n$1\r\nv\r\n");
         return_hints(&bench, client);
         must_hear(client, "+OK\r\n$1\r\nv\r\n");
         assert_int_equal(filter_remove(filter, hash), 0);

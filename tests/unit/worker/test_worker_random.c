@@ -224,7 +224,7 @@ static void answer_as_cache(struct storm *storm, int most)
         reply_of_cache(&out, words.at, command.count);
         buffer_take(in, command.length);
     }
-    say_bytes(storm->bench.cache, buffer_span(&out).at, buffer_length(&out));
+    fake_cache_say(storm->bench.cache, buffer_span(&out).at, buffer_length(&out));
     buffer_finish(&out);
     resp_arguments_finish(&words);
 }

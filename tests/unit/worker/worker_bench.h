@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "fakes/cache.h"
 #include "fakes/keeper.h"
 #include "fakes/keyspaces.h"
 #include "fakes/log.h"
@@ -33,14 +34,14 @@
 #define GET_NEW "*2\r\n$3\r\nGET\r\n$8\r\nitem:new\r\n"
 #define NIL "$-1\r\n"
 #define NOT_ALLOWED "-NOPERM this user may not\r\n"
-#define OWN_WELCOME "+OK\r\n" NOT_ALLOWED           /* ROLE is not for everybody */
-#define WELCOME OWN_WELCOME NOT_ALLOWED NOT_ALLOWED /* nor CONFIG */
+#define OWN_WELCOME "+OK\r\n"
+#define WELCOME OWN_WELCOME NOT_ALLOWED NOT_ALLOWED /* CONFIG is not for everybody */
 #define CACHE_DOWN "-NESTGUARD cache down\r\n"
 
 struct bench {
     int listener, cache_listener; /* the worker's port; the cache's */
     uint16_t port, cache_port;
-    int cache; /* the worker's connection */
+    int cache; /* the worker's connection, without what it asks by itself */
     struct shared_config *shared;
     struct generation *generation;
     struct view *view;
@@ -54,10 +55,16 @@ struct bench {
 static inline int accept_upstream(struct bench *bench)
 {
     must_be_readable(bench->cache_listener, "the worker's connection to the cache");
-    int fd = accept(bench->cache_listener, NULL, NULL);
-    assert_true(fd >= 0);
-    must_hear(fd, "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*1\r\n$4\r\nROLE\r\n");
+    int worker = accept(bench->cache_listener, NULL, NULL);
+    assert_true(worker >= 0);
+    int fd = fake_cache_join(worker);
+    must_hear(fd, "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n");
     return fd;
+}
+
+static inline void cache_says(int cache, const char *replies)
+{
+    fake_cache_say(cache, replies, strlen(replies));
 }
 
 /* One that a client has of its own, and that is up once its greeting is read. */
@@ -65,7 +72,7 @@ static inline int accept_own(struct bench *bench)
 {
     int fd = accept_upstream(bench);
     must_hear(fd, "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
-    say(fd, OWN_WELCOME ":7\r\n");
+    cache_says(fd, OWN_WELCOME ":7\r\n");
     return fd;
 }
 
@@ -80,20 +87,7 @@ static inline int accept_cache(struct bench *bench)
 static inline void serve_cache(struct bench *bench)
 {
     bench->cache = accept_cache(bench);
-    say(bench->cache, WELCOME);
-}
-
-/* What the worker asks by itself while a test takes its time. */
-static inline void answer_role(int cache)
-{
-    static const char role[] = "*1\r\n$4\r\nROLE\r\n";
-    char head[sizeof role - 1];
-    must_be_readable(cache, "what the worker asks");
-    if (recv(cache, head, sizeof head, MSG_PEEK) == sizeof head &&
-        !memcmp(head, role, sizeof head)) {
-        must_hear(cache, role);
-        say(cache, NOT_ALLOWED);
-    }
+    cache_says(bench->cache, WELCOME);
 }
 
 /* ---- the clients ---- */
@@ -108,7 +102,7 @@ static inline void must_serve(struct bench *bench, int client)
 {
     say(client, PING);
     must_hear(bench->cache, PING);
-    say(bench->cache, "+PONG\r\n");
+    cache_says(bench->cache, "+PONG\r\n");
     must_hear(client, "+PONG\r\n");
 }
 
@@ -213,6 +207,7 @@ static inline void bench_free(struct bench *bench)
     close(bench->cache_listener);
     if (bench->cache >= 0)
         close(bench->cache);
+    fake_cache_finish();
 }
 
 static inline void bench_finish(struct bench *bench)
