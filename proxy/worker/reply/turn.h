@@ -6,8 +6,9 @@
  *                ▲
  *              LINE                       the others: one visit each in turn
  *
- * The line goes on until a turn's work is done; then replies leave, and the loop looks at its
- * sockets before it goes on with it.
+ * The line goes on until a turn's work is done, or its time is over; then replies leave, and the
+ * loop looks at its sockets before it goes on with it. So one visit that takes long is the turn's
+ * last.
  */
 #ifndef NESTGUARD_TURN_H
 #define NESTGUARD_TURN_H

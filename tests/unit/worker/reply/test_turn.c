@@ -9,14 +9,19 @@
 
 #include <cmocka.h>
 
-enum { TASKS = 4 };
+#include "fakes/clock.h"
 
-/* A task with a name; when it has run, it may add another, or line up again so many times. */
+enum { TASKS = 4, MICROSECOND = 1000 };
+
+/* A task with a name, which takes time and does work; when it has run, it may add another, or line
+ * up again so many times. */
 struct named {
     struct turn_task task;
     char name;
     struct named *adds;
     int visits;
+    uint64_t takes; /* ns */
+    size_t arguments;
 };
 
 static uv_loop_t loop;
@@ -28,6 +33,8 @@ static void run(struct turn_task *task)
     struct named *named = (struct named *)task;
     struct named *adds = named->adds;
     strncat(ran, &named->name, 1);
+    now_ns += named->takes;
+    turn_worked(&turn, named->arguments);
     named->adds = NULL; /* once */
     if (adds)
         turn_add(&turn, &adds->task);
@@ -216,6 +223,46 @@ static void the_line_has_a_bounded_part_of_each_turn(void **state)
     must_have_run("A");
 }
 
+/* Whatever they do: a turn's visits are over when its time is. */
+static void a_turn_of_the_line_is_bounded_in_time(void **state)
+{
+    struct named tasks[3];
+    (void)state;
+    line_up(tasks, "ABC", (const int[]){3, 3, 3});
+    for (int i = 0; i < 3; i++)
+        tasks[i].takes = 100 * MICROSECOND;
+    turn_once();
+    must_have_run("ABC");
+    turn_once();
+    must_have_run("ABC");
+}
+
+static void a_visit_that_takes_long_is_its_turns_last(void **state)
+{
+    struct named tasks[3], little = task_of(TURN_READ, 'l');
+    (void)state;
+    line_up(tasks, "ABC", (const int[]){0, 1, 0});
+    tasks[1].takes = 30000 * MICROSECOND;
+    turn_once();
+    must_have_run("AB");
+    turn_add(&turn, &little.task); /* has come meanwhile */
+    turn_once();
+    must_have_run("lCB");
+}
+
+/* An MGET of so many keys, of which nobody knows how long it takes. */
+static void one_large_command_is_its_turns_last(void **state)
+{
+    struct named tasks[3];
+    (void)state;
+    line_up(tasks, "ABC", NULL);
+    tasks[1].arguments = 100000;
+    turn_once();
+    must_have_run("AB");
+    turn_once();
+    must_have_run("C");
+}
+
 static void nobody_starves_in_line_however_many_ask_for_little(void **state)
 {
     struct named much[1], little = task_of(TURN_READ, 'l');
@@ -357,6 +404,9 @@ int main(void)
         TURN_TEST(those_in_line_are_visited_in_turn),
         TURN_TEST(what_a_visit_gathers_is_served_and_then_all_replies_leave),
         TURN_TEST(the_line_has_a_bounded_part_of_each_turn),
+        TURN_TEST(a_turn_of_the_line_is_bounded_in_time),
+        TURN_TEST(a_visit_that_takes_long_is_its_turns_last),
+        TURN_TEST(one_large_command_is_its_turns_last),
         TURN_TEST(nobody_starves_in_line_however_many_ask_for_little),
         TURN_TEST(the_loop_does_not_wait_while_there_is_a_line),
         TURN_TEST(all_of_the_line_can_be_asked_for_now),
