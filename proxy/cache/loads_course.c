@@ -292,7 +292,7 @@ static void tell_queue(struct load *load, const struct row_result *result)
     if (bytes <= ROW_SMALL && (result->outcome == LOAD_ROW || result->outcome == LOAD_ABSENT))
         load_window_answered(&loads->window, now, now - load->asked, loads->queue.count > 0);
     if (load->waiting)
-        load_queue_charge(&loads->queue, load->waiting->client, bytes);
+        load_queue_charge(&loads->queue, load->waiting, bytes);
 }
 
 /* The order matters: what is remembered of the key comes before the answers, after which a client

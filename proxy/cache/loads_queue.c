@@ -1,7 +1,8 @@
 /* Credit is in bytes. A line begins with a quantum, pays for each request when that has its turn,
  * and may go below zero by that, or by the bytes of what was loaded (load_queue_charge()); it gets
  * a quantum each time that its turn comes while it has none, and then goes to the end. So over many
- * rounds every line that is never empty pays the same, however its requests differ in size.
+ * rounds every line that is never empty pays the same, however its requests differ in size. Its
+ * origin pays the same sums in a round of its own.
  */
 #include "cache/loads_queue.h"
 
@@ -9,39 +10,128 @@
 
 #include <stdlib.h>
 
-enum { QUANTUM = LOAD_COST };
+enum { QUANTUM = LOAD_COST, BEGINNERS = 4 };
+
+struct load_place {
+    struct load_place *previous, *next;
+    struct load_places *list; /* fresh or seasoned: the one it is in */
+    int64_t credit;           /* bytes, QUANTUM at most; below 0 it is a debt */
+};
+
+struct load_origin {
+    struct load_place place; /* among all */
+    struct keymap_node node; /* by origin */
+    uint64_t number;
+    struct load_round lines;
+    size_t bytes; /* of the requests that wait in them */
+};
 
 struct load_line {
+    struct load_place place; /* among its origin's */
     struct keymap_node node; /* by client */
-    struct load_line *previous, *next;
-    struct load_lines *list; /* fresh or seasoned: the one it is in */
-    const void *client;      /* not to be followed: it may be gone */
-    int64_t credit;          /* bytes, QUANTUM at most; below 0 it is a debt */
-    size_t bytes;            /* of its requests that wait */
+    struct load_origin *origin;
+    const void *client; /* not to be followed: it may be gone */
+    size_t bytes;       /* of its requests that wait */
     struct load_request *first, *last;
 };
 
-/* ---- lines ---- */
-
-static void lines_append(struct load_lines *lines, struct load_line *line)
+static struct load_origin *origin_at(struct load_place *place)
 {
-    line->list = lines;
-    line->next = NULL;
-    line->previous = lines->last;
-    *(lines->last ? &lines->last->next : &lines->first) = line;
-    lines->last = line;
+    return place ? container_of(place, struct load_origin, place) : NULL;
 }
 
-static void lines_remove(struct load_line *line)
+static struct load_line *line_at(struct load_place *place)
 {
-    *(line->previous ? &line->previous->next : &line->list->first) = line->next;
-    *(line->next ? &line->next->previous : &line->list->last) = line->previous;
+    return place ? container_of(place, struct load_line, place) : NULL;
 }
 
-static void move_to_seasoned(struct load_queue *queue, struct load_line *line)
+/* ---- rounds ---- */
+
+static void append(struct load_places *list, struct load_place *place)
 {
-    lines_remove(line);
-    lines_append(&queue->seasoned, line);
+    place->list = list;
+    place->next = NULL;
+    place->previous = list->last;
+    *(list->last ? &list->last->next : &list->first) = place;
+    list->last = place;
+}
+
+static void leave(struct load_place *place)
+{
+    *(place->previous ? &place->previous->next : &place->list->first) = place->next;
+    *(place->next ? &place->next->previous : &place->list->last) = place->previous;
+}
+
+static void join(struct load_round *round, struct load_place *place)
+{
+    place->credit = QUANTUM;
+    append(&round->fresh, place);
+}
+
+static void move_to_seasoned(struct load_round *round, struct load_place *place)
+{
+    leave(place);
+    append(&round->seasoned, place);
+}
+
+static bool is_beginners_turn(const struct load_round *round)
+{
+    return round->fresh.first && (!round->seasoned.first || round->beginners < BEGINNERS);
+}
+
+/* Whose turn it is; NULL: there is nobody. */
+static struct load_place *look(struct load_round *round)
+{
+    struct load_place *place;
+    while ((place = (is_beginners_turn(round) ? &round->fresh : &round->seasoned)->first) &&
+           place->credit <= 0) {
+        place->credit += QUANTUM;
+        move_to_seasoned(round, place);
+    }
+    return place;
+}
+
+static void pay(struct load_round *round, struct load_place *place, int64_t sum)
+{
+    bool goes_before = place->list == &round->fresh && round->seasoned.first;
+    round->beginners = goes_before ? round->beginners + 1 : 0;
+    place->credit -= sum;
+}
+
+static void owe(struct load_place *place, size_t bytes)
+{
+    place->credit -= bytes < LOAD_DEBT ? (int64_t)bytes : LOAD_DEBT;
+    if (place->credit < -LOAD_DEBT)
+        place->credit = -LOAD_DEBT;
+}
+
+/* Its turn came, and it has nothing to ask. A beginner has to let the others go first once, if
+ * there are any. False: it has to go. */
+static bool may_stay(struct load_round *round, struct load_place *place)
+{
+    if (place->list != &round->fresh || !round->seasoned.first)
+        return false;
+    move_to_seasoned(round, place);
+    return true;
+}
+
+/* ---- lines and origins ---- */
+
+static struct keymap_node *find(const struct keymap *map, struct span name)
+{
+    return keymap_find(map, name, keymap_hash(name));
+}
+
+static void insert(struct keymap *map, struct keymap_node *node, struct span name)
+{
+    node->key = name;
+    node->hash = keymap_hash(name);
+    keymap_insert(map, node);
+}
+
+static struct span number_of(const uint64_t *origin)
+{
+    return (struct span){(const char *)origin, sizeof *origin};
 }
 
 /* A client is told from others by its address, whatever lies there. */
@@ -50,30 +140,50 @@ static struct span name_of(const void *const *client)
     return (struct span){(const char *)client, sizeof *client};
 }
 
-static struct load_line *find(const struct load_queue *queue, const void *client)
+static struct load_origin *find_origin(const struct load_queue *queue, uint64_t number)
 {
-    struct span name = name_of(&client);
-    struct keymap_node *node = keymap_find(&queue->by_client, name, keymap_hash(name));
+    struct keymap_node *node = find(&queue->by_origin, number_of(&number));
+    return node ? container_of(node, struct load_origin, node) : NULL;
+}
+
+static struct load_line *find_line(const struct load_queue *queue, const void *client)
+{
+    struct keymap_node *node = find(&queue->by_client, name_of(&client));
     return node ? container_of(node, struct load_line, node) : NULL;
 }
 
-static struct load_line *begin_line(struct load_queue *queue, const void *client)
+static struct load_origin *begin_origin(struct load_queue *queue, uint64_t number)
+{
+    struct load_origin *origin = xcalloc(1, sizeof *origin);
+    origin->number = number;
+    insert(&queue->by_origin, &origin->node, number_of(&origin->number));
+    join(&queue->origins, &origin->place);
+    return origin;
+}
+
+static struct load_line *begin_line(struct load_queue *queue, const struct load_request *request)
 {
     struct load_line *line = xcalloc(1, sizeof *line);
-    line->client = client;
-    line->credit = QUANTUM;
-    line->node.key = name_of(&line->client);
-    line->node.hash = keymap_hash(line->node.key);
-    keymap_insert(&queue->by_client, &line->node);
-    lines_append(&queue->fresh, line);
+    struct load_origin *origin = find_origin(queue, request->origin);
+    line->origin = origin ? origin : begin_origin(queue, request->origin);
+    line->client = request->client;
+    insert(&queue->by_client, &line->node, name_of(&line->client));
+    join(&line->origin->lines, &line->place);
     return line;
 }
 
 static void end_line(struct load_queue *queue, struct load_line *line)
 {
-    lines_remove(line);
+    leave(&line->place);
     keymap_remove(&queue->by_client, &line->node);
     free(line);
+}
+
+static void end_origin(struct load_queue *queue, struct load_origin *origin)
+{
+    leave(&origin->place);
+    keymap_remove(&queue->by_origin, &origin->node);
+    free(origin);
 }
 
 /* ---- requests ---- */
@@ -85,15 +195,16 @@ static size_t bytes_of(const struct load_request *request)
 
 void load_queue_push(struct load_queue *queue, struct load_request *request)
 {
-    struct load_line *line = find(queue, request->client);
+    struct load_line *line = find_line(queue, request->client);
     if (!line)
-        line = begin_line(queue, request->client);
+        line = begin_line(queue, request);
     request->line = line;
     request->behind = NULL;
     request->ahead = line->last;
     *(line->last ? &line->last->behind : &line->first) = request;
     line->last = request;
     line->bytes += bytes_of(request);
+    line->origin->bytes += bytes_of(request);
     queue->bytes += bytes_of(request);
     queue->count++;
 }
@@ -106,66 +217,82 @@ void load_queue_remove(struct load_queue *queue, struct load_request *request)
     *(request->behind ? &request->behind->ahead : &line->last) = request->ahead;
     request->line = NULL;
     line->bytes -= bytes_of(request);
+    line->origin->bytes -= bytes_of(request);
     queue->bytes -= bytes_of(request);
     queue->count--;
 }
 
 /* ---- turns ---- */
 
-/* A beginner that has run empty has to let the others go first once, if there are any. */
-static void pass_empty(struct load_queue *queue, struct load_line *line)
+/* The origin's turn; NULL: its line whose turn it was had nothing to ask, or it has none. */
+static struct load_request *take_turn(struct load_queue *queue, struct load_origin *origin)
 {
-    if (line->list == &queue->fresh && queue->seasoned.first)
-        move_to_seasoned(queue, line);
-    else
+    struct load_line *line = line_at(look(&origin->lines));
+    if (!line) {
+        if (!may_stay(&queue->origins, &origin->place))
+            end_origin(queue, origin);
+        return NULL;
+    }
+    struct load_request *request = line->first;
+    if (request) {
+        int64_t sum = LOAD_COST + (int64_t)request->key.text.length;
+        pay(&queue->origins, &origin->place, sum);
+        pay(&origin->lines, &line->place, sum);
+        load_queue_remove(queue, request);
+    } else if (!may_stay(&origin->lines, &line->place)) {
         end_line(queue, line);
+    }
+    return request;
 }
 
 struct load_request *load_queue_next(struct load_queue *queue)
 {
-    struct load_line *line;
-    while ((line = queue->fresh.first ? queue->fresh.first : queue->seasoned.first)) {
-        if (line->credit <= 0) {
-            line->credit += QUANTUM;
-            move_to_seasoned(queue, line);
-        } else if (!line->first) {
-            pass_empty(queue, line);
-        } else {
-            struct load_request *request = line->first;
-            line->credit -= LOAD_COST + (int64_t)request->key.text.length;
-            load_queue_remove(queue, request);
-            return request;
-        }
-    }
-    return NULL;
+    struct load_request *request = NULL;
+    struct load_origin *origin;
+    while (!request && (origin = origin_at(look(&queue->origins))))
+        request = take_turn(queue, origin);
+    return request;
 }
 
-void load_queue_charge(struct load_queue *queue, const void *client, size_t bytes)
+void load_queue_charge(struct load_queue *queue, const struct load_request *request, size_t bytes)
 {
-    struct load_line *line = find(queue, client);
-    if (!line)
-        return;
-    line->credit -= bytes < LOAD_DEBT ? (int64_t)bytes : LOAD_DEBT;
-    if (line->credit < -LOAD_DEBT)
-        line->credit = -LOAD_DEBT;
+    struct load_line *line = find_line(queue, request->client);
+    struct load_origin *origin = find_origin(queue, request->origin);
+    if (line)
+        owe(&line->place, bytes);
+    if (origin)
+        owe(&origin->place, bytes);
 }
 
 /* ---- who has to go ---- */
 
-/* Of all lines; NULL behind the last. */
-static struct load_line *next_line(const struct load_queue *queue, const struct load_line *line)
+/* Of all in a round; NULL behind the last. */
+static struct load_place *next_place(const struct load_round *round, const struct load_place *place)
 {
-    struct keymap_node *node = line ? line->node.newer : queue->by_client.oldest;
-    return node ? container_of(node, struct load_line, node) : NULL;
+    if (!place)
+        return round->fresh.first ? round->fresh.first : round->seasoned.first;
+    if (!place->next && place->list == &round->fresh)
+        return round->seasoned.first;
+    return place->next;
 }
 
 struct load_request *load_queue_fattest(const struct load_queue *queue)
 {
-    struct load_line *fattest = NULL, *line = NULL;
-    while ((line = next_line(queue, line)))
-        if (line->first && (!fattest || line->bytes > fattest->bytes))
-            fattest = line;
-    return fattest ? fattest->last : NULL;
+    struct load_origin *fattest = NULL;
+    struct load_line *line = NULL;
+    for (struct load_place *at = NULL; (at = next_place(&queue->origins, at));)
+        if (!fattest || origin_at(at)->bytes > fattest->bytes)
+            fattest = origin_at(at);
+    for (struct load_place *at = NULL; fattest && (at = next_place(&fattest->lines, at));)
+        if (!line || line_at(at)->bytes > line->bytes)
+            line = line_at(at);
+    return line ? line->last : NULL;
+}
+
+static struct load_line *next_line(const struct load_queue *queue, const struct load_line *line)
+{
+    struct keymap_node *node = line ? line->node.newer : queue->by_client.oldest;
+    return node ? container_of(node, struct load_line, node) : NULL;
 }
 
 /* The first of a line has waited longest of it. */
@@ -184,12 +311,17 @@ void load_queue_init(struct load_queue *queue)
 {
     *queue = (struct load_queue){.count = 0};
     keymap_init(&queue->by_client);
+    keymap_init(&queue->by_origin);
 }
 
 void load_queue_finish(struct load_queue *queue)
 {
     struct load_line *line;
+    struct load_origin *origin;
     while ((line = next_line(queue, NULL)))
         end_line(queue, line);
+    while ((origin = origin_at(next_place(&queue->origins, NULL))))
+        end_origin(queue, origin);
     keymap_finish(&queue->by_client);
+    keymap_finish(&queue->by_origin);
 }

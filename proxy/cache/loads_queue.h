@@ -1,19 +1,25 @@
 /* Loads that wait for their turn at the database: a line for each client, served in rounds, so that
- * whoever asks for much waits for itself and not others for it.
+ * whoever asks for much waits for itself and not others for it. Clients from one place share its
+ * turns: who opens a thousand connections there has no more of them than who opens one elsewhere.
  *
- *   fresh ─▶ line ─▶ line               lines that have just begun go first, for one round's worth
- *   seasoned ─▶ line ─▶ line ─▶ line    then all in turn
- *                 │ credit
- *                 └ request ─▶ request ─▶ request      in the order of asking
+ *   fresh ─▶ origin                      origins that have just begun go first, for one round's worth
+ *   seasoned ─▶ origin ─▶ origin         then all in turn
+ *                  │ credit
+ *                  ├ fresh ─▶ line       and so do the lines of an origin
+ *                  └ seasoned ─▶ line ─▶ line
+ *                                  │ credit
+ *                                  └ request ─▶ request ─▶ request      in the order of asking
  *
- * Deficit round robin (Shreedhar and Varghese 1995) with a list for lines that begin (Hoeiland-
- * Joergensen et al., RFC 8290, section 4.2). A line that runs empty stays for the rest of its
- * round: who asks again and again, one at a time, is no beginner each time. A load costs a fixed
- * sum, and its value's bytes when they are known.
+ * Deficit round robin (Shreedhar and Varghese 1995) with a list for those that begin (Hoeiland-
+ * Joergensen et al., RFC 8290, section 4.2), of whom only so many in a row go before others: there
+ * may be new ones without end. A line that runs empty stays for the rest of its round: who asks
+ * again and again, one at a time, is no beginner each time. A load costs a fixed sum, and its
+ * value's bytes when they are known.
  */
 #ifndef NESTGUARD_LOADS_QUEUE_H
 #define NESTGUARD_LOADS_QUEUE_H
 
+#include "base/keymap.h"
 #include "guard/messages.h"
 
 enum {
@@ -21,20 +27,28 @@ enum {
     LOAD_DEBT = 64 * 1024 * 4 /* the most that values can make a client wait for */
 };
 
-struct load_lines {
-    struct load_line *first, *last;
+struct load_place;
+
+struct load_places {
+    struct load_place *first, *last;
+};
+
+/* Who take turns. */
+struct load_round {
+    struct load_places fresh, seasoned;
+    unsigned beginners; /* who had their turns before others, in a row */
 };
 
 struct load_queue {
-    struct keymap by_client;
-    struct load_lines fresh, seasoned;
+    struct keymap by_client, by_origin;
+    struct load_round origins;
     size_t count, bytes; /* of the requests that wait */
 };
 
 void load_queue_init(struct load_queue *queue);
 void load_queue_finish(struct load_queue *queue); /* nobody waits */
 
-/* At the end of its client's line. */
+/* At the end of its client's line; a client keeps its origin. */
 void load_queue_push(struct load_queue *queue, struct load_request *request);
 
 /* Whose turn it is, taken out; NULL: nobody waits. */
@@ -43,10 +57,11 @@ struct load_request *load_queue_next(struct load_queue *queue);
 /* Takes out one that waits. */
 void load_queue_remove(struct load_queue *queue, struct load_request *request);
 
-/* A load of the client's brought so many bytes; it has no line any more, maybe. */
-void load_queue_charge(struct load_queue *queue, const void *client, size_t bytes);
+/* The load that was asked for brought so many bytes; its client has no line any more, maybe. */
+void load_queue_charge(struct load_queue *queue, const struct load_request *request, size_t bytes);
 
-/* The youngest of the line with the most bytes, which stays; NULL: nobody waits. */
+/* The youngest of the line with the most bytes, of the origin with the most; it stays. NULL: nobody
+ * waits. */
 struct load_request *load_queue_fattest(const struct load_queue *queue);
 
 /* Calls `act` for each that came at that time or before, which must take it out. */

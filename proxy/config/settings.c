@@ -115,7 +115,8 @@ const struct setting config_settings[] = {
      .help = "a load that takes longer fails, its wait for a turn at the database counted in"},
     {"load_budget", SETTING_COUNT, AT(load_budget), .standard = "200", .least = "1",
      .most = "1000000",
-     .help = "loads at the database at once, at most; others wait, and clients have turns"},
+     .help = "loads at the database at once, at most; others wait, and hosts have turns, then "
+             "their clients"},
     {"max_value", SETTING_SIZE, AT(max_value), .fixed = true, .standard = "64mb", .least = "64b",
      .most = "1gb",
      .help = "bytes of a row's value, as the database writes it (a bytea in hexadecimal); a larger "

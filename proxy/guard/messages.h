@@ -44,6 +44,7 @@ struct load_request {
     struct message message;
     struct lookup *lookup;
     const void *client; /* whose loads take turns with those of others; not to be looked into */
+    uint64_t origin;    /* of the client: those of one share its turns */
     const _Atomic bool *gone; /* the client is; nobody needs the row. NULL: it never is */
     enum load_outcome outcome;
     struct blob *value; /* with LOAD_ROW; a reference that goes back with the request */

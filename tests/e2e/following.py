@@ -2,6 +2,7 @@
 waiting until it has followed everything that is committed."""
 import contextlib
 import os
+import pathlib
 import signal
 import threading
 
@@ -45,10 +46,18 @@ def query_alone(database, sql, values=None):
         connection.close()
 
 
+def is_stopped(pid):
+    return all(task.joinpath("stat").read_text().rpartition(")")[2].split()[0] == "T"
+               for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
+
+
 @contextlib.contextmanager
 def paused(pid):
+    """What a thread was about to see when it was told to stop, it would see alone when it goes on: so it
+    is waited for until all of them have stopped."""
     os.kill(pid, signal.SIGSTOP)
     try:
+        wait_until(lambda: is_stopped(pid), PATIENCE, "a pause")
         yield
     finally:
         os.kill(pid, signal.SIGCONT)

@@ -503,9 +503,9 @@ class Nestguard(Server):
         options.setdefault("socket_timeout", PATIENCE)
         return redis.Redis(port=self.port, **options)
 
-    def wire(self):
+    def wire(self, source="127.0.0.1"):
         """A connection on which a test says every byte itself."""
-        return Wire(self.port, PATIENCE)
+        return Wire(self.port, PATIENCE, source)
 
     def raw(self, data, replies=None):
         """Sends bytes; returns those of so many replies, or all until the guard closes."""

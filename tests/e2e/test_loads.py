@@ -1,6 +1,6 @@
 """Loads: shared by those who wait for the same key, bounded in number and time, remembered when
 they find nothing."""
-import concurrent.futures
+import contextlib
 import socket
 import struct
 import threading
@@ -14,12 +14,6 @@ from waiting import wait_until
 from wire import bulk, command
 
 FIRST_ABSENT = 10_001
-
-
-@pytest.fixture
-def threads():
-    with concurrent.futures.ThreadPoolExecutor(60) as pool:
-        yield pool
 
 
 def get(guard, key):
@@ -155,6 +149,25 @@ def test_a_pipeline_of_cold_keys_is_answered_without_an_error(start_guard, datab
         sender.join()
     assert guard.counter("nestguard_loads_total", result="busy") == 0
     assert guard.counter("nestguard_loads_total", result="cut") == 0
+
+
+def test_a_crowd_of_connections_has_no_more_turns_than_one_from_elsewhere(start_guard, database):
+    """Each of them asks for one row only, so none of them has much in line."""
+    keyspace = slow_keyspace(database)
+    guard = start_guard(keyspace, load_budget=1, load_timeout="60s")
+    database.execute("UPDATE pace SET seconds = 0.05")
+    with contextlib.ExitStack() as stack:
+        crowd = [stack.enter_context(guard.wire("127.0.0.2")) for _ in range(80)]
+        for n, wire in enumerate(crowd):
+            wire.send(command("GET", f"slow:{n + 1}"))
+        wait_until(lambda: backend(guard)["loads_queued"] > 60, PATIENCE, "a crowd in line")
+        with guard.wire() as wire:
+            assert wire.ask("GET", "slow:2000") == bulk("slow 2000")
+        assert backend(guard)["loads_queued"] > 30, "it has not waited for them"
+        database.execute("UPDATE pace SET seconds = 0")
+        for n, wire in enumerate(crowd):
+            assert wire.read_reply() == bulk(f"slow {n + 1}")
+    assert guard.counter("nestguard_loads_total", "slow", result="busy") == 0
 
 
 @pytest.mark.parametrize("budget", [1, 10, 200])

@@ -19,8 +19,9 @@ def bulk(value):
 
 
 class Wire:
-    def __init__(self, port, timeout):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+    def __init__(self, port, timeout, source="127.0.0.1"):
+        """From another address of this machine it is another host's."""
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout, (source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
 

@@ -101,6 +101,7 @@ struct replies {
     struct lookup *to_load, *last_to_load; /* row_loads.c's, and the two that follow */
     size_t to_load_count;
     unsigned loading;        /* lookups that are with the keeper */
+    uint64_t origin;         /* where the client is; loads of one origin share its turns */
     uint64_t loads;          /* asked for so far */
     struct upstream *stalls; /* not read from before the client has taken more of a large reply */
 };

@@ -19,6 +19,7 @@ static void ask_keeper(struct replies *replies, struct lookup *lookup)
     *request = (struct load_request){.message = {.kind = MESSAGE_LOAD},
                                      .lookup = lookup,
                                      .client = replies,
+                                     .origin = replies->origin,
                                      .gone = &lookup->slot->gone,
                                      .key = key_copy(key, request->text)};
     replies->loading++;

@@ -1,4 +1,5 @@
-/* Turns of clients whose loads wait: who asks for much waits for itself. */
+/* Turns of clients whose loads wait, and of the places where they are: who asks for much waits for
+ * itself. */
 #include "cache/loads_queue.h"
 
 #include <setjmp.h>
@@ -11,13 +12,14 @@
 
 #include <stdlib.h>
 
-/* Clients are letters. */
-static const char clients[26];
+/* Clients are letters; those in capitals are each in a place of its own, all others in one. */
+static const char clients[128];
 
 static void push_at(struct load_queue *queue, char client, uint64_t time)
 {
     struct load_request *request = xcalloc(1, sizeof *request);
-    request->client = &clients[client - 'a'];
+    request->client = &clients[(int)client];
+    request->origin = client < 'a' ? (uint64_t)client : 0;
     request->queued = time;
     load_queue_push(queue, request);
 }
@@ -41,7 +43,7 @@ static void turns_must_be(struct load_queue *queue, const char *wanted)
         struct load_request *request = load_queue_next(queue);
         assert_non_null(request);
         assert_null(request->line);
-        got[i] = (char)('a' + ((const char *)request->client - clients));
+        got[i] = (char)((const char *)request->client - clients);
         free(request);
     }
     assert_string_equal(got, wanted);
@@ -53,6 +55,7 @@ static void must_be_empty(struct load_queue *queue)
     assert_int_equal(queue->count, 0);
     assert_int_equal(queue->bytes, 0);
     assert_int_equal(queue->by_client.count, 0);
+    assert_int_equal(queue->by_origin.count, 0);
     load_queue_finish(queue);
 }
 
@@ -112,7 +115,7 @@ static void who_comes_again_and_again_has_its_turn_like_others(void **state)
         push(&queue, 'b');
         do {
             request = load_queue_next(&queue);
-            others += request->client == &clients[0];
+            others += request->client == &clients['a'];
             free(request);
         } while (queue.by_client.count > 1 && queue.count > 1000 - (size_t)others);
     }
@@ -120,6 +123,13 @@ static void who_comes_again_and_again_has_its_turn_like_others(void **state)
     while (queue.count)
         free(load_queue_next(&queue));
     must_be_empty(&queue);
+}
+
+static void charge(struct load_queue *queue, char client, size_t bytes)
+{
+    struct load_request request = {.client = &clients[(int)client],
+                                   .origin = client < 'a' ? (uint64_t)client : 0};
+    load_queue_charge(queue, &request, bytes);
 }
 
 static void large_values_cost_turns(void **state)
@@ -130,7 +140,7 @@ static void large_values_cost_turns(void **state)
     push_many(&queue, 'a', 3);
     push_many(&queue, 'b', 6);
     turns_must_be(&queue, "a");
-    load_queue_charge(&queue, &clients[0], (size_t)4 * LOAD_COST);
+    charge(&queue, 'a', (size_t)4 * LOAD_COST);
     turns_must_be(&queue, "bbbbbaba");
     must_be_empty(&queue);
 }
@@ -143,11 +153,11 @@ static void a_debt_has_its_bound(void **state)
     load_queue_init(&queue);
     push_many(&queue, 'a', 1);
     push_many(&queue, 'b', 1000);
-    load_queue_charge(&queue, &clients[0], SIZE_MAX);
-    load_queue_charge(&queue, &clients[0], SIZE_MAX);
+    charge(&queue, 'a', SIZE_MAX);
+    charge(&queue, 'a', SIZE_MAX);
     for (bool came = false; !came; turns++) {
         struct load_request *request = load_queue_next(&queue);
-        came = request->client == &clients[0];
+        came = request->client == &clients['a'];
         free(request);
     }
     assert_in_range(turns, LOAD_DEBT / LOAD_COST - 2, LOAD_DEBT / LOAD_COST + 3);
@@ -179,9 +189,95 @@ static void the_youngest_of_the_longest_line_is_found(void **state)
     push_many(&queue, 'a', 2);
     push_many(&queue, 'b', 3);
     struct load_request *fattest = load_queue_fattest(&queue);
-    assert_ptr_equal(fattest->client, &clients[1]);
+    assert_ptr_equal(fattest->client, &clients['b']);
     assert_null(fattest->behind);
     turns_must_be(&queue, "ababb");
+    must_be_empty(&queue);
+}
+
+/* ---- places ---- */
+
+static void places_take_turns_however_many_clients_are_there(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    push_many(&queue, 'a', 2);
+    push_many(&queue, 'b', 2);
+    push_many(&queue, 'c', 2);
+    push_many(&queue, 'A', 3);
+    push_many(&queue, 'B', 1);
+    turns_must_be(&queue, "aABbAcAabc");
+    must_be_empty(&queue);
+}
+
+static void who_comes_from_elsewhere_is_before_a_crowd(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    for (char client = 'a'; client <= 'z'; client++)
+        push(&queue, client);
+    turns_must_be(&queue, "ab");
+    push(&queue, 'A');
+    turns_must_be(&queue, "Acdefghijklmnopqrstuvwxyz");
+    must_be_empty(&queue);
+}
+
+static void large_values_cost_all_who_are_there(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    push_many(&queue, 'a', 1);
+    push_many(&queue, 'b', 2);
+    push_many(&queue, 'A', 6);
+    turns_must_be(&queue, "aA");
+    charge(&queue, 'a', (size_t)4 * LOAD_COST);
+    turns_must_be(&queue, "AAAAbAb");
+    must_be_empty(&queue);
+}
+
+/* Connections that ask for one row each, and then are followed by others. */
+static void beginners_without_end_starve_nobody(void **state)
+{
+    enum { TURNS = 50 };
+    struct load_queue queue;
+    static const char beginners[TURNS];
+    int others = 0;
+    (void)state;
+    for (int elsewhere = 0; elsewhere < 2; elsewhere++, others = 0) {
+        load_queue_init(&queue);
+        push_many(&queue, 'A', TURNS);
+        turns_must_be(&queue, "A");
+        for (int i = 0; i < TURNS; i++) {
+            struct load_request *request = xcalloc(1, sizeof *request);
+            request->client = &beginners[i];
+            request->origin = elsewhere ? 1000 + (uint64_t)i : 'A';
+            load_queue_push(&queue, request);
+            request = load_queue_next(&queue);
+            others += request->client == &clients['A'];
+            free(request);
+        }
+        assert_in_range(others, TURNS / 6, TURNS / 3);
+        while (queue.count)
+            free(load_queue_next(&queue));
+        must_be_empty(&queue);
+    }
+}
+
+/* Each of them has less than who is alone. */
+static void a_crowd_is_cut_and_not_who_is_alone(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    push_many(&queue, 'A', 3);
+    push(&queue, 'a');
+    push_many(&queue, 'b', 2);
+    push(&queue, 'c');
+    assert_ptr_equal(load_queue_fattest(&queue)->client, &clients['b']);
+    turns_must_be(&queue, "AaAbAcb");
     must_be_empty(&queue);
 }
 
@@ -215,6 +311,11 @@ int main(void)
         cmocka_unit_test(a_debt_has_its_bound),
         cmocka_unit_test(anybody_may_be_taken_out),
         cmocka_unit_test(the_youngest_of_the_longest_line_is_found),
+        cmocka_unit_test(places_take_turns_however_many_clients_are_there),
+        cmocka_unit_test(who_comes_from_elsewhere_is_before_a_crowd),
+        cmocka_unit_test(large_values_cost_all_who_are_there),
+        cmocka_unit_test(beginners_without_end_starve_nobody),
+        cmocka_unit_test(a_crowd_is_cut_and_not_who_is_alone),
         cmocka_unit_test(those_that_came_before_a_time_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
