@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "telling_bench.h"
 
 #include <stdlib.h>
 
@@ -181,24 +182,12 @@ void confirmer_destroy(struct confirmer *confirmer)
 enum { KEYSPACES = 2 };
 
 struct bench {
+    struct heard heard;
     struct config config;
     struct keyspace keyspaces[KEYSPACES];
     struct replication replication;
     struct generation *in_force;
-    char heard[300]; /* "begins begun ..." */
 };
-
-static void hear(struct bench *bench, const char *what)
-{
-    size_t length = strlen(bench->heard);
-    snprintf(bench->heard + length, sizeof bench->heard - length, "%s%s", length ? " " : "", what);
-}
-
-static void must_hear(struct bench *bench, const char *wanted)
-{
-    assert_string_equal(bench->heard, wanted);
-    bench->heard[0] = '\0';
-}
 
 static void on_begins(void *arg, struct built *built, bool alone)
 {
@@ -304,7 +293,7 @@ static void open_with(struct bench *bench, bool purge_at_start)
 
 static void close_bench(struct bench *bench)
 {
-    bench->heard[0] = '\0';
+    forget(bench);
     replication_close(&bench->replication, 0, on_closed, bench);
     assert_int_equal(fake.open, 0);
     generation_release(bench->in_force);
@@ -367,7 +356,7 @@ static struct tracker *serve(struct bench *bench, uint64_t number)
     tracker->lag.known = clock_ms();
     assert_true(ready(tracker));
     replication_views_are_in(&bench->replication);
-    bench->heard[0] = '\0';
+    forget(bench);
     return tracker;
 }
 
@@ -482,7 +471,7 @@ static void a_successor_is_as_far_as_who_serves(void **state)
     assert_false(ready(next));
     next->begin = 950; /* what lies between was told by neither */
     next->lag.position = 1000;
-    bench.heard[0] = '\0';
+    forget(&bench);
     assert_true(ready(next));
     must_hear(&bench, "in-force missed settled");
     assert_int_equal(fake.open, 1);
@@ -547,7 +536,7 @@ static void what_the_end_has_not_heard_of_is_missed(void **state)
     struct tracker *candidate = follow(&bench, 2);
     candidate->lag.position = tracker->lag.position;
     assert_false(ready(candidate));
-    bench.heard[0] = '\0';
+    forget(&bench);
     assert_true(replication_has_followed(&bench.replication, tracker->lag.known));
     assert_false(replication_has_followed(&bench.replication, tracker->lag.known + 1));
     replication_close(&bench.replication, tracker->lag.known + 1, on_closed, &bench);
@@ -623,7 +612,7 @@ static void a_candidate_does_not_lose_what_guards(void **state)
     struct tracker *serving = serve(&bench, 1), *candidate = follow(&bench, 2);
     (void)state;
     assert_false(gives_up(candidate, 0));
-    bench.heard[0] = '\0';
+    forget(&bench);
     assert_true(gives_up(serving, 0));
     must_hear(&bench, "missed-0 gave-up-0 altered"); /* the candidate tells of it from now on */
     assert_true(gives_up(candidate, 0));
@@ -638,7 +627,7 @@ static void what_only_the_candidate_has_was_told_by_nobody_before(void **state)
     serve(&bench, 1);
     (void)state;
     assert_true(gives_up(bench.replication.serving, 1));
-    bench.heard[0] = '\0';
+    forget(&bench);
     follow(&bench, 2);
     must_hear(&bench, "begins missed-1 begun");
     close_bench(&bench);
@@ -650,7 +639,7 @@ static void a_retired_keyspace_is_given_up_without_a_word(void **state)
     open_with(&bench, false);
     struct tracker *serving = serve(&bench, 1), *candidate = follow(&bench, 2);
     (void)state;
-    bench.heard[0] = '\0';
+    forget(&bench);
     bench.keyspaces[1].retired = true;
     replication_use_keyspaces(&bench.replication);
     must_hear(&bench, "");
@@ -670,7 +659,7 @@ static void a_candidate_of_nothing_that_is_left_is_none(void **state)
     serve(&bench, 1);
     follow_some(&bench, 2, 2);
     (void)state;
-    bench.heard[0] = '\0';
+    forget(&bench);
     bench.keyspaces[1].retired = true;
     replication_use_keyspaces(&bench.replication);
     must_hear(&bench, none);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "telling_bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,23 +63,11 @@ void standing_close(struct standing *standing)
 /* ---- the rest of the keeper ---- */
 
 struct bench {
+    struct heard heard;
     struct config config;
     struct standings standings;
     struct generation *in_force;
-    char heard[200];
 };
-
-static void hear(struct bench *bench, const char *what)
-{
-    size_t length = strlen(bench->heard);
-    snprintf(bench->heard + length, sizeof bench->heard - length, "%s%s", length ? " " : "", what);
-}
-
-static void must_hear(struct bench *bench, const char *wanted)
-{
-    assert_string_equal(bench->heard, wanted);
-    bench->heard[0] = '\0';
-}
 
 static void on_in_force(void *arg, struct generation *generation)
 {
