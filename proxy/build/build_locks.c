@@ -24,11 +24,20 @@ struct taking {
     struct pg_error *error;
 };
 
+/* SQL: what a view reads, by the rule that makes it one; its oid follows. A materialized view has
+ * such a rule, too, but rows of its own. */
+#define SQL_READ_BY                                                                                \
+    "SELECT d.refobjid FROM pg_class v, pg_rewrite r, pg_depend d"                                 \
+    " WHERE v.relkind = 'v' AND r.ev_class = v.oid AND r.ev_type = '1'"                            \
+    "   AND d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid"                                \
+    "   AND d.refclassid = 'pg_class'::regclass AND v.oid = "
+
 /* One row: whether each table can be locked ("tft"), and who is in the way, or NULL.
  *
- * Of a table what is below it counts, too, and all indexes. Who waits in the queue before us would
- * be in the way as well: then those are meant for whom he waits. What is no table is not locked,
- * nor what the role may not read as a whole: it is compared after it was read. */
+ * Of a table what is below it counts, too, and all indexes; of a view what it reads, which LOCK
+ * TABLE locks with it. Who waits in the queue before us would be in the way as well: then those are
+ * meant for whom he waits. What is neither is not locked (a materialized view), nor what the role
+ * may not read as a whole: it is compared after it was read. */
 static const char outlook_sql[] =
     "WITH RECURSIVE guarded AS ("
     " SELECT place, to_regclass(name)::oid AS oid"
@@ -37,14 +46,15 @@ static const char outlook_sql[] =
     " SELECT oid FROM guarded"
     " UNION SELECT b.oid FROM tree t, LATERAL ("
     "  SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = t.oid"
-    "  UNION ALL SELECT x.indexrelid FROM pg_index x WHERE x.indrelid = t.oid) AS b (oid)),"
+    "  UNION ALL SELECT x.indexrelid FROM pg_index x WHERE x.indrelid = t.oid"
+    "  UNION ALL " SQL_READ_BY "t.oid) AS b (oid)),"
     " wanted AS ("
     " SELECT l.* FROM pg_locks l"
     "  WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'"
     "    AND l.pid IS DISTINCT FROM pg_backend_pid() AND l.relation IN (SELECT oid FROM tree)"
     "    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     "  ORDER BY l.granted DESC LIMIT 1)"
-    "SELECT (SELECT string_agg(CASE WHEN g.oid IS NULL OR c.relkind IN ('r', 'p')"
+    "SELECT (SELECT string_agg(CASE WHEN g.oid IS NULL OR c.relkind IN ('r', 'p', 'v')"
     "               AND has_table_privilege(g.oid, 'SELECT') THEN 't' ELSE 'f' END, ''"
     "               ORDER BY g.place)"
     "          FROM guarded g LEFT JOIN pg_class c ON c.oid = g.oid),"
@@ -71,7 +81,8 @@ static const char outlook_sql[] =
  * had none of the rows that the snapshot sees, unless they came from one that was taken away. */
 static const char compare_sql[] =
     "WITH RECURSIVE guarded AS ("
-    " SELECT to_regclass(name)::oid AS oid FROM unnest($1::text[]) AS name),"
+    " SELECT to_regclass(name)::oid AS oid FROM unnest($1::text[]) AS name"
+    " UNION SELECT b.oid FROM guarded g, LATERAL (" SQL_READ_BY "g.oid) AS b (oid)),"
     " held AS ("
     " SELECT l.relation AS oid, (pg_identify_object('pg_class'::regclass, l.relation, 0)).*"
     "   FROM (SELECT DISTINCT relation FROM pg_locks"

@@ -2,8 +2,10 @@
  */
 #include "build/filling.h"
 
+#include "base/log/log.h"
 #include "build/copy/copier.h"
 #include "build/filter_size.h"
+#include "database/repeated_key.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -138,6 +140,26 @@ static int fill(const struct filling *filling, const struct table_scan *scan,
     return -ENOSPC;
 }
 
+/* What is to be done about it he alone knows who reads it; loads go on. Where a log is followed, an
+ * index sees to it that there is none. */
+static int tell_repeated_key(const struct filling *filling, struct pg_error *error)
+{
+    const struct generation *generation = filling->generation;
+    const struct keyspace *keyspace = &filling->config->keyspaces[filling->keyspace];
+    char *key = NULL;
+    int status = 0;
+    if (!filling->keeps_copies)
+        status = repeated_key_find(&key, filling->session, keyspace,
+                                   generation_rows(generation, filling->keyspace),
+                                   generation->shared[filling->keyspace], error);
+    if (key)
+        log_warning("generation %llu: keyspace %s: several rows have the key %s: a load answers "
+                    "with the one whose value comes first",
+                    (unsigned long long)generation->number, keyspace->name, key);
+    free(key);
+    return status;
+}
+
 int filling_run(const struct filling *filling, const struct table_scan *scan,
                 struct pg_error *error)
 {
@@ -152,5 +174,5 @@ int filling_run(const struct filling *filling, const struct table_scan *scan,
         abort();
     int status = fill(filling, scan, &target, error);
     uv_mutex_destroy(&target.lock);
-    return status;
+    return status ? status : tell_repeated_key(filling, error);
 }

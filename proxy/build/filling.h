@@ -32,7 +32,8 @@ struct filling {
 /* 0; or what filter_for() gave, with *error. */
 int filling_begin(const struct filling *filling, uint64_t rows, struct pg_error *error);
 
-/* 0; or a negative errno, with *error: of the first share that failed, -EAGAIN without a thread,
+/* Without a log, a key that several of the rows have is told to the log. 0; or a negative errno,
+ * with *error: of the first share that failed, -EAGAIN without a thread,
  * -ENOSPC when the filter has no place for all rows, which never is so for want of a good estimate
  * alone. */
 int filling_run(const struct filling *filling, const struct table_scan *scan,

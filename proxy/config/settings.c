@@ -204,7 +204,8 @@ const struct setting keyspace_settings[] = {
     {"key", SETTING_KEY, AT(key), .required = true, .remakes = true,
      .help = "the cache key, with a {column} for each key column, as in item:{id}"},
     {"table", SETTING_TABLE, AT(table_text), .required = true, .remakes = true,
-     .help = "table or schema.table, by SQL's rules of quoting"},
+     .help = "table or schema.table, by SQL's rules of quoting; with sync: poll and none a view, "
+             "too"},
     {"where", SETTING_TEXT, AT(where), .remakes = true, .otherwise = "all rows", .least = "1",
      .most = "65535", .help = "an SQL condition: only rows that meet it exist"},
     {"value", SETTING_VALUE, AT(value), .revalues = true,

@@ -185,6 +185,21 @@ char *keyspace_sql_count_to(const struct keyspace *keyspace, uint64_t most)
     return buffer_string(&out);
 }
 
+/*   SELECT "id" FROM "public"."items" WHERE ... GROUP BY "id" HAVING count(*) > 1 LIMIT 1 */
+char *keyspace_sql_twice(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put(&out, "SELECT ");
+    put_columns(&out, &keyspace->key);
+    put(&out, " FROM ");
+    put_table(&out, keyspace);
+    put_rows_condition(&out, keyspace);
+    put(&out, " GROUP BY ");
+    put_columns(&out, &keyspace->key);
+    put(&out, " HAVING count(*) > 1 LIMIT 1");
+    return buffer_string(&out);
+}
+
 /*   COPY (SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where)) TO STDOUT */
 char *keyspace_sql_copy(const struct keyspace *keyspace)
 {

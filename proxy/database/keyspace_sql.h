@@ -24,6 +24,10 @@ char *keyspace_sql_accepts(const struct keyspace *keyspace);
 /* SELECT count(*) of rows with a whole key: no column NULL. */
 char *keyspace_sql_count(const struct keyspace *keyspace);
 
+/* SELECT of the key columns of a key that several of the same rows have; no row where each has its
+ * own. It may sort all of them. */
+char *keyspace_sql_twice(const struct keyspace *keyspace);
+
 /* COPY (SELECT key columns ...) TO STDOUT of the same rows. */
 char *keyspace_sql_copy(const struct keyspace *keyspace);
 

@@ -2,7 +2,7 @@
  *
  * A column's row has another xmin after each ALTER that may have rewritten its values, and the same
  * after a table was merely rewritten. It also has after some that change no value (SET STATISTICS):
- * a purge too many harms nothing.
+ * a purge too many harms nothing. So has the rule of a view that is replaced.
  */
 #include "database/publication_values.h"
 
@@ -28,6 +28,13 @@ const char publication_values[] =
     "         || ARRAY(SELECT a.atttypid FROM pg_attribute a WHERE a.attrelid = y.typrelid"
     "               AND a.attnum > 0 AND NOT a.attisdropped)) AS i (type)"
     "         WHERE y.oid = p.type AND i.type" USERS ")) AS i (type)), "
+    /* The table, or a view and the views that it reads. */
+    "defined (place, oid) AS ("
+    " SELECT l.place, l.oid FROM located l"
+    " UNION SELECT d.place, v.oid FROM defined d, unnest(ARRAY(SELECT p.refobjid"
+    "            FROM pg_rewrite r, pg_depend p WHERE r.ev_class = d.oid AND r.ev_type = '1'"
+    "             AND p.classid = 'pg_rewrite'::regclass AND p.objid = r.oid"
+    "             AND p.refclassid = 'pg_class'::regclass)) AS v (oid)), "
     /* A value of a type with a cast to json is what that cast makes of it. */
     "valued (list) AS ("
     " SELECT string_agg(to_hex(hashtextextended(s.text, 0)) || to_hex(hashtextextended(s.text, 1)),"
@@ -52,5 +59,9 @@ const char publication_values[] =
     "                  FROM pg_cast k WHERE k.castsource = y.oid AND k.casttarget = "
     "'json'::regtype)"
     "             )::text FROM pg_type y WHERE y.oid = p.type))::text, ';' ORDER BY p.type)"
-    "        FROM printed p WHERE p.place = l.place))::text) COLLATE \"C\" AS text"
+    "        FROM printed p WHERE p.place = l.place),"
+    "     (SELECT string_agg(ROW(r.oid, r.xmin)::text, ',' ORDER BY r.oid)"
+    "        FROM defined d, pg_rewrite r"
+    "       WHERE d.place = l.place AND r.ev_class = d.oid AND r.ev_type = '1'))::text) COLLATE "
+    "\"C\" AS text"
     "     FROM located l OFFSET 0) s)";

@@ -1,6 +1,7 @@
-/* What the values of a keyspace depend on beside its rows: columns, and the types that they are
- * printed by. DDL that changes these changes values, and no event of a row tells of it. (Not in it
- * is what a value of regclass and its kin refers to, whose name is its text.)
+/* What the values of a keyspace depend on beside its rows: columns, the types that they are
+ * printed by, and of a view how it is defined. DDL that changes these changes values, and no event
+ * of a row tells of it. (Not in it is what a value of regclass and its kin refers to, whose name is
+ * its text.)
  */
 #ifndef NESTGUARD_PUBLICATION_VALUES_H
 #define NESTGUARD_PUBLICATION_VALUES_H

@@ -112,14 +112,30 @@ static bool is_key_of_row(const struct query *query, const PGresult *result, int
     return true;
 }
 
+/* By their values' bytes; what was not sent, for its size, comes last. */
+static bool comes_before(const struct query *query, const PGresult *result, int row, int other)
+{
+    int excess = (int)keyspace_of(query)->key.columns + 1;
+    int length = PQgetlength(result, row, 0), others = PQgetlength(result, other, 0);
+    bool is_sent = PQgetisnull(result, row, excess), other_is = PQgetisnull(result, other, excess);
+    if (!is_sent || !other_is)
+        return is_sent;
+    int order = memcmp(PQgetvalue(result, row, 0), PQgetvalue(result, other, 0),
+                       (size_t)(length < others ? length : others));
+    return order < 0 || (order == 0 && length < others);
+}
+
 /* Or -1. Several rows may equal what was asked, where the unique index tells apart what the column
- * does not (it has another collation): any of them may be the key's. */
+ * does not (it has another collation): any of them may be the key's. And in a view several may be:
+ * then always the same one of them is. */
 static int row_of_key(const struct query *query, const PGresult *result)
 {
+    int found = -1;
     for (int row = 0; row < PQntuples(result); row++)
-        if (is_key_of_row(query, result, row))
-            return row;
-    return -1;
+        if (is_key_of_row(query, result, row) &&
+            (found < 0 || comes_before(query, result, row, found)))
+            found = row;
+    return found;
 }
 
 /* Of a result without the key's row. */

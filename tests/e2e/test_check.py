@@ -124,8 +124,6 @@ class TestTable:
         assert refuse(check, "does not exist", table="public.zebra") is None
 
     @pytest.mark.parametrize("sql, word", [
-        ("CREATE VIEW x AS SELECT * FROM items", "is a view"),
-        ("CREATE MATERIALIZED VIEW x AS SELECT * FROM items", "materialized view"),
         ("CREATE SEQUENCE x", "sequence"),
         ("CREATE INDEX x ON items (kind)", "index"),
     ])
@@ -133,12 +131,27 @@ class TestTable:
         database.execute(GOOD + sql)
         refuse(check, "x", word, table="x")
 
+    @pytest.mark.parametrize("kind", ["view", "materialized view"])
+    def test_view_is_refused_with_a_log(self, check, database, kind):
+        database.execute(GOOD + f"CREATE {kind} x AS SELECT * FROM items; GRANT SELECT ON x TO guard")
+        findings = check(keyspace(table="x"), sync="replication", control=None).text
+        assert f"public.x is a {kind}: the database's log does not say" in findings
+        assert "sync: poll" in findings
+
     @pytest.mark.parametrize("sync", ["poll", "none"])
-    def test_view_is_refused_for_a_reason_that_holds_without_a_log(self, check, database, sync):
-        database.execute(GOOD + "CREATE VIEW x AS SELECT * FROM items")
-        text, _ = check(keyspace(table="x"), sync=sync).one("error")
-        assert "whatever `sync` is" in text and "log" not in text
-        assert "name the table that holds the rows" in text
+    @pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])
+    def test_view_is_accepted_without_a_log(self, check, database, kind, sync):
+        database.execute(GOOD + f"CREATE {kind} x AS SELECT * FROM items; GRANT SELECT ON x TO guard")
+        findings = check(keyspace(table="x"), sync=sync, control=None)
+        assert findings.levels() == [], findings.text
+
+    @pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])
+    def test_views_rows_that_share_a_key_are_a_warning(self, check, database, kind):
+        database.execute(GOOD + f"""CREATE {kind} x AS
+            SELECT n % 3 AS id, 'payload ' || n AS payload FROM generate_series(1, 4) n;
+            GRANT SELECT ON x TO guard""")
+        text, _ = check(keyspace(table="x"), sync="poll", control=None).one("warning")
+        assert "several rows of public.x have the key item:1" in text
 
     def test_foreign_table_is_refused(self, check, database):
         database.execute("CREATE EXTENSION file_fdw; CREATE SERVER f FOREIGN DATA WRAPPER file_fdw;"

@@ -87,6 +87,11 @@ bool subject_is(const struct subject *subject, enum table_cell cell)
     return answer_true(subject->table, 0, (int)cell);
 }
 
+bool subject_is_view(const struct subject *subject)
+{
+    return strchr("vm", answer_text(subject->table, 0, TABLE_KIND)[0]) != NULL;
+}
+
 int subject_column(const struct subject *subject, const char *name)
 {
     for (int row = 0; row < PQntuples(subject->columns); row++)
@@ -217,16 +222,14 @@ static const char *kind_refusal(char kind, bool follows)
     case 'p':
         return NULL;
     case 'v':
-        return follows
-                   ? "is a view: it has no unique index, and the database's log does not say "
-                     "when its rows change; name the table that holds the rows, and use `where` "
-                     "for a part of it"
-                   : "is a view: it has no unique index that makes a key mean one row, whatever "
-                     "`sync` is; name the table that holds the rows, and use `where` for a part "
-                     "of it";
+        return !follows ? NULL
+                        : "is a view: the database's log does not say when its rows change; name "
+                          "the table that holds the rows, and use `where` for a part of it, or use "
+                          "sync: poll or none";
     case 'm':
-        return "is a materialized view: the database's log does not say when its rows change; "
-               "name the table that holds the rows";
+        return !follows ? NULL
+                        : "is a materialized view: the database's log does not say when its rows "
+                          "change; name the table that holds the rows, or use sync: poll or none";
     case 'f':
         return "is a foreign table: its rows change elsewhere, unseen by this database; let "
                "`database` name the one that holds them";
@@ -236,7 +239,7 @@ static const char *kind_refusal(char kind, bool follows)
     }
 }
 
-/* Only what has rows of its own, which the log tells of, can be guarded. */
+/* With a log to follow only what has rows of its own, which it tells of, can be guarded. */
 static bool check_kind(const struct subject *subject)
 {
     const char *refusal = kind_refusal(answer_text(subject->table, 0, TABLE_KIND)[0],
@@ -267,11 +270,15 @@ static bool inspect_service(const struct subject *subject, bool key_is_known, si
     bool readable = inspect_permissions(subject);
     check_children(subject);
     inspect_columns(subject);
-    if (key_is_known)
+    if (key_is_known && !subject_is_view(subject))
         inspect_unique_index(subject);
     size_t before = problems->errors;
-    if (readable && inspect_where(subject) && problems->errors == errors)
+    if (readable && inspect_where(subject) && problems->errors == errors) {
+        size_t count = problems->count;
         inspect_load(subject);
+        if (problems->count == count && subject_is_view(subject)) /* nor is it locked just now */
+            inspect_unique_rows(subject);
+    }
     return problems->errors == before;
 }
 

@@ -68,11 +68,12 @@ static void look_at_type(const struct subject *subject, int row)
         inspect_spelling(subject, row);
 }
 
-/* A warning: NULL may be allowed and never be there. */
+/* A warning: NULL may be allowed and never be there. Of a view's columns nobody can say that it is
+ * not. */
 static void look_at_null(const struct subject *subject, int row, const char *setting,
                          const char *meaning)
 {
-    if (answer_true(subject->columns, row, COLUMN_NOT_NULL))
+    if (answer_true(subject->columns, row, COLUMN_NOT_NULL) || subject_is_view(subject))
         return;
     char *remedy = xasprintf("ALTER TABLE %s ALTER COLUMN %s SET NOT NULL;", subject_table(subject),
                              answer_text(subject->columns, row, COLUMN_QUOTED));

@@ -69,6 +69,9 @@ const char *subject_role(const struct subject *subject);
 /* Of the table. */
 bool subject_is(const struct subject *subject, enum table_cell cell);
 
+/* A view or a materialized one: what a key means in it no constraint says. */
+bool subject_is_view(const struct subject *subject);
+
 /* Row of `columns`, or -1. */
 int subject_column(const struct subject *subject, const char *name);
 
@@ -111,6 +114,9 @@ bool inspect_permissions(const struct subject *subject);
 
 /* Some unique index makes a key mean one row at most. */
 void inspect_unique_index(const struct subject *subject);
+
+/* Of what has no index that says so: each key that its rows have now has one row. */
+void inspect_unique_rows(const struct subject *subject);
 
 /* The server accepts `where`. False: it does not, which has been reported. */
 bool inspect_where(const struct subject *subject);

@@ -25,6 +25,8 @@ enum {
     FIRST_NORMAL_XID = 3
 };
 
+static const char INSUFFICIENT_PRIVILEGE[] = "42501", NOT_SUPPORTED[] = "0A000";
+
 /* A key that the filter lacked. The sample's limits bound how many there are. */
 struct suspect {
     struct suspect *next;
@@ -342,13 +344,13 @@ static void take_rows(struct selfcheck *check, const struct pg_answer *answer)
     check->timed_out |= answer->outcome == PG_TIMEOUT;
 }
 
-/* 42501: insufficient privilege. */
-static bool is_denied(const struct pg_answer *answer)
+static bool is_refused_with(const struct pg_answer *answer, const char *sqlstate)
 {
-    return answer->outcome == PG_REFUSED && strcmp(answer->error.sqlstate, "42501") == 0;
+    return answer->outcome == PG_REFUSED && strcmp(answer->error.sqlstate, sqlstate) == 0;
 }
 
-/* A table that cannot be read does not keep the others from being looked at. */
+/* A table that cannot be read does not keep the others from being looked at. Of a view no sample
+ * can be taken. */
 static void on_answer(void *arg, const struct pg_answer *answer)
 {
     struct selfcheck *check = arg;
@@ -359,8 +361,10 @@ static void on_answer(void *arg, const struct pg_answer *answer)
         return;
     }
     take_rows(check, answer);
-    if (check->question == SELFCHECK_SAMPLE && is_denied(answer))
+    if (check->question == SELFCHECK_SAMPLE && is_refused_with(answer, INSUFFICIENT_PRIVILEGE))
         ask(check, SELFCHECK_PLAIN);
+    else if (check->question == SELFCHECK_SAMPLE && is_refused_with(answer, NOT_SUPPORTED))
+        ask(check, SELFCHECK_ROWS);
     else if (check->question == SELFCHECK_SAMPLE &&
              check->accounts[check->keyspace].rows < FEW_ROWS)
         ask(check, SELFCHECK_SEEK);

@@ -94,8 +94,15 @@ struct selfcheck_options {
  * rows if there are any, however few, from a random page on; how long that takes is for indexes and
  * a time limit to say. PLAIN is for a role that may read some columns only: it does without those
  * that the system has, among them xmin, and its rows prove nothing; first as SAMPLE, then as SEEK,
- * from the beginning. */
-enum selfcheck_question { SELFCHECK_SAMPLE, SELFCHECK_SEEK, SELFCHECK_PLAIN, SELFCHECK_QUESTIONS };
+ * from the beginning. ROWS is for views, which have neither pages nor such columns: some of the
+ * first rows that there are, which prove nothing either. */
+enum selfcheck_question {
+    SELFCHECK_SAMPLE,
+    SELFCHECK_SEEK,
+    SELFCHECK_PLAIN,
+    SELFCHECK_ROWS,
+    SELFCHECK_QUESTIONS
+};
 
 /* A new string. */
 char *selfcheck_sql(const struct keyspace *keyspace, enum selfcheck_question question);

@@ -28,7 +28,14 @@
 
 #include <stdlib.h>
 
-enum { SAMPLE_PAGES = 64, SAMPLE_ROWS = 300, FIRST_PAGES = 8, FIRST_ROWS = 100, SOUGHT_ROWS = 100 };
+enum {
+    SAMPLE_PAGES = 64,
+    SAMPLE_ROWS = 300,
+    FIRST_PAGES = 8,
+    FIRST_ROWS = 100,
+    SOUGHT_ROWS = 100,
+    DRAWN_FROM = 10000 /* rows of a view */
+};
 
 static char *quote_table(const struct keyspace *keyspace)
 {
@@ -154,12 +161,27 @@ static void put_seek(struct buffer *out, const struct keyspace *keyspace, const 
     buffer_printf(out, " LIMIT %d", SOUGHT_ROWS);
 }
 
+/*   SELECT * FROM (SELECT "id", NULL::text FROM "items" WHERE ... LIMIT 10000) AS first
+ *    ORDER BY random() LIMIT 300
+ *
+ * How long that takes is for the view, and a time limit, to say. */
+static void put_rows(struct buffer *out, const struct keyspace *keyspace, const char *table)
+{
+    buffer_printf(out, "SELECT * FROM ");
+    put_select(out, keyspace, table, true);
+    buffer_printf(out, " WHERE ");
+    put_condition(out, keyspace);
+    buffer_printf(out, " LIMIT %d) AS first ORDER BY random() LIMIT %d", DRAWN_FROM, SAMPLE_ROWS);
+}
+
 char *selfcheck_sql(const struct keyspace *keyspace, enum selfcheck_question question)
 {
     struct buffer out = {0};
     char *table = quote_table(keyspace);
     if (question == SELFCHECK_SEEK)
         put_seek(&out, keyspace, table);
+    else if (question == SELFCHECK_ROWS)
+        put_rows(&out, keyspace, table);
     else
         put_sample(&out, keyspace, table, question == SELFCHECK_PLAIN);
     free(table);

@@ -290,6 +290,23 @@ static void of_rows_that_equal_the_key_the_one_that_has_it_counts(void **state)
     bench_finish(&bench);
 }
 
+static void of_rows_with_one_key_the_first_value_counts_in_any_order(void **state)
+{
+    static const char *const orders[][8] = {{"b", "1", "aa", "1", "ab", "1", "a", "2"},
+                                            {"ab", "1", "a", "2", "b", "1", "aa", "1"},
+                                            {"aa", "1", "ab", "1", "a", "2", "b", "1"}};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        load(&bench, ITEMS, "item:1");
+        fake_rows(FAKE_TEXT, orders[i], 4, 2);
+        must_end(&bench, LOAD_ROW);
+        assert_string_equal(bench.value, "aa");
+    }
+    bench_finish(&bench);
+}
+
 static void the_empty_text_may_be_the_other_spelling(void **state)
 {
     struct bench bench;
@@ -748,6 +765,7 @@ int main(void)
         cmocka_unit_test(a_row_whose_key_is_null_is_not_that_of_the_empty_text),
         cmocka_unit_test(every_key_column_must_be_the_rows),
         cmocka_unit_test(of_rows_that_equal_the_key_the_one_that_has_it_counts),
+        cmocka_unit_test(of_rows_with_one_key_the_first_value_counts_in_any_order),
         cmocka_unit_test(the_empty_text_may_be_the_other_spelling),
         cmocka_unit_test(null_and_the_empty_text_are_empty_values),
         cmocka_unit_test(a_bytea_is_its_raw_bytes),

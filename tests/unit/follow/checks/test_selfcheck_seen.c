@@ -204,6 +204,42 @@ static void rows_that_were_all_updated_since_are_judged_by_most(void **state)
     bench_finish(&bench);
 }
 
+/* It has no pages, and its rows no xmin. */
+static void a_view_is_asked_for_rows_and_judged_by_most(void **state)
+{
+    for (int known = 0; known < 2; known++) {
+        struct bench bench;
+        (void)state;
+        bench_init_without_log(&bench);
+        if (known)
+            learn(bench.generation, ITEMS, "item:1");
+        begin(&bench);
+        fake_refusal("0A000");
+        rows_are(ITEMS, SELFCHECK_ROWS, 2, 1, (const char *[]){"1", NULL});
+        no_orders();
+        if (known)
+            must_pass(&bench, 1);
+        else
+            must_end(&bench, SELFCHECK_UNPROVEN);
+        snapshot_finish(&bench.snapshot);
+        bench_finish(&bench);
+    }
+}
+
+static void a_view_without_a_row_is_empty(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init_without_log(&bench);
+    begin(&bench);
+    fake_refusal("0A000");
+    rows_are(ITEMS, SELFCHECK_ROWS, 2, 0, NULL);
+    no_orders();
+    must_pass(&bench, 0);
+    snapshot_finish(&bench.snapshot);
+    bench_finish(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +254,8 @@ int main(void)
         cmocka_unit_test(a_newer_row_beside_one_that_is_known_does_no_harm),
         cmocka_unit_test(a_newer_row_that_is_known_by_chance_is_not_seen),
         cmocka_unit_test(rows_that_were_all_updated_since_are_judged_by_most),
+        cmocka_unit_test(a_view_is_asked_for_rows_and_judged_by_most),
+        cmocka_unit_test(a_view_without_a_row_is_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -342,6 +342,23 @@ static void a_role_that_may_read_some_columns_only_has_its_question(void **state
     run("RESET ROLE");
 }
 
+static void a_view_has_no_sample_but_rows(void **state)
+{
+    const char *settings = "key: \"item:{id}\", table: seen, where: NOT gone";
+    (void)state;
+    run("CREATE VIEW seen AS SELECT id, gone FROM soft");
+    char *sql = sql_of(settings, SELFCHECK_SAMPLE);
+    PGresult *result = PQexec(pq, sql);
+    assert_string_equal(PQresultErrorField(result, PG_DIAG_SQLSTATE), "0A000");
+    PQclear(result);
+    free(sql);
+    result = asked(settings, SELFCHECK_ROWS);
+    assert_true(PQntuples(result) > 0);
+    assert_int_equal(PQnfields(result), 2);
+    assert_true(PQgetisnull(result, 0, 1));
+    PQclear(result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +376,7 @@ int main(void)
         cmocka_unit_test(an_index_on_the_condition_is_used),
         cmocka_unit_test(what_a_row_proves_goes_by_the_condition),
         cmocka_unit_test(a_role_that_may_read_some_columns_only_has_its_question),
+        cmocka_unit_test(a_view_has_no_sample_but_rows),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
