@@ -82,6 +82,32 @@ int tls_context_create(struct ssl_ctx_st **out, const struct tls_options *option
     return status;
 }
 
+/* In the order of their files. */
+static bool has_same_authorities(const SSL_CTX *a, const SSL_CTX *b)
+{
+    const STACK_OF(X509_OBJECT) *one = X509_STORE_get0_objects(SSL_CTX_get_cert_store(a));
+    const STACK_OF(X509_OBJECT) *other = X509_STORE_get0_objects(SSL_CTX_get_cert_store(b));
+    if (sk_X509_OBJECT_num(one) != sk_X509_OBJECT_num(other))
+        return false;
+    for (int i = 0; i < sk_X509_OBJECT_num(one); i++) {
+        const X509 *mine = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(one, i));
+        const X509 *its = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(other, i));
+        if (!mine != !its || (mine && X509_cmp(mine, its)))
+            return false;
+    }
+    return true;
+}
+
+bool tls_context_equal(const struct ssl_ctx_st *a, const struct ssl_ctx_st *b)
+{
+    if (!a || !b)
+        return a == b;
+    const X509 *mine = SSL_CTX_get0_certificate(a), *its = SSL_CTX_get0_certificate(b);
+    if (!mine != !its || (mine && X509_cmp(mine, its)))
+        return false;
+    return has_same_authorities(a, b);
+}
+
 void tls_context_hold(struct ssl_ctx_st *context)
 {
     SSL_CTX_up_ref(context);

@@ -83,6 +83,11 @@ void redis_describe(const struct redis *redis, size_t number, struct redis_node 
  * nobody knows. */
 const char *redis_doubt(const struct redis *redis);
 
+/* Why what was confirmed over the one may not hold for what the other leads to (static text):
+ * another server, another database of it, or one of them is not up. NULL: nothing speaks for that.
+ */
+const char *redis_differ(const struct redis *one, const struct redis *other);
+
 /* Ends every command with REDIS_DOWN; `closed` is called when the memory has been freed. */
 void redis_close(struct redis *redis, void (*closed)(void *arg), void *arg);
 

@@ -31,7 +31,8 @@ static void refused(struct redis_greeting *greeting, const char *step, const cha
 /* Static text, or NULL. Silence is doubt, too: to look through a cache again costs it a third of a
  * millisecond for a thousand keys, and the database a load for each that is asked for; what is left
  * in it may be wrong for ever. Nor is it usual: `check` insists on INFO. */
-static const char *doubt(const struct redis_identity *last, const struct redis_identity *own)
+const char *redis_identity_doubt(const struct redis_identity *last,
+                                 const struct redis_identity *own)
 {
     if (!last->run_id[0] || !own->run_id[0])
         return "nobody knows whether it is the server that it was (INFO did not give its run_id)";
@@ -56,7 +57,8 @@ static void note_trouble(struct redis_greeting *greeting, const struct redis_ans
 /* `killed`: the server has forgotten the connection before, or never had it. */
 static void succeed(struct redis_greeting *greeting, bool killed)
 {
-    const char *why = greeting->is_second ? doubt(&greeting->last, &greeting->own) : NULL;
+    const char *why =
+        greeting->is_second ? redis_identity_doubt(&greeting->last, &greeting->own) : NULL;
     if (!why && greeting->left && !killed)
         why =
             "what was sent over the connection before may still be run (CLIENT ID and CLIENT KILL "

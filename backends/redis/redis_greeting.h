@@ -51,6 +51,11 @@ struct redis_greeting {
     const char *doubt;    /* see redis_doubt() */
 };
 
+/* Why the second connection may not lead to the same server with the same data as the first (static
+ * text); NULL: it does. */
+const char *redis_identity_doubt(const struct redis_identity *last,
+                                 const struct redis_identity *own);
+
 /* What these options ask of a connection's beginning; its texts are theirs. */
 struct redis_login redis_login_of(const struct redis_options *options);
 

@@ -92,6 +92,15 @@ void redis_describe(const struct redis *redis, size_t number, struct redis_node 
     print_address(redis, node);
 }
 
+const char *redis_differ(const struct redis *one, const struct redis *other)
+{
+    if (!redis_is_up(one) || !redis_is_up(other))
+        return "one of the two cannot be asked";
+    if (one->options.db != other->options.db)
+        return "it is another database";
+    return redis_identity_doubt(&one->greeting.own, &other->greeting.own);
+}
+
 const char *redis_doubt(const struct redis *redis)
 {
     return redis->greeting.doubt;

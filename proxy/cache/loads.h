@@ -68,6 +68,9 @@ void loads_destroy(struct loads *loads);
  * configuration bounds them. */
 void loads_use_view(struct loads *loads, const struct view *view);
 
+/* What is filled from now on. */
+void loads_use_cache(struct loads *loads, struct redis *redis);
+
 /* Takes the request; it goes back to its sender when it is answered. */
 void loads_submit(struct loads *loads, struct load_request *request);
 

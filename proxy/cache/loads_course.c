@@ -64,6 +64,11 @@ void loads_use_view(struct loads *loads, const struct view *view)
     loads->view = view;
 }
 
+void loads_use_cache(struct loads *loads, struct redis *redis)
+{
+    loads->options.redis = redis;
+}
+
 /* The load that whoever asks for this key joins; NULL: it needs one. */
 static struct load *find(const struct loads *loads, struct key key)
 {

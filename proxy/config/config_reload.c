@@ -34,8 +34,10 @@ void setting_changes_finish(struct setting_changes *changes)
         free(changes->at[i].what);
         free(changes->at[i].before);
         free(changes->at[i].after);
+        free(changes->at[i].why);
     }
     free(changes->at);
+    free(changes->cache_stays);
     *changes = (struct setting_changes){0};
 }
 
@@ -49,9 +51,53 @@ static bool opens_control(const struct setting *row, const struct config *runnin
 }
 
 static bool is_kept(const struct setting *row, const struct config *running,
-                    const struct config *wanted)
+                    const struct config *wanted, const struct setting_changes *changes)
 {
-    return row->fixed || opens_control(row, running, wanted);
+    return row->fixed || (row->moves && changes->cache_stays) ||
+           opens_control(row, running, wanted);
+}
+
+static bool has_other_files(const struct config *running, const struct config *wanted)
+{
+    return !tls_context_equal(running->cache_tls, wanted->cache_tls) ||
+           !tls_context_equal(running->sentinels_tls, wanted->sentinels_tls);
+}
+
+static bool has_other_settings(const struct config *running, const struct config *wanted)
+{
+    for (const struct setting *row = config_settings; row->name; row++)
+        if (row->moves && !setting_equal(row, running, wanted))
+            return true;
+    return false;
+}
+
+bool config_moves_cache(const struct config *running, const struct config *wanted)
+{
+    return has_other_settings(running, wanted) || has_other_files(running, wanted);
+}
+
+/* The names are the same, and no row tells. */
+static void compare_files(const struct config *running, const struct config *wanted,
+                          struct setting_changes *changes)
+{
+    const char *stays = changes->cache_stays;
+    if (!has_other_settings(running, wanted) && has_other_files(running, wanted))
+        add(changes, (struct setting_change){.what = xstrdup("the cache's TLS files"),
+                                             .before = xstrdup("as they were"),
+                                             .after = xstrdup("as they are now"),
+                                             .taken = !stays,
+                                             .why = stays ? xstrdup(stays) : NULL});
+}
+
+static void compare_setting(const struct setting *row, const struct config *running,
+                            const struct config *wanted, struct setting_changes *changes)
+{
+    const char *stays = row->moves ? changes->cache_stays : NULL;
+    add(changes, (struct setting_change){.what = xstrdup(row->name),
+                                         .before = setting_text(row, running),
+                                         .after = setting_text(row, wanted),
+                                         .taken = !is_kept(row, running, wanted, changes),
+                                         .why = stays ? xstrdup(stays) : NULL});
 }
 
 static void compare_settings(const struct config *running, const struct config *wanted,
@@ -59,10 +105,8 @@ static void compare_settings(const struct config *running, const struct config *
 {
     for (const struct setting *row = config_settings; row->name; row++)
         if (!setting_equal(row, running, wanted))
-            add(changes, (struct setting_change){.what = xstrdup(row->name),
-                                                 .before = setting_text(row, running),
-                                                 .after = setting_text(row, wanted),
-                                                 .taken = !is_kept(row, running, wanted)});
+            compare_setting(row, running, wanted, changes);
+    compare_files(running, wanted, changes);
 }
 
 /* A keyspace's settings are all taken: with one that .remakes it, under another number. */
@@ -201,13 +245,17 @@ static void keep_context(struct ssl_ctx_st **wanted, struct ssl_ctx_st *running)
         tls_context_hold(running);
 }
 
-static void keep_fixed(struct config *wanted, const struct config *running)
+static void keep_fixed(struct config *wanted, const struct config *running,
+                       const struct setting_changes *changes)
 {
+    bool moves = !changes->cache_stays && config_moves_cache(running, wanted);
     for (const struct setting *row = config_settings; row->name; row++)
-        if (is_kept(row, running, wanted))
+        if (is_kept(row, running, wanted, changes))
             keep(row, wanted, running);
-    keep_context(&wanted->cache_tls, running->cache_tls); /* made of settings that cannot change */
-    keep_context(&wanted->sentinels_tls, running->sentinels_tls);
+    if (!moves) {
+        keep_context(&wanted->cache_tls, running->cache_tls);
+        keep_context(&wanted->sentinels_tls, running->sentinels_tls);
+    }
     if (!wanted->clients_tls) /* the addresses that want it are still open */
         keep_context(&wanted->clients_tls, running->clients_tls);
     wanted->limits = file_limits_of(wanted, running->limits.files);
@@ -218,7 +266,7 @@ int config_follow(struct config *wanted, const struct config *running,
 {
     compare_settings(running, wanted, changes);
     compare_keyspaces(running, wanted, changes);
-    keep_fixed(wanted, running);
+    keep_fixed(wanted, running, changes);
     return give_numbers(wanted, running);
 }
 

@@ -13,17 +13,23 @@ struct setting_change {
     char *before,
         *after; /* setting_text() of it, of a keyspace its key; "": it was, or is, not there
                  */
-    bool taken; /* else it needs a restart */
+    bool taken; /* else it needs a restart, or `why` not */
+    char *why;  /* NULL: it is taken, or needs a restart */
 };
 
 /* First the settings of the whole file, then keyspaces. Zeroed it is empty. */
 struct setting_changes {
     struct setting_change *at;
     size_t count;
+    char *cache_stays; /* why connections to the cache stay as they are; NULL: they need not */
 };
 
 /* Frees the texts; it is empty again. */
 void setting_changes_finish(struct setting_changes *changes);
+
+/* Whether the two lead to the cache by other ways: another address, user, database or certificate.
+ */
+bool config_moves_cache(const struct config *running, const struct config *wanted);
 
 /* Makes of a configuration that was just loaded the one that follows the running one, and tells the
  * difference: what cannot change while the guard runs stays as it is, and so does the number of

@@ -37,6 +37,7 @@ struct setting {
     size_t offset; /* of the member in struct config, keyspace or publish */
     bool required;
     bool fixed;    /* cannot change while the guard runs; of no keyspace's */
+    bool moves;    /* another value has connections to the cache opened anew; of no keyspace's */
     bool remakes;  /* of a keyspace: with another value it is another keyspace */
     bool revalues; /* of a keyspace: what was cached before is as another value would not be */
     const char *standard;  /* the default, as one would write it; NULL: none */

@@ -7,6 +7,7 @@
 #include "http/json_bytes.h"
 #include "keeper/keeper.h"
 
+#include <errno.h>
 #include <string.h>
 
 static json_t *text_json(const char *text)
@@ -21,9 +22,12 @@ static json_t *changes_json(const struct setting_changes *changes)
     json_t *list = json_array();
     for (size_t i = 0; i < changes->count; i++) {
         const struct setting_change *change = &changes->at[i];
-        json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:b}", "what", change->what,
-                                              "before", text_json(change->before), "after",
-                                              text_json(change->after), "taken", change->taken));
+        json_t *item = json_pack("{s:s, s:o, s:o, s:b}", "what", change->what, "before",
+                                 text_json(change->before), "after", text_json(change->after),
+                                 "taken", change->taken);
+        if (change->why)
+            json_object_set_new(item, "why", text_json(change->why));
+        json_array_append_new(list, item);
     }
     return list;
 }
@@ -32,7 +36,7 @@ static json_t *restart_json(const struct setting_changes *changes)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < changes->count; i++)
-        if (!changes->at[i].taken)
+        if (!changes->at[i].taken && !changes->at[i].why)
             json_array_append_new(list, json_string(changes->at[i].what));
     return list;
 }
@@ -98,16 +102,26 @@ json_t *configuration_reload_json(const struct reload *reload, const struct conf
 
 /* ---- the calls ---- */
 
-void configuration_reload(struct http_call *call, void *arg)
+static void on_reloaded(void *arg, const struct reload *reload, const struct config *now)
 {
-    struct keeper *keeper = arg;
-    struct reload reload = {0};
-    if (keeper_reload(keeper, &reload))
-        http_answer_json(call, reload.refused ? 409 : 200,
-                         configuration_reload_json(&reload, keeper_config(keeper)));
+    struct http_call *call = arg;
+    if (reload)
+        http_answer_json(call, reload->refused ? 409 : 200, configuration_reload_json(reload, now));
     else
         http_answer_error(call, 503, "the guard is ending");
-    reload_finish(&reload);
+}
+
+void configuration_reload(struct http_call *call, void *arg)
+{
+    switch (keeper_reload(arg, on_reloaded, call)) {
+    case 0:
+        break;
+    case -EBUSY:
+        http_answer_error(call, 503, "the file is being read: a cache that it names is looked at");
+        break;
+    default:
+        http_answer_error(call, 503, "the guard is ending");
+    }
 }
 
 void configuration_get(struct http_call *call, void *arg)

@@ -9,14 +9,16 @@
 /* A new reference. `now`: what is in force after it.
  *
  *   error      only when it was refused
- *   changes    each setting that the file has otherwise: before, after, taken
- *   restart    the names of those that are not taken
+ *   changes    each setting that the file has otherwise: before, after, taken, and why not where
+ *              that is not because it needs a restart
+ *   restart    the names of those that need one
  *   keyspaces  added, changed, removed, left (as they are): names
  *   problems   what is wrong with the file: place, text, level */
 json_t *configuration_reload_json(const struct reload *reload, const struct config *now);
 
-/* GET /v1/config: YAML, without secrets. POST /v1/reload: 200, 409 when the file
- * was refused, or 503 when the guard is ending. */
+/* GET /v1/config: YAML, without secrets. POST /v1/reload: 200, 409 when the file was refused, or
+ * 503 when the guard is ending or has a file to read already. It is answered when a cache that is
+ * named anew was reached, or was not. */
 void configuration_get(struct http_call *call, void *arg);    /* the argument is the keeper */
 void configuration_reload(struct http_call *call, void *arg); /* likewise */
 

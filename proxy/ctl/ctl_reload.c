@@ -14,7 +14,9 @@ static void print_change(const json_t *change, FILE *out)
 {
     const char *what = text(change, "what");
     const char *before = text(change, "before"), *after = text(change, "after");
-    if (!json_is_true(json_object_get(change, "taken")))
+    if (*text(change, "why"))
+        fprintf(out, "%s: NOT TAKEN, it is still %s: %s\n", what, before, text(change, "why"));
+    else if (!json_is_true(json_object_get(change, "taken")))
         fprintf(out, "%s: NEEDS A RESTART for %s; it is %s\n", what, after, before);
     else if (!*before)
         fprintf(out, "%s: added, %s\n", what, after);

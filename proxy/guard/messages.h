@@ -12,7 +12,9 @@ enum message_kind {
                          replaced */
     MESSAGE_OVERRIDE, /* keeper -> worker: set or drop an override */
     MESSAGE_ACCEPT,   /* keeper -> worker, which was told to wait: let clients in */
-    MESSAGE_YIELD,    /* keeper -> worker: let no more clients in */
+    MESSAGE_MOVE,  /* keeper -> worker: the cache is elsewhere; comes back when nothing leads to the
+                      one before any more */
+    MESSAGE_YIELD, /* keeper -> worker: let no more clients in */
     MESSAGE_DRAIN, /* keeper -> worker: finish what is under way and end; comes back when the loop
                       is empty */
     MESSAGE_LOAD,  /* worker -> keeper: read this key's row */
@@ -85,6 +87,13 @@ struct roll_call {
         ROLL_CALL_DONE,
         ROLL_CALL_CUT
     } state; /* CUT: the guard is ending */
+};
+
+/* The cache is by this configuration, which the keeper holds until the next such order has come
+ * back, or the worker has ended. */
+struct move_order {
+    struct message message;
+    const struct config *config;
 };
 
 struct ledger; /* traffic/ledger.h */

@@ -40,9 +40,8 @@ static void await(struct keeper *keeper, void (*what)(uv_timer_t *tick))
 
 /* ---- the cache ---- */
 
-static void redis_ended(void *arg)
+static void caches_ended(struct keeper *keeper)
 {
-    struct keeper *keeper = arg;
     purging_close(&keeper->purging);
     publisher_destroy(keeper->publisher);
     keeper->publisher = NULL;
@@ -61,7 +60,7 @@ static void close_handles(struct keeper *keeper)
 static void end_cache(struct keeper *keeper)
 {
     close_handles(keeper);
-    redis_close(keeper->redis, redis_ended, keeper);
+    keeper_end_cache(keeper, caches_ended);
 }
 
 static void wait_for_purges(uv_timer_t *tick)
@@ -113,6 +112,7 @@ static void http_ended(void *arg)
 
 void keeper_end(struct keeper *keeper)
 {
+    keeper_end_reloading(keeper);
     renewal_stop(&keeper->renewal);
     purging_give_unvouched(&keeper->purging); /* nobody else knows of them */
     uv_timer_stop(&keeper->tick);

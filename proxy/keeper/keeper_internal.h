@@ -34,6 +34,40 @@
 #include "worker/client/client_memory.h"
 #include "worker/worker.h"
 
+/* A connection to a cache, for fills, purges and what is published there; workers have their own.
+ */
+struct cache_side {
+    struct keeper *keeper;
+    struct redis *redis;          /* NULL: there is none */
+    struct shared_config *config; /* by which it is; one reference */
+    struct log_state state;       /* as the log was told of it */
+    bool answered;                /* it has come up, or failed to, once */
+    char why[256];                /* the last reason for which it is not up; "" */
+};
+
+/* From one cache to another; see keeper_cache.c. */
+enum cache_change { CACHE_STAYS, CACHE_ASKED, CACHE_SWEPT, CACHE_MOVES, CACHE_LEFT, CACHE_ENDS };
+
+struct keeper_cache {
+    enum cache_change change;
+    struct cache_side sides[2], *here, *other; /* other: to come, and then the one that is left */
+    bool is_publishing;                        /* what is published is still at the other one */
+    unsigned moving;                           /* workers that still use the one that is left */
+    bool is_same;    /* SWEPT: the same server with the same data, which need not be swept */
+    unsigned ending; /* of the two, at the end */
+    void (*ended)(struct keeper *keeper);
+    uint64_t since; /* clock_ms() of the last change of this */
+};
+
+/* A file that was read, until a cache that it names anew has answered. */
+struct reloading {
+    struct config *fresh; /* NULL: none */
+    struct reload reload;
+    reload_done done;
+    void *arg;
+    bool again; /* as soon as one can be: something was left out, or asked for meanwhile */
+};
+
 struct keeper {
     uv_loop_t loop;
     struct mailbox mailbox; /* what workers ask, and what they give back */
@@ -52,8 +86,8 @@ struct keeper {
     struct client_memory client_memory;  /* likewise, of max_client_memory */
 
     struct changes changes; /* whom each change of a key concerns */
-    struct redis *redis;    /* for fills, purges and what is published; workers have their own */
-    struct log_state redis_state;         /* of it, as the log was told */
+    struct keeper_cache cache;
+    struct reloading reloading;
     struct watch *watch;                  /* what workers must tell of before they write it */
     struct loading loading;               /* rows: the pool, loads, fills */
     struct checking checking;             /* false-negative checks and self-checks */
@@ -94,6 +128,21 @@ void keeper_watch_leaving(struct keeper *keeper, uint64_t now); /* once in a whi
  * clients in at once. */
 void keeper_open_succession(struct keeper *keeper);
 void keeper_close_succession(struct keeper *keeper);
+
+/* The cache, and how another takes its place; see keeper_cache.c. 0, or a negative errno. */
+int keeper_open_cache(struct keeper *keeper);
+void keeper_watch_cache(struct keeper *keeper, uint64_t now); /* once in a while */
+/* Reaches the cache of that configuration; keeper_go_on_reloading() when it has answered. */
+void keeper_ask_cache(struct keeper *keeper, struct config *fresh);
+/* It is in force: the cache that was asked takes over; or another has none to take over from. */
+void keeper_move_cache(struct keeper *keeper, struct shared_config *config);
+void keeper_forget_cache(struct keeper *keeper); /* the one that was asked */
+void keeper_end_cache(struct keeper *keeper, void (*ended)(struct keeper *keeper));
+void keeper_finish_cache(struct keeper *keeper);
+
+/* See keeper_reload.c: the cache that is named anew can be reached, or not because of `why`. */
+void keeper_go_on_reloading(struct keeper *keeper, const char *why);
+void keeper_end_reloading(struct keeper *keeper); /* it comes to nothing: the guard is ending */
 
 /* The control port, if there is one to be. 0, or a negative errno that the log has. */
 int keeper_open_control(struct keeper *keeper);

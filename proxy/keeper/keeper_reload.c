@@ -1,8 +1,9 @@
 /* Another configuration comes into force, as far as that is possible while the guard runs:
  *
- *   file ─▶ reload_config() ─▶ SQL for its keyspaces ─▶ a view of it ─▶ every worker
- *                                                  └─▶ old values are purged ─▶ a generation, if a
- *                                                                               filter is wanted
+ *   file ─▶ reload_read() ─▶ [a cache that it names anew is reached (keeper_cache.c)]
+ *        ─▶ reload_take() ─▶ SQL for its keyspaces ─▶ a view of it ─▶ every worker
+ *                                                └─▶ old values are purged ─▶ a generation, if a
+ *                                                                             filter is wanted
  *
  * Keyspaces that are the same guard on by the filters that they have. What is retired rejects
  * nothing once the view has come: its lookups that are under way end by the old rule, and nothing
@@ -12,6 +13,9 @@
 
 #include "base/log/log.h"
 #include "base/log/service.h"
+#include "base/memory.h"
+
+#include <errno.h>
 
 /* ---- keyspaces ---- */
 
@@ -62,26 +66,79 @@ static void use_keyspaces(struct keeper *keeper, const struct config *before,
 
 /* ---- all of it ---- */
 
-bool keeper_reload(struct keeper *keeper, struct reload *reload)
+static void use(struct keeper *keeper, struct shared_config *now)
 {
     struct shared_config *before = keeper->publishing.shared;
-    if (keeper->draining)
-        return false;
-    service_reloading();
-    struct shared_config *now = reload_config(before, reload);
-    service_ready();
-    if (!now)
-        return true;
+    bool moves = config_moves_cache(before->config, now->config);
     before->references++;
     publishing_configure(&keeper->publishing, now);
     if (keeper->http)
         http_server_set_token(keeper->http, now->config->control_token);
-    if (reload->changes.count)
+    if (keeper->reloading.reload.changes.count)
         use_keyspaces(keeper, before->config, now->config);
     else
         keeper_publish(keeper, NULL);
     shared_config_release(before);
+    if (moves)
+        keeper_move_cache(keeper, now);
     renewal_reschedule(&keeper->renewal);
     log_info("configuration read again");
-    return true;
+}
+
+/* `done` may have the file read once more. */
+static void end(struct keeper *keeper, bool over)
+{
+    struct reloading reloading = keeper->reloading;
+    keeper->reloading = (struct reloading){.again = reloading.again};
+    service_ready();
+    if (reloading.done)
+        reloading.done(reloading.arg, over ? &reloading.reload : NULL, keeper_config(keeper));
+    reload_finish(&reloading.reload);
+}
+
+/* Without a file that could be taken: `fresh` is NULL. */
+void keeper_go_on_reloading(struct keeper *keeper, const char *why)
+{
+    struct reloading *reloading = &keeper->reloading;
+    struct shared_config *now = NULL;
+    if (why)
+        reloading->reload.changes.cache_stays = xstrdup(why);
+    if (reloading->fresh)
+        now = reload_take(keeper_config(keeper), reloading->fresh, &reloading->reload);
+    reloading->fresh = NULL;
+    if (now)
+        use(keeper, now);
+    if (!now || why)
+        keeper_forget_cache(keeper);
+    end(keeper, true);
+}
+
+int keeper_reload(struct keeper *keeper, reload_done done, void *arg)
+{
+    static const char busy[] = "the change before is still being carried out; this one follows";
+    struct reloading *reloading = &keeper->reloading;
+    if (keeper->draining)
+        return -ESHUTDOWN;
+    if (reloading->fresh)
+        return -EBUSY;
+    const struct config *running = keeper_config(keeper);
+    service_reloading();
+    *reloading = (struct reloading){.done = done, .arg = arg};
+    reloading->fresh = reload_read(running, &reloading->reload);
+    bool moves = reloading->fresh && config_moves_cache(running, reloading->fresh);
+    reloading->again = moves && keeper->cache.change != CACHE_STAYS;
+    if (moves && !reloading->again)
+        keeper_ask_cache(keeper, reloading->fresh);
+    else
+        keeper_go_on_reloading(keeper, moves ? busy : NULL);
+    return 0;
+}
+
+void keeper_end_reloading(struct keeper *keeper)
+{
+    if (!keeper->reloading.fresh)
+        return;
+    config_destroy(keeper->reloading.fresh);
+    keeper->reloading.fresh = NULL;
+    end(keeper, false);
 }

@@ -9,10 +9,10 @@
 #include "base/log/service.h"
 #include "base/memory.h"
 #include "base/slice.h"
-#include "cache/cache_target.h"
 #include "postgres/pg_pool.h"
 #include "redis/redis.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 enum { TICK_MS = 100, MAX_BODY = 64 * 1024 }; /* MAX_BODY: bytes of a call to the control port */
@@ -107,6 +107,10 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_OVERRIDE:
         entries_take_back((struct override_message *)message);
         break;
+    case MESSAGE_MOVE:
+        keeper->cache.moving--;
+        free(message);
+        break;
     case MESSAGE_YIELD:
         keeper->leaving.letting_in--;
         free(message);
@@ -135,24 +139,13 @@ static uint64_t oldest_turn(const struct keeper *keeper, uint64_t now)
     return oldest;
 }
 
-static void tell_redis_state(struct keeper *keeper, uint64_t now)
-{
-    const struct log_state *state = &keeper->redis_state;
-    if (!log_state_may_tell(&keeper->redis_state, now))
-        return;
-    if (state->is_bad)
-        log_warning("cache: connection for fills and purges: %s", state->text);
-    else
-        log_info("cache: connection for fills and purges is up");
-}
-
 /* What is due, and what has taken too long; ten times a second. The service manager is told last: a
  * keeper or a worker that hangs is not alive. */
 static void on_tick(uv_timer_t *tick)
 {
     struct keeper *keeper = tick->data;
     uint64_t now = clock_ms();
-    tell_redis_state(keeper, now);
+    keeper_watch_cache(keeper, now);
     loading_tell_log(&keeper->loading, now);
     entries_expire(&keeper->entries, now, false);
     loads_check_time(keeper->loading.loads, now);
@@ -188,10 +181,9 @@ void keeper_tell_workers(struct keeper *keeper, enum message_kind kind)
 static void on_reload_signal(uv_signal_t *signal, int number)
 {
     struct keeper *keeper = signal->data;
-    struct reload reload = {0};
     (void)number;
-    keeper_reload(keeper, &reload);
-    reload_finish(&reload);
+    if (keeper_reload(keeper, NULL, NULL) == -EBUSY)
+        keeper->reloading.again = true;
 }
 
 /* ---- what is left when the loop has ended ---- */
@@ -208,6 +200,7 @@ static void free_all(struct keeper *keeper)
     publishing_finish(&keeper->publishing);
     entries_finish(&keeper->entries);
     accounting_finish(&keeper->accounting);
+    keeper_finish_cache(keeper);
     watch_destroy(keeper->watch);
     free(keeper->workers);
     free(keeper->outlet.to);
@@ -217,37 +210,11 @@ static void free_all(struct keeper *keeper)
 
 /* ---- the start ---- */
 
-/* Of the keeper's own connection; each worker has others. */
-static void on_redis_state(void *arg, bool up, const char *error)
-{
-    struct keeper *keeper = arg;
-    purging_cache_is(&keeper->purging, up);
-    publisher_cache_is(keeper->publisher, up);
-    log_state_set(&keeper->redis_state, !up, "%s", up ? "up" : error);
-    tell_redis_state(keeper, clock_ms());
-}
-
 static void init_signal(struct keeper *keeper, uv_signal_t *signal, uv_signal_cb obey, int number)
 {
     uv_signal_init(&keeper->loop, signal);
     signal->data = keeper;
     uv_signal_start(signal, obey, number);
-}
-
-static int open_cache(struct keeper *keeper)
-{
-    const struct config *config = keeper_config(keeper);
-    struct cache_sentinels sentinels;
-    struct redis_options redis = {.host = config->cache.address.host,
-                                  .port = config->cache.address.port,
-                                  .path = config->cache.address.path,
-                                  .user = config->cache.user,
-                                  .password = config->cache.password,
-                                  .db = config->cache.db,
-                                  .tls = config->cache_tls,
-                                  .sentinels = cache_sentinels(&sentinels, config),
-                                  .timeout_ms = config->cache_timeout_ms};
-    return redis_create(&keeper->redis, &keeper->loop, &redis, on_redis_state, keeper);
 }
 
 /* Without a log nothing would tell that the row has been committed since; with one, what tells of
@@ -274,14 +241,14 @@ static int open_loading(struct keeper *keeper)
     purging_open(&keeper->purging,
                  &(struct purging_options){.loop = &keeper->loop,
                                            .config = config,
-                                           .redis = keeper->redis,
+                                           .redis = keeper->cache.here->redis,
                                            .counters = keeper->counters,
                                            .changes = changes_sink(&keeper->changes),
                                            .replication = &keeper->replication});
     return loading_open(&keeper->loading,
                         &(struct loading_options){.loop = &keeper->loop,
                                                   .config = config,
-                                                  .redis = keeper->redis,
+                                                  .redis = keeper->cache.here->redis,
                                                   .watch = keeper->watch,
                                                   .counters = keeper->counters,
                                                   .filling = on_filling,
@@ -453,12 +420,12 @@ static void init(struct keeper *keeper, struct config *config)
  * errno that the log has. */
 static int start(struct keeper *keeper)
 {
-    int status = open_cache(keeper);
+    int status = keeper_open_cache(keeper);
     if (!status)
         status = open_loading(keeper);
     if (status)
         return status;
-    keeper->publisher = publisher_create(keeper->redis);
+    keeper->publisher = publisher_create(keeper->cache.here->redis);
     keeper_open_changes(keeper);
     status = keeper_open_sync(keeper);
     if (!status)

@@ -45,8 +45,8 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
     struct override known = entries_find(&keeper->entries, key);
     tell(keeper, write->deletes ? CAUSE_DROPPED : CAUSE_WRITTEN, key);
     if (write->done && write->deletes) /* behind any fill that was sent before */
-        redis_purge(keeper->redis, (struct redis_bytes){key.text.at, key.text.length}, is_purged,
-                    write);
+        redis_purge(keeper->cache.here->redis, (struct redis_bytes){key.text.at, key.text.length},
+                    is_purged, write);
     else if (write->done && entries_are_taken(&keeper->entries) &&
              (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE))
         entries_put(&keeper->entries, key, override_admit(known, entries_hint(&keeper->entries, 0)),

@@ -17,7 +17,10 @@ static void log_problems(const struct problems *problems)
 /* One that cannot be taken is a warning: the file says something else than what holds. */
 static void log_change(const struct setting_change *change)
 {
-    if (!change->taken)
+    if (change->why)
+        log_warning("reload: %s stays %s for now, not %s: %s", change->what, change->before,
+                    change->after, change->why);
+    else if (!change->taken)
         log_warning("reload: %s cannot change while the guard runs; restart it for the new value: "
                     "%s (now %s)",
                     change->what, change->after, change->before);
@@ -49,17 +52,23 @@ static int follow(struct config *fresh, const struct config *running, struct rel
     return status;
 }
 
-struct shared_config *reload_config(const struct shared_config *running, struct reload *reload)
+struct config *reload_read(const struct config *running, struct reload *reload)
 {
     struct config *fresh = NULL;
-    int status = config_load(&fresh, running->config->file, &reload->problems);
-    if (!status)
-        status = follow(fresh, running->config, reload);
-    reload->refused = status != 0;
-    if (!status)
+    reload->refused = config_load(&fresh, running->file, &reload->problems) != 0;
+    if (reload->refused)
+        tell(reload);
+    return fresh;
+}
+
+struct shared_config *reload_take(const struct config *running, struct config *fresh,
+                                  struct reload *reload)
+{
+    reload->refused = follow(fresh, running, reload) != 0;
+    if (!reload->refused)
         log_configure(fresh->log_format, fresh->log_level);
     tell(reload);
-    if (!status)
+    if (!reload->refused)
         return shared_config_create(fresh);
     config_destroy(fresh);
     return NULL;

@@ -15,8 +15,13 @@ struct reload {
 /* Frees what it holds; a zeroed one, too. */
 void reload_finish(struct reload *reload);
 
-/* The configuration to use from now on, with one reference; NULL when it is refused. Everything
- * goes to the log, too: nobody sits in front of a guard that gets a signal. */
-struct shared_config *reload_config(const struct shared_config *running, struct reload *reload);
+/* What the file has now; NULL when it is refused, which the log was told. */
+struct config *reload_read(const struct config *running, struct reload *reload);
+
+/* Makes of it the configuration to use from now on, with one reference; NULL when it is refused
+ * after all. changes.cache_stays is set before. Everything goes to the log, too: nobody sits in
+ * front of a guard that gets a signal. */
+struct shared_config *reload_take(const struct config *running, struct config *fresh,
+                                  struct reload *reload);
 
 #endif

@@ -269,6 +269,21 @@ void publisher_known(struct publisher *publisher)
 
 /* ---- the rest ---- */
 
+/* As if it had been away: what is in it is asked for anew. */
+void publisher_use_cache(struct publisher *publisher, struct redis *redis)
+{
+    if (!publisher)
+        return;
+    publisher_cache_is(publisher, false);
+    publisher->redis = redis;
+    for (size_t i = 0; i < publisher->count; i++)
+        if (find(publisher, i))
+            find(publisher, i)->redis = redis;
+    for (size_t i = 0; i < publisher->ended_count; i++)
+        publisher->ended[i].published->redis = redis;
+    publisher_cache_is(publisher, redis_is_up(redis));
+}
+
 void publisher_cache_is(struct publisher *publisher, bool up)
 {
     for (size_t i = 0; publisher && i < publisher->count; i++)

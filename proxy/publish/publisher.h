@@ -27,6 +27,8 @@ void publisher_destroy(struct publisher *publisher); /* when redis has ended */
 void publisher_hear(void *arg, const struct key_change *change);
 void publisher_use_view(struct publisher *publisher, const struct view *view);
 void publisher_known(struct publisher *publisher); /* more rows are: the lease has been extended */
+/* The cache is another from now on, and the redis before has ended, or answers nothing more. */
+void publisher_use_cache(struct publisher *publisher, struct redis *redis);
 void publisher_cache_is(struct publisher *publisher, bool up);
 void publisher_tick(struct publisher *publisher, uint64_t now);
 void publisher_end(struct publisher *publisher); /* leases end here */

@@ -11,7 +11,6 @@
 #include "base/log/log.h"
 #include "base/memory.h"
 #include "base/slice.h"
-#include "cache/cache_target.h"
 #include "resp/command.h"
 #include "traffic/ledger.h"
 #include "worker/client/account.h"
@@ -106,15 +105,15 @@ static void each_shared(struct worker *worker, void (*act)(struct upstream *upst
         if (upstream)
             act(upstream);
     }
+    if (worker->move.state != MOVE_NONE)
+        move_each(&worker->move, act);
 }
 
 static void close_all(struct worker *worker)
 {
     worker->serving.ending = true;
     each_shared(worker, upstream_close);
-    if (worker->serving.topology)
-        redis_topology_close(worker->serving.topology, NULL, NULL);
-    worker->serving.topology = NULL;
+    move_close(&worker->move);
     /* What was in flight hears that it failed, while there is a turn for that. */
     turn_run(&worker->serving.turn, TURN_WRITE);
     turn_close(&worker->serving.turn);
@@ -190,6 +189,9 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_ACCEPT:
         take_accept(worker, message);
         break;
+    case MESSAGE_MOVE:
+        move_begin(&worker->move, (struct move_order *)message);
+        break;
     case MESSAGE_YIELD:
         take_yield(worker, message);
         break;
@@ -238,6 +240,7 @@ static void free_worker(struct worker *worker)
     ledger_destroy(serving->ledger);
     free(serving->keyspaces);
     listeners_finish(&worker->listeners);
+    move_finish(&worker->move);
     free(worker->clients.shared[0]);
     free(worker->clients.shared[1]);
     free(worker);
@@ -256,8 +259,8 @@ static void run(void *arg)
     slice_take(SLICE_WORKER);
     /* Nobody cancels threads here. So set, libc has nothing to change around each system call. */
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
-    worker->serving.topology = cache_topology(
-        &worker->serving.loop, serving_config(&worker->serving), on_cache_moved, worker);
+    move_open(&worker->move, &worker->clients, serving_config(&worker->serving), on_cache_moved,
+              worker);
     for (size_t i = 0; i < worker->clients.shared_count; i++)
         worker->clients.shared[false][i] =
             upstream_create(&worker->serving, &(struct upstream_options){.resp3 = false});

@@ -10,11 +10,13 @@
 
 #include "worker/client/client.h"
 #include "worker/listener.h"
+#include "worker/move.h"
 #include "worker/reply/serving.h"
 
 struct worker {
     struct serving serving;
     struct clients clients;
+    struct move move; /* of its connections, to another cache */
     uv_thread_t thread;
     struct listeners listeners; /* one for each listen address */
     uv_timer_t tick;            /* looks for what has taken too long */

@@ -137,6 +137,11 @@ void loading_use_view(struct loading *loading, const struct view *view)
     loads_use_view(loading->loads, view);
 }
 
+void loading_use_cache(struct loading *loading, struct redis *redis)
+{
+    loads_use_cache(loading->loads, redis);
+}
+
 /* The replaced ones go when the pool has the new ones: until then it has their texts. */
 void loading_use_keyspaces(struct loading *loading, const struct config *config)
 {

@@ -49,6 +49,9 @@ int loading_open(struct loading *loading, const struct loading_options *options,
 /* Decided by from now on; the one before lives until this has returned. Zeroed: does nothing. */
 void loading_use_view(struct loading *loading, const struct view *view);
 
+/* What is filled from now on. */
+void loading_use_cache(struct loading *loading, struct redis *redis);
+
 /* Its keyspaces were read again: their SQL may be another, and there may be more of them. Before a
  * view of it is used. */
 void loading_use_keyspaces(struct loading *loading, const struct config *config);

@@ -47,13 +47,20 @@ void purging_outdated(struct purging *purging, int keyspace)
     tell_keyspace(purging, CAUSE_ALTERED, keyspace);
 }
 
+static void hear(struct purger *purger, const struct key_change *change)
+{
+    if (cause_is_of_keyspace(change->cause))
+        purger_keyspace(purger, change->key.keyspace);
+    else
+        purger_key(purger, change->key);
+}
+
 void purging_hear(void *arg, const struct key_change *change)
 {
     struct purging *purging = arg;
-    if (cause_is_of_keyspace(change->cause))
-        purger_keyspace(purging->purger, change->key.keyspace);
-    else
-        purger_key(purging->purger, change->key);
+    hear(purging->purger, change);
+    if (purging->other.purger)
+        hear(purging->other.purger, change);
 }
 
 /* ---- what nobody vouches for ---- */
@@ -155,6 +162,8 @@ void purging_delete(struct purging *purging, struct key key, redis_answer_cb don
     struct deletion *deletion = xmalloc(sizeof *deletion);
     *deletion = (struct deletion){&purging->options.counters[key.keyspace].purges, done, arg};
     redis_purge(purging->options.redis, bytes_of(key), on_deleted, deletion);
+    if (purging->other.purger)
+        purger_key(purging->other.purger, key);
 }
 
 void purging_ask(struct purging *purging, struct key key, redis_answer_cb done, void *arg)
@@ -181,15 +190,21 @@ void purging_report(const struct purging *purging, struct report *report)
 
 /* ---- life ---- */
 
+static struct purger *create_purger(const struct purging *purging, struct redis *redis)
+{
+    const struct purging_options *options = &purging->options;
+    return purger_create(&(struct purger_options){.redis = redis,
+                                                  .loop = options->loop,
+                                                  .config = options->config,
+                                                  .counters = options->counters,
+                                                  .max_owed = options->config->max_hints});
+}
+
 void purging_open(struct purging *purging, const struct purging_options *options)
 {
     const struct config *config = options->config;
     *purging = (struct purging){.options = *options};
-    purging->purger = purger_create(&(struct purger_options){.redis = options->redis,
-                                                             .loop = options->loop,
-                                                             .config = config,
-                                                             .counters = options->counters,
-                                                             .max_owed = config->max_hints});
+    purging->purger = create_purger(purging, options->redis);
     purging->unvouched = unvouched_create(KEYSPACES_MAX, config->max_hints);
     purging->values = values_create(&(struct values_options){
         .keyspaces = KEYSPACES_MAX, .altered = on_altered, .arg = purging});
@@ -201,6 +216,8 @@ void purging_use_config(struct purging *purging, const struct config *config)
         return;
     purging->options.config = config;
     purger_use_config(purging->purger, config);
+    if (purging->other.purger)
+        purger_use_config(purging->other.purger, config);
 }
 
 void purging_cache_is(struct purging *purging, bool up)
@@ -209,6 +226,58 @@ void purging_cache_is(struct purging *purging, bool up)
         purger_cache_is(purging->purger, up);
 }
 
+/* ---- the other cache ---- */
+
+void purging_open_other(struct purging *purging, struct redis *redis)
+{
+    purging->other = (struct purging_other){redis, create_purger(purging, redis)};
+}
+
+void purging_sweep_other(struct purging *purging)
+{
+    const struct config *config = purging->options.config;
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (!config->keyspaces[i].retired)
+            purger_keyspace(purging->other.purger, (int)i);
+}
+
+void purging_other_is(struct purging *purging, bool up)
+{
+    if (purging->other.purger)
+        purger_cache_is(purging->other.purger, up);
+}
+
+bool purging_other_is_swept(const struct purging *purging)
+{
+    return purger_owed(purging->other.purger) != SIZE_MAX;
+}
+
+bool purging_owes_other(const struct purging *purging)
+{
+    return purger_owed(purging->other.purger) > 0;
+}
+
+void purging_swap(struct purging *purging)
+{
+    struct purging_other left = {purging->options.redis, purging->purger};
+    purging->options.redis = purging->other.redis;
+    purging->purger = purging->other.purger;
+    purging->other = left;
+}
+
+void purging_give_up_other(struct purging *purging)
+{
+    purger_give_up(purging->other.purger);
+}
+
+void purging_close_other(struct purging *purging)
+{
+    purger_destroy(purging->other.purger);
+    purging->other = (struct purging_other){0};
+}
+
+/* ---- the end ---- */
+
 void purging_give_up(struct purging *purging)
 {
     purger_give_up(purging->purger);
@@ -216,6 +285,7 @@ void purging_give_up(struct purging *purging)
 
 void purging_close(struct purging *purging)
 {
+    purging_close_other(purging);
     if (purging->purger)
         purger_destroy(purging->purger);
     unvouched_destroy(purging->unvouched);

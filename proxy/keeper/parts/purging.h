@@ -37,6 +37,10 @@ struct purging_options {
 struct purging {
     struct purging_options options;
     struct purger *purger;
+    struct purging_other { /* the cache that is to come, or the one that is being left */
+        struct redis *redis;
+        struct purger *purger; /* NULL: there is none */
+    } other;
     struct unvouched *unvouched;
     struct values *values;
 };
@@ -46,6 +50,19 @@ void purging_open(struct purging *purging, const struct purging_options *options
 
 /* The cache's connection has come up, or gone down. */
 void purging_cache_is(struct purging *purging, bool up);
+
+/* There is a second cache, which is up: each change is purged there, too, from now on; and all keys
+ * of the keyspaces, where what lies there may be old. */
+void purging_open_other(struct purging *purging, struct redis *redis);
+void purging_sweep_other(struct purging *purging);
+void purging_other_is(struct purging *purging, bool up);
+/* No whole keyspace is to be deleted from it; nothing at all is. */
+bool purging_other_is_swept(const struct purging *purging);
+bool purging_owes_other(const struct purging *purging);
+/* The two change places: what is asked and deleted by hand is the other one's from now on. */
+void purging_swap(struct purging *purging);
+void purging_give_up_other(struct purging *purging); /* the log is told of what is owed to it */
+void purging_close_other(struct purging *purging); /* when its redis has ended; there may be none */
 
 /* As a subscriber of changes.h, whose `arg` is the purging. */
 void purging_hear(void *arg, const struct key_change *change);
@@ -81,7 +98,8 @@ void purging_delete(struct purging *purging, struct key key, redis_answer_cb don
 bool purging_owes(const struct purging *purging);
 void purging_give_up(struct purging *purging); /* it stays so: the log is told */
 
-/* Adds the cache's servers, which report_finish() frees, and how much is still to be purged. */
+/* Adds the servers of the cache that serves, which report_finish() frees, and how much is still to
+ * be purged. */
 void purging_report(const struct purging *purging, struct report *report);
 
 /* When redis has ended, so that nothing is in flight; the loop still has to run. Zeroed memory,

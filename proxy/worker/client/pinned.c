@@ -147,6 +147,17 @@ void pinned_check(struct client *client, uint64_t now)
         pinned_end(client);
 }
 
+void pinned_follow(struct client *client, bool late)
+{
+    struct upstream *own = client->pinned.own;
+    if (!own || upstream_route(own) == client->serving->route || client->state >= CLIENT_CLOSING)
+        return;
+    if (is_idle(client))
+        pinned_end(client);
+    else if (late)
+        upstream_give_up(own, "the cache is elsewhere now");
+}
+
 /* The client is about to be freed: it goes back to no shared connection, as pinned_end() would have
  * it. */
 void pinned_finish(struct client *client)

@@ -31,6 +31,10 @@ void pinned_pace(struct client *client);
 /* Once in a while: ends what has taken too long, and what is not needed any more. */
 void pinned_check(struct client *client, uint64_t now);
 
+/* The cache is elsewhere by now: a connection that leads to the one before is given back as soon as
+ * no state is left on it, or, when it is `late`, given up. */
+void pinned_follow(struct client *client, bool late);
+
 /* The client goes, and its replies are abandoned. */
 void pinned_finish(struct client *client);
 

@@ -164,7 +164,7 @@ static void write_state(struct buffer *out, const struct client *client)
     bool queues = pinned->states & PINNED_MULTI;
     bool elsewhere = pinned->states & PINNED_OTHER_DB;
     buffer_printf(out, " db=%d sub=%u psub=%u ssub=%u multi=%d",
-                  elsewhere ? pinned->db : serving_config(client->serving)->cache.db,
+                  elsewhere ? pinned->db : upstream_route(client->upstream)->config->cache.db,
                   pinned->channels, pinned->patterns, pinned->shards,
                   queues ? (int)pinned->queued : -1);
 }

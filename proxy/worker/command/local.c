@@ -118,7 +118,7 @@ static void leave_user(struct client *client)
 {
     struct reply_slot *slot = reply_slot_open(&client->replies, &default_kind);
     greeting_write_auth(upstream_command(client->upstream, slot, 0),
-                        &serving_config(client->serving)->cache);
+                        &upstream_route(client->upstream)->config->cache);
     reply_slot_answered(slot);
     client_settle(client);
 }
@@ -339,7 +339,7 @@ static int number_of(struct span text)
 static void select_db(struct client *client, const struct request *request)
 {
     char db[16];
-    snprintf(db, sizeof db, "%d", serving_config(client->serving)->cache.db);
+    snprintf(db, sizeof db, "%d", upstream_route(client->upstream)->config->cache.db);
     bool same = request->count == 2 && span_is_word(request->arguments[1], db);
     if (request->count != 2) {
         client_answer(client, "ERR wrong number of arguments for 'select' command");

@@ -21,6 +21,14 @@ struct ledger;
 struct reply_slot;
 struct redis_topology;
 
+/* Where connections to the cache lead, and as whom they log in. */
+struct cache_route {
+    const struct config *config; /* not always the view's; the keeper holds it (guard/messages.h) */
+    struct redis_topology *topology; /* where the cache is; NULL: at a fixed address */
+    unsigned demotions;              /* times that it was found to be no primary any more */
+    size_t connections;              /* that go by it, until their memory is freed */
+};
+
 /* Of the worker's commands, whose keys one in many is looked at. */
 struct sampling {
     uint64_t last, next; /* numbers of commands */
@@ -53,8 +61,7 @@ struct serving {
     size_t scratch_used;             /* of it, by input that is not served yet */
     unsigned reads;                  /* from clients, since replies were last written meanwhile */
     struct log_state cache_state;    /* bad: it is lost, and why */
-    struct redis_topology *topology; /* where the cache is; NULL: at a fixed address */
-    unsigned demotions;              /* times that the cache was found to be no primary any more */
+    struct cache_route *route;       /* of connections that are begun now */
     uint64_t sampled;      /* clock_ms() of the last would-be reject that was told to the keeper */
     struct ledger *ledger; /* of clients and keys; what is gathered there the keeper fetches */
     struct sampling sampling;

@@ -31,6 +31,7 @@ struct upstream_options {
     const char *name; /* for CLIENT SETNAME; NULL: none */
     const struct upstream_owner *owner; /* NULL: shared */
     struct client *client;              /* the owner's */
+    struct cache_route *route;          /* NULL: serving->route */
 };
 
 /* Connects at once; a shared one again with backoff whenever the connection is lost. */
@@ -83,6 +84,18 @@ void upstream_check_progress(struct upstream *upstream);
 /* Sentinels name another primary than before: what leads elsewhere is given up, and what waits for
  * its next attempt to connect makes it now. */
 void upstream_moved(struct upstream *upstream);
+
+/* Where it leads. */
+const struct cache_route *upstream_route(const struct upstream *upstream);
+
+/* Commands can be sent at once. */
+bool upstream_is_up(const struct upstream *upstream);
+
+/* No request is without its reply. */
+bool upstream_is_idle(const struct upstream *upstream);
+
+/* Gives the connection up: what is under way fails, and an owner hears that it is lost. */
+void upstream_give_up(struct upstream *upstream, const char *why);
 
 /* So much is on its way to the cache that nobody should add to it; serving->relief is run when that
  * has passed. */

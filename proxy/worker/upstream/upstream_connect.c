@@ -10,7 +10,7 @@ void upstream_greet(struct upstream *upstream)
 {
     upstream->in_trouble = false;
     upstream->since = clock_ms();
-    const struct cache_url *cache = &serving_config(upstream->serving)->cache;
+    const struct cache_url *cache = &upstream->route->config->cache;
     size_t requests = upstream->in_flight.count;
     unsigned left =
         greeting_write(&upstream->greeting, cache, upstream->options.resp3, upstream->options.name);
@@ -47,8 +47,8 @@ static void on_dialed(void *arg, const char *error)
 /* Where the cache is may be another place each time: the target is asked for anew. */
 void upstream_start(struct upstream *upstream)
 {
-    const struct config *config = serving_config(upstream->serving);
-    struct redis_target target = cache_target(config, upstream->serving->topology);
+    const struct cache_route *route = upstream->route;
+    struct redis_target target = cache_target(route->config, route->topology);
     upstream_set_state(upstream, DIALING);
     int status = redis_dial_start(&upstream->dial, &upstream->serving->loop, &upstream->stream,
                                   &target, on_dialed, upstream);

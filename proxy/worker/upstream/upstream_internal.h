@@ -64,6 +64,7 @@ enum intake {
 struct upstream {
     struct stream stream;
     struct serving *serving;
+    struct cache_route *route;
     struct turn_task task;
     enum state state;
     enum attempt attempt;
@@ -81,7 +82,7 @@ struct upstream {
     uint64_t turn;       /* of the worker, that they were read in */
     bool asking_role;    /* while it is up; the answer is still to come */
     uint64_t role_asked; /* clock_ms() of the last time */
-    unsigned demotions;  /* the worker's, when this connection was begun */
+    unsigned demotions;  /* the route's, when this connection was begun */
     bool in_trouble;     /* an answer to this greeting says so */
     bool is_urgent;      /* comes up though the cache is busy */
     char trouble[160]; /* what the cache answered to the last greeting when it was busy; "": it was

@@ -149,7 +149,7 @@ static void take_role(struct upstream *upstream, struct span reply)
     upstream->asking_role = false;
     if (!objection)
         return;
-    upstream->serving->demotions++;
+    upstream->route->demotions++;
     upstream_lose(upstream, objection);
 }
 

@@ -122,6 +122,7 @@ static void on_retry(uv_timer_t *timer);
 static void free_if_done(uv_handle_t *timer)
 {
     struct upstream *upstream = timer->data;
+    upstream->route->connections--;
     turn_cancel(&upstream->serving->turn, &upstream->task);
     buffer_finish(&upstream->greeting);
     buffer_finish(&upstream->in);
@@ -148,7 +149,7 @@ void upstream_closed(struct upstream *upstream)
     }
     if (upstream->attempt == ATTEMPT_TOO_OLD || upstream_is_own(upstream))
         return;
-    bool followed = upstream->serving->topology != NULL;
+    bool followed = upstream->route->topology != NULL;
     uv_timer_start(&upstream->timer, on_retry,
                    backoff_next(&upstream->backoff, followed ? &followed_bounds : &backoff_bounds),
                    0);
@@ -356,7 +357,9 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
 {
     struct upstream *upstream = xcalloc(1, sizeof *upstream);
     upstream->serving = serving;
-    upstream->demotions = serving->demotions;
+    upstream->route = options->route ? options->route : serving->route;
+    upstream->route->connections++;
+    upstream->demotions = upstream->route->demotions;
     upstream->options = *options;
     if (options->name)
         upstream->options.name = upstream->name = xstrdup(options->name);
@@ -406,7 +409,7 @@ static void check_role(struct upstream *upstream)
         return;
     if (redis_dial_is_outdated(&upstream->dial))
         upstream_lose(upstream, "the sentinels name another primary");
-    else if (upstream_is_own(upstream) && upstream->demotions != upstream->serving->demotions)
+    else if (upstream_is_own(upstream) && upstream->demotions != upstream->route->demotions)
         upstream_lose(upstream, "its server is no primary any more");
     else if (!upstream_is_own(upstream) && upstream->state == UP &&
              clock_ms() - upstream->role_asked > ROLE_MS)
@@ -439,6 +442,28 @@ void upstream_check_progress(struct upstream *upstream)
     } else {
         check_role(upstream);
     }
+}
+
+const struct cache_route *upstream_route(const struct upstream *upstream)
+{
+    return upstream->route;
+}
+
+bool upstream_is_up(const struct upstream *upstream)
+{
+    return upstream->state == UP;
+}
+
+/* Of the connection's own questions nobody waits for the answer; but one that is under way is soon
+ * there. */
+bool upstream_is_idle(const struct upstream *upstream)
+{
+    return !upstream->in_flight.count && !upstream->failed.count;
+}
+
+void upstream_give_up(struct upstream *upstream, const char *why)
+{
+    upstream_lose(upstream, why);
 }
 
 void upstream_close(struct upstream *upstream)

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "config/setting_value.h"
 #include "fakes/config_file.h"
 #include "members.h"
@@ -150,18 +151,55 @@ static void what_is_fixed_is_kept_and_named(void **state)
                  "keyspaces:\n" ITEMS "}\n" OTHERS "}\n",
                  &reported);
     (void)state;
-    assert_int_equal(reported, 8);
+    assert_int_equal(reported, 7);
     assert_string_equal(config->listen[0].text, "127.0.0.1:6380");
     assert_false(config->has_control);
     assert_int_not_equal(config->workers, 200);
-    assert_string_equal(config->cache.user, "user");
-    assert_int_equal(config->cache.db, 2);
+    assert_int_equal(config->cache.address.port, 6399);
+    assert_null(config->cache.user);
     assert_string_equal(config->database, "postgresql://app@db/shop");
     assert_int_equal(config->sync, SYNC_POLL);
     assert_string_equal(config->publication, "nestguard");
     assert_int_equal(config->load_connections, 9);
     assert_int_equal(config->cache_connections, 2);
     config_destroy(config);
+}
+
+static const struct setting_change *find_change(const struct setting_changes *changes,
+                                                const char *what)
+{
+    for (size_t i = 0; i < changes->count; i++)
+        if (strcmp(changes->at[i].what, what) == 0)
+            return &changes->at[i];
+    return NULL;
+}
+
+/* Whoever asked it was told that it is no use. */
+static void a_cache_that_stays_is_named_with_its_reason(void **state)
+{
+    struct setting_changes changes = {.cache_stays = xstrdup("it is a replica")};
+    struct config *running = config_from_text(TWO);
+    struct config *wanted = config_from_text("cache: redis://:secret@127.0.0.1:6399\n"
+                                             "sentinel_user: me\nload_budget: 9\n"
+                                             "database: postgresql://app@db/shop\nsync: poll\n"
+                                             "keyspaces:\n" ITEMS "}\n" OTHERS "}\n");
+    (void)state;
+    assert_true(config_moves_cache(running, wanted));
+    assert_false(config_moves_cache(running, running));
+    assert_int_equal(config_follow(wanted, running, &changes), 0);
+    for (size_t i = 0; i < 2; i++) {
+        const struct setting_change *change = find_change(&changes, i ? "sentinel_user" : "cache");
+        assert_false(change->taken);
+        assert_string_equal(change->why, "it is a replica");
+    }
+    assert_true(find_change(&changes, "load_budget")->taken);
+    assert_null(strstr(find_change(&changes, "cache")->after, "secret"));
+    assert_string_equal(wanted->cache.user, "user");
+    assert_null(wanted->sentinel_user);
+    assert_false(config_moves_cache(running, wanted));
+    setting_changes_finish(&changes);
+    config_destroy(wanted);
+    config_destroy(running);
 }
 
 static void a_control_port_that_stays_open_to_others_keeps_its_token(void **state)
@@ -402,7 +440,7 @@ static void every_member_has_a_row_or_is_made_of_what_has(void **state)
         MEMBER(struct config, has_control),    /* with control */
         MEMBER(struct config, keyspace_count), /* with keyspaces */
         MEMBER(struct config, clients_tls),    /* read again; kept where it is wanted no more */
-        MEMBER(struct config, cache_tls),      /* kept */
+        MEMBER(struct config, cache_tls),      /* kept, unless the cache is elsewhere */
         MEMBER(struct config, sentinels_tls),  /* likewise */
         MEMBER(struct config, limits),         /* worked out anew, of those that are kept, too */
     };
@@ -549,6 +587,7 @@ int main(void)
         cmocka_unit_test(the_same_file_changes_nothing),
         cmocka_unit_test(what_can_change_is_taken_from_the_file),
         cmocka_unit_test(what_is_fixed_is_kept_and_named),
+        cmocka_unit_test(a_cache_that_stays_is_named_with_its_reason),
         cmocka_unit_test(a_control_port_that_stays_open_to_others_keeps_its_token),
         cmocka_unit_test(what_was_there_stays_when_the_file_leaves_it_out),
         cmocka_unit_test(a_new_keyspace_gets_the_next_number_wherever_it_stands),

@@ -60,11 +60,15 @@ uint64_t keeper_rebuild(struct keeper *keeper)
     return keeper->draining ? 0 : 8;
 }
 
-bool keeper_reload(struct keeper *keeper, struct reload *reload)
+int keeper_reload(struct keeper *keeper, reload_done done, void *arg)
 {
-    reload->refused = true;
-    problems_add(&reload->problems, PROBLEM_ERROR, "file:3", NULL, "no such setting");
-    return !keeper->draining;
+    struct reload reload = {.refused = true};
+    if (keeper->draining)
+        return -ESHUTDOWN;
+    problems_add(&reload.problems, PROBLEM_ERROR, "file:3", NULL, "no such setting");
+    done(arg, &reload, keeper_config(keeper));
+    reload_finish(&reload);
+    return 0;
 }
 
 struct keeper_parts keeper_parts(struct keeper *keeper)

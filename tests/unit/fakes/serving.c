@@ -33,6 +33,8 @@ void fake_serving_init(struct fake_serving *fake, uint16_t cache_port, const cha
     fake_keeper_init(&fake->keeper);
     serving->keeper = &fake->keeper.mailbox;
     serving->watch = fake->watch;
+    fake->route = (struct cache_route){.config = fake->shared->config};
+    serving->route = &fake->route;
     serving->relief = (struct turn_task){.run = no_relief, .phase = TURN_WRITE};
     serving->keyspaces = xcalloc_aligned(CACHE_LINE, KEYSPACES * sizeof(struct keyspace_counters));
     serving->ledger = ledger_create();

@@ -11,6 +11,7 @@ struct fake_serving {
     struct shared_config *shared;
     struct generation *generation;
     struct watch *watch;
+    struct cache_route route;
     struct fake_keeper keeper;
 };
 

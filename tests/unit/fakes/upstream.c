@@ -19,6 +19,7 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
     struct upstream *upstream = xcalloc(1, sizeof *upstream);
     assert_non_null(serving);
     upstream->options = *options;
+    upstream->options.route = options->route ? options->route : serving->route;
     if (options->name)
         upstream->options.name = xstrdup(options->name);
     upstream->previous = last_upstream;
@@ -98,6 +99,17 @@ void upstream_relay(struct upstream *upstream, struct span bytes)
 void upstream_check_progress(struct upstream *upstream)
 {
     assert_false(upstream->closed);
+}
+
+const struct cache_route *upstream_route(const struct upstream *upstream)
+{
+    return upstream->options.route;
+}
+
+void upstream_give_up(struct upstream *upstream, const char *why)
+{
+    (void)why;
+    cache_is_lost(upstream);
 }
 
 bool upstream_is_congested(const struct upstream *upstream)

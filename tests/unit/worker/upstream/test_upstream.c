@@ -306,7 +306,7 @@ static void a_write_that_a_replica_refuses_has_the_server_asked(void **state)
     must_arrive("3\r\n");
     say(cache, REPLICA);
     must_come("3 failed " DOWN "|");
-    assert_int_equal(serving->demotions, 1);
+    assert_int_equal(serving->route->demotions, 1);
 }
 
 /* Its requests are not run before SELECT was: the database would be another. */

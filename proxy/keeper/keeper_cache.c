@@ -1,0 +1,290 @@
+/* The cache, and how another takes its place while clients are served:
+ *
+ *   STAYS ─ the file names another ─▶ ASKED: it is connected to; not reached: all stays as it was
+ *             it is up ▼
+ *                    SWEPT: each change is purged in both; all keys of the keyspaces are deleted
+ *                      │    from the one to come, for nobody has purged them there
+ *                      │ none is left, and it is up
+ *                      ▼
+ *                    MOVES: what is loaded fills the new one; workers go over to it (worker/move.h)
+ *                      │ none of them has a connection to the old one
+ *                      ▼
+ *                    LEFT: what was to be deleted from the old one still is, for drain_timeout
+ *                      ▼
+ *   STAYS ◀────────── the old one's connection ends, and what is published begins anew
+ *
+ * So no client ever reads what nobody purges: not from the new one, which is swept before anybody
+ * asks it, nor from the old one, which is purged for as long as anybody does. A fill goes to one of
+ * them only; that it runs before the DEL of a later change the order on that one's connection sees
+ * to, as ever.
+ *
+ * Another user, password or certificate is another connection to the same server with the same
+ * data, which need not be swept: what is deleted over the old connection is deleted. That is so
+ * only if it is up, and has nothing to delete just now.
+ */
+#include "keeper/keeper_internal.h"
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "base/memory.h"
+#include "cache/cache_target.h"
+#include "redis/redis.h"
+
+#include <stdlib.h>
+
+enum { SETTLE_MS = 5000 };
+
+static void set_change(struct keeper *keeper, enum cache_change change)
+{
+    keeper->cache.change = change;
+    keeper->cache.since = clock_ms();
+}
+
+/* ---- a connection ---- */
+
+static void tell_state(struct cache_side *side, uint64_t now)
+{
+    const struct log_state *state = &side->state;
+    if (!log_state_may_tell(&side->state, now))
+        return;
+    if (state->is_bad)
+        log_warning("cache: connection for fills and purges: %s", state->text);
+    else
+        log_info("cache: connection for fills and purges is up");
+}
+
+static bool publishes(const struct cache_side *side)
+{
+    const struct keeper_cache *cache = &side->keeper->cache;
+    return side == (cache->is_publishing ? cache->other : cache->here);
+}
+
+/* Each worker has others. */
+static void on_redis_state(void *arg, bool up, const char *error)
+{
+    struct cache_side *side = arg;
+    struct keeper *keeper = side->keeper;
+    side->answered = true;
+    snprintf(side->why, sizeof side->why, "%s", up ? "" : error);
+    if (side == keeper->cache.here)
+        purging_cache_is(&keeper->purging, up);
+    else
+        purging_other_is(&keeper->purging, up);
+    if (publishes(side))
+        publisher_cache_is(keeper->publisher, up);
+    log_state_set(&side->state, !up, "%s", up ? "up" : error);
+    if (side == keeper->cache.here)
+        tell_state(side, clock_ms());
+}
+
+static int connect_to(struct cache_side *side, const struct config *config)
+{
+    struct cache_sentinels sentinels;
+    struct redis_options redis = {.host = config->cache.address.host,
+                                  .port = config->cache.address.port,
+                                  .path = config->cache.address.path,
+                                  .user = config->cache.user,
+                                  .password = config->cache.password,
+                                  .db = config->cache.db,
+                                  .tls = config->cache_tls,
+                                  .sentinels = cache_sentinels(&sentinels, config),
+                                  .timeout_ms = config->cache_timeout_ms};
+    side->answered = false;
+    return redis_create(&side->redis, &side->keeper->loop, &redis, on_redis_state, side);
+}
+
+static void forget_side(struct cache_side *side)
+{
+    shared_config_release(side->config);
+    *side = (struct cache_side){.keeper = side->keeper};
+}
+
+/* ---- ASKED ---- */
+
+void keeper_ask_cache(struct keeper *keeper, struct config *fresh)
+{
+    struct cache_side *side = keeper->cache.other;
+    if (connect_to(side, fresh) < 0) {
+        keeper_go_on_reloading(keeper, "its address cannot be used");
+        return;
+    }
+    set_change(keeper, CACHE_ASKED);
+}
+
+static void see_answer(struct keeper *keeper)
+{
+    struct cache_side *side = keeper->cache.other;
+    if (!side->answered)
+        return;
+    if (redis_is_up(side->redis)) {
+        keeper_go_on_reloading(keeper, NULL);
+    } else {
+        char *why = xasprintf("it cannot be used: %s", side->why);
+        keeper_go_on_reloading(keeper, why);
+        free(why);
+    }
+}
+
+void keeper_forget_cache(struct keeper *keeper)
+{
+    struct cache_side *side = keeper->cache.other;
+    if (keeper->cache.change != CACHE_ASKED)
+        return;
+    redis_close(side->redis, NULL, NULL);
+    forget_side(side);
+    set_change(keeper, CACHE_STAYS);
+}
+
+/* ---- SWEPT ---- */
+
+static void sweep(struct keeper *keeper, const char *why)
+{
+    log_info("cache: the new one is connected to; before it is used all keys of the keyspaces are "
+             "deleted from it: %s",
+             why);
+    keeper->cache.is_same = false;
+    purging_sweep_other(&keeper->purging);
+}
+
+void keeper_move_cache(struct keeper *keeper, struct shared_config *config)
+{
+    struct keeper_cache *cache = &keeper->cache;
+    const char *differ = redis_differ(cache->here->redis, cache->other->redis);
+    cache->other->config = config;
+    config->references++;
+    cache->is_same = !differ;
+    purging_open_other(&keeper->purging, cache->other->redis);
+    if (differ)
+        sweep(keeper, differ);
+    set_change(keeper, CACHE_SWEPT);
+}
+
+/* Of the same server it is enough that the old connection has nothing to delete at one moment: what
+ * was told before is deleted then, and what is told later both are to delete. */
+static bool is_swept(struct keeper *keeper, uint64_t now)
+{
+    const struct keeper_cache *cache = &keeper->cache;
+    bool owes = cache->is_same && purging_owes(&keeper->purging);
+    if (owes && now - cache->since > SETTLE_MS)
+        sweep(keeper, "keys are still to be deleted over the connection before");
+    return !owes && purging_other_is_swept(&keeper->purging);
+}
+
+/* ---- MOVES ---- */
+
+static void order_workers(struct keeper *keeper)
+{
+    for (unsigned i = 0; i < keeper->worker_count; i++) {
+        struct move_order *order = xcalloc(1, sizeof *order);
+        order->message = (struct message){.kind = MESSAGE_MOVE, .sender = &keeper->mailbox};
+        order->config = keeper->cache.here->config->config;
+        keeper->cache.moving++;
+        mailbox_post(&keeper->workers[i]->serving.mailbox, &order->message);
+    }
+}
+
+static void move(struct keeper *keeper, uint64_t now)
+{
+    struct keeper_cache *cache = &keeper->cache;
+    struct cache_side *left = cache->here;
+    if (!redis_is_up(cache->other->redis) || !is_swept(keeper, now))
+        return;
+    cache->here = cache->other;
+    cache->other = left;
+    cache->is_publishing = true;
+    purging_swap(&keeper->purging);
+    loading_use_cache(&keeper->loading, cache->here->redis);
+    order_workers(keeper);
+    set_change(keeper, CACHE_MOVES);
+    log_info("cache: clients are led to the new one");
+}
+
+/* ---- LEFT ---- */
+
+static void on_ended(void *arg);
+
+static void on_left(void *arg)
+{
+    struct cache_side *side = arg;
+    struct keeper *keeper = side->keeper;
+    if (keeper->cache.ending) {
+        on_ended(keeper);
+        return;
+    }
+    purging_close_other(&keeper->purging);
+    keeper->cache.is_publishing = false;
+    publisher_use_cache(keeper->publisher, keeper->cache.here->redis);
+    forget_side(side);
+    set_change(keeper, CACHE_STAYS);
+    log_info("cache: the one before is not used any more");
+}
+
+static void leave(struct keeper *keeper, uint64_t now)
+{
+    struct keeper_cache *cache = &keeper->cache;
+    bool owes = purging_owes_other(&keeper->purging);
+    if (owes && now - cache->since < keeper_config(keeper)->drain_timeout_ms)
+        return;
+    if (owes)
+        purging_give_up_other(&keeper->purging);
+    set_change(keeper, CACHE_ENDS);
+    redis_close(cache->other->redis, on_left, cache->other);
+}
+
+/* ---- the course of it ---- */
+
+/* Whoever drains is not led elsewhere. */
+void keeper_watch_cache(struct keeper *keeper, uint64_t now)
+{
+    struct keeper_cache *cache = &keeper->cache;
+    tell_state(cache->here, now);
+    if (keeper->draining)
+        return;
+    if (cache->change == CACHE_ASKED)
+        see_answer(keeper);
+    else if (cache->change == CACHE_SWEPT)
+        move(keeper, now);
+    else if (cache->change == CACHE_MOVES && !cache->moving)
+        set_change(keeper, CACHE_LEFT);
+    else if (cache->change == CACHE_LEFT)
+        leave(keeper, now);
+    else if (cache->change == CACHE_STAYS && keeper->reloading.again)
+        keeper_reload(keeper, NULL, NULL);
+}
+
+/* ---- life ---- */
+
+int keeper_open_cache(struct keeper *keeper)
+{
+    struct keeper_cache *cache = &keeper->cache;
+    cache->here = &cache->sides[0];
+    cache->other = &cache->sides[1];
+    cache->here->keeper = cache->other->keeper = keeper;
+    cache->here->config = keeper->publishing.shared;
+    cache->here->config->references++;
+    return connect_to(cache->here, keeper_config(keeper));
+}
+
+static void on_ended(void *arg)
+{
+    struct keeper *keeper = arg;
+    if (--keeper->cache.ending == 0)
+        keeper->cache.ended(keeper);
+}
+
+/* One that is left may be about to end by itself. */
+void keeper_end_cache(struct keeper *keeper, void (*ended)(struct keeper *keeper))
+{
+    struct keeper_cache *cache = &keeper->cache;
+    cache->ended = ended;
+    cache->ending = cache->other->redis ? 2 : 1;
+    redis_close(cache->here->redis, on_ended, keeper);
+    if (cache->other->redis && cache->change != CACHE_ENDS)
+        redis_close(cache->other->redis, on_ended, keeper);
+}
+
+void keeper_finish_cache(struct keeper *keeper)
+{
+    forget_side(keeper->cache.here);
+    forget_side(keeper->cache.other);
+}
