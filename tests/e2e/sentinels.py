@@ -14,8 +14,39 @@ DOWN_AFTER_MS = 1000
 FAILOVER_TIMEOUT_MS = 3000
 
 
+class Guarded(Redis):
+    """A server that speaks TLS alone, demands a certificate and a password."""
+
+    def __init__(self, certificates, password):
+        super().__init__()
+        self.certificates, self.password = certificates, password
+
+    def command(self):
+        words = " ".join(tls_words(self.port, self.certificates)).split()
+        return [*super().command(), *("--" + word if word.startswith(("tls-", "port")) else word
+                                      for word in words),
+                "--requirepass", self.password, "--masterauth", self.password]
+
+    def client(self, **options):
+        return super().client(password=self.password, **tls_options(self.certificates), **options)
+
+
+def tls_words(port, certificates):
+    """Lines of a server's file."""
+    return ["port 0", f"tls-port {port}", f"tls-cert-file {certificates.file('guard.crt')}",
+            f"tls-key-file {certificates.file('guard.key')}",
+            f"tls-ca-cert-file {certificates.file('ca.crt')}", "tls-replication yes"]
+
+
+def tls_options(certificates):
+    return {"ssl": True, "ssl_ca_certs": certificates.file("ca.crt"),
+            "ssl_certfile": certificates.file("client.crt"),
+            "ssl_keyfile": certificates.file("client.key")}
+
+
 class Sentinel(Server):
     name = "sentinel"
+    certificates = None
 
     def __init__(self, primary, quorum=1, settings=()):
         super().__init__()
@@ -42,6 +73,8 @@ class Sentinel(Server):
         return f"127.0.0.1:{self.port}"
 
     def client(self, **options):
+        if self.certificates:
+            options.update(tls_options(self.certificates))
         return redis.Redis(port=self.port, password=self.password, **options)
 
     def is_ready(self):
@@ -114,6 +147,25 @@ class Fleet:
     def wait_primary(self, other_than=None):
         return wait_until(lambda: (found := self.primary()) is not other_than and found,
                           2 * PATIENCE, "another primary")
+
+    def secure(self, certificates, password, sentinel_password):
+        """Before it starts: TLS everywhere, and passwords."""
+        for server in self.servers:
+            server.remove()
+        self.servers = [Guarded(certificates, password).start() for _ in self.servers]
+        self.first = self.servers[0]
+        count = len(self.sentinels)
+        for sentinel in self.sentinels:
+            sentinel.remove()
+        self.sentinels = [Sentinel(self.first, count // 2 + 1, (
+            f"sentinel auth-pass {NAME} {password}", f"requirepass {sentinel_password}",
+            f"sentinel sentinel-pass {sentinel_password}")) for _ in self.sentinels]
+        for sentinel in self.sentinels:
+            sentinel.certificates, sentinel.password = certificates, sentinel_password
+            text = sentinel.file.read_text().replace(f"port {sentinel.port}\n", "", 1)
+            sentinel.file.write_text(
+                "\n".join(tls_words(sentinel.port, certificates)) + "\n" + text)
+        return self
 
     def remove(self):
         for each in self.sentinels + self.servers:

@@ -12,6 +12,7 @@ from checking import GOOD, check, keyspace  # check is a fixture
 from following import follow, wait_followed
 from sentinels import NAME, Fleet
 from servers import PATIENCE
+from test_tls import Certificates
 from waiting import wait_until
 from wire import Wire
 
@@ -199,6 +200,122 @@ def test_deletions_owed_while_there_is_no_primary_reach_the_next(follow, databas
     wait_leads_to(guard, primary)
     wait_until(lambda: primary.client().get("item:7") != b"payload 7", PATIENCE, guard.log)
     wait_until(lambda: guard.redis().get("item:7") == b"changed", PATIENCE, guard.log)
+
+
+class Announcements:
+    """When each sentinel tells that there is another primary."""
+
+    def __init__(self, fleet):
+        self.at = []
+        self.listeners = []
+        for sentinel in fleet.sentinels:
+            listener = sentinel.client().pubsub(ignore_subscribe_messages=True)
+            listener.subscribe("+switch-master")
+            self.listeners.append(listener)
+            threading.Thread(target=self.listen, args=(listener,), daemon=True).start()
+
+    def listen(self, listener):
+        with contextlib.suppress(Exception):  # it ends when the sentinel does
+            for message in listener.listen():
+                if message["type"] == "message":
+                    self.at.append(time.monotonic())
+
+    def majority(self):
+        """When most of them had told; a single one may be wrong."""
+        most = len(self.listeners) // 2 + 1
+        return sorted(self.at)[most - 1] if len(self.at) >= most else None
+
+
+@pytest.mark.parametrize("how", ["planned", "killed", "paused"])
+def test_within_a_second_of_the_new_primary_all_is_as_before(start_guard, items, fleet, how):
+    """Prints how long it took; what is asserted is generous, for the machine may be loaded."""
+    guard = start_guard(items(), cache=fleet.url)
+    wait_leads_to(guard, fleet.first)
+    told = Announcements(fleet)
+    with Load(guard) as load:
+        wait_until(lambda: load.total() > 200, PATIENCE, guard.log)
+        if how == "planned":
+            fleet.sentinels[0].client().execute_command("SENTINEL", "FAILOVER", NAME)
+        else:
+            getattr(fleet.first, {"killed": "kill", "paused": "pause"}[how])()
+        announced = wait_until(told.majority, 2 * PATIENCE, guard.log)
+        wait_until(lambda: any(at > announced for at in load.written), PATIENCE, guard.log)
+        primary = fleet.wait_primary(other_than=fleet.first)
+        wait_leads_to(guard, primary)
+    resumed = next(at for at in load.written if at > announced)
+    gaps = [later - earlier for earlier, later in zip(load.written, load.written[1:])]
+    print(f"\n{how}: writes {resumed - announced:.3f} s after most sentinels had told; "
+          f"none for {max(gaps):.3f} s in all")
+    assert not load.wrong and not load.errors
+    assert resumed - announced < 5
+
+
+@pytest.fixture
+def secured(tmp_path):
+    certificates = Certificates(tmp_path)
+    for name in ("guard", "client"):
+        certificates.make(name)
+    started = Fleet().secure(certificates, "sesame", "ursula").start()
+    started.settings = {
+        "cache": started.url.replace("redis-sentinel://", "rediss-sentinel://:sesame@"),
+        "cache_ca_file": certificates.file("ca.crt"),
+        "cache_cert_file": certificates.file("client.crt"),
+        "cache_key_file": certificates.file("client.key"), "sentinel_password": "ursula"}
+    yield started
+    started.remove()
+
+
+def test_passwords_and_tls_everywhere_and_one_sentinel_down_and_one_lying(
+        start_guard, items, secured, cache):
+    liar = Liar(cache.port)  # it does not even speak TLS
+    try:
+        settings = dict(secured.settings)
+        settings["cache"] = settings["cache"].replace("@", f"@127.0.0.1:{liar.port},")
+        guard = start_guard(items(), **settings)
+        wait_leads_to(guard, secured.first)
+        assert guard.redis().get("item:7") == b"payload 7"
+        secured.first.wait_for_key("item:7")
+        assert sorted(node["up"] for node in nodes(guard)) == [False, True, True, True, True]
+        with Load(guard) as load:
+            wait_until(lambda: load.total() > 100, PATIENCE, guard.log)
+            secured.sentinels[1].client().execute_command("SENTINEL", "FAILOVER", NAME)
+            primary = secured.wait_primary(other_than=secured.first)
+            wait_leads_to(guard, primary)
+            secured.sentinels[0].kill()
+            before = load.total()
+            wait_until(lambda: load.total() > before + 100, PATIENCE, guard.log)
+        assert not load.wrong and not load.errors
+        assert can_write(guard) and not cache.client().exists("plain:0")
+    finally:
+        liar.close()
+
+
+@pytest.mark.parametrize("wrong, why", [
+    ({"sentinel_password": "wrong"}, "WRONGPASS"), ({"sentinel_password": None}, "NOAUTH"),
+    ({"cache_cert_file": None, "cache_key_file": None}, "")])
+def test_sentinels_that_refuse_are_told_with_their_reason(start_guard, items, secured, wrong, why):
+    guard = start_guard(items(), ready=False, **{**secured.settings, **wrong})
+    wait_until(lambda: nodes(guard)[0]["why"] and all(node["why"] and why in node["why"]
+                                                      for node in nodes(guard)[1:]), PATIENCE,
+               lambda: nodes(guard))
+    assert guard.redis().get("item:7") == b"payload 7"
+
+
+def test_another_password_of_the_sentinels_is_taken_by_a_reload(start_guard, database, items, secured):
+    guard = start_guard(items(), **secured.settings)
+    wait_leads_to(guard, secured.first)
+    for sentinel in secured.sentinels:
+        sentinel.client().execute_command("ACL", "SETUSER", "default", ">another")
+    settings = {"database": database.url, "sync": "none", "keyspaces": [items()],
+                **secured.settings}
+    guard.configure({**settings, "sentinel_password": "another"})
+    assert guard.control("POST", "/v1/reload").json()["changes"][0]["taken"]
+    wait_until(lambda: "is not used any more" in guard.log(), PATIENCE, guard.log)
+    for sentinel in secured.sentinels:
+        sentinel.client().execute_command("ACL", "SETUSER", "default", "<ursula")
+        sentinel.password = "another"
+    secured.sentinels[0].client().execute_command("SENTINEL", "FAILOVER", NAME)
+    wait_leads_to(guard, secured.wait_primary(other_than=secured.first))
 
 
 class TestSentinels:
