@@ -228,6 +228,7 @@ static void leave(struct keeper *keeper, uint64_t now)
     if (owes)
         purging_give_up_other(&keeper->purging);
     set_change(keeper, CACHE_ENDS);
+    publisher_cache_is(keeper->publisher, false);
     redis_close(cache->other->redis, on_left, cache->other);
 }
 

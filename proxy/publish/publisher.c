@@ -269,12 +269,11 @@ void publisher_known(struct publisher *publisher)
 
 /* ---- the rest ---- */
 
-/* As if it had been away: what is in it is asked for anew. */
+/* What is in it is asked for anew. The redis before is gone by now, and not to be touched. */
 void publisher_use_cache(struct publisher *publisher, struct redis *redis)
 {
     if (!publisher)
         return;
-    publisher_cache_is(publisher, false);
     publisher->redis = redis;
     for (size_t i = 0; i < publisher->count; i++)
         if (find(publisher, i))

@@ -27,7 +27,7 @@ void publisher_destroy(struct publisher *publisher); /* when redis has ended */
 void publisher_hear(void *arg, const struct key_change *change);
 void publisher_use_view(struct publisher *publisher, const struct view *view);
 void publisher_known(struct publisher *publisher); /* more rows are: the lease has been extended */
-/* The cache is another from now on, and the redis before has ended, or answers nothing more. */
+/* The cache is another from now on: the one before was told to be down, and its redis has ended. */
 void publisher_use_cache(struct publisher *publisher, struct redis *redis);
 void publisher_cache_is(struct publisher *publisher, bool up);
 void publisher_tick(struct publisher *publisher, uint64_t now);

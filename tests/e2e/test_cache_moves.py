@@ -11,6 +11,8 @@ import redis
 from beside import redis_beside
 from following import follow
 from servers import PATIENCE
+from test_published import NAME, absent, lease, published, wait_lease
+from test_tls import cache_settings, certificates, tls_cache
 from waiting import wait_until
 
 
@@ -324,3 +326,68 @@ def test_a_signal_does_the_same(moving, other):
     guard.signal(1)
     file.wait_left()
     assert guard.redis().set("plain", "x") and other.client().exists("plain")
+
+
+def test_another_certificate_under_the_same_name_is_taken(moving, tls_cache, certificates):
+    settings = cache_settings(tls_cache, certificates)
+    own, key = certificates.make("rotated", "before")
+    guard, file = moving(**{**settings, "cache_cert_file": own, "cache_key_file": key})
+    accepted = tls_cache.client().info("stats")["total_connections_received"]
+    assert file.take() == {}, "nothing is another"
+    with Pipelines(guard) as clients:
+        certificates.make("rotated", "after")
+        assert file.take()["the cache's TLS files"]["taken"]
+        file.wait_left()
+        clients.go_on()
+    assert not clients.problems
+    assert tls_cache.client().info("stats")["total_connections_received"] > accepted + 4
+    with open(own, "w", encoding="ascii") as broken:
+        broken.write("no certificate")
+    assert guard.control("POST", "/v1/reload").status_code == 409
+    assert guard.redis().set("plain", "x")
+
+
+def test_what_is_published_begins_anew_there_and_lapses_here(follow, items, cache, other, database):
+    guard = follow(published())
+    wait_lease(cache, guard)
+    file = Reloading(guard, {"database": database.url, "sync": "replication", "max_lag": "2s",
+                             "keyspaces": [published()], "cache": cache.url})
+    file.take(cache=other.url)
+    wait_lease(other, guard)
+    assert absent(other, *range(1, 101)) == [False] * 100
+    wait_until(lambda: not lease(cache), PATIENCE, "the lease to lapse")
+    database.execute("INSERT INTO items VALUES (5000, 'new')")
+    wait_until(lambda: lease(other) and not any(absent(other, 5000)), PATIENCE, guard.log)
+
+
+def test_from_one_that_is_gone(follow, items, database, cache, other):
+    """That is why it is changed, mostly: what it would have been told is told to the log."""
+    with redis_beside() as gone:
+        guard = follow(items(), cache=gone.url, drain_timeout="1s")
+        file = Reloading(guard, {"database": database.url, "sync": "replication",
+                                 "keyspaces": [items()], "drain_timeout": "1s"})
+        assert guard.redis().get("item:7") == b"payload 7"
+        gone.kill()
+        database.execute("UPDATE items SET payload = 'changed' WHERE id = 7")
+        wait_until(lambda: guard.redis().get("item:7") == b"changed", PATIENCE, guard.log)
+        other.client().set("item:7", "old")
+        file.take(cache=other.url)
+        wait_until(lambda: sets(guard), PATIENCE, guard.log)
+        file.wait_left()
+        assert guard.redis().get("item:7") == b"changed"
+        assert "not deleted from the cache" in guard.log()
+
+
+def test_one_that_cannot_be_swept_is_not_used_before_it_can(moving, other):
+    """Nobody knows what lies there."""
+    other.client().acl_setuser("app", enabled=True, passwords=["+one"], keys=["*"], channels=["*"],
+                               commands=["+@all", "-scan"])
+    other.client().set("item:7", "old")
+    guard, file = moving()
+    assert file.take(cache=f"redis://app:one@127.0.0.1:{other.port}")["cache"]["taken"]
+    wait_until(lambda: "refused SCAN" in guard.log(), PATIENCE, guard.log)
+    assert guard.redis().get("item:7") == b"payload 7"
+    other.client().acl_setuser("app", enabled=True, commands=["+scan"])
+    file.wait_left()
+    assert guard.redis().get("item:7") == b"payload 7"
+    assert other.client().get("item:7") != b"old"

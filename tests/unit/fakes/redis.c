@@ -12,38 +12,49 @@
 
 struct fake_redis fake_redis = {.up = true};
 
+struct redis *fake_other_redis(void)
+{
+    return (struct redis *)&fake_redis;
+}
+
+static void must_be_one(const struct redis *redis)
+{
+    assert_true(!redis || redis == fake_other_redis());
+}
+
 bool redis_is_up(const struct redis *redis)
 {
-    assert_null(redis);
+    must_be_one(redis);
     return fake_redis.up;
 }
 
 size_t redis_node_count(const struct redis *redis)
 {
-    assert_null(redis);
+    must_be_one(redis);
     return 1;
 }
 
 void redis_describe(const struct redis *redis, size_t number, struct redis_node *node)
 {
-    assert_null(redis);
+    must_be_one(redis);
     assert_int_equal(number, 0);
     *node = (struct redis_node){.up = fake_redis.up, .role = REDIS_PRIMARY};
 }
 
 const char *redis_doubt(const struct redis *redis)
 {
-    assert_null(redis);
+    must_be_one(redis);
     assert_true(fake_redis.up);
     return fake_redis.doubt;
 }
 
-static struct fake_call *add_call(redis_answer_cb done, void *arg)
+static struct fake_call *add_call(const struct redis *redis, redis_answer_cb done, void *arg)
 {
+    must_be_one(redis);
     assert_true(fake_redis.up);
     assert_true(fake_redis.count < FAKE_CALLS);
     struct fake_call *call = &fake_redis.calls[fake_redis.count++];
-    *call = (struct fake_call){.done = done, .arg = arg};
+    *call = (struct fake_call){.redis = redis, .done = done, .arg = arg};
     return call;
 }
 
@@ -60,8 +71,7 @@ static void add_keys(struct fake_call *call, const struct redis_bytes *keys, siz
 void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes value,
                 uint64_t ttl_ms, redis_answer_cb done, void *arg)
 {
-    struct fake_call *call = add_call(done, arg);
-    assert_null(redis);
+    struct fake_call *call = add_call(redis, done, arg);
     add_keys(call, &key, 1);
     call->value = xstrndup(value.at, value.length);
     call->ttl_ms = ttl_ms;
@@ -69,14 +79,12 @@ void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes 
 
 void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
 {
-    assert_null(redis);
-    add_keys(add_call(done, arg), &key, 1);
+    add_keys(add_call(redis, done, arg), &key, 1);
 }
 
 void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
 {
-    struct fake_call *call = add_call(done, arg);
-    assert_null(redis);
+    struct fake_call *call = add_call(redis, done, arg);
     add_keys(call, &key, 1);
     call->exists = true;
 }
@@ -84,15 +92,13 @@ void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb d
 void redis_purge_many(struct redis *redis, const struct redis_bytes *keys, size_t count,
                       redis_answer_cb done, void *arg)
 {
-    assert_null(redis);
-    add_keys(add_call(done, arg), keys, count);
+    add_keys(add_call(redis, done, arg), keys, count);
 }
 
 void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes pattern, unsigned count,
                 redis_answer_cb done, void *arg)
 {
-    struct fake_call *call = add_call(done, arg);
-    assert_null(redis);
+    struct fake_call *call = add_call(redis, done, arg);
     assert_int_equal(count, 1000);
     call->cursor = xstrdup(cursor);
     call->pattern = xstrndup(pattern.at, pattern.length);
@@ -102,8 +108,7 @@ void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes patt
 void redis_send(struct redis *redis, const struct redis_bytes *words, size_t count,
                 redis_answer_cb done, void *arg)
 {
-    assert_null(redis);
-    add_keys(add_call(done, arg), words, count);
+    add_keys(add_call(redis, done, arg), words, count);
 }
 
 void fake_redis_reset(void)

@@ -10,6 +10,7 @@ enum { FAKE_CALLS = 1024, FAKE_KEYS = 64 };
 /* Any command, its words as keys; a DEL of keys; with a value a SET; with a cursor a SCAN; or an
  * EXISTS. */
 struct fake_call {
+    const struct redis *redis;
     char *keys[FAKE_KEYS];
     size_t lengths[FAKE_KEYS];
     size_t count;
@@ -27,6 +28,9 @@ extern struct fake_redis {
     struct fake_call calls[FAKE_CALLS]; /* without an answer */
     size_t count;
 } fake_redis;
+
+/* A second one, beside NULL; its calls are in the same line. */
+struct redis *fake_other_redis(void);
 
 /* Up, and asked nothing: whatever a failed test left. */
 void fake_redis_reset(void);

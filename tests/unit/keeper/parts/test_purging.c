@@ -264,6 +264,88 @@ static void the_report_says_what_is_owed_while_the_cache_is_down(void **state)
     bench_close(&bench);
 }
 
+/* ---- two caches ---- */
+
+static void go_on(struct bench *bench)
+{
+    for (int i = 0; i < 10; i++)
+        uv_run(&bench->loop, UV_RUN_NOWAIT);
+}
+
+/* So many calls wait, and so many of them are the other one's. */
+static void must_wait(struct bench *bench, size_t count, size_t others)
+{
+    size_t found = 0;
+    go_on(bench);
+    assert_int_equal(fake_redis.count, count);
+    for (size_t i = 0; i < count; i++)
+        found += fake_redis.calls[i].redis == fake_other_redis();
+    assert_int_equal(found, others);
+}
+
+static void tell_update(struct bench *bench, const char *key)
+{
+    struct key_change change = change_of_key(CAUSE_UPDATED, item(key));
+    changes_tell(&bench->changes, &change);
+}
+
+static void of_two_caches_each_is_told_of_every_change(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench, SYNC_REPLICATION);
+    purging_open_other(&bench.purging, fake_other_redis());
+    assert_true(purging_other_is_swept(&bench.purging));
+    tell_update(&bench, "item:1");
+    must_wait(&bench, 2, 1);
+    assert_true(purging_owes(&bench.purging) && purging_owes_other(&bench.purging));
+    fake_redis_ends(REDIS_DONE);
+    fake_redis_ends(REDIS_DONE);
+    assert_false(purging_owes(&bench.purging) || purging_owes_other(&bench.purging));
+    purging_close_other(&bench.purging);
+    tell_update(&bench, "item:2");
+    must_wait(&bench, 1, 0);
+    bench_close(&bench);
+}
+
+/* Changes are deleted there meanwhile, too. */
+static void one_that_is_to_come_is_swept_and_the_other_is_not(void **state)
+{
+    static const struct redis_answer over = {
+        .outcome = REDIS_DONE, .error = "", .page.cursor = "0"};
+    struct bench bench;
+    (void)state;
+    bench_open(&bench, SYNC_REPLICATION);
+    purging_open_other(&bench.purging, fake_other_redis());
+    purging_sweep_other(&bench.purging);
+    for (int i = 0; i < KEYSPACES; i++) {
+        must_wait(&bench, 1, 1);
+        assert_non_null(fake_redis.calls[0].cursor);
+        assert_false(purging_other_is_swept(&bench.purging));
+        fake_redis_answer(&over);
+    }
+    go_on(&bench);
+    assert_true(purging_other_is_swept(&bench.purging));
+    bench_close(&bench);
+}
+
+static void behind_the_change_what_is_deleted_by_hand_is_deleted_from_both(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench, SYNC_REPLICATION);
+    purging_open_other(&bench.purging, fake_other_redis());
+    purging_swap(&bench.purging);
+    purging_delete(&bench.purging, item("item:1"), on_deleted, &bench);
+    assert_ptr_equal(fake_redis.calls[0].redis, fake_other_redis());
+    must_wait(&bench, 2, 1);
+    fake_redis_ends(REDIS_DONE);
+    assert_int_equal(bench.deleted, 1);
+    purging_ask(&bench.purging, item("item:1"), on_deleted, &bench);
+    must_wait(&bench, 2, 1);
+    bench_close(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +358,9 @@ int main(void)
         cmocka_unit_test(what_no_log_told_of_makes_every_keyspace_old),
         cmocka_unit_test(a_deletion_counts_when_it_is_done),
         cmocka_unit_test(the_report_says_what_is_owed_while_the_cache_is_down),
+        cmocka_unit_test(of_two_caches_each_is_told_of_every_change),
+        cmocka_unit_test(one_that_is_to_come_is_swept_and_the_other_is_not),
+        cmocka_unit_test(behind_the_change_what_is_deleted_by_hand_is_deleted_from_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
