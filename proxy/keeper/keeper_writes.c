@@ -37,6 +37,14 @@ void keeper_renew_hints(struct keeper *keeper, uint64_t now)
         renewal_begin(&keeper->renewal);
 }
 
+/* Whichever of two caches they were sent to. */
+static void delete_behind_fills(struct keeper *keeper, struct write_request *write)
+{
+    struct redis_bytes text = {write->key.text.at, write->key.text.length};
+    purging_delete_other(&keeper->purging, write->key);
+    redis_purge(keeper->cache.here->redis, text, is_purged, write);
+}
+
 /* What is under way for the key is stale when its write is sent, and when it is done. A hint finds
  * its place: its worker has seen to that (hint_share.h). */
 void keeper_take_write(struct keeper *keeper, struct write_request *write)
@@ -44,9 +52,8 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
     struct key key = write->key;
     struct override known = entries_find(&keeper->entries, key);
     tell(keeper, write->deletes ? CAUSE_DROPPED : CAUSE_WRITTEN, key);
-    if (write->done && write->deletes) /* behind any fill that was sent before */
-        redis_purge(keeper->cache.here->redis, (struct redis_bytes){key.text.at, key.text.length},
-                    is_purged, write);
+    if (write->done && write->deletes)
+        delete_behind_fills(keeper, write);
     else if (write->done && entries_are_taken(&keeper->entries) &&
              (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE))
         entries_put(&keeper->entries, key, override_admit(known, entries_hint(&keeper->entries, 0)),

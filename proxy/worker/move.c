@@ -13,7 +13,8 @@
 
 enum {
     LOOK_MS = 1,
-    HOLD_MS = 500 /* for replies of the old ones */
+    LEAVE_MS = 20, /* when nobody waits for it any more */
+    HOLD_MS = 500  /* for replies of the old ones */
 };
 
 static size_t count_of(const struct move *move)
@@ -185,6 +186,7 @@ static void on_look(uv_timer_t *timer)
     if (move->state == MOVE_HELD && (is_answered(move) || clock_ms() - move->since > HOLD_MS)) {
         each_new(move, let_go);
         set_state(move, MOVE_LEAVING);
+        uv_timer_set_repeat(timer, LEAVE_MS);
     }
     if (move->state != MOVE_LEAVING)
         return;

@@ -162,8 +162,7 @@ void purging_delete(struct purging *purging, struct key key, redis_answer_cb don
     struct deletion *deletion = xmalloc(sizeof *deletion);
     *deletion = (struct deletion){&purging->options.counters[key.keyspace].purges, done, arg};
     redis_purge(purging->options.redis, bytes_of(key), on_deleted, deletion);
-    if (purging->other.purger)
-        purger_key(purging->other.purger, key);
+    purging_delete_other(purging, key);
 }
 
 void purging_ask(struct purging *purging, struct key key, redis_answer_cb done, void *arg)
@@ -245,6 +244,12 @@ void purging_other_is(struct purging *purging, bool up)
 {
     if (purging->other.purger)
         purger_cache_is(purging->other.purger, up);
+}
+
+void purging_delete_other(struct purging *purging, struct key key)
+{
+    if (purging->other.purger)
+        purger_key(purging->other.purger, key);
 }
 
 bool purging_other_is_swept(const struct purging *purging)

@@ -56,6 +56,8 @@ void purging_cache_is(struct purging *purging, bool up);
 void purging_open_other(struct purging *purging, struct redis *redis);
 void purging_sweep_other(struct purging *purging);
 void purging_other_is(struct purging *purging, bool up);
+/* One key. Does nothing without a second cache. */
+void purging_delete_other(struct purging *purging, struct key key);
 /* No whole keyspace is to be deleted from it; nothing at all is. */
 bool purging_other_is_swept(const struct purging *purging);
 bool purging_owes_other(const struct purging *purging);
