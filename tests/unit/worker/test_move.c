@@ -52,9 +52,10 @@ static void must_have_moved(struct moving *moving)
 static void end(struct moving *moving)
 {
     close(moving->client);
+    if (moving->old >= 0)
+        close(moving->old);
     bench_finish(&moving->bench);
     shared_config_release(moving->elsewhere);
-    close(moving->old);
     close(moving->old_listener);
 }
 
@@ -70,10 +71,10 @@ static void what_is_under_way_is_answered_before_the_new_one_is_sent_anything(vo
     wait_for_state(&moving, MOVE_HELD);
     say(moving.client, GET_ITEM_2);
     must_be_silent(moving.bench.cache);
-    say(moving.old, "$1\r\n1\r\n");
+    cache_says(moving.old, "$1\r\n1\r\n");
     must_hear(moving.client, "$1\r\n1\r\n");
     must_hear(moving.bench.cache, GET_ITEM_2);
-    say(moving.bench.cache, "$1\r\n2\r\n");
+    cache_says(moving.bench.cache, "$1\r\n2\r\n");
     must_hear(moving.client, "$1\r\n2\r\n");
     must_have_moved(&moving);
     must_end(moving.old, "");
@@ -90,7 +91,7 @@ static void while_the_new_one_does_not_answer_the_old_one_serves(void **state)
     moving.bench.cache = moving.old;
     must_serve(&moving.bench, moving.client);
     moving.bench.cache = fresh;
-    say(fresh, WELCOME);
+    cache_says(fresh, WELCOME);
     must_have_moved(&moving);
     must_serve(&moving.bench, moving.client);
     end(&moving);
@@ -108,14 +109,13 @@ static void an_old_one_that_never_answers_holds_the_new_one_up_for_a_moment_only
     wait_for_state(&moving, MOVE_LEAVING);
     int other = connect_client(&moving.bench);
     say(other, PING);
-    answer_role(moving.bench.cache);
     must_hear(moving.bench.cache, PING);
-    say(moving.bench.cache, "+PONG\r\n");
+    cache_says(moving.bench.cache, "+PONG\r\n");
     must_hear(other, "+PONG\r\n");
-    close(moving.old);
+    fake_cache_close(moving.old);
     must_hear(moving.client, CACHE_DOWN);
     must_have_moved(&moving);
-    moving.old = dup(moving.old_listener);
+    moving.old = -1;
     close(other);
     end(&moving);
 }
@@ -130,13 +130,13 @@ static void a_transaction_ends_where_it_began(void **state)
     old.cache_listener = moving.old_listener;
     int own = accept_own(&old);
     must_hear(own, "*1\r\n$5\r\nMULTI\r\n");
-    say(own, "+OK\r\n");
+    cache_says(own, "+OK\r\n");
     must_hear(moving.client, "+OK\r\n");
     order_move(&moving);
     serve_cache(&moving.bench);
     say(moving.client, "*1\r\n$4\r\nEXEC\r\n");
     must_hear(own, "*1\r\n$4\r\nEXEC\r\n");
-    say(own, "*0\r\n");
+    cache_says(own, "*0\r\n");
     must_hear(moving.client, "*0\r\n");
     must_have_moved(&moving);
     must_end(own, "");
@@ -153,13 +153,12 @@ static void the_worker_may_end_in_the_middle_of_it(void **state)
     order_move(&moving);
     int fresh = accept_cache(&moving.bench);
     close(moving.client);
-    moving.client = dup(moving.old);
     send_drain(&moving.bench);
     must_have_moved(&moving);
+    close(moving.old);
+    moving.bench.cache = fresh;
     bench_free(&moving.bench);
     shared_config_release(moving.elsewhere);
-    close(fresh);
-    close(moving.client);
     close(moving.old_listener);
 }
 
