@@ -90,14 +90,14 @@ void filter_prefetch(const struct filter *filter, uint64_t hash);
 
 /* filter_contains() in two steps, for whoever has other work while the cache lines are on their
  * way: the answer is as of the second. */
-struct filter_probe {
+struct filter_ask {
     uint64_t hash;
     uint64_t places[2]; /* the kind's own, as is what follows */
     uint32_t fingerprint;
 };
 
-void filter_probe_begin(const struct filter *filter, uint64_t hash, struct filter_probe *probe);
-bool filter_probe_end(const struct filter *filter, const struct filter_probe *probe);
+void filter_ask_begin(const struct filter *filter, uint64_t hash, struct filter_ask *ask);
+bool filter_ask_end(const struct filter *filter, const struct filter_ask *ask);
 
 /* found[i] = filter_contains(filter, hashes[i]) for i below count, with the memory latencies
  * overlapped. */

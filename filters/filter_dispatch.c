@@ -119,20 +119,20 @@ void filter_prefetch(const struct filter *filter, uint64_t hash)
     filter->ops->prefetch(filter, hash);
 }
 
-void filter_probe_begin(const struct filter *filter, uint64_t hash, struct filter_probe *probe)
+void filter_ask_begin(const struct filter *filter, uint64_t hash, struct filter_ask *ask)
 {
-    probe->hash = hash;
-    if (filter->ops->probe_begin)
-        filter->ops->probe_begin(filter, probe);
+    ask->hash = hash;
+    if (filter->ops->ask_begin)
+        filter->ops->ask_begin(filter, ask);
     else
         filter->ops->prefetch(filter, hash);
 }
 
-bool filter_probe_end(const struct filter *filter, const struct filter_probe *probe)
+bool filter_ask_end(const struct filter *filter, const struct filter_ask *ask)
 {
-    if (filter->ops->probe_end)
-        return filter->ops->probe_end(filter, probe);
-    return filter->ops->contains(filter, probe->hash);
+    if (filter->ops->ask_end)
+        return filter->ops->ask_end(filter, ask);
+    return filter->ops->contains(filter, ask->hash);
 }
 
 /* For kinds that have nothing better. */

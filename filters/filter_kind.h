@@ -23,9 +23,9 @@ struct filter_ops {
     int (*remove)(struct filter *filter, uint64_t hash); /* NULL: this kind cannot */
     bool (*contains)(const struct filter *filter, uint64_t hash);
     void (*prefetch)(const struct filter *filter, uint64_t hash);
-    /* NULL, both: prefetch() and contains(). The probe has its hash already. */
-    void (*probe_begin)(const struct filter *filter, struct filter_probe *probe);
-    bool (*probe_end)(const struct filter *filter, const struct filter_probe *probe);
+    /* NULL, both: prefetch() and contains(). The ask has its hash already. */
+    void (*ask_begin)(const struct filter *filter, struct filter_ask *ask);
+    bool (*ask_end)(const struct filter *filter, const struct filter_ask *ask);
     /* NULL: prefetch() ahead of contains() is as good. */
     void (*contains_batch)(const struct filter *filter, const uint64_t *hashes, size_t count,
                            bool *found);

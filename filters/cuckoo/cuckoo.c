@@ -133,20 +133,20 @@ static bool cuckoo_contains(const struct filter *filter, uint64_t hash)
     return true;
 }
 
-static void cuckoo_probe_begin(const struct filter *filter, struct filter_probe *probe)
+static void cuckoo_ask_begin(const struct filter *filter, struct filter_ask *ask)
 {
     const struct cuckoo *c = cuckoo_const(filter);
-    struct spot spot = cuckoo_prefetch_spot(cuckoo_layout(c), &c->table, probe->hash);
-    probe->places[0] = spot.pair[0];
-    probe->places[1] = spot.pair[1];
-    probe->fingerprint = spot.fingerprint;
+    struct spot spot = cuckoo_prefetch_spot(cuckoo_layout(c), &c->table, ask->hash);
+    ask->places[0] = spot.pair[0];
+    ask->places[1] = spot.pair[1];
+    ask->fingerprint = spot.fingerprint;
 }
 
-static bool cuckoo_probe_end(const struct filter *filter, const struct filter_probe *probe)
+static bool cuckoo_ask_end(const struct filter *filter, const struct filter_ask *ask)
 {
     const struct cuckoo *c = cuckoo_const(filter);
-    struct spot spot = {probe->fingerprint, {probe->places[0], probe->places[1]}};
-    BUCKET_WITH_LAYOUT(c->table.width, return look_at(layout, c, spot, probe->hash))
+    struct spot spot = {ask->fingerprint, {ask->places[0], ask->places[1]}};
+    BUCKET_WITH_LAYOUT(c->table.width, return look_at(layout, c, spot, ask->hash))
     return true;
 }
 
@@ -279,8 +279,8 @@ const struct filter_ops cuckoo_ops = {
     .remove = cuckoo_remove,
     .contains = cuckoo_contains,
     .prefetch = cuckoo_prefetch,
-    .probe_begin = cuckoo_probe_begin,
-    .probe_end = cuckoo_probe_end,
+    .ask_begin = cuckoo_ask_begin,
+    .ask_end = cuckoo_ask_end,
     .contains_batch = cuckoo_contains_batch,
     .stats = cuckoo_stats,
     .describe = cuckoo_describe,

@@ -9,7 +9,7 @@
 static void check_one(const struct config *config, const char *setting,
                       const struct address *address, struct problems *problems)
 {
-    int status = address_probe(address);
+    int status = address_try(address);
     if (status == -EADDRINUSE)
         problems_add(problems, PROBLEM_WARNING, config->file, NULL,
                      "%s: %s is taken; unless it is this guard that runs there, choose another "

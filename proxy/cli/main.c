@@ -7,7 +7,7 @@
 #include "base/text/arguments.h"
 #include "check/check.h"
 #include "cli/ctl_program.h"
-#include "cli/filter_command.h"
+#include "cli/filter_form.h"
 #include "cli/plan/plan.h"
 #include "cli/serve.h"
 #include "cli/terminal/forms.h"
@@ -22,9 +22,9 @@
 static const struct {
     const char *word;
     int (*run)(int argc, char **argv);
-} commands[] = {
+} readers[] = {
     {"ctl", ctl_program_run},
-    {"filter", filter_command_main},
+    {"filter", filter_form_main},
     {"plan", plan_main},
 };
 
@@ -93,9 +93,9 @@ int main(int argc, char **argv)
     const char *word = argc > 1 ? argv[1] : "";
     if (!strcmp(word, "serve") || !strcmp(word, "check"))
         return with_file(argc - 1, argv + 1);
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        if (!strcmp(word, commands[i].word))
-            return commands[i].run(argc - 1, argv + 1);
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
+        if (!strcmp(word, readers[i].word))
+            return readers[i].run(argc - 1, argv + 1);
     if (asks_for_help(word) || !strcmp(word, "help"))
         return help();
     if (!strcmp(word, "--version") || !strcmp(word, "version")) {

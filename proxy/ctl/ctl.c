@@ -38,7 +38,7 @@ static char *target_of(const struct ctl_words *words)
     char *key = http_target_escape(span_of(words->key ? words->key : ""));
     char *value = http_target_escape(span_of(option && option->value ? words->value : ""));
     bool queries = option && option->query;
-    char *target = xasprintf("%s%s%s%s%s", words->command->path, key, queries ? "?" : "",
+    char *target = xasprintf("%s%s%s%s%s", words->form->path, key, queries ? "?" : "",
                              queries ? option->query : "", value);
 
     free(value);
@@ -51,9 +51,9 @@ static char *target_of(const struct ctl_words *words)
 static bool is_for_people(const struct ctl_words *words)
 {
     const char *option = words->option ? words->option->name : "";
-    if (!words->command->print || !strcmp(option, "json"))
+    if (!words->form->print || !strcmp(option, "json"))
         return false;
-    return !words->command->table_on_terminal || !strcmp(option, "table") || ctl_is_terminal();
+    return !words->form->table_on_terminal || !strcmp(option, "table") || ctl_is_terminal();
 }
 
 /* False: as JSON. */
@@ -68,7 +68,7 @@ static bool print_for_people(const struct ctl_words *words, const struct ctl_ans
         return false;
     body = json_loadb(answer->body, answer->length, JSON_ALLOW_NUL, NULL);
     if (body)
-        words->command->print(body, words->option ? words->option->name : NULL, &paper);
+        words->form->print(body, words->option ? words->option->name : NULL, &paper);
     json_decref(body);
     return body;
 }
@@ -97,7 +97,7 @@ static void print_advice(const struct ctl_words *words, long status)
         fputs("The token is taken from --token, from the configuration that -c names, or from "
               "NESTGUARD_TOKEN.\n",
               stderr);
-    if (status == 409 && !strcmp(words->command->name, "delete") && !words->option)
+    if (status == 409 && !strcmp(words->form->name, "delete") && !words->option)
         fputs("If the row is there: --row deletes it, too; --block DURATION refuses the key for "
               "that time although the row is there.\n",
               stderr);
@@ -125,7 +125,7 @@ static int print_refusal(const struct ctl_words *words, const struct ctl_answer 
  * is no failure of whoever asked. */
 static int print_answer(const struct ctl_words *words, const struct ctl_answer *answer)
 {
-    if (!ctl_answer_is_success(answer) && answer->status != words->command->answers)
+    if (!ctl_answer_is_success(answer) && answer->status != words->form->answers)
         return print_refusal(words, answer);
     if (answer->length == 0)
         puts("done");
@@ -170,14 +170,13 @@ static int call_again_and_again(const struct ctl_words *words, const struct ctl_
 /* With the token that goes with the address, or NULL. Returns the exit status. */
 static int call(const struct ctl_words *words, const struct address *address, const char *token)
 {
-    struct ctl_call request = {
-        .address = address, .token = token, .method = words->command->method};
+    struct ctl_call request = {.address = address, .token = token, .method = words->form->method};
     char *target;
     int status;
 
     if (token && !is_token(token))
         return ctl_complain(EXIT_USAGE, "a token has no blanks, control or non-ASCII characters");
-    if (words->command->is_live)
+    if (words->form->is_live)
         return ctl_top_run(&request);
     target = target_of(words);
     request.target = target;

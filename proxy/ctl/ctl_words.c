@@ -1,5 +1,5 @@
 /* nestguard ctl [what stands before] COMMAND [what follows]
- *                 read_globals()           read_arguments(), by the command's row in ctl_commands.c
+ *                 read_globals()           read_arguments(), by the form's row in ctl_forms.c
  *
  * Whatever is wrong is said here, with what would be right, before anybody is asked.
  */
@@ -33,11 +33,11 @@ void ctl_print_usage(FILE *out)
 {
     fputs("usage: nestguard ctl [-c FILE | --control ADDRESS] [--token TOKEN] COMMAND [ARGS]\n\n",
           out);
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        const char *help = ctl_commands[i].help;
+    for (size_t i = 0; i < ctl_form_count; i++) {
+        const char *help = ctl_forms[i].help;
         size_t line = strcspn(help, "\n");
 
-        fprintf(out, "  %-38s %.*s\n", ctl_commands[i].usage, (int)line, help);
+        fprintf(out, "  %-38s %.*s\n", ctl_forms[i].usage, (int)line, help);
         if (help[line])
             fprintf(out, "  %-38s %s\n", "", help + line + 1);
     }
@@ -52,7 +52,7 @@ void ctl_print_usage(FILE *out)
         ctl_default_address);
 }
 
-/* What stands before the command. Returns where that is, or -EINVAL after a complaint. */
+/* What stands before the form. Returns where that is, or -EINVAL after a complaint. */
 static int read_globals(struct ctl_words *out, int count, char **words)
 {
     const struct argument_option options[] = {{"config", &out->file, NULL, 'c'},
@@ -81,7 +81,7 @@ static int read_globals(struct ctl_words *out, int count, char **words)
 }
 
 /* Always -EINVAL, after words that name the option or the usage. */
-static int complain_of(const struct arguments *arguments, const struct ctl_command *command)
+static int complain_of(const struct arguments *arguments, const struct ctl_form *form)
 {
     const char *wrong = arguments->wrong;
 
@@ -89,32 +89,31 @@ static int complain_of(const struct arguments *arguments, const struct ctl_comma
     case ARGUMENT_BARE:
         return ctl_complain(-EINVAL, "%s needs a %s", wrong,
                             arguments->option - arguments->options < CTL_OPTIONS &&
-                                    command->options[arguments->option - arguments->options].value
-                                ? command->options[arguments->option - arguments->options].value
+                                    form->options[arguments->option - arguments->options].value
+                                ? form->options[arguments->option - arguments->options].value
                                 : "number of SECONDS");
     case ARGUMENT_WITH_VALUE:
         return ctl_complain(-EINVAL, "--%s takes no value", arguments->option->name);
     case ARGUMENT_ONE_TOO_MANY:
         return ctl_complain(-EINVAL, "extra word \"%s\"; usage: nestguard ctl %s", wrong,
-                            command->usage);
+                            form->usage);
     case ARGUMENT_UNKNOWN:
         break;
     }
-    return ctl_complain(-EINVAL, "unknown option %s; usage: nestguard ctl %s", wrong,
-                        command->usage);
+    return ctl_complain(-EINVAL, "unknown option %s; usage: nestguard ctl %s", wrong, form->usage);
 }
 
-/* What was said of the command's options: one of them, once, at the most. */
+/* What was said of the form's options: one of them, once, at the most. */
 static int take_option(struct ctl_words *out, const unsigned *given, const char *const *values)
 {
-    const struct ctl_command *command = out->command;
+    const struct ctl_form *form = out->form;
 
     for (size_t i = 0; i < CTL_OPTIONS; i++) {
         if (!given[i])
             continue;
         if (given[i] > 1 || out->option)
-            return ctl_complain(-EINVAL, "usage: nestguard ctl %s", command->usage);
-        out->option = &command->options[i];
+            return ctl_complain(-EINVAL, "usage: nestguard ctl %s", form->usage);
+        out->option = &form->options[i];
         out->value = values[i];
         if (out->option->value && !*out->value)
             return ctl_complain(-EINVAL, "--%s needs a %s", out->option->name, out->option->value);
@@ -137,36 +136,36 @@ static int take_watch(struct ctl_words *out, const char *watch)
 /* An empty key is a shell variable that was never set, more likely than a key. */
 static int check_key(const struct ctl_words *words)
 {
-    if (!words->command->takes_key || (words->key && *words->key))
+    if (!words->form->takes_key || (words->key && *words->key))
         return 0;
     return ctl_complain(-EINVAL, "%s; usage: nestguard ctl %s",
-                        words->key ? "the key is empty" : "KEY is missing", words->command->usage);
+                        words->key ? "the key is empty" : "KEY is missing", words->form->usage);
 }
 
-/* Reads words[0], the command, and what follows it. 0, or -EINVAL after a complaint. */
+/* Reads words[0], the form's name, and what follows it. 0, or -EINVAL after a complaint. */
 static int read_arguments(struct ctl_words *out, int count, char **words)
 {
-    const struct ctl_command *command = out->command;
+    const struct ctl_form *form = out->form;
     const char *values[CTL_OPTIONS] = {0};
     const char *watch = NULL;
     unsigned given[CTL_OPTIONS] = {0};
     struct argument_option options[CTL_OPTIONS + 3] = {0};
     struct arguments arguments = {
-        .options = options, .plain = &out->key, .most = command->takes_key ? 1 : 0};
+        .options = options, .plain = &out->key, .most = form->takes_key ? 1 : 0};
     size_t own = 0;
 
-    for (; own < CTL_OPTIONS && command->options[own].name; own++)
-        options[own] = (struct argument_option){command->options[own].name,
-                                                command->options[own].value ? &values[own] : NULL,
+    for (; own < CTL_OPTIONS && form->options[own].name; own++)
+        options[own] = (struct argument_option){form->options[own].name,
+                                                form->options[own].value ? &values[own] : NULL,
                                                 &given[own], 0};
     options[own++] = (struct argument_option){"help", NULL, &out->help, 'h'};
-    if (ctl_command_can_watch(command))
+    if (ctl_form_can_watch(form))
         options[own] = (struct argument_option){"watch", &watch, NULL, 0};
     int code = arguments_read(&arguments, count, words);
     if (out->help)
         return 0;
     if (code < 0)
-        return complain_of(&arguments, command);
+        return complain_of(&arguments, form);
     code = take_option(out, given, values);
     if (!code)
         code = take_watch(out, watch);
@@ -174,17 +173,17 @@ static int read_arguments(struct ctl_words *out, int count, char **words)
 }
 
 /* 0, or -EINVAL after a list of all there are. */
-static int read_command(struct ctl_words *out, const char *name)
+static int read_form(struct ctl_words *out, const char *name)
 {
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        if (strcmp(ctl_commands[i].name, name) == 0) {
-            out->command = &ctl_commands[i];
+    for (size_t i = 0; i < ctl_form_count; i++) {
+        if (strcmp(ctl_forms[i].name, name) == 0) {
+            out->form = &ctl_forms[i];
             return 0;
         }
     }
     fprintf(stderr, "nestguard ctl: unknown command %s; there are", name);
-    for (size_t i = 0; i < ctl_command_count; i++)
-        fprintf(stderr, "%s %s", i ? "," : "", ctl_commands[i].name);
+    for (size_t i = 0; i < ctl_form_count; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", ctl_forms[i].name);
     fputc('\n', stderr);
     return -EINVAL;
 }
@@ -199,7 +198,7 @@ int ctl_words_read(struct ctl_words *out, int count, char **words)
         ctl_print_usage(stderr);
         return -EINVAL;
     }
-    if (read_command(out, words[at]) < 0)
+    if (read_form(out, words[at]) < 0)
         return -EINVAL;
     return read_arguments(out, count - at, words + at);
 }

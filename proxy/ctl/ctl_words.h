@@ -2,7 +2,7 @@
 #ifndef NESTGUARD_CTL_WORDS_H
 #define NESTGUARD_CTL_WORDS_H
 
-#include "ctl/ctl_commands.h"
+#include "ctl/ctl_forms.h"
 
 /* The command line, taken apart. All texts are argv's own. */
 struct ctl_words {
@@ -10,18 +10,18 @@ struct ctl_words {
     const char *control; /* --control, an address; never with `file` */
     const char *token;
     unsigned help; /* not 0: it was asked for, and nothing else counts */
-    const struct ctl_command *command;
-    const char *key;                 /* NULL where the command takes none */
-    const struct ctl_option *option; /* of the command's, the one that was given; or NULL */
+    const struct ctl_form *form;
+    const char *key;                 /* NULL where the form takes none */
+    const struct ctl_option *option; /* of the form's, the one that was given; or NULL */
     const char *value;               /* the option's, if it takes one */
     double watch;                    /* seconds from one asking to the next; 0: once */
 };
 
-/* Reads words[0], "ctl", and what follows it. 0 with out->help or out->command set, or -EINVAL
+/* Reads words[0], "ctl", and what follows it. 0 with out->help or out->form set, or -EINVAL
  * after a complaint. */
 int ctl_words_read(struct ctl_words *out, int count, char **words);
 
-/* All commands, a line or two each, from their table. */
+/* All forms, a line or two each, from their table. */
 void ctl_print_usage(FILE *out);
 
 /* Says what is wrong and returns `status`, so that it can stand behind a return. */

@@ -22,11 +22,11 @@ bool guard_holds(const struct view *view, struct key key)
                            filter_hash(&generation->seed, key.text.at, key.text.length));
 }
 
-void key_probes_end(struct key_probes *probes)
+void key_asks_end(struct key_asks *asks)
 {
-    for (size_t i = 0; i < probes->count; i++) {
-        struct key_probe *probe = &probes->at[i];
-        probe->held = probe->filter && filter_probe_end(probe->filter, &probe->begun);
+    for (size_t i = 0; i < asks->count; i++) {
+        struct key_ask *ask = &asks->at[i];
+        ask->held = ask->filter && filter_ask_end(ask->filter, &ask->begun);
     }
 }
 

@@ -38,33 +38,33 @@ bool guard_holds(const struct view *view, struct key key);
 
 /* Many keys to ask the filters for, so that the memory of these, which is far larger than the
  * processor's caches, is waited for once and not key by key. */
-enum { KEY_PROBES_MAX = 64 };
+enum { KEY_ASKS_MAX = 64 };
 
-struct key_probe {
+struct key_ask {
     const struct filter *filter; /* NULL: there is none */
-    struct filter_probe begun;
+    struct filter_ask begun;
     bool held; /* the answer, as guard_holds() */
 };
 
-struct key_probes {
+struct key_asks {
     size_t count;
-    struct key_probe at[KEY_PROBES_MAX];
+    struct key_ask at[KEY_ASKS_MAX];
 };
 
-/* Begins with one more, of KEY_PROBES_MAX at most. The key need not live longer, the view must. */
-static inline void key_probes_add(struct key_probes *probes, const struct view *view, int keyspace,
-                                  struct span key)
+/* Begins with one more, of KEY_ASKS_MAX at most. The key need not live longer, the view must. */
+static inline void key_asks_add(struct key_asks *asks, const struct view *view, int keyspace,
+                                struct span key)
 {
-    struct key_probe *probe = &probes->at[probes->count++];
+    struct key_ask *ask = &asks->at[asks->count++];
     const struct generation *generation = view->generation;
-    probe->filter = generation ? generation->filters[keyspace] : NULL;
-    if (probe->filter)
-        filter_probe_begin(probe->filter, filter_hash(&generation->seed, key.at, key.length),
-                           &probe->begun);
+    ask->filter = generation ? generation->filters[keyspace] : NULL;
+    if (ask->filter)
+        filter_ask_begin(ask->filter, filter_hash(&generation->seed, key.at, key.length),
+                         &ask->begun);
 }
 
 /* All are answered, as of now. */
-void key_probes_end(struct key_probes *probes);
+void key_asks_end(struct key_asks *asks);
 
 /* The override of a key, if any. */
 struct override guard_entry(struct permission *permission, const struct overrides *overrides,

@@ -5,7 +5,7 @@
 
 #include "base/span.h"
 #include "cli/terminal/forms.h"
-#include "ctl/ctl_commands.h"
+#include "ctl/ctl_forms.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -77,14 +77,14 @@ static void print_bash_ctl(FILE *out)
 {
     fputs("    ctl)\n        offered='", out);
     fputs("-c --control --token ", out);
-    for (size_t i = 0; i < ctl_command_count; i++)
-        fprintf(out, "%s%s", i ? " " : "", ctl_commands[i].name);
+    for (size_t i = 0; i < ctl_form_count; i++)
+        fprintf(out, "%s%s", i ? " " : "", ctl_forms[i].name);
     fputs("'\n        ;;\n", out);
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        fprintf(out, "    'ctl %s')\n        offered='", ctl_commands[i].name);
-        for (size_t at = 0; at < CTL_OPTIONS && ctl_commands[i].options[at].name; at++)
-            fprintf(out, " --%s", ctl_commands[i].options[at].name);
-        fputs(ctl_command_can_watch(&ctl_commands[i]) ? " --watch" : "", out);
+    for (size_t i = 0; i < ctl_form_count; i++) {
+        fprintf(out, "    'ctl %s')\n        offered='", ctl_forms[i].name);
+        for (size_t at = 0; at < CTL_OPTIONS && ctl_forms[i].options[at].name; at++)
+            fprintf(out, " --%s", ctl_forms[i].options[at].name);
+        fputs(ctl_form_can_watch(&ctl_forms[i]) ? " --watch" : "", out);
         fputs("'\n        ;;\n", out);
     }
 }
@@ -157,21 +157,21 @@ static void print_zsh_lists(FILE *out)
         if (is_first_row(form))
             print_zsh_row(form->word, form->help, out);
     fputs("    )\n    local -a words_of_ctl=(\n", out);
-    for (size_t i = 0; i < ctl_command_count; i++)
-        print_zsh_row(ctl_commands[i].name, ctl_commands[i].help, out);
+    for (size_t i = 0; i < ctl_form_count; i++)
+        print_zsh_row(ctl_forms[i].name, ctl_forms[i].help, out);
     fputs("    )\n", out);
 }
 
-static void print_zsh_options(const struct ctl_command *command, FILE *out)
+static void print_zsh_options(const struct ctl_form *form, FILE *out)
 {
-    for (size_t i = 0; i < CTL_OPTIONS && command->options[i].name; i++) {
-        const struct ctl_option *option = &command->options[i];
+    for (size_t i = 0; i < CTL_OPTIONS && form->options[i].name; i++) {
+        const struct ctl_option *option = &form->options[i];
         fprintf(out, " '--%s", option->name);
         if (option->value)
             fprintf(out, ":%s:", option->value);
         fputs("'", out);
     }
-    fputs(ctl_command_can_watch(command) ? " '--watch:SECONDS:'" : "", out);
+    fputs(ctl_form_can_watch(form) ? " '--watch:SECONDS:'" : "", out);
 }
 
 static void print_zsh_ctl(FILE *out)
@@ -185,11 +185,11 @@ static void print_zsh_ctl(FILE *out)
           "    argument)\n"
           "        case $words[1] in\n",
           out);
-    for (size_t i = 0; i < ctl_command_count; i++) {
-        if (!ctl_commands[i].options[0].name && !ctl_command_can_watch(&ctl_commands[i]))
+    for (size_t i = 0; i < ctl_form_count; i++) {
+        if (!ctl_forms[i].options[0].name && !ctl_form_can_watch(&ctl_forms[i]))
             continue;
-        fprintf(out, "        %s) _arguments", ctl_commands[i].name);
-        print_zsh_options(&ctl_commands[i], out);
+        fprintf(out, "        %s) _arguments", ctl_forms[i].name);
+        print_zsh_options(&ctl_forms[i], out);
         fputs(" ;;\n", out);
     }
     fputs("        esac\n        ;;\n    esac\n}\n", out);

@@ -4,7 +4,7 @@
 
 #include "cli/terminal/forms.h"
 #include "config/settings.h"
-#include "ctl/ctl_commands.h"
+#include "ctl/ctl_forms.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -189,11 +189,11 @@ void page_ctl(FILE *out)
           "machine do not see it when it stands in the environment as NESTGUARD_TOKEN.\n"
           ".SH COMMANDS\n",
           out);
-    for (size_t i = 0; i < ctl_command_count; i++) {
+    for (size_t i = 0; i < ctl_form_count; i++) {
         fputs(".TP\n", out);
-        print_words(ctl_commands[i].usage, out);
+        print_words(ctl_forms[i].usage, out);
         fputc('\n', out);
-        print_sentence(ctl_commands[i].help, out);
+        print_sentence(ctl_forms[i].help, out);
     }
     fputs(".PP\nWhat only asks takes \\fB\\-\\-watch\\fR \\fISECONDS\\fR, and is asked again and "
           "again; "

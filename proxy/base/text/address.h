@@ -40,6 +40,6 @@ int address_listen(const struct address *address, int *fds, unsigned count);
 bool address_is_bound(const struct address *address, int fd);
 
 /* Whether address_listen() would find the place free, without taking it: 0 or its error. */
-int address_probe(const struct address *address);
+int address_try(const struct address *address);
 
 #endif

@@ -83,7 +83,7 @@ static void close_all(const int *fds, unsigned count)
 }
 
 /* Finds strangers: 0 when nobody listens there. Port 0 becomes the port that the system chose. */
-static int probe(struct endpoint *endpoint)
+static int try_endpoint(struct endpoint *endpoint)
 {
     int fd = open_bound(endpoint, false);
     if (fd < 0)
@@ -100,7 +100,7 @@ static int listen_tcp(const struct address *address, int *fds, unsigned count)
     struct endpoint endpoint = {.length = 0};
     int status = resolve(address, &endpoint);
     if (!status)
-        status = probe(&endpoint);
+        status = try_endpoint(&endpoint);
     for (unsigned i = 0; !status && i < count; i++) {
         fds[i] = open_bound(&endpoint, count > 1);
         if (fds[i] < 0) {
@@ -206,7 +206,7 @@ bool address_is_bound(const struct address *address, int fd)
            memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
 }
 
-int address_probe(const struct address *address)
+int address_try(const struct address *address)
 {
     struct endpoint endpoint = {.length = 0};
     struct sockaddr_un at;
@@ -214,5 +214,5 @@ int address_probe(const struct address *address)
     int status = address->path ? name_socket(&at, address->path) : resolve(address, &endpoint);
     if (status)
         return status;
-    return address->path ? look_at_place(&at, &abandoned) : probe(&endpoint);
+    return address->path ? look_at_place(&at, &abandoned) : try_endpoint(&endpoint);
 }

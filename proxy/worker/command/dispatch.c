@@ -22,8 +22,8 @@
 #include <stdlib.h>
 
 enum {
-    BATCH_COMMANDS = KEY_PROBES_MAX, /* each has at most one key to ask for */
-    GUEST_ARGUMENTS = 10,            /* what may be sent before AUTH, as in Redis */
+    BATCH_COMMANDS = KEY_ASKS_MAX, /* each has at most one key to ask for */
+    GUEST_ARGUMENTS = 10,          /* what may be sent before AUTH, as in Redis */
     GUEST_BULK = 16 * 1024,
     INLINE_BYTES = 64 * 1024
 };
@@ -35,7 +35,7 @@ struct part {
     size_t length; /* bytes of it that were parsed, and how many there are */
     size_t available;
     size_t first, count; /* of the batch's requests */
-    size_t first_probe;
+    size_t first_ask;
     enum resp_status status;
     struct resp_command last; /* why it ended */
 };
@@ -50,7 +50,7 @@ struct batch {
     struct part part[BATCH_COMMANDS];
     uint64_t head; /* of the commands, see resp.h, that `command` is the row of */
     const struct command *command;
-    struct key_probes probes;
+    struct key_asks asks;
 };
 
 /* ---- parsing ---- */
@@ -100,7 +100,7 @@ static void prepare(struct batch *batch, const struct view *view, struct request
     struct span key = request->arguments[command->first_key];
     request->keyspace = guard_match(view->config, key);
     if (request->keyspace != NOT_GUARDED)
-        key_probes_add(&batch->probes, view, request->keyspace, key);
+        key_asks_add(&batch->asks, view, request->keyspace, key);
 }
 
 /* The command that was just read from `at`. The pointer to its arguments holds until the list
@@ -272,7 +272,7 @@ static size_t dispatch_each(struct batch *batch, const struct part *part)
 {
     struct serving *serving = batch->serving;
     struct client *client = part->client;
-    size_t served = 0, probe = part->first_probe;
+    size_t served = 0, ask = part->first_ask;
     bool behind_write = false;
     client->settling = false;
     while (served < part->count && !must_stop(client)) {
@@ -280,7 +280,7 @@ static size_t dispatch_each(struct batch *batch, const struct part *part)
         struct request *request = &batch->requests[at];
         request->arguments = serving->arguments.at + batch->first[at];
         if (request->keyspace != NOT_GUARDED)
-            request->held = is_held(serving, request, batch->probes.at[probe++].held, behind_write);
+            request->held = is_held(serving, request, batch->asks.at[ask++].held, behind_write);
         else
             behind_write |= makes_keys(request->command);
         dispatch_one(client, request);
@@ -328,11 +328,11 @@ static void serve(struct turn_task *task)
     struct batch *batch = (struct batch *)task; /* its first member */
     struct serving *serving = batch->serving;
     serving->permission = permission_begin(serving->view);
-    key_probes_end(&batch->probes);
+    key_asks_end(&batch->asks);
     for (size_t i = 0; i < batch->parts; i++)
         client_took(batch->part[i].client, dispatch_part(batch, &batch->part[i]));
     turn_worked(&serving->turn, serving->arguments.count);
-    batch->count = batch->parts = batch->probes.count = 0;
+    batch->count = batch->parts = batch->asks.count = 0;
     serving->arguments.count = 0;
 }
 
@@ -353,7 +353,7 @@ static void add_part(struct client *client, char *input, size_t length)
     part->available = length;
     part->length = part->count = 0;
     part->first = batch->count;
-    part->first_probe = batch->probes.count;
+    part->first_ask = batch->asks.count;
     parse_part(batch, part);
     turn_add(&batch->serving->turn, &batch->task);
     if (part->status == RESP_BAD)

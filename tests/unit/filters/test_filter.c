@@ -200,17 +200,17 @@ static void test_a_lookup_in_two_steps_equals_one(void **state)
     (void)state;
     enum { KEYS = 300 };
     struct filter *filter = make(KEYS, 0.03);
-    struct filter_probe probes[2 * KEYS];
+    struct filter_ask asks[2 * KEYS];
     for (size_t i = 0; i < KEYS; i += 2)
         assert_int_equal(filter_insert(filter, hash_of(i)), 0);
     for (size_t i = 0; i < 2 * KEYS; i++)
-        filter_probe_begin(filter, hash_of(i), &probes[i]);
+        filter_ask_begin(filter, hash_of(i), &asks[i]);
     for (size_t i = 1; i < KEYS; i += 2)
         assert_int_equal(filter_insert(filter, hash_of(i)), 0);
     for (size_t i = 0; i < 2 * KEYS; i++)
-        assert_int_equal(filter_probe_end(filter, &probes[i]), filter_contains(filter, hash_of(i)));
+        assert_int_equal(filter_ask_end(filter, &asks[i]), filter_contains(filter, hash_of(i)));
     for (size_t i = 0; i < KEYS; i++)
-        assert_true(filter_probe_end(filter, &probes[i]));
+        assert_true(filter_ask_end(filter, &asks[i]));
     filter_destroy(filter);
 }
 

@@ -244,26 +244,26 @@ static void an_entry_that_has_ended_decides_nothing(void **state)
 
 /* ---- many keys ---- */
 
-static void probes_of_several_keyspaces_are_answered_each_by_its_filter(void **state)
+static void asks_of_several_keyspaces_are_answered_each_by_its_filter(void **state)
 {
     static const char *const keys[] = {"item:1", "shadow:1", "item:2", "shadow:2", "order:1:2"};
     static const int keyspaces[] = {ITEMS, SHADOWS, ITEMS, SHADOWS, ORDERS};
-    struct key_probes probes = {.count = 0};
+    struct key_asks asks = {.count = 0};
     struct bench bench;
     (void)state;
     bench_init(&bench);
-    for (size_t i = 0; i < KEY_PROBES_MAX; i++)
-        key_probes_add(&probes, bench.view, keyspaces[i % 5], span_of(keys[i % 5]));
-    key_probes_end(&probes);
-    for (size_t i = 0; i < KEY_PROBES_MAX; i++)
-        assert_int_equal(probes.at[i].held,
+    for (size_t i = 0; i < KEY_ASKS_MAX; i++)
+        key_asks_add(&asks, bench.view, keyspaces[i % 5], span_of(keys[i % 5]));
+    key_asks_end(&asks);
+    for (size_t i = 0; i < KEY_ASKS_MAX; i++)
+        assert_int_equal(asks.at[i].held,
                          guard_holds(bench.view, key_make(keyspaces[i % 5], span_of(keys[i % 5]))));
-    assert_true(probes.at[0].held && probes.at[1].held && !probes.at[2].held);
+    assert_true(asks.at[0].held && asks.at[1].held && !asks.at[2].held);
     use_states(&bench, KEYSPACE_LOADING, false);
-    probes.count = 0;
-    key_probes_add(&probes, bench.view, ITEMS, held);
-    key_probes_end(&probes);
-    assert_false(probes.at[0].held);
+    asks.count = 0;
+    key_asks_add(&asks, bench.view, ITEMS, held);
+    key_asks_end(&asks);
+    assert_false(asks.at[0].held);
     bench_finish(&bench);
 }
 
@@ -366,7 +366,7 @@ int main(void)
         cmocka_unit_test(permission_is_each_keyspaces_own),
         cmocka_unit_test(each_keyspace_asks_its_own_filter),
         cmocka_unit_test(an_entry_that_has_ended_decides_nothing),
-        cmocka_unit_test(probes_of_several_keyspaces_are_answered_each_by_its_filter),
+        cmocka_unit_test(asks_of_several_keyspaces_are_answered_each_by_its_filter),
         cmocka_unit_test(a_write_is_news_when_nothing_admits_the_key),
         cmocka_unit_test(a_key_that_is_held_finds_a_place_while_few_are_taken),
         cmocka_unit_test(a_write_is_news_again_once_another_generation_was_begun),

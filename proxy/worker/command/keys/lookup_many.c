@@ -1,5 +1,5 @@
 /* An MGET's parts and an EXISTS' sums: lookup_many.h has the picture. Keys are decided upon by the
- * KEY_PROBES_MAX, so that their filters' memory is fetched together, and asked for in their order.
+ * KEY_ASKS_MAX, so that their filters' memory is fetched together, and asked for in their order.
  */
 #include "worker/command/keys/lookup_many.h"
 
@@ -177,19 +177,19 @@ static void exists_ask(struct client *client, struct reply_slot *slot)
 static void decide_some(struct serving *serving, struct lookup *lookups, size_t count,
                         bool (*decide)(struct serving *, int, struct span, bool))
 {
-    struct key_probes probes;
-    probes.count = 0; /* the rest is written before it is read */
+    struct key_asks asks;
+    asks.count = 0; /* the rest is written before it is read */
     for (size_t i = 0; i < count; i++) {
         struct lookup *lookup = &lookups[i];
         lookup->keyspace = guard_match(serving_config(serving), lookup->key);
         if (lookup->keyspace != NOT_GUARDED)
-            key_probes_add(&probes, serving->view, lookup->keyspace, lookup->key);
+            key_asks_add(&asks, serving->view, lookup->keyspace, lookup->key);
     }
-    key_probes_end(&probes);
-    for (size_t i = 0, probe = 0; i < count; i++)
+    key_asks_end(&asks);
+    for (size_t i = 0, ask = 0; i < count; i++)
         if (lookups[i].keyspace != NOT_GUARDED) {
             lookups[i].rejected =
-                decide(serving, lookups[i].keyspace, lookups[i].key, probes.at[probe++].held);
+                decide(serving, lookups[i].keyspace, lookups[i].key, asks.at[ask++].held);
             lookups[i].shadowed = measures_take_shadow(&serving->measures);
         }
 }
@@ -199,9 +199,9 @@ static size_t decide_all(struct reply_slot *slot, bool is_mget)
 {
     struct serving *serving = slot->serving;
     size_t passing = 0;
-    for (size_t i = 0; i < slot->lookup_count; i += KEY_PROBES_MAX) {
+    for (size_t i = 0; i < slot->lookup_count; i += KEY_ASKS_MAX) {
         size_t rest = slot->lookup_count - i;
-        decide_some(serving, &slot->lookups[i], rest < KEY_PROBES_MAX ? rest : KEY_PROBES_MAX,
+        decide_some(serving, &slot->lookups[i], rest < KEY_ASKS_MAX ? rest : KEY_ASKS_MAX,
                     slot->replies->no_fallback ? course_rejects_user : course_rejects);
     }
     for (size_t i = 0; i < slot->lookup_count; i++) {

@@ -58,9 +58,9 @@ struct group {
     struct permission *permission; /* begun before the first item was added */
     int keyspace;
     size_t count; /* of the items */
-    struct item items[KEY_PROBES_MAX];
-    struct item_key keys[KEY_PROBES_MAX];
-    struct key_probes probes;
+    struct item items[KEY_ASKS_MAX];
+    struct item_key keys[KEY_ASKS_MAX];
+    struct key_asks asks;
     struct buffer text; /* of the keys */
 };
 
@@ -72,26 +72,25 @@ static void group_init(struct group *group, struct serving *serving, struct perm
     group->permission = permission;
     group->keyspace = keyspace;
     group->text = (struct buffer){0};
-    group->count = group->probes.count = 0; /* the rest is written before it is read */
+    group->count = group->asks.count = 0; /* the rest is written before it is read */
 }
 
 /* False: it has no place beside the others. */
 static bool group_add(struct group *group, struct span text)
 {
     const struct keyspace *keyspace = serving_keyspace(group->serving, group->keyspace);
-    struct key_probes *probes = &group->probes;
-    struct item_key *keys = &group->keys[probes->count];
-    if (group->count == KEY_PROBES_MAX)
+    struct key_asks *asks = &group->asks;
+    struct item_key *keys = &group->keys[asks->count];
+    if (group->count == KEY_ASKS_MAX)
         return false;
-    int found =
-        item_keys_add(&keyspace->key, text, &group->text, keys, KEY_PROBES_MAX - probes->count);
+    int found = item_keys_add(&keyspace->key, text, &group->text, keys, KEY_ASKS_MAX - asks->count);
     if (found < 0 && group->count)
         return false;
     struct item *item = &group->items[group->count++];
     *item = (struct item){.keys = found < 0 ? 0 : (size_t)found, .is_vague = found < 0};
     for (size_t i = 0; i < item->keys; i++)
-        key_probes_add(probes, group->serving->view, group->keyspace,
-                       item_key_span(&group->text, keys[i]));
+        key_asks_add(asks, group->serving->view, group->keyspace,
+                     item_key_span(&group->text, keys[i]));
     return true;
 }
 
@@ -113,7 +112,7 @@ static enum decision decide_keys(struct group *group, size_t first, size_t count
     for (size_t i = first; i < first + count && mildest != DECISION_PASS; i++) {
         struct span key = item_key_span(&group->text, group->keys[i]);
         enum decision decision = guard_decide(group->permission, &serving->overrides,
-                                              group->keyspace, key, group->probes.at[i].held)
+                                              group->keyspace, key, group->asks.at[i].held)
                                      .decision;
         if (decision != DECISION_REJECT)
             mildest = decision;
@@ -140,7 +139,7 @@ static void group_answer(struct group *group, struct buffer *out, bool resp3)
 {
     struct keyspace_counters *counters = &group->serving->keyspaces[group->keyspace];
     size_t first = 0, decided[] = {[DECISION_REJECT] = 0, [DECISION_SHADOW] = 0};
-    key_probes_end(&group->probes);
+    key_asks_end(&group->asks);
     for (size_t i = 0; i < group->count; i++) {
         enum decision decision = decide(group, &group->items[i], first);
         resp_write_truth(out, decision != DECISION_REJECT, resp3);
@@ -151,7 +150,7 @@ static void group_answer(struct group *group, struct buffer *out, bool resp3)
     counter_add(&counters->members, group->count);
     counter_add(&counters->rejected, decided[DECISION_REJECT]);
     counter_add(&counters->would_reject, decided[DECISION_SHADOW]);
-    group->count = group->probes.count = 0;
+    group->count = group->asks.count = 0;
     buffer_clear(&group->text);
 }
 
@@ -291,10 +290,10 @@ static const struct reply_slot_kind *kind_for(const struct command *command)
 static void ask_cache(struct client *client, struct reply_slot *slot, unsigned index)
 {
     const struct lookup *lookup = &slot->lookups[index];
-    struct item_key keys[KEY_PROBES_MAX];
+    struct item_key keys[KEY_ASKS_MAX];
     struct buffer text = {0};
     int count = item_keys_add(&serving_keyspace(slot->serving, lookup->keyspace)->key, lookup->key,
-                              &text, keys, KEY_PROBES_MAX);
+                              &text, keys, KEY_ASKS_MAX);
     if (count > 0) {
         struct buffer *command = upstream_command(client->upstream, slot, index);
         resp_write_array(command, (size_t)count + 1);

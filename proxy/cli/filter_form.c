@@ -4,7 +4,7 @@
  *
  * The hashes are kept until the last line: so KEYS may be a pipe, and the filter has the size of
  * what came through it. */
-#include "cli/filter_command.h"
+#include "cli/filter_form.h"
 
 #include "base/text/arguments.h"
 #include "cli/filter_file.h"
@@ -312,7 +312,7 @@ static int query_main(int argc, char **argv)
     return code ? fail("query", strerror(-code)) : EXIT_DONE;
 }
 
-int filter_command_main(int argc, char **argv)
+int filter_form_main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)

@@ -1,15 +1,15 @@
-/* The commands of `nestguard ctl`: one table, from which its command line, --help, the manual and
- * the shells' completions are made.
+/* The forms of `nestguard ctl`, one a word behind it: one table, from which its command line,
+ * --help, the manual and the shells' completions are made.
  */
-#ifndef NESTGUARD_CTL_COMMANDS_H
-#define NESTGUARD_CTL_COMMANDS_H
+#ifndef NESTGUARD_CTL_FORMS_H
+#define NESTGUARD_CTL_FORMS_H
 
 #include "ctl/ctl_paper.h"
 
 #include <jansson.h>
 #include <stddef.h>
 
-enum { CTL_OPTIONS = 2 }; /* of a command, at most */
+enum { CTL_OPTIONS = 2 }; /* of a form, at most */
 
 struct ctl_option {
     const char *name; /* "for" of --for */
@@ -18,8 +18,8 @@ struct ctl_option {
     const char *value; /* what its value is called; NULL: it takes none */
 };
 
-/* A command takes at most one of its options. */
-struct ctl_command {
+/* A form takes at most one of its options. */
+struct ctl_form {
     const char *name, *method;
     const char *path; /* the key, if it takes one, goes behind it */
     bool takes_key;
@@ -34,11 +34,11 @@ struct ctl_command {
 };
 
 /* In the order in which they are listed. Their names are a contract with scripts. */
-extern const struct ctl_command ctl_commands[];
-extern const size_t ctl_command_count;
+extern const struct ctl_form ctl_forms[];
+extern const size_t ctl_form_count;
 
 /* Whether it only asks, so that it may be asked again and again. */
-bool ctl_command_can_watch(const struct ctl_command *command);
+bool ctl_form_can_watch(const struct ctl_form *form);
 
 /* Where a guard is looked for when nothing else is said. */
 extern const char ctl_default_address[];

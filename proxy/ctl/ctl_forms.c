@@ -1,4 +1,4 @@
-#include "ctl/ctl_commands.h"
+#include "ctl/ctl_forms.h"
 
 #include "ctl/ctl_attack.h"
 #include "ctl/ctl_reload.h"
@@ -17,14 +17,14 @@ static void print_attack(const json_t *body, const char *option, const struct ct
     ctl_attack_print(body, option && !strcmp(option, "hour") ? "hour" : "minute", paper);
 }
 
-bool ctl_command_can_watch(const struct ctl_command *command)
+bool ctl_form_can_watch(const struct ctl_form *form)
 {
-    return !strcmp(command->method, "GET") && !command->is_live;
+    return !strcmp(form->method, "GET") && !form->is_live;
 }
 
 const char ctl_default_address[] = "127.0.0.1:6390";
 
-const struct ctl_command ctl_commands[] = {
+const struct ctl_form ctl_forms[] = {
     {.name = "status",
      .method = "GET",
      .path = "/v1/status",
@@ -112,4 +112,4 @@ const struct ctl_command ctl_commands[] = {
      .help = "the configuration in force, defaults and all, as a file without its secrets"},
 };
 
-const size_t ctl_command_count = sizeof ctl_commands / sizeof ctl_commands[0];
+const size_t ctl_form_count = sizeof ctl_forms / sizeof ctl_forms[0];
