@@ -14,6 +14,7 @@ struct values {
     struct values_options options;
     char **prints;    /* of each keyspace; NULL: none yet */
     uint64_t *settle; /* when altered() is due once more; 0: it is not */
+    size_t settling;  /* for how many it is: mostly none, and there is room for many */
     bool known;
 };
 
@@ -46,6 +47,7 @@ static void learn(struct values *values, size_t keyspace, char *print, uint64_t 
     values->prints[keyspace] = print;
     if (!altered)
         return;
+    values->settling += !values->settle[keyspace];
     values->settle[keyspace] = now + VALUES_SETTLE_MS;
     values->options.altered(values->options.arg, (int)keyspace);
 }
@@ -67,10 +69,11 @@ bool values_are_known(const struct values *values)
 
 void values_check_time(struct values *values, uint64_t now)
 {
-    for (size_t i = 0; i < values->options.keyspaces; i++) {
+    for (size_t i = 0; values->settling && i < values->options.keyspaces; i++) {
         if (!values->settle[i] || now < values->settle[i])
             continue;
         values->settle[i] = 0;
+        values->settling--;
         values->options.altered(values->options.arg, (int)i);
     }
 }

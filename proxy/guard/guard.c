@@ -5,15 +5,6 @@
 
 #include "base/clock.h"
 
-/* The first that matches is the only one: config_check.c refuses templates that overlap. */
-int guard_match(const struct config *config, struct span key)
-{
-    for (size_t i = 0; i < config->keyspace_count; i++)
-        if (key_template_matches(&config->keyspaces[i].key, key))
-            return (int)i;
-    return NOT_GUARDED;
-}
-
 bool guard_holds(const struct view *view, struct key key)
 {
     const struct generation *generation = view->generation;

@@ -30,8 +30,15 @@ struct ruling {
     enum reason reason;
 };
 
-/* Index of the keyspace whose template the key matches, or NOT_GUARDED. */
-int guard_match(const struct config *config, struct span key);
+/* Index of the keyspace whose template the key matches, or NOT_GUARDED. The first that matches is
+ * the only one: config_check.c refuses templates that overlap. */
+static inline int guard_match(const struct config *config, struct span key)
+{
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (key_template_matches(&config->keyspaces[i].key, key))
+            return (int)i;
+    return NOT_GUARDED;
+}
 
 /* Whether the keyspace's filter may hold the key; false where it has none. */
 bool guard_holds(const struct view *view, struct key key);

@@ -17,15 +17,16 @@ struct heavy {
     char *items; /* one behind the other */
 };
 
+/* What a place has is written when it is first used. */
 struct heavy *heavy_create(size_t places, size_t item_size)
 {
     struct heavy *heavy = xcalloc(1, sizeof *heavy);
     heavy->places = places;
     heavy->size = item_size;
-    heavy->counts = xcalloc(places, sizeof *heavy->counts);
-    heavy->errors = xcalloc(places, sizeof *heavy->errors);
-    heavy->hashes = xcalloc(places, sizeof *heavy->hashes);
-    heavy->items = xcalloc(places, item_size);
+    heavy->counts = xmalloc(places * sizeof *heavy->counts);
+    heavy->errors = xmalloc(places * sizeof *heavy->errors);
+    heavy->hashes = xmalloc(places * sizeof *heavy->hashes);
+    heavy->items = xmalloc(places * item_size);
     return heavy;
 }
 

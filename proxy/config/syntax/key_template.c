@@ -9,7 +9,6 @@
 #include "config/syntax/key_template.h"
 
 #include "base/memory.h"
-#include "filters/short_word.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -119,11 +118,6 @@ static int parse(struct parser *parser, struct key_template *key)
     return status;
 }
 
-static uint64_t head_of(struct span text)
-{
-    return text.length < 8 ? short_word_load(text.at, text.length) : word_load(text.at);
-}
-
 /* So that nearly all keys of other keyspaces are told apart by one comparison of words. The mask
  * has the bytes that the prefix fills; a longer prefix is compared whole, behind that. */
 static void keep_head(struct key_template *key)
@@ -131,7 +125,7 @@ static void keep_head(struct key_template *key)
     struct span prefix = key->literal[0], suffix = key->literal[key->columns];
     key->least = prefix.length + suffix.length;
     key->is_head = key->columns == 1 && suffix.length == 0 && prefix.length <= 8;
-    key->head = head_of(prefix);
+    key->head = key_head(prefix);
     key->head_mask = prefix.length < 8 ? (UINT64_C(1) << 8 * prefix.length) - 1 : UINT64_MAX;
 }
 
@@ -184,26 +178,18 @@ __attribute__((noinline)) static bool middles_match(const struct key_template *k
     return true;
 }
 
-/* Nearly always this decides. */
-static inline bool starts_alike(const struct key_template *key, struct span text)
-{
-    return text.length >= key->least && ((head_of(text) ^ key->head) & key->head_mask) == 0;
-}
-
 /* Prefix and suffix must not share bytes of the key, hence the length. */
-__attribute__((noinline)) static bool ends_match(const struct key_template *key, struct span text)
+static bool ends_match(const struct key_template *key, struct span text)
 {
     struct span prefix = key->literal[0], suffix = key->literal[key->columns];
-    return starts_alike(key, text) &&
-           (prefix.length <= 8 || memcmp(text.at, prefix.at, prefix.length) == 0) &&
+    return text.length >= prefix.length + suffix.length &&
+           memcmp(text.at, prefix.at, prefix.length) == 0 &&
            (!suffix.length ||
             memcmp(text.at + text.length - suffix.length, suffix.at, suffix.length) == 0);
 }
 
-bool key_template_matches(const struct key_template *key, struct span text)
+bool key_template_matches_whole(const struct key_template *key, struct span text)
 {
-    if (key->is_head)
-        return starts_alike(key, text);
     return ends_match(key, text) && (key->columns == 1 || middles_match(key, text));
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "base/span.h"
+#include "filters/short_word.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,9 +37,21 @@ struct key_template {
 int key_template_parse(struct key_template *out, const char *text, const char **error);
 void key_template_finish(struct key_template *key);
 
-/* Whether the key is one of this template's: a comparison of its first eight bytes, mostly. Takes
- * no memory. */
-bool key_template_matches(const struct key_template *key, struct span text);
+/* For key_template_matches(): its head, and whether what begins like this template's keys is one.
+ */
+static inline uint64_t key_head(struct span text)
+{
+    return text.length < 8 ? short_word_load(text.at, text.length) : word_load(text.at);
+}
+bool key_template_matches_whole(const struct key_template *key, struct span text);
+
+/* Whether the key is one of this template's: a comparison of its first eight bytes, mostly, which
+ * is here for the compiler. Takes no memory. */
+static inline bool key_template_matches(const struct key_template *key, struct span text)
+{
+    return text.length >= key->least && ((key_head(text) ^ key->head) & key->head_mask) == 0 &&
+           (key->is_head || key_template_matches_whole(key, text));
+}
 
 /* From here on it matches nothing; keys are split and rendered as before. */
 void key_template_close(struct key_template *key);

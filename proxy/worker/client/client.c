@@ -195,7 +195,8 @@ static void drop_input(struct client *client, size_t bytes)
     buffer_trim(&client->in, KEEP_BYTES);
 }
 
-/* Reading or not, and whether this was the end, is seen to where replies are written. */
+/* Reading or not, and whether this was the end, is seen to where replies are written; mostly there
+ * are some. */
 void client_took(struct client *client, size_t bytes)
 {
     drop_input(client, bytes);
@@ -204,6 +205,7 @@ void client_took(struct client *client, size_t bytes)
         return;
     }
     client_keep_input(client);
-    if (client->input_ended || client->reading != wants_input(client))
+    if (!client->output_task.queued &&
+        (client->input_ended || client->reading != wants_input(client)))
         mark_dirty(client);
 }

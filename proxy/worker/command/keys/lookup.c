@@ -55,7 +55,8 @@ static void dispatch_get(struct client *client, const struct request *request)
 }
 
 /* The one answer that needs no slot, unless earlier replies are still to come. */
-static void reject(struct client *client, const struct request *request)
+__attribute__((always_inline)) static inline void reject(struct client *client,
+                                                         const struct request *request)
 {
     const struct keyspace *keyspace = serving_keyspace(client->serving, request->keyspace);
     bool is_get = request->command->kind == COMMAND_GET, resp3 = client->replies.resp3;
