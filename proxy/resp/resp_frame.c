@@ -217,7 +217,7 @@ static inline enum resp_status skip_next(struct resp_frame *frame, const char **
     return open_level(frame, at, end, behind);
 }
 
-/* Most replies are one blob that is all there. Returns its length; 0: it is something else. */
+/* As resp_plain_blob(), of any length. */
 static inline size_t plain_blob(const char *input, const char *end)
 {
     const char *at = input + 1;
@@ -228,8 +228,8 @@ static inline size_t plain_blob(const char *input, const char *end)
     return (size_t)(at - input) + (size_t)length + 2;
 }
 
-enum resp_status resp_frame_reply(struct resp_frame *frame, const char *input, size_t length,
-                                  size_t *taken)
+enum resp_status resp_frame_any(struct resp_frame *frame, const char *input, size_t length,
+                                size_t *taken)
 {
     const char *at = input + frame->scanned, *end = input + length;
     size_t plain = frame->begun ? 0 : plain_blob(input, end);

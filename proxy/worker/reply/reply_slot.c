@@ -26,14 +26,19 @@ static const struct reply_slot_kind ready_kind = {0};
 /* ---- the store of slots ---- */
 
 /* Each command that is forwarded needs a slot: malloc() would be a good part of its cost. */
-static struct reply_slot *take_from_store(struct serving *serving)
+static inline struct reply_slot *take_from_store(struct serving *serving)
 {
     struct reply_slot *slot = serving->free_slots;
-    if (!slot)
-        return xcalloc_aligned(alignof(struct reply_slot), sizeof *slot);
     serving->free_slots = slot->next;
     serving->free_slot_count--;
     return slot;
+}
+
+/* For take_from_store(), which takes what is there. */
+__attribute__((noinline)) static void fill_store(struct serving *serving)
+{
+    serving->free_slots = xcalloc_aligned(alignof(struct reply_slot), sizeof *serving->free_slots);
+    serving->free_slot_count = 1;
 }
 
 static void reply_slot_free(struct reply_slot *slot)
@@ -196,6 +201,8 @@ static void advance(struct replies *replies)
  * more members than a command needs. */
 struct reply_slot *reply_slot_open(struct replies *replies, const struct reply_slot_kind *kind)
 {
+    if (!replies->serving->free_slots)
+        fill_store(replies->serving);
     struct reply_slot *slot = take_from_store(replies->serving);
     slot->next = NULL;
     slot->serving = replies->serving;
@@ -238,6 +245,8 @@ struct buffer *replies_ready(struct replies *replies)
 static void push_behind(struct replies *replies, struct reply_slot *previous, struct span bytes)
 {
     if (previous->kind != &ready_kind) { /* its buffers come with the slot, emptied */
+        if (!replies->serving->free_slots)
+            fill_store(replies->serving);
         struct reply_slot *slot = take_from_store(replies->serving);
         *slot = (struct reply_slot){.next = previous->next,
                                     .serving = replies->serving,
@@ -376,10 +385,10 @@ void reply_slot_set_lookup(struct reply_slot *slot, struct span key, int keyspac
 
 /* Replies that nobody takes must not pile up; but the first to pass the bound may be as large as it
  * is. */
-bool reply_slot_is_wanted(const struct reply_slot *slot)
+bool reply_slot_stays_wanted(const struct reply_slot *slot)
 {
     struct replies *replies = slot->replies;
-    if (replies && replies_waiting(replies) > serving_config(slot->serving)->max_output)
+    if (replies_waiting(replies) > serving_config(slot->serving)->max_output)
         end_replies(replies, REPLIES_OVERFLOWN);
     return slot->replies;
 }
@@ -439,10 +448,11 @@ void reply_slot_cache_failure(struct reply_slot *slot, unsigned index, const cha
 
 /* ---- the last answer ---- */
 
-/* Until its reply is written it waits, for itself: that may end its client. */
-void reply_slot_answered(struct reply_slot *slot)
+/* Until its reply is written it waits, for itself: that may end its client, or have it wait for
+ * more. */
+void reply_slot_finished(struct reply_slot *slot)
 {
-    if (slot->waiting == 1 && slot->replies && slot->kind->finish)
+    if (slot->kind->finish && slot->replies)
         slot->kind->finish(slot);
     if (--slot->waiting)
         return;

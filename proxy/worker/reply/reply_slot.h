@@ -177,12 +177,28 @@ void reply_slot_cache_reply(struct reply_slot *slot, unsigned index, struct span
 void reply_slot_cache_failure(struct reply_slot *slot, unsigned index, const char *why);
 
 /* Whether somebody still waits for the slot's reply. Asked before an answer is added to it: it ends
- * a client whose replies pile up. */
-bool reply_slot_is_wanted(const struct reply_slot *slot);
+ * a client whose replies pile up. (The second is for the first alone: it counts exactly.) */
+bool reply_slot_stays_wanted(const struct reply_slot *slot);
+static inline bool reply_slot_is_wanted(const struct reply_slot *slot)
+{
+    const struct replies *replies = slot->replies;
+    if (!replies)
+        return false;
+    size_t most = buffer_length(&replies->out) + replies->sending + replies->held +
+                  (replies->last ? buffer_length(&replies->last->reply) : 0);
+    return most <= serving_config(slot->serving)->max_output || reply_slot_stays_wanted(slot);
+}
 
 /* One answer less to wait for. At zero the slot is finished, and the client's queue moves on; the
- * slot may be gone then. */
-void reply_slot_answered(struct reply_slot *slot);
+ * slot may be gone then. (The second is for the first alone: it was the last.) */
+void reply_slot_finished(struct reply_slot *slot);
+static inline void reply_slot_answered(struct reply_slot *slot)
+{
+    if (slot->waiting > 1)
+        slot->waiting--;
+    else
+        reply_slot_finished(slot);
+}
 
 /* Frees the slots that the worker keeps for reuse. */
 void reply_slot_free_store(struct serving *serving);

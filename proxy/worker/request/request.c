@@ -33,10 +33,14 @@ void request_write(const struct request *request, struct buffer *out)
         buffer_append(out, request->raw.at, request->raw.length);
 }
 
-/* As many at most. */
-static size_t request_bytes(const struct request *request)
+__attribute__((noinline)) static bool send_inline(const struct request *request,
+                                                  struct upstream *upstream,
+                                                  struct reply_slot *slot, unsigned index)
 {
-    return request->raw.length + (request->is_inline ? RESP_HEADER_ROOM * (request->count + 1) : 0);
+    if (!upstream_has_room(upstream, request->raw.length + RESP_HEADER_ROOM * (request->count + 1)))
+        return false;
+    request_write(request, upstream_command(upstream, slot, index));
+    return true;
 }
 
 /* Without memory its kind hears of it at once. That cannot end the slot under the caller's hands:
@@ -44,9 +48,9 @@ static size_t request_bytes(const struct request *request)
 void request_to_cache(const struct request *request, struct client *client, struct reply_slot *slot,
                       unsigned index)
 {
-    if (upstream_has_room(client->upstream, request_bytes(request)))
-        request_write(request, upstream_command(client->upstream, slot, index));
-    else
+    bool sent = request->is_inline ? send_inline(request, client->upstream, slot, index)
+                                   : upstream_try_send(client->upstream, slot, index, request->raw);
+    if (!sent)
         slot->kind->on_cache_failure(slot, index, "NESTGUARD out of memory");
 }
 

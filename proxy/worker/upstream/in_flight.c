@@ -8,14 +8,14 @@
 
 #include <stdlib.h>
 
-enum { FIRST_SIZE = 256, KEEP_SIZE = 16 * 1024 }; /* entries */
+enum { FIRST_SIZE = 256 }; /* entries */
 
 static size_t place_of(const struct in_flight_queue *queue, size_t index)
 {
     return (queue->first + index) & (queue->size - 1);
 }
 
-static void grow(struct in_flight_queue *queue)
+void in_flight_grow(struct in_flight_queue *queue)
 {
     size_t size = queue->size ? 2 * queue->size : FIRST_SIZE;
     struct in_flight *ring = xmalloc(size * sizeof *ring);
@@ -25,22 +25,6 @@ static void grow(struct in_flight_queue *queue)
     queue->ring = ring;
     queue->size = size;
     queue->first = 0;
-}
-
-void in_flight_push(struct in_flight_queue *queue, struct in_flight request)
-{
-    if (queue->count == queue->size)
-        grow(queue);
-    queue->ring[place_of(queue, queue->count++)] = request;
-}
-
-struct in_flight in_flight_pop(struct in_flight_queue *queue)
-{
-    struct in_flight head = queue->ring[queue->first];
-    queue->first = place_of(queue, 1);
-    if (--queue->count == 0 && queue->size > KEEP_SIZE)
-        in_flight_finish(queue); /* what one command of many keys needed */
-    return head;
 }
 
 /* One by one: it is done once a greeting, and mostly nothing waits. */

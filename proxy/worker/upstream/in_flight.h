@@ -20,9 +20,29 @@ struct in_flight_queue {
     size_t size, first, count;
 };
 
+/* For what follows: makes room for more. */
+void in_flight_grow(struct in_flight_queue *queue);
+void in_flight_finish(struct in_flight_queue *queue);
+
 /* Behind all others. */
-void in_flight_push(struct in_flight_queue *queue, struct in_flight request);
-struct in_flight in_flight_pop(struct in_flight_queue *queue); /* the queue is not empty */
+static inline void in_flight_push(struct in_flight_queue *queue, struct in_flight request)
+{
+    if (queue->count == queue->size)
+        in_flight_grow(queue);
+    queue->ring[(queue->first + queue->count++) & (queue->size - 1)] = request;
+}
+
+/* The queue is not empty. What one command of many keys needed is given back. */
+static inline struct in_flight in_flight_pop(struct in_flight_queue *queue)
+{
+    enum { KEEP_SIZE = 16 * 1024 }; /* entries */
+    struct in_flight head = queue->ring[queue->first];
+    queue->first = (queue->first + 1) & (queue->size - 1);
+    if (--queue->count == 0 && queue->size > KEEP_SIZE)
+        in_flight_finish(queue);
+    return head;
+}
+
 /* The first of them, which stays; NULL: the queue is empty. */
 const struct in_flight *in_flight_first(const struct in_flight_queue *queue);
 /* Puts the first `count` of them behind the others. */
@@ -31,6 +51,5 @@ void in_flight_rotate(struct in_flight_queue *queue, size_t count);
 uint64_t in_flight_oldest(const struct in_flight_queue *queue);
 /* When the last of them counts as sent; 0: at no time. */
 void in_flight_set_time(struct in_flight_queue *queue, uint64_t since);
-void in_flight_finish(struct in_flight_queue *queue);
 
 #endif

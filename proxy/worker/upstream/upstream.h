@@ -42,6 +42,10 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
  * later, without a connection, it fails: the slot hears of that at the end of the loop turn. */
 void upstream_send(struct upstream *upstream, struct reply_slot *slot, unsigned index,
                    struct span bytes);
+/* The same for bytes that a peer has sized. False: there is no memory for them, and nothing is sent
+ * or waited for. */
+bool upstream_try_send(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                       struct span bytes);
 /* The same for a command that the caller writes to the end of the buffer, at once. */
 struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *slot, unsigned index);
 

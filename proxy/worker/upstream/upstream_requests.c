@@ -253,6 +253,15 @@ void upstream_send(struct upstream *upstream, struct reply_slot *slot, unsigned 
     buffer_append(upstream_command(upstream, slot, index), bytes.at, bytes.length);
 }
 
+bool upstream_try_send(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                       struct span bytes)
+{
+    if (!buffer_try_reserve(&upstream->out, bytes.length))
+        return false;
+    upstream_send(upstream, slot, index, bytes);
+    return true;
+}
+
 bool upstream_has_room(struct upstream *upstream, size_t bytes)
 {
     return buffer_try_reserve(&upstream->out, bytes);

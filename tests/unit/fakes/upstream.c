@@ -47,6 +47,15 @@ bool upstream_has_room(struct upstream *upstream, size_t bytes)
     return buffer_try_reserve(&upstream->out, bytes);
 }
 
+bool upstream_try_send(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                       struct span bytes)
+{
+    bool has = upstream_has_room(upstream, bytes.length);
+    if (has)
+        upstream_send(upstream, slot, index, bytes);
+    return has;
+}
+
 void upstream_append(struct upstream *upstream, struct span bytes)
 {
     assert_false(upstream->closed);

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -279,6 +280,45 @@ static void a_large_blob_can_be_passed_on_before_it_is_whole(void **state)
     buffer_finish(&reply);
 }
 
+/* resp_frame_any() knows no shortcut for short ones; of a heap copy, as above. */
+static void assert_same(const char *text, size_t length)
+{
+    struct resp_frame frame = {0}, slow = {0};
+    size_t taken = 0, taken_slowly = 0;
+    enum resp_status status = frame_bytes(&frame, text, length, &taken);
+    assert_int_equal(status, resp_frame_any(&slow, text, length, &taken_slowly));
+    assert_int_equal(taken, status == RESP_DONE ? taken_slowly : 0);
+    assert_memory_equal(&frame, &slow, sizeof frame);
+}
+
+static void a_blob_that_is_taken_at_a_glance_is_what_it_is_byte_by_byte(void **state)
+{
+    static const char *const headers[] = {"$-",    "$:",    "$/",    "$+1", "$-1",
+                                          "$00",   "$05",   "$5x",   "$1:", "$12/",
+                                          "$123;", "$1000", "$0999", "$ 1", "$"};
+    char text[1200];
+    (void)state;
+    for (int length = 0; length < 1100; length++) {
+        memset(text, 'x', sizeof text);
+        int header = snprintf(text, sizeof text, "$%d\r\n", length);
+        memcpy(text + header + length, "\r\n", 2);
+        size_t whole = (size_t)(header + length) + 2;
+        assert_same(text, whole);
+        assert_same(text, whole + 3);
+        assert_same(text, whole - 1);
+        text[whole - 1] = 'x';
+        assert_same(text, whole);
+    }
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+        for (int wide = 0; wide < 1100; wide++) { /* wherever its end is looked for */
+            memset(text, 'x', sizeof text);
+            int header = snprintf(text, sizeof text, "%s\r\n", headers[i]);
+            memcpy(text + header + wide, "\r\n", 2);
+            assert_same(text, sizeof text);
+        }
+    }
+}
+
 static void an_array_gives_its_elements_whole(void **state)
 {
     (void)state;
@@ -324,6 +364,7 @@ int main(void)
         cmocka_unit_test(deep_nesting_needs_no_stack),
         cmocka_unit_test(a_reply_in_pieces_is_resumed_behind_its_whole_values),
         cmocka_unit_test(the_body_of_a_large_bulk_is_not_scanned),
+        cmocka_unit_test(a_blob_that_is_taken_at_a_glance_is_what_it_is_byte_by_byte),
         cmocka_unit_test(an_array_gives_its_elements_whole),
         cmocka_unit_test(an_array_without_elements_is_told_from_no_array),
     };

@@ -14,13 +14,23 @@ static void get_failure(struct reply_slot *slot, unsigned index, const char *why
     course_without_cache(slot->lookups, reply_slot_output(slot), why);
 }
 
-static void get_reply(struct reply_slot *slot, unsigned index, struct span reply)
+/* What begins like an error; apart from the others, which need no room for words. */
+__attribute__((noinline)) static void get_error(struct reply_slot *slot, struct span reply)
 {
     char why[ANSWER_WORDS];
+    if (answer_is_cache_failure(reply))
+        get_failure(slot, 0, answer_error_words(reply, why));
+    else
+        course_take(slot->lookups, reply, reply_slot_output(slot));
+}
+
+static void get_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    (void)index;
     if (slot->begun)
         reply_slot_append(slot, reply_slot_output(slot), reply);
-    else if (answer_is_cache_failure(reply))
-        get_failure(slot, index, answer_error_words(reply, why));
+    else if (reply.at[0] == '-')
+        get_error(slot, reply);
     else
         course_take(slot->lookups, reply, reply_slot_output(slot));
 }
