@@ -14,10 +14,12 @@
 static struct check_reach ask_backends(const struct config *config, enum problem_level down,
                                        struct problems *problems, char cache[64], char database[64])
 {
-    struct check_reach reach;
+    struct check_reach reach = {0};
     check_files(config, problems);
-    reach.cache = check_cache(config, down, problems, cache);
-    reach.database = check_database(config, down, problems, database);
+    if (!config->lacks_cache)
+        reach.cache = check_cache(config, down, problems, cache);
+    if (!config->lacks_database)
+        reach.database = check_database(config, down, problems, database);
     return reach;
 }
 
@@ -47,14 +49,34 @@ static void print_counts(const struct problems *problems)
     print_count(problems->count - problems->errors - problems->notes, "warning", "\n");
 }
 
+static bool is_whole(const struct check_result *result)
+{
+    return result->config && !result->config->is_draft;
+}
+
+/* What the file's errors have kept from being looked at. */
+static void print_unasked(const struct check_result *result)
+{
+    const struct config *config = result->config;
+    bool cache = config && !config->lacks_cache, database = config && !config->lacks_database;
+    if (!cache || !database)
+        printf("%s not asked: the file's errors come first\n", cache ? "the database was"
+                                                               : database
+                                                                   ? "the cache was"
+                                                                   : "cache and database were");
+    if (config && config->left_out) {
+        print_count(config->left_out, "keyspace", " not looked at: ");
+        printf("the file does not say what rows and keys are meant\n");
+    }
+}
+
 static void print_for_people(const struct check_result *result)
 {
     const struct problems *problems = &result->problems;
     problems_print(problems, stdout);
     problems_print_notes(problems, stdout);
-    if (!result->config)
-        printf("cache and database were not asked: the file's errors come first\n");
-    if (result->config && problems->count == problems->notes)
+    print_unasked(result);
+    if (is_whole(result) && problems->count == problems->notes)
         print_order(result);
     else
         print_counts(problems);
@@ -73,7 +95,8 @@ void check_run(struct check_result *result, const char *file)
 {
     struct problems *problems = &result->problems;
     *result = (struct check_result){0};
-    if (config_load(&result->config, file, problems) < 0)
+    config_load_draft(&result->config, file, problems);
+    if (!result->config)
         return;
     check_ports(result->config, problems);
     ask_backends(result->config, PROBLEM_ERROR, problems, result->cache, result->database);
@@ -85,7 +108,7 @@ int check_print(const struct check_result *result, bool as_json)
         print_json(result);
     else
         print_for_people(result);
-    return !result->config || result->problems.errors > 0;
+    return result->problems.errors > 0;
 }
 
 void check_finish(struct check_result *result)

@@ -21,12 +21,12 @@ struct check_reach check_backends(const struct config *config, struct problems *
 /* What `nestguard check` has found. */
 struct check_result {
     struct problems problems;
-    struct config *config;        /* NULL: the file cannot be used, and nothing else was asked */
+    struct config *config;        /* may be a draft; NULL: nothing was understood, or asked */
     char cache[64], database[64]; /* versions; "": not known */
 };
 
-/* Looks at file, ports, cache and database; here a server that does not answer is an error. Ended
- * with check_finish(). */
+/* Looks at file, ports, cache and database, also where the file has mistakes, as far as it was
+ * understood; here a server that does not answer is an error. Ended with check_finish(). */
 void check_run(struct check_result *result, const char *file);
 
 /* All findings and a closing line, or all of it as one JSON object (check_json.h), on standard

@@ -130,6 +130,9 @@ struct config {
      * have any more, or describes otherwise, is retired and keeps its place. */
     struct keyspace *keyspaces;
     size_t keyspace_count;
+    bool is_draft;                    /* see config_load_draft() */
+    bool lacks_cache, lacks_database; /* of a draft: it is not known where that is */
+    size_t left_out;                  /* of a draft: keyspaces that were not understood */
 };
 
 /* Reads and checks the file: syntax, types, ranges, and what the settings mean together. Every
@@ -138,6 +141,11 @@ struct config {
  * not be read (also in problems). */
 int config_load(struct config **out, const char *path, struct problems *problems);
 void config_destroy(struct config *config); /* NULL is allowed */
+
+/* The same for who only asks: of a file with mistakes -EINVAL, and *out is what was understood of
+ * it, a draft. Where its cache and database are may not be known, and keyspaces of which it is not
+ * known what they guard are left out. NULL: nothing was understood. */
+int config_load_draft(struct config **out, const char *path, struct problems *problems);
 
 /* Prints every setting with type, default, bounds and help, as `nestguard --help` shows them. */
 void config_print_settings(FILE *out);

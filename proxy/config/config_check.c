@@ -139,6 +139,15 @@ static void check_cache_tls(struct config *config, const struct config_source *s
         config->sentinels_tls = make_context(source, cache->line, &options);
 }
 
+bool config_cache_is_known(const struct config *config, const struct config_source *source)
+{
+    bool lacks_tls = (config->cache.address.tls && !config->cache_tls) ||
+                     (speaks_tls_to_sentinels(config) && !config->sentinels_tls);
+    return top(source, "cache")->good && !listens_on(config, &config->cache.address) &&
+           !lacks_tls && usable(top(source, "sentinel_user")) &&
+           usable(top(source, "sentinel_password")) && usable(top(source, "sentinel_tls"));
+}
+
 /* An argument larger than a whole command could never arrive. */
 static void check_sizes(const struct config *config, const struct config_source *source)
 {

@@ -311,8 +311,8 @@ static bool read_keyspaces(struct loader *loader, const yaml_node_t *node)
     return good;
 }
 
-/* The rules that join several settings come last. */
-static void read_root(struct loader *loader)
+/* The rules that join several settings come last. False: there are no settings. */
+static bool read_root(struct loader *loader)
 {
     const yaml_node_t *root = yaml_document_get_root_node(&loader->document);
     struct section section = {config_settings, loader->config, loader->source.settings,
@@ -322,10 +322,11 @@ static void read_root(struct loader *loader)
         config_report(&loader->source, section.line, "%s",
                       empty ? config_file_empty
                             : "the file must be a mapping: lines of the form \"setting: value\"");
-        return;
+        return false;
     }
     read_section(loader, &section, root);
     config_check(loader->config, &loader->source);
+    return true;
 }
 
 /* Those that the process may run on, within the bounds of `workers`. */
@@ -349,8 +350,17 @@ static size_t memory_of_machine(void)
     return (size_t)most;
 }
 
-/* The SQL is made last: it needs settings that are known to be good. */
-int config_load(struct config **out, const char *path, struct problems *problems)
+/* False: it is no mapping, of which nothing can be understood. */
+static bool load(struct loader *loader, const char *path)
+{
+    loader->config = xcalloc(1, sizeof *loader->config);
+    loader->config->file = xstrdup(path);
+    loader->config->workers = cores();
+    loader->config->max_client_memory = memory_of_machine() / 4;
+    return read_root(loader);
+}
+
+int config_load_draft(struct config **out, const char *path, struct problems *problems)
 {
     struct loader loader = {.source = {.file = path, .problems = problems}};
     size_t errors = problems->errors;
@@ -358,20 +368,29 @@ int config_load(struct config **out, const char *path, struct problems *problems
     int status = config_file_read(&loader.document, path, problems);
     if (status)
         return status;
-    loader.config = xcalloc(1, sizeof *loader.config);
-    loader.config->file = xstrdup(path);
-    loader.config->workers = cores();
-    loader.config->max_client_memory = memory_of_machine() / 4;
-    read_root(&loader);
+    bool understood = load(&loader, path);
+    status = problems->errors > errors ? -EINVAL : 0;
+    if (status && understood)
+        config_make_draft(loader.config, &loader.source);
     yaml_document_delete(&loader.document);
     free(loader.source.keyspaces);
-    if (problems->errors > errors) {
+    if (!understood) {
         config_destroy(loader.config);
-        return -EINVAL;
+        return status;
     }
     loader.config->limits = file_limits_of(loader.config, file_limits_hard());
     *out = loader.config;
-    return 0;
+    return status;
+}
+
+int config_load(struct config **out, const char *path, struct problems *problems)
+{
+    int status = config_load_draft(out, path, problems);
+    if (status) {
+        config_destroy(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 /* What was never read is zero, and zero has nothing to free. */

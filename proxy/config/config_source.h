@@ -25,6 +25,12 @@ void config_report(const struct config_source *source, int line, const char *for
 /* What settings mean together: reports every contradiction between those that could be read. */
 void config_check(struct config *config, const struct config_source *source);
 
+/* Whether all that it takes to ask the cache could be read, and leads to a cache. */
+bool config_cache_is_known(const struct config *config, const struct config_source *source);
+
+/* Leaves of a configuration with mistakes what was understood: config_load_draft(). */
+void config_make_draft(struct config *config, const struct config_source *source);
+
 /* Of one keyspace, whose `publish` could be read and stands in this line; a part of the above. */
 void config_check_publish(const struct config *config, const struct config_source *source,
                           size_t keyspace, int line);

@@ -517,10 +517,52 @@ class TestCache:
 
 
 class TestFile:
-    def test_errors_of_the_file_come_first(self, check):
-        report = check(keyspace(key="no placeholder"))
-        assert report.status == 1 and report.last.startswith("1 error, ")
-        assert "were not asked" in report.text
+    def test_cache_and_database_are_asked_beside_errors_of_the_file(self, check, database, cache):
+        """All of it is told in one round."""
+        database.execute(GOOD + "REVOKE SELECT ON items FROM guard")
+        cache.client().config_set("maxmemory", "100mb")
+        try:
+            report = check(keyspace(ttl="soon"), keyspace(name="b", key="no placeholder"),
+                           keyspace(name="c", key="c:{id}", table="itmes"), load_budget=-1)
+        finally:
+            cache.client().config_set("maxmemory", "0")
+        for part in ('ttl "soon"', 'key "no placeholder"', 'load_budget "-1"', "noeviction",
+                     "may not read id, payload of table public.items", "table itmes does not exist"):
+            assert part in report.text, report.text
+        assert "1 keyspace not looked at" in report.text and "not asked" not in report.text
+        assert report.status == 1 and report.last == "5 errors, 1 warning"
+
+    @pytest.mark.parametrize("setting, unasked, asked", [
+        ({"cache": "http://127.0.0.1"}, "the cache was not asked", "may not read id"),
+        ({"cache": "redis://127.0.0.1:6380"}, "the cache was not asked", "may not read id"),
+        ({"cache": "redis://${NOT_SET_ANYWHERE}@127.0.0.1"}, "the cache was not asked", "may not read"),
+        ({"database": "mysql://app@127.0.0.1/shop"}, "the database was not asked", "noeviction"),
+        ({"sync": "sometimes"}, None, "may not read id"),
+        ({"keyspaces": []}, None, "noeviction"),
+    ])
+    def test_what_the_file_does_not_say_is_not_guessed(self, check, database, cache, setting,
+                                                       unasked, asked):
+        database.execute(GOOD + "REVOKE SELECT ON items FROM guard")
+        cache.client().config_set("maxmemory", "100mb")
+        try:
+            report = check(keyspace(), **setting)
+        finally:
+            cache.client().config_set("maxmemory", "0")
+        assert asked in report.text and report.status == 1, report.text
+        assert (unasked or "not asked") in report.text if unasked else "not asked" not in report.text
+        assert "wal_level" not in report.text, report.text
+
+    def test_nothing_is_asked_by_a_file_that_says_nothing(self, tmp_path):
+        (tmp_path / "list.yaml").write_text("- a\n")
+        process = run_check(tmp_path / "list.yaml")
+        assert process.returncode == 1 and "cache and database were not asked" in process.stdout
+
+    def test_a_publication_is_not_planned_for_some_of_the_keyspaces(self, check, database, postgres_server):
+        """What is printed would not be what the whole file needs."""
+        database.execute(GOOD)
+        report = check(keyspace(), keyspace(name="b", key="no placeholder", table="others"),
+                       sync="replication")
+        assert "CREATE PUBLICATION" not in report.text, report.text
 
     def test_several_hosts_of_the_cache_are_called_that(self, check):
         report = check(keyspace(), cache="redis://127.0.0.1:6379,127.0.0.1:6380")

@@ -357,7 +357,7 @@ int inspect(struct publication_plan *plan, const struct inspector_options *optio
     begin(&inspection);
     for (size_t i = 0; i < inspection.subject_count; i++)
         inspect_table(&inspection.subjects[i]);
-    inspection.is_whole = leave_sound_ones(&inspection);
+    inspection.is_whole = leave_sound_ones(&inspection) && !options->config->is_draft;
     if (options->config->sync == SYNC_REPLICATION && !questions_lost(options->questions) &&
         inspection.subject_count)
         inspect_publication(&inspection);

@@ -443,6 +443,10 @@ static void every_member_has_a_row_or_is_made_of_what_has(void **state)
         MEMBER(struct config, cache_tls),      /* kept, unless the cache is elsewhere */
         MEMBER(struct config, sentinels_tls),  /* likewise */
         MEMBER(struct config, limits),         /* worked out anew, of those that are kept, too */
+        MEMBER(struct config, is_draft),       /* none that is served by */
+        MEMBER(struct config, lacks_cache),    /* with that */
+        MEMBER(struct config, lacks_database), /* with that */
+        MEMBER(struct config, left_out),       /* with that */
     };
     struct config config;
     (void)state;
