@@ -275,10 +275,10 @@ static int send_timeout(struct pg_conn *conn)
 void pg_conn_set_timeout(struct pg_conn *conn, uint64_t timeout_ms)
 {
     conn->options.timeout_ms = timeout_ms;
-    if (!pg_conn_is_up(conn))
+    if ((conn->state != CONN_SETTING && conn->state != CONN_UP) || conn->broken)
         return;
     after_send(conn, send_timeout(conn));
-    if (!conn->broken)
+    if (!conn->broken && conn->state == CONN_UP)
         arm_deadline(conn);
 }
 
@@ -422,6 +422,8 @@ static void on_timer(uv_timer_t *timer)
         open_connection(conn);
     } else if (conn->state == CONN_UP) {
         check_deadline(conn);
+    } else if (conn->broken) {
+        lose(conn, PG_DOWN);
     } else {
         conn->first_host++;
         pg_error_say(&conn->error, "the server did not answer while connecting");

@@ -404,6 +404,24 @@ static void a_new_timeout_holds_for_open_connections_too(void **state)
     bench_close(&bench);
 }
 
+/* Between the first setting and the server's word that it has it, too. */
+static void a_connection_that_is_coming_up_has_the_newest_timeout(void **state)
+{
+    struct bench bench;
+    char newest[24] = "";
+    (void)state;
+    bench_open_at(&bench, server.port, "", 1, 5000);
+    for (unsigned i = 1; i <= 50 && !bench.ups; i++) {
+        pg_pool_set_timeout(bench.pool, 6000 + i);
+        snprintf(newest, sizeof newest, "%ums", 6000 + i);
+        uv_run(&bench.loop, UV_RUN_ONCE);
+    }
+    RUN_UNTIL(&bench, bench.ups);
+    struct outcome outcome = ask(&bench, TIMEOUT, NULL);
+    must_be_done(&outcome, newest);
+    bench_close(&bench);
+}
+
 static void a_silent_backend_is_given_up_and_replaced(void **state)
 {
     struct bench bench;
@@ -851,6 +869,7 @@ int main(void)
         cmocka_unit_test(wrong_options_are_refused_with_a_reason),
         cmocka_unit_test(the_servers_timeout_is_a_timeout),
         cmocka_unit_test(a_new_timeout_holds_for_open_connections_too),
+        cmocka_unit_test(a_connection_that_is_coming_up_has_the_newest_timeout),
         cmocka_unit_test(a_silent_backend_is_given_up_and_replaced),
         cmocka_unit_test(a_silent_server_keeps_nobody_waiting),
         cmocka_unit_test(a_pause_of_the_whole_process_is_no_timeout),
