@@ -104,6 +104,14 @@ static int say_no_memory(struct copier *copier)
     return -ENOMEM;
 }
 
+/* A key that is left out would be taken for absent. */
+static int say_broken(struct copier *copier)
+{
+    pg_error_say(&copier->error, "the keys of keyspace %s came cut off in the middle of one",
+                 copier->target->keyspace->name);
+    return -EPROTO;
+}
+
 /* What its key takes at most, and the item that is published of it. */
 static size_t bytes_of_key(const struct keyspace *keyspace, const struct span *columns)
 {
@@ -170,7 +178,7 @@ static int on_packed_row(void *arg, const struct pg_column *columns, size_t coun
     int status = 0;
     while (!status && packed_keys_next(&keys, texts))
         status = add_key(copier, texts);
-    return status;
+    return status || !keys.rest.length ? status : say_broken(copier);
 }
 
 /* ---- its life ---- */

@@ -23,7 +23,7 @@ void packed_keys_begin(struct packed_keys *keys, const enum column_packing *pack
                        struct span value);
 
 /* The columns of the next key; they live until the one after it is asked for. False: there is none
- * any more. */
+ * any more. What is left in `rest` then is no whole key: not all keys were understood. */
 bool packed_keys_next(struct packed_keys *keys, struct span *texts);
 
 #endif

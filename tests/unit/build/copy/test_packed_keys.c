@@ -69,12 +69,27 @@ static void a_value_without_keys_has_none(void **state)
     assert_false(packed_keys_next(&keys, texts));
 }
 
+static void what_is_no_whole_key_is_left(void **state)
+{
+    (void)state;
+    const enum column_packing packing[] = {PACKS_INTEGER};
+    struct packed_keys keys;
+    struct span texts[KEY_COLUMNS_MAX];
+    packed_keys_begin(&keys, packing, 1,
+                      VALUE("\0\0\0\0\0\0\0\1"
+                            "\0\0\0"));
+    next_is(&keys, "1", NULL);
+    assert_false(packed_keys_next(&keys, texts));
+    assert_int_equal(keys.rest.length, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_come_as_they_are_printed),
         cmocka_unit_test(columns_of_both_kinds_follow_each_other),
         cmocka_unit_test(a_value_without_keys_has_none),
+        cmocka_unit_test(what_is_no_whole_key_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
