@@ -53,8 +53,10 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
                     false);
         return;
     }
-    redisReaderFeed(wire->reader, room->base, (size_t)count);
-    read_replies(wire);
+    if (redisReaderFeed(wire->reader, room->base, (size_t)count) == REDIS_OK)
+        read_replies(wire);
+    else /* some of what came is lost: the rest would be taken for other commands' replies */
+        tell_broken(wire, wire->reader->errstr, true);
 }
 
 /* ---- commands ---- */
