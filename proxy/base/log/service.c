@@ -26,6 +26,8 @@ void service_ready(void)
 void service_reloading(void)
 {
     struct timespec now;
+    if (handed_over)
+        return;
     clock_gettime(CLOCK_MONOTONIC, &now);
     sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=reading the configuration again",
                (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000);

@@ -74,6 +74,18 @@ static void states_are_told(void **state)
     assert_non_null(strstr(heard(), "STOPPING=1\nWATCHDOG_USEC=0"));
 }
 
+static void after_handing_over_nothing_is_said_any_more(void **state)
+{
+    (void)state;
+    service_hand_over(1234);
+    assert_string_equal(heard(), "MAINPID=1234");
+    service_reloading();
+    service_ready();
+    service_alive(100000);
+    service_stopping();
+    assert_string_equal(heard(), "");
+}
+
 static void without_a_manager_nothing_happens(void **state)
 {
     (void)state;
@@ -88,6 +100,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_watchdog_hears_of_new_turns_only),
         cmocka_unit_test(states_are_told),
+        cmocka_unit_test(after_handing_over_nothing_is_said_any_more),
         cmocka_unit_test(without_a_manager_nothing_happens),
     };
     return cmocka_run_group_tests(tests, open_manager, close_manager);
