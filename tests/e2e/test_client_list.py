@@ -323,6 +323,9 @@ def test_tracking_redirects_to_a_client_of_the_guard(guard, cache):
         assert wire.ask("CLIENT", "GETREDIR") == b":-1\r\n"
         assert wire.ask("CLIENT", "TRACKING", "ON", "REDIRECT", number) == b"+OK\r\n"
         assert wire.ask("CLIENT", "GETREDIR") == b":%d\r\n" % number
+        for refused in (["REDIRECT", "999999"], ["REDIRECT", str(number), "NONSENSE"]):
+            assert wire.ask("CLIENT", "TRACKING", "ON", *refused).startswith(b"-ERR")
+            assert wire.ask("CLIENT", "GETREDIR") == b":%d\r\n" % number, "as it was before"
         assert int(rows_of(wire.ask("CLIENT", "INFO"))[0]["redir"]) == number
         wire.ask("GET", "plain")
         cache.client().set("plain", "x")

@@ -33,6 +33,7 @@ struct pinned {
     unsigned queued;                     /* commands since */
     int db, asked_db;                    /* with PINNED_OTHER_DB: which; by the last SELECT */
     uint64_t redirect;                   /* with PINNED_TRACKING: another client's id; 0: none */
+    uint64_t asked_redirect;             /* by the last CLIENT TRACKING */
     struct upload *upload;               /* with PINNED_UPLOAD; else NULL */
     uint64_t used;                       /* clock_ms() when a command last needed `own` */
     unsigned channels, patterns, shards; /* subscribed to */

@@ -234,15 +234,14 @@ static void set_replies(struct client *client, const struct request *request)
 
 /* ---- what its connection does ---- */
 
-/* Refused, it has changed nothing there; and without tracking there is no redirection to tell of.
- */
+/* Refused, it has changed nothing: what was there before goes on. */
 static void tracking_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     struct pinned *pinned = &client_of(slot->replies)->pinned;
-    if (cache_reply.at[0] == '+')
+    if (cache_reply.at[0] == '+') {
         pinned->states |= PINNED_TRACKING;
-    else if (!(pinned->states & PINNED_TRACKING))
-        pinned->redirect = 0;
+        pinned->redirect = pinned->asked_redirect;
+    }
     request_take_reply(slot, index, cache_reply);
 }
 

@@ -149,14 +149,14 @@ bool client_words_kill(struct client_filter *filter, const struct request *reque
 
 size_t client_words_redirect(const struct request *request, struct pinned *pinned)
 {
-    pinned->redirect = 0;
+    pinned->asked_redirect = 0;
     for (size_t i = 3; i + 1 < request->count; i++) {
         struct span word = request->arguments[i];
         if (span_is_word(word, "PREFIX")) {
             i++;
         } else if (span_is_word(word, "REDIRECT")) {
             uint64_t id = client_words_id(request->arguments[i + 1]);
-            pinned->redirect = id;
+            pinned->asked_redirect = id;
             return id ? i + 1 : 0;
         }
     }
