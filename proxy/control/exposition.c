@@ -9,6 +9,17 @@ void exposition_family(struct buffer *out, const char *name, const char *type, c
     buffer_printf(out, "# HELP nestguard_%s %s\n# TYPE nestguard_%s %s\n", name, help, name, type);
 }
 
+void exposition_value(struct buffer *out, const char *text)
+{
+    buffer_printf(out, "\"");
+    for (; *text; text++)
+        if (*text == '\n')
+            buffer_printf(out, "\\n");
+        else
+            buffer_printf(out, "%s%c", *text == '"' || *text == '\\' ? "\\" : "", *text);
+    buffer_printf(out, "\"");
+}
+
 /* Of the buckets each holds all those below it. */
 void exposition_durations(struct buffer *out, const char *name, const char *labels,
                           const struct durations *durations)

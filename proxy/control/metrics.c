@@ -302,10 +302,12 @@ static void guard_metrics(const struct report *report, struct buffer *out)
         out, "cache_node_up", "gauge",
         "1 for the server that is the cache, and for a sentinel that names one; 0: status says "
         "why not");
-    for (size_t i = 0; i < report->cache_nodes; i++)
-        buffer_printf(out, "nestguard_cache_node_up{address=\"%s\",role=\"%s\"} %d\n",
-                      report->cache[i].address, redis_role_name(report->cache[i].role),
+    for (size_t i = 0; i < report->cache_nodes; i++) {
+        buffer_printf(out, "nestguard_cache_node_up{address=");
+        exposition_value(out, report->cache[i].address);
+        buffer_printf(out, ",role=\"%s\"} %d\n", redis_role_name(report->cache[i].role),
                       report->cache[i].up);
+    }
     gauge(out, "database_connections", "Connections for loads that are up",
           report->database_connections);
     gauge(out, "uptime_seconds", "Time since the guard was started",

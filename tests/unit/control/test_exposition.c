@@ -45,11 +45,21 @@ static void without_labels_only_the_bound_is_one(void **state)
     buffer_finish(&out);
 }
 
+static void a_label_has_nothing_that_ends_it(void **state)
+{
+    (void)state;
+    buffer_clear(&out);
+    exposition_value(&out, "a\"b\\c\nd");
+    assert_true(span_is(buffer_span(&out), "\"a\\\"b\\\\c\\nd\""));
+    buffer_finish(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_bucket_holds_those_below_it),
         cmocka_unit_test(without_labels_only_the_bound_is_one),
+        cmocka_unit_test(a_label_has_nothing_that_ends_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
