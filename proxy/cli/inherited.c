@@ -23,8 +23,15 @@
 static void take_from_manager(struct inherited *inherited)
 {
     int count = sd_listen_fds(true);
+    if (count > HANDOVER_SOCKETS_MAX)
+        log_warning("the service manager gives %d sockets: no more than %d are taken", count,
+                    HANDOVER_SOCKETS_MAX);
     for (int i = 0; i < count; i++) {
         int fd = SD_LISTEN_FDS_START + i;
+        if (i >= HANDOVER_SOCKETS_MAX) {
+            close(fd);
+            continue;
+        }
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
         inherited->fds[inherited->count++] = fd;
     }
