@@ -163,7 +163,8 @@ static bool is_http(const struct request *request)
 
 static bool makes_keys(const struct command *command)
 {
-    return command->kind == COMMAND_WRITE || command->kind == COMMAND_ADMIT;
+    return command->kind == COMMAND_WRITE || command->kind == COMMAND_ADMIT ||
+           (command->kind == COMMAND_STATEFUL && command->first_key);
 }
 
 static void dispatch_any(struct client *client, const struct request *request);
@@ -336,10 +337,14 @@ static void serve(struct turn_task *task)
     serving->arguments.count = 0;
 }
 
+/* Before the turn's end, which alone is timed by itself. */
 static void serve_now(struct batch *batch)
 {
-    turn_cancel(&batch->serving->turn, &batch->task);
+    struct turn *turn = &batch->serving->turn;
+    uint64_t began = turn_begin_serving(turn);
+    turn_cancel(turn, &batch->task);
     serve(&batch->task);
+    turn_end_serving(turn, began);
 }
 
 static void add_part(struct client *client, char *input, size_t length)

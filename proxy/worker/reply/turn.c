@@ -76,8 +76,19 @@ static void on_timed_prepare(uv_prepare_t *prepare)
     struct turn *turn = prepare->data;
     uint64_t began = uv_hrtime();
     on_prepare(prepare);
-    if (turn->timed(turn->timed_arg, uv_hrtime() - began))
+    turn->is_timed = !turn->timed(turn->timed_arg, turn->served + (uv_hrtime() - began));
+    turn->served = 0;
+    if (!turn->is_timed)
         be_prepared(turn, on_prepare);
+}
+
+/* The end of a turn whose beginning was not seen. */
+static void on_prepare_before(uv_prepare_t *prepare)
+{
+    struct turn *turn = prepare->data;
+    on_prepare(prepare);
+    turn->is_timed = true;
+    be_prepared(turn, on_timed_prepare);
 }
 
 /* Another callback in place of a question in every turn. */
@@ -85,7 +96,8 @@ void turn_time_next(struct turn *turn, bool (*timed)(void *arg, uint64_t nanosec
 {
     turn->timed = timed;
     turn->timed_arg = arg;
-    be_prepared(turn, on_timed_prepare);
+    if (!turn->is_timed)
+        be_prepared(turn, on_prepare_before);
 }
 
 int turn_init(struct turn *turn, uv_loop_t *loop)
@@ -95,6 +107,8 @@ int turn_init(struct turn *turn, uv_loop_t *loop)
     turn->back = &turn->front;
     turn->work = WORK;
     turn->number = 0;
+    turn->is_timed = false;
+    turn->served = 0;
     turn->prepare.data = turn;
     int status = uv_prepare_init(loop, &turn->prepare);
     if (!status)

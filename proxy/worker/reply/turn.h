@@ -43,6 +43,8 @@ struct turn {
     uint64_t number;                 /* of turns begun */
     bool (*timed)(void *arg, uint64_t nanoseconds); /* of turn_time_next() */
     void *timed_arg;
+    bool is_timed;   /* this turn: what is served before its end counts, too */
+    uint64_t served; /* nanoseconds of that */
 };
 
 /* Tasks run before the loop waits again. 0 or a negative errno. */
@@ -57,9 +59,20 @@ void turn_cancel(struct turn *turn, struct turn_task *task);
 /* Whether a task of this phase or one before it is queued. */
 bool turn_has(const struct turn *turn, enum turn_phase last);
 
-/* How long the end of the next turn takes, all that was left for it, is told, and that of each
- * further one until `timed` says that it was of use. */
+/* How long the next whole turn takes is told, and that of each further one until `timed` says that
+ * it was of use: its end, all that was left for it, and what was served before. */
 void turn_time_next(struct turn *turn, bool (*timed)(void *arg, uint64_t nanoseconds), void *arg);
+
+/* Around what is served while sockets are still read: 0 in turns that nobody times. */
+static inline uint64_t turn_begin_serving(const struct turn *turn)
+{
+    return turn->is_timed ? uv_hrtime() : 0;
+}
+static inline void turn_end_serving(struct turn *turn, uint64_t began)
+{
+    if (began)
+        turn->served += uv_hrtime() - began;
+}
 
 /* Now, until none of this phase and those before it is left; the line stays. */
 void turn_run(struct turn *turn, enum turn_phase last);

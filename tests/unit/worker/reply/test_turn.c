@@ -362,20 +362,42 @@ static bool take_time(void *arg, uint64_t nanoseconds)
     return ++times_told == *wanted;
 }
 
-static void a_turn_is_timed_with_all_that_was_left_for_its_end(void **state)
+/* The end of the turn that is under way has no beginning. */
+static void a_whole_turn_is_timed(void **state)
 {
     unsigned wanted = 1;
     struct named task = task_of(TURN_WRITE, 'w');
     (void)state;
     told = times_told = 0;
-    turn_add(&turn, &task.task);
     turn_time_next(&turn, take_time, &wanted);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    assert_int_equal(times_told, 0);
+    turn_add(&turn, &task.task);
     uv_run(&loop, UV_RUN_NOWAIT);
     must_have_run("w");
     assert_int_equal(times_told, 1);
     assert_true(told > 0);
     uv_run(&loop, UV_RUN_NOWAIT);
     assert_int_equal(times_told, 1);
+}
+
+static void what_is_served_before_the_end_of_a_timed_turn_counts(void **state)
+{
+    enum { MS = 1000000 };
+    unsigned wanted = 2;
+    (void)state;
+    told = times_told = 0;
+    assert_int_equal(turn_begin_serving(&turn), 0);
+    turn_time_next(&turn, take_time, &wanted);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    turn_end_serving(&turn, turn_begin_serving(&turn) - 3 * MS);
+    turn_end_serving(&turn, turn_begin_serving(&turn) - 4 * MS);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    assert_true(told >= 7 * MS);
+    turn_end_serving(&turn, turn_begin_serving(&turn) - 9 * MS);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    assert_true(told >= 9 * MS);
+    assert_int_equal(turn_begin_serving(&turn), 0);
 }
 
 static void turns_are_timed_until_one_is_of_use(void **state)
@@ -385,7 +407,7 @@ static void turns_are_timed_until_one_is_of_use(void **state)
     times_told = 0;
     turn_time_next(&turn, take_time, &wanted);
     turn_time_next(&turn, take_time, &wanted);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         uv_run(&loop, UV_RUN_NOWAIT);
     assert_int_equal(times_told, 3);
 }
@@ -413,7 +435,8 @@ int main(void)
         TURN_TEST(who_leaves_the_line_does_not_break_it),
         TURN_TEST(a_cancelled_task_may_be_added_again),
         TURN_TEST(tasks_run_before_the_loop_waits),
-        TURN_TEST(a_turn_is_timed_with_all_that_was_left_for_its_end),
+        TURN_TEST(a_whole_turn_is_timed),
+        TURN_TEST(what_is_served_before_the_end_of_a_timed_turn_counts),
         TURN_TEST(turns_are_timed_until_one_is_of_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
