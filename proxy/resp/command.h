@@ -24,7 +24,8 @@ enum command_kind {
     COMMAND_LOCAL,   /* the guard's to answer, or at least to know of: AUTH, HELLO, SELECT, CLIENT,
                         QUIT, RESET */
     COMMAND_MODE,    /* tells of a cluster, or is for one: answered as by a plain Redis */
-    COMMAND_STATEFUL /* changes the connection's state or blocks it: not on shared connections */
+    COMMAND_STATEFUL /* changes the connection's state or blocks it: not on shared connections. Keys
+                        that it names are made, as by a WRITE */
 };
 
 /* What a COMMAND_STATEFUL does to its connection. */
@@ -73,7 +74,7 @@ struct command {
     int first_key, last_key, key_step; /* as COMMAND INFO gives them, but of a WRITE only the keys
                                           that it makes (RENAME: the second); 0: none that matter */
     enum command_effect effect;
-    enum command_proof proof; /* of a WRITE */
+    enum command_proof proof; /* of what makes keys */
     const char *absent[2];    /* reply of a GET or READ for a missing key, in RESP2 and in RESP3 */
     unsigned items;           /* command_items */
 };

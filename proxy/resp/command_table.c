@@ -29,6 +29,9 @@
 #define WRITE_SECOND(name, arity) WRITE_KEYS(name, arity, 2, 2, 1)
 #define DELETE(name, arity, last) ROW(name, COMMAND_DELETE, arity, 1, last, 1), NO_ANSWER
 #define LOCAL(name, arity) ROW(name, COMMAND_LOCAL, arity, 0, 0, 0), NO_ANSWER
+/* It waits, and makes its second key exist when it does not wait in vain. */
+#define WAITING_WRITE_SECOND(name, arity)                                                          \
+    name, COMMAND_STATEFUL, arity, 2, 2, 1, EFFECT_BLOCK, PROOF_NOT_NIL, NO_ANSWER
 #define STATEFUL(name, effect)                                                                     \
     name, COMMAND_STATEFUL, 0, 0, 0, 0, EFFECT_##effect, PROOF_NOT_NIL, NO_ANSWER
 /* Forwarded, unless command_is_stateful() finds among their arguments what has this effect. */
@@ -60,6 +63,8 @@ const struct command command_table[] = {
     {DELETE("DEL", -2, -1)},
     {DELETE("UNLINK", -2, -1)},
     {DELETE("GETDEL", 2, 1)},
+    {DELETE("DELEX", -2, 1)},  /* of Redis 8.4 */
+    {DELETE("DELIFEQ", 3, 1)}, /* of Valkey 9 */
 
     /* What each answers for a missing key, which Redis itself is asked for by the tests. */
     {READ_NIL("GETEX", -2)},
@@ -141,6 +146,11 @@ const struct command command_table[] = {
     {WRITE("GEOADD", -5)},
     {WRITE("PFADD", -2)},
     {WRITE("XADD", -5)},
+    {WRITE_KEYS("XGROUP", -3, 2, 2, 1)}, /* but for XGROUP HELP, which has no key */
+    /* of Redis 8 */
+    {WRITE_PROVED("HSETEX", -6, 1, 1, 1, PROOF_NOT_ZERO)},
+    {WRITE_PROVED("MSETEX", -4, 2, KEYS_COUNTED, 2, PROOF_NOT_ZERO)},
+    {WRITE("VADD", -5)},
     {WRITE("RESTORE", -4)},
     {WRITE("RESTORE-ASKING", -4)},
     {WRITE("PFMERGE", -2)},
@@ -217,8 +227,8 @@ const struct command command_table[] = {
     {STATEFUL("SUNSUBSCRIBE", UNSUBSCRIBE)},
     {STATEFUL("BLPOP", BLOCK)},
     {STATEFUL("BRPOP", BLOCK)},
-    {STATEFUL("BLMOVE", BLOCK)},
-    {STATEFUL("BRPOPLPUSH", BLOCK)},
+    {WAITING_WRITE_SECOND("BLMOVE", 6)},
+    {WAITING_WRITE_SECOND("BRPOPLPUSH", 4)},
     {STATEFUL("BLMPOP", BLOCK)},
     {STATEFUL("BZPOPMIN", BLOCK)},
     {STATEFUL("BZPOPMAX", BLOCK)},
@@ -312,7 +322,6 @@ const struct command command_table[] = {
     {PLAIN("XAUTOCLAIM")},
     {PLAIN("XCLAIM")},
     {PLAIN("XDEL")},
-    {PLAIN("XGROUP")},
     {PLAIN("XINFO")},
     {PLAIN("XPENDING")},
     {PLAIN("XSETID")},
@@ -330,7 +339,8 @@ const struct command command_table[] = {
     {PLAIN("ZREMRANGEBYRANK")},
     {PLAIN("ZREMRANGEBYSCORE")},
     {PLAIN("ZUNION")},
-    /* of Redis 7.4 and 8.0 */
+    /* of Redis 7.4 and 8 */
+    {PLAIN("DIGEST")},
     {PLAIN("HEXPIRE")},
     {PLAIN("HEXPIREAT")},
     {PLAIN("HEXPIRETIME")},
@@ -341,8 +351,22 @@ const struct command command_table[] = {
     {PLAIN("HPEXPIREAT")},
     {PLAIN("HPEXPIRETIME")},
     {PLAIN("HPTTL")},
-    {PLAIN("HSETEX")},
     {PLAIN("HTTL")},
+    {PLAIN("VCARD")},
+    {PLAIN("VDIM")},
+    {PLAIN("VEMB")},
+    {PLAIN("VGETATTR")},
+    {PLAIN("VINFO")},
+    {PLAIN("VISMEMBER")},
+    {PLAIN("VLINKS")},
+    {PLAIN("VRANDMEMBER")},
+    {PLAIN("VRANGE")},
+    {PLAIN("VREM")},
+    {PLAIN("VSETATTR")},
+    {PLAIN("VSIM")},
+    {PLAIN("XACKDEL")},
+    {PLAIN("XCFGSET")},
+    {PLAIN("XDELEX")},
 
     /* The effect is what they have where they are passed on (cluster_commands). */
     {MODE("INFO", -1, NONE)},

@@ -87,6 +87,23 @@ def test_a_write_is_remembered_though_the_filter_takes_the_key_for_known(
     assert guard.redis().mget([f"item:{n}" for n in chosen]) == [b"new"] * len(chosen)
 
 
+@pytest.mark.parametrize("lines", [
+    ["XGROUP CREATE item:777 g $ MKSTREAM"], ["BLMOVE list item:777 LEFT LEFT 5"],
+    ["BRPOPLPUSH list item:777 5"], ["MULTI", "BLMOVE list item:777 LEFT LEFT 5", "EXEC"]])
+def test_whatever_makes_a_key_admits_it(guard, cache, lines):
+    cache.client().rpush("list", "v")
+    with guard.wire() as wire:
+        replies = [wire.ask(*line.split()) for line in lines]
+    assert cache.client().exists("item:777"), replies
+    assert is_admitted(guard, "item:777")
+
+
+def test_a_wait_in_vain_admits_nothing(guard):
+    with guard.wire() as wire:
+        assert wire.ask("BLMOVE", "empty", "item:778", "LEFT", "LEFT", "0.1") in (b"$-1\r\n", b"*-1\r\n")
+    assert not is_admitted(guard, "item:778")
+
+
 def test_no_write_is_refused_for_keys_that_the_filter_knows(start_guard, cache, items):
     guard = start_guard(items(), sync="poll", poll_interval="1h", max_hints=8)
     guard.redis().mset({f"item:{n}": "known" for n in range(1, 101)})

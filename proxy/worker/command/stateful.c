@@ -227,14 +227,29 @@ static void monitor(struct client *client, const struct request *request)
 
 /* ---- other states ---- */
 
+/* While it waits nobody is told that the key which it is to make is not there. */
+static int forward_waiting(struct client *client, const struct request *request)
+{
+    bool writes = request->command->first_key && !(client->pinned.states & PINNED_OTHER_DB) &&
+                  command_arity_ok(request->command, request->count);
+    if (writes)
+        return write_dispatch(client, request);
+    request_forward(request, client);
+    return 0;
+}
+
 /* Inside MULTI nothing waits: Redis answers such a command at once. */
 static void block(struct client *client, const struct request *request)
 {
+    bool queued = client->pinned.states & PINNED_MULTI;
     if (pinned_begin(client) < 0)
         return;
-    request_forward(request, client);
-    if (!(client->pinned.states & PINNED_MULTI))
-        upstream_be_patient(client->upstream, true);
+    if (forward_waiting(client, request) == 0)
+        upstream_be_patient(client->upstream, !queued);
+    else if (queued)
+        refuse_in_multi(client, &no_room_kind);
+    else
+        resp_write_error(client_reply(client), "%s", write_refusal);
 }
 
 static void ended_reply(struct reply_slot *slot, unsigned index, struct span reply)

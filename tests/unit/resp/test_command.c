@@ -82,6 +82,10 @@ static void what_a_row_holds_fits_its_kind(void **state)
         case COMMAND_FILTER:
             assert_true(one_key);
             break;
+        case COMMAND_STATEFUL:
+            assert_true(!command->first_key || command->effect == EFFECT_BLOCK);
+            assert_true(abs(command->arity) > command->last_key || !command->first_key);
+            break;
         default:
             assert_int_equal(command->first_key, 0);
             assert_null(command->absent[0]);

@@ -294,8 +294,8 @@ static struct keys counted_keys(const struct request *request)
             return (struct keys){0, 0};
         number = number * 10 + (size_t)(text.at[i] - '0');
     }
-    size_t end = first + number < request->count ? first + number : request->count;
-    return (struct keys){first, end};
+    size_t end = first + number * (size_t)request->command->key_step;
+    return (struct keys){first, end < request->count ? end : request->count};
 }
 
 static bool is_store(struct span word)
