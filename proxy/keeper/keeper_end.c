@@ -116,6 +116,7 @@ void keeper_end(struct keeper *keeper)
     renewal_stop(&keeper->renewal);
     purging_give_unvouched(&keeper->purging); /* nobody else knows of them */
     uv_timer_stop(&keeper->tick);
+    succession_fall_silent(&keeper->succession);
     if (keeper->http)
         http_server_close(keeper->http, http_ended, keeper);
     else

@@ -4,6 +4,8 @@
  *      ENTRY  ─────────── each override, all that there are first ──────────▶
  *      ◀────── POSITION, up to where its log is followed; READY, it guards ───
  *      YOURS  ─────────── no client is let in here any more ─────────────────▶
+ *      ALIVE  ─────────── again and again, for as long as clients are left ──▶
+ *      QUIET  ─────────── and not any more: it ends ─────────────────────────▶
  *      ◀────────────── ENTRY and APPLIED, both ways, while both guard ────────▶
  *
  * The end of the channel is the other's end, whatever the cause.
@@ -21,10 +23,24 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Frames; `applied` answers entries in their order, once both guard. */
-enum { ENTRY = 'e', APPLIED = 'a', POSITION = 'p', READY = 'r', YOURS = 'y' };
+/* Frames; `applied` answers entries in their order, once both guard. Alive and quiet are the
+ * predecessor's: an older one says neither, and a frame that is not known is left alone. */
+enum {
+    ENTRY = 'e',
+    APPLIED = 'a',
+    POSITION = 'p',
+    READY = 'r',
+    YOURS = 'y',
+    ALIVE = 'l',
+    QUIET = 'q'
+};
 
-enum { PATIENCE_MS = 1000 }; /* with another process that owes an answer */
+enum {
+    PATIENCE_MS = 1000, /* with another process that owes an answer */
+    BEAT_MS = 250,      /* from one alive to the next */
+    SILENCE_MS = 3000,  /* without any, whoever has given way hangs */
+    STALL_MS = 500      /* between two looks: it was this process that stood still */
+};
 
 /* An entry, before its key. Times are what is left of them. */
 struct entry_frame {
@@ -223,6 +239,8 @@ static void take_position(struct succession *succession, struct span bytes)
 static void on_frame(void *arg, int kind, struct span bytes)
 {
     struct succession *succession = arg;
+    if (kind == ALIVE || succession->heard)
+        succession->heard = kind == QUIET ? 0 : clock_ms();
     if (kind == ENTRY)
         take_entry(succession, bytes);
     else if (kind == APPLIED)
@@ -250,20 +268,48 @@ static void on_ended(void *arg)
         stand_alone(succession);
 }
 
+/* A predecessor that has given way confirms no commits when it hangs, owing nothing. While this
+ * process stood still itself it heard nothing either. */
+static bool is_silent(struct succession *succession, uint64_t now)
+{
+    if (now - succession->looked > STALL_MS && succession->heard)
+        succession->heard = now;
+    succession->looked = now;
+    return succession->heard && now - succession->heard > SILENCE_MS;
+}
+
 /* Nobody's write waits for a process that hangs. */
 static void watch_other(struct succession *succession)
 {
-    uint64_t since = entries_remote_owes(succession->options.entries);
-    if (!succession->channel || !since || clock_ms() - since <= PATIENCE_MS)
+    uint64_t now = clock_ms(), since = entries_remote_owes(succession->options.entries);
+    bool owes = since && now - since > PATIENCE_MS;
+    if (!succession->channel || (!is_silent(succession, now) && !owes))
         return;
     log_warning("process %d does not answer: it is not waited for", (int)succession->other);
     channel_close(succession->channel);
     on_ended(succession);
 }
 
+static void say_alive(struct succession *succession)
+{
+    uint64_t now = clock_ms();
+    if (succession->phase != SUCCESSION_YIELDED || !succession->channel ||
+        now - succession->told < BEAT_MS)
+        return;
+    succession->told = now;
+    say(succession, ALIVE);
+}
+
+void succession_fall_silent(struct succession *succession)
+{
+    if (succession->phase == SUCCESSION_YIELDED && succession->channel)
+        say(succession, QUIET);
+}
+
 void succession_go_on(struct succession *succession)
 {
     watch_other(succession);
+    say_alive(succession);
     if (succession->phase == SUCCESSION_SERVING && succession->listening < 0)
         offer(succession);
     if (succession->phase == SUCCESSION_WAITING)

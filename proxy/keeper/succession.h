@@ -19,7 +19,8 @@
  *
  * A predecessor that ends without a word, or is told to end before the successor guards, leaves the
  * sockets to it as they are. A successor that ends before is no matter. One that does not answer
- * for a second is not waited for any more: then the one that lets clients in is the guard.
+ * for a second, or has given way and is not heard of for three, is not waited for any more: then
+ * the one that lets clients in is the guard.
  */
 #ifndef NESTGUARD_SUCCESSION_H
 #define NESTGUARD_SUCCESSION_H
@@ -63,6 +64,9 @@ struct succession {
     pid_t other;             /* its process */
     bool told_ready;         /* the successor has */
     uint64_t yours;          /* the successor was told so: clock_ms(); 0: not yet */
+    uint64_t told;           /* the successor that this one is alive: clock_ms() */
+    uint64_t heard;          /* the last of a predecessor that says it is; 0: nothing is expected */
+    uint64_t looked;         /* whether something was */
     uint64_t position;       /* of the log, up to which the successor knows it */
     int *sockets;
     uv_poll_t asked; /* somebody asks for them */
@@ -78,6 +82,9 @@ void succession_go_on(struct succession *succession);
 
 /* Nobody is let in here yet. */
 bool succession_waits(const struct succession *succession);
+
+/* The predecessor's clients have left: it ends, and looks after nothing else any more. */
+void succession_fall_silent(struct succession *succession);
 
 /* What the successor knows: see replication.h's reached(). */
 void succession_reached(struct succession *succession, uint64_t position);

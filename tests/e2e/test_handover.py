@@ -12,7 +12,7 @@ import time
 import pytest
 import redis
 
-from following import follow, publish, synchronous  # noqa: F401, a fixture
+from following import follow, paused, publish, synchronous  # noqa: F401, a fixture
 import servers
 from servers import PATIENCE
 from waiting import wait_until
@@ -182,6 +182,41 @@ def test_one_that_dies_leaves_its_clients_to_the_successor(start_guard, database
     guard.wait_guarding()
 
 
+def test_one_that_hangs_after_giving_way_is_not_waited_for(follow, database, items):
+    """It confirms no commits any more, and owes nothing by which that would be seen."""
+    guard = follow(items(), drain_timeout="1m")
+    with guard.wire() as wire, synchronous(database.server, "ANY 1 (nestguard)"):
+        assert wire.ask("PING") == b"+PONG\r\n"  # whose client stays with it
+        before, guard.process = guard.process, None
+        guard.launch()
+        wait_until(lambda: "serves from here on" in guard.log(lines=2000), PATIENCE, "the successor")
+        database.execute("INSERT INTO items VALUES (5000, 'both')")
+        with paused(before.pid):
+            writer = threading.Thread(target=database.execute,
+                                      args=("INSERT INTO items VALUES (5001, 'one')",))
+            writer.start()
+            writer.join(PATIENCE)
+            assert not writer.is_alive(), guard.log(lines=2000)
+            assert "is not waited for" in guard.log(lines=2000)
+            assert guard.redis().get("item:5001") == b"one"
+    assert before.wait(PATIENCE) == 0
+
+
+def test_one_that_goes_on_is_waited_for(follow, items):
+    """Also when it takes longer than the time after which its silence would be believed."""
+    guard = follow(items(), drain_timeout="1m")
+    with guard.wire() as wire:
+        assert wire.ask("PING") == b"+PONG\r\n"
+        before, guard.process = guard.process, None
+        guard.launch()
+        wait_until(lambda: "serves from here on" in guard.log(lines=2000), PATIENCE, "the successor")
+        begun = time.monotonic()
+        while time.monotonic() < begun + 5:
+            assert wire.ask("GET", "item:1") == b"$9\r\npayload 1\r\n"
+    assert before.wait(PATIENCE) == 0
+    assert "is not waited for" not in guard.log(lines=2000)
+
+
 def test_a_successor_that_dies_is_no_matter(start_guard, database, items):
     guard = start_guard(items())
     before, guard.process = guard.process, None
@@ -280,20 +315,33 @@ def test_the_service_manager_gives_the_sockets(start_guard, items, monkeypatch):
         guard.wait_guarding()
 
 
+def test_more_sockets_of_the_service_manager_than_are_wanted_are_closed(start_guard, items, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        guard = start_guard_with_fd(start_guard, items(), server, port, monkeypatch, count=5000)
+        assert "gives 5000 sockets: no more than 4096 are taken" in guard.log(lines=2000)
+        guard.port = port
+        assert guard.redis().ping()
+        assert len(os.listdir(f"/proc/{guard.process.pid}/fd")) < 5000
+        guard.wait_guarding()
+
+
 BECOME_A_SERVICE = """
-import os, sys
-os.dup2(int(sys.argv[1]), 3)
-os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
-os.execvp(sys.argv[2], sys.argv[2:])
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (20000, 20000))
+for fd in range(3, 3 + int(sys.argv[2])):
+    os.dup2(int(sys.argv[1]), fd)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=sys.argv[2])
+os.execvp(sys.argv[3], sys.argv[3:])
 """
 
 
-def start_guard_with_fd(start_guard, keyspace, server, port, monkeypatch):
-    """As descriptor 3, with the number of the process that is to take it."""
+def start_guard_with_fd(start_guard, keyspace, server, port, monkeypatch, count=1):
+    """As so many descriptors from 3 on, with the number of the process that is to take them."""
     command = servers.Nestguard.command
 
     def wrapped(self):
-        return [sys.executable, "-c", BECOME_A_SERVICE, str(server.fileno()), *command(self)]
+        return [sys.executable, "-c", BECOME_A_SERVICE, str(server.fileno()), str(count), *command(self)]
 
     server.set_inheritable(True)
     monkeypatch.setattr(servers.Nestguard, "command", wrapped)
