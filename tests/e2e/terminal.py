@@ -17,14 +17,14 @@ SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    def __init__(self, *words, rows=50, columns=200, **environment):
+    def __init__(self, *words, program=NESTGUARD, rows=50, columns=200, **environment):
         self.master, slave = pty.openpty()
         self.size(rows, columns)
         self.before = termios.tcgetattr(slave)
         self.slave = slave
         self.text = ""
         self.process = subprocess.Popen(
-            [NESTGUARD, *map(str, words)], stdin=slave, stdout=slave, stderr=slave,
+            [program, *map(str, words)], stdin=slave, stdout=slave, stderr=slave,
             env={**os.environ, **SANITIZERS, "TERM": "xterm", **environment})
 
     def size(self, rows, columns):

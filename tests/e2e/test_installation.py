@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from servers import NESTGUARD, ROOT, run_nestguard
+from terminal import Terminal, plain
 
 BUILD = pathlib.Path(NESTGUARD).parent
 PAGES = ["man1/nestguard.1", "man1/nestguard-ctl.1", "man5/nestguard.yaml.5"]
@@ -88,6 +89,51 @@ def test_bash_completes(installed, words, offered):
     found = run("bash", "-c", script, cwd=installed).split()
     wanted = offered.split()
     assert found == wanted if "/etc" not in offered else set(found) >= set(wanted)
+
+
+@pytest.fixture(scope="module")
+def shell_home(installed, tmp_path_factory):
+    """Of a person whose zsh finds what was installed."""
+    home = tmp_path_factory.mktemp("zsh")
+    (home / "nestguard.yaml").touch()
+    (home / ".zshrc").write_text(f"""
+        fpath=({installed}/share/zsh/vendor-completions $fpath)
+        path=({installed}/bin $path)
+        autoload -Uz compinit && compinit -u -d {home}/dump
+        LISTMAX=1000 PS1='ready> ' RPS1=''
+        cd {home}
+        """)
+    return home
+
+
+@pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
+@pytest.mark.parametrize("typed, offered", [
+    ("nestguard ", ["serve", "check", "ctl ", "plan", "filter", "--help", "--version"]),
+    ("nestguard ch", ["check"]),
+    ("nestguard ctl ", ["admit", "attack", "config", "delete", "explain", "guarding", "health", "metrics",
+                        "rebuild", "reload", "status", "top"]),
+    ("nestguard-ctl gu", ["guarding"]),
+    ("nestguard ctl --control 127.0.0.1:1 re", ["ready", "rebuild", "reload"]),
+    ("nestguard ctl status --", ["--json", "--table", "--watch"]),
+    ("nestguard ctl delete --", ["--row", "--block"]),
+    ("nestguard plan --", ["--keys", "--fpr", "--table"]),
+    ("nestguard filter ", ["build", "info", "query"]),
+    ("nestguard serve -c nest", ["nestguard.yaml"]),
+])
+def test_zsh_completes(shell_home, typed, offered):
+    """On a terminal, by the key that a person presses."""
+    terminal = Terminal("-d", "-i", program="zsh", ZDOTDIR=str(shell_home), HOME=str(shell_home),
+                        LC_ALL="C.UTF-8")
+    try:
+        terminal.read(lambda text: "ready> " in text)
+        terminal.press(typed)
+        terminal.read(lambda text: plain(text).endswith(typed))
+        terminal.press("\t")
+        left = [word.removeprefix(typed.split()[-1]) if len(offered) == 1 else word for word in offered]
+        said = terminal.read(lambda text: all(word in plain(text) for word in left))
+        assert "command not found" not in said and "_arguments" not in said
+    finally:
+        terminal.close()
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
