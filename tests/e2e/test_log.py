@@ -18,9 +18,10 @@ def wait_for_line(guard, text, count=1):
 def test_json_has_an_object_a_line(start_guard, items):
     guard = start_guard(items(), log_format="json")
     said = [json.loads(line) for line in lines(guard) if line.startswith("{")]
-    assert said and all(set(entry) == {"time", "level", "event", "message"} for entry in said)
+    assert said and all(set(entry) == {"time", "level", "event", "values", "message"} for entry in said)
     [state] = [entry for entry in said if entry["event"].startswith("keyspace %s: %s, was %s")]
     assert state["message"].startswith("keyspace items: guarding, was loading")
+    assert state["values"][:3] == ["items", "guarding", "loading"] and len(state["values"]) == 4
 
 
 def test_clients_come_and_go_at_debug_level_only(start_guard, items):

@@ -2,6 +2,7 @@
 #include "base/log/log.h"
 
 #include "base/log/log_kept.h"
+#include "base/log/log_values.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -82,31 +83,16 @@ static void write_text(enum log_level level, bool journal, const char *line)
     write_line(prefix, line);
 }
 
-/* A key or a server's message may be no UTF-8, which JSON has no way to say. */
-static json_t *text_json(const char *text)
-{
-    json_t *json = json_string(text);
-    if (json)
-        return json;
-    char *copy = strdup(text);
-    if (!copy)
-        abort();
-    for (char *c = copy; *c; c++)
-        if ((unsigned char)*c >= 0x80)
-            *c = '?';
-    json = json_string(copy);
-    free(copy);
-    return json;
-}
-
-static void write_json(enum log_level level, bool journal, const char *event, const char *line)
+/* `values` is given up. */
+static void write_json(enum log_level level, const char *event, const char *line, json_t *values)
 {
     char prefix[8] = "", when[LOG_STAMP];
     log_stamp(when);
-    if (journal)
+    if (is_journal())
         snprintf(prefix, sizeof prefix, "<%d>", priorities[level]);
-    json_t *json = json_pack("{s:s, s:s, s:o, s:o}", "time", when, "level", log_level_name(level),
-                             "event", text_json(event), "message", text_json(line));
+    json_t *json =
+        json_pack("{s:s, s:s, s:o, s:o, s:o}", "time", when, "level", log_level_name(level),
+                  "event", log_text(event), "values", values, "message", log_text(line));
     char *text = json_dumps(json, JSON_COMPACT);
     if (!text)
         abort();
@@ -128,8 +114,11 @@ void log_line(enum log_level level, const char *format, ...)
         if (*c == '\n' || *c == '\r')
             *c = ' ';
     log_keep(level, line);
-    if (log_format_now() == LOG_JSON)
-        write_json(level, is_journal(), format, line);
-    else
+    if (log_format_now() == LOG_TEXT) {
         write_text(level, is_journal(), line);
+        return;
+    }
+    va_start(list, format);
+    write_json(level, format, line, log_values(format, list));
+    va_end(list);
 }

@@ -3,10 +3,11 @@
  *
  *   text      2026-11-20T10:00:00.123Z info    keyspace items: guarding, was loading: …
  *   json      {"time": "…", "level": "info", "event": "keyspace %s: %s, was %s: %s",
- *              "message": "…"}
+ *              "values": ["items", "guarding", "loading", "…"], "message": "…"}
  *   journald  <6>info    keyspace items: …
  *
- * `event` is the message before anything was put into it: the same for each message of its kind.
+ * `event` is the message before anything was put into it: the same for each message of its kind,
+ * and so are the places of what `values` has.
  */
 #ifndef NESTGUARD_LOG_H
 #define NESTGUARD_LOG_H

@@ -80,6 +80,36 @@ static void json_says_what_kind_of_message_it_is(void **state)
     json_decref(json);
 }
 
+static void json_has_what_was_put_into_it(void **state)
+{
+    (void)state;
+    log_configure(LOG_JSON, LOG_LEVEL_INFO);
+    log_info("%s %.3s %.*s, %d%% of %u, %ld %llu %zu, %.1f s, %5.2f, %x", "a", "bcdef", 2, "ghi",
+             -3, 4u, -5L, 18446744073709551615ULL, sizeof(char[7]), 8.25, 9.5, 255u);
+    json_t *json = json_loads(written(), 0, NULL);
+    char *values = json_dumps(json_object_get(json, "values"), JSON_COMPACT);
+    assert_string_equal(values,
+                        "[\"a\",\"bcd\",\"gh\",-3,4,-5,1.8446744073709552e19,7,8.25,9.5,255]");
+    free(values);
+    json_decref(json);
+}
+
+static void long_texts_are_cut_off(void **state)
+{
+    char text_of_many[3000];
+    (void)state;
+    memset(text_of_many, 'x', sizeof text_of_many);
+    text_of_many[sizeof text_of_many - 1] = '\0';
+    memcpy(text_of_many + 1023, "\xc3\xa4", 2);
+    log_configure(LOG_JSON, LOG_LEVEL_INFO);
+    log_info("%s %s %d", text_of_many, "more", 7);
+    json_t *json = json_loads(written(), 0, NULL), *values = json_object_get(json, "values");
+    assert_int_equal(json_string_length(json_array_get(values, 0)), 1023);
+    assert_int_equal(json_string_length(json_array_get(values, 1)), 1);
+    assert_int_equal(json_integer_value(json_array_get(values, 2)), 7);
+    json_decref(json);
+}
+
 static void name_journal(unsigned long long inode)
 {
     struct stat about;
@@ -117,6 +147,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_less_than_the_level_is_not_written, capture,
                                         release),
         cmocka_unit_test_setup_teardown(json_says_what_kind_of_message_it_is, capture, release),
+        cmocka_unit_test_setup_teardown(json_has_what_was_put_into_it, capture, release),
+        cmocka_unit_test_setup_teardown(long_texts_are_cut_off, capture, release),
         cmocka_unit_test_setup_teardown(journald_is_told_the_priority, capture, release),
         cmocka_unit_test_setup_teardown(another_stream_than_the_journal_gets_the_time, capture,
                                         release),
