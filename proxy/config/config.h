@@ -48,8 +48,9 @@ struct keyspace {
     char *table_schema; /* NULL: by search_path; this and the name as the catalogue has them */
     char *table_name;
     char *where;                /* NULL: all rows */
-    char *value;                /* column name; NULL with value_is_json */
+    char *value;                /* column name; NULL with either of the next two */
     bool value_is_json;         /* row_to_json of the whole row */
+    char *value_expression;     /* SQL over the row; NULL: none */
     uint64_t ttl_ms;            /* 0: no expiry */
     double ttl_jitter;          /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */
     double false_positive_rate; /* wanted of its filter: a share, 1e-7 to 0.03 */

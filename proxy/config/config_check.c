@@ -165,8 +165,8 @@ static void check_value(const struct config *config, const struct config_source 
     if (of(source, i, "value")->line == 0 && usable(of(source, i, "on_miss")) &&
         keyspace->on_miss == MISS_LOAD)
         config_report(source, keyspace->line,
-                      "value is missing: the column to cache, or json for the whole row (only a "
-                      "keyspace with on_miss: pass needs none)");
+                      "value is missing: the column to cache, json for the whole row, or an SQL "
+                      "expression (only a keyspace with on_miss: pass needs none)");
 }
 
 /* absent_value without its switch is allowed: it waits for a reload that turns the switch. */

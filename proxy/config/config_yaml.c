@@ -63,7 +63,7 @@ static char *text_of(const struct setting *setting, const void *base)
     const struct keyspace *keyspace = base;
     if (setting->type == SETTING_SHARE)
         return xasprintf("%.17g", *(const double *)((const char *)base + setting->offset));
-    if (setting->type == SETTING_VALUE && !keyspace->value_is_json)
+    if (setting->type == SETTING_VALUE && keyspace->value)
         return identifier_quote(keyspace->value);
     return setting_text_hiding(setting, base, secret);
 }

@@ -62,7 +62,8 @@ static bool same_table(const struct keyspace *a, const struct keyspace *b)
 
 static bool same_value(const struct keyspace *a, const struct keyspace *b)
 {
-    return a->value_is_json == b->value_is_json && same_text(a->value, b->value);
+    return a->value_is_json == b->value_is_json && same_text(a->value, b->value) &&
+           same_text(a->value_expression, b->value_expression);
 }
 
 /* Row by row of its own table. */
@@ -148,6 +149,13 @@ static void copy_table(struct keyspace *to, const struct keyspace *from)
     to->table_name = copy_text(from->table_name);
 }
 
+static void copy_value(struct keyspace *to, const struct keyspace *from)
+{
+    to->value = copy_text(from->value);
+    to->value_is_json = from->value_is_json;
+    to->value_expression = copy_text(from->value_expression);
+}
+
 static void copy_publish(struct publish *to, const struct publish *from)
 {
     for (const struct setting *row = publish_settings; row->name; row++)
@@ -177,8 +185,7 @@ void setting_copy(const struct setting *setting, void *to, const void *from)
         *(bool *)x = *(const bool *)y;
         break;
     case SETTING_VALUE:
-        ((struct keyspace *)to)->value_is_json = ((const struct keyspace *)from)->value_is_json;
-        *(char **)x = copy_text(*(char *const *)y);
+        copy_value(to, from);
         break;
     case SETTING_TEXT:
     case SETTING_NAME:
@@ -233,6 +240,12 @@ static void finish_table(struct keyspace *keyspace)
     finish_text(&keyspace->table_name);
 }
 
+static void finish_value(struct keyspace *keyspace)
+{
+    finish_text(&keyspace->value);
+    finish_text(&keyspace->value_expression);
+}
+
 static void finish_publish(struct publish *publish)
 {
     for (const struct setting *row = publish_settings; row->name; row++)
@@ -247,8 +260,10 @@ void setting_finish(const struct setting *setting, void *base)
     case SETTING_NAME:
     case SETTING_SECRET:
     case SETTING_DATABASE:
-    case SETTING_VALUE:
         finish_text(member);
+        break;
+    case SETTING_VALUE:
+        finish_value(base);
         break;
     case SETTING_CACHE:
         cache_url_finish(member);

@@ -130,7 +130,13 @@ static char *keyspace_names(const struct config *config)
 
 static char *value_text(const struct setting *setting, const struct keyspace *keyspace)
 {
-    return keyspace->value_is_json ? xstrdup("json") : text_or(setting, keyspace->value);
+    const char *text = keyspace->value_expression ? keyspace->value_expression : keyspace->value;
+    return keyspace->value_is_json ? xstrdup("json") : text_or(setting, text);
+}
+
+static bool has_value(const struct keyspace *keyspace)
+{
+    return keyspace->value_is_json || keyspace->value_expression || keyspace->value;
 }
 
 bool setting_is_there(const struct setting *setting, const void *base)
@@ -146,8 +152,7 @@ bool setting_is_there(const struct setting *setting, const void *base)
     case SETTING_CONTROL:
         return ((const struct config *)base)->has_control;
     case SETTING_VALUE:
-        return ((const struct keyspace *)base)->value_is_json ||
-               ((const struct keyspace *)base)->value;
+        return has_value(base);
     case SETTING_PUBLISH:
         return ((const struct publish *)member)->key;
     default:

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/text/identifier.h"
 #include "config/config.h"
+#include "config/syntax/expression.h"
 #include "config/syntax/units.h"
 
 #include <errno.h>
@@ -295,7 +296,8 @@ static int read_table(const struct setting *setting, void *member, const char *t
     return 0;
 }
 
-/* `json` is the word; a column of that name is written in quotes. */
+/* `json` is the word; a column of that name is written in quotes, as is one whose name looks like
+ * an expression. */
 static int read_value(const struct setting *setting, void *member, const char *text,
                       struct setting_error *error)
 {
@@ -304,6 +306,10 @@ static int read_value(const struct setting *setting, void *member, const char *t
     keyspace->value_is_json = strcmp(text, "json") == 0;
     if (keyspace->value_is_json)
         return 0;
+    if (expression_is_one(text)) {
+        keyspace->value_expression = xstrdup(text);
+        return 0;
+    }
     return explain(column_name_parse(text, &keyspace->value, &reason), error, &reason);
 }
 

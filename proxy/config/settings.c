@@ -210,7 +210,9 @@ const struct setting keyspace_settings[] = {
      .most = "65535", .help = "an SQL condition: only rows that meet it exist"},
     {"value", SETTING_VALUE, AT(value), .revalues = true,
      .otherwise = "required with on_miss: load",
-     .help = "the column that is cached, or json for the whole row as row_to_json gives it"},
+     .help =
+         "the column that is cached, json for the whole row as row_to_json gives it, or an SQL "
+         "expression over the row: one stands in parentheses, or has them or an operator in it"},
     {"ttl", SETTING_DURATION, AT(ttl_ms), .revalues = true, .standard = "10m", .least = "0",
      .most = "3650d", .help = "how long a loaded value stays in the cache; 0: for ever"},
     {"ttl_jitter", SETTING_SHARE, AT(ttl_jitter), .standard = "10%", .least = "0%", .most = "100%",
@@ -304,7 +306,7 @@ const char *setting_type_name(enum setting_type type)
         [SETTING_KEYSPACES] = "list",
         [SETTING_KEY] = "key template",
         [SETTING_TABLE] = "table",
-        [SETTING_VALUE] = "column or json",
+        [SETTING_VALUE] = "column, json or expression",
         [SETTING_PUBLISH] = "mapping",
     };
     return names[type];

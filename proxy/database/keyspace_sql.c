@@ -1,8 +1,9 @@
 /* SQL of a keyspace. Names are quoted everywhere, so that any name that the catalogue can hold
  * works. The operator's `where` stands in parentheses of its own, and a newline ends it, so that
- * neither an OR nor a comment in it reaches what follows.
+ * neither an OR nor a comment in it reaches what follows. So do his expressions.
  *
- * The table has no alias: `where` may then call columns table.column, in every statement alike.
+ * The table has no alias: all of these may then call columns table.column, in every statement
+ * alike.
  */
 #include "database/keyspace_sql.h"
 
@@ -38,12 +39,28 @@ static void put_columns(struct buffer *out, const struct key_template *key)
     }
 }
 
+/* In a CASE, where the server takes no function that returns a set: the row would be there as often
+ * as the set has members, and one with none would look as if it were not there. */
+static void put_expression(struct buffer *out, const char *expression)
+{
+    buffer_printf(out, "CASE WHEN true THEN (%s\n) END", expression);
+}
+
+char *keyspace_sql_expression(const char *expression)
+{
+    struct buffer out = {0};
+    put_expression(&out, expression);
+    return buffer_string(&out);
+}
+
 static void put_value(struct buffer *out, const struct keyspace *keyspace)
 {
     if (keyspace->value_is_json) {
         put(out, "row_to_json(");
         identifier_put(out, keyspace->table_name);
         put(out, ".*)"); /* with .* it is the row, also where a column has the table's name */
+    } else if (keyspace->value_expression) {
+        put_expression(out, keyspace->value_expression);
     } else if (keyspace->value) {
         identifier_put(out, keyspace->value);
     } else {
@@ -125,6 +142,31 @@ char *keyspace_sql_load(const struct keyspace *keyspace, size_t most)
     put_table(&out, keyspace);
     put_row_condition(&out, keyspace);
     put(&out, " OFFSET 0) AS r OFFSET 0) AS r");
+    return buffer_string(&out);
+}
+
+/*   SELECT NULL, "id" FROM "public"."items" WHERE "id" = $1 AND (where) */
+char *keyspace_sql_find(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put(&out, "SELECT NULL, ");
+    put_columns(&out, &keyspace->key);
+    put(&out, " FROM ");
+    put_table(&out, keyspace);
+    put_row_condition(&out, keyspace);
+    return buffer_string(&out);
+}
+
+/*   SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where) LIMIT 1 */
+char *keyspace_sql_sample(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put(&out, "SELECT ");
+    put_columns(&out, &keyspace->key);
+    put(&out, " FROM ");
+    put_table(&out, keyspace);
+    put_rows_condition(&out, keyspace);
+    put(&out, " LIMIT 1");
     return buffer_string(&out);
 }
 

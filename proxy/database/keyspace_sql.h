@@ -15,6 +15,15 @@
  * then the last column is not NULL, and says how many. */
 char *keyspace_sql_load(const struct keyspace *keyspace, size_t most);
 
+/* An expression over the row, as it stands in that. */
+char *keyspace_sql_expression(const char *expression);
+
+/* The same rows without their values: SELECT NULL, key columns... */
+char *keyspace_sql_find(const struct keyspace *keyspace);
+
+/* SELECT of the key columns of any one row. */
+char *keyspace_sql_sample(const struct keyspace *keyspace);
+
 /* DELETE ... WHERE key = $1.. [AND (where)] */
 char *keyspace_sql_remove(const struct keyspace *keyspace);
 

@@ -10,6 +10,7 @@
 #include "database/publication.h"
 
 #include "base/buffer.h"
+#include "config/syntax/expression.h"
 #include "database/publication_values.h"
 
 #include <string.h>
@@ -26,17 +27,26 @@ static void put_literal(struct buffer *out, const char *text)
     buffer_printf(out, "'");
 }
 
-static void put_key_columns(struct buffer *out, const struct key_template *key)
+static void put_names(struct buffer *out, char *const *names, size_t count)
 {
     buffer_printf(out, "ARRAY[");
-    for (size_t i = 0; i < key->columns; i++) {
+    for (size_t i = 0; i < count; i++) {
         buffer_printf(out, "%s", i ? ", " : "");
-        put_literal(out, key->column[i]);
+        put_literal(out, names[i]);
     }
     buffer_printf(out, "]::name[]");
 }
 
-/* What an application loads by itself may be made of any column. */
+/* What the catalogue may have under a name that is in an expression. */
+static void put_expression_names(struct buffer *out, const struct keyspace *keyspace)
+{
+    struct expression_names names = {0};
+    expression_names_add(&names, keyspace->value_expression);
+    put_names(out, names.at, names.count);
+    expression_names_finish(&names);
+}
+
+/* What an application loads by itself may be made of any column, and so may an expression. */
 static bool depends_on_all(const struct keyspace *keyspace)
 {
     return keyspace->value_is_json || !keyspace->value || keyspace->on_miss == MISS_PASS;
@@ -45,7 +55,7 @@ static bool depends_on_all(const struct keyspace *keyspace)
 /* Of a retired one nothing is found: it only keeps its place. */
 static void put_retired(struct buffer *out, size_t place)
 {
-    buffer_printf(out, "%s(%zu, NULL::name, NULL::name, '{}'::name[], NULL::name)",
+    buffer_printf(out, "%s(%zu, NULL::name, NULL::name, '{}'::name[], NULL::name, '{}'::name[])",
                   place ? ", " : "", place);
 }
 
@@ -63,18 +73,21 @@ static void put_keyspace(struct buffer *out, const struct keyspace *keyspace, si
     buffer_printf(out, "::name, ");
     put_literal(out, keyspace->table_name);
     buffer_printf(out, "::name, ");
-    put_key_columns(out, &keyspace->key);
+    put_names(out, keyspace->key.column, keyspace->key.columns);
     buffer_printf(out, ", ");
     if (depends_on_all(keyspace))
         buffer_printf(out, "NULL");
     else
         put_literal(out, keyspace->value);
-    buffer_printf(out, "::name)");
+    buffer_printf(out, "::name, ");
+    put_expression_names(out, keyspace);
+    buffer_printf(out, ")");
 }
 
 static void put_keyspaces(struct buffer *out, const struct config *config)
 {
-    buffer_printf(out, "WITH RECURSIVE guarded (place, schema, name, columns, value) AS (VALUES ");
+    buffer_printf(out,
+                  "WITH RECURSIVE guarded (place, schema, name, columns, value, used) AS (VALUES ");
     for (size_t i = 0; i < config->keyspace_count; i++)
         put_keyspace(out, &config->keyspaces[i], i);
     buffer_printf(out, "), ");
@@ -97,7 +110,7 @@ static const char published[] =
  * the schema that the table is in is taken down, too. */
 static const char located[] =
     "located AS ("
-    " SELECT g.place, g.columns, g.value, c.*"
+    " SELECT g.place, g.columns, g.value, g.used, c.*"
     "   FROM guarded g"
     "   LEFT JOIN LATERAL (SELECT c.oid, c.relnamespace, c.relhassubclass, c.relispartition,"
     "               c.relrowsecurity,"

@@ -2,7 +2,9 @@
  *
  * A column's row has another xmin after each ALTER that may have rewritten its values, and the same
  * after a table was merely rewritten. It also has after some that change no value (SET STATISTICS):
- * a purge too many harms nothing. So has the rule of a view that is replaced.
+ * a purge too many harms nothing. So has the rule of a view that is replaced, and a function that
+ * is: of those that an expression may use. A table and a view that it uses are found by the type
+ * that their rows have, which is called as they are.
  */
 #include "database/publication_values.h"
 
@@ -18,7 +20,9 @@ const char publication_values[] =
     "printed (place, type) AS ("
     " SELECT l.place, a.type FROM located l, unnest(ARRAY(SELECT a.atttypid FROM pg_attribute a"
     "         WHERE a.attrelid = l.oid AND a.attnum > 0 AND NOT a.attisdropped"
-    "           AND (l.value IS NULL OR a.attname = l.value) AND a.atttypid" USERS ")) AS a (type)"
+    "           AND (l.value IS NULL OR a.attname = l.value) AND a.atttypid" USERS ")"
+    "         || ARRAY(SELECT y.oid FROM pg_type y WHERE y.typname = ANY (l.used)"
+    "           AND y.oid" USERS ")) AS a (type)"
     " UNION SELECT p.place, i.type"
     "   FROM printed p, unnest(ARRAY(SELECT i.type FROM pg_type y, unnest(ARRAY["
     "            y.typelem, y.typbasetype,"
@@ -46,6 +50,8 @@ const char publication_values[] =
     "             )::text, ';' ORDER BY a.attnum)"
     "        FROM pg_attribute a WHERE a.attrelid = l.oid AND a.attnum > 0 AND NOT a.attisdropped"
     "         AND (l.value IS NULL OR a.attname = l.value)),"
+    "     (SELECT string_agg(ROW(f.oid, f.xmin)::text, ';' ORDER BY f.oid) FROM pg_proc f"
+    "       WHERE f.proname = ANY (l.used) AND f.oid" USERS "),"
     "     (SELECT string_agg(ROW(p.type, (SELECT ROW(y.typbasetype, y.typelem, y.typrelid,"
     "               y.typoutput,"
     "               (SELECT string_agg(ROW(e.enumlabel, e.xmin)::text, ',' ORDER BY e.oid)"
@@ -54,6 +60,8 @@ const char publication_values[] =
     "                         ORDER BY a.attnum)"
     "                  FROM pg_attribute a WHERE a.attrelid = y.typrelid AND a.attnum > 0"
     "                   AND NOT a.attisdropped),"
+    "               (SELECT string_agg(ROW(w.oid, w.xmin)::text, ',' ORDER BY w.oid)"
+    "                  FROM pg_rewrite w WHERE w.ev_class = y.typrelid AND y.typrelid <> 0),"
     "               (SELECT ROW(k.oid, k.xmin, (SELECT f.xmin FROM pg_proc f"
     "                         WHERE f.oid = k.castfunc))::text"
     "                  FROM pg_cast k WHERE k.castsource = y.oid AND k.casttarget = "

@@ -9,7 +9,8 @@
  *
  * An error about a value (SQLSTATE class 22) does not say whose value. That of the key's texts
  * means that no row has the key; that of a row that is there, or of what `where` makes of it, means
- * that nobody knows. So the server is asked about the texts alone.
+ * that nobody knows. So the server is asked about the texts alone. What an expression makes of a
+ * row is like `where`: its error is a failure.
  *
  * A statement's number in the pool is keyspace * STATEMENTS + what it does.
  */
@@ -27,6 +28,7 @@ enum {
     STATEMENT_LOAD,
     STATEMENT_LOAD_ANEW,
     STATEMENT_LOAD_LARGE,
+    STATEMENT_FIND,
     STATEMENT_REMOVE,
     STATEMENT_ACCEPTS,
     STATEMENTS
@@ -35,10 +37,9 @@ enum {
 struct query {
     const struct rows *rows;
     struct key key;
-    bool removes;
-    bool only_finds;
-    struct row_lane_place place; /* with STATEMENT_LOAD_LARGE */
+    unsigned first;              /* statement of each way */
     unsigned statement;          /* under way */
+    struct row_lane_place place; /* with STATEMENT_LOAD_LARGE */
     struct pg_error refusal;     /* with STATEMENT_ACCEPTS: what it is asked for */
     size_t way, ways;            /* the one being tried, and the one before which to stop */
     struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX]; /* of the key's text */
@@ -62,6 +63,7 @@ void rows_statements_init(struct rows_statements *statements, const struct confi
         own[STATEMENT_LOAD_ANEW] = (struct pg_statement){load, params, true};
         own[STATEMENT_LOAD_LARGE] =
             (struct pg_statement){keyspace_sql_load(keyspace, most), params, true};
+        own[STATEMENT_FIND] = (struct pg_statement){keyspace_sql_find(keyspace), params, true};
         own[STATEMENT_REMOVE] = (struct pg_statement){keyspace_sql_remove(keyspace), params, true};
         own[STATEMENT_ACCEPTS] =
             (struct pg_statement){keyspace_sql_accepts(keyspace), params, true};
@@ -80,6 +82,16 @@ void rows_statements_finish(struct rows_statements *statements)
 static const struct keyspace *keyspace_of(const struct query *query)
 {
     return &query->rows->config->keyspaces[query->key.keyspace];
+}
+
+static bool removes(const struct query *query)
+{
+    return query->first == STATEMENT_REMOVE;
+}
+
+static bool loads(const struct query *query)
+{
+    return query->first == STATEMENT_LOAD;
 }
 
 /* ---- answers ---- */
@@ -182,7 +194,7 @@ static enum load_outcome outcome_of(const struct query *query, const struct pg_a
 {
     switch (answer->outcome) {
     case PG_DONE:
-        if (query->removes)
+        if (removes(query))
             return LOAD_ROW;
         return row_of_key(query, answer->result) >= 0 ? LOAD_ROW : LOAD_ABSENT;
     case PG_REFUSED:
@@ -208,7 +220,7 @@ static void next_way(struct query *query)
 {
     struct row_result result = {.outcome = LOAD_ABSENT, .error = ""};
     if (++query->way < query->ways) {
-        ask(query, query->removes ? STATEMENT_REMOVE : STATEMENT_LOAD);
+        ask(query, query->first);
         return;
     }
     if (query->other.bytes)
@@ -223,7 +235,7 @@ static void on_accepts(struct query *query, const struct pg_answer *answer)
     struct row_result result = {.outcome = LOAD_REFUSED, .error = query->refusal.text};
     if (is_about_a_value(answer)) {
         next_way(query);
-    } else if (answer->outcome == PG_DONE && !query->removes) {
+    } else if (answer->outcome == PG_DONE && loads(query)) {
         ask(query, STATEMENT_LOAD_ANEW);
     } else {
         if (answer->outcome != PG_DONE)
@@ -249,8 +261,8 @@ static void enter_lane(struct row_lane_place *place)
 /* A row without its value. */
 static void on_large(struct query *query, const struct row_result *result, size_t bytes)
 {
-    bool again = bytes <= query->rows->config->max_value && !query->only_finds &&
-                 query->statement != STATEMENT_LOAD_LARGE;
+    bool again =
+        bytes <= query->rows->config->max_value && query->statement != STATEMENT_LOAD_LARGE;
     struct row_result large = *result;
     if (again && query->rows->lane) {
         query->place = (struct row_lane_place){.bytes = bytes, .enter = enter_lane};
@@ -258,32 +270,41 @@ static void on_large(struct query *query, const struct row_result *result, size_
     } else if (again) {
         ask(query, STATEMENT_LOAD_LARGE);
     } else {
-        large.outcome = query->only_finds ? LOAD_ROW : LOAD_TOO_LARGE;
+        large.outcome = LOAD_TOO_LARGE;
         finish(query, &large);
     }
+}
+
+/* Of a row that was loaded: with its value, or asks for that otherwise. */
+static void on_loaded(struct query *query, const PGresult *found, struct row_result *result)
+{
+    int row = row_of_key(query, found);
+    size_t excess = excess_of(query, found, row);
+    if (excess) {
+        on_large(query, result, excess);
+        return;
+    }
+    result->value = value_of(found, row);
+    if (!result->value) {
+        result->outcome = LOAD_REFUSED;
+        result->error = "no memory for the row's value";
+    }
+    finish(query, result);
 }
 
 static void on_found(struct query *query, const struct pg_answer *answer)
 {
     struct row_result result = {
         .outcome = outcome_of(query, answer), .way = query->way, .error = answer->error.text};
-    if (result.outcome == LOAD_ROW && query->removes)
+    bool is_row = result.outcome == LOAD_ROW;
+    if (is_row && removes(query))
         result.removed = atoll(PQcmdTuples((PGresult *)answer->result));
-    else if (result.outcome == LOAD_ROW) {
-        int row = row_of_key(query, answer->result);
-        size_t excess = excess_of(query, answer->result, row);
+    else if (is_row)
         result.equals = PQntuples(answer->result);
-        if (excess) {
-            on_large(query, &result, excess);
-            return;
-        }
-        result.value = value_of(answer->result, row);
-        if (!result.value) {
-            result.outcome = LOAD_REFUSED;
-            result.error = "no memory for the row's value";
-        }
-    }
-    finish(query, &result);
+    if (is_row && loads(query))
+        on_loaded(query, answer->result, &result);
+    else
+        finish(query, &result);
 }
 
 static void on_answer(void *arg, const struct pg_answer *answer)
@@ -321,11 +342,12 @@ static void ask(struct query *query, unsigned statement)
         free(texts[c]);
 }
 
-static struct query *query_create(const struct rows *rows, struct key key, row_cb done, void *arg)
+static struct query *query_create(const struct rows *rows, struct key key, unsigned first,
+                                  row_cb done, void *arg)
 {
     struct query *query = xmalloc(sizeof *query + key.text.length);
     query->rows = rows;
-    query->removes = query->only_finds = false;
+    query->first = first;
     query->way = 0;
     query->other = (struct buffer){0};
     query->done = done;
@@ -349,20 +371,17 @@ enum load_outcome rows_foretell(const struct rows *rows, struct key key)
 
 void rows_load(const struct rows *rows, struct key key, row_cb done, void *arg)
 {
-    ask(query_create(rows, key, done, arg), STATEMENT_LOAD);
+    ask(query_create(rows, key, STATEMENT_LOAD, done, arg), STATEMENT_LOAD);
 }
 
 void rows_find(const struct rows *rows, struct key key, row_cb done, void *arg)
 {
-    struct query *query = query_create(rows, key, done, arg);
-    query->only_finds = true;
-    ask(query, STATEMENT_LOAD);
+    ask(query_create(rows, key, STATEMENT_FIND, done, arg), STATEMENT_FIND);
 }
 
 void rows_remove(const struct rows *rows, struct key key, size_t way, row_cb done, void *arg)
 {
-    struct query *query = query_create(rows, key, done, arg);
-    query->removes = true;
+    struct query *query = query_create(rows, key, STATEMENT_REMOVE, done, arg);
     query->way = way;
     query->ways = way + 1;
     ask(query, STATEMENT_REMOVE);

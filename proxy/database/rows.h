@@ -68,8 +68,8 @@ enum load_outcome rows_foretell(const struct rows *rows, struct key key);
 typedef void (*row_cb)(void *arg, const struct row_result *result);
 
 void rows_load(const struct rows *rows, struct key key, row_cb done, void *arg);
-/* The same for who wants to know whether there is a row, and not its value, which comes only if it
- * is small. */
+/* The same for who wants to know whether there is a row. Its value is not asked for, be it large,
+ * or of an expression that fails for it. */
 void rows_find(const struct rows *rows, struct key key, row_cb done, void *arg);
 /* Deletes by one split of the key alone. LOAD_ROW: it was carried out, though no row may have gone
  * (`removed`). */

@@ -22,7 +22,7 @@ from tables import PARTITIONS, partition_ids
 
 KINDS = ["add column", *["rewrite"] * 3, "rename column", "rename value", *["retype"] * 2, "index",
          "truncate", "vacuum full", "cluster", "detach", *["publication"] * 8, "row security", "role",
-         "rename table", "enum", "swap", "restore"]
+         "rename table", "enum", "function", "swap", "restore"]
 REWRITES = ["rewrite", "retype", "truncate"]  # which a snapshot from before does not see
 COLUMNS_MAX = 800  # of 1600 that a table may ever have had
 
@@ -67,7 +67,7 @@ class Migrator(Committer):
             connection.close()
 
     def tables_for(self, kind):
-        wanted = {"detach": ["parts"], "enum": ["docs"], "role": ["items"],
+        wanted = {"detach": ["parts"], "enum": ["docs"], "function": ["parts"], "role": ["items"],
                   "publication": ["items"], "swap": ["items", "bulk", "docs"],
                   "restore": ["items", "bulk", "docs"], "cluster": ["items", "bulk", "docs"]}
         return [table for table in self.tables
@@ -372,6 +372,14 @@ class Migrator(Committer):
         new = f"{old.split('#')[0]}#{self.count}"
         self.do(table, "LOCK TABLE public.docs IN EXCLUSIVE MODE",
                 f"ALTER TYPE public.mood RENAME VALUE '{old}' TO '{new}'", rows=False)
+
+    def function(self, table):
+        """Of an expression. Which language it is in decides what is remembered of it, and where."""
+        body = self.chance.choice(["sql AS $$ SELECT $1 || ' by #%d' $$",
+                                   "plpgsql AS $$ BEGIN RETURN $1 || ' by #%d'; END $$"])
+        self.do(table, "LOCK TABLE public.parts IN EXCLUSIVE MODE",
+                "CREATE OR REPLACE FUNCTION public.label(text) RETURNS text IMMUTABLE LANGUAGE "
+                + body % self.count, rows=False)
 
     # the same rows elsewhere
 

@@ -2,7 +2,7 @@
 
     bulk    many rows that come and go together; a condition, so that it is counted before `items`
     docs    the whole row as JSON, with an enum and a time in it
-    parts   partitioned
+    parts   partitioned; its value is an expression with a function that is defined anew
     items   a condition that few of its rows meet; a name without its schema; the last to be read
 
 What is in them is never reckoned: whoever changes a row, or a table, asks the database in the same
@@ -97,8 +97,9 @@ def make_tables():
         Docs({"name": "docs", "key": "doc:{id}", "table": "public.docs", "value": "json"},
              [writer * 1000 + n for writer in writers for n in range(20)],
              "row_to_json(docs.*)::text"),
-        Table({"name": "parts", "key": "part:{id}", "table": "public.parts", "value": "payload"},
-              list(range(PARTITIONS * PARTITION)), "payload"),
+        Table({"name": "parts", "key": "part:{id}", "table": "public.parts",
+               "value": "label(payload) || ' of ' || id"},
+              list(range(PARTITIONS * PARTITION)), "public.label(payload) || ' of ' || id"),
         Items({"name": "items", "key": "item:{id}", "table": "items", "value": "payload",
                "where": "deleted_at IS NULL", "false_positive_rate": 0.02},
               [writer * 1000 + n for writer in writers for n in range(60)], "payload",
@@ -131,6 +132,7 @@ def create_tables(database):
                            at timestamptz DEFAULT now(), note text);
         CREATE TABLE parts (id bigint PRIMARY KEY, payload text NOT NULL, note text)
             PARTITION BY RANGE (id);
+        CREATE FUNCTION label(text) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT $1 $$;
         CREATE TABLE journal (number bigint PRIMARY KEY);
         {DECOYS};
         INSERT INTO decoys.items SELECT n, 'a decoy', NULL, NULL FROM generate_series(0, 9) n;

@@ -170,6 +170,77 @@ class TestTable:
         refuse(check, "inherit", level="warning")
 
 
+class TestExpressions:
+    """Each is tried on a row."""
+    ROWS = GOOD + "INSERT INTO items VALUES (1, '17', 'a'), (2, '18', 'b');"
+
+    @pytest.mark.parametrize("value", [
+        "lower(payload)", "payload || kind", "payload::json", "items.payload::int + 1",
+        "jsonb_build_object('id', id, 'n', payload)::text", "encode(payload::bytea, 'hex') -- hm"])
+    def test_one_that_goes_well_is_in_order_and_its_cost_is_told(self, check, database, value):
+        database.execute(self.ROWS)
+        report = check(keyspace(value=value))
+        assert_in_order(report)
+        [note] = [note for note in report.notes if note.startswith("value:")]
+        assert re.search(r"expects a load to cost \d+\.\d+, of which \d+\.\d+ are for finding",
+                         note), note
+
+    @pytest.mark.parametrize("value, parts", [
+        ("lower(paylaod)", ["value, an expression over a row, is not accepted",
+                            'column "paylaod" does not exist']),
+        ("lower(payload", ["is not accepted", "syntax error"]),
+        ("unnest(ARRAY[payload])", ["is not accepted", "set-returning"]),
+        ("(SELECT id, payload)", ["is not accepted", "one column"])])
+    def test_one_that_makes_no_sense_is_an_error_in_the_servers_words(self, check, database, value,
+                                                                      parts):
+        database.execute(self.ROWS)
+        refuse(check, *parts, value=value)
+
+    @pytest.mark.parametrize("value, words", [("1 / (id - 1)", "division by zero"),
+                                              ("payload::date", "value out of range")])
+    def test_one_that_fails_for_a_row_is_a_warning(self, check, database, value, words):
+        database.execute(self.ROWS)
+        refuse(check, "value fails for item:1: ", words, "answered with an error",
+               level="warning", value=value)
+
+    def test_without_a_row_there_is_nothing_to_try_it_on(self, check, database):
+        database.execute(GOOD)
+        report = check(keyspace(value="1 / (id - 1)"))
+        assert_in_order(report)
+        assert "value: there is no row to try it on" in report.notes
+
+    @pytest.mark.parametrize("value, what", [
+        ("payload || now()", "now()"), ("payload || current_date", "current_date"),
+        ("payload || random()", "random()"), ("own(payload)", "own()"),
+        ("payload || (SELECT count(*) FROM others)", "a subquery")])
+    def test_what_changes_without_the_row_is_a_warning(self, check, database, value, what):
+        database.execute(self.ROWS + "CREATE TABLE others (id int); CREATE FUNCTION own(text)"
+                         " RETURNS text STABLE LANGUAGE sql AS 'SELECT $1'; GRANT SELECT ON others"
+                         " TO public")
+        refuse(check, f"the result of {what} changes", "until its ttl is over", level="warning",
+               value=value)
+
+    def test_a_costly_one_is_a_warning(self, check, database):
+        database.execute(self.ROWS + "CREATE TABLE others (id int, name text); INSERT INTO others"
+                         " SELECT n, 'x' FROM generate_series(1, 100000) n; ANALYZE others")
+        report = check(keyspace(
+            value="(SELECT max(name) FROM others WHERE others.id = items.id)"))
+        assert report.levels() == ["warning"] * 2, report.text
+        assert any("may lack an index" in text for _, _, text, _ in report.findings)
+
+    def test_a_column_whose_name_looks_like_one_is_written_in_quotes(self, check, database):
+        database.execute(GOOD + 'ALTER TABLE items RENAME payload TO "total (EUR)"')
+        remedy = refuse(check, "is a column of table public.items and reads as an expression",
+                        value="total (EUR)")
+        assert remedy == """value: '"total (EUR)"'"""
+        assert_in_order(check(keyspace(value='"total (EUR)"')))
+
+    def test_a_role_that_may_not_read_it_is_told(self, check, database):
+        database.execute(self.ROWS + "REVOKE ALL ON items FROM guard;"
+                         "GRANT SELECT (id), DELETE ON items TO guard")
+        refuse(check, "permission denied", value="lower(payload)")
+
+
 class TestColumns:
     def test_missing_ones_are_named_with_those_that_exist(self, check, database):
         database.execute(GOOD)
@@ -177,11 +248,6 @@ class TestColumns:
                key="item:{nr}")
         refuse(check, "value:", "no column body", "id, payload, kind, deleted_at",
                value="body")
-
-    @pytest.mark.parametrize("value", ["lower(payload)", "payload || kind", "payload::json"])
-    def test_expression_as_value_is_called_one(self, check, database, value):
-        database.execute(GOOD)
-        refuse(check, f"value: {value} is an expression", "GENERATED ALWAYS AS", value=value)
 
     def test_slip_and_case_are_suggested(self, check, database):
         database.execute(GOOD)

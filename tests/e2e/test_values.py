@@ -162,7 +162,26 @@ ALTERED = [
     pytest.param("ALTER TYPE size RENAME VALUE 'small' TO 'tiny'",
                  "sizes", b"small", b"tiny", id="an enum's label in a range"),
 ]
+# Values by an expression, of which no column says so.
+LABEL = "CREATE OR REPLACE FUNCTION label(text) RETURNS text LANGUAGE %s AS $$%s$$"
+MADE = [
+    pytest.param("ALTER TABLE items ALTER payload TYPE text USING reverse(payload)",
+                 "upper(payload)", b"PAYLOAD 7", b"7 DAOLYAP", id="a column of an expression"),
+    pytest.param(LABEL % ("sql", "SELECT 'new ' || $1"),
+                 "label(payload)", b"old payload 7", b"new payload 7", id="a function"),
+    pytest.param(LABEL.replace("label", "noted")
+                 % ("plpgsql", "BEGIN RETURN 'new ' || $1; END"),
+                 "noted(payload)", b"old payload 7", b"new payload 7", id="a function with a plan"),
+    pytest.param("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'",
+                 "(enum_range(NULL::mood))[1]", b"sad", b"blue", id="a type of a cast"),
+    pytest.param("CREATE OR REPLACE VIEW shelf AS SELECT 7 AS id, 'new' AS name",
+                 "(SELECT name FROM shelf WHERE shelf.id = items.id)", b"old", b"new",
+                 id="a view"),
+]
 TABLE = """
+    CREATE FUNCTION label(text) RETURNS text LANGUAGE sql AS $$SELECT 'old ' || $1$$;
+    CREATE FUNCTION noted(text) RETURNS text LANGUAGE plpgsql AS $$BEGIN RETURN 'old ' || $1; END$$;
+    CREATE VIEW shelf AS SELECT 7 AS id, 'old' AS name; GRANT SELECT ON shelf TO public;
     CREATE TYPE mood AS ENUM ('sad', 'glad');
     CREATE TYPE taste AS ENUM ('sweet', 'salty');
     CREATE DOMAIN real_taste AS taste CHECK (value <> 'sweet');
@@ -185,7 +204,7 @@ def rich(database, items):
 
 
 class TestDDL:
-    @pytest.mark.parametrize("ddl, value, before, after", ALTERED)
+    @pytest.mark.parametrize("ddl, value, before, after", ALTERED + MADE)
     def test_purges_and_builds_nothing(self, follow, database, cache, rich, ddl, value, before,
                                        after):
         guard = follow(rich(value))
@@ -195,7 +214,7 @@ class TestDDL:
         wait_value(guard, "item:7", after)
         assert guard.generation() == 1
 
-    @pytest.mark.parametrize("ddl, value, before, after", [ALTERED[0], ALTERED[3], ALTERED[6]])
+    @pytest.mark.parametrize("ddl, value, before, after", [ALTERED[0], ALTERED[3], ALTERED[6], MADE[1]])
     def test_purges_while_the_stream_is_lost(self, follow, database, cache, rich, ddl, value,
                                              before, after):
         guard = follow(rich(value))

@@ -273,10 +273,9 @@ static bool inspect_service(const struct subject *subject, bool key_is_known, si
     if (key_is_known && !subject_is_view(subject))
         inspect_unique_index(subject);
     size_t before = problems->errors;
-    if (readable && inspect_where(subject) && problems->errors == errors) {
-        size_t count = problems->count;
-        inspect_load(subject);
-        if (problems->count == count && subject_is_view(subject)) /* nor is it locked just now */
+    if (readable && inspect_where(subject) && problems->errors == errors && inspect_load(subject)) {
+        inspect_expressions(subject);
+        if (subject_is_view(subject))
             inspect_unique_rows(subject);
     }
     return problems->errors == before;

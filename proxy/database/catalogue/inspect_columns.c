@@ -2,6 +2,7 @@
  * keys can be made of them. */
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/text/identifier.h"
 #include "config/syntax/similar.h"
 #include "database/catalogue/subject.h"
 #include <stdlib.h>
@@ -45,10 +46,10 @@ static void report_missing_column(const struct subject *subject, const char *set
                    : is_key ? xasprintf("in the key: {%s} in place of {%s}", nearest, name)
                             : xasprintf("value: %s", nearest);
     subject_report(
-        subject, PROBLEM_ERROR, remedy, "%s: table %s has no column %s%s; its columns are: %s",
+        subject, PROBLEM_ERROR, remedy, "%s: table %s has no column %s%s%s; its columns are: %s",
         setting, subject_table(subject), name,
         nearest && name_distance(nearest, name) == 0 ? " (the case of letters counts here)" : "",
-        names);
+        !is_key && strpbrk(name, " -.%,") ? " (an expression stands in parentheses)" : "", names);
     free(remedy);
     free(names);
 }
@@ -132,25 +133,26 @@ static void look_at_key_column(const struct subject *subject, const char *name)
     look_at_null(subject, row, "key", "a row without it has no key, and is never found");
 }
 
-/* No name of a column that anybody gave on purpose has these. */
-static bool looks_computed(const char *name)
-{
-    return strpbrk(name, "()'|+*:>") != NULL;
-}
-
 static void look_at_value_column(const struct subject *subject, const char *name)
 {
     int row = subject_column(subject, name);
-    if (row < 0 && looks_computed(name))
-        subject_report(subject, PROBLEM_ERROR, NULL,
-                       "value: %s is an expression, and `value` is the name of a column of table "
-                       "%s, or json for the whole row; a column of its own can hold it (GENERATED "
-                       "ALWAYS AS (...) STORED)",
-                       name, subject_table(subject));
-    else if (row < 0)
+    if (row < 0)
         report_missing_column(subject, "value", name);
     else
         look_at_null(subject, row, "value", "clients get an empty string for NULL");
+}
+
+/* A name that looks like one. */
+static void report_column_as_expression(const struct subject *subject, const char *name)
+{
+    char *quoted = identifier_quote(name);
+    char *remedy = xasprintf("value: '%s'", quoted);
+    subject_report(subject, PROBLEM_ERROR, remedy,
+                   "value: %s is a column of table %s and reads as an expression; in double quotes "
+                   "it is the column",
+                   name, subject_table(subject));
+    free(remedy);
+    free(quoted);
 }
 
 void inspect_columns(const struct subject *subject)
@@ -158,6 +160,8 @@ void inspect_columns(const struct subject *subject)
     const struct keyspace *keyspace = subject->keyspace;
     for (size_t i = 0; i < keyspace->key.columns; i++)
         look_at_key_column(subject, keyspace->key.column[i]);
-    if (keyspace->value && !keyspace->value_is_json)
+    if (keyspace->value)
         look_at_value_column(subject, keyspace->value);
+    if (keyspace->value_expression && subject_column(subject, keyspace->value_expression) >= 0)
+        report_column_as_expression(subject, keyspace->value_expression);
 }

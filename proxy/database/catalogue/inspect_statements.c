@@ -70,10 +70,30 @@ bool inspect_where(const struct subject *subject)
     return accepted;
 }
 
+/* Alone, so that it is the one that is named. NULL: there is none. */
+static bool is_accepted(const struct subject *subject, const char *setting, const char *expression)
+{
+    struct pg_error error;
+    if (!expression)
+        return true;
+    char *term = keyspace_sql_expression(expression);
+    char *sql = xasprintf("EXPLAIN SELECT %s FROM %s", term, subject_table(subject));
+    char *what = xasprintf("%s, an expression over a row,", setting);
+    PGresult *plan = questions_ask(subject->questions, sql, 0, NULL, &error);
+    if (!plan)
+        report_refusal(subject, what, &error);
+    bool accepted = plan != NULL;
+    PQclear(plan);
+    free(what);
+    free(sql);
+    free(term);
+    return accepted;
+}
+
 enum { VALUE_BYTES = 1024 * 1024 }; /* any will do */
 
 /* With NULL in place of every key column, whose types the server finds by itself. */
-void inspect_load(const struct subject *subject)
+static bool load_is_accepted(const struct subject *subject)
 {
     const char *values[KEY_COLUMNS_MAX] = {NULL};
     struct pg_error error;
@@ -83,7 +103,15 @@ void inspect_load(const struct subject *subject)
         questions_ask(subject->questions, sql, (int)subject->keyspace->key.columns, values, &error);
     if (!result)
         report_refusal(subject, "the statement that loads a row", &error);
+    bool accepted = result != NULL;
     PQclear(result);
     free(sql);
     free(load);
+    return accepted;
+}
+
+bool inspect_load(const struct subject *subject)
+{
+    return is_accepted(subject, "value", subject->keyspace->value_expression) &&
+           load_is_accepted(subject);
 }

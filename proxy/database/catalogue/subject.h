@@ -121,8 +121,12 @@ void inspect_unique_rows(const struct subject *subject);
 /* The server accepts `where`. False: it does not, which has been reported. */
 bool inspect_where(const struct subject *subject);
 
-/* The server accepts the statement that loads a row. */
-void inspect_load(const struct subject *subject);
+/* The server accepts the statement that loads a row, and the expressions in it. False: it does not,
+ * which has been reported. */
+bool inspect_load(const struct subject *subject);
+
+/* What the expressions make of a row, and what that costs: they are tried on one. */
+void inspect_expressions(const struct subject *subject);
 
 /* Publication and tables together, all of which are in order by themselves. */
 void inspect_publication(struct inspection *inspection);

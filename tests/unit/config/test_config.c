@@ -397,6 +397,35 @@ static void keyspace_values_are_checked(void **state)
     }
 }
 
+static void a_value_is_a_column_the_word_json_or_an_expression(void **state)
+{
+    static const struct {
+        const char *text, *value, *expression;
+        bool is_json;
+    } rows[] = {{"payload", "payload", NULL, false},   {"json", NULL, NULL, true},
+                {"'\"json\"'", "json", NULL, false},   {"'\"upper(x)\"'", "upper(x)", NULL, false},
+                {"upper(x)", NULL, "upper(x)", false}, {"'\"X\" || y'", NULL, "\"X\" || y", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[300];
+        snprintf(text, sizeof text,
+                 "cache: redis://127.0.0.1\ndatabase: dbname=x\nkeyspaces:\n"
+                 "  - {name: a, key: \"a:{x}\", table: t, value: %s}\n",
+                 rows[i].text);
+        struct config *config = loaded(text);
+        const struct keyspace *k = &config->keyspaces[0];
+        const char *texts[] = {k->value, k->value_expression};
+        const char *wanted[] = {rows[i].value, rows[i].expression};
+        for (size_t t = 0; t < 2; t++) {
+            assert_int_equal(texts[t] == NULL, wanted[t] == NULL);
+            if (texts[t])
+                assert_string_equal(texts[t], wanted[t]);
+        }
+        assert_int_equal(k->value_is_json, rows[i].is_json);
+        config_destroy(config);
+    }
+}
+
 static void unknown_settings_are_refused_with_the_nearest_name(void **state)
 {
     (void)state;
@@ -526,8 +555,8 @@ static void all_mistakes_are_reported_at_once_each_once(void **state)
                 "9: enforce \"maybe\": must be true or false\n"
                 "1: database is missing: the PostgreSQL with the rows: "
                 "postgresql://user@host:port/name, or anything else that libpq takes\n"
-                "6: value is missing: the column to cache, or json for the whole row (only a "
-                "keyspace with on_miss: pass needs none)\n"
+                "6: value is missing: the column to cache, json for the whole row, or an SQL "
+                "expression (only a keyspace with on_miss: pass needs none)\n"
                 "10: name \"a\" is taken by the keyspace in line 6\n");
 }
 
@@ -743,6 +772,7 @@ int main(void)
         cmocka_unit_test(wrong_values_name_the_setting_and_what_is_allowed),
         cmocka_unit_test(wrong_types_are_reported),
         cmocka_unit_test(keyspace_values_are_checked),
+        cmocka_unit_test(a_value_is_a_column_the_word_json_or_an_expression),
         cmocka_unit_test(unknown_settings_are_refused_with_the_nearest_name),
         cmocka_unit_test(a_setting_is_set_once),
         cmocka_unit_test(what_is_required_is_asked_for),

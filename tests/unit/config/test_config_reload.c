@@ -461,11 +461,12 @@ static void every_member_has_a_row_or_is_made_of_what_has(void **state)
 static void every_member_of_a_keyspace_is_known(void **state)
 {
     static const struct member derived[] = {
-        MEMBER(struct keyspace, table_schema),  /* with table */
-        MEMBER(struct keyspace, table_name),    /* with table */
-        MEMBER(struct keyspace, value_is_json), /* with value */
-        MEMBER(struct keyspace, line),          /* where it was read */
-        MEMBER(struct keyspace, retired),       /* when it is none any more */
+        MEMBER(struct keyspace, table_schema),     /* with table */
+        MEMBER(struct keyspace, table_name),       /* with table */
+        MEMBER(struct keyspace, value_is_json),    /* with value */
+        MEMBER(struct keyspace, value_expression), /* likewise */
+        MEMBER(struct keyspace, line),             /* where it was read */
+        MEMBER(struct keyspace, retired),          /* when it is none any more */
     };
     struct keyspace every = {NULL,
                              {.columns = 1},
@@ -475,6 +476,7 @@ static void every_member_of_a_keyspace_is_known(void **state)
                              NULL,
                              NULL,
                              true,
+                             NULL,
                              1,
                              1,
                              1,
@@ -490,7 +492,7 @@ static void every_member_of_a_keyspace_is_known(void **state)
     (void)state;
     while (keyspace_settings[rows].name)
         rows++;
-    assert_int_equal(rows + COUNT_OF(derived), 19);
+    assert_int_equal(rows + COUNT_OF(derived), 20);
     memset(&every, 0xff, sizeof every);
     unmark_rows(&every, keyspace_settings);
     unmark(&every, derived, COUNT_OF(derived));

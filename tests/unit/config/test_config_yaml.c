@@ -20,7 +20,8 @@
     "     where: \"a = '\\\\\\\"x\\\"' AND\\n b = '$${HOME}'\", false_positive_rate: 0.37%,\n"     \
     "     ttl: 90s, absent_value: \"\\u00e9\\u0007\", on_absent: value}\n"                         \
     "  - {name: \"null\", key: \"other:{a}:{b}\", table: s.others, value: json,\n"                 \
-    "     publish: {key: \"p u b\", false_positive_rate: 3%, grow: true}}\n"
+    "     publish: {key: \"p u b\", false_positive_rate: 3%, grow: true}}\n"                       \
+    "  - {name: made, key: \"made:{a}\", table: t, value: '\"A\" || ''x'' -- \"'}\n"
 
 static const char full[] =
     "listen: [127.0.0.1:7001, \"unix:/tmp/x.sock\"]\ncontrol: \"[::1]:7002\"\n"
@@ -59,8 +60,9 @@ static void read_again_it_is_the_same(void **state)
     set_secrets();
     struct config *again = config_from_text(text);
     must_equal(config_settings, config, again);
-    assert_int_equal(again->keyspace_count, 2);
-    for (size_t i = 0; i < 2; i++)
+    assert_int_equal(again->keyspace_count, 3);
+    assert_string_equal(again->keyspaces[2].value_expression, "\"A\" || 'x' -- \"");
+    for (size_t i = 0; i < 3; i++)
         must_equal(keyspace_settings, &config->keyspaces[i], &again->keyspaces[i]);
     char *same = yaml_of(again);
     assert_string_equal(same, text);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct names {
-    const char *key, *table, *value, *where;
+    const char *key, *table, *value, *where, *expression;
 };
 
 /* A keyspace, and all that is asked about it. */
@@ -31,6 +31,7 @@ static struct made made(const struct names *names)
     assert_int_equal(
         table_name_parse(names->table, &keyspace.table_schema, &keyspace.table_name, &error), 0);
     keyspace.value_is_json = names->value && strcmp(names->value, "json") == 0;
+    keyspace.value_expression = (char *)names->expression;
     if (names->value && !keyspace.value_is_json)
         assert_int_equal(column_name_parse(names->value, &keyspace.value, &error), 0);
     return (struct made){.keyspace = keyspace,
@@ -55,6 +56,12 @@ static void finish(struct made *made)
     free(keyspace->value);
 }
 
+static void must_be(char *sql, const char *wanted)
+{
+    assert_string_equal(sql, wanted);
+    free(sql);
+}
+
 /* Of a load: what keeps a large value back stands around the row's own query. */
 static void must_load(const struct made *made, const char *keys, const char *query)
 {
@@ -71,7 +78,7 @@ static void must_load(const struct made *made, const char *keys, const char *que
 static void a_plain_keyspace_gives_plain_statements(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"item:{id}", "public.items", "payload", NULL});
+    struct made k = made(&(struct names){"item:{id}", "public.items", "payload", NULL, NULL});
     must_load(&k, "k1",
               "SELECT \"payload\" AS v, \"id\" AS k1 FROM \"public\".\"items\" WHERE \"id\" = $1");
     assert_string_equal(k.sql.remove, "DELETE FROM \"public\".\"items\" WHERE \"id\" = $1");
@@ -86,8 +93,8 @@ static void a_plain_keyspace_gives_plain_statements(void **state)
 static void composite_keys_and_where_stand_in_every_statement(void **state)
 {
     (void)state;
-    struct made k =
-        made(&(struct names){"o:{customer}:{number}", "Orders", "json", "a = 1 OR b = 2 -- both"});
+    struct made k = made(
+        &(struct names){"o:{customer}:{number}", "Orders", "json", "a = 1 OR b = 2 -- both", NULL});
     must_load(&k, "k1, k2",
               "SELECT row_to_json(\"orders\".*) AS v, \"customer\" AS k1, \"number\" AS k2 FROM "
               "\"orders\" WHERE \"customer\" = $1 AND \"number\" = $2 AND (a = 1 OR b = "
@@ -108,8 +115,8 @@ static void composite_keys_and_where_stand_in_every_statement(void **state)
 static void names_cannot_break_out_of_their_quotes(void **state)
 {
     (void)state;
-    struct made k =
-        made(&(struct names){"x:{\"a\"\"; DROP\"}", "\"S p\".\"t\"\"x\"", "\"v\"\" FROM\"", NULL});
+    struct made k = made(
+        &(struct names){"x:{\"a\"\"; DROP\"}", "\"S p\".\"t\"\"x\"", "\"v\"\" FROM\"", NULL, NULL});
     must_load(&k, "k1",
               "SELECT \"v\"\" FROM\" AS v, \"a\"\"; DROP\" AS k1 FROM "
               "\"S p\".\"t\"\"x\" WHERE \"a\"\"; DROP\" = $1");
@@ -119,7 +126,7 @@ static void names_cannot_break_out_of_their_quotes(void **state)
 static void column_names_keep_their_case(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"x:{Größe}", "t", "Wert", NULL});
+    struct made k = made(&(struct names){"x:{Größe}", "t", "Wert", NULL, NULL});
     must_load(&k, "k1", "SELECT \"Wert\" AS v, \"Größe\" AS k1 FROM \"t\" WHERE \"Größe\" = $1");
     finish(&k);
 }
@@ -127,29 +134,49 @@ static void column_names_keep_their_case(void **state)
 static void without_a_value_load_still_tells_of_the_row(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"x:{id}", "t", NULL, NULL});
+    struct made k = made(&(struct names){"x:{id}", "t", NULL, NULL, NULL});
     must_load(&k, "k1", "SELECT NULL AS v, \"id\" AS k1 FROM \"t\" WHERE \"id\" = $1");
+    finish(&k);
+}
+
+/* A function that returns a set must not take the row away, nor an open comment the rest. */
+static void an_expression_stands_in_a_case_and_parentheses(void **state)
+{
+    (void)state;
+    struct made k =
+        made(&(struct names){.key = "x:{id}", .table = "t", .expression = "a || '%s' -- both"});
+    must_load(&k, "k1",
+              "SELECT CASE WHEN true THEN (a || '%s' -- both\n) END AS v, \"id\" AS k1 FROM \"t\" "
+              "WHERE \"id\" = $1");
+    finish(&k);
+}
+
+static void to_find_a_row_is_to_ask_for_its_key_alone(void **state)
+{
+    (void)state;
+    struct made k = made(&(struct names){
+        .key = "x:{id}:{nr}", .table = "t", .where = "a -- b", .expression = "f(x)"});
+    must_be(keyspace_sql_find(&k.keyspace),
+            "SELECT NULL, \"id\", \"nr\" FROM \"t\" WHERE \"id\" = $1 "
+            "AND \"nr\" = $2 AND (a -- b\n)");
+    must_be(keyspace_sql_sample(&k.keyspace),
+            "SELECT \"id\", \"nr\" FROM \"t\" WHERE \"id\" IS NOT NULL AND \"nr\" IS NOT NULL AND "
+            "(a -- b\n) LIMIT 1");
     finish(&k);
 }
 
 static void a_percent_in_where_is_left_alone(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"x:{id}", "t", "v", "id LIKE '%s%n'"});
+    struct made k = made(&(struct names){"x:{id}", "t", "v", "id LIKE '%s%n'", NULL});
     assert_string_equal(k.sql.remove, "DELETE FROM \"t\" WHERE \"id\" = $1 AND (id LIKE '%s%n'\n)");
     finish(&k);
-}
-
-static void must_be(char *sql, const char *wanted)
-{
-    assert_string_equal(sql, wanted);
-    free(sql);
 }
 
 static void shares_of_pages_meet_and_the_last_has_no_end(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"item:{id}", "items", "payload", "a OR b -- c"});
+    struct made k = made(&(struct names){"item:{id}", "items", "payload", "a OR b -- c", NULL});
     must_be(keyspace_sql_copy_pages(&k.keyspace, 0, 64),
             "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
             " AND ctid < '(64,0)') TO STDOUT");
@@ -166,7 +193,7 @@ static void shares_of_pages_meet_and_the_last_has_no_end(void **state)
 static void packed_shares_meet_and_the_last_has_no_end(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"o:{x}:{y}", "s.items", "payload", NULL});
+    struct made k = made(&(struct names){"o:{x}:{y}", "s.items", "payload", NULL, NULL});
     const enum column_packing packing[] = {PACKS_INTEGER, PACKS_UUID};
     must_be(
         keyspace_sql_pack_pages(&k.keyspace, packing, 40, 60, false),
@@ -188,7 +215,7 @@ static void packed_shares_meet_and_the_last_has_no_end(void **state)
 static void what_counts_the_pages_is_not_called_as_the_table_is(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"item:{id}", "a", "payload", NULL});
+    struct made k = made(&(struct names){"item:{id}", "a", "payload", NULL, NULL});
     char *sql =
         keyspace_sql_pack_pages(&k.keyspace, &(enum column_packing){PACKS_INTEGER}, 0, 16, false);
     assert_non_null(strstr(sql, "FROM \"a\" WHERE ctid >= format('(%s,0)', b.page)"));
@@ -205,6 +232,8 @@ int main(void)
         cmocka_unit_test(names_cannot_break_out_of_their_quotes),
         cmocka_unit_test(column_names_keep_their_case),
         cmocka_unit_test(without_a_value_load_still_tells_of_the_row),
+        cmocka_unit_test(an_expression_stands_in_a_case_and_parentheses),
+        cmocka_unit_test(to_find_a_row_is_to_ask_for_its_key_alone),
         cmocka_unit_test(a_percent_in_where_is_left_alone),
         cmocka_unit_test(shares_of_pages_meet_and_the_last_has_no_end),
         cmocka_unit_test(packed_shares_meet_and_the_last_has_no_end),

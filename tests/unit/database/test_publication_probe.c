@@ -200,6 +200,9 @@ static void fingerprint_follows_what_matters_and_nothing_else(void **state)
 /* One keyspace shows a column of each kind; RICH all of them. */
 #define COLUMN(name) "- {name: " #name ", key: '" #name ":{id}', table: rich, value: " #name "}\n"
 #define RICH "- {name: rich, key: 'rich:{id}', table: public.rich, value: json}\n"
+#define MADE                                                                                       \
+    "- {name: made, key: 'made:{id}', table: rich, value: "                                        \
+    "\"label(text) || (SELECT max(name) FROM shelf WHERE shelf.id = rich.id) || 'x'::shade\"}\n"
 #define OWN "- {name: own, key: 'own:{id}', table: public.rich, value: text, on_miss: pass}\n"
 
 static const char rich[] =
@@ -209,51 +212,69 @@ static const char rich[] =
     "CREATE DOMAIN trip AS leg; CREATE TYPE range AS RANGE (subtype = far);"
     "CREATE TABLE rich (id int PRIMARY KEY, text text, feel feel, trips trip[], ranges multirange,"
     " made text GENERATED ALWAYS AS (upper(text)) STORED, other int); CREATE TABLE poor (id int);"
+    "CREATE TABLE things (id int, name text); CREATE VIEW shelf AS SELECT * FROM things;"
+    "CREATE TYPE shade AS ENUM ('x', 'y');"
+    "CREATE FUNCTION label(text) RETURNS text LANGUAGE sql AS $$SELECT $1$$;"
     "SET search_path = first, public";
 
-enum { VALUES = 6 };
+enum { VALUES = 7 };
 
 static const char rich_keyspaces[] =
-    COLUMN(text) COLUMN(feel) COLUMN(trips) COLUMN(ranges) RICH OWN;
+    COLUMN(text) COLUMN(feel) COLUMN(trips) COLUMN(ranges) RICH OWN MADE;
 
 /* Which of these keyspaces a step alters: a letter for each, - for those that stay. */
 static const struct value_step {
     const char *sql, *altered;
 } value_steps[] = {
-    {"ANALYZE; VACUUM FULL rich; CLUSTER rich USING rich_pkey; REINDEX TABLE rich", "------"},
-    {"VACUUM FULL pg_attribute; VACUUM FREEZE pg_attribute; VACUUM FREEZE pg_enum", "------"},
-    {"INSERT INTO rich VALUES (1, 'a'); UPDATE rich SET text = 'b'; TRUNCATE rich", "------"},
-    {"CREATE INDEX ON rich (text); GRANT SELECT ON rich TO public", "------"},
-    {"ALTER TABLE rich ADD CHECK (id > 0); ALTER TABLE rich REPLICA IDENTITY FULL", "------"},
-    {"ALTER TABLE poor ADD x feel; DROP TABLE poor; ALTER TYPE feel OWNER TO postgres", "------"},
-    {"CREATE PUBLICATION values FOR TABLE rich; DROP PUBLICATION values", "------"},
+    {"ANALYZE; VACUUM FULL rich; CLUSTER rich USING rich_pkey; REINDEX TABLE rich", "-------"},
+    {"VACUUM FULL pg_attribute; VACUUM FREEZE pg_attribute; VACUUM FREEZE pg_enum", "-------"},
+    {"INSERT INTO rich VALUES (1, 'a'); UPDATE rich SET text = 'b'; TRUNCATE rich", "-------"},
+    {"CREATE INDEX ON rich (text); GRANT SELECT ON rich TO public", "-------"},
+    {"ALTER TABLE rich ADD CHECK (id > 0); ALTER TABLE rich REPLICA IDENTITY FULL", "-------"},
+    {"ALTER TABLE poor ADD x feel; DROP TABLE poor; ALTER TYPE feel OWNER TO postgres", "-------"},
+    {"CREATE PUBLICATION values FOR TABLE rich; DROP PUBLICATION values", "-------"},
 
-    {"ALTER TABLE rich ALTER other TYPE int USING other + 1", "----ro"},
+    {"ALTER TABLE rich ALTER other TYPE int USING other + 1", "----rom"},
     {"BEGIN; ALTER TABLE rich ALTER other TYPE bigint; ALTER TABLE rich ALTER other TYPE int;"
      " COMMIT",
-     "----ro"},
-    {"ALTER TABLE rich RENAME other TO another", "----ro"},
-    {"ALTER TABLE rich ADD token uuid DEFAULT gen_random_uuid()", "----ro"},
-    {"ALTER TABLE rich DROP token", "----ro"},
-    {"ALTER TABLE rich ALTER feel TYPE feel USING 'sad'", "-f--ro"},
-    {"ALTER TYPE feel RENAME VALUE 'sad' TO 'blue'", "-f--ro"},
+     "----rom"},
+    {"ALTER TABLE rich RENAME other TO another", "----rom"},
+    {"ALTER TABLE rich ADD token uuid DEFAULT gen_random_uuid()", "----rom"},
+    {"ALTER TABLE rich DROP token", "----rom"},
+    {"ALTER TABLE rich ALTER feel TYPE feel USING 'sad'", "-f--rom"},
+    {"ALTER TYPE feel RENAME VALUE 'sad' TO 'blue'", "-f--rom"},
     {"BEGIN; ALTER TYPE feel RENAME VALUE 'blue' TO 'sad';"
      "ALTER TYPE feel RENAME VALUE 'sad' TO 'blue'; COMMIT",
-     "-f--ro"},
-    {"ALTER TYPE far RENAME VALUE 'here' TO 'near'", "--trro"},
-    {"ALTER TYPE leg RENAME ATTRIBUTE nr TO number", "--t-ro"},
-    {"ALTER TYPE leg ADD ATTRIBUTE late boolean", "--t-ro"},
-    {"ALTER TYPE leg DROP ATTRIBUTE late", "--t-ro"},
+     "-f--rom"},
+    {"ALTER TYPE far RENAME VALUE 'here' TO 'near'", "--trrom"},
+    {"ALTER TYPE leg RENAME ATTRIBUTE nr TO number", "--t-rom"},
+    {"ALTER TYPE leg ADD ATTRIBUTE late boolean", "--t-rom"},
+    {"ALTER TYPE leg DROP ATTRIBUTE late", "--t-rom"},
     {"CREATE FUNCTION as_json(feel) RETURNS json LANGUAGE sql AS $$SELECT '1'::json$$;"
      "CREATE CAST (feel AS json) WITH FUNCTION as_json(feel)",
-     "-f--ro"},
+     "-f--rom"},
     {"CREATE OR REPLACE FUNCTION as_json(feel) RETURNS json LANGUAGE sql AS $$SELECT '2'::json$$",
-     "-f--ro"},
-    {"DROP CAST (feel AS json)", "-f--ro"},
-    {"ALTER TABLE rich DROP feel, ADD feel feel DEFAULT 'glad'", "-f--ro"},
-    {"ALTER TABLE rich RENAME TO away", "tftrro"},
-    {"ALTER TABLE away RENAME TO rich", "tftrro"},
-    {"CREATE TABLE fresh (LIKE rich); DROP TABLE rich; ALTER TABLE fresh RENAME TO rich", "tftrro"},
+     "-f--rom"},
+    {"DROP CAST (feel AS json)", "-f--rom"},
+    {"ALTER TABLE rich DROP feel, ADD feel feel DEFAULT 'glad'", "-f--rom"},
+    {"ALTER TABLE rich RENAME TO away", "tftrrom"},
+    {"ALTER TABLE away RENAME TO rich", "tftrrom"},
+    {"CREATE TABLE fresh (LIKE rich); DROP TABLE rich; ALTER TABLE fresh RENAME TO rich",
+     "tftrrom"},
+
+    {"CREATE FUNCTION stranger(text) RETURNS text LANGUAGE sql AS $$SELECT $1$$;"
+     "INSERT INTO things VALUES (1, 'a')",
+     "-------"},
+    {"CREATE OR REPLACE FUNCTION public.label(text) RETURNS text LANGUAGE sql AS $$SELECT 'x' || "
+     "$1$$",
+     "------m"},
+    {"CREATE FUNCTION other.label(text) RETURNS text LANGUAGE sql AS $$SELECT $1$$", "------m"},
+    {"DROP FUNCTION public.label(text)", "------m"},
+    {"ALTER TYPE shade RENAME VALUE 'x' TO 'z'", "------m"},
+    {"CREATE OR REPLACE VIEW public.shelf AS SELECT id, upper(name) AS name FROM things",
+     "------m"},
+    {"DROP VIEW public.shelf; ALTER TABLE things RENAME TO shelf", "------m"},
+    {"ALTER TABLE shelf ALTER name TYPE text USING lower(name)", "------m"},
 };
 
 /* Of each keyspace, from an answer of a whole list. */

@@ -25,10 +25,11 @@ enum {
     LOAD_ITEM,
     LOAD_ITEM_ANEW,
     LOAD_ITEM_LARGE,
+    FIND_ITEM,
     REMOVE_ITEM,
     ACCEPTS_ITEM,
     LOAD_ORDER,
-    REMOVE_ORDER = 8,
+    REMOVE_ORDER = 10,
     ACCEPTS_ORDER
 };
 
@@ -118,11 +119,12 @@ static void each_keyspace_has_its_statements(void **state)
     struct rows_statements statements;
     rows_statements_init(&statements, bench.config);
     const struct pg_statement *at = statements.at;
-    assert_int_equal(statements.count, 10);
+    assert_int_equal(statements.count, 12);
     must_be_sql(&at[LOAD_ITEM], keyspace_sql_load(&bench.config->keyspaces[ITEMS], ROW_SMALL));
     assert_ptr_equal(at[LOAD_ITEM_ANEW].sql, at[LOAD_ITEM].sql);
     must_be_sql(&at[LOAD_ITEM_LARGE],
                 keyspace_sql_load(&bench.config->keyspaces[ITEMS], bench.config->max_value));
+    must_be_sql(&at[FIND_ITEM], keyspace_sql_find(&bench.config->keyspaces[ITEMS]));
     must_be_sql(&at[REMOVE_ITEM], keyspace_sql_remove(&bench.config->keyspaces[ITEMS]));
     must_be_sql(&at[ACCEPTS_ITEM], keyspace_sql_accepts(&bench.config->keyspaces[ITEMS]));
     must_be_sql(&at[LOAD_ORDER], keyspace_sql_load(&bench.config->keyspaces[ORDERS], ROW_SMALL));
@@ -747,8 +749,29 @@ static void to_find_a_row_its_value_is_not_needed(void **state)
     bench_init(&bench, 1);
     bench.finds = true;
     load(&bench, ITEMS, "item:1");
-    fake_large_row("1", "99999999");
+    must_ask_of_item(FIND_ITEM, "1");
+    ROW(NULL, "1");
     must_end(&bench, LOAD_ROW);
+    assert_null(bench.result.value);
+    assert_int_equal(bench.result.equals, 1);
+    load(&bench, ITEMS, "item:1");
+    fake_no_row();
+    must_end(&bench, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+static void an_error_in_finding_a_row_is_not_absent_unless_the_text_is_refused(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    bench.finds = true;
+    load_and_refuse(&bench, "22012");
+    fake_no_row();
+    must_end(&bench, LOAD_REFUSED);
+    load_and_refuse(&bench, "22P02");
+    fake_refusal("22P02");
+    must_end(&bench, LOAD_ABSENT);
     bench_finish(&bench);
 }
 
@@ -790,6 +813,7 @@ int main(void)
         cmocka_unit_test(an_error_in_a_large_value_is_told),
         cmocka_unit_test(large_values_wait_for_each_other),
         cmocka_unit_test(to_find_a_row_its_value_is_not_needed),
+        cmocka_unit_test(an_error_in_finding_a_row_is_not_absent_unless_the_text_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include "guard/view.h"
 
 enum { ITEMS, ORDERS, KEYSPACES };
-enum { LOAD_ITEM = 0, LOAD_ORDER = 4 };
+enum { FIND_ITEM = 3 };
 
 static const char bench_text[] =
     "cache: redis://127.0.0.1\n"

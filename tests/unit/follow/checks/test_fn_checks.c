@@ -16,7 +16,7 @@ static void a_key_without_a_row_is_cleared(void **state)
     (void)state;
     bench_init(&bench, 4);
     fn_check(&bench, &end, "item:7");
-    assert_int_equal(fake_pool.queries[0].statement, LOAD_ITEM);
+    assert_int_equal(fake_pool.queries[0].statement, FIND_ITEM);
     assert_string_equal(fake_pool.queries[0].values[0], "7");
     assert_int_equal(bench.generation->references, 2);
     fake_no_row();

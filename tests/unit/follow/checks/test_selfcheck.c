@@ -50,7 +50,7 @@ static void a_row_that_is_gone_meanwhile_passes(void **state)
     begin(&bench);
     ITEMS_ARE("1");
     no_orders();
-    assert_int_equal(fake_pool.queries[0].statement, LOAD_ITEM);
+    assert_int_equal(fake_pool.queries[0].statement, FIND_ITEM);
     assert_string_equal(fake_pool.queries[0].values[0], "1");
     assert_int_equal(bench.calls, 0);
     fake_no_row();

@@ -1,0 +1,145 @@
+/* Expressions are tried on one row, with the statement that loads it: what fails for one may fail
+ * for others. What it costs is the planner's estimate, beside that of finding the row alone. */
+#include "database/catalogue/subject.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "database/condition_changes.h"
+#include "database/keyspace_sql.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    VALUE_BYTES = 1024 * 1024, /* of which are sent, at most */
+    MUCH = 1000                /* in the planner's units: that of reading so many pages in a row */
+};
+
+/* subject_ask() gives the table's oid as $1. */
+static const char list_changing[] =
+    CONDITION_CHANGES_OF "$2" VALUE_CHANGES_IS " WHERE $1::oid IS NOT NULL";
+
+static void check_changing(const struct subject *subject)
+{
+    PGresult *result = subject_ask(subject, "functions", list_changing,
+                                   (const char *const[]){subject->keyspace->value_expression}, 1);
+    if (result && PQntuples(result) == 1 && !PQgetisnull(result, 0, 0))
+        subject_report(
+            subject, PROBLEM_WARNING, NULL,
+            "value: the result of %s changes without the row being changed, which purges "
+            "nothing: a cached value stays as it was until its ttl is over",
+            answer_text(result, 0, 0));
+    PQclear(result);
+}
+
+/* A warning: others may go well, and one row must not keep a guard from its start. */
+static void report_failure(const struct subject *subject, const char *row,
+                           const struct pg_error *error)
+{
+    if (questions_lost(subject->questions))
+        return;
+    if (questions_severity(error) == PROBLEM_WARNING) /* it was cut short */
+        subject_report(subject, PROBLEM_WARNING, NULL, "value could not be tried on %s: %s", row,
+                       error->text);
+    else
+        subject_report(subject, PROBLEM_WARNING, NULL,
+                       "value fails for %s: %s; a lookup of such a row is answered with "
+                       "an error (where the value may be empty: CASE WHEN ... THEN ... END)",
+                       row, error->text);
+}
+
+/* The first line of a plan: "Index Scan ...  (cost=0.29..8.31 rows=1 width=36)". Below 0: not
+ * known.
+ */
+static double cost_of(const PGresult *plan)
+{
+    const char *at = plan && PQntuples(plan) ? strstr(answer_text(plan, 0, 0), "(cost=") : NULL;
+    at = at ? strstr(at, "..") : NULL;
+    return at ? strtod(at + strlen(".."), NULL) : -1;
+}
+
+static double ask_cost(const struct subject *subject, const char *statement,
+                       const char *const *values)
+{
+    struct pg_error error;
+    char *sql = xasprintf("EXPLAIN %s", statement);
+    PGresult *plan =
+        questions_ask(subject->questions, sql, (int)subject->keyspace->key.columns, values, &error);
+    double cost = cost_of(plan);
+    PQclear(plan);
+    free(sql);
+    return cost;
+}
+
+static void tell_cost(const struct subject *subject, const char *load, const char *const *values)
+{
+    char *find = keyspace_sql_find(subject->keyspace);
+    double whole = ask_cost(subject, load, values), alone = ask_cost(subject, find, values);
+    if (whole - alone > MUCH)
+        subject_report(
+            subject, PROBLEM_WARNING, NULL,
+            "value: the database expects a load to cost %.0f, of which only %.1f are for "
+            "finding the row: a subquery in it may lack an index",
+            whole, alone);
+    else if (whole >= 0 && alone >= 0)
+        subject_report(subject, PROBLEM_NOTE, NULL,
+                       "value: the database expects a load to cost %.2f, of which %.2f are for "
+                       "finding the row",
+                       whole, alone);
+    free(find);
+}
+
+/* With the key of a row, as texts. */
+static void try_row(const struct subject *subject, const char *const *values)
+{
+    const struct key_template *key = &subject->keyspace->key;
+    struct span columns[KEY_COLUMNS_MAX];
+    struct buffer text = {0};
+    struct pg_error error;
+    char *load = keyspace_sql_load(subject->keyspace, VALUE_BYTES);
+    for (size_t i = 0; i < key->columns; i++)
+        columns[i] = span_of(values[i]);
+    key_template_render(key, columns, &text);
+    char *row = buffer_string(&text);
+    PGresult *result = questions_ask(subject->questions, load, (int)key->columns, values, &error);
+    if (result)
+        tell_cost(subject, load, values);
+    else
+        report_failure(subject, row, &error);
+    PQclear(result);
+    free(row);
+    free(load);
+}
+
+static void try_sample(const struct subject *subject, const PGresult *sample)
+{
+    const char *values[KEY_COLUMNS_MAX];
+    if (!PQntuples(sample)) {
+        subject_report(subject, PROBLEM_NOTE, NULL, "value: there is no row to try it on");
+        return;
+    }
+    for (int i = 0; i < PQnfields(sample); i++)
+        values[i] = answer_text(sample, 0, i);
+    try_row(subject, values);
+}
+
+static void try_any_row(const struct subject *subject)
+{
+    struct pg_error error;
+    char *sql = keyspace_sql_sample(subject->keyspace);
+    PGresult *sample = questions_ask(subject->questions, sql, 0, NULL, &error);
+    if (sample)
+        try_sample(subject, sample);
+    else
+        report_failure(subject, "any key", &error);
+    PQclear(sample);
+    free(sql);
+}
+
+void inspect_expressions(const struct subject *subject)
+{
+    if (!subject->keyspace->value_expression)
+        return;
+    check_changing(subject);
+    try_any_row(subject);
+}
