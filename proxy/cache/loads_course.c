@@ -217,15 +217,29 @@ static void on_filled(void *arg, const struct redis_answer *reply)
 }
 
 /* Drawn from ttl * (1 - jitter) to ttl, so that what was loaded together does not expire together.
- */
-static uint64_t draw_ttl(const struct keyspace *keyspace)
+ * The ttl is the row's own, if that is above 0. */
+static uint64_t draw_ttl(const struct keyspace *keyspace, int64_t own)
 {
-    uint64_t spread = (uint64_t)((double)keyspace->ttl_ms * keyspace->ttl_jitter);
+    uint64_t ttl = own > 0 ? (uint64_t)own : keyspace->ttl_ms;
+    uint64_t spread = (uint64_t)((double)ttl * keyspace->ttl_jitter);
     if (spread >= UINT32_MAX)
         spread = UINT32_MAX - 1;
-    if (keyspace->ttl_ms && spread >= keyspace->ttl_ms)
-        spread = keyspace->ttl_ms - 1; /* a TTL of 0 would be none */
-    return keyspace->ttl_ms - arc4random_uniform((uint32_t)spread + 1);
+    if (ttl && spread >= ttl)
+        spread = ttl - 1; /* a TTL of 0 would be none */
+    return ttl - arc4random_uniform((uint32_t)spread + 1);
+}
+
+/* False: it is over, or nobody knows. */
+static bool may_live(struct loads *loads, int keyspace, int64_t ttl)
+{
+    if (ttl >= 0)
+        return true;
+    counter_add(&loads->options.counters[keyspace].fills_forgone, 1);
+    if (ttl == ROW_TTL_UNREADABLE && log_pace_may(&loads->untaken, clock_ms(), NULL))
+        log_warning("keyspace %s: ttl_expression gives no number of seconds for a row, whose value "
+                    "is not cached",
+                    loads->view->config->keyspaces[keyspace].name);
+    return false;
 }
 
 static struct redis_bytes bytes_of(struct span span)
@@ -235,10 +249,10 @@ static struct redis_bytes bytes_of(struct span span)
 
 /* Whoever asks while the fill is under way is answered by join_flight(). Of a keyspace that is
  * retired nothing is cached any more: nobody would purge it. */
-static void fill(struct load *load, struct blob *value)
+static void fill(struct load *load, const struct row_result *result)
 {
     const struct keyspace *keyspace = &load->loads->view->config->keyspaces[load->key.keyspace];
-    if (keyspace->retired) {
+    if (keyspace->retired || !may_live(load->loads, load->key.keyspace, result->ttl_ms)) {
         finish(load);
         return;
     }
@@ -247,12 +261,13 @@ static void fill(struct load *load, struct blob *value)
         finish(load);
         return;
     }
-    load->value = blob_share(value);
+    load->value = blob_share(result->value);
     load->loads->filling++;
     if (load->loads->options.filling)
         load->loads->options.filling(load->loads->options.arg, load->key);
-    redis_fill(load->loads->options.redis, bytes_of(load->key.text), bytes_of(blob_span(value)),
-               draw_ttl(keyspace), on_filled, load);
+    redis_fill(load->loads->options.redis, bytes_of(load->key.text),
+               bytes_of(blob_span(result->value)), draw_ttl(keyspace, result->ttl_ms), on_filled,
+               load);
 }
 
 /* The filter let the key through and the database does not have it. */
@@ -319,7 +334,7 @@ static void on_row(void *arg, const struct row_result *result)
         negative_cache_forget(&loads->absent, load->key);
     answer_all(load, result->outcome, result->value);
     if (result->outcome == LOAD_ROW && !load->stale && !load->unseen)
-        fill(load, result->value);
+        fill(load, result);
     else
         finish(load);
     blob_release(result->value);

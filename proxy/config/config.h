@@ -52,6 +52,7 @@ struct keyspace {
     bool value_is_json;         /* row_to_json of the whole row */
     char *value_expression;     /* SQL over the row; NULL: none */
     uint64_t ttl_ms;            /* 0: no expiry */
+    char *ttl_expression;       /* SQL over the row: seconds, in place of ttl_ms; NULL: none */
     double ttl_jitter;          /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */
     double false_positive_rate; /* wanted of its filter: a share, 1e-7 to 0.03 */
     enum filter_kind filter;

@@ -215,6 +215,10 @@ const struct setting keyspace_settings[] = {
          "expression over the row: one stands in parentheses, or has them or an operator in it"},
     {"ttl", SETTING_DURATION, AT(ttl_ms), .revalues = true, .standard = "10m", .least = "0",
      .most = "3650d", .help = "how long a loaded value stays in the cache; 0: for ever"},
+    {"ttl_expression", SETTING_TEXT, AT(ttl_expression), .revalues = true,
+     .otherwise = "ttl, for all rows", .least = "1", .most = "65535",
+     .help = "an SQL expression over the row that gives its ttl, as a number of seconds or an "
+             "interval; NULL: as ttl says; 0 and less, or no number: the value is not cached"},
     {"ttl_jitter", SETTING_SHARE, AT(ttl_jitter), .standard = "10%", .least = "0%", .most = "100%",
      .help = "up to so much of the ttl is taken off at random, so that keys loaded together do not "
              "expire together"},

@@ -107,7 +107,18 @@ static void put_named_columns(struct buffer *out, const struct keyspace *keyspac
         identifier_put(out, keyspace->key.column[i]);
         buffer_printf(out, " AS k%zu", i + 1);
     }
+    if (keyspace->ttl_expression) {
+        put(out, ", ");
+        put_expression(out, keyspace->ttl_expression);
+        put(out, " AS ttl");
+    }
 }
+
+/* Whatever its type is, both branches can be planned. */
+static const char ttl_seconds[] =
+    ", CASE WHEN pg_catalog.pg_typeof(ttl) = 'interval'::pg_catalog.regtype "
+    "THEN extract(epoch FROM ttl::pg_catalog.text::interval)::pg_catalog.text "
+    "ELSE ttl::pg_catalog.text END";
 
 /* How many bytes are too many. A compressed value is at most 256 times as long as it is stored, and
  * of a text the length is known without reading it: mostly the first comparison is all there is. */
@@ -126,7 +137,8 @@ static void put_excess(struct buffer *out, size_t most)
  *        OFFSET 0) AS r OFFSET 0) AS r
  *
  * The key columns come back so that their printed form can be compared with the key (rows.c).
- * OFFSET keeps the queries apart, so that the value is computed once.
+ * OFFSET keeps the queries apart, so that the value is computed once. With a ttl_expression that
+ * is a column `ttl` inside, and behind `excess` in the result.
  */
 char *keyspace_sql_load(const struct keyspace *keyspace, size_t most)
 {
@@ -134,7 +146,9 @@ char *keyspace_sql_load(const struct keyspace *keyspace, size_t most)
     put(&out, "SELECT CASE WHEN excess IS NULL THEN v END");
     for (size_t i = 0; i < keyspace->key.columns; i++)
         buffer_printf(&out, ", k%zu", i + 1);
-    put(&out, ", excess FROM (SELECT *, ");
+    put(&out, ", excess");
+    put(&out, keyspace->ttl_expression ? ttl_seconds : "");
+    put(&out, " FROM (SELECT *, ");
     put_excess(&out, most);
     put(&out, " FROM (SELECT ");
     put_named_columns(&out, keyspace);

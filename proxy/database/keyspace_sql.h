@@ -9,10 +9,11 @@
  * types.
  */
 
-/* SELECT value, key columns..., bytes WHERE key = $1.. [AND (where)]: columns in this order.
+/* SELECT value, key columns..., bytes[, ttl] WHERE key = $1.. [AND (where)]: columns in this order.
  * Without a value (on_miss: pass needs none) it gives NULL in its place, so that it still tells
  * which rows there are. Likewise in place of a value whose text has more bytes than `most`: only
- * then the last column is not NULL, and says how many. */
+ * then `bytes` is not NULL, and says how many. `ttl` is there with a ttl_expression: what it gives,
+ * as row_ttl_ms() reads it. */
 char *keyspace_sql_load(const struct keyspace *keyspace, size_t most);
 
 /* An expression over the row, as it stands in that. */

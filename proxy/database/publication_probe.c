@@ -42,6 +42,7 @@ static void put_expression_names(struct buffer *out, const struct keyspace *keys
 {
     struct expression_names names = {0};
     expression_names_add(&names, keyspace->value_expression);
+    expression_names_add(&names, keyspace->ttl_expression);
     put_names(out, names.at, names.count);
     expression_names_finish(&names);
 }
@@ -49,7 +50,8 @@ static void put_expression_names(struct buffer *out, const struct keyspace *keys
 /* What an application loads by itself may be made of any column, and so may an expression. */
 static bool depends_on_all(const struct keyspace *keyspace)
 {
-    return keyspace->value_is_json || !keyspace->value || keyspace->on_miss == MISS_PASS;
+    return keyspace->value_is_json || !keyspace->value || keyspace->ttl_expression ||
+           keyspace->on_miss == MISS_PASS;
 }
 
 /* Of a retired one nothing is found: it only keeps its place. */

@@ -275,6 +275,14 @@ static void on_large(struct query *query, const struct row_result *result, size_
     }
 }
 
+/* Without a ttl_expression there is no such column; the settings may be others by now. */
+static int64_t ttl_of(const struct query *query, const PGresult *result, int row)
+{
+    int column = (int)keyspace_of(query)->key.columns + 2;
+    bool is_said = column < PQnfields(result) && !PQgetisnull(result, row, column);
+    return row_ttl_ms(is_said ? PQgetvalue(result, row, column) : NULL);
+}
+
 /* Of a row that was loaded: with its value, or asks for that otherwise. */
 static void on_loaded(struct query *query, const PGresult *found, struct row_result *result)
 {
@@ -284,6 +292,7 @@ static void on_loaded(struct query *query, const PGresult *found, struct row_res
         on_large(query, result, excess);
         return;
     }
+    result->ttl_ms = ttl_of(query, found, row);
     result->value = value_of(found, row);
     if (!result->value) {
         result->outcome = LOAD_REFUSED;

@@ -19,6 +19,7 @@
 
 #include "config/config.h"
 #include "database/row_lane.h"
+#include "database/row_ttl.h"
 #include "guard/messages.h"
 #include "postgres/pg_pool.h"
 
@@ -48,6 +49,7 @@ struct row_result {
     enum load_outcome outcome;
     struct blob *value; /* with LOAD_ROW: one reference, the callback's. Empty for SQL NULL; a bytea
                            as its raw bytes. NULL: not asked for, see rows_find() */
+    int64_t ttl_ms;     /* with it: as row_ttl_ms() gives it */
     size_t way;         /* with LOAD_ROW: which split of the key it was, for rows_remove() */
     int equals;         /* with LOAD_ROW: how many rows equal the key's, itself included, and would
                            go with it */

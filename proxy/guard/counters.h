@@ -32,6 +32,7 @@
     X(known_absent, "Lookups answered from the remembered false positives")                        \
     X(false_positives, "Keys that the filter took for possible and the database did not have")     \
     X(fills, "Values written to the cache")                                                        \
+    X(fills_forgone, "Values not cached because of what ttl_expression gave")                      \
     X(fills_failed_down, "Values not cached because the cache was down")                           \
     X(fills_failed_full, "Values not cached because its memory is full, or it takes no writes")    \
     X(fills_failed_readonly, "Values not cached because it is a replica")                          \

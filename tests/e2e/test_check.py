@@ -203,6 +203,19 @@ class TestExpressions:
         refuse(check, "value fails for item:1: ", words, "answered with an error",
                level="warning", value=value)
 
+    def test_a_ttl_is_tried_too(self, check, database):
+        database.execute(self.ROWS)
+        assert_in_order(check(keyspace(ttl_expression="id * interval '1 hour'")))
+        assert_in_order(check(keyspace(ttl_expression="NULL", value="lower(payload)")))
+        refuse(check, "ttl_expression, an expression over a row, is not accepted", "lifetime",
+               ttl_expression="(lifetime)")
+        refuse(check, "ttl_expression fails for item:1: division by zero", level="warning",
+               ttl_expression="1 / (id - 1)")
+        refuse(check, "value or ttl_expression fails for item:1", level="warning",
+               ttl_expression="1 / (id - 1)", value="lower(payload)")
+        refuse(check, 'ttl_expression gives "a" for item:1', "is not cached", level="warning",
+               ttl_expression="kind")
+
     def test_without_a_row_there_is_nothing_to_try_it_on(self, check, database):
         database.execute(GOOD)
         report = check(keyspace(value="1 / (id - 1)"))

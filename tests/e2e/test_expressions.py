@@ -73,6 +73,55 @@ class TestErrors:
         assert guard.redis().get("item:1") is None
 
 
+class TestTTL:
+    """A time to live by an expression."""
+
+    @pytest.fixture
+    def served(self, start_guard, cache, items):
+        """served(expression): a keyspace's guard, and how long item 7's value lives then."""
+        def of(expression, **settings):
+            guard = start_guard(items(ttl_expression=expression, ttl_jitter=0, **settings))
+            assert guard.redis().get("item:7") == b"payload 7"
+            wait_until(lambda: guard.total("nestguard_fills_total")
+                       + guard.total("nestguard_fills_forgone_total") == 1, PATIENCE, guard.log)
+            return guard, cache.client().pttl("item:7")
+
+        return of
+
+    @pytest.mark.parametrize("expression, seconds", [
+        ("90", 90), ("id * 10.5", 73.5), ("id::text || '0'", 70), ("interval '2 minutes'", 120),
+        ("now() + interval '1 hour' - now()", 3600), ("1e30", 3650 * 86400),
+        ("'infinity'::float8", 3650 * 86400),
+        ("greatest(extract(epoch from now() + interval '50 s' - now()), 1)", 50)])
+    def test_is_a_number_of_seconds_or_an_interval(self, served, expression, seconds):
+        _, ttl = served(expression)
+        assert (seconds - 30) * 1000 < ttl <= seconds * 1000
+
+    def test_is_the_keyspaces_where_it_is_null(self, served):
+        _, ttl = served("CASE WHEN id = 1 THEN 5 END", ttl="100s")
+        assert 70_000 < ttl <= 100_000
+
+    def test_may_be_null_of_a_value_that_stays(self, served):
+        _, ttl = served("NULL", ttl=0)
+        assert ttl == -1, "no ttl"
+
+    @pytest.mark.parametrize("expression", ["0", "-3", "interval '-1 day'", "'NaN'::float8",
+                                            "payload", "deleted_at IS NULL"])
+    def test_that_is_over_or_no_number_keeps_a_value_out_of_the_cache(self, served, expression):
+        guard, ttl = served(expression)
+        assert ttl == -2, "no key"
+        assert guard.redis().get("item:7") == b"payload 7"
+        assert guard.redis().get("item:700") is None
+        assert (expression[0] in "'pd") == ("no number of seconds" in guard.log())
+
+    def test_that_fails_is_an_error_to_the_client(self, start_guard, cache, items):
+        guard = start_guard(items(ttl_expression="10 / (id - 7)"))
+        with pytest.raises(redis.ResponseError, match="^NESTGUARD"):
+            guard.redis().get("item:7")
+        assert guard.redis().get("item:8") == b"payload 8"
+        assert not cache.client().exists("item:7")
+
+
 def wait_filled(guard, cache):
     """With item 7, by a load that sees all that is committed."""
     wait_until(lambda: guard.redis().get("item:7") and cache.client().exists("item:7"), PATIENCE,

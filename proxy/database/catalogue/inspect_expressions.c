@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "database/condition_changes.h"
 #include "database/keyspace_sql.h"
+#include "database/row_ttl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,14 @@ static void check_changing(const struct subject *subject)
     PQclear(result);
 }
 
+/* What findings about the statement as a whole are about. */
+static const char *setting(const struct subject *subject)
+{
+    if (!subject->keyspace->ttl_expression)
+        return "value";
+    return subject->keyspace->value_expression ? "value or ttl_expression" : "ttl_expression";
+}
+
 /* A warning: others may go well, and one row must not keep a guard from its start. */
 static void report_failure(const struct subject *subject, const char *row,
                            const struct pg_error *error)
@@ -39,13 +48,13 @@ static void report_failure(const struct subject *subject, const char *row,
     if (questions_lost(subject->questions))
         return;
     if (questions_severity(error) == PROBLEM_WARNING) /* it was cut short */
-        subject_report(subject, PROBLEM_WARNING, NULL, "value could not be tried on %s: %s", row,
-                       error->text);
+        subject_report(subject, PROBLEM_WARNING, NULL, "%s could not be tried on %s: %s",
+                       setting(subject), row, error->text);
     else
         subject_report(subject, PROBLEM_WARNING, NULL,
-                       "value fails for %s: %s; a lookup of such a row is answered with "
-                       "an error (where the value may be empty: CASE WHEN ... THEN ... END)",
-                       row, error->text);
+                       "%s fails for %s: %s; a lookup of such a row is answered with "
+                       "an error (where NULL will do: CASE WHEN ... THEN ... END)",
+                       setting(subject), row, error->text);
 }
 
 /* The first line of a plan: "Index Scan ...  (cost=0.29..8.31 rows=1 width=36)". Below 0: not
@@ -76,17 +85,30 @@ static void tell_cost(const struct subject *subject, const char *load, const cha
     char *find = keyspace_sql_find(subject->keyspace);
     double whole = ask_cost(subject, load, values), alone = ask_cost(subject, find, values);
     if (whole - alone > MUCH)
-        subject_report(
-            subject, PROBLEM_WARNING, NULL,
-            "value: the database expects a load to cost %.0f, of which only %.1f are for "
-            "finding the row: a subquery in it may lack an index",
-            whole, alone);
+        subject_report(subject, PROBLEM_WARNING, NULL,
+                       "%s: the database expects a load to cost %.0f, of which only %.1f are for "
+                       "finding the row: a subquery in it may lack an index",
+                       setting(subject), whole, alone);
     else if (whole >= 0 && alone >= 0)
         subject_report(subject, PROBLEM_NOTE, NULL,
-                       "value: the database expects a load to cost %.2f, of which %.2f are for "
+                       "%s: the database expects a load to cost %.2f, of which %.2f are for "
                        "finding the row",
-                       whole, alone);
+                       setting(subject), whole, alone);
     free(find);
+}
+
+static void check_ttl(const struct subject *subject, const char *row, const PGresult *loaded)
+{
+    int column = PQnfields(loaded) - 1;
+    if (!subject->keyspace->ttl_expression || !PQntuples(loaded) || PQgetisnull(loaded, 0, column))
+        return;
+    const char *text = answer_text(loaded, 0, column);
+    if (row_ttl_ms(text) == ROW_TTL_UNREADABLE)
+        subject_report(
+            subject, PROBLEM_WARNING, NULL,
+            "ttl_expression gives \"%.40s\" for %s, which is no number of seconds and no "
+            "interval: such a value is not cached",
+            text, row);
 }
 
 /* With the key of a row, as texts. */
@@ -102,10 +124,12 @@ static void try_row(const struct subject *subject, const char *const *values)
     key_template_render(key, columns, &text);
     char *row = buffer_string(&text);
     PGresult *result = questions_ask(subject->questions, load, (int)key->columns, values, &error);
-    if (result)
+    if (result) {
+        check_ttl(subject, row, result);
         tell_cost(subject, load, values);
-    else
+    } else {
         report_failure(subject, row, &error);
+    }
     PQclear(result);
     free(row);
     free(load);
@@ -115,7 +139,8 @@ static void try_sample(const struct subject *subject, const PGresult *sample)
 {
     const char *values[KEY_COLUMNS_MAX];
     if (!PQntuples(sample)) {
-        subject_report(subject, PROBLEM_NOTE, NULL, "value: there is no row to try it on");
+        subject_report(subject, PROBLEM_NOTE, NULL, "%s: there is no row to try it on",
+                       setting(subject));
         return;
     }
     for (int i = 0; i < PQnfields(sample); i++)
@@ -138,8 +163,9 @@ static void try_any_row(const struct subject *subject)
 
 void inspect_expressions(const struct subject *subject)
 {
-    if (!subject->keyspace->value_expression)
-        return;
-    check_changing(subject);
-    try_any_row(subject);
+    const struct keyspace *keyspace = subject->keyspace;
+    if (keyspace->value_expression)
+        check_changing(subject);
+    if (keyspace->value_expression || keyspace->ttl_expression)
+        try_any_row(subject);
 }

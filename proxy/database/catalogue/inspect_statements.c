@@ -112,6 +112,7 @@ static bool load_is_accepted(const struct subject *subject)
 
 bool inspect_load(const struct subject *subject)
 {
-    return is_accepted(subject, "value", subject->keyspace->value_expression) &&
-           load_is_accepted(subject);
+    bool value = is_accepted(subject, "value", subject->keyspace->value_expression);
+    bool ttl = is_accepted(subject, "ttl_expression", subject->keyspace->ttl_expression);
+    return value && ttl && load_is_accepted(subject);
 }

@@ -553,6 +553,45 @@ static void without_jitter_the_ttl_is_exact(void **state)
     bench_finish(&bench);
 }
 
+static void a_row_with_a_ttl_of_its_own(struct bench *bench, struct asked *one, const char *ttl)
+{
+    ask(bench, one, "item:1");
+    fake_row(FAKE_TEXT, (const char *[]){"payload", "1", NULL, ttl}, 4);
+    must_get_value(bench, one, "payload");
+}
+
+static void a_rows_own_ttl_is_in_place_of_the_keyspaces(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, ", ttl_jitter: 0%");
+    a_row_with_a_ttl_of_its_own(&bench, &one, "2.5");
+    assert_int_equal(fake_redis.calls[0].ttl_ms, 2500);
+    fill_ends(REDIS_DONE);
+    bench.shared->config->keyspaces[ITEMS].ttl_jitter = 1;
+    a_row_with_a_ttl_of_its_own(&bench, &one, "0.001");
+    assert_int_equal(fake_redis.calls[0].ttl_ms, 1);
+    fill_ends(REDIS_DONE);
+    bench_finish(&bench);
+}
+
+static void a_value_that_is_over_or_without_a_number_is_answered_and_not_cached(void **state)
+{
+    static const char *const ttls[] = {"0", "-7", "NaN", "soon"};
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, "");
+    for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
+        a_row_with_a_ttl_of_its_own(&bench, &one, ttls[i]);
+        assert_int_equal(fake_redis.count, 0);
+        assert_false(loads_in_flight(bench.loads, key_make(0, span_of("item:1"))));
+        assert_int_equal(counter_read(&bench.counters[ITEMS].fills_forgone), i + 1);
+    }
+    bench_finish(&bench);
+}
+
 /* To the cache a ttl of 0 would mean "for ever". */
 static void the_greatest_jitter_leaves_a_ttl(void **state)
 {
@@ -593,6 +632,8 @@ int main(void)
         cmocka_unit_test(a_row_that_changes_while_its_fill_hangs_can_still_be_read),
         cmocka_unit_test(jitter_takes_off_up_to_its_share),
         cmocka_unit_test(without_jitter_the_ttl_is_exact),
+        cmocka_unit_test(a_rows_own_ttl_is_in_place_of_the_keyspaces),
+        cmocka_unit_test(a_value_that_is_over_or_without_a_number_is_answered_and_not_cached),
         cmocka_unit_test(the_greatest_jitter_leaves_a_ttl),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -478,6 +478,7 @@ static void every_member_of_a_keyspace_is_known(void **state)
                              true,
                              NULL,
                              1,
+                             NULL,
                              1,
                              1,
                              FILTER_CUCKOO,
@@ -492,7 +493,7 @@ static void every_member_of_a_keyspace_is_known(void **state)
     (void)state;
     while (keyspace_settings[rows].name)
         rows++;
-    assert_int_equal(rows + COUNT_OF(derived), 20);
+    assert_int_equal(rows + COUNT_OF(derived), 21);
     memset(&every, 0xff, sizeof every);
     unmark_rows(&every, keyspace_settings);
     unmark(&every, derived, COUNT_OF(derived));

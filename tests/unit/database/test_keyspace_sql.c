@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct names {
-    const char *key, *table, *value, *where, *expression;
+    const char *key, *table, *value, *where, *expression, *ttl;
 };
 
 /* A keyspace, and all that is asked about it. */
@@ -32,6 +32,7 @@ static struct made made(const struct names *names)
         table_name_parse(names->table, &keyspace.table_schema, &keyspace.table_name, &error), 0);
     keyspace.value_is_json = names->value && strcmp(names->value, "json") == 0;
     keyspace.value_expression = (char *)names->expression;
+    keyspace.ttl_expression = (char *)names->ttl;
     if (names->value && !keyspace.value_is_json)
         assert_int_equal(column_name_parse(names->value, &keyspace.value, &error), 0);
     return (struct made){.keyspace = keyspace,
@@ -78,7 +79,7 @@ static void must_load(const struct made *made, const char *keys, const char *que
 static void a_plain_keyspace_gives_plain_statements(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"item:{id}", "public.items", "payload", NULL, NULL});
+    struct made k = made(&(struct names){"item:{id}", "public.items", "payload", NULL, NULL, NULL});
     must_load(&k, "k1",
               "SELECT \"payload\" AS v, \"id\" AS k1 FROM \"public\".\"items\" WHERE \"id\" = $1");
     assert_string_equal(k.sql.remove, "DELETE FROM \"public\".\"items\" WHERE \"id\" = $1");
@@ -93,8 +94,8 @@ static void a_plain_keyspace_gives_plain_statements(void **state)
 static void composite_keys_and_where_stand_in_every_statement(void **state)
 {
     (void)state;
-    struct made k = made(
-        &(struct names){"o:{customer}:{number}", "Orders", "json", "a = 1 OR b = 2 -- both", NULL});
+    struct made k = made(&(struct names){"o:{customer}:{number}", "Orders", "json",
+                                         "a = 1 OR b = 2 -- both", NULL, NULL});
     must_load(&k, "k1, k2",
               "SELECT row_to_json(\"orders\".*) AS v, \"customer\" AS k1, \"number\" AS k2 FROM "
               "\"orders\" WHERE \"customer\" = $1 AND \"number\" = $2 AND (a = 1 OR b = "
@@ -115,8 +116,8 @@ static void composite_keys_and_where_stand_in_every_statement(void **state)
 static void names_cannot_break_out_of_their_quotes(void **state)
 {
     (void)state;
-    struct made k = made(
-        &(struct names){"x:{\"a\"\"; DROP\"}", "\"S p\".\"t\"\"x\"", "\"v\"\" FROM\"", NULL, NULL});
+    struct made k = made(&(struct names){"x:{\"a\"\"; DROP\"}", "\"S p\".\"t\"\"x\"",
+                                         "\"v\"\" FROM\"", NULL, NULL, NULL});
     must_load(&k, "k1",
               "SELECT \"v\"\" FROM\" AS v, \"a\"\"; DROP\" AS k1 FROM "
               "\"S p\".\"t\"\"x\" WHERE \"a\"\"; DROP\" = $1");
@@ -126,7 +127,7 @@ static void names_cannot_break_out_of_their_quotes(void **state)
 static void column_names_keep_their_case(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"x:{Größe}", "t", "Wert", NULL, NULL});
+    struct made k = made(&(struct names){"x:{Größe}", "t", "Wert", NULL, NULL, NULL});
     must_load(&k, "k1", "SELECT \"Wert\" AS v, \"Größe\" AS k1 FROM \"t\" WHERE \"Größe\" = $1");
     finish(&k);
 }
@@ -134,7 +135,7 @@ static void column_names_keep_their_case(void **state)
 static void without_a_value_load_still_tells_of_the_row(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"x:{id}", "t", NULL, NULL, NULL});
+    struct made k = made(&(struct names){"x:{id}", "t", NULL, NULL, NULL, NULL});
     must_load(&k, "k1", "SELECT NULL AS v, \"id\" AS k1 FROM \"t\" WHERE \"id\" = $1");
     finish(&k);
 }
@@ -148,6 +149,18 @@ static void an_expression_stands_in_a_case_and_parentheses(void **state)
     must_load(&k, "k1",
               "SELECT CASE WHEN true THEN (a || '%s' -- both\n) END AS v, \"id\" AS k1 FROM \"t\" "
               "WHERE \"id\" = $1");
+    finish(&k);
+}
+
+static void a_ttl_is_computed_beside_the_value_and_comes_last(void **state)
+{
+    (void)state;
+    struct made k =
+        made(&(struct names){.key = "x:{id}", .table = "t", .value = "v", .ttl = "a -- b"});
+    assert_non_null(strstr(k.sql.load,
+                           "SELECT \"v\" AS v, \"id\" AS k1, CASE WHEN true THEN (a -- b\n) "
+                           "END AS ttl FROM \"t\" WHERE"));
+    assert_non_null(strstr(k.sql.load, ", excess, CASE WHEN pg_catalog.pg_typeof(ttl) = "));
     finish(&k);
 }
 
@@ -168,7 +181,7 @@ static void to_find_a_row_is_to_ask_for_its_key_alone(void **state)
 static void a_percent_in_where_is_left_alone(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"x:{id}", "t", "v", "id LIKE '%s%n'", NULL});
+    struct made k = made(&(struct names){"x:{id}", "t", "v", "id LIKE '%s%n'", NULL, NULL});
     assert_string_equal(k.sql.remove, "DELETE FROM \"t\" WHERE \"id\" = $1 AND (id LIKE '%s%n'\n)");
     finish(&k);
 }
@@ -176,7 +189,8 @@ static void a_percent_in_where_is_left_alone(void **state)
 static void shares_of_pages_meet_and_the_last_has_no_end(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"item:{id}", "items", "payload", "a OR b -- c", NULL});
+    struct made k =
+        made(&(struct names){"item:{id}", "items", "payload", "a OR b -- c", NULL, NULL});
     must_be(keyspace_sql_copy_pages(&k.keyspace, 0, 64),
             "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
             " AND ctid < '(64,0)') TO STDOUT");
@@ -193,7 +207,7 @@ static void shares_of_pages_meet_and_the_last_has_no_end(void **state)
 static void packed_shares_meet_and_the_last_has_no_end(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"o:{x}:{y}", "s.items", "payload", NULL, NULL});
+    struct made k = made(&(struct names){"o:{x}:{y}", "s.items", "payload", NULL, NULL, NULL});
     const enum column_packing packing[] = {PACKS_INTEGER, PACKS_UUID};
     must_be(
         keyspace_sql_pack_pages(&k.keyspace, packing, 40, 60, false),
@@ -215,7 +229,7 @@ static void packed_shares_meet_and_the_last_has_no_end(void **state)
 static void what_counts_the_pages_is_not_called_as_the_table_is(void **state)
 {
     (void)state;
-    struct made k = made(&(struct names){"item:{id}", "a", "payload", NULL, NULL});
+    struct made k = made(&(struct names){"item:{id}", "a", "payload", NULL, NULL, NULL});
     char *sql =
         keyspace_sql_pack_pages(&k.keyspace, &(enum column_packing){PACKS_INTEGER}, 0, 16, false);
     assert_non_null(strstr(sql, "FROM \"a\" WHERE ctid >= format('(%s,0)', b.page)"));
@@ -233,6 +247,7 @@ int main(void)
         cmocka_unit_test(column_names_keep_their_case),
         cmocka_unit_test(without_a_value_load_still_tells_of_the_row),
         cmocka_unit_test(an_expression_stands_in_a_case_and_parentheses),
+        cmocka_unit_test(a_ttl_is_computed_beside_the_value_and_comes_last),
         cmocka_unit_test(to_find_a_row_is_to_ask_for_its_key_alone),
         cmocka_unit_test(a_percent_in_where_is_left_alone),
         cmocka_unit_test(shares_of_pages_meet_and_the_last_has_no_end),

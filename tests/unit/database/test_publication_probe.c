@@ -202,7 +202,8 @@ static void fingerprint_follows_what_matters_and_nothing_else(void **state)
 #define RICH "- {name: rich, key: 'rich:{id}', table: public.rich, value: json}\n"
 #define MADE                                                                                       \
     "- {name: made, key: 'made:{id}', table: rich, value: "                                        \
-    "\"label(text) || (SELECT max(name) FROM shelf WHERE shelf.id = rich.id) || 'x'::shade\"}\n"
+    "\"label(text) || (SELECT max(name) FROM shelf WHERE shelf.id = rich.id) || 'x'::shade\","     \
+    " ttl_expression: age_of(text)}\n"
 #define OWN "- {name: own, key: 'own:{id}', table: public.rich, value: text, on_miss: pass}\n"
 
 static const char rich[] =
@@ -213,6 +214,7 @@ static const char rich[] =
     "CREATE TABLE rich (id int PRIMARY KEY, text text, feel feel, trips trip[], ranges multirange,"
     " made text GENERATED ALWAYS AS (upper(text)) STORED, other int); CREATE TABLE poor (id int);"
     "CREATE TABLE things (id int, name text); CREATE VIEW shelf AS SELECT * FROM things;"
+    "CREATE FUNCTION age_of(text) RETURNS int LANGUAGE sql AS $$SELECT 1$$;"
     "CREATE TYPE shade AS ENUM ('x', 'y');"
     "CREATE FUNCTION label(text) RETURNS text LANGUAGE sql AS $$SELECT $1$$;"
     "SET search_path = first, public";
@@ -270,6 +272,8 @@ static const struct value_step {
      "------m"},
     {"CREATE FUNCTION other.label(text) RETURNS text LANGUAGE sql AS $$SELECT $1$$", "------m"},
     {"DROP FUNCTION public.label(text)", "------m"},
+    {"CREATE OR REPLACE FUNCTION public.age_of(text) RETURNS int LANGUAGE sql AS $$SELECT 2$$",
+     "------m"},
     {"ALTER TYPE shade RENAME VALUE 'x' TO 'z'", "------m"},
     {"CREATE OR REPLACE VIEW public.shelf AS SELECT id, upper(name) AS name FROM things",
      "------m"},

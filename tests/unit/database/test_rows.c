@@ -760,6 +760,24 @@ static void to_find_a_row_its_value_is_not_needed(void **state)
     bench_finish(&bench);
 }
 
+static void the_ttl_of_a_row_comes_behind_its_size(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:1");
+    ROW("payload", "1", NULL, "2.5");
+    must_end(&bench, LOAD_ROW);
+    assert_int_equal(bench.result.ttl_ms, 2500);
+    load(&bench, ITEMS, "item:1");
+    ROW("payload", "1", NULL, NULL);
+    assert_int_equal(bench.result.ttl_ms, ROW_TTL_UNSAID);
+    load(&bench, ITEMS, "item:1");
+    ROW("payload", "1", NULL);
+    assert_int_equal(bench.result.ttl_ms, ROW_TTL_UNSAID);
+    bench_finish(&bench);
+}
+
 static void an_error_in_finding_a_row_is_not_absent_unless_the_text_is_refused(void **state)
 {
     struct bench bench;
@@ -813,6 +831,7 @@ int main(void)
         cmocka_unit_test(an_error_in_a_large_value_is_told),
         cmocka_unit_test(large_values_wait_for_each_other),
         cmocka_unit_test(to_find_a_row_its_value_is_not_needed),
+        cmocka_unit_test(the_ttl_of_a_row_comes_behind_its_size),
         cmocka_unit_test(an_error_in_finding_a_row_is_not_absent_unless_the_text_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
