@@ -15,14 +15,14 @@
 #include "base/log/log.h"
 #include "base/log/log_pace.h"
 #include "base/memory.h"
+#include "cache/row_hash.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     UNTAKEN_MS = 60 * 1000, /* between two lines about fills that the cache did not take */
-    GRACE_MS = 250,         /* for the server's own timeout to come first */
-    FILLS_MAX = 1000,       /* a cache that hangs must not make values pile up here */
+    GRACE_MS = 250          /* for the server's own timeout to come first */
 };
 
 /* Those of the configuration in force; they may change at any time. */
@@ -102,6 +102,11 @@ void loads_count_outcome(struct loads *loads, int keyspace, enum load_outcome ou
     counter_add(rows[outcome], 1);
 }
 
+const struct keyspace *loads_keyspace(const struct load *load)
+{
+    return &load->loads->view->config->keyspaces[load->key.keyspace];
+}
+
 /* From here on the request is the worker's, and must not be touched. */
 void loads_answer(struct load_request *request, enum load_outcome outcome, struct blob *value)
 {
@@ -160,8 +165,7 @@ void loads_ask(struct load *load)
     rows_load(loads->options.rows, load->key, on_row, load);
 }
 
-/* Ends the load, or asks once more for those who came too late for its answer. */
-static void finish(struct load *load)
+void loads_end(struct load *load)
 {
     blob_release(load->value);
     load->value = NULL;
@@ -177,97 +181,6 @@ static void finish(struct load *load)
         watch_drop(load->loads->options.watch, load->key);
         free(load);
     }
-}
-
-/* A full server takes no value for hours, and without a word of it every lookup of what is not
- * there would only be slower. */
-static void complain_of_fill(struct loads *loads, int keyspace, const char *error)
-{
-    if (log_pace_may(&loads->untaken, clock_ms(), NULL))
-        log_warning("keyspace %s: the cache did not take a value that was loaded: %s",
-                    loads->view->config->keyspaces[keyspace].name, error);
-}
-
-/* By what the cache said, for each reason has another remedy. */
-static counter *fill_counter(struct load_counters *counters, const struct redis_answer *reply)
-{
-    size_t length = strlen(reply->error);
-    if (reply->outcome == REDIS_DONE)
-        return &counters->fills;
-    if (reply->outcome == REDIS_DOWN)
-        return &counters->fills_failed_down;
-    if (redis_is_full(reply->error, length))
-        return &counters->fills_failed_full;
-    if (redis_is_readonly(reply->error, length))
-        return &counters->fills_failed_readonly;
-    return redis_is_passing_trouble(reply->error, length) ? &counters->fills_failed_busy
-                                                          : &counters->fills_failed_refused;
-}
-
-/* In any case the load has ended: a value that was not cached is loaded anew. */
-static void on_filled(void *arg, const struct redis_answer *reply)
-{
-    struct load *load = arg;
-    struct loads *loads = load->loads;
-    loads->filling--;
-    counter_add(fill_counter(&loads->options.counters[load->key.keyspace], reply), 1);
-    if (reply->outcome == REDIS_REFUSED)
-        complain_of_fill(loads, load->key.keyspace, reply->error);
-    finish(load);
-}
-
-/* Drawn from ttl * (1 - jitter) to ttl, so that what was loaded together does not expire together.
- * The ttl is the row's own, if that is above 0. */
-static uint64_t draw_ttl(const struct keyspace *keyspace, int64_t own)
-{
-    uint64_t ttl = own > 0 ? (uint64_t)own : keyspace->ttl_ms;
-    uint64_t spread = (uint64_t)((double)ttl * keyspace->ttl_jitter);
-    if (spread >= UINT32_MAX)
-        spread = UINT32_MAX - 1;
-    if (ttl && spread >= ttl)
-        spread = ttl - 1; /* a TTL of 0 would be none */
-    return ttl - arc4random_uniform((uint32_t)spread + 1);
-}
-
-/* False: it is over, or nobody knows. */
-static bool may_live(struct loads *loads, int keyspace, int64_t ttl)
-{
-    if (ttl >= 0)
-        return true;
-    counter_add(&loads->options.counters[keyspace].fills_forgone, 1);
-    if (ttl == ROW_TTL_UNREADABLE && log_pace_may(&loads->untaken, clock_ms(), NULL))
-        log_warning("keyspace %s: ttl_expression gives no number of seconds for a row, whose value "
-                    "is not cached",
-                    loads->view->config->keyspaces[keyspace].name);
-    return false;
-}
-
-static struct redis_bytes bytes_of(struct span span)
-{
-    return (struct redis_bytes){span.at, span.length};
-}
-
-/* Whoever asks while the fill is under way is answered by join_flight(). Of a keyspace that is
- * retired nothing is cached any more: nobody would purge it. */
-static void fill(struct load *load, const struct row_result *result)
-{
-    const struct keyspace *keyspace = &load->loads->view->config->keyspaces[load->key.keyspace];
-    if (keyspace->retired || !may_live(load->loads, load->key.keyspace, result->ttl_ms)) {
-        finish(load);
-        return;
-    }
-    if (load->loads->filling >= FILLS_MAX) {
-        counter_add(&load->loads->options.counters[load->key.keyspace].fills_failed_waiting, 1);
-        finish(load);
-        return;
-    }
-    load->value = blob_share(result->value);
-    load->loads->filling++;
-    if (load->loads->options.filling)
-        load->loads->options.filling(load->loads->options.arg, load->key);
-    redis_fill(load->loads->options.redis, bytes_of(load->key.text),
-               bytes_of(blob_span(result->value)), draw_ttl(keyspace, result->ttl_ms), on_filled,
-               load);
 }
 
 /* The filter let the key through and the database does not have it. */
@@ -315,13 +228,25 @@ static void tell_queue(struct load *load, const struct row_result *result)
         load_queue_charge(&loads->queue, load->waiting, bytes);
 }
 
+/* Of a row that is cached as a hash everybody gets that. A keyspace's `fill` stays as it is for as
+ * long as it has its number, so nobody takes one for the other. */
+static struct row_result as_cached(const struct load *load, const struct row_result *result)
+{
+    struct row_result cached = *result;
+    if (result->outcome != LOAD_ROW || loads_keyspace(load)->fill != FILL_HASH)
+        return cached;
+    cached.value = row_hash_create(blob_span(result->value), &cached.error);
+    if (!cached.value)
+        cached.outcome = LOAD_REFUSED;
+    blob_release(result->value);
+    return cached;
+}
+
 /* The order matters: what is remembered of the key comes before the answers, after which a client
  * may ask again; and the fill comes last, for only what is not stale by then may be written. */
-static void on_row(void *arg, const struct row_result *result)
+static void take_row(struct load *load, const struct row_result *result)
 {
-    struct load *load = arg;
     struct loads *loads = load->loads;
-    tell_queue(load, result);
     if (!load->timed_out || result->outcome != LOAD_TIMEOUT) /* that has been counted */
         loads_count_outcome(loads, load->key.keyspace, result->outcome);
     if (result->outcome == LOAD_REFUSED)
@@ -334,11 +259,19 @@ static void on_row(void *arg, const struct row_result *result)
         negative_cache_forget(&loads->absent, load->key);
     answer_all(load, result->outcome, result->value);
     if (result->outcome == LOAD_ROW && !load->stale && !load->unseen)
-        fill(load, result);
+        loads_fill(load, result);
     else
-        finish(load);
+        loads_end(load);
     blob_release(result->value);
     loads_go_on(loads);
+}
+
+static void on_row(void *arg, const struct row_result *result)
+{
+    struct load *load = arg;
+    tell_queue(load, result);
+    struct row_result cached = as_cached(load, result);
+    take_row(load, &cached);
 }
 
 /* ---- requests ---- */

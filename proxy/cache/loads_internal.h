@@ -1,5 +1,5 @@
-/* Between the parts of the loads: loads_course.c has the course of a load, loads_line.c those who
- * wait for their turn. */
+/* Between the parts of the loads: loads_course.c has the course of a load, loads_fill.c what it
+ * leaves in the cache, loads_line.c those who wait for their turn. */
 #ifndef NESTGUARD_LOADS_INTERNAL_H
 #define NESTGUARD_LOADS_INTERNAL_H
 
@@ -52,6 +52,15 @@ void loads_count_outcome(struct loads *loads, int keyspace, enum load_outcome ou
 /* Sends the query. Whoever waits now has asked before it begins: its answer is good enough for all
  * of them. */
 void loads_ask(struct load *load);
+
+/* By the configuration in force. */
+const struct keyspace *loads_keyspace(const struct load *load);
+
+/* Writes the row's value to the cache, if it may; the load ends with the cache's answer. */
+void loads_fill(struct load *load, const struct row_result *result);
+
+/* Ends the load, or asks once more for those who came too late for its answer. */
+void loads_end(struct load *load);
 
 /* Behind those who wait for the key: they are answered in the order in which they asked. */
 void loads_join(struct load *load, struct load_request *request);

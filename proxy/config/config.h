@@ -22,6 +22,7 @@
 enum sync_mode { SYNC_REPLICATION, SYNC_POLL, SYNC_NONE };
 enum on_absent { ABSENT_NIL, ABSENT_ERROR, ABSENT_VALUE };
 enum on_miss { MISS_LOAD, MISS_PASS };
+enum fill { FILL_STRING, FILL_HASH };
 /* Of a row: the text of the key's columns, joined by ":", or the whole cache key. */
 enum publish_items { PUBLISH_COLUMNS, PUBLISH_KEY };
 enum { PUBLISH_LAYERS_MAX = 4 }; /* bitmaps of one that grows */
@@ -51,6 +52,7 @@ struct keyspace {
     char *value;                /* column name; NULL with either of the next two */
     bool value_is_json;         /* row_to_json of the whole row */
     char *value_expression;     /* SQL over the row; NULL: none */
+    enum fill fill;             /* what a row is in the cache */
     uint64_t ttl_ms;            /* 0: no expiry */
     char *ttl_expression;       /* SQL over the row: seconds, in place of ttl_ms; NULL: none */
     double ttl_jitter;          /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */

@@ -169,6 +169,17 @@ static void check_value(const struct config *config, const struct config_source 
                       "expression (only a keyspace with on_miss: pass needs none)");
 }
 
+/* A hash has fields, and one column's value has none. */
+static void check_fill(const struct config *config, const struct config_source *source, size_t i)
+{
+    const struct keyspace *keyspace = &config->keyspaces[i];
+    const struct mention *value = of(source, i, "value");
+    if (usable(of(source, i, "fill")) && keyspace->fill == FILL_HASH && value->good &&
+        !keyspace->value_is_json)
+        config_report(source, of(source, i, "fill")->line,
+                      "fill: hash needs value: json, all columns of the row");
+}
+
 /* absent_value without its switch is allowed: it waits for a reload that turns the switch. */
 static void check_absent(const struct config *config, const struct config_source *source, size_t i)
 {
@@ -247,6 +258,7 @@ static void check_keyspace(const struct config *config, const struct config_sour
     if (config->keyspaces[i].line == 0) /* not even a mapping */
         return;
     check_value(config, source, i);
+    check_fill(config, source, i);
     check_absent(config, source, i);
     check_filter(config, source, i);
     check_publish(config, source, i);

@@ -33,6 +33,7 @@ static const char *const format_choices[] = {
 };
 static const char *const items_choices[] = {"columns", "key", NULL};
 static const char *const on_miss_choices[] = {"load", "pass", NULL};
+static const char *const fill_choices[] = {"string", "hash", NULL};
 
 const struct setting config_settings[] = {
     {"listen", SETTING_LISTEN, AT(listen), .fixed = true, .standard = "127.0.0.1:6380",
@@ -213,6 +214,10 @@ const struct setting keyspace_settings[] = {
      .help =
          "the column that is cached, json for the whole row as row_to_json gives it, or an SQL "
          "expression over the row: one stands in parentheses, or has them or an operator in it"},
+    {"fill", SETTING_CHOICE, AT(fill), .remakes = true, .standard = "string",
+     .choices = fill_choices,
+     .help = "what a row is in the cache: a string, or a hash with a field for each column, which "
+             "HGET and its kin read through"},
     {"ttl", SETTING_DURATION, AT(ttl_ms), .revalues = true, .standard = "10m", .least = "0",
      .most = "3650d", .help = "how long a loaded value stays in the cache; 0: for ever"},
     {"ttl_expression", SETTING_TEXT, AT(ttl_expression), .revalues = true,

@@ -65,6 +65,19 @@ enum command_items {
     ITEMS_REPEATED = 4 /* one that is there already is added once more */
 };
 
+/* What a READ asks of a hash: where rows are cached as hashes it is read through. */
+enum command_hash {
+    HASH_NOT,    /* it asks of something else */
+    HASH_VALUE,  /* of a field (HGET) */
+    HASH_VALUES, /* of some fields (HMGET) */
+    HASH_LENGTH, /* of a field's value (HSTRLEN) */
+    HASH_HAS,    /* a field (HEXISTS) */
+    HASH_COUNT,  /* of its fields (HLEN) */
+    HASH_ALL,    /* of it (HGETALL) */
+    HASH_NAMES,  /* of its fields (HKEYS) */
+    HASH_TEXTS   /* all values (HVALS) */
+};
+
 struct command {
     const char *name; /* upper case */
     enum command_kind kind;
@@ -75,8 +88,10 @@ struct command {
                                           that it makes (RENAME: the second); 0: none that matter */
     enum command_effect effect;
     enum command_proof proof; /* of what makes keys */
-    const char *absent[2];    /* reply of a GET or READ for a missing key, in RESP2 and in RESP3 */
-    unsigned items;           /* command_items */
+    const char *absent[2];  /* reply of a GET or READ for a missing key, in RESP2 and in RESP3; NULL
+                               with HASH_VALUES: a nil for each field */
+    unsigned items;         /* command_items */
+    enum command_hash hash; /* of a READ */
 };
 
 /* Before any thread that calls command_find(); any thread, any number of times. */

@@ -4,8 +4,9 @@
  *
  * A READ has exactly one key, changes nothing about a key that is missing, and then answers the
  * same constant whatever its other arguments are. (Wrong arguments would be an error; for an absent
- * key the guard does not look at them.) Commands whose answer has a shape that depends on
- * arguments, as HMGET, LPOS, SMISMEMBER or SRANDMEMBER, are not here: they are forwarded.
+ * key the guard does not look at them.) HMGET answers a nil for each field. Other commands whose
+ * answer has a shape that depends on arguments, as LPOS, SMISMEMBER or SRANDMEMBER, are not here:
+ * they are forwarded.
  *
  * A WRITE names the keys that exist after it, if its reply does not say otherwise (command_proof):
  * those that make their key only mostly (SET XX, a STORE of nothing; a script, which may only read
@@ -17,10 +18,12 @@
 #define ROW(name, kind, arity, first, last, step)                                                  \
     name, kind, arity, first, last, step, EFFECT_NONE, PROOF_NOT_NIL
 #define READ_BOTH(name, arity, absent2, absent3)                                                   \
-    ROW(name, COMMAND_READ, arity, 1, 1, 1), {absent2, absent3}, 0
+    ROW(name, COMMAND_READ, arity, 1, 1, 1), {absent2, absent3}, 0, HASH_NOT
+#define READ_HASH(name, arity, question, absent2, absent3)                                         \
+    ROW(name, COMMAND_READ, arity, 1, 1, 1), {absent2, absent3}, 0, HASH_##question
 #define READ(name, arity, absent) READ_BOTH(name, arity, absent, absent)
 #define READ_NIL(name, arity) READ_BOTH(name, arity, NIL, NULL3)
-#define NO_ANSWER {NULL, NULL}, 0
+#define NO_ANSWER {NULL, NULL}, 0, HASH_NOT
 #define WRITE_KEYS(name, arity, first, last, step)                                                 \
     ROW(name, COMMAND_WRITE, arity, first, last, step), NO_ANSWER
 #define WRITE_PROVED(name, arity, first, last, step, proof)                                        \
@@ -39,7 +42,7 @@
     name, COMMAND_FORWARD, 0, 0, 0, 0, EFFECT_##effect, PROOF_NOT_NIL, NO_ANSWER
 
 #define ABOUT_FILTER(name, kind, arity, items)                                                     \
-    name, COMMAND_##kind, arity, 1, 1, 1, EFFECT_NONE, PROOF_NOT_NIL, {NULL, NULL}, items
+    name, COMMAND_##kind, arity, 1, 1, 1, EFFECT_NONE, PROOF_NOT_NIL, {NULL, NULL}, items, HASH_NOT
 
 #define MODE(name, arity, effect)                                                                  \
     name, COMMAND_MODE, arity, 0, 0, 0, EFFECT_##effect, PROOF_NOT_NIL, NO_ANSWER
@@ -55,7 +58,7 @@
 #define NO_SUCH_KEY ":-2\r\n"
 
 const struct command command_table[] = {
-    {"GET", COMMAND_GET, 2, 1, 1, 1, EFFECT_NONE, PROOF_NOT_NIL, {NIL, NULL3}, 0},
+    {"GET", COMMAND_GET, 2, 1, 1, 1, EFFECT_NONE, PROOF_NOT_NIL, {NIL, NULL3}, 0, HASH_NOT},
     {"MGET", COMMAND_MGET, -2, 1, -1, 1, EFFECT_NONE, PROOF_NOT_NIL, NO_ANSWER},
     {"EXISTS", COMMAND_EXISTS, -2, 1, -1, 1, EFFECT_NONE, PROOF_NOT_NIL, NO_ANSWER},
 
@@ -79,13 +82,14 @@ const struct command command_table[] = {
     {READ("PEXPIRETIME", 2, NO_SUCH_KEY)},
     {READ("TYPE", 2, "+none\r\n")},
     {READ_NIL("DUMP", 2)},
-    {READ_NIL("HGET", 3)},
-    {READ_BOTH("HGETALL", 2, EMPTY_LIST, "%0\r\n")},
-    {READ("HKEYS", 2, EMPTY_LIST)},
-    {READ("HVALS", 2, EMPTY_LIST)},
-    {READ("HLEN", 2, ZERO)},
-    {READ("HEXISTS", 3, ZERO)},
-    {READ("HSTRLEN", 3, ZERO)},
+    {READ_HASH("HGET", 3, VALUE, NIL, NULL3)},
+    {READ_HASH("HMGET", -3, VALUES, NULL, NULL)},
+    {READ_HASH("HGETALL", 2, ALL, EMPTY_LIST, "%0\r\n")},
+    {READ_HASH("HKEYS", 2, NAMES, EMPTY_LIST, EMPTY_LIST)},
+    {READ_HASH("HVALS", 2, TEXTS, EMPTY_LIST, EMPTY_LIST)},
+    {READ_HASH("HLEN", 2, COUNT, ZERO, ZERO)},
+    {READ_HASH("HEXISTS", 3, HAS, ZERO, ZERO)},
+    {READ_HASH("HSTRLEN", 3, LENGTH, ZERO, ZERO)},
     {READ("HSCAN", -3, END_OF_SCAN)},
     {READ("LLEN", 2, ZERO)},
     {READ_NIL("LINDEX", 3)},
@@ -266,7 +270,6 @@ const struct command command_table[] = {
     {PLAIN("GEOHASH")},
     {PLAIN("GEOPOS")},
     {PLAIN("HDEL")},
-    {PLAIN("HMGET")},
     {PLAIN("HRANDFIELD")},
     {PLAIN("KEYS")},
     {PLAIN("LASTSAVE")},

@@ -121,6 +121,13 @@ size_t resp_frame_pass(struct resp_frame *frame);
 int64_t resp_array_open(struct span reply, const char **at);
 struct span resp_array_next(const char **at, const char *end);
 
+/* The same of a map, or of the array of names and values that stands for one in RESP2: the number
+ * of pairs, of which each is two elements; -1: it is neither. */
+int64_t resp_map_open(struct span reply, const char **at);
+
+/* The bytes of a blob string ("$2 ab"), without what stands around them; of anything else none. */
+struct span resp_bulk_text(struct span element);
+
 /* What resp_write_bulk() adds to its bytes, at most: for whoever reserves room for it. */
 enum { RESP_HEADER_ROOM = 26 };
 

@@ -15,6 +15,8 @@
  */
 #include "resp/resp_number.h"
 
+#include <string.h>
+
 enum { LARGE_BLOB = 64 * 1024 }; /* counted down, not waited for */
 
 /* A line may hold a CR or LF by itself, as in hiredis: modules answer with what they like. */
@@ -270,18 +272,42 @@ size_t resp_frame_pass(struct resp_frame *frame)
     return scanned;
 }
 
-int64_t resp_array_open(struct span reply, const char **at)
+/* The number behind one of these markers, or -1. */
+static int64_t open_header(struct span reply, const char *markers, const char **at)
 {
     const char *end = reply.at + reply.length;
     int64_t count = -1;
     *at = end;
-    if (reply.length > 0 && (*reply.at == '*' || *reply.at == '~' || *reply.at == '>')) {
+    if (reply.length > 0 && memchr(markers, *reply.at, strlen(markers))) {
         const char *header = reply.at + 1;
         if (resp_read_number(&header, end, &count) == RESP_DONE) {
             *at = header;
         }
     }
     return count;
+}
+
+int64_t resp_array_open(struct span reply, const char **at)
+{
+    return open_header(reply, "*~>", at);
+}
+
+int64_t resp_map_open(struct span reply, const char **at)
+{
+    int64_t count = open_header(reply, "%*", at);
+    if (reply.length > 0 && *reply.at == '*' && count > 0) {
+        count = count % 2 ? -1 : count / 2;
+    }
+    return count;
+}
+
+struct span resp_bulk_text(struct span element)
+{
+    const char *at;
+    int64_t length = open_header(element, "$", &at);
+    size_t left = (size_t)(element.at + element.length - at);
+    bool whole = length >= 0 && (uint64_t)length + 2 == left;
+    return whole ? (struct span){at, (size_t)length} : (struct span){"", 0};
 }
 
 /* An element may be an aggregate itself: it is framed like a reply. */

@@ -3,6 +3,7 @@
  */
 #include "redis/protocol/redis_command.h"
 #include "net/allocate.h"
+#include "redis/protocol/redis_dump.h"
 
 #include <hiredis.h>
 
@@ -105,6 +106,29 @@ struct redis_command *redis_command_fill(struct redis_bytes key, struct redis_by
     return command;
 }
 
+/* RESTORE takes nothing that is there away, as SET does with NX, and does all or nothing: no reader
+ * sees half a hash, or one without its TTL. Nothing else does all of that on a connection that
+ * other fills share: MULTI has no condition, what WATCH watches the next EXEC forgets for all of
+ * them, and a script that is refused its second command has carried out its first. */
+struct redis_command *redis_command_fill_hash(struct redis_bytes key,
+                                              const struct redis_bytes *words, size_t pairs,
+                                              uint64_t ttl_ms)
+{
+    char ttl[20];
+    struct redis_bytes dump;
+    char *bytes = redis_dump_hash(words, pairs, &dump.length);
+    struct arguments arguments = {0};
+    dump.at = bytes;
+    add_text(&arguments, "RESTORE");
+    add(&arguments, key);
+    add(&arguments, (struct redis_bytes){ttl, put_number(ttl, ttl_ms)});
+    add(&arguments, dump);
+    struct redis_command *command = create(&arguments);
+    command->writes = true;
+    free(bytes);
+    return command;
+}
+
 struct redis_command *redis_command_purge(struct redis_bytes key)
 {
     return create_for_key("DEL", key);
@@ -191,6 +215,12 @@ static struct redis_answer refusal(const char *error)
     return (struct redis_answer){.outcome = REDIS_REFUSED, .error = error};
 }
 
+/* What RESTORE says where SET with NX says nil: the key is there. */
+static bool says_taken(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "BUSYKEY ", 8) == 0;
+}
+
 /* CONFIG GET's: a name and its value. */
 static bool is_pair(const redisReply *reply)
 {
@@ -221,12 +251,12 @@ static struct redis_bytes head_of(const redisReply *reply)
 static struct redis_answer answer_of(const redisReply *reply)
 {
     struct redis_answer answer = {.outcome = REDIS_DONE, .found = true, .error = ""};
-    if (reply->type == REDIS_REPLY_ERROR)
-        return refusal(reply->str);
-    if (reply->type == REDIS_REPLY_INTEGER)
-        answer.number = reply->integer;
-    else if (reply->type == REDIS_REPLY_NIL)
+    if (reply->type == REDIS_REPLY_NIL || says_taken(reply))
         answer.found = false;
+    else if (reply->type == REDIS_REPLY_ERROR)
+        return refusal(reply->str);
+    else if (reply->type == REDIS_REPLY_INTEGER)
+        answer.number = reply->integer;
     else if (reply->type == REDIS_REPLY_STRING)
         answer.text = (struct redis_bytes){reply->str, reply->len};
     else if (reply->type == REDIS_REPLY_ARRAY && is_pair(reply))

@@ -148,9 +148,9 @@ static inline void bench_init(struct bench *bench, const char *settings)
     snprintf(text, sizeof text,
              BENCH_HEAD
              "keyspaces:\n"
-             "  - {name: items, key: \"item:{id}\", table: items, value: v, ttl: 10s%s}\n"
+             "  - {name: items, key: \"item:{id}\", table: items, value: %s, ttl: 10s%s}\n"
              "  - {name: orders, key: \"order:{a}:{b}\", table: orders, value: v}\n",
-             settings);
+             strstr(settings, "fill: hash") ? "json" : "v", settings);
     *bench = (struct bench){.shared = shared_config_create(config_from_text(text))};
     uv_loop_init(&bench->loop);
     assert_int_equal(mailbox_init(&bench->mailbox, &bench->loop, take_answer, bench), 0);

@@ -33,6 +33,69 @@ static void a_row_answers_and_fills_the_cache(void **state)
     bench_finish(&bench);
 }
 
+static void a_row_may_be_cached_as_a_hash_that_everybody_gets(void **state)
+{
+    static const char hash[] = "*4\r\n$2\r\nid\r\n$1\r\n1\r\n$4\r\nname\r\n$1\r\nx\r\n";
+    struct bench bench;
+    struct asked one, late;
+    (void)state;
+    bench_init(&bench, ", fill: hash");
+    ask(&bench, &one, "item:1");
+    row_is("{\"id\":1,\"name\":\"x\",\"gone\":null}");
+    must_get_value(&bench, &one, hash);
+    assert_int_equal(fake_redis.count, 1);
+    assert_string_equal(fake_redis.calls[0].keys[0], "item:1");
+    assert_string_equal(fake_redis.calls[0].hash, "id 1 name x ");
+    assert_in_range(fake_redis.calls[0].ttl_ms, 9000, 10000);
+    ask(&bench, &late, "item:1");
+    must_get_value(&bench, &late, hash);
+    fill_ends(REDIS_DONE);
+    assert_int_equal(COUNTED(&bench, fills), 1);
+    bench_finish(&bench);
+}
+
+static void a_hash_without_fields_is_not_cached(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, ", fill: hash");
+    ask(&bench, &one, "item:1");
+    row_is("{\"gone\":null}");
+    must_get_value(&bench, &one, "*0\r\n");
+    assert_int_equal(fake_redis.count, 0);
+    assert_false(loads_in_flight(bench.loads, key_make(0, span_of("item:1"))));
+    bench_finish(&bench);
+}
+
+static void a_row_that_makes_no_hash_is_an_error(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, ", fill: hash");
+    ask(&bench, &one, "item:1");
+    row_is("[1]");
+    must_get(&bench, &one, LOAD_REFUSED);
+    assert_int_equal(fake_redis.count, 0);
+    assert_int_equal(COUNTED(&bench, loads_refused), 1);
+    bench_finish(&bench);
+}
+
+static void a_hash_whose_row_has_changed_meanwhile_is_not_cached(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, ", fill: hash");
+    ask(&bench, &one, "item:1");
+    loads_changed(bench.loads, key_make(0, span_of("item:1")));
+    row_is("{\"id\":1}");
+    must_get_value(&bench, &one, "*2\r\n$2\r\nid\r\n$1\r\n1\r\n");
+    assert_int_equal(fake_redis.count, 0);
+    bench_finish(&bench);
+}
+
 static void a_load_that_finds_no_row_fills_nothing(void **state)
 {
     struct bench bench;
@@ -608,6 +671,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_answers_and_fills_the_cache),
+        cmocka_unit_test(a_row_may_be_cached_as_a_hash_that_everybody_gets),
+        cmocka_unit_test(a_hash_without_fields_is_not_cached),
+        cmocka_unit_test(a_row_that_makes_no_hash_is_an_error),
+        cmocka_unit_test(a_hash_whose_row_has_changed_meanwhile_is_not_cached),
         cmocka_unit_test(a_load_that_finds_no_row_fills_nothing),
         cmocka_unit_test(a_row_of_another_spelling_is_absent_and_counted),
         cmocka_unit_test(failures_are_told_and_forgotten),

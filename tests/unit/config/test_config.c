@@ -517,6 +517,19 @@ static void a_setting_that_was_wrong_causes_no_second_error(void **state)
                     4, WORDS("not a list"));
 }
 
+static void a_hash_is_of_more_than_a_columns_value(void **state)
+{
+    (void)state;
+    struct config *config =
+        loaded(DEFAULTS "  - {name: more, key: 'b:{y}', table: t, value: json, fill: hash}\n"
+                        "  - {name: own, key: 'c:{y}', table: t, fill: hash, on_miss: pass}\n");
+    assert_int_equal(config->keyspaces[0].fill, FILL_STRING);
+    assert_int_equal(config->keyspaces[1].fill, FILL_HASH);
+    config_destroy(config);
+    must_refuse_line("    fill: hash", WORDS("fill: hash needs value: json"));
+    must_refuse_line("    fill: list", WORDS("fill \"list\"", "string or hash"));
+}
+
 static void keyspaces_must_not_share_names_or_keys(void **state)
 {
     (void)state;
@@ -779,6 +792,7 @@ int main(void)
         cmocka_unit_test(a_filter_that_cannot_remove_is_refused_where_the_log_is_followed),
         cmocka_unit_test(settings_that_contradict_each_other_are_reported),
         cmocka_unit_test(a_setting_that_was_wrong_causes_no_second_error),
+        cmocka_unit_test(a_hash_is_of_more_than_a_columns_value),
         cmocka_unit_test(keyspaces_must_not_share_names_or_keys),
         cmocka_unit_test(all_mistakes_are_reported_at_once_each_once),
         cmocka_unit_test(secrets_are_never_shown),

@@ -477,6 +477,7 @@ static void every_member_of_a_keyspace_is_known(void **state)
                              NULL,
                              true,
                              NULL,
+                             FILL_STRING,
                              1,
                              NULL,
                              1,
@@ -493,7 +494,7 @@ static void every_member_of_a_keyspace_is_known(void **state)
     (void)state;
     while (keyspace_settings[rows].name)
         rows++;
-    assert_int_equal(rows + COUNT_OF(derived), 21);
+    assert_int_equal(rows + COUNT_OF(derived), 22);
     memset(&every, 0xff, sizeof every);
     unmark_rows(&every, keyspace_settings);
     unmark(&every, derived, COUNT_OF(derived));

@@ -1,5 +1,6 @@
 #include "fakes/redis.h"
 
+#include "base/buffer.h"
 #include "base/memory.h"
 
 #include <setjmp.h>
@@ -77,6 +78,19 @@ void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes 
     call->ttl_ms = ttl_ms;
 }
 
+void redis_fill_hash(struct redis *redis, struct redis_bytes key, const struct redis_bytes *words,
+                     size_t pairs, uint64_t ttl_ms, redis_answer_cb done, void *arg)
+{
+    struct fake_call *call = add_call(redis, done, arg);
+    struct buffer text = {0};
+    assert_true(pairs > 0);
+    add_keys(call, &key, 1);
+    for (size_t i = 0; i < 2 * pairs; i++)
+        buffer_printf(&text, "%.*s ", (int)words[i].length, (const char *)words[i].at);
+    call->hash = buffer_string(&text);
+    call->ttl_ms = ttl_ms;
+}
+
 void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
 {
     add_keys(add_call(redis, done, arg), &key, 1);
@@ -132,6 +146,7 @@ void fake_redis_forget(struct fake_call *call)
     for (size_t i = 0; i < call->count; i++)
         free(call->keys[i]);
     free(call->value);
+    free(call->hash);
     free(call->cursor);
     free(call->pattern);
 }

@@ -7,14 +7,14 @@
 
 enum { FAKE_CALLS = 1024, FAKE_KEYS = 64 };
 
-/* Any command, its words as keys; a DEL of keys; with a value a SET; with a cursor a SCAN; or an
- * EXISTS. */
+/* Any command, its words as keys; a DEL of keys; with a value a SET; with a hash (its names and
+ * values, each with a blank behind it) a RESTORE; with a cursor a SCAN; or an EXISTS. */
 struct fake_call {
     const struct redis *redis;
     char *keys[FAKE_KEYS];
     size_t lengths[FAKE_KEYS];
     size_t count;
-    char *value;
+    char *value, *hash;
     uint64_t ttl_ms;
     char *cursor, *pattern;
     bool exists;

@@ -55,6 +55,83 @@ static void a_fill_never_overwrites(void **state)
     bench_close(&bench);
 }
 
+/* ---- hashes ---- */
+
+enum { HASH_WORDS = 2 * 300 };
+
+/* Pairs of words, the last of them of `length` bytes. */
+static struct outcome fill_hash(struct bench *bench, const char *key, size_t pairs, size_t length,
+                                uint64_t ttl)
+{
+    struct outcome outcome = {.bench = bench};
+    struct redis_bytes words[HASH_WORDS];
+    char texts[HASH_WORDS][32], *last = calloc(1, length + 1);
+    for (size_t i = 0; i < 2 * pairs; i++) {
+        snprintf(texts[i], sizeof texts[i], "word %zu", i);
+        words[i] = bytes_of(texts[i]);
+    }
+    memset(last, 'x', length);
+    words[2 * pairs - 1] = (struct redis_bytes){last, length};
+    redis_fill_hash(bench->redis, bytes_of(key), words, pairs, ttl, on_answer, &outcome);
+    free(last);
+    RUN_UNTIL(bench, outcome.calls);
+    return outcome;
+}
+
+/* How many fields it has, how long the last one is, and for how long it stays. */
+static void must_hold_hash(const char *key, size_t pairs, size_t length, long long ttl)
+{
+    redisReply *count = command("HLEN %s", key);
+    char name[32];
+    snprintf(name, sizeof name, "word %zu", 2 * pairs - 2);
+    redisReply *last = command("HGET %s %s", key, name);
+    redisReply *left = command("PTTL %s", key);
+    assert_int_equal(count->integer, pairs);
+    assert_int_equal(last->type, REDIS_REPLY_STRING);
+    assert_int_equal(last->len, length);
+    if (ttl)
+        assert_in_range(left->integer, ttl / 2, ttl);
+    else
+        assert_int_equal(left->integer, -1);
+    freeReplyObject(count);
+    freeReplyObject(last);
+    freeReplyObject(left);
+}
+
+static void a_hash_is_filled_whole_whatever_its_size(void **state)
+{
+    static const size_t pairs[] = {1, 63, 64, 300}, lengths[] = {0, 63, 64, 16383, 16384, 100000};
+    struct bench bench;
+    (void)state;
+    bench_open(&bench);
+    for (size_t p = 0; p < 4; p++)
+        for (size_t l = 0; l < 6; l++) {
+            execute("FLUSHALL");
+            uint64_t ttl = l % 2 ? 100000 : 0;
+            struct outcome outcome = fill_hash(&bench, "key", pairs[p], lengths[l], ttl);
+            assert_int_equal(outcome.outcome, REDIS_DONE);
+            assert_true(outcome.found);
+            must_hold_hash("key", pairs[p], lengths[l], (long long)ttl);
+        }
+    bench_close(&bench);
+}
+
+static void a_hash_never_overwrites(void **state)
+{
+    struct bench bench;
+    (void)state;
+    execute("FLUSHALL");
+    bench_open(&bench);
+    execute("HSET key own 1");
+    struct outcome outcome = fill_hash(&bench, "key", 3, 5, 100000);
+    assert_int_equal(outcome.outcome, REDIS_DONE);
+    assert_false(outcome.found);
+    redisReply *reply = command("HGETALL key");
+    assert_int_equal(reply->elements, 2);
+    freeReplyObject(reply);
+    bench_close(&bench);
+}
+
 static void a_fill_without_ttl_stays(void **state)
 {
     struct bench bench;
@@ -705,6 +782,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_before_the_first_connection_wait_for_it),
         cmocka_unit_test(a_fill_never_overwrites),
+        cmocka_unit_test(a_hash_is_filled_whole_whatever_its_size),
+        cmocka_unit_test(a_hash_never_overwrites),
         cmocka_unit_test(a_fill_without_ttl_stays),
         cmocka_unit_test(keys_and_values_may_hold_any_byte),
         cmocka_unit_test(a_purge_tells_whether_the_key_was_there),

@@ -67,8 +67,8 @@ static void what_a_row_holds_fits_its_kind(void **state)
         case COMMAND_GET:
         case COMMAND_READ:
             assert_true(one_key);
-            assert_non_null(command->absent[0]);
-            assert_non_null(command->absent[1]);
+            assert_int_equal(command->absent[0] == NULL, command->hash == HASH_VALUES);
+            assert_int_equal(command->absent[1] == NULL, command->hash == HASH_VALUES);
             break;
         case COMMAND_MGET:
         case COMMAND_EXISTS:
@@ -113,10 +113,10 @@ static void the_kinds_are_those_the_guard_relies_on(void **state)
 static void replies_that_are_not_constant_are_forwarded(void **state)
 {
     (void)state;
-    const char *names[] = {"HMGET",  "SMISMEMBER", "LPOS",    "SRANDMEMBER", "HRANDFIELD",
-                           "GEOPOS", "GEOHASH",    "ZMSCORE", "BITPOS",      "ZRANDMEMBER",
-                           "TOUCH",  "PFCOUNT",    "OBJECT",  "BITFIELD_RO", "SORT_RO",
-                           "LCS",    "XPENDING",   "SINTER"};
+    const char *names[] = {"SMISMEMBER", "LPOS",    "SRANDMEMBER", "HRANDFIELD",  "GEOPOS",
+                           "GEOHASH",    "ZMSCORE", "BITPOS",      "ZRANDMEMBER", "TOUCH",
+                           "PFCOUNT",    "OBJECT",  "BITFIELD_RO", "SORT_RO",     "LCS",
+                           "XPENDING",   "SINTER"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_int_equal(find(names[i])->kind, COMMAND_FORWARD);
     }

@@ -347,6 +347,40 @@ static void an_array_without_elements_is_told_from_no_array(void **state)
     assert_int_equal(resp_array_open(span_of(""), &at), -1);
 }
 
+static void a_map_opens_in_either_protocol(void **state)
+{
+    static const struct {
+        const char *reply;
+        int64_t pairs;
+    } all[] = {{"%1\r\n+a\r\n+b\r\n", 1},
+               {"*2\r\n+a\r\n+b\r\n", 1},
+               {"%0\r\n", 0},
+               {"*0\r\n", 0},
+               {"*-1\r\n", -1},
+               {"*1\r\n+a\r\n", -1},
+               {"~2\r\n+a\r\n+b\r\n", -1},
+               {"$1\r\na\r\n", -1},
+               {"", -1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const char *at;
+        assert_int_equal(resp_map_open(span_of(all[i].reply), &at), all[i].pairs);
+        if (all[i].pairs > 0)
+            assert_int_equal(*at, '+');
+    }
+}
+
+static void a_blobs_text_is_what_stands_in_it(void **state)
+{
+    static const char *const others[] = {"$-1\r\n", "+a\r\n", ":1\r\n", "", "$2\r\na\r\n"};
+    (void)state;
+    struct span text = resp_bulk_text(span_of("$2\r\nab\r\n"));
+    assert_true(span_is(text, "ab"));
+    assert_int_equal(resp_bulk_text(span_of("$0\r\n\r\n")).length, 0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_int_equal(resp_bulk_text(span_of(others[i])).length, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +401,8 @@ int main(void)
         cmocka_unit_test(a_blob_that_is_taken_at_a_glance_is_what_it_is_byte_by_byte),
         cmocka_unit_test(an_array_gives_its_elements_whole),
         cmocka_unit_test(an_array_without_elements_is_told_from_no_array),
+        cmocka_unit_test(a_map_opens_in_either_protocol),
+        cmocka_unit_test(a_blobs_text_is_what_stands_in_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

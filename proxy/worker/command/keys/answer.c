@@ -55,12 +55,21 @@ static void write_value(struct reply_slot *slot, struct buffer *out, struct span
         resp_write_bulk(out, value.at, value.length);
 }
 
+/* To a GET it says what the cache says of a hash, which is there from now on. */
+static void write_row(const struct lookup *lookup, struct buffer *out, const struct blob *value)
+{
+    if (serving_keyspace(lookup->slot->serving, lookup->keyspace)->fill == FILL_HASH)
+        resp_write_error(out, "WRONGTYPE Operation against a key holding the wrong kind of value");
+    else
+        write_value(lookup->slot, out, blob_span(value));
+}
+
 void answer_write_loaded(const struct lookup *lookup, struct buffer *out, enum load_outcome outcome,
                          const struct blob *value)
 {
     const struct keyspace *keyspace = serving_keyspace(lookup->slot->serving, lookup->keyspace);
     if (outcome == LOAD_ROW)
-        write_value(lookup->slot, out, blob_span(value));
+        write_row(lookup, out, value);
     else if (outcome == LOAD_ABSENT)
         answer_write_absent(out, keyspace, answer_nil(lookup->slot), true);
     else

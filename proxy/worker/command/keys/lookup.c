@@ -5,6 +5,7 @@
 
 #include "worker/command/keys/answer.h"
 #include "worker/command/keys/course.h"
+#include "worker/command/keys/hash_lookup.h"
 #include "worker/command/keys/lookup_many.h"
 #include "worker/reply/measuring.h"
 
@@ -72,6 +73,9 @@ __attribute__((always_inline)) static inline void reject(struct client *client,
     bool is_get = request->command->kind == COMMAND_GET, resp3 = client->replies.resp3;
     if (is_get && keyspace->on_absent == ABSENT_NIL) {
         resp_write_nil(client_reply(client), resp3); /* the commonest of all */
+    } else if (request->command->hash == HASH_VALUES) {
+        measures_call(&client->serving->measures, request->command);
+        hash_lookup_write_absent(client, request);
     } else {
         measures_call(&client->serving->measures, request->command);
         answer_write_absent(client_reply(client), keyspace, request->command->absent[resp3],
@@ -86,8 +90,11 @@ __attribute__((noinline)) static void pass(struct client *client, const struct r
         dispatch_get(client, request);
     } else {
         measures_call(&client->serving->measures, request->command);
-        measures_take_shadow(&client->serving->measures);
-        request_forward(request, client);
+        bool shadowed = measures_take_shadow(&client->serving->measures);
+        if (hash_lookup_is_one(client, request))
+            hash_lookup_dispatch(client, request, shadowed);
+        else
+            request_forward(request, client);
     }
 }
 

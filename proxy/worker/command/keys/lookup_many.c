@@ -30,6 +30,27 @@ static void mget_failure(struct reply_slot *slot, unsigned index, const char *wh
             fail_lookup(&slot->lookups[i], why);
 }
 
+/* MGET gives nil for what is no string: that is the word of a key whose row is a hash, in the cache
+ * or not. */
+static bool is_hash(const struct lookup *lookup)
+{
+    return lookup->keyspace != NOT_GUARDED &&
+           serving_keyspace(lookup->slot->serving, lookup->keyspace)->fill == FILL_HASH;
+}
+
+static void take_element(struct lookup *lookup, struct span element)
+{
+    struct buffer *out = &lookup->slot->reply;
+    if (lookup->keyspace == NOT_GUARDED) {
+        reply_slot_append(lookup->slot, out, element);
+    } else if (is_hash(lookup)) {
+        course_after(lookup, true);
+        reply_slot_append(lookup->slot, out, element);
+    } else {
+        course_take(lookup, element, out);
+    }
+}
+
 /* One element of the cache's reply, which is that key's own word. */
 static void mget_element(struct lookup *lookup, struct span element)
 {
@@ -38,10 +59,7 @@ static void mget_element(struct lookup *lookup, struct span element)
         return;
     }
     size_t begun = lookup_begin(lookup);
-    if (lookup->keyspace != NOT_GUARDED)
-        course_take(lookup, element, &lookup->slot->reply);
-    else
-        reply_slot_append(lookup->slot, &lookup->slot->reply, element);
+    take_element(lookup, element);
     lookup_end(lookup, begun);
 }
 
@@ -64,7 +82,10 @@ static void answer_loaded(struct lookup *lookup, enum load_outcome outcome,
                           const struct blob *value)
 {
     size_t begun = lookup_begin(lookup);
-    answer_write_loaded(lookup, &lookup->slot->reply, outcome, value);
+    if (outcome == LOAD_ROW && is_hash(lookup))
+        resp_write_nil(&lookup->slot->reply, lookup->slot->resp3);
+    else
+        answer_write_loaded(lookup, &lookup->slot->reply, outcome, value);
     lookup_end(lookup, begun);
 }
 

@@ -1,0 +1,135 @@
+/* What a load leaves in the cache: the row's value, or the hash that is made of it, with a TTL, and
+ * only where the cache has nothing.
+ */
+#include "cache/loads_internal.h"
+
+#include "base/clock.h"
+#include "base/log/log.h"
+#include "base/memory.h"
+#include "resp/resp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILLS_MAX = 1000 }; /* a cache that hangs must not make values pile up here */
+
+/* A full server takes no value for hours, and without a word of it every lookup of what is not
+ * there would only be slower. */
+static void complain_of_fill(struct loads *loads, int keyspace, const char *error)
+{
+    if (log_pace_may(&loads->untaken, clock_ms(), NULL))
+        log_warning("keyspace %s: the cache did not take a value that was loaded: %s",
+                    loads->view->config->keyspaces[keyspace].name, error);
+}
+
+/* By what the cache said, for each reason has another remedy. */
+static counter *fill_counter(struct load_counters *counters, const struct redis_answer *reply)
+{
+    size_t length = strlen(reply->error);
+    if (reply->outcome == REDIS_DONE)
+        return &counters->fills;
+    if (reply->outcome == REDIS_DOWN)
+        return &counters->fills_failed_down;
+    if (redis_is_full(reply->error, length))
+        return &counters->fills_failed_full;
+    if (redis_is_readonly(reply->error, length))
+        return &counters->fills_failed_readonly;
+    return redis_is_passing_trouble(reply->error, length) ? &counters->fills_failed_busy
+                                                          : &counters->fills_failed_refused;
+}
+
+/* In any case the load has ended: a value that was not cached is loaded anew. */
+static void on_filled(void *arg, const struct redis_answer *reply)
+{
+    struct load *load = arg;
+    struct loads *loads = load->loads;
+    loads->filling--;
+    counter_add(fill_counter(&loads->options.counters[load->key.keyspace], reply), 1);
+    if (reply->outcome == REDIS_REFUSED)
+        complain_of_fill(loads, load->key.keyspace, reply->error);
+    loads_end(load);
+}
+
+/* Drawn from ttl * (1 - jitter) to ttl, so that what was loaded together does not expire together.
+ * The ttl is the row's own, if that is above 0. */
+static uint64_t draw_ttl(const struct keyspace *keyspace, int64_t own)
+{
+    uint64_t ttl = own > 0 ? (uint64_t)own : keyspace->ttl_ms;
+    uint64_t spread = (uint64_t)((double)ttl * keyspace->ttl_jitter);
+    if (spread >= UINT32_MAX)
+        spread = UINT32_MAX - 1;
+    if (ttl && spread >= ttl)
+        spread = ttl - 1; /* a TTL of 0 would be none */
+    return ttl - arc4random_uniform((uint32_t)spread + 1);
+}
+
+/* False: it is over, or nobody knows. */
+static bool may_live(struct loads *loads, int keyspace, int64_t ttl)
+{
+    if (ttl >= 0)
+        return true;
+    counter_add(&loads->options.counters[keyspace].fills_forgone, 1);
+    if (ttl == ROW_TTL_UNREADABLE && log_pace_may(&loads->untaken, clock_ms(), NULL))
+        log_warning("keyspace %s: ttl_expression gives no number of seconds for a row, whose value "
+                    "is not cached",
+                    loads->view->config->keyspaces[keyspace].name);
+    return false;
+}
+
+static struct redis_bytes bytes_of(struct span span)
+{
+    return (struct redis_bytes){span.at, span.length};
+}
+
+/* With its TTL, and only where the cache has nothing: what the application has written meanwhile
+ * stays, a string or a hash. What is purged behind this is told on the same connection. */
+static void send_fill(struct load *load, struct span value, uint64_t ttl)
+{
+    redis_fill(load->loads->options.redis, bytes_of(load->key.text), bytes_of(value), ttl,
+               on_filled, load);
+}
+
+static void send_hash(struct load *load, struct span value, uint64_t ttl)
+{
+    const char *at, *end = value.at + value.length;
+    size_t pairs = (size_t)resp_map_open(value, &at);
+    struct redis_bytes *words = xcalloc(2 * pairs, sizeof *words);
+    for (size_t i = 0; i < 2 * pairs; i++)
+        words[i] = bytes_of(resp_bulk_text(resp_array_next(&at, end)));
+    redis_fill_hash(load->loads->options.redis, bytes_of(load->key.text), words, pairs, ttl,
+                    on_filled, load);
+    free(words);
+}
+
+/* A hash without fields is one that Redis cannot hold. */
+static bool may_be_filled(const struct load *load, const struct blob *value)
+{
+    const char *at;
+    const struct keyspace *keyspace = loads_keyspace(load);
+    return !keyspace->retired &&
+           (keyspace->fill != FILL_HASH || resp_map_open(blob_span(value), &at) > 0);
+}
+
+/* Whoever asks while the fill is under way is answered by join_flight(). Of a keyspace that is
+ * retired nothing is cached any more: nobody would purge it. */
+void loads_fill(struct load *load, const struct row_result *result)
+{
+    struct loads *loads = load->loads;
+    const struct keyspace *keyspace = loads_keyspace(load);
+    if (!may_be_filled(load, result->value) ||
+        !may_live(loads, load->key.keyspace, result->ttl_ms)) {
+        loads_end(load);
+        return;
+    }
+    if (loads->filling >= FILLS_MAX) {
+        counter_add(&loads->options.counters[load->key.keyspace].fills_failed_waiting, 1);
+        loads_end(load);
+        return;
+    }
+    load->value = blob_share(result->value);
+    loads->filling++;
+    if (loads->options.filling)
+        loads->options.filling(loads->options.arg, load->key);
+    (keyspace->fill == FILL_HASH ? send_hash : send_fill)(load, blob_span(result->value),
+                                                          draw_ttl(keyspace, result->ttl_ms));
+}
