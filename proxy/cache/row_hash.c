@@ -6,6 +6,7 @@
 #include "resp/resp.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct reader {
@@ -17,6 +18,7 @@ struct reader {
 };
 
 static const char no_object[] = "the row's value is no JSON object";
+static const char twice[] = "the row's value names a field twice";
 static const char no_memory[] = "no memory for the row's value";
 
 static bool fail(struct reader *reader, const char *error)
@@ -216,6 +218,36 @@ static bool read_object(struct reader *reader)
     return (take(reader, '}') && reader->at == reader->end) || fail(reader, no_object);
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    const struct span *one = a, *other = b;
+    if (one->length != other->length)
+        return one->length < other->length ? -1 : 1;
+    return memcmp(one->at, other->at, one->length);
+}
+
+/* A row has no two columns of a name, but what an expression gives may: and the cache takes a hash
+ * as it is. */
+static bool check_names(struct reader *reader)
+{
+    struct span members = buffer_span(&reader->members);
+    const char *at = members.at, *end = members.at + members.length;
+    size_t pairs = reader->count / 2;
+    struct span *names = malloc((pairs + 1) * sizeof *names);
+    if (!names)
+        return fail(reader, no_memory);
+    for (size_t i = 0; i < pairs; i++) {
+        names[i] = resp_bulk_text(resp_array_next(&at, end));
+        resp_array_next(&at, end);
+    }
+    qsort(names, pairs, sizeof *names, compare_names);
+    for (size_t i = 1; i < pairs && !reader->error; i++)
+        if (compare_names(&names[i - 1], &names[i]) == 0)
+            fail(reader, twice);
+    free(names);
+    return !reader->error;
+}
+
 static struct blob *blob_of(struct reader *reader)
 {
     char *bytes, header[RESP_HEADER_ROOM];
@@ -234,7 +266,8 @@ static struct blob *blob_of(struct reader *reader)
 struct blob *row_hash_create(struct span json, const char **error)
 {
     struct reader reader = {.at = json.at, .end = json.at + json.length};
-    struct blob *blob = read_object(&reader) ? blob_of(&reader) : NULL;
+    bool good = !json.length || (read_object(&reader) && check_names(&reader));
+    struct blob *blob = good ? blob_of(&reader) : NULL;
     buffer_finish(&reader.text);
     buffer_finish(&reader.members);
     *error = reader.error;

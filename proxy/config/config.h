@@ -42,6 +42,11 @@ enum sentinel_tls { SENTINEL_TLS_AS_CACHE, SENTINEL_TLS_ON, SENTINEL_TLS_OFF };
 /* Numbers of keyspaces that one process can give out; see `keyspaces` of struct config. */
 enum { KEYSPACES_MAX = 1024 };
 
+struct column_list {
+    char **at; /* names as the catalogue has them, no two the same */
+    size_t count;
+};
+
 struct keyspace {
     char *name; /* of status, metrics and log; no two have the same */
     struct key_template key;
@@ -49,9 +54,10 @@ struct keyspace {
     char *table_schema; /* NULL: by search_path; this and the name as the catalogue has them */
     char *table_name;
     char *where;                /* NULL: all rows */
-    char *value;                /* column name; NULL with either of the next two */
+    char *value;                /* column name; NULL with any of the next three */
     bool value_is_json;         /* row_to_json of the whole row */
     char *value_expression;     /* SQL over the row; NULL: none */
+    struct column_list columns; /* of the hash, with FILL_HASH; none: not a list */
     enum fill fill;             /* what a row is in the cache */
     uint64_t ttl_ms;            /* 0: no expiry */
     char *ttl_expression;       /* SQL over the row: seconds, in place of ttl_ms; NULL: none */

@@ -169,15 +169,21 @@ static void check_value(const struct config *config, const struct config_source 
                       "expression (only a keyspace with on_miss: pass needs none)");
 }
 
-/* A hash has fields, and one column's value has none. */
+/* A hash has fields, which one column's value has not; and many columns make no string. */
 static void check_fill(const struct config *config, const struct config_source *source, size_t i)
 {
     const struct keyspace *keyspace = &config->keyspaces[i];
-    const struct mention *value = of(source, i, "value");
-    if (usable(of(source, i, "fill")) && keyspace->fill == FILL_HASH && value->good &&
-        !keyspace->value_is_json)
-        config_report(source, of(source, i, "fill")->line,
-                      "fill: hash needs value: json, all columns of the row");
+    const struct mention *value = of(source, i, "value"), *fill = of(source, i, "fill");
+    if (!usable(fill) || !value->good)
+        return;
+    if (keyspace->fill == FILL_HASH && keyspace->value)
+        config_report(
+            source, fill->line,
+            "fill: hash needs a list of columns as value, as in [id, %s], json for all of "
+            "them, or an SQL expression that gives a JSON object",
+            keyspace->value);
+    if (keyspace->fill == FILL_STRING && keyspace->columns.count)
+        config_report(source, value->line, "a list of columns is cached as a hash: fill: hash");
 }
 
 /* absent_value without its switch is allowed: it waits for a reload that turns the switch. */

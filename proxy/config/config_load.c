@@ -116,14 +116,16 @@ static bool read_text(const struct loader *loader, const char *name, const yaml_
     return false;
 }
 
-/* Reads one value into its member; false after a report. */
-static bool read_scalar(const struct loader *loader, const struct section *section,
-                        const struct setting *setting, const yaml_node_t *node)
+typedef int (*text_reader)(const struct setting *setting, void *base, const char *text,
+                           struct setting_error *error);
+
+static bool read_by(text_reader reader, const struct loader *loader, const struct section *section,
+                    const struct setting *setting, const yaml_node_t *node)
 {
     struct buffer text = {0};
     struct setting_error error;
     bool good = read_text(loader, setting->name, node, &text);
-    if (good && setting_read(setting, section->base, buffer_span(&text).at, &error)) {
+    if (good && reader(setting, section->base, buffer_span(&text).at, &error)) {
         good = false;
         /* Shown as it stands in the file: what a variable holds may be a secret. */
         if (setting_is_secret(setting))
@@ -136,6 +138,13 @@ static bool read_scalar(const struct loader *loader, const struct section *secti
     return good;
 }
 
+/* Reads one value into its member; false after a report. */
+static bool read_scalar(const struct loader *loader, const struct section *section,
+                        const struct setting *setting, const yaml_node_t *node)
+{
+    return read_by(setting_read, loader, section, setting, node);
+}
+
 static yaml_node_t *node_at(struct loader *loader, yaml_node_item_t item)
 {
     return yaml_document_get_node(&loader->document, item);
@@ -146,19 +155,20 @@ static size_t list_length(const yaml_node_t *list)
     return (size_t)(list->data.sequence.items.top - list->data.sequence.items.start);
 }
 
-/* Takes one address, too: most have one. */
-static bool read_listen(struct loader *loader, const struct section *section,
-                        const struct setting *setting, const yaml_node_t *node)
+/* Takes one value, too, and not in a list: most have one. */
+static bool read_list(struct loader *loader, const struct section *section,
+                      const struct setting *setting, const yaml_node_t *node)
 {
     if (node->type != YAML_SEQUENCE_NODE)
         return read_scalar(loader, section, setting, node);
     bool good = true;
     for (size_t i = 0; i < list_length(node); i++) {
         yaml_node_t *item = node_at(loader, node->data.sequence.items.start[i]);
-        good &= read_scalar(loader, section, setting, item);
+        good &= read_by(setting_read_item, loader, section, setting, item);
     }
     if (list_length(node) == 0)
-        config_report(&loader->source, line_of(node), "listen must name at least one address");
+        config_report(&loader->source, line_of(node), "%s must name at least one %s", setting->name,
+                      setting->type == SETTING_LISTEN ? "address" : "column");
     return good && list_length(node) > 0;
 }
 
@@ -176,8 +186,8 @@ static bool read_setting(struct loader *loader, const struct section *section,
     if (setting->type == SETTING_PUBLISH)
         return read_publish(loader, (struct publish *)((char *)section->base + setting->offset),
                             node);
-    if (setting->type == SETTING_LISTEN)
-        return read_listen(loader, section, setting, node);
+    if (setting->type == SETTING_LISTEN || setting->type == SETTING_VALUE)
+        return read_list(loader, section, setting, node);
     return read_scalar(loader, section, setting, node);
 }
 

@@ -99,6 +99,19 @@ static void write_listen(struct writer *writer, const struct config *config)
     buffer_printf(writer->out, "]\n");
 }
 
+/* Each quoted as SQL has it, too. */
+static void write_columns(struct writer *writer, const struct column_list *columns)
+{
+    begin_line(writer, "value");
+    for (size_t i = 0; i < columns->count; i++) {
+        char *name = identifier_quote(columns->at[i]);
+        buffer_printf(writer->out, "%s", i ? ", " : " [");
+        append_quoted(writer->out, name, NULL);
+        free(name);
+    }
+    buffer_printf(writer->out, "]\n");
+}
+
 /* ---- tables ---- */
 
 static void write_table(struct writer *writer, const struct setting *table, const void *base);
@@ -131,6 +144,8 @@ static void write_setting(struct writer *writer, const struct setting *setting, 
         write_listen(writer, base);
     else if (setting->type == SETTING_KEYSPACES)
         write_keyspaces(writer, base);
+    else if (setting->type == SETTING_VALUE && ((const struct keyspace *)base)->columns.count)
+        write_columns(writer, &((const struct keyspace *)base)->columns);
     else if (setting->type == SETTING_PUBLISH)
         write_publish(writer, setting, base);
     else

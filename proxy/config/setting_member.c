@@ -60,10 +60,19 @@ static bool same_table(const struct keyspace *a, const struct keyspace *b)
     return same_text(a->table_schema, b->table_schema) && same_text(a->table_name, b->table_name);
 }
 
+/* In the same order, which is that of the fields. */
+static bool same_columns(const struct column_list *a, const struct column_list *b)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; i < a->count && same; i++)
+        same = same_text(a->at[i], b->at[i]);
+    return same;
+}
+
 static bool same_value(const struct keyspace *a, const struct keyspace *b)
 {
-    return a->value_is_json == b->value_is_json && same_text(a->value, b->value) &&
-           same_text(a->value_expression, b->value_expression);
+    return same_columns(&a->columns, &b->columns) && a->value_is_json == b->value_is_json &&
+           same_text(a->value, b->value) && same_text(a->value_expression, b->value_expression);
 }
 
 /* Row by row of its own table. */
@@ -154,6 +163,10 @@ static void copy_value(struct keyspace *to, const struct keyspace *from)
     to->value = copy_text(from->value);
     to->value_is_json = from->value_is_json;
     to->value_expression = copy_text(from->value_expression);
+    to->columns.count = from->columns.count;
+    to->columns.at = xcalloc(from->columns.count, sizeof *to->columns.at);
+    for (size_t i = 0; i < from->columns.count; i++)
+        to->columns.at[i] = copy_text(from->columns.at[i]);
 }
 
 static void copy_publish(struct publish *to, const struct publish *from)
@@ -244,6 +257,10 @@ static void finish_value(struct keyspace *keyspace)
 {
     finish_text(&keyspace->value);
     finish_text(&keyspace->value_expression);
+    for (size_t i = 0; i < keyspace->columns.count; i++)
+        free(keyspace->columns.at[i]);
+    free(keyspace->columns.at);
+    keyspace->columns = (struct column_list){0};
 }
 
 static void finish_publish(struct publish *publish)

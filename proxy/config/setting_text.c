@@ -128,15 +128,27 @@ static char *keyspace_names(const struct config *config)
     return buffer_string(&out);
 }
 
+static char *columns_text(const struct column_list *columns)
+{
+    struct buffer out = {0};
+    for (size_t i = 0; i < columns->count; i++)
+        buffer_printf(&out, "%s%s", i ? ", " : "[", columns->at[i]);
+    buffer_printf(&out, "]");
+    return buffer_string(&out);
+}
+
 static char *value_text(const struct setting *setting, const struct keyspace *keyspace)
 {
+    if (keyspace->columns.count)
+        return columns_text(&keyspace->columns);
     const char *text = keyspace->value_expression ? keyspace->value_expression : keyspace->value;
     return keyspace->value_is_json ? xstrdup("json") : text_or(setting, text);
 }
 
 static bool has_value(const struct keyspace *keyspace)
 {
-    return keyspace->value_is_json || keyspace->value_expression || keyspace->value;
+    return keyspace->value_is_json || keyspace->value_expression || keyspace->value ||
+           keyspace->columns.count;
 }
 
 bool setting_is_there(const struct setting *setting, const void *base)

@@ -331,3 +331,28 @@ int setting_read(const struct setting *setting, void *base, const char *text,
     };
     return readers[setting->type](setting, (char *)base + setting->offset, text, error);
 }
+
+static int read_column(struct keyspace *keyspace, const char *text, struct setting_error *error)
+{
+    struct column_list *columns = &keyspace->columns;
+    const char *reason = NULL;
+    char *name = NULL;
+    if (column_name_parse(text, &name, &reason))
+        return refuse(error, "%s", reason);
+    for (size_t i = 0; i < columns->count; i++)
+        if (strcmp(columns->at[i], name) == 0) {
+            free(name);
+            return refuse(error, "is listed twice");
+        }
+    columns->at = xrealloc(columns->at, (columns->count + 1) * sizeof *columns->at);
+    columns->at[columns->count++] = name;
+    return 0;
+}
+
+int setting_read_item(const struct setting *setting, void *base, const char *text,
+                      struct setting_error *error)
+{
+    if (setting->type == SETTING_VALUE)
+        return read_column(base, text, error);
+    return setting_read(setting, base, text, error);
+}

@@ -14,6 +14,10 @@ struct setting_error {
 int setting_read(const struct setting *setting, void *base, const char *text,
                  struct setting_error *error);
 
+/* The same for one item of a list: an address of SETTING_LISTEN, a column of SETTING_VALUE. */
+int setting_read_item(const struct setting *setting, void *base, const char *text,
+                      struct setting_error *error);
+
 /* Whether the member means the same in both `a` and `b`, each of them such a base: what is written
  * differently may be equal. SETTING_KEYSPACES always is: its rows are compared one by one. */
 bool setting_equal(const struct setting *setting, const void *a, const void *b);

@@ -213,7 +213,8 @@ const struct setting keyspace_settings[] = {
      .otherwise = "required with on_miss: load",
      .help =
          "the column that is cached, json for the whole row as row_to_json gives it, or an SQL "
-         "expression over the row: one stands in parentheses, or has them or an operator in it"},
+         "expression over the row: one stands in parentheses, or has them or an operator in it; "
+         "with fill: hash a list of columns, json, or an expression that gives a JSON object"},
     {"fill", SETTING_CHOICE, AT(fill), .remakes = true, .standard = "string",
      .choices = fill_choices,
      .help = "what a row is in the cache: a string, or a hash with a field for each column, which "
@@ -315,7 +316,7 @@ const char *setting_type_name(enum setting_type type)
         [SETTING_KEYSPACES] = "list",
         [SETTING_KEY] = "key template",
         [SETTING_TABLE] = "table",
-        [SETTING_VALUE] = "column, json or expression",
+        [SETTING_VALUE] = "column, json, expression or list of columns",
         [SETTING_PUBLISH] = "mapping",
     };
     return names[type];

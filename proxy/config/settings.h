@@ -26,7 +26,8 @@ enum setting_type {
     SETTING_KEYSPACES, /* struct config: keyspaces, keyspace_count; read by the loader itself */
     SETTING_KEY,       /* struct key_template */
     SETTING_TABLE,     /* struct keyspace: table_text, table_schema, table_name */
-    SETTING_VALUE,     /* struct keyspace: value, value_is_json, value_expression */
+    SETTING_VALUE, /* struct keyspace: value, value_is_json, value_expression, columns; takes a list
+                    */
     SETTING_PUBLISH, /* struct publish; a mapping of publish_settings, read by the loader itself */
 };
 

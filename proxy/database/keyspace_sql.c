@@ -53,9 +53,24 @@ char *keyspace_sql_expression(const char *expression)
     return buffer_string(&out);
 }
 
+/*   (SELECT row_to_json(r.*) FROM (SELECT "name", "price") AS r)
+ *
+ * The inner query has no table, so the names are those of the row's columns. */
+static void put_columns_as_json(struct buffer *out, const struct column_list *columns)
+{
+    put(out, "(SELECT row_to_json(r.*) FROM (SELECT ");
+    for (size_t i = 0; i < columns->count; i++) {
+        put(out, i ? ", " : "");
+        identifier_put(out, columns->at[i]);
+    }
+    put(out, ") AS r)");
+}
+
 static void put_value(struct buffer *out, const struct keyspace *keyspace)
 {
-    if (keyspace->value_is_json) {
+    if (keyspace->columns.count) {
+        put_columns_as_json(out, &keyspace->columns);
+    } else if (keyspace->value_is_json) {
         put(out, "row_to_json(");
         identifier_put(out, keyspace->table_name);
         put(out, ".*)"); /* with .* it is the row, also where a column has the table's name */

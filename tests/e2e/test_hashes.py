@@ -8,7 +8,7 @@ import redis
 
 from following import publish
 from gate import Gate
-from servers import PATIENCE
+from servers import PATIENCE, run_nestguard
 from waiting import wait_until
 from wire import bulk, command
 
@@ -149,6 +149,55 @@ def test_exists_reads_through(start_guard, cache, rows):
     assert guard.redis().exists("item:1", "item:2", "item:99") == 2
     wait_filled(guard, cache, "item:1")
     assert hash_of(cache, "item:1")["price"] == "12.50"
+
+
+def test_a_list_of_columns_is_a_hash_of_these(guard_of, database, cache, rows):
+    guard = guard_of({**rows, "value": ["price", "gone", "tags"]}, "replication")
+    client = guard.redis(decode_responses=True)
+    assert client.hgetall("item:7") == {"price": "12.50", "tags": '["x", {"y": null}]'}
+    assert client.hmget("item:8", "name", "price") == [None, "12.50"]
+    wait_filled(guard, cache, "item:8")
+    assert hash_of(cache, "item:8") == {"price": "12.50", "tags": '["x", {"y": null}]'}
+    database.execute("UPDATE items SET gone = 'back' WHERE id = 8")
+    wait_until(lambda: client.hget("item:8", "gone") == "back", PATIENCE, guard.log)
+    database.execute("ALTER TABLE items ALTER gone TYPE text USING 'altered'")
+    wait_until(lambda: client.hget("item:8", "gone") == "altered", PATIENCE, guard.log)
+
+
+def test_an_expression_gives_the_fields_of_its_object(start_guard, cache, rows):
+    guard = start_guard({**rows, "value": "jsonb_build_object('n', name, 'double', price * 2)"},
+                        sync="none")
+    client = guard.redis(decode_responses=True)
+    assert client.hgetall("item:7") == {"n": dict(FIELDS)["name"], "double": "25.00"}
+    wait_filled(guard, cache, "item:7")
+    assert hash_of(cache, "item:7") == {"n": dict(FIELDS)["name"], "double": "25.00"}
+
+
+@pytest.mark.parametrize("value", ["(id)", "jsonb_build_array(id)",
+                                   "json_build_object('a', 1, 'a', id)"])
+def test_an_expression_that_makes_no_hash_is_an_error(start_guard, cache, rows, value):
+    guard = start_guard({**rows, "value": value}, sync="none")
+    for question in QUESTIONS:
+        with pytest.raises(redis.ResponseError, match="database error"):
+            guard.redis().execute_command(question[0], "item:7", *question[1:])
+    assert not cache.client().exists("item:7")
+
+
+def test_a_row_of_nulls_is_there_and_has_no_fields(start_guard, cache, rows):
+    guard = start_guard({**rows, "value": ["gone"]}, sync="none")
+    client = guard.redis()
+    assert client.hgetall("item:7") == {} and client.hget("item:7", "gone") is None
+    assert client.exists("item:7") == 1 and client.hlen("item:7") == 0
+    assert not cache.client().exists("item:7")
+    assert guard.counter("nestguard_loads_total", result="row") == 4
+
+
+def test_check_names_a_listed_column_that_is_not_there(start_guard, database, cache, rows):
+    guard = start_guard(rows, sync="none")
+    guard.configure({"cache": cache.url, "database": database.url, "sync": "none",
+                     "keyspaces": [{**rows, "value": ["price", "prise"]}]})
+    status, said = run_nestguard("check", "-c", guard.file)
+    assert status == 1 and "no column prise" in said and "value: price" in said
 
 
 def test_a_write_meanwhile_stays_as_it_is(start_guard, database, cache, rows):

@@ -162,6 +162,9 @@ void inspect_columns(const struct subject *subject)
         look_at_key_column(subject, keyspace->key.column[i]);
     if (keyspace->value)
         look_at_value_column(subject, keyspace->value);
+    for (size_t i = 0; i < keyspace->columns.count; i++)
+        if (subject_column(subject, keyspace->columns.at[i]) < 0)
+            report_missing_column(subject, "value", keyspace->columns.at[i]);
     if (keyspace->value_expression && subject_column(subject, keyspace->value_expression) >= 0)
         report_column_as_expression(subject, keyspace->value_expression);
 }

@@ -23,6 +23,9 @@ static bool is_read(const struct subject *subject, const char *name)
     for (size_t i = 0; i < keyspace->key.columns; i++)
         if (strcmp(keyspace->key.column[i], name) == 0)
             return true;
+    for (size_t i = 0; i < keyspace->columns.count; i++)
+        if (strcmp(keyspace->columns.at[i], name) == 0)
+            return true;
     return false;
 }
 

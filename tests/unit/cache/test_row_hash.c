@@ -74,6 +74,24 @@ static void a_null_has_no_field(void **state)
     must_be("{\"a\":\"null\"}", "a=null ");
 }
 
+static void no_value_at_all_is_a_hash_without_fields(void **state)
+{
+    (void)state;
+    must_be("", "");
+}
+
+static void no_field_comes_twice(void **state)
+{
+    static const char *const rows[] = {"{\"a\":1,\"a\":1}", "{\"b\":1,\"a\":1,\"\\u0062\":2}"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const char *error;
+        assert_null(made_of(rows[i], strlen(rows[i]), &error));
+        assert_string_equal(error, "the row's value names a field twice");
+    }
+    must_be("{\"a\":1,\"a\":null,\"ab\":1,\"\":2}", "a=1 ab=1 =2 ");
+}
+
 static void escapes_are_what_they_mean(void **state)
 {
     (void)state;
@@ -110,7 +128,7 @@ static void a_zero_byte_is_one(void **state)
 
 static void what_is_no_object_is_refused(void **state)
 {
-    static const char *const others[] = {"",
+    static const char *const others[] = {" ",
                                          "1",
                                          "null",
                                          "[]",
@@ -150,7 +168,7 @@ static void cut_and_broken_rows_are_read_without_harm(void **state)
         "\"g\":null,\"b\":true}";
     const char *error;
     (void)state;
-    for (size_t length = 0; length < sizeof row - 1; length++)
+    for (size_t length = 1; length < sizeof row - 1; length++)
         assert_null(made_of(row, length, &error));
     for (size_t at = 0; at < sizeof row - 1; at++)
         for (int byte = 0; byte < 256; byte++) {
@@ -167,6 +185,8 @@ int main(void)
         cmocka_unit_test(each_member_is_a_field),
         cmocka_unit_test(a_number_keeps_all_of_its_digits),
         cmocka_unit_test(a_null_has_no_field),
+        cmocka_unit_test(no_value_at_all_is_a_hash_without_fields),
+        cmocka_unit_test(no_field_comes_twice),
         cmocka_unit_test(escapes_are_what_they_mean),
         cmocka_unit_test(half_a_pair_of_surrogates_stays_as_it_is_written),
         cmocka_unit_test(what_is_nested_is_as_it_is_written),

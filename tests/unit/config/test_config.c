@@ -514,7 +514,24 @@ static void a_setting_that_was_wrong_causes_no_second_error(void **state)
                     4, WORDS("load or pass"));
     must_report_one("cache: redis://h\ndatabase: dbname=x\nkeyspaces:\n"
                     "  - {name: a, key: 'a:{x}', table: t, value: [v]}\n",
-                    4, WORDS("not a list"));
+                    4, WORDS("a list of columns is cached as a hash"));
+}
+
+static void a_list_of_columns_names_some_each_once(void **state)
+{
+    static const struct {
+        const char *value, *words;
+    } lists[] = {{"[]", "at least one column"}, {"[a, [b]]", "not a list"}, {"[a, a]", "twice"},
+                 {"[a, '']", "value"},          {"[a, '\"a\"']", "twice"},  {"{a: b}", "mapping"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        char text[300];
+        snprintf(text, sizeof text,
+                 "cache: redis://h\ndatabase: dbname=x\nkeyspaces:\n"
+                 "  - {name: a, key: 'a:{x}', table: t, fill: hash, value: %s}\n",
+                 lists[i].value);
+        must_report_one(text, 4, WORDS(lists[i].words));
+    }
 }
 
 static void a_hash_is_of_more_than_a_columns_value(void **state)
@@ -522,11 +539,22 @@ static void a_hash_is_of_more_than_a_columns_value(void **state)
     (void)state;
     struct config *config =
         loaded(DEFAULTS "  - {name: more, key: 'b:{y}', table: t, value: json, fill: hash}\n"
-                        "  - {name: own, key: 'c:{y}', table: t, fill: hash, on_miss: pass}\n");
+                        "  - {name: own, key: 'c:{y}', table: t, fill: hash, on_miss: pass}\n"
+                        "  - {name: list, key: 'd:{y}', table: t, fill: hash,\n"
+                        "     value: [a, '\"upper(x)\"', json]}\n"
+                        "  - {name: one, key: 'e:{y}', table: t, fill: hash, value: [a]}\n"
+                        "  - {name: sum, key: 'f:{y}', table: t, fill: hash, value: f(x)}\n");
     assert_int_equal(config->keyspaces[0].fill, FILL_STRING);
     assert_int_equal(config->keyspaces[1].fill, FILL_HASH);
+    const struct keyspace *list = &config->keyspaces[3];
+    assert_int_equal(list->columns.count, 3);
+    assert_string_equal(list->columns.at[0], "a");
+    assert_string_equal(list->columns.at[1], "upper(x)");
+    assert_string_equal(list->columns.at[2], "json");
+    assert_null(list->value);
+    assert_false(list->value_is_json || list->value_expression);
     config_destroy(config);
-    must_refuse_line("    fill: hash", WORDS("fill: hash needs value: json"));
+    must_refuse_line("    fill: hash", WORDS("fill: hash needs a list of columns"));
     must_refuse_line("    fill: list", WORDS("fill \"list\"", "string or hash"));
 }
 
@@ -792,6 +820,7 @@ int main(void)
         cmocka_unit_test(a_filter_that_cannot_remove_is_refused_where_the_log_is_followed),
         cmocka_unit_test(settings_that_contradict_each_other_are_reported),
         cmocka_unit_test(a_setting_that_was_wrong_causes_no_second_error),
+        cmocka_unit_test(a_list_of_columns_names_some_each_once),
         cmocka_unit_test(a_hash_is_of_more_than_a_columns_value),
         cmocka_unit_test(keyspaces_must_not_share_names_or_keys),
         cmocka_unit_test(all_mistakes_are_reported_at_once_each_once),

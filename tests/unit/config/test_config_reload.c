@@ -465,6 +465,7 @@ static void every_member_of_a_keyspace_is_known(void **state)
         MEMBER(struct keyspace, table_name),       /* with table */
         MEMBER(struct keyspace, value_is_json),    /* with value */
         MEMBER(struct keyspace, value_expression), /* likewise */
+        MEMBER(struct keyspace, columns),          /* likewise */
         MEMBER(struct keyspace, line),             /* where it was read */
         MEMBER(struct keyspace, retired),          /* when it is none any more */
     };
@@ -477,6 +478,7 @@ static void every_member_of_a_keyspace_is_known(void **state)
                              NULL,
                              true,
                              NULL,
+                             {NULL, 1},
                              FILL_STRING,
                              1,
                              NULL,
@@ -494,7 +496,7 @@ static void every_member_of_a_keyspace_is_known(void **state)
     (void)state;
     while (keyspace_settings[rows].name)
         rows++;
-    assert_int_equal(rows + COUNT_OF(derived), 22);
+    assert_int_equal(rows + COUNT_OF(derived), 23);
     memset(&every, 0xff, sizeof every);
     unmark_rows(&every, keyspace_settings);
     unmark(&every, derived, COUNT_OF(derived));

@@ -21,7 +21,8 @@
     "     ttl: 90s, absent_value: \"\\u00e9\\u0007\", on_absent: value}\n"                         \
     "  - {name: \"null\", key: \"other:{a}:{b}\", table: s.others, value: json,\n"                 \
     "     publish: {key: \"p u b\", false_positive_rate: 3%, grow: true}}\n"                       \
-    "  - {name: made, key: \"made:{a}\", table: t, value: '\"A\" || ''x'' -- \"'}\n"
+    "  - {name: made, key: \"made:{a}\", table: t, value: '\"A\" || ''x'' -- \"'}\n"               \
+    "  - {name: list, key: \"list:{a}\", table: t, fill: hash, value: [a, '\"b \"\"c\"', json]}\n"
 
 static const char full[] =
     "listen: [127.0.0.1:7001, \"unix:/tmp/x.sock\"]\ncontrol: \"[::1]:7002\"\n"
@@ -60,9 +61,11 @@ static void read_again_it_is_the_same(void **state)
     set_secrets();
     struct config *again = config_from_text(text);
     must_equal(config_settings, config, again);
-    assert_int_equal(again->keyspace_count, 3);
+    assert_int_equal(again->keyspace_count, 4);
+    assert_int_equal(again->keyspaces[3].columns.count, 3);
+    assert_string_equal(again->keyspaces[3].columns.at[1], "b \"c");
     assert_string_equal(again->keyspaces[2].value_expression, "\"A\" || 'x' -- \"");
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         must_equal(keyspace_settings, &config->keyspaces[i], &again->keyspaces[i]);
     char *same = yaml_of(again);
     assert_string_equal(same, text);

@@ -164,6 +164,21 @@ static void a_ttl_is_computed_beside_the_value_and_comes_last(void **state)
     finish(&k);
 }
 
+static void a_list_of_columns_is_a_json_object_of_them(void **state)
+{
+    char *columns[] = {"a", "b\"c"};
+    (void)state;
+    struct made k = made(&(struct names){.key = "x:{id}", .table = "t"});
+    free(k.sql.load);
+    k.keyspace.columns = (struct column_list){columns, 2};
+    k.sql.load = keyspace_sql_load(&k.keyspace, 1000);
+    must_load(
+        &k, "k1",
+        "SELECT (SELECT row_to_json(r.*) FROM (SELECT \"a\", \"b\"\"c\") AS r) AS v, \"id\" AS "
+        "k1 FROM \"t\" WHERE \"id\" = $1");
+    finish(&k);
+}
+
 static void to_find_a_row_is_to_ask_for_its_key_alone(void **state)
 {
     (void)state;
@@ -248,6 +263,7 @@ int main(void)
         cmocka_unit_test(without_a_value_load_still_tells_of_the_row),
         cmocka_unit_test(an_expression_stands_in_a_case_and_parentheses),
         cmocka_unit_test(a_ttl_is_computed_beside_the_value_and_comes_last),
+        cmocka_unit_test(a_list_of_columns_is_a_json_object_of_them),
         cmocka_unit_test(to_find_a_row_is_to_ask_for_its_key_alone),
         cmocka_unit_test(a_percent_in_where_is_left_alone),
         cmocka_unit_test(shares_of_pages_meet_and_the_last_has_no_end),
