@@ -224,13 +224,10 @@ class Reader(Part):
                 self.judge_members(keys, asked, self.client.bf().mexists(
                     table.name, *(ids if self.chance.random() < 0.5 else keys)))
                 return
-            if len(keys) > 1:
-                replies = self.client.mget(keys)
-            elif self.chance.random() < 0.8:
-                replies = [self.client.get(keys[0])]
-            else:
+            if len(keys) == 1 and self.chance.random() < 0.2:
                 self.judge_exists(keys[0], asked, self.client.exists(keys[0]))
                 return
+            replies = table.ask(self.client, self.chance, keys)
         except (redis.ConnectionError, redis.TimeoutError):
             self.run_.counts["no answer"] += 1
             time.sleep(0.01)
@@ -255,7 +252,7 @@ class Reader(Part):
         allowed = self.run_.histories.allowed(key, asked, answered)
         self.run_.counts["values" if reply else "nils"] += 1
         if value not in allowed:
-            self.fail(key, asked, f"GET was answered {value!r} at {answered:.4f}", allowed)
+            self.fail(key, asked, f"a lookup was answered {value!r} at {answered:.4f}", allowed)
 
     def judge_exists(self, key, asked, found):
         answered = time.monotonic()

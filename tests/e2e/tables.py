@@ -2,6 +2,7 @@
 
     bulk    many rows that come and go together; a condition, so that it is counted before `items`
     docs    the whole row as JSON, with an enum and a time in it
+    rows    cached as hashes, of which one column is a value; asked by each command of hashes
     parts   partitioned; its value is an expression with a function that is defined anew
     items   a condition that few of its rows meet; a name without its schema; the last to be read
 
@@ -48,6 +49,12 @@ class Table:
         found = dict(cursor.fetchall())
         return {self.key(number): found.get(number) for number in ids}
 
+    def ask(self, client, chance, keys):
+        """Each key's value, or an error in its place, by whichever command."""
+        if len(keys) == 1 and chance.random() < 0.9:
+            return [client.get(keys[0])]
+        return client.mget(keys)
+
     def insert(self, cursor, number, payload):
         cursor.execute(f"INSERT INTO public.{self.name} (id, payload) VALUES (%s, %s)"
                        " ON CONFLICT (id) DO UPDATE SET payload = excluded.payload",
@@ -88,6 +95,34 @@ class Docs(Table):
         return cursor.rowcount
 
 
+class Rows(Table):
+    COMMANDS = {
+        "HGETALL": ([], lambda found: found), "HVALS": ([], lambda found: dict(zip(
+            [b"id", b"payload"], found, strict=bool(found)))),
+        "HMGET": (["id", "payload", "none"], lambda found: {
+            name: value for name, value in zip([b"id", b"payload", b"none"], found) if value}),
+        "HGET": (["payload"], lambda found: {b"id": None, b"payload": found} if found else {})}
+
+    def ask(self, client, chance, keys):
+        """One of them may be asked for what no row has, and behind that for what it has: a second
+        look may not overtake it, nor the other way round."""
+        names = [chance.choice(list(self.COMMANDS)) for _ in keys]
+        with client.pipeline(transaction=False) as pipeline:
+            for name, key in zip(names, keys):
+                pipeline.hexists(key, "none")
+                pipeline.execute_command(name, key, *self.COMMANDS[name][0])
+            replies = pipeline.execute(raise_on_error=False)
+        assert not any(found for found in replies[::2] if not isinstance(found, Exception)), replies
+        return [found if isinstance(found, Exception) else self.value_of(key, name, found)
+                for key, name, found in zip(keys, names, replies[1::2])]
+
+    def value_of(self, key, name, reply):
+        fields = self.COMMANDS[name][1](reply)
+        assert not fields or set(fields) == {b"id", b"payload"}, f"{key}: {name} gave {reply}"
+        assert fields.get(b"id") in (None, key.split(":")[1].encode()), f"{key}: {reply}"
+        return fields.get(b"payload")
+
+
 def make_tables():
     writers = range(WRITERS)
     return [
@@ -97,6 +132,9 @@ def make_tables():
         Docs({"name": "docs", "key": "doc:{id}", "table": "public.docs", "value": "json"},
              [writer * 1000 + n for writer in writers for n in range(20)],
              "row_to_json(docs.*)::text"),
+        Rows({"name": "rows", "key": "row:{id}", "table": "public.rows", "fill": "hash",
+              "value": ["id", "payload"]},
+             [writer * 1000 + n for writer in writers for n in range(30)], "payload"),
         Table({"name": "parts", "key": "part:{id}", "table": "public.parts",
                "value": "label(payload) || ' of ' || id"},
               list(range(PARTITIONS * PARTITION)), "public.label(payload) || ' of ' || id"),
@@ -127,6 +165,7 @@ def create_tables(database):
         INSERT INTO items SELECT n, repeat('of no use ', 150), now(), NULL
             FROM generate_series(-{OTHERS}, -1) n;
         CREATE TABLE bulk (id bigint PRIMARY KEY, payload text NOT NULL, note text);
+        CREATE TABLE rows (id bigint PRIMARY KEY, payload text NOT NULL, note text);
         CREATE TYPE mood AS ENUM ('calm', 'glad', 'grim');
         CREATE TABLE docs (id bigint PRIMARY KEY, payload text NOT NULL, mood mood DEFAULT 'calm',
                            at timestamptz DEFAULT now(), note text);
