@@ -77,6 +77,7 @@ static void release(struct pg_conn *conn)
         return;
     struct pg_conn_options options = conn->options;
     pg_pipeline_destroy(conn->pipeline);
+    free((char *)options.conninfo);
     free(conn);
     options.on_closed(options.arg);
 }
@@ -348,7 +349,7 @@ static void look_at_server(struct pg_conn *conn)
     conn->told_down = conn->told_down && conn->told_stranger;
     conn->told_stranger = true;
     leave(conn);
-    conn->options.on_stranger(conn->options.arg, server);
+    conn->options.on_stranger(conn->options.arg, conn, server);
 }
 
 /* Does what pg_connect_poll() asks for. */
@@ -438,6 +439,7 @@ struct pg_conn *pg_conn_create(const struct pg_conn_options *options)
 {
     struct pg_conn *conn = allocate(1, sizeof *conn);
     conn->options = *options;
+    conn->options.conninfo = allocate_text(options->conninfo);
     conn->pipeline = pg_pipeline_create(options->statements, options->ended);
     conn->is_new = true;
     uv_timer_init(options->loop, &conn->timer);
@@ -457,12 +459,18 @@ void pg_conn_renew(struct pg_conn *conn)
         start_timer(conn, 0);
 }
 
+void pg_conn_hasten(struct pg_conn *conn)
+{
+    conn->is_new |= conn->state == CONN_WAITING || conn->state == CONN_CONNECTING;
+    if (conn->state == CONN_WAITING)
+        start_timer(conn, 0);
+}
+
 void pg_conn_check_server(struct pg_conn *conn)
 {
-    if (conn->state != CONN_SETTING && conn->state != CONN_UP)
-        return;
     struct pg_error error;
-    if (pg_server_fits(&conn->connecting.server, conn->options.rule, &error))
+    if ((conn->state != CONN_SETTING && conn->state != CONN_UP) ||
+        pg_server_fits(&conn->connecting.server, conn->options.rule, &error))
         return;
     conn->error = error;
     leave(conn);
@@ -494,9 +502,4 @@ bool pg_conn_is_new(const struct pg_conn *conn)
 size_t pg_conn_depth(const struct pg_conn *conn)
 {
     return pg_pipeline_depth(conn->pipeline);
-}
-
-const struct pg_error *pg_conn_error(const struct pg_conn *conn)
-{
-    return &conn->error;
 }

@@ -18,7 +18,8 @@ struct pg_conn;
 
 struct pg_conn_options {
     uv_loop_t *loop;
-    const char *conninfo, *application; /* must outlive the connection */
+    const char *conninfo;    /* is copied */
+    const char *application; /* must outlive the connection */
     uint64_t timeout_ms;
     const struct pg_statements *statements; /* must outlive the connection */
     const struct pg_server_rule *rule; /* the server that will do; must outlive the connection */
@@ -26,7 +27,7 @@ struct pg_conn_options {
     /* It came up (`error` is NULL), or it is down, which is said once until it comes up. */
     void (*on_change)(void *arg, const struct pg_error *error);
     /* It led to a server that will not do, and is down. */
-    void (*on_stranger)(void *arg, const struct pg_server *server);
+    void (*on_stranger)(void *arg, const struct pg_conn *conn, const struct pg_server *server);
     /* At the end of everything that the loop made it do: queries may have ended. */
     void (*on_event)(void *arg);
     void (*on_closed)(void *arg); /* the memory is gone */
@@ -40,15 +41,15 @@ bool pg_conn_is_up(const struct pg_conn *conn);
 bool pg_conn_is_new(const struct pg_conn *conn);
 size_t pg_conn_depth(const struct pg_conn *conn);
 
-/* Why the last attempt failed or the connection was lost. */
-const struct pg_error *pg_conn_error(const struct pg_conn *conn);
-
 /* Only while it is up. Sets the query's deadline. */
 void pg_conn_send(struct pg_conn *conn, struct pg_query *query);
 void pg_conn_set_timeout(struct pg_conn *conn, uint64_t timeout_ms);
 
 /* Opens it anew when the queries under way have been answered; until then it is not up. */
 void pg_conn_renew(struct pg_conn *conn);
+
+/* Its next attempt is made at once, and is worth waiting for: it is new again. */
+void pg_conn_hasten(struct pg_conn *conn);
 
 /* The rule has changed: if it leads to a server that will not do any more, its queries end with
  * PG_DOWN, and it is opened anew. */

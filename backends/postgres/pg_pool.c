@@ -30,6 +30,8 @@ struct pg_pool {
     struct pg_error error; /* of the connection that went down last */
     struct pg_pool_rule rule;
     struct pg_server stranger; /* on_stranger() is still to be told; or not known */
+    bool moving;               /* those behind are by the conninfo before, and serve still */
+    bool has_other;            /* rule.on_other() is still to be told */
     bool closing;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -54,7 +56,7 @@ static void settle(struct pg_pool *pool);
 
 static bool may_go(const struct pg_pool *pool, unsigned i)
 {
-    return i >= pool->options.connections && pg_conn_depth(pool->conns[i]) == 0;
+    return !pool->moving && i >= pool->options.connections && pg_conn_depth(pool->conns[i]) == 0;
 }
 
 static bool has_who_may_go(const struct pg_pool *pool)
@@ -101,10 +103,16 @@ static void end_waiting(struct pg_pool *pool, struct pg_query *query, enum pg_ou
 
 /* Connections. */
 
+/* Until one by the new conninfo is up, those before take queries. */
+static unsigned serving(const struct pg_pool *pool)
+{
+    return pool->moving ? pool->conn_count : pool->options.connections;
+}
+
 static struct pg_conn *least_busy(const struct pg_pool *pool)
 {
     struct pg_conn *best = NULL;
-    for (unsigned i = 0; i < pool->options.connections; i++) {
+    for (unsigned i = 0; i < serving(pool); i++) {
         struct pg_conn *conn = pool->conns[i];
         if (pg_conn_is_up(conn) && (!best || pg_conn_depth(conn) < pg_conn_depth(best)))
             best = conn;
@@ -116,10 +124,16 @@ static struct pg_conn *least_busy(const struct pg_pool *pool)
  * once, so that clients do not pile up behind it. */
 static bool may_come_up(const struct pg_pool *pool)
 {
-    for (unsigned i = 0; i < pool->options.connections; i++)
+    for (unsigned i = 0; i < serving(pool); i++)
         if (pg_conn_is_new(pool->conns[i]))
             return true;
     return false;
+}
+
+static void end_move(struct pg_pool *pool)
+{
+    for (unsigned i = 0; i < pool->options.connections && pool->moving; i++)
+        pool->moving = !pg_conn_is_up(pool->conns[i]);
 }
 
 /* Sends what waited when a connection has come up, and gives it up when none will. */
@@ -139,6 +153,7 @@ static void settle_waiting(struct pg_pool *pool)
 static void settle(struct pg_pool *pool)
 {
     if (!pool->closing) {
+        end_move(pool);
         settle_waiting(pool);
         uv_idle_stop(&pool->idle);
     }
@@ -150,15 +165,31 @@ static void on_event(void *arg)
 {
     struct pg_pool *pool = arg;
     struct pg_server stranger = pool->stranger;
+    bool has_other = pool->has_other;
     pool->stranger = (struct pg_server){0};
+    pool->has_other = false;
     settle(pool);
+    if (has_other && pool->rule.on_other && !pool->closing)
+        pool->rule.on_other(pool->rule.arg);
     if (pg_server_is_known(&stranger) && pool->rule.on_stranger && !pool->closing)
         pool->rule.on_stranger(pool->rule.arg, &stranger);
 }
 
-static void on_stranger(void *arg, const struct pg_server *server)
+static bool is_newcomer(const struct pg_pool *pool, const struct pg_conn *conn)
 {
-    ((struct pg_pool *)arg)->stranger = *server;
+    for (unsigned i = 0; i < pool->options.connections && pool->moving; i++)
+        if (pool->conns[i] == conn)
+            return true;
+    return false;
+}
+
+static void on_stranger(void *arg, const struct pg_conn *conn, const struct pg_server *server)
+{
+    struct pg_pool *pool = arg;
+    if (is_newcomer(pool, conn))
+        pool->has_other = true;
+    else
+        pool->stranger = *server;
 }
 
 static void on_change(void *arg, const struct pg_error *error)
@@ -228,24 +259,40 @@ void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms)
         pg_conn_set_timeout(pool->conns[i], timeout_ms);
 }
 
+/* Whether it is to where the new conninfo leads. */
+static bool arrives(const struct pg_pool *pool, const struct pg_server_rule *rule)
+{
+    const struct pg_server_rule *before = &pool->rule.server;
+    return pool->moving && pg_server_is_known(&before->server) &&
+           !(pg_server_is_known(&rule->server) &&
+             pg_server_is_same(&rule->server, &before->server, false));
+}
+
+/* What was asked over those before is answered: it was asked before. */
 void pg_pool_keep_to(struct pg_pool *pool, const struct pg_pool_rule *rule)
 {
+    bool arrived = arrives(pool, &rule->server);
+    unsigned count = arrived ? pool->options.connections : pool->conn_count;
+    pool->moving &= !arrived;
     pool->rule = *rule;
-    for (unsigned i = 0; i < pool->conn_count && !pool->closing; i++)
+    for (unsigned i = 0; i < count && !pool->closing; i++) {
         pg_conn_check_server(pool->conns[i]);
+        if (arrived)
+            pg_conn_hasten(pool->conns[i]);
+    }
     deliver_later(pool);
 }
 
 void pg_pool_renew(struct pg_pool *pool)
 {
-    for (unsigned i = 0; i < pool->options.connections && !pool->closing; i++)
+    for (unsigned i = 0; i < serving(pool) && !pool->closing; i++)
         pg_conn_renew(pool->conns[i]);
 }
 
 unsigned pg_pool_live(const struct pg_pool *pool)
 {
     unsigned live = 0;
-    for (unsigned i = 0; i < pool->options.connections && !pool->closing; i++)
+    for (unsigned i = 0; i < serving(pool) && !pool->closing; i++)
         live += pg_conn_is_up(pool->conns[i]);
     return live;
 }
@@ -290,7 +337,7 @@ static void on_conn_closed(void *arg)
     release(arg);
 }
 
-static void create_conns(struct pg_pool *pool, unsigned count)
+static struct pg_conn *create_conn(struct pg_pool *pool)
 {
     struct pg_conn_options options = {
         .loop = pool->loop,
@@ -306,13 +353,46 @@ static void create_conns(struct pg_pool *pool, unsigned count)
         .on_closed = on_conn_closed,
         .arg = pool,
     };
+    pool->handles++;
+    return pg_conn_create(&options);
+}
+
+static void create_conns(struct pg_pool *pool, unsigned count)
+{
     struct pg_conn **conns = allocate(count, sizeof *conns);
     for (unsigned i = 0; i < count; i++)
-        conns[i] = i < pool->conn_count ? pool->conns[i] : pg_conn_create(&options);
+        conns[i] = i < pool->conn_count ? pool->conns[i] : create_conn(pool);
     free(pool->conns);
     pool->conns = conns;
-    pool->handles += count - pool->conn_count;
     pool->conn_count = count;
+}
+
+/* New ones in front; those that were on their way to an earlier place never served. */
+static void replace_conns(struct pg_pool *pool, unsigned count)
+{
+    unsigned kept = pool->moving ? pool->options.connections : 0;
+    struct pg_conn **conns = allocate(count + pool->conn_count, sizeof *conns);
+    for (unsigned i = 0; i < kept; i++)
+        pg_conn_close(pool->conns[i]);
+    for (unsigned i = 0; i < count; i++)
+        conns[i] = create_conn(pool);
+    for (unsigned i = kept; i < pool->conn_count; i++)
+        conns[count + i - kept] = pool->conns[i];
+    free(pool->conns);
+    pool->conns = conns;
+    pool->conn_count = count + pool->conn_count - kept;
+    pool->options.connections = count;
+    pool->moving = true;
+}
+
+void pg_pool_move(struct pg_pool *pool, const char *conninfo)
+{
+    if (pool->closing)
+        return;
+    char *copy = allocate_text(conninfo);
+    free((char *)pool->options.conninfo);
+    pool->options.conninfo = copy;
+    replace_conns(pool, pool->options.connections);
 }
 
 /* Those that leave stay, if they are wanted again in time. */
@@ -321,6 +401,10 @@ void pg_pool_set_connections(struct pg_pool *pool, unsigned count)
     assert(count > 0);
     if (pool->closing)
         return;
+    if (pool->moving) {
+        replace_conns(pool, count);
+        return;
+    }
     pool->options.connections = count;
     if (count > pool->conn_count)
         create_conns(pool, count);

@@ -58,6 +58,10 @@ void pg_pool_set_timeout(struct pg_pool *pool, uint64_t timeout_ms);
  * that they have are answered. */
 void pg_pool_set_connections(struct pg_pool *pool, unsigned count);
 
+/* New connections are opened by this conninfo, which must make sense. Those that there are go on
+ * as before, by theirs, until one of the new is up; then they go when they have answered. */
+void pg_pool_move(struct pg_pool *pool, const char *conninfo);
+
 /* Only connections to a server that will do are up: others are closed, those that are opened and
  * those that there are, whose queries end with PG_DOWN, and tried again with backoff. `on_stranger`
  * (may be NULL) is told of each that was opened and led to another, in an event of its own. To
@@ -65,6 +69,7 @@ void pg_pool_set_connections(struct pg_pool *pool, unsigned count);
 struct pg_pool_rule {
     struct pg_server_rule server;
     void (*on_stranger)(void *arg, const struct pg_server *server);
+    void (*on_other)(void *arg); /* told instead while those before still serve; may be NULL */
     void *arg;
 };
 void pg_pool_keep_to(struct pg_pool *pool, const struct pg_pool_rule *rule);

@@ -5,7 +5,8 @@
  *   give_numbers   ─▶ each keyspace has its number again, or the next one
  *
  * In this order: what is told is what the file has, before any of it is put back. What a
- * setting is, its row says; known by name are here the control token and the contexts of TLS alone.
+ * setting is, its row says; known by name are here the control token, the database and the contexts
+ * of TLS alone.
  */
 #include "config/config_reload.h"
 
@@ -50,11 +51,20 @@ static bool opens_control(const struct setting *row, const struct config *runnin
            running->has_control && !address_is_local(&running->control);
 }
 
+/* A process keeps to the primary of several hosts by what it sets before there are threads. A comma
+ * may also be a password's: then it is one restart more. */
+static bool begins_to_list_hosts(const struct setting *row, const struct config *running,
+                                 const struct config *wanted)
+{
+    return row->offset == offsetof(struct config, database) && wanted->database &&
+           strchr(wanted->database, ',') && !(running->database && strchr(running->database, ','));
+}
+
 static bool is_kept(const struct setting *row, const struct config *running,
                     const struct config *wanted, const struct setting_changes *changes)
 {
     return row->fixed || (row->moves && changes->cache_stays) ||
-           opens_control(row, running, wanted);
+           opens_control(row, running, wanted) || begins_to_list_hosts(row, running, wanted);
 }
 
 static bool has_other_files(const struct config *running, const struct config *wanted)
@@ -268,6 +278,12 @@ int config_follow(struct config *wanted, const struct config *running,
     compare_keyspaces(running, wanted, changes);
     keep_fixed(wanted, running, changes);
     return give_numbers(wanted, running);
+}
+
+bool config_moves_database(const struct config *before, const struct config *now)
+{
+    return before && before->database && now->database &&
+           strcmp(before->database, now->database) != 0;
 }
 
 bool config_same_values(const struct keyspace *one, const struct keyspace *other)

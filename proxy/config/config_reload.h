@@ -39,6 +39,9 @@ bool config_moves_cache(const struct config *running, const struct config *wante
 int config_follow(struct config *wanted, const struct config *running,
                   struct setting_changes *changes);
 
+/* Whether `now` has another `database` than `before`, which may be NULL: there was none. */
+bool config_moves_database(const struct config *before, const struct config *now);
+
 /* Whether the two describe values of this keyspace alike, and their time in the cache. */
 bool config_same_values(const struct keyspace *one, const struct keyspace *other);
 

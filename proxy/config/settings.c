@@ -88,7 +88,7 @@ const struct setting config_settings[] = {
      .help =
          "what becomes of CLUSTER, READONLY, READWRITE and ASKING: refused as by a Redis that is "
          "no cluster, whatever the cache is, and INFO agrees; or passed on as they are"},
-    {"database", SETTING_DATABASE, AT(database), .required = true, .fixed = true,
+    {"database", SETTING_DATABASE, AT(database), .required = true,
      .help = "the PostgreSQL with the rows: postgresql://user@host:port/name, or anything else "
              "that libpq takes"},
     {"sync", SETTING_CHOICE, AT(sync), .fixed = true, .standard = "replication",

@@ -29,6 +29,7 @@ struct found {
 struct confirmer {
     uv_loop_t *loop;
     const struct config *config;
+    char *conninfo; /* the thread's while LOOKING */
     enum state state;
     uv_work_t work;
     uv_timer_t retry;
@@ -65,7 +66,7 @@ static const char is_named_sql[] =
 
 static int ask_whether_named(struct confirmer *confirmer, bool *is_named, struct pg_error *error)
 {
-    struct pg_session_options options = {.conninfo = confirmer->config->database,
+    struct pg_session_options options = {.conninfo = confirmer->conninfo,
                                          .application = application,
                                          .connect_timeout = CONNECT_SECONDS,
                                          .answer_timeout = CONNECT_SECONDS,
@@ -86,7 +87,7 @@ static void look(uv_work_t *work)
 {
     struct confirmer *confirmer = work->data;
     struct found *found = &confirmer->found;
-    struct pg_stream_options options = {.conninfo = confirmer->config->database,
+    struct pg_stream_options options = {.conninfo = confirmer->conninfo,
                                         .application = application,
                                         .connect_timeout = CONNECT_SECONDS,
                                         .stop = &confirmer->stop};
@@ -175,7 +176,9 @@ static void start_confirming(struct confirmer *confirmer)
 
 static void on_timer_closed(uv_handle_t *timer)
 {
-    free(timer->data);
+    struct confirmer *confirmer = timer->data;
+    free(confirmer->conninfo);
+    free(confirmer);
 }
 
 static void discard_found(struct confirmer *confirmer)
@@ -209,6 +212,8 @@ static void on_looked(uv_work_t *work, int status)
 
 static void begin_to_look(struct confirmer *confirmer)
 {
+    free(confirmer->conninfo);
+    confirmer->conninfo = xstrdup(confirmer->config->database);
     atomic_store_explicit(&confirmer->stop, false, memory_order_relaxed);
     set_state(confirmer, LOOKING);
     (void)uv_queue_work(confirmer->loop, &confirmer->work, look, on_looked);
@@ -224,6 +229,11 @@ struct confirmer *confirmer_create(uv_loop_t *loop, const struct config *config)
     confirmer->work.data = confirmer->retry.data = confirmer;
     uv_timer_init(loop, &confirmer->retry);
     return confirmer;
+}
+
+void confirmer_use_config(struct confirmer *confirmer, const struct config *config)
+{
+    confirmer->config = config;
 }
 
 void confirmer_begin(struct confirmer *confirmer)

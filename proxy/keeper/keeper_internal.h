@@ -100,6 +100,7 @@ struct keeper {
     struct load_counters *counters;       /* by keyspaces' numbers; KEYSPACES_MAX */
     struct renewal renewal;               /* when generations are built */
     struct succession succession;         /* of the process before this one, and the one after */
+    bool moves;                           /* `database` leads to another one than what is served */
     uv_process_t *successor;              /* started here, and not ended; or NULL */
     bool handed_over;                     /* a successor has the sockets */
     const struct keeper_options *options; /* until the end */
@@ -172,6 +173,9 @@ void keeper_end_entry(struct keeper *keeper, const struct key_change *insertion)
 void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while */
 
 void keeper_open_server(struct keeper *keeper); /* once there are all pools */
+
+/* A generation is built, of that server; see server_watch_keep_to(). */
+bool keeper_keep_to_server(struct keeper *keeper, const struct pg_server *server);
 
 /* While a generation guards, the next is built without haste, so that lookups go on as fast;
  * unless the one that guards may be full before. */

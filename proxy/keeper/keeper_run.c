@@ -373,7 +373,7 @@ static void on_built(void *arg, struct built *built)
 {
     struct keeper *keeper = arg;
     renew_names(keeper);
-    if (!server_watch_keep_to(&keeper->server, &built->server))
+    if (!keeper_keep_to_server(keeper, &built->server))
         renewal_settle(&keeper->renewal,
                        "the server is a standby, and the one before was a primary");
     else if (built->stream)

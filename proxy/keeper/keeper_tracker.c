@@ -170,6 +170,40 @@ static void on_left(void *arg, const char *why)
     standings_leave(&keeper->standings, why);
 }
 
+/* Each attempt to connect says so again. */
+static void on_moves(void *arg)
+{
+    struct keeper *keeper = arg;
+    if (!keeper->moves)
+        log_info(
+            "database: the new one is another server: a generation is built from it before the "
+            "one before is left");
+    keeper->moves = true;
+    if (keeper->renewal.phase == RENEWAL_IDLE && !keeper->draining)
+        renewal_begin(&keeper->renewal);
+}
+
+/* What was cached is of another database's rows. */
+static void purge_all(struct keeper *keeper)
+{
+    const struct config *config = keeper_config(keeper);
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (!config->keyspaces[i].retired)
+            purging_outdated(&keeper->purging, (int)i);
+}
+
+bool keeper_keep_to_server(struct keeper *keeper, const struct pg_server *server)
+{
+    const struct pg_server before = keeper->server.rule.server;
+    if (!server_watch_keep_to(&keeper->server, server))
+        return false;
+    if (keeper->moves && !pg_server_is_same(&before, server, false)) {
+        keeper->moves = false;
+        purge_all(keeper);
+    }
+    return true;
+}
+
 void keeper_open_server(struct keeper *keeper)
 {
     server_watch_open(
@@ -179,6 +213,7 @@ void keeper_open_server(struct keeper *keeper)
             .pools = {keeper->loading.pool, checker_pool(keeper->checking.checker),
                       replication_pool(&keeper->replication)},
             .left = on_left,
+            .moves = on_moves,
             .arg = keeper});
 }
 

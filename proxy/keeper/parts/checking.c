@@ -5,7 +5,9 @@
 
 #include "base/clock.h"
 #include "base/log/log.h"
+#include "config/config_reload.h"
 #include "http/http_target.h"
+#include "postgres/pg_pool.h"
 
 #include <stdlib.h>
 
@@ -44,6 +46,8 @@ void checking_sample(struct checking *checking, struct generation *generation, s
 
 void checking_use_config(struct checking *checking, const struct config *config)
 {
+    if (config_moves_database(checking->options.config, config))
+        pg_pool_move(checker_pool(checking->checker), config->database);
     checking->options.config = config;
 }
 

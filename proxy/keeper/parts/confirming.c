@@ -13,6 +13,12 @@ void confirming_open(struct confirming *confirming, uv_loop_t *loop, const struc
         confirming->confirmer = confirmer_create(loop, config);
 }
 
+void confirming_use_config(struct confirming *confirming, const struct config *config)
+{
+    if (confirming->confirmer)
+        confirmer_use_config(confirming->confirmer, config);
+}
+
 void confirming_close(struct confirming *confirming)
 {
     confirmer_destroy(confirming->confirmer);

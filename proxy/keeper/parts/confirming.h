@@ -35,6 +35,8 @@ struct confirming {
 void confirming_open(struct confirming *confirming, uv_loop_t *loop, const struct config *config,
                      bool follows);
 void confirming_close(struct confirming *confirming);
+/* In the place of that `config`. */
+void confirming_use_config(struct confirming *confirming, const struct config *config);
 
 /* None serves, and no worker can reject a key any more: every commit is let go, if that is this
  * process's to say, and there is no limit. */

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log/log.h"
+#include "config/config_reload.h"
 #include "postgres/pg_hosts.h"
 
 #include <stdlib.h>
@@ -130,6 +131,8 @@ void loading_use_view(struct loading *loading, const struct view *view)
         return;
     if (view->config->load_timeout_ms != loading->rows.config->load_timeout_ms)
         pg_pool_set_timeout(loading->pool, view->config->load_timeout_ms);
+    if (config_moves_database(loading->rows.config, view->config))
+        pg_pool_move(loading->pool, view->config->database);
     if (view->config->load_connections != loading->rows.config->load_connections)
         pg_pool_set_connections(loading->pool, view->config->load_connections);
     loading->rows.config = view->config;

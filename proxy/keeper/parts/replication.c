@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log/log.h"
+#include "config/config_reload.h"
 
 static const struct replication_events *events_of(const struct replication *replication)
 {
@@ -437,7 +438,11 @@ int replication_open(struct replication *replication, const struct replication_o
 
 void replication_use_config(struct replication *replication, const struct config *config)
 {
+    bool moves = config_moves_database(replication->config, config);
     replication->config = config;
+    confirming_use_config(&replication->confirming, config);
+    if (moves && replication->wal_probe)
+        pg_pool_move(wal_probe_pool(replication->wal_probe), config->database);
 }
 
 /* Once rows were missed all keys will be purged. */

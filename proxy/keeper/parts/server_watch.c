@@ -13,10 +13,17 @@
 
 static void on_stranger(void *arg, const struct pg_server *server);
 
+static void on_other(void *arg)
+{
+    struct server_watch *watch = arg;
+    if (!watch->ended)
+        watch->options.moves(watch->options.arg);
+}
+
 /* What is open and leads to another server than the rule has is closed, too (pg_pool_keep_to()). */
 static void apply(struct server_watch *watch)
 {
-    struct pg_pool_rule rule = {watch->rule, on_stranger, watch};
+    struct pg_pool_rule rule = {watch->rule, on_stranger, on_other, watch};
     for (unsigned i = 0; i < SERVER_POOLS; i++)
         if (watch->options.pools[i])
             pg_pool_keep_to(watch->options.pools[i], &rule);

@@ -31,6 +31,9 @@ struct server_watch_options {
     struct pg_pool *pools[SERVER_POOLS];
     /* What is of the server before is to be given up. */
     void (*left)(void *arg, const char *why);
+    /* Another conninfo leads to another server, while the one before still serves (pg_pool_move()):
+     * a generation of that one is to be built first. */
+    void (*moves)(void *arg);
     void *arg;
 };
 

@@ -770,9 +770,8 @@ static void what_cannot_change_is_named(void **state)
         "cache_connections: 5\nworkers: 255\nkeyspaces:\n"
         "  - {name: items, key: 'k:{id}', table: items, value: json, where: 'true'}\n",
         text, sizeof text);
-    static const char *const names[] = {"listen cannot",  "control cannot",
-                                        "workers cannot", "database cannot",
-                                        "sync cannot",    "cache_connections cannot"};
+    static const char *const names[] = {"listen cannot", "control cannot", "workers cannot",
+                                        "sync cannot", "cache_connections cannot"};
     assert_int_equal(count, sizeof names / sizeof *names);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_int_equal(count_of(text, names[i]), 1);

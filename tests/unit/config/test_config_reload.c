@@ -151,13 +151,13 @@ static void what_is_fixed_is_kept_and_named(void **state)
                  "keyspaces:\n" ITEMS "}\n" OTHERS "}\n",
                  &reported);
     (void)state;
-    assert_int_equal(reported, 7);
+    assert_int_equal(reported, 6);
     assert_string_equal(config->listen[0].text, "127.0.0.1:6380");
     assert_false(config->has_control);
     assert_int_not_equal(config->workers, 200);
     assert_int_equal(config->cache.address.port, 6399);
     assert_null(config->cache.user);
-    assert_string_equal(config->database, "postgresql://app@db/shop");
+    assert_string_equal(config->database, "host=elsewhere");
     assert_int_equal(config->sync, SYNC_POLL);
     assert_string_equal(config->publication, "nestguard");
     assert_int_equal(config->load_connections, 9);
@@ -200,6 +200,25 @@ static void a_cache_that_stays_is_named_with_its_reason(void **state)
     setting_changes_finish(&changes);
     config_destroy(wanted);
     config_destroy(running);
+}
+
+/* Of several hosts the process keeps to the primary from its start on. */
+static void several_hosts_in_the_place_of_one_need_a_restart(void **state)
+{
+    static const char one[] = "cache: redis://h\ndatabase: host=a\nkeyspaces:\n" ITEMS "}\n",
+                      two[] = "cache: redis://h\ndatabase: \"host=a,b\"\nkeyspaces:\n" ITEMS "}\n",
+                      three[] =
+                          "cache: redis://h\ndatabase: \"host=a,b,c\"\nkeyspaces:\n" ITEMS "}\n";
+    size_t reported;
+    (void)state;
+    struct config *config = reloaded(one, two, &reported);
+    assert_int_equal(reported, 1);
+    assert_string_equal(config->database, "host=a");
+    config_destroy(config);
+    config = reloaded(two, three, &reported);
+    assert_int_equal(reported, 0);
+    assert_string_equal(config->database, "host=a,b,c");
+    config_destroy(config);
 }
 
 static void a_control_port_that_stays_open_to_others_keeps_its_token(void **state)
@@ -598,6 +617,7 @@ int main(void)
         cmocka_unit_test(what_can_change_is_taken_from_the_file),
         cmocka_unit_test(what_is_fixed_is_kept_and_named),
         cmocka_unit_test(a_cache_that_stays_is_named_with_its_reason),
+        cmocka_unit_test(several_hosts_in_the_place_of_one_need_a_restart),
         cmocka_unit_test(a_control_port_that_stays_open_to_others_keeps_its_token),
         cmocka_unit_test(what_was_there_stays_when_the_file_leaves_it_out),
         cmocka_unit_test(a_new_keyspace_gets_the_next_number_wherever_it_stands),

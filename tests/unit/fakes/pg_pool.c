@@ -56,6 +56,12 @@ void pg_pool_set_connections(struct pg_pool *pool, unsigned count)
     fake_pool.options.connections = count;
 }
 
+void pg_pool_move(struct pg_pool *pool, const char *conninfo)
+{
+    (void)pool;
+    fake_pool.options.conninfo = conninfo;
+}
+
 const struct pg_error *pg_pool_error(const struct pg_pool *pool)
 {
     (void)pool;

@@ -734,6 +734,42 @@ static void a_server_that_will_not_do_answers_nothing(void **state)
     bench_close(&bench);
 }
 
+/* ---- another conninfo ---- */
+
+static void move_to(struct bench *bench, int port, const char *more)
+{
+    char conninfo[160];
+    snprintf(conninfo, sizeof conninfo, "host=127.0.0.1 port=%d user=postgres dbname=postgres %s",
+             port, more);
+    pg_pool_move(bench->pool, conninfo);
+}
+
+static void those_before_serve_until_a_new_one_is_up(void **state)
+{
+    struct bench bench;
+    struct outcome slow, pid, after;
+    (void)state;
+    bench_open(&bench, 2);
+    RUN_UNTIL(&bench, bench.ups == 2);
+    pid = ask(&bench, PID, NULL);
+    move_to(&bench, 1, "");
+    after = ask(&bench, SAY, "x");
+    must_be_done(&after, "x");
+    RUN_UNTIL(&bench, bench.downs == 2); /* nobody listens there */
+    after = ask(&bench, SAY, "y");
+    must_be_done(&after, "y");
+    submit(&bench, SLEEP, "0.3", &slow);
+    submit(&bench, SLEEP, "0.3", &slow);
+    move_to(&bench, server.port, "");
+    RUN_UNTIL(&bench, bench.ups >= 4);
+    after = ask(&bench, PID, NULL);
+    assert_string_not_equal(after.value, pid.value);
+    RUN_UNTIL(&bench, pg_pool_in_flight(bench.pool) == 0);
+    assert_int_equal(slow.outcome, PG_DONE);
+    assert_int_equal(pg_pool_live(bench.pool), 2);
+    bench_close(&bench);
+}
+
 static void closing_ends_every_query_once(void **state)
 {
     struct bench bench;
@@ -885,6 +921,7 @@ int main(void)
         cmocka_unit_test(connections_that_are_too_many_leave_behind_their_last_answer),
         cmocka_unit_test(more_connections_are_opened_beside_those_that_there_are),
         cmocka_unit_test(a_server_that_will_not_do_answers_nothing),
+        cmocka_unit_test(those_before_serve_until_a_new_one_is_up),
         cmocka_unit_test(closing_ends_every_query_once),
         cmocka_unit_test(a_pool_can_be_closed_before_it_ever_ran),
         cmocka_unit_test(a_callback_may_close_the_pool),

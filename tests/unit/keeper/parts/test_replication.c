@@ -152,6 +152,12 @@ struct confirmer *confirmer_create(uv_loop_t *loop, const struct config *config)
     return (struct confirmer *)&fake;
 }
 
+void confirmer_use_config(struct confirmer *fake_confirmer, const struct config *config)
+{
+    (void)fake_confirmer;
+    assert_non_null(config);
+}
+
 void confirmer_begin(struct confirmer *confirmer)
 {
     (void)confirmer;

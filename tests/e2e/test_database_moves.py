@@ -1,0 +1,91 @@
+"""Another `database` in the file: another role or password, or another server altogether."""
+import json
+import signal
+
+import pytest
+
+from following import follow, publish  # noqa: F401, a fixture
+from servers import PATIENCE, Postgres
+from test_handover import Clients, ask_both
+from waiting import wait_until
+
+
+def move(guard, url):
+    count = guard.log(lines=5000).count("configuration read again")
+    guard.configure({**json.loads(guard.file.read_text()), "database": url})
+    guard.signal(signal.SIGHUP)
+    wait_until(lambda: guard.log(lines=5000).count("configuration read again") > count, PATIENCE, guard.log)
+
+
+def connections(database, role):
+    """Those for questions; the log's stream stays where it is."""
+    return database.value(f"SELECT count(*) FROM pg_stat_activity WHERE usename = '{role}'"
+                          " AND backend_type = 'client backend' AND application_name = 'nestguard'")
+
+
+@pytest.fixture
+def other_role(database):
+    database.execute("DROP ROLE IF EXISTS other; CREATE ROLE other LOGIN REPLICATION")
+    yield "other"
+    wait_until(lambda: not connections(database, "other"), PATIENCE, "the guard's end")
+    database.execute("DROP OWNED BY other; DROP ROLE other")
+
+
+@pytest.mark.parametrize("sync", ["replication", "poll"])
+def test_another_role_takes_over_while_clients_go_on(start_guard, database, items, other_role, sync):
+    keyspace = items()
+    publish(database, keyspace)
+    database.execute(f"GRANT SELECT, DELETE ON items TO {other_role}")
+    guard = start_guard(keyspace, sync=sync)
+    with Clients(guard, ask_both) as clients:
+        move(guard, database.url.replace("guard@", f"{other_role}@"))
+        wait_until(lambda: not connections(database, "guard"), PATIENCE, guard.log)
+        assert connections(database, other_role) >= 4
+        assert guard.keyspace("items")["state"] == "guarding"
+    clients.check()
+    database.execute("INSERT INTO items VALUES (5000, 'new')")
+    guard.rebuild()
+    assert guard.redis().get("item:5000") == b"new"
+    guard.finish()
+
+
+def test_one_that_is_refused_leaves_those_before_in_place(follow, database, cache, items):
+    guard = follow(items())
+    move(guard, database.url.replace("guard@", "nobody@"))
+    wait_until(lambda: 'role "nobody" does not exist' in guard.log(lines=5000), PATIENCE, guard.log)
+    cache.client().flushall()
+    assert guard.redis().get("item:1") == b"payload 1"  # loaded
+    assert guard.keyspace("items")["state"] == "guarding"
+    assert connections(database, "guard") >= 4
+    move(guard, database.url)
+    assert guard.redis().get("item:2") == b"payload 2"
+
+
+@pytest.mark.parametrize("sync", ["replication", "none"])
+def test_another_server_is_read_before_the_one_before_is_left(start_guard, database, cache, items, sync):
+    keyspace = items()
+    publish(database, keyspace)
+    guard = start_guard(keyspace, sync=sync)
+    assert guard.redis().get("item:1") == b"payload 1" and guard.redis().get("item:2") == b"payload 2"
+    other = Postgres().start()
+    try:
+        other.execute("CREATE TABLE items (id bigint PRIMARY KEY, payload text)", "postgres")
+        other.execute("INSERT INTO items VALUES (1, 'elsewhere'), (5000, 'there')", "postgres")
+        other.execute("GRANT SELECT, DELETE ON items TO guard; CREATE PUBLICATION nestguard FOR TABLE items"
+                      " WITH (publish_via_partition_root = true)", "postgres")
+        move(guard, f"postgresql://guard@127.0.0.1:{other.port}/postgres")
+        wait_until(lambda: guard.redis().get("item:5000") == b"there", PATIENCE, guard.log)
+        wait_until(lambda: guard.redis().get("item:1") == b"elsewhere", PATIENCE, guard.log)
+        guard.wait_guarding()
+        assert guard.redis().get("item:2") is None
+        log = guard.log(lines=5000)
+        assert log.index("is built from it before") < log.index("generation 2: built") \
+            < log.index("the database is another server now")
+        wait_until(lambda: not connections(database, "guard"), PATIENCE, guard.log)
+        if sync == "replication":
+            other.execute("INSERT INTO items VALUES (5001, 'later')", "postgres")
+            wait_until(lambda: guard.redis().get("item:5001") == b"later", PATIENCE, guard.log)
+        guard.finish()
+    finally:
+        other.stop()
+        other.remove()
