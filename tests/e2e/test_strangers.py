@@ -83,6 +83,19 @@ def test_a_user_that_the_cache_refuses_is_a_guess_too(locked):
     assert guard.total("nestguard_authentication_failures_total") == 1
 
 
+def test_connections_to_the_cache_that_guesses_took_are_there_for_others(locked):
+    """The cache itself has to say whether there is such a user, over a connection of the stranger's own."""
+    guard = locked(own_connections=2)
+    with contextlib.ExitStack() as stack:
+        for number in range(5):
+            wire = stack.enter_context(guard.wire())
+            assert wire.ask("AUTH", f"nobody{number}", "guess").startswith(b"-WRONGPASS")
+        assert guard.total("nestguard_own_connections") <= 2
+        for wire in (stack.enter_context(guard.wire()) for _ in range(2)):
+            assert wire.ask("AUTH", "secret") == wire.ask("MULTI") == b"+OK\r\n"
+            assert wire.ask("EXEC") == b"*0\r\n"
+
+
 def test_who_leaves_before_the_answer_leaves_nothing_behind(locked):
     guard = locked()
     for _ in range(20):
