@@ -54,7 +54,7 @@ bool guard_wants_hint(const struct view *view, const struct overrides *overrides
 bool guard_has_room_for_held(const struct view *view, const struct overrides *overrides)
 {
     return view->config->sync != SYNC_REPLICATION &&
-           overrides_count(overrides) < view->config->max_hints / 4;
+           overrides_places(overrides) < view->config->max_hints / 4;
 }
 
 const char *reason_text(enum reason reason)

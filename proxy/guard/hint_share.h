@@ -16,12 +16,12 @@
 struct hint_share {
     uint64_t since;      /* when they began to be counted */
     uint64_t generation; /* and what was settled then */
-    size_t count;        /* taken since, less those returned */
+    size_t count;        /* of places taken since, less those returned; see override_places() */
 };
 
 /* As it is now. */
 struct hint_room {
-    size_t used, most;   /* entries in the table; max_hints */
+    size_t used, most;   /* places in the table; max_hints */
     uint64_t now;        /* clock_ms() */
     uint64_t ttl_ms;     /* after which hints end by themselves; 0: with a generation */
     uint64_t generation; /* that the one in force has settled; see overrides.h */

@@ -23,11 +23,13 @@ static struct node *node_of(struct keymap_node *at)
 void overrides_init(struct overrides *overrides)
 {
     keymap_init(&overrides->map);
+    overrides->places = 0;
 }
 
 static void drop(struct overrides *overrides, struct node *node)
 {
     keymap_remove(&overrides->map, &node->map);
+    overrides->places -= override_places(node->map.key.length);
     free(node);
 }
 
@@ -64,8 +66,10 @@ static void replace(struct overrides *overrides, struct keymap_node *found, stru
     }
     if (found)
         drop(overrides, node_of(found));
-    if (node)
-        key_insert(&overrides->map, &node->map, key_copy(key, node->key));
+    if (!node)
+        return;
+    key_insert(&overrides->map, &node->map, key_copy(key, node->key));
+    overrides->places += override_places(key.text.length);
 }
 
 void overrides_set(struct overrides *overrides, struct key key, struct override entry)
@@ -136,6 +140,11 @@ void overrides_each(const struct overrides *overrides, uint64_t now,
 size_t overrides_count(const struct overrides *overrides)
 {
     return overrides->map.count;
+}
+
+size_t overrides_places(const struct overrides *overrides)
+{
+    return overrides->places;
 }
 
 static uint64_t later(uint64_t a, uint64_t b)

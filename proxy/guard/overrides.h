@@ -35,7 +35,17 @@ struct generation;
 
 struct overrides {
     struct keymap map;
+    size_t places;
 };
+
+/* Entries are weighed, not only counted: a key takes a place, and one more for each so many bytes
+ * that it has. */
+enum { OVERRIDE_BYTES = 256 };
+
+static inline size_t override_places(size_t key_length)
+{
+    return 1 + key_length / OVERRIDE_BYTES;
+}
 
 /* Empty; to be finished, which frees every entry. */
 void overrides_init(struct overrides *overrides);
@@ -65,6 +75,9 @@ void overrides_each(const struct overrides *overrides, uint64_t now,
 /* All that have a place: also what has ended and was not looked at since, and keys of which nothing
  * but a write under way is known. 0: no key has an entry of any kind. */
 size_t overrides_count(const struct overrides *overrides);
+
+/* The places that all of these take; max_hints is their bound. */
+size_t overrides_places(const struct overrides *overrides);
 
 /* A key that is admitted although something is known of it already: what holds longer wins, and a
  * block stays. */

@@ -32,7 +32,7 @@ void keeper_renew_hints(struct keeper *keeper, uint64_t now)
 {
     const struct config *config = keeper_config(keeper);
     if (config->sync != SYNC_REPLICATION && keeper->renewal.phase == RENEWAL_IDLE &&
-        hint_room_is_scarce(entries_count(&keeper->entries), config->max_hints) &&
+        hint_room_is_scarce(entries_places(&keeper->entries), config->max_hints) &&
         now - keeper->renewal.polled >= RENEW_HINTS_MS && !keeper->draining)
         renewal_begin(&keeper->renewal);
 }

@@ -93,3 +93,18 @@ def test_who_writes_more_than_a_share_is_told_and_nobody_else_is_harmed(start_gu
     assert guard.keyspace()["state"] == "guarding"
     assert guard.generation() == 1
     assert guard.keyspace()["loads"] == 0
+
+
+def test_a_share_is_weighed_and_not_only_counted(start_guard, items):
+    """A key takes a place for each 256 bytes."""
+    guard = start_guard(items(), max_hints=1000)
+    client, other = guard.redis(), guard.redis()
+    long = [f"item:9{n:0>60000}" for n in range(3)]
+    client.mset({key: "v" for key in long[:2]})
+    for words in (["SET", long[2], "v"], ["EVAL", "return 1", 1, long[2]]):
+        with pytest.raises(redis.ResponseError, match="max_hints"):
+            client.execute_command(*words)
+    assert client.mget(long[:2]) == [b"v"] * 2
+    assert client.set("item:9002", "v"), "there is room for small ones"
+    assert other.set("item:9003", "v")
+    assert guard.keyspace()["state"] == "guarding"

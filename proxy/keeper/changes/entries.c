@@ -56,7 +56,7 @@ int entries_have_room(const struct entries *entries, struct key key)
 {
     if (entries->ending)
         return -ESHUTDOWN;
-    return overrides_count(&entries->table) < entries_most(entries) || has_entry(entries, key)
+    return overrides_places(&entries->table) < entries_most(entries) || has_entry(entries, key)
                ? 0
                : -ENOSPC;
 }
@@ -231,6 +231,11 @@ unsigned entries_most(const struct entries *entries)
 size_t entries_count(const struct entries *entries)
 {
     return overrides_count(&entries->table);
+}
+
+size_t entries_places(const struct entries *entries)
+{
+    return overrides_places(&entries->table);
 }
 
 void entries_use_view(struct entries *entries, const struct view *view)

@@ -93,6 +93,7 @@ void entries_expire(struct entries *entries, uint64_t now, bool all);
 
 /* See overrides_count(). */
 size_t entries_count(const struct entries *entries);
+size_t entries_places(const struct entries *entries); /* likewise; entries_most() bounds them */
 unsigned entries_most(const struct entries *entries); /* for as many keys there is room */
 
 #endif

@@ -46,6 +46,32 @@ static void the_last_entry_of_a_key_counts(void **state)
     overrides_finish(&table);
 }
 
+static void long_keys_take_more_places(void **state)
+{
+    static const char text[600];
+    struct overrides table;
+    struct override hint = {.kind = OVERRIDE_HINT, .until = 100};
+    (void)state;
+    overrides_init(&table);
+    struct key large = key_make(0, (struct span){text, sizeof text});
+    overrides_set(&table, key, hint);
+    assert_int_equal(overrides_places(&table), 1);
+    for (int i = 0; i < 2; i++) { /* in the place of the one before */
+        overrides_set(&table, large, hint);
+        assert_int_equal(overrides_places(&table), 4);
+    }
+    overrides_begin_write(&table, large);
+    overrides_set(&table, large, (struct override){.kind = OVERRIDE_NONE});
+    assert_int_equal(overrides_places(&table), 4);
+    overrides_end_write(&table, large);
+    assert_int_equal(overrides_places(&table), 1);
+    expire(&table, 50, 1, 10);
+    assert_int_equal(overrides_places(&table), 1);
+    expire(&table, 100, 1, 10);
+    assert_int_equal(overrides_places(&table), 0);
+    overrides_finish(&table);
+}
+
 static void none_drops_the_entry(void **state)
 {
     struct overrides table;
@@ -245,6 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hint_waits_for_what_was_under_way_and_a_tombstone_does_not),
         cmocka_unit_test(the_last_entry_of_a_key_counts),
+        cmocka_unit_test(long_keys_take_more_places),
         cmocka_unit_test(none_drops_the_entry),
         cmocka_unit_test(the_key_is_copied_with_its_zero_bytes),
         cmocka_unit_test(an_entry_ends_with_its_time),

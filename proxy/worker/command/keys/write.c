@@ -76,6 +76,14 @@ void write_returned(struct serving *serving, const struct write_request *request
     reply_slot_answered(request->slot);
 }
 
+static size_t places_of(const struct reply_slot *slot)
+{
+    size_t places = 0;
+    for (size_t i = 0; i < slot->lookup_count; i++)
+        places += override_places(slot->lookups[i].key.length);
+    return places;
+}
+
 /* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. */
 static void conclude(struct reply_slot *slot, bool done)
 {
@@ -87,7 +95,7 @@ static void conclude(struct reply_slot *slot, bool done)
             overrides_end_write(&serving->overrides, key_of(&slot->lookups[i]));
     }
     if (!done && slot->replies)
-        hint_share_return(&client_of(slot->replies)->hints, slot->lookup_count);
+        hint_share_return(&client_of(slot->replies)->hints, places_of(slot));
 }
 
 static bool is_done(const struct reply_slot *slot, struct span reply)
@@ -168,17 +176,17 @@ static void note(struct reply_slot *slot, const struct span *keys, size_t count)
 
 /* Takes so many places of the client's share; see hint_share.h. Those that turn out not to be
  * needed go back (conclude()). */
-static bool has_room(struct client *client, size_t count)
+static bool has_room(struct client *client, size_t places)
 {
     const struct serving *serving = client->serving;
     const struct config *config = serving_config(serving);
     const struct generation *generation = serving->view->generation;
-    struct hint_room room = {.used = overrides_count(&serving->overrides),
+    struct hint_room room = {.used = overrides_places(&serving->overrides),
                              .most = config->max_hints,
                              .now = clock_ms(),
                              .ttl_ms = config->sync == SYNC_REPLICATION ? config->hint_ttl_ms : 0,
                              .generation = generation ? generation->settled : 0};
-    return hint_share_take(&client->hints, &room, count);
+    return hint_share_take(&client->hints, &room, places);
 }
 
 /* ---- which keys are noted ---- */
@@ -201,6 +209,14 @@ static size_t count_in(const struct buffer *found)
     return buffer_length(found) / sizeof(struct span);
 }
 
+static size_t places_for(const struct buffer *found)
+{
+    size_t places = 0;
+    for (size_t i = 0; i < count_in(found); i++)
+        places += override_places(spans_in(found)[i].length);
+    return places;
+}
+
 static size_t find_worth(const struct serving *serving, const struct named *named, enum worth worth,
                          struct buffer *found)
 {
@@ -216,10 +232,10 @@ static size_t find_worth(const struct serving *serving, const struct named *name
 static int find_noted(struct client *client, const struct named *named, struct buffer *found)
 {
     size_t count = find_worth(client->serving, named, ALSO_HELD, found);
-    if (!count || named->deleted || has_room(client, count))
+    if (!count || named->deleted || has_room(client, places_for(found)))
         return 0;
     count = find_worth(client->serving, named, LACKED, found);
-    return !count || has_room(client, count) ? 0 : -ENOSPC;
+    return !count || has_room(client, places_for(found)) ? 0 : -ENOSPC;
 }
 
 /* The end of a large one: it cannot be refused any more. */

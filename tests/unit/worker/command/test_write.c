@@ -69,6 +69,23 @@ static void of_keys_that_are_held_as_many_are_hints_as_there_is_room_for(void **
     bench_finish(&bench);
 }
 
+/* Places are bytes, too: half of ten are five, and this would be six. */
+static void a_key_too_long_for_the_clients_share_is_refused_before_it_is_sent(void **state)
+{
+    enum { LENGTH = 1280 };
+    struct bench bench;
+    char command[LENGTH + 100];
+    (void)state;
+    bench_init(&bench, "max_hints: 10\n");
+    snprintf(command, sizeof command, "SET item:%0*d v\r\n", LENGTH - 5, 0);
+    type(bench.client, command);
+    must_reply(bench.client, "-NESTGUARD busy: too many keys that no row is known for were written "
+                             "(max_hints), try again later\r\n");
+    must_send(bench.shared, "");
+    must_not_ask(bench.keeper);
+    bench_finish(&bench);
+}
+
 /* Whoever has seen the reply may read the key through any worker. */
 static void the_reply_waits_until_every_worker_admits_a_new_key(void **state)
 {
@@ -270,6 +287,7 @@ int main(void)
         cmocka_unit_test(of_a_key_that_the_filter_holds_nobody_hears_where_a_log_is_followed),
         cmocka_unit_test(without_a_log_a_key_that_the_filter_holds_is_a_hint_too),
         cmocka_unit_test(of_keys_that_are_held_as_many_are_hints_as_there_is_room_for),
+        cmocka_unit_test(a_key_too_long_for_the_clients_share_is_refused_before_it_is_sent),
         cmocka_unit_test(the_reply_waits_until_every_worker_admits_a_new_key),
         cmocka_unit_test(a_refused_write_leaves_nothing),
         cmocka_unit_test(the_writers_next_command_finds_its_key_admitted),
