@@ -399,7 +399,7 @@ void pg_pool_move(struct pg_pool *pool, const char *conninfo)
 void pg_pool_set_connections(struct pg_pool *pool, unsigned count)
 {
     assert(count > 0);
-    if (pool->closing)
+    if (pool->closing || !pool->options.conninfo)
         return;
     if (pool->moving) {
         replace_conns(pool, count);
@@ -414,6 +414,8 @@ void pg_pool_set_connections(struct pg_pool *pool, unsigned count)
 static int check_options(const struct pg_pool_options *options, const char **error)
 {
     static _Thread_local struct pg_error why; /* libpq's reason must outlive the call */
+    if (!options->conninfo)
+        return 0;
     if (options->connections == 0 || options->timeout_ms == 0) {
         *error = "a pool needs at least one connection and a timeout";
         return -EINVAL;
@@ -435,13 +437,15 @@ int pg_pool_create(struct pg_pool **out, uv_loop_t *loop, const struct pg_pool_o
     pool->loop = loop;
     pool->options = *options;
     pool->statements = (struct pg_statements){options->statements, options->statement_count, 0};
-    pool->options.conninfo = allocate_text(options->conninfo);
+    pool->options.conninfo = options->conninfo ? allocate_text(options->conninfo) : NULL;
     pool->options.application = allocate_text(options->application);
     uv_idle_init(loop, &pool->idle);
     uv_timer_init(loop, &pool->patience);
     pool->idle.data = pool->patience.data = pool;
     pool->handles = 2;
-    create_conns(pool, options->connections);
+    if (!options->conninfo)
+        pool->options.connections = 0;
+    create_conns(pool, pool->options.connections);
     *out = pool;
     return 0;
 }

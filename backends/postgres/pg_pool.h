@@ -21,7 +21,7 @@ struct pg_pool;
 typedef void (*pg_pool_state_cb)(void *arg, unsigned live, const struct pg_error *error);
 
 struct pg_pool_options {
-    const char *conninfo;
+    const char *conninfo;    /* NULL: there is no server, and no connection is made */
     const char *application; /* fallback_application_name */
     unsigned connections;    /* 1 or more; all are opened at once */
     uint64_t timeout_ms;     /* statement_timeout of the connections, and how long to wait for a

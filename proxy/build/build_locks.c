@@ -115,12 +115,13 @@ static const char compare_sql[] =
     "   AND NOT EXISTS (SELECT FROM tree t JOIN guarded g ON g.oid = t.root WHERE t.oid = h.oid)"
     " LIMIT 1";
 
-/* {"\"public\".\"items\"","\"orders\""}; of a retired keyspace NULL, which is no table's name. */
+/* {"\"public\".\"items\"","\"orders\""}; of a keyspace without rows NULL, which is no table's name.
+ */
 static char *names_of(const struct config *config)
 {
     struct buffer out = {0};
     for (size_t i = 0; i < config->keyspace_count; i++) {
-        if (config->keyspaces[i].retired) {
+        if (!keyspace_has_rows(&config->keyspaces[i])) {
             buffer_printf(&out, "%sNULL", i ? "," : "{");
             continue;
         }
@@ -207,7 +208,7 @@ static int lock_all(struct taking *taking)
     int status = build_session_begin(taking->session, taking->error);
     size_t i = 0;
     for (; i < taking->locks->config->keyspace_count && !status; i++)
-        if (!taking->refused[i] && !taking->locks->config->keyspaces[i].retired)
+        if (!taking->refused[i] && keyspace_has_rows(&taking->locks->config->keyspaces[i]))
             status = lock(taking, i);
     return status == -EPROTO && i ? after_refusal(taking, i - 1) : status;
 }

@@ -51,7 +51,7 @@ static bool is_worth_it_without(const struct build_scope *scope, size_t keyspace
     const struct config *config = scope->config;
     bool has_others = false, gains = false;
     for (size_t i = 0; i < config->keyspace_count; i++) {
-        bool is_left = i != keyspace && !config->keyspaces[i].retired;
+        bool is_left = i != keyspace && keyspace_has_rows(&config->keyspaces[i]);
         has_others |= is_left;
         gains |= is_left && !scope->guarded[i];
     }

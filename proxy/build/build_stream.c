@@ -49,9 +49,9 @@ static int read_tables(struct built *built, const struct build_stream_options *o
     for (size_t i = 0; i < count; i++) {
         char *end;
         uint32_t table = (uint32_t)strtoul(list, &end, 10);
-        built->tables[i] = config->keyspaces[i].retired ? 0 : table;
+        built->tables[i] = keyspace_has_rows(&config->keyspaces[i]) ? table : 0;
         list = *end ? end + 1 : end;
-        if (table || config->keyspaces[i].retired)
+        if (table || !keyspace_has_rows(&config->keyspaces[i]))
             continue;
         *options->blamed = &config->keyspaces[i];
         pg_error_say(error, "the table of keyspace %s is not there or not published",

@@ -255,7 +255,7 @@ static int each_that(struct builder *builder, bool guarded, int (*step)(struct b
     int status = 0;
     for (size_t i = 0; i < builder->scope.config->keyspace_count && !status; i++) {
         builder->keyspace = i;
-        if (builder->scope.guarded[i] == guarded && !keyspace_of(builder)->retired)
+        if (builder->scope.guarded[i] == guarded && keyspace_has_rows(keyspace_of(builder)))
             status = step(builder);
     }
     builder->blamed = status ? keyspace_of(builder) : NULL;

@@ -193,9 +193,12 @@ static void on_built(void *arg, struct built *built, const struct pg_error *erro
 
 /* ---- its beginning ---- */
 
+/* Where no keyspace has rows, there is nothing to build. */
 static void start(struct renewal *renewal, bool for_itself)
 {
     renewal->wanted = false;
+    if (!config_has_rows(renewal->options.config(renewal->options.arg)->config))
+        return;
     renewal->for_itself = for_itself;
     uv_timer_stop(&renewal->timer);
     renewal->retrying = false;

@@ -8,6 +8,7 @@
 #include "check/check_files.h"
 #include "check/check_json.h"
 #include "check/check_ports.h"
+#include "check/check_sources.h"
 #include <stdio.h>
 
 /* What both askers want to know: the limits of this process, the cache, the database. */
@@ -40,7 +41,9 @@ static void print_order(const struct check_result *result)
            result->config->max_client_memory / 1024 / 1024);
     printf("everything is in order: ");
     print_count(result->config->keyspace_count, "keyspace", ", ");
-    printf("PostgreSQL %s, Redis %s\n", result->database, result->cache);
+    if (result->config->database)
+        printf("PostgreSQL %s, ", result->database);
+    printf("Redis %s\n", result->cache);
 }
 
 static void print_counts(const struct problems *problems)
@@ -90,7 +93,8 @@ static void print_json(const struct check_result *result)
     json_decref(json);
 }
 
-/* `serve` has no use for check_ports(): it opens them. */
+/* `serve` has no use for check_ports(): it opens them. It looks at files of keys again and again.
+ */
 void check_run(struct check_result *result, const char *file)
 {
     struct problems *problems = &result->problems;
@@ -99,6 +103,7 @@ void check_run(struct check_result *result, const char *file)
     if (!result->config)
         return;
     check_ports(result->config, problems);
+    check_sources(result->config, problems);
     ask_backends(result->config, PROBLEM_ERROR, problems, result->cache, result->database);
 }
 

@@ -7,11 +7,11 @@
 #include "cli/filter_form.h"
 
 #include "base/text/arguments.h"
-#include "cli/filter_file.h"
-#include "cli/lines.h"
 #include "cli/terminal/forms.h"
 #include "cli/terminal/progress.h"
 #include "config/syntax/units.h"
+#include "sources/filter_file.h"
+#include "sources/lines.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -50,7 +50,11 @@ struct column_list {
 struct keyspace {
     char *name; /* of status, metrics and log; no two have the same */
     struct key_template key;
-    char *table_text;   /* as written */
+    char *source;       /* "file:/path" of its keys; NULL: they are those of a table's rows */
+    double max_shrink;  /* of a source: if more than this share of the keys before is missing, it is
+                           not believed */
+    uint64_t settle_ms; /* a source is read when it has stayed the same for so long */
+    char *table_text;   /* as written; with a source NULL, as is the rest of the table */
     char *table_schema; /* NULL: by search_path; this and the name as the catalogue has them */
     char *table_name;
     char *where;                /* NULL: all rows */
@@ -64,6 +68,7 @@ struct keyspace {
     double ttl_jitter;          /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */
     double false_positive_rate; /* wanted of its filter: a share, 1e-7 to 0.03 */
     enum filter_kind filter;
+    unsigned min_keys;        /* of a source: fewer are not believed */
     enum on_absent on_absent; /* what the lookup of an absent key gets */
     char *absent_value;       /* with ABSENT_VALUE; NULL: none */
     enum on_miss on_miss;     /* what follows when the cache does not have a key */
@@ -72,6 +77,18 @@ struct keyspace {
     int line;     /* of the file, where the keyspace begins */
     bool retired; /* it is none any more: its key matches nothing */
 };
+
+/* Whether its keys are those of rows, so that generations have a filter of it. */
+static inline bool keyspace_has_rows(const struct keyspace *keyspace)
+{
+    return !keyspace->retired && !keyspace->source;
+}
+
+/* Of one with a source. */
+static inline const char *keyspace_source_path(const struct keyspace *keyspace)
+{
+    return keyspace->source + sizeof "file:" - 1;
+}
 
 /* What the limit of open files leaves room for; see file_limits.h. */
 struct file_limits {
@@ -100,7 +117,7 @@ struct config {
     enum cluster_commands cluster_commands;
     struct ssl_ctx_st *clients_tls, *cache_tls; /* made of these; NULL: not wanted */
     struct ssl_ctx_st *sentinels_tls;           /* likewise; of the same files as the cache's */
-    char *database;
+    char *database;                             /* NULL: no keyspace has rows */
     enum sync_mode sync;
     uint64_t poll_interval_ms;  /* with SYNC_POLL, from one build's beginning to the next one's */
     uint64_t max_lag_ms;        /* with SYNC_REPLICATION: further behind, nothing is rejected */
@@ -144,6 +161,15 @@ struct config {
     bool lacks_cache, lacks_database; /* of a draft: it is not known where that is */
     size_t left_out;                  /* of a draft: keyspaces that were not understood */
 };
+
+/* Whether any keyspace has: else there is no database, and nothing to follow. */
+static inline bool config_has_rows(const struct config *config)
+{
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (keyspace_has_rows(&config->keyspaces[i]))
+            return true;
+    return false;
+}
 
 /* Reads and checks the file: syntax, types, ranges, and what the settings mean together. Every
  * mistake goes to `problems` with "file:line" as its place. Returns 0 and *out (freed by

@@ -162,8 +162,8 @@ static void check_sizes(const struct config *config, const struct config_source 
 static void check_value(const struct config *config, const struct config_source *source, size_t i)
 {
     const struct keyspace *keyspace = &config->keyspaces[i];
-    if (of(source, i, "value")->line == 0 && usable(of(source, i, "on_miss")) &&
-        keyspace->on_miss == MISS_LOAD)
+    if (of(source, i, "value")->line == 0 && !of(source, i, "source")->line &&
+        usable(of(source, i, "on_miss")) && keyspace->on_miss == MISS_LOAD)
         config_report(source, keyspace->line,
                       "value is missing: the column to cache, json for the whole row, or an SQL "
                       "expression (only a keyspace with on_miss: pass needs none)");
@@ -186,6 +186,32 @@ static void check_fill(const struct config *config, const struct config_source *
         config_report(source, value->line, "a list of columns is cached as a hash: fill: hash");
 }
 
+/* Whether the keyspace has rows, as far as its settings could be read; what only these have is of
+ * no use to keys from elsewhere. */
+static void check_source(const struct config *config, const struct config_source *source, size_t i)
+{
+    static const char *const of_rows[] = {"table",          "where", "value",
+                                          "ttl_expression", "fill",  "publish"};
+    const struct keyspace *keyspace = &config->keyspaces[i];
+    const struct mention *mention = of(source, i, "source");
+    if (!mention->line && !of(source, i, "table")->line)
+        config_report(source, keyspace->line,
+                      "table is missing: the rows that exist (or source: the keys themselves)");
+    if (!mention->good)
+        return;
+    if (strncmp(keyspace->source, "file:/", 6) != 0)
+        config_report(source, mention->line,
+                      "source must be file: and a whole path, as in "
+                      "file:/var/lib/shop/keys.txt");
+    for (size_t j = 0; j < sizeof of_rows / sizeof *of_rows; j++)
+        if (of(source, i, of_rows[j])->line)
+            config_report(source, of(source, i, of_rows[j])->line,
+                          "%s is about rows, and this keyspace has a source", of_rows[j]);
+    if (usable(of(source, i, "on_miss")) && keyspace->on_miss == MISS_LOAD)
+        config_report(source, mention->line,
+                      "source needs on_miss: pass: there is no row that could be loaded");
+}
+
 /* absent_value without its switch is allowed: it waits for a reload that turns the switch. */
 static void check_absent(const struct config *config, const struct config_source *source, size_t i)
 {
@@ -203,8 +229,8 @@ static void check_filter(const struct config *config, const struct config_source
 {
     const struct mention *filter = of(source, i, "filter");
     enum filter_kind kind = config->keyspaces[i].filter;
-    if (!usable(filter) || !usable(top(source, "sync")) || config->sync != SYNC_REPLICATION ||
-        filter_can_remove(kind))
+    if (of(source, i, "source")->line || !usable(filter) || !usable(top(source, "sync")) ||
+        config->sync != SYNC_REPLICATION || filter_can_remove(kind))
         return;
     config_report(
         source, filter->line,
@@ -263,6 +289,7 @@ static void check_keyspace(const struct config *config, const struct config_sour
 {
     if (config->keyspaces[i].line == 0) /* not even a mapping */
         return;
+    check_source(config, source, i);
     check_value(config, source, i);
     check_fill(config, source, i);
     check_absent(config, source, i);
@@ -282,8 +309,21 @@ static void check_mode(const struct config *config, const struct config_source *
         config_report(source, mode->line, "unix_socket_mode is three octal digits, as in 660");
 }
 
+/* Without rows there is nothing to follow, whatever `sync` says. */
+static void check_database(struct config *config, const struct config_source *source)
+{
+    bool has_rows = config_has_rows(config) || !config->keyspace_count;
+    if (has_rows && top(source, "database")->line == 0)
+        config_report(source, 1,
+                      "database is missing: the PostgreSQL with the rows: "
+                      "postgresql://user@host:port/name, or anything else that libpq takes");
+    if (!has_rows)
+        config->sync = SYNC_NONE;
+}
+
 void config_check(struct config *config, const struct config_source *source)
 {
+    check_database(config, source);
     check_listen(config, source);
     check_control(config, source);
     check_cache(config, source);

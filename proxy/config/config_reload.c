@@ -60,11 +60,20 @@ static bool begins_to_list_hosts(const struct setting *row, const struct config 
            strchr(wanted->database, ',') && !(running->database && strchr(running->database, ','));
 }
 
+/* Without a database a process has no connections to it that could be led elsewhere. */
+static bool begins_or_ends(const struct setting *row, const struct config *running,
+                           const struct config *wanted)
+{
+    return row->offset == offsetof(struct config, database) &&
+           !running->database != !wanted->database;
+}
+
 static bool is_kept(const struct setting *row, const struct config *running,
                     const struct config *wanted, const struct setting_changes *changes)
 {
     return row->fixed || (row->moves && changes->cache_stays) ||
-           opens_control(row, running, wanted) || begins_to_list_hosts(row, running, wanted);
+           opens_control(row, running, wanted) || begins_to_list_hosts(row, running, wanted) ||
+           begins_or_ends(row, running, wanted);
 }
 
 static bool has_other_files(const struct config *running, const struct config *wanted)
@@ -274,6 +283,8 @@ static void keep_fixed(struct config *wanted, const struct config *running,
 int config_follow(struct config *wanted, const struct config *running,
                   struct setting_changes *changes)
 {
+    if (!running->database && config_has_rows(wanted))
+        return -ENOTSUP;
     compare_settings(running, wanted, changes);
     compare_keyspaces(running, wanted, changes);
     keep_fixed(wanted, running, changes);

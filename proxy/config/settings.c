@@ -88,7 +88,7 @@ const struct setting config_settings[] = {
      .help =
          "what becomes of CLUSTER, READONLY, READWRITE and ASKING: refused as by a Redis that is "
          "no cluster, whatever the cache is, and INFO agrees; or passed on as they are"},
-    {"database", SETTING_DATABASE, AT(database), .required = true,
+    {"database", SETTING_DATABASE, AT(database), .otherwise = "required with a table",
      .help = "the PostgreSQL with the rows: postgresql://user@host:port/name, or anything else "
              "that libpq takes"},
     {"sync", SETTING_CHOICE, AT(sync), .fixed = true, .standard = "replication",
@@ -204,9 +204,22 @@ const struct setting keyspace_settings[] = {
      .help = "how status, metrics and log call it"},
     {"key", SETTING_KEY, AT(key), .required = true, .remakes = true,
      .help = "the cache key, with a {column} for each key column, as in item:{id}"},
-    {"table", SETTING_TABLE, AT(table_text), .required = true, .remakes = true,
+    {"table", SETTING_TABLE, AT(table_text), .remakes = true,
+     .otherwise = "required without source",
      .help = "table or schema.table, by SQL's rules of quoting; with sync: poll and none a view, "
              "too"},
+    {"source", SETTING_TEXT, AT(source), .remakes = true, .otherwise = "the rows of table",
+     .least = "7", .most = "4095",
+     .help = "file:/path of the keys that exist, in place of a table: a cache key a line, or what "
+             "`nestguard filter build` made of such lines; taken anew when it changes; needs "
+             "on_miss: pass"},
+    {"min_keys", SETTING_COUNT, AT(min_keys), .standard = "1", .least = "0", .most = "4294967295",
+     .help = "with source, a file with fewer keys is refused, and the one before stays"},
+    {"max_shrink", SETTING_SHARE, AT(max_shrink), .standard = "50%", .least = "0%", .most = "100%",
+     .help = "with source, the share of its keys that a file may have less than the one before; "
+             "else it is refused"},
+    {"settle", SETTING_DURATION, AT(settle_ms), .standard = "5s", .least = "100ms", .most = "1d",
+     .help = "with source, how long a file must have stayed the same before it is read"},
     {"where", SETTING_TEXT, AT(where), .remakes = true, .otherwise = "all rows", .least = "1",
      .most = "65535", .help = "an SQL condition: only rows that meet it exist"},
     {"value", SETTING_VALUE, AT(value), .revalues = true,

@@ -364,6 +364,14 @@ static void delete_key(struct http_call *call, void *arg)
     if (!key)
         return;
     key->deletes_row = row != NULL;
+    if (!block_ms && keeper_config(keeper)->keyspaces[key->touch.key.keyspace].source) {
+        http_answer_error(call, 409,
+                          "nothing was changed: the key has no row that could be asked for: take "
+                          "it out of the keyspace's source, or refuse it for a time with "
+                          "?block=10m");
+        key_call_close(key);
+        return;
+    }
     int status = entries_have_room(key->parts.entries, key_of(key));
     if (block_ms)
         block(key, (uint64_t)block_ms);
@@ -428,11 +436,15 @@ static void attack(struct http_call *call, void *arg)
     http_answer_json(call, 200, attack_json(keeper_traffic(arg), keeper_config(arg)));
 }
 
-/* Answered when it begins: a build may take hours, and the status tells of it. */
+/* Answered when it begins: a build may take hours, and the status tells of it. What is no rows' has
+ * no generation, and is read again. */
 static void rebuild(struct http_call *call, void *arg)
 {
+    bool has_rows = config_has_rows(keeper_config(arg));
     uint64_t number = keeper_rebuild(arg);
-    if (number)
+    if (!has_rows)
+        http_answer_json(call, 202, json_pack("{s:n}", "generation"));
+    else if (number)
         http_answer_json(call, 202, json_pack("{s:I}", "generation", (json_int_t)number));
     else
         http_answer_error(call, 503, "the guard is ending");

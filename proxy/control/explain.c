@@ -95,7 +95,8 @@ static void on_cache(void *arg, const struct redis_answer *cache)
     it->body = describe(it, &report);
     json_object_set_new(it->body, "cached",
                         cache->outcome == REDIS_DONE ? json_boolean(cache->number) : json_null());
-    if (report.is_possible && report.is_held && !report.known_absent)
+    const struct keyspace *keyspace = &keeper_config(it->keeper)->keyspaces[it->key.keyspace];
+    if (keyspace->source || (report.is_possible && report.is_held && !report.known_absent))
         answer(it);
     else
         ask_for_row(it);

@@ -54,7 +54,7 @@ static bool depends_on_all(const struct keyspace *keyspace)
            keyspace->on_miss == MISS_PASS;
 }
 
-/* Of a retired one nothing is found: it only keeps its place. */
+/* Of one without rows nothing is found: it only keeps its place. */
 static void put_retired(struct buffer *out, size_t place)
 {
     buffer_printf(out, "%s(%zu, NULL::name, NULL::name, '{}'::name[], NULL::name, '{}'::name[])",
@@ -63,7 +63,7 @@ static void put_retired(struct buffer *out, size_t place)
 
 static void put_keyspace(struct buffer *out, const struct keyspace *keyspace, size_t place)
 {
-    if (keyspace->retired) {
+    if (!keyspace_has_rows(keyspace)) {
         put_retired(out, place);
         return;
     }

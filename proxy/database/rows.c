@@ -55,6 +55,8 @@ void rows_statements_init(struct rows_statements *statements, const struct confi
     statements->at = xcalloc(statements->count, sizeof *statements->at);
     for (size_t i = 0; i < config->keyspace_count; i++) {
         const struct keyspace *keyspace = &config->keyspaces[i];
+        if (!keyspace->table_name) /* it has no rows: nothing is ever asked of it */
+            continue;
         int params = (int)keyspace->key.columns;
         struct pg_statement *own = &statements->at[i * STATEMENTS];
         size_t most = config->max_value;

@@ -7,10 +7,9 @@
 
 bool guard_holds(const struct view *view, struct key key)
 {
-    const struct generation *generation = view->generation;
-    return generation && generation->filters[key.keyspace] &&
-           filter_contains(generation->filters[key.keyspace],
-                           filter_hash(&generation->seed, key.text.at, key.text.length));
+    const struct asked_filter *asked = &view->asked[key.keyspace];
+    return asked->filter &&
+           filter_contains(asked->filter, filter_hash(asked->seed, key.text.at, key.text.length));
 }
 
 void key_asks_end(struct key_asks *asks)

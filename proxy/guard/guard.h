@@ -63,11 +63,10 @@ static inline void key_asks_add(struct key_asks *asks, const struct view *view, 
                                 struct span key)
 {
     struct key_ask *ask = &asks->at[asks->count++];
-    const struct generation *generation = view->generation;
-    ask->filter = generation ? generation->filters[keyspace] : NULL;
+    const struct asked_filter *asked = &view->asked[keyspace];
+    ask->filter = asked->filter;
     if (ask->filter)
-        filter_ask_begin(ask->filter, filter_hash(&generation->seed, key.at, key.length),
-                         &ask->begun);
+        filter_ask_begin(ask->filter, filter_hash(asked->seed, key.at, key.length), &ask->begun);
 }
 
 /* All are answered, as of now. */

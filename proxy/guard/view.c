@@ -156,6 +156,37 @@ bool view_may_reject(const struct view *view, int keyspace)
     return permission_holds(&permission, keyspace);
 }
 
+struct key_set *key_set_create(struct filter *filter, struct filter_seed seed)
+{
+    struct key_set *set = xmalloc(sizeof *set);
+    *set = (struct key_set){.filter = filter, .seed = seed, .references = 1};
+    return set;
+}
+
+void key_set_release(struct key_set *set)
+{
+    if (!set || --set->references)
+        return;
+    filter_destroy(set->filter);
+    free(set);
+}
+
+/* Of a generation that others hold on to, which filters there are never changes. */
+static struct asked_filter asked_of(const struct generation *generation, size_t keyspace)
+{
+    if (!generation)
+        return (struct asked_filter){NULL, NULL};
+    return (struct asked_filter){generation->filters[keyspace], &generation->seed};
+}
+
+void view_give_set(struct view *view, size_t keyspace, struct key_set *set)
+{
+    set->references++;
+    key_set_release(view->sets[keyspace]);
+    view->sets[keyspace] = set;
+    view->asked[keyspace] = (struct asked_filter){set->filter, &set->seed};
+}
+
 struct view *view_create(struct shared_config *shared, struct generation *generation,
                          const enum keyspace_state *states, unsigned holders)
 {
@@ -171,6 +202,10 @@ struct view *view_create(struct shared_config *shared, struct generation *genera
     shared->references++;
     if (generation)
         generation->references++;
+    view->sets = xcalloc(count, sizeof *view->sets);
+    view->asked = xcalloc(count, sizeof *view->asked);
+    for (size_t i = 0; i < count; i++)
+        view->asked[i] = asked_of(generation, i);
     return view;
 }
 
@@ -178,6 +213,10 @@ void view_release(struct view *view)
 {
     if (!view || --view->holders)
         return;
+    for (size_t i = 0; i < view->config->keyspace_count; i++)
+        key_set_release(view->sets[i]);
+    free(view->sets);
+    free(view->asked);
     generation_release(view->generation);
     shared_config_release(view->shared);
     free(view);

@@ -75,6 +75,17 @@ bool generation_retire(struct generation *generation, const struct config *confi
 /* How many rows of the database the keyspace's filter stands for; 0 without one. */
 uint64_t generation_rows(const struct generation *generation, size_t keyspace);
 
+/* The keys of a keyspace that has no rows, from its source. Only the keeper's thread inserts. */
+struct key_set {
+    struct filter *filter;
+    struct filter_seed seed;
+    bool is_full; /* a key found no place: nothing is rejected by it any more */
+    unsigned references;
+};
+
+struct key_set *key_set_create(struct filter *filter, struct filter_seed seed); /* one reference */
+void key_set_release(struct key_set *set); /* NULL is allowed */
+
 /* A configuration with its count of views. */
 struct shared_config {
     struct config *config;
@@ -85,6 +96,12 @@ struct shared_config {
 struct shared_config *shared_config_create(struct config *config);
 void shared_config_release(struct shared_config *shared);
 
+/* What a lookup asks. `filter` is NULL where there is none. */
+struct asked_filter {
+    const struct filter *filter;
+    const struct filter_seed *seed;
+};
+
 struct view {
     struct shared_config *shared;
     const struct config *config;   /* shared->config */
@@ -92,6 +109,8 @@ struct view {
     uint64_t newest;               /* number of the newest generation that was begun */
     bool building;                 /* it is being built: its snapshot may be older than a write */
     unsigned holders;              /* the workers that have it, and the keeper */
+    struct key_set **sets;         /* of each keyspace with a source; NULL: none yet */
+    struct asked_filter *asked;    /* of each keyspace: its set's, or the generation's */
     enum keyspace_state states[];  /* of each keyspace */
 };
 
@@ -116,16 +135,21 @@ static inline uint64_t permission_time(struct permission *permission)
     return permission->now ? permission->now : permission_look_at_clock(permission);
 }
 
+/* A source's keys are as they are: no lease ends them. */
 static inline bool permission_holds(struct permission *permission, int keyspace)
 {
     if (permission->view->states[keyspace] != KEYSPACE_GUARDING)
         return false;
-    return permission->until == UINT64_MAX || permission_time(permission) < permission->until;
+    return permission->until == UINT64_MAX || permission_time(permission) < permission->until ||
+           permission->view->sets[keyspace];
 }
 
 /* Takes a reference of each; `states` has one for each keyspace. */
 struct view *view_create(struct shared_config *shared, struct generation *generation,
                          const enum keyspace_state *states, unsigned holders);
+/* Before anybody else has the view: the keyspace's keys are those of the set, a reference of which
+ * is taken. */
+void view_give_set(struct view *view, size_t keyspace, struct key_set *set);
 void view_release(struct view *view); /* one holder less */
 
 struct view_message {

@@ -13,6 +13,7 @@ const struct config *keeper_config(const struct keeper *keeper)
 
 uint64_t keeper_rebuild(struct keeper *keeper)
 {
+    sources_renew(&keeper->sources);
     return keeper->draining ? 0 : renewal_begin(&keeper->renewal);
 }
 

@@ -19,6 +19,11 @@ static void renew(void *arg, const struct key_change *change)
     renewal_begin(&keeper->renewal);
 }
 
+static void know(void *arg, const struct key_change *change)
+{
+    keeper_know(arg, change->key);
+}
+
 void keeper_open_changes(struct keeper *keeper)
 {
     struct changes *changes = &keeper->changes;
@@ -30,4 +35,5 @@ void keeper_open_changes(struct keeper *keeper)
     changes_subscribe(changes, SUBSCRIBER_ENTRIES, end_entry, keeper);
     changes_subscribe(changes, SUBSCRIBER_PUBLISHED, publisher_hear, keeper->publisher);
     changes_subscribe(changes, SUBSCRIBER_RENEWAL, renew, keeper);
+    changes_subscribe(changes, SUBSCRIBER_SOURCES, know, keeper);
 }

@@ -114,6 +114,7 @@ void keeper_end(struct keeper *keeper)
 {
     keeper_end_reloading(keeper);
     renewal_stop(&keeper->renewal);
+    sources_end(&keeper->sources);
     purging_give_unvouched(&keeper->purging); /* nobody else knows of them */
     uv_timer_stop(&keeper->tick);
     succession_fall_silent(&keeper->succession);

@@ -27,6 +27,7 @@
 #include "keeper/parts/purging.h"
 #include "keeper/parts/replication.h"
 #include "keeper/parts/server_watch.h"
+#include "keeper/parts/sources.h"
 #include "keeper/parts/standings.h"
 #include "keeper/reload.h"
 #include "keeper/succession.h"
@@ -95,6 +96,7 @@ struct keeper {
     struct publisher *publisher;          /* NULL: nothing is published */
     struct replication replication;       /* which generation serves; does nothing without a log */
     struct standings standings;           /* without a log to follow, in the place of replication */
+    struct sources sources;               /* keys that are no rows' */
     struct server_watch server;           /* which server the database is */
     struct touches touches;               /* calls of the control port under way */
     struct load_counters *counters;       /* by keyspaces' numbers; KEYSPACES_MAX */
@@ -171,6 +173,11 @@ void keeper_end_entry(struct keeper *keeper, const struct key_change *insertion)
 
 /* What follows from following the database; see replication.h. */
 void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while */
+
+/* Keyspaces whose keys come from elsewhere. */
+void keeper_open_sources(struct keeper *keeper);
+/* A key of theirs was written or admitted: it is known until its source is taken anew. */
+void keeper_know(struct keeper *keeper, struct key key);
 
 void keeper_open_server(struct keeper *keeper); /* once there are all pools */
 

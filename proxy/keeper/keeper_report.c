@@ -94,11 +94,6 @@ void report_finish(struct report *report)
     *report = (struct report){0};
 }
 
-static bool has_filter(const struct generation *generation, int keyspace)
-{
-    return generation && generation->filters[keyspace];
-}
-
 /* What is decided, by the functions by which workers decide, on the view and the entries that they
  * have copies of. Where the keyspace may not reject, the ruling says nothing of the filter, which
  * is asked whatever entries say. */
@@ -116,7 +111,7 @@ struct key_report keeper_report_key(const struct keeper *keeper, struct key key)
     report.ruling =
         guard_decide(&permission, &keeper->entries.table, key.keyspace, key.text, report.is_held);
     report.is_possible = report.ruling.reason == REASON_NO_PERMISSION
-                             ? !has_filter(view->generation, key.keyspace) || report.is_held
+                             ? !view->asked[key.keyspace].filter || report.is_held
                              : report.ruling.decision == DECISION_PASS;
     return report;
 }

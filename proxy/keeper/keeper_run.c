@@ -158,6 +158,7 @@ static void on_tick(uv_timer_t *tick)
         fn_checks_known(keeper->checking.fn_checks, keeper->publishing.generation, UINT64_MAX);
     purging_check_time(&keeper->purging, now);
     standings_watch(&keeper->standings);
+    sources_watch(&keeper->sources, keeper->publishing.shared, keeper->publishing.sets, now);
     keeper_review(keeper);
     if (!keeper->draining)
         accounting_check_time(&keeper->accounting, keeper->workers,
@@ -196,6 +197,7 @@ static void free_all(struct keeper *keeper)
         worker_destroy(keeper->workers[i]);
     }
     checking_finish(&keeper->checking);
+    sources_finish(&keeper->sources);
     loading_finish(&keeper->loading);
     publishing_finish(&keeper->publishing);
     entries_finish(&keeper->entries);
@@ -427,6 +429,7 @@ static int start(struct keeper *keeper)
         return status;
     keeper->publisher = publisher_create(keeper->cache.here->redis);
     keeper_open_changes(keeper);
+    keeper_open_sources(keeper);
     status = keeper_open_sync(keeper);
     if (!status)
         keeper_open_server(keeper);

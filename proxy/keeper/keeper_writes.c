@@ -65,7 +65,8 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
 /* It goes back at once: the worker waits for no outcome. */
 void keeper_take_fn_check(struct keeper *keeper, struct fn_check_message *fn_check)
 {
-    if (keeper->publishing.generation && !keeper->draining)
+    const struct keyspace *keyspace = &keeper_config(keeper)->keyspaces[fn_check->key.keyspace];
+    if (keeper->publishing.generation && !keeper->draining && keyspace_has_rows(keyspace))
         checking_sample(&keeper->checking, keeper->publishing.generation, fn_check->key);
     mailbox_return(&fn_check->message);
 }

@@ -44,7 +44,11 @@ static void tell(const struct reload *reload)
 static int follow(struct config *fresh, const struct config *running, struct reload *reload)
 {
     int status = config_follow(fresh, running, &reload->changes);
-    if (status)
+    if (status == -ENOTSUP)
+        problems_add(&reload->problems, PROBLEM_ERROR, fresh->file, NULL,
+                     "this process was started without a database, and the file has a table now: "
+                     "restart it");
+    else if (status)
         problems_add(&reload->problems, PROBLEM_ERROR, fresh->file, NULL,
                      "this process has had %d keyspaces, which is all that it can number; restart "
                      "it for others",

@@ -306,7 +306,7 @@ static void begin(struct inspection *inspection)
     inspection->subjects = xcalloc(config->keyspace_count, sizeof *inspection->subjects);
     for (size_t i = 0; i < config->keyspace_count; i++) {
         const struct keyspace *keyspace = &config->keyspaces[i];
-        if (keyspace->retired)
+        if (!keyspace_has_rows(keyspace))
             continue;
         inspection->subjects[inspection->subject_count++] = (struct subject){
             .inspection = inspection,

@@ -43,9 +43,10 @@ static void make_statements(struct checker *checker, const struct config *config
     checker->statement_count = config->keyspace_count * SELFCHECK_QUESTIONS;
     checker->statements = xcalloc(checker->statement_count, sizeof *checker->statements);
     for (size_t i = 0; i < checker->statement_count; i++)
-        checker->statements[i].sql =
-            selfcheck_sql(&config->keyspaces[i / SELFCHECK_QUESTIONS],
-                          (enum selfcheck_question)(i % SELFCHECK_QUESTIONS));
+        if (config->keyspaces[i / SELFCHECK_QUESTIONS].table_name) /* else it has no rows */
+            checker->statements[i].sql =
+                selfcheck_sql(&config->keyspaces[i / SELFCHECK_QUESTIONS],
+                              (enum selfcheck_question)(i % SELFCHECK_QUESTIONS));
 }
 
 int checker_create(struct checker **out, uv_loop_t *loop, const struct config *config,

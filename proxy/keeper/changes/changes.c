@@ -13,6 +13,7 @@ enum {
     ENTRIES = 1 << SUBSCRIBER_ENTRIES,
     PUBLISHED = 1 << SUBSCRIBER_PUBLISHED,
     RENEWAL = 1 << SUBSCRIBER_RENEWAL,
+    SOURCES = 1 << SUBSCRIBER_SOURCES,
     KEYSPACE = 1 << SUBSCRIBERS /* the cause is of a keyspace */
 };
 
@@ -29,7 +30,7 @@ static const unsigned told[CAUSES] = {
     [CAUSE_TRUNCATED] =             UNSEEN | LOADS | CACHE             | RENEWAL | KEYSPACE,
     [CAUSE_WRITTEN]   =                      LOADS         | CALLS,
     [CAUSE_DROPPED]   =                      LOADS         | CALLS,
-    [CAUSE_HINT]      =                      LOADS         | CALLS,
+    [CAUSE_HINT]      =                      LOADS         | CALLS | SOURCES,
     [CAUSE_TOMBSTONE] =                      LOADS,
     [CAUSE_BLOCK]     =                      LOADS,
     [CAUSE_RELEASE]   =                      LOADS,

@@ -7,7 +7,8 @@
  *                      table of causes ───┼▶ calls       a call that asked for its row asks again
  *                                         ├▶ entries     what its override said is known now
  *                                         ├▶ published   what applications read for themselves
- *                                         └▶ renewal     a new generation is wanted
+ *                                         ├▶ renewal     a new generation is wanted
+ *                                         └▶ sources     a key of no row is known from here on
  */
 #ifndef NESTGUARD_CHANGES_H
 #define NESTGUARD_CHANGES_H
@@ -24,6 +25,7 @@ enum subscriber {
     SUBSCRIBER_ENTRIES,
     SUBSCRIBER_PUBLISHED,
     SUBSCRIBER_RENEWAL,
+    SUBSCRIBER_SOURCES,
     SUBSCRIBERS
 };
 

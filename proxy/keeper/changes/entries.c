@@ -138,9 +138,17 @@ static struct broadcast *begin(struct entries *entries, struct key key, struct o
     return broadcast;
 }
 
+/* Of a key that has no row no generation knows more by and by. */
+static struct override as_kept(const struct entries *entries, struct key key, struct override entry)
+{
+    entry.sticky &= !entries->view->config->keyspaces[key.keyspace].source;
+    return entry;
+}
+
 void entries_put_here(struct entries *entries, struct key key, struct override entry,
                       void (*done)(void *arg), void *arg)
 {
+    entry = as_kept(entries, key, entry);
     struct broadcast *broadcast = begin(entries, key, entry, done, arg);
     send_entry(entries->outlet, key, entry, broadcast);
 }
@@ -148,6 +156,7 @@ void entries_put_here(struct entries *entries, struct key key, struct override e
 void entries_put(struct entries *entries, struct key key, struct override entry,
                  void (*done)(void *arg), void *arg)
 {
+    entry = as_kept(entries, key, entry);
     struct broadcast *broadcast = begin(entries, key, entry, done, arg);
     send_away(entries, key, entry, broadcast);
     if (!entries->ending)

@@ -54,6 +54,23 @@ static struct keyspace_status status_without(const struct publishing *publishing
                                     0};
 }
 
+/* What was refused is told where there is nothing else. */
+static struct keyspace_status status_of_source(const struct publishing *publishing, size_t keyspace)
+{
+    const struct key_set *set = publishing->sets[keyspace];
+    const char *why = publishing->lacks[keyspace];
+    if (!set)
+        return (struct keyspace_status){KEYSPACE_LOADING, why ? why : "its source was not read yet",
+                                        0};
+    if (set->is_full)
+        return (struct keyspace_status){
+            KEYSPACE_PASSING,
+            "its filter has no place for what was written since its source was "
+            "read: until that is read again",
+            0};
+    return (struct keyspace_status){KEYSPACE_GUARDING, "the keys of its source are known", 0};
+}
+
 /* Keyspaces share a generation, but for those that it does not have, or had to give up. */
 static struct keyspace_status status_now(const struct publishing *publishing, size_t keyspace)
 {
@@ -61,6 +78,8 @@ static struct keyspace_status status_now(const struct publishing *publishing, si
     const char *obstacle = obstacle_of(publishing);
     if (is_retired(publishing, keyspace))
         return (struct keyspace_status){KEYSPACE_PASSING, "it is not configured any more", 0};
+    if (publishing_config(publishing)->keyspaces[keyspace].source)
+        return status_of_source(publishing, keyspace);
     if (!generation || !generation->filters[keyspace])
         return status_without(publishing, keyspace);
     if (obstacle)
@@ -113,9 +132,12 @@ bool publishing_covers(const struct publishing *publishing, size_t keyspace)
     return generation && !obstacle_of(publishing) && generation_covers(generation, keyspace);
 }
 
-/* One that only waits for its first generation is not left out. */
+/* One that only waits for its first generation is not left out. A source's keys may be refused as
+ * often as they are read. */
 static bool is_left_out(const struct publishing *publishing, size_t keyspace)
 {
+    if (publishing_config(publishing)->keyspaces[keyspace].source)
+        return !publishing->sets[keyspace] && publishing->lacks[keyspace];
     return !is_retired(publishing, keyspace) && publishing->generation &&
            !generation_covers(publishing->generation, keyspace) &&
            status_without(publishing, keyspace).state == KEYSPACE_PASSING;
@@ -123,8 +145,9 @@ static bool is_left_out(const struct publishing *publishing, size_t keyspace)
 
 const char *publishing_left_out(const struct publishing *publishing)
 {
-    for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++)
-        if (is_left_out(publishing, i))
+    const struct config *config = publishing_config(publishing);
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (keyspace_has_rows(&config->keyspaces[i]) && is_left_out(publishing, i))
             return status_without(publishing, i).reason;
     return NULL;
 }
@@ -148,6 +171,29 @@ void publishing_lacks(struct publishing *publishing, size_t keyspace, const char
     if (publishing->keyspaces[keyspace].reason == before)
         publishing->keyspaces[keyspace].reason = publishing->lacks[keyspace];
     free(before);
+}
+
+void publishing_refuse_set(struct publishing *publishing, size_t keyspace, const char *why)
+{
+    publishing_lacks(publishing, keyspace, why);
+}
+
+void publishing_give_set(struct publishing *publishing, size_t keyspace, struct key_set *set)
+{
+    key_set_release(publishing->sets[keyspace]);
+    publishing->sets[keyspace] = set;
+    if (publishing->keyspaces[keyspace].reason == publishing->lacks[keyspace])
+        publishing->keyspaces[keyspace].reason = "";
+    free(publishing->lacks[keyspace]);
+    publishing->lacks[keyspace] = NULL;
+}
+
+/* Of those that the configuration still has. */
+static void give_sets(const struct publishing *publishing, struct view *view)
+{
+    for (size_t i = 0; i < view->config->keyspace_count; i++)
+        if (publishing->sets[i] && !is_retired(publishing, i))
+            view_give_set(view, i, publishing->sets[i]);
 }
 
 /* What it has is lacked no more. */
@@ -208,6 +254,7 @@ void publishing_now(struct publishing *publishing, struct generation *fresh)
     struct view *view =
         view_create(publishing->shared, publishing->generation, states, outlet->count + 1);
     free(states);
+    give_sets(publishing, view);
     view->newest = publishing->newest;
     view->building = publishing->building;
     /* Sent first: what the keeper's own parts tell workers when they adopt it comes behind it. */
@@ -246,6 +293,11 @@ void publishing_configure(struct publishing *publishing, struct shared_config *c
     for (size_t i = publishing->shared->config->keyspace_count; i < config->config->keyspace_count;
          i++)
         publishing->keyspaces[i].since = clock_ms();
+    for (size_t i = 0; i < config->config->keyspace_count; i++)
+        if (config->config->keyspaces[i].retired) {
+            key_set_release(publishing->sets[i]);
+            publishing->sets[i] = NULL;
+        }
     shared_config_release(publishing->shared);
     publishing->shared = config;
 }
@@ -262,6 +314,7 @@ void publishing_init(struct publishing *publishing, const struct publishing_opti
     publishing->first = publishing->shared = shared_config_create(options->config);
     publishing->first->references++;
     publishing->keyspaces = xcalloc(KEYSPACES_MAX, sizeof *publishing->keyspaces);
+    publishing->sets = xcalloc(KEYSPACES_MAX, sizeof *publishing->sets);
     publishing->lacks = xcalloc(KEYSPACES_MAX, sizeof *publishing->lacks);
     for (size_t i = 0; i < options->config->keyspace_count; i++)
         publishing->keyspaces[i].since = clock_ms();
@@ -278,6 +331,9 @@ void publishing_finish(struct publishing *publishing)
     for (size_t i = 0; publishing->lacks && i < KEYSPACES_MAX; i++)
         free(publishing->lacks[i]);
     free(publishing->lacks);
+    for (size_t i = 0; publishing->sets && i < KEYSPACES_MAX; i++)
+        key_set_release(publishing->sets[i]);
+    free(publishing->sets);
     *publishing = (struct publishing){0};
 }
 
@@ -296,17 +352,19 @@ static struct keyspace_report report_keyspace(const struct publishing *publishin
 {
     const struct generation *generation = publishing->generation;
     const struct keyspace_status *status = &publishing->keyspaces[number];
+    const struct filter *filter = publishing->view->asked[number].filter;
     struct keyspace_report report = {.number = number,
                                      .config = &publishing_config(publishing)->keyspaces[number],
                                      .state = status->state,
                                      .reason = status->reason,
                                      .since = status->since,
-                                     .has_filter = generation && generation->filters[number]};
-    if (!report.has_filter)
+                                     .refused = publishing->lacks[number],
+                                     .has_filter = filter != NULL};
+    if (!filter)
         return report;
-    report.kind = filter_kind_of(generation->filters[number]);
-    report.filter = filter_stats(generation->filters[number]);
-    report.rows = generation_rows(generation, number);
+    report.kind = filter_kind_of(filter);
+    report.filter = filter_stats(filter);
+    report.rows = report.config->source ? report.filter.keys : generation_rows(generation, number);
     return report;
 }
 

@@ -41,6 +41,7 @@ struct publishing {
     struct generation *generation;     /* in force; NULL until the first is complete */
     struct view *view;                 /* the newest published */
     struct keyspace_status *keyspaces; /* by their numbers */
+    struct key_set **sets;             /* likewise, of those with a source; NULL: none yet */
     char **lacks; /* likewise: why no generation could be built with it; NULL: one could */
     char obstacles[OBSTACLES][256]; /* "": it is none */
     uint64_t newest;                /* number of the newest generation that was begun */
@@ -56,6 +57,10 @@ void publishing_finish(struct publishing *publishing); /* zeroed memory, too */
 void publishing_configure(struct publishing *publishing, struct shared_config *config); /* taken */
 void publishing_obstruct(struct publishing *publishing, enum obstacle obstacle, const char *why);
 void publishing_clear(struct publishing *publishing, enum obstacle obstacle);
+/* Of a keyspace with a source: its keys from the next view on, whose reference is taken over; and
+ * why it has none, or not the newest. Until others are given. */
+void publishing_give_set(struct publishing *publishing, size_t keyspace, struct key_set *set);
+void publishing_refuse_set(struct publishing *publishing, size_t keyspace, const char *why);
 /* Until a generation has it. */
 void publishing_lacks(struct publishing *publishing, size_t keyspace, const char *why);
 void publishing_builds(struct publishing *publishing, uint64_t newest, bool building);

@@ -23,12 +23,12 @@ static void tell_keyspace(const struct purging *purging, enum cause cause, int k
     tell(purging, &change);
 }
 
-/* Of each keyspace that there is: what is retired was purged when it was. */
+/* Of each keyspace with rows: what is retired was purged when it was. */
 static void tell_all(const struct purging *purging, enum cause cause)
 {
     const struct config *config = purging->options.config;
     for (size_t i = 0; i < config->keyspace_count; i++)
-        if (!config->keyspaces[i].retired)
+        if (keyspace_has_rows(&config->keyspaces[i]))
             tell_keyspace(purging, cause, (int)i);
 }
 
@@ -106,7 +106,7 @@ void purging_give_unvouched(struct purging *purging)
 static void on_altered(void *arg, int keyspace)
 {
     const struct purging *purging = arg;
-    if (purging->options.config->keyspaces[keyspace].retired) /* that was seen to */
+    if (!keyspace_has_rows(&purging->options.config->keyspaces[keyspace])) /* that was seen to */
         return;
     log_info("keyspace %s: a column or type that its values are made of was altered; all keys of "
              "it are deleted from the cache",

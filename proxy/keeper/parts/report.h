@@ -27,8 +27,9 @@ struct keyspace_report {
     size_t number;
     const struct keyspace *config;
     enum keyspace_state state;
-    const char *reason; /* for it */
-    uint64_t since;     /* clock_ms() */
+    const char *reason;  /* for it */
+    uint64_t since;      /* clock_ms() */
+    const char *refused; /* of one with a source: why its newest keys are not known; or NULL */
     bool has_filter;
     enum filter_kind kind; /* this, `filter` and `rows`: of that one */
     struct filter_stats filter;

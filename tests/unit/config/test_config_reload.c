@@ -491,6 +491,9 @@ static void every_member_of_a_keyspace_is_known(void **state)
     struct keyspace every = {NULL,
                              {.columns = 1},
                              NULL,
+                             1,
+                             1,
+                             NULL,
                              NULL,
                              NULL,
                              NULL,
@@ -504,6 +507,7 @@ static void every_member_of_a_keyspace_is_known(void **state)
                              1,
                              1,
                              FILTER_CUCKOO,
+                             1,
                              ABSENT_NIL,
                              NULL,
                              MISS_LOAD,
@@ -515,7 +519,7 @@ static void every_member_of_a_keyspace_is_known(void **state)
     (void)state;
     while (keyspace_settings[rows].name)
         rows++;
-    assert_int_equal(rows + COUNT_OF(derived), 23);
+    assert_int_equal(rows + COUNT_OF(derived), 27);
     memset(&every, 0xff, sizeof every);
     unmark_rows(&every, keyspace_settings);
     unmark(&every, derived, COUNT_OF(derived));

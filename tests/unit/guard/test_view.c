@@ -200,6 +200,30 @@ static void every_state_has_a_name(void **state)
     assert_string_equal(keyspace_state_name(KEYSPACE_PASSING), "passing");
 }
 
+/* Whatever the generation has, and also where there is none or its lease has ended. */
+static void the_keys_of_a_source_reject_without_a_generation(void **state)
+{
+    struct filter_options options = {.capacity = 10, .false_positive_rate = 1e-6};
+    struct shared_config *shared = shared_config_create(config_from_text(text));
+    struct filter_seed seed;
+    struct filter *filter;
+    const char *why;
+    (void)state;
+    assert_int_equal(filter_seed_random(&seed), 0);
+    assert_int_equal(filter_create(&filter, &options, &why), 0);
+    struct key_set *set = key_set_create(filter, seed);
+    struct view *view = view_create(shared, NULL, states, 1);
+    assert_false(view_may_reject(view, 0));
+    view_give_set(view, 0, set);
+    assert_true(view_may_reject(view, 0));
+    assert_ptr_equal(view->asked[0].filter, filter);
+    assert_int_equal(set->references, 2);
+    view_release(view);
+    assert_int_equal(set->references, 1);
+    key_set_release(set);
+    shared_config_release(shared);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +237,7 @@ int main(void)
         cmocka_unit_test(a_generation_may_end_with_filters_missing),
         cmocka_unit_test(its_size_is_that_of_its_filters),
         cmocka_unit_test(each_generation_has_a_seed_of_its_own),
+        cmocka_unit_test(the_keys_of_a_source_reject_without_a_generation),
         cmocka_unit_test(every_state_has_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,13 +105,13 @@ static void tell(struct client *client, const struct request *request, int keysp
                                const struct filter_stats *))
 {
     const struct view *view = client->serving->view;
-    if (!view->generation || !view->generation->filters[keyspace]) {
+    if (!view->asked[keyspace].filter) {
         resp_write_error(client_reply(client),
                          "NESTGUARD loading: keyspace %s has no filter yet: every item may exist",
                          view->config->keyspaces[keyspace].name);
         return;
     }
-    struct filter_stats stats = filter_stats(view->generation->filters[keyspace]);
+    struct filter_stats stats = filter_stats(view->asked[keyspace].filter);
     write(client, request, &stats);
 }
 

@@ -193,16 +193,14 @@ __attribute__((noinline)) void membership_prefetch(const struct view *view,
     struct item_key keys[2];
     struct buffer text = {0};
     int keyspace = find_keyspace(view->config, request);
-    const struct generation *generation = view->generation;
-    if (keyspace == NOT_GUARDED || !generation || !generation->filters[keyspace] ||
-        request->count != FIRST_ITEM + 1)
+    const struct asked_filter *asked = keyspace == NOT_GUARDED ? NULL : &view->asked[keyspace];
+    if (!asked || !asked->filter || request->count != FIRST_ITEM + 1)
         return;
     int count = item_keys_add(&view->config->keyspaces[keyspace].key,
                               request->arguments[FIRST_ITEM], &text, keys, 2);
     for (int i = 0; i < count; i++) {
         struct span key = item_key_span(&text, keys[i]);
-        filter_prefetch(generation->filters[keyspace],
-                        filter_hash(&generation->seed, key.at, key.length));
+        filter_prefetch(asked->filter, filter_hash(asked->seed, key.at, key.length));
     }
     buffer_finish(&text);
 }

@@ -1,4 +1,4 @@
-#include "cli/lines.h"
+#include "sources/lines.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

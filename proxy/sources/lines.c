@@ -2,7 +2,7 @@
  * were searched for an end are not searched again: a line of many pieces costs no more than its
  * length.
  */
-#include "cli/lines.h"
+#include "sources/lines.h"
 
 #include "base/buffer.h"
 

@@ -1,6 +1,6 @@
 /* Saving: temporary file, sync, rename, sync of the directory. Loading: one pass, into the filter's
  * own memory. */
-#include "cli/filter_file.h"
+#include "sources/filter_file.h"
 
 #include "base/memory.h"
 #include "filters/filter_image.h"

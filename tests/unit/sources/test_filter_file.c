@@ -1,7 +1,7 @@
 /* Filters in files: what is saved comes back, and nothing else is taken for it. */
 #include "fakes/filter_bench.h"
 
-#include "cli/filter_file.h"
+#include "sources/filter_file.h"
 
 #include <dirent.h>
 #include <errno.h>

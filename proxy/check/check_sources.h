@@ -1,0 +1,12 @@
+/* Files of keys, read as a guard would. */
+#ifndef NESTGUARD_CHECK_SOURCES_H
+#define NESTGUARD_CHECK_SOURCES_H
+
+#include "base/problem.h"
+#include "config/config.h"
+
+/* Adds an error for each that is not there or would be refused. It may take a
+ * while. */
+void check_sources(const struct config *config, struct problems *problems);
+
+#endif
