@@ -58,11 +58,11 @@ struct keyspace {
     char *table_schema; /* NULL: by search_path; this and the name as the catalogue has them */
     char *table_name;
     char *where;                /* NULL: all rows */
-    char *value;                /* column name; NULL with any of the next three */
+    char *value;                /* column name; NULL with json, an expression or a list */
     bool value_is_json;         /* row_to_json of the whole row */
+    enum fill fill;             /* what a row is in the cache */
     char *value_expression;     /* SQL over the row; NULL: none */
     struct column_list columns; /* of the hash, with FILL_HASH; none: not a list */
-    enum fill fill;             /* what a row is in the cache */
     uint64_t ttl_ms;            /* 0: no expiry */
     char *ttl_expression;       /* SQL over the row: seconds, in place of ttl_ms; NULL: none */
     double ttl_jitter;          /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */
