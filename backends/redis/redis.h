@@ -47,10 +47,10 @@ int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options
  * stays. */
 void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes value,
                 uint64_t ttl_ms, redis_answer_cb done, void *arg);
-/* The same of a hash (RESTORE key ttl_ms ...): `words` are names and values in turn, `pairs` of
- * them, at least one, no two names the same. It comes whole and with its TTL, or not at all. */
-void redis_fill_hash(struct redis *redis, struct redis_bytes key, const struct redis_bytes *words,
-                     size_t pairs, uint64_t ttl_ms, redis_answer_cb done, void *arg);
+/* The same of a hash (RESTORE key ttl_ms ...), which comes whole and with its TTL, or not at all.
+ */
+void redis_fill_hash(struct redis *redis, struct redis_bytes key, struct redis_hash hash,
+                     uint64_t ttl_ms, redis_answer_cb done, void *arg);
 /* DEL key */
 void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg);
 /* DEL key key...: `number` is how many were there; at least one key */

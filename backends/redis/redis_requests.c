@@ -14,10 +14,10 @@ void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes 
     redis_submit(redis, redis_command_fill(key, value, ttl_ms), done, arg);
 }
 
-void redis_fill_hash(struct redis *redis, struct redis_bytes key, const struct redis_bytes *words,
-                     size_t pairs, uint64_t ttl_ms, redis_answer_cb done, void *arg)
+void redis_fill_hash(struct redis *redis, struct redis_bytes key, struct redis_hash hash,
+                     uint64_t ttl_ms, redis_answer_cb done, void *arg)
 {
-    redis_submit(redis, redis_command_fill_hash(key, words, pairs, ttl_ms), done, arg);
+    redis_submit(redis, redis_command_fill_hash(key, hash, ttl_ms), done, arg);
 }
 
 void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)

@@ -96,8 +96,8 @@ static void send_hash(struct load *load, struct span value, uint64_t ttl)
     struct redis_bytes *words = xcalloc(2 * pairs, sizeof *words);
     for (size_t i = 0; i < 2 * pairs; i++)
         words[i] = bytes_of(resp_bulk_text(resp_array_next(&at, end)));
-    redis_fill_hash(load->loads->options.redis, bytes_of(load->key.text), words, pairs, ttl,
-                    on_filled, load);
+    redis_fill_hash(load->loads->options.redis, bytes_of(load->key.text),
+                    (struct redis_hash){words, pairs}, ttl, on_filled, load);
     free(words);
 }
 

@@ -11,6 +11,12 @@ struct redis_bytes {
     size_t length;
 };
 
+/* Names and values in turn: `pairs` of them, at least one, no two names the same. */
+struct redis_hash {
+    const struct redis_bytes *words;
+    size_t pairs;
+};
+
 enum redis_outcome {
     /* `number` holds an integer reply (0 otherwise); `found` is false for a nil reply. */
     REDIS_DONE,

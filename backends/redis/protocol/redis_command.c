@@ -110,13 +110,12 @@ struct redis_command *redis_command_fill(struct redis_bytes key, struct redis_by
  * sees half a hash, or one without its TTL. Nothing else does all of that on a connection that
  * other fills share: MULTI has no condition, what WATCH watches the next EXEC forgets for all of
  * them, and a script that is refused its second command has carried out its first. */
-struct redis_command *redis_command_fill_hash(struct redis_bytes key,
-                                              const struct redis_bytes *words, size_t pairs,
+struct redis_command *redis_command_fill_hash(struct redis_bytes key, struct redis_hash hash,
                                               uint64_t ttl_ms)
 {
     char ttl[20];
     struct redis_bytes dump;
-    char *bytes = redis_dump_hash(words, pairs, &dump.length);
+    char *bytes = redis_dump_hash(hash, &dump.length);
     struct arguments arguments = {0};
     dump.at = bytes;
     add_text(&arguments, "RESTORE");

@@ -29,8 +29,7 @@ struct redis_commands {
  * caller's to set. */
 struct redis_command *redis_command_fill(struct redis_bytes key, struct redis_bytes value,
                                          uint64_t ttl_ms);
-struct redis_command *redis_command_fill_hash(struct redis_bytes key,
-                                              const struct redis_bytes *words, size_t pairs,
+struct redis_command *redis_command_fill_hash(struct redis_bytes key, struct redis_hash hash,
                                               uint64_t ttl_ms);
 struct redis_command *redis_command_purge(struct redis_bytes key);
 struct redis_command *redis_command_purge_many(const struct redis_bytes *keys, size_t count);

@@ -63,16 +63,16 @@ static char *put_text(char *out, struct redis_bytes text)
     return out + text.length;
 }
 
-char *redis_dump_hash(const struct redis_bytes *words, size_t pairs, size_t *length)
+char *redis_dump_hash(struct redis_hash hash, size_t *length)
 {
     size_t room = 1 + LENGTH_ROOM + END_ROOM;
-    for (size_t i = 0; i < 2 * pairs; i++)
-        room += LENGTH_ROOM + words[i].length;
+    for (size_t i = 0; i < 2 * hash.pairs; i++)
+        room += LENGTH_ROOM + hash.words[i].length;
     char *dump = allocated(malloc(room)), *at = dump;
     *at++ = TYPE_HASH;
-    at = put_length(at, pairs);
-    for (size_t i = 0; i < 2 * pairs; i++)
-        at = put_text(at, words[i]);
+    at = put_length(at, hash.pairs);
+    for (size_t i = 0; i < 2 * hash.pairs; i++)
+        at = put_text(at, hash.words[i]);
     at = put_number(at, VERSION, 2, true);
     at = put_number(at, checksum(dump, (size_t)(at - dump)), 8, true);
     *length = (size_t)(at - dump);

@@ -6,8 +6,7 @@
 
 #include "redis/protocol/redis_answer.h"
 
-/* `words` are names and values in turn, `pairs` of them, at least one; no two names are the same.
- * New memory, `*length` bytes of it. */
-char *redis_dump_hash(const struct redis_bytes *words, size_t pairs, size_t *length);
+/* New memory, `*length` bytes of it. */
+char *redis_dump_hash(struct redis_hash hash, size_t *length);
 
 #endif

@@ -40,9 +40,9 @@ struct sources {
 
 void sources_open(struct sources *sources, const struct sources_options *options);
 
-/* Once in a while. `config` is the one in force, and `sets` has each keyspace's keys, which decide
+/* Once in a while. `shared` is the one in force, and `sets` has each keyspace's keys, which decide
  * how many are too few. */
-void sources_watch(struct sources *sources, struct shared_config *config,
+void sources_watch(struct sources *sources, struct shared_config *shared,
                    struct key_set *const *sets, uint64_t now);
 
 /* All are read again, as if they had changed. */

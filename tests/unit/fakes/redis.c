@@ -78,15 +78,15 @@ void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes 
     call->ttl_ms = ttl_ms;
 }
 
-void redis_fill_hash(struct redis *redis, struct redis_bytes key, const struct redis_bytes *words,
-                     size_t pairs, uint64_t ttl_ms, redis_answer_cb done, void *arg)
+void redis_fill_hash(struct redis *redis, struct redis_bytes key, struct redis_hash hash,
+                     uint64_t ttl_ms, redis_answer_cb done, void *arg)
 {
     struct fake_call *call = add_call(redis, done, arg);
     struct buffer text = {0};
-    assert_true(pairs > 0);
+    assert_true(hash.pairs > 0);
     add_keys(call, &key, 1);
-    for (size_t i = 0; i < 2 * pairs; i++)
-        buffer_printf(&text, "%.*s ", (int)words[i].length, (const char *)words[i].at);
+    for (size_t i = 0; i < 2 * hash.pairs; i++)
+        buffer_printf(&text, "%.*s ", (int)hash.words[i].length, (const char *)hash.words[i].at);
     call->hash = buffer_string(&text);
     call->ttl_ms = ttl_ms;
 }

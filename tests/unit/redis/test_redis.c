@@ -72,7 +72,8 @@ static struct outcome fill_hash(struct bench *bench, const char *key, size_t pai
     }
     memset(last, 'x', length);
     words[2 * pairs - 1] = (struct redis_bytes){last, length};
-    redis_fill_hash(bench->redis, bytes_of(key), words, pairs, ttl, on_answer, &outcome);
+    redis_fill_hash(bench->redis, bytes_of(key), (struct redis_hash){words, pairs}, ttl, on_answer,
+                    &outcome);
     free(last);
     RUN_UNTIL(bench, outcome.calls);
     return outcome;

@@ -11,18 +11,8 @@
 static void names_are_no_expressions(void **state)
 {
     static const char *const names[] = {
-        "payload",
-        "Pay Load",
-        "gr\xc3\xb6\xc3\x9f"
-        "e",
-        "first-name",
-        "a.b",
-        "50%",
-        "",
-        "\"upper(x)\"",
-        "\"a\"\"(b)\"",
-        "\"unclosed (",
-        "\"a\" b",
+        "payload", "Pay Load",     "gr\303\266\303\237e", "first-name",   "a.b",     "50%",
+        "",        "\"upper(x)\"", "\"a\"\"(b)\"",        "\"unclosed (", "\"a\" b",
     };
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
