@@ -26,12 +26,18 @@ struct load_origin {
     size_t bytes; /* of the requests that wait in them */
 };
 
+/* Where a client was there may be another by now, from elsewhere: it has a line of its own. */
+struct load_asker {
+    uint64_t origin;
+    const void *client; /* not to be followed */
+};
+
 struct load_line {
     struct load_place place; /* among its origin's */
-    struct keymap_node node; /* by client */
+    struct keymap_node node; /* by asker */
     struct load_origin *origin;
-    const void *client; /* not to be followed: it may be gone */
-    size_t bytes;       /* of its requests that wait */
+    struct load_asker asker;
+    size_t bytes; /* of its requests that wait */
     struct load_request *first, *last;
 };
 
@@ -134,10 +140,15 @@ static struct span number_of(const uint64_t *origin)
     return (struct span){(const char *)origin, sizeof *origin};
 }
 
-/* A client is told from others by its address, whatever lies there. */
-static struct span name_of(const void *const *client)
+static struct load_asker asker_of(const struct load_request *request)
 {
-    return (struct span){(const char *)client, sizeof *client};
+    return (struct load_asker){request->origin, request->client};
+}
+
+static struct span name_of(const struct load_asker *asker)
+{
+    _Static_assert(sizeof *asker == sizeof asker->origin + sizeof asker->client, "no padding");
+    return (struct span){(const char *)asker, sizeof *asker};
 }
 
 static struct load_origin *find_origin(const struct load_queue *queue, uint64_t number)
@@ -146,9 +157,11 @@ static struct load_origin *find_origin(const struct load_queue *queue, uint64_t 
     return node ? container_of(node, struct load_origin, node) : NULL;
 }
 
-static struct load_line *find_line(const struct load_queue *queue, const void *client)
+static struct load_line *find_line(const struct load_queue *queue,
+                                   const struct load_request *request)
 {
-    struct keymap_node *node = find(&queue->by_client, name_of(&client));
+    struct load_asker asker = asker_of(request);
+    struct keymap_node *node = find(&queue->by_asker, name_of(&asker));
     return node ? container_of(node, struct load_line, node) : NULL;
 }
 
@@ -166,8 +179,8 @@ static struct load_line *begin_line(struct load_queue *queue, const struct load_
     struct load_line *line = xcalloc(1, sizeof *line);
     struct load_origin *origin = find_origin(queue, request->origin);
     line->origin = origin ? origin : begin_origin(queue, request->origin);
-    line->client = request->client;
-    insert(&queue->by_client, &line->node, name_of(&line->client));
+    line->asker = asker_of(request);
+    insert(&queue->by_asker, &line->node, name_of(&line->asker));
     join(&line->origin->lines, &line->place);
     return line;
 }
@@ -175,7 +188,7 @@ static struct load_line *begin_line(struct load_queue *queue, const struct load_
 static void end_line(struct load_queue *queue, struct load_line *line)
 {
     leave(&line->place);
-    keymap_remove(&queue->by_client, &line->node);
+    keymap_remove(&queue->by_asker, &line->node);
     free(line);
 }
 
@@ -195,7 +208,7 @@ static size_t bytes_of(const struct load_request *request)
 
 void load_queue_push(struct load_queue *queue, struct load_request *request)
 {
-    struct load_line *line = find_line(queue, request->client);
+    struct load_line *line = find_line(queue, request);
     if (!line)
         line = begin_line(queue, request);
     request->line = line;
@@ -256,7 +269,7 @@ struct load_request *load_queue_next(struct load_queue *queue)
 
 void load_queue_charge(struct load_queue *queue, const struct load_request *request, size_t bytes)
 {
-    struct load_line *line = find_line(queue, request->client);
+    struct load_line *line = find_line(queue, request);
     struct load_origin *origin = find_origin(queue, request->origin);
     if (line)
         owe(&line->place, bytes);
@@ -291,7 +304,7 @@ struct load_request *load_queue_fattest(const struct load_queue *queue)
 
 static struct load_line *next_line(const struct load_queue *queue, const struct load_line *line)
 {
-    struct keymap_node *node = line ? line->node.newer : queue->by_client.oldest;
+    struct keymap_node *node = line ? line->node.newer : queue->by_asker.oldest;
     return node ? container_of(node, struct load_line, node) : NULL;
 }
 
@@ -310,7 +323,7 @@ void load_queue_each_overdue(struct load_queue *queue, uint64_t time,
 void load_queue_init(struct load_queue *queue)
 {
     *queue = (struct load_queue){.count = 0};
-    keymap_init(&queue->by_client);
+    keymap_init(&queue->by_asker);
     keymap_init(&queue->by_origin);
 }
 
@@ -322,6 +335,6 @@ void load_queue_finish(struct load_queue *queue)
         end_line(queue, line);
     while ((origin = origin_at(next_place(&queue->origins, NULL))))
         end_origin(queue, origin);
-    keymap_finish(&queue->by_client);
+    keymap_finish(&queue->by_asker);
     keymap_finish(&queue->by_origin);
 }

@@ -40,7 +40,7 @@ struct load_round {
 };
 
 struct load_queue {
-    struct keymap by_client, by_origin;
+    struct keymap by_asker, by_origin;
     struct load_round origins;
     size_t count, bytes; /* of the requests that wait */
 };

@@ -54,7 +54,7 @@ static void must_be_empty(struct load_queue *queue)
     assert_null(load_queue_next(queue));
     assert_int_equal(queue->count, 0);
     assert_int_equal(queue->bytes, 0);
-    assert_int_equal(queue->by_client.count, 0);
+    assert_int_equal(queue->by_asker.count, 0);
     assert_int_equal(queue->by_origin.count, 0);
     load_queue_finish(queue);
 }
@@ -117,7 +117,7 @@ static void who_comes_again_and_again_has_its_turn_like_others(void **state)
             request = load_queue_next(&queue);
             others += request->client == &clients['a'];
             free(request);
-        } while (queue.by_client.count > 1 && queue.count > 1000 - (size_t)others);
+        } while (queue.by_asker.count > 1 && queue.count > 1000 - (size_t)others);
     }
     assert_in_range(others, 90, 210);
     while (queue.count)
@@ -130,6 +130,26 @@ static void charge(struct load_queue *queue, char client, size_t bytes)
     struct load_request request = {.client = &clients[(int)client],
                                    .origin = client < 'a' ? (uint64_t)client : 0};
     load_queue_charge(queue, &request, bytes);
+}
+
+/* A client's address is another's as soon as it is gone. */
+static void whoever_comes_where_another_was_has_a_line_of_his_own(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    push_many(&queue, 'A', 2);
+    struct load_request *request = xcalloc(1, sizeof *request);
+    request->client = &clients['A'];
+    request->origin = 'B';
+    load_queue_push(&queue, request);
+    assert_int_equal(queue.by_origin.count, 2);
+    assert_int_equal(queue.by_asker.count, 2);
+    free(load_queue_next(&queue));
+    assert_ptr_equal(load_queue_next(&queue), request);
+    free(request);
+    turns_must_be(&queue, "A");
+    must_be_empty(&queue);
 }
 
 static void large_values_cost_turns(void **state)
@@ -307,6 +327,7 @@ int main(void)
         cmocka_unit_test(clients_take_turns),
         cmocka_unit_test(who_has_just_come_is_first),
         cmocka_unit_test(who_comes_again_and_again_has_its_turn_like_others),
+        cmocka_unit_test(whoever_comes_where_another_was_has_a_line_of_his_own),
         cmocka_unit_test(large_values_cost_turns),
         cmocka_unit_test(a_debt_has_its_bound),
         cmocka_unit_test(anybody_may_be_taken_out),

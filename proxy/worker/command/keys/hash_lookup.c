@@ -115,12 +115,16 @@ static void judge(struct reply_slot *slot, struct span hash)
     buffer_finish(&now);
 }
 
+/* A user who may not ask for all, or a cache to whom the command is unknown, leaves open whether
+ * the hash is there: as if it were not. */
 static void take_all(struct reply_slot *slot, unsigned index, struct span reply)
 {
-    if (reply.at[0] == '-')
+    if (reply.at[0] != '-')
+        judge(slot, reply);
+    else if (answer_is_cache_failure(reply) || span_starts(reply, "-WRONGTYPE "))
         take_error(slot, index, reply);
     else
-        judge(slot, reply);
+        judge(slot, span_of("*0\r\n"));
 }
 
 /* Whole, however large: it is looked into. */

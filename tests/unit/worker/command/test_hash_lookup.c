@@ -141,6 +141,22 @@ static void a_second_look_that_fails_ends_in_a_load(void **state)
     bench_finish(&bench);
 }
 
+static void a_second_look_that_is_refused_says_nothing(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_hashes(&bench);
+    look_twice(&bench, HGET_F, NIL);
+    cache_says(bench.shared, "-NOPERM this user has no permissions to run 'hgetall'\r\n");
+    load_row(&bench, "item:1", WITH_F);
+    must_reply(bench.client, "$1\r\nv\r\n");
+    look_twice(&bench, HMGET_FG, "*2\r\n$-1\r\n$-1\r\n");
+    cache_says(bench.shared, "-ERR unknown command 'HGETALL'\r\n");
+    load_row(&bench, "item:1", WITHOUT_F);
+    must_reply(bench.client, "*2\r\n$-1\r\n$-1\r\n");
+    bench_finish(&bench);
+}
+
 /* Its own connection may be in a transaction by then, or in another database. */
 static void the_second_look_goes_over_a_shared_connection(void **state)
 {
@@ -261,6 +277,7 @@ int main(void)
         cmocka_unit_test(a_field_that_has_come_since_is_not_nil),
         cmocka_unit_test(only_the_databases_word_makes_a_missing_hash_nothing),
         cmocka_unit_test(a_second_look_that_fails_ends_in_a_load),
+        cmocka_unit_test(a_second_look_that_is_refused_says_nothing),
         cmocka_unit_test(the_second_look_goes_over_a_shared_connection),
         cmocka_unit_test(a_user_of_the_caches_own_looks_over_his_own_connection),
         cmocka_unit_test(a_client_that_goes_meanwhile_leaves_nothing),
