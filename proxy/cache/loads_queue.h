@@ -2,7 +2,7 @@
  * whoever asks for much waits for itself and not others for it. Clients from one place share its
  * turns: who opens a thousand connections there has no more of them than who opens one elsewhere.
  *
- *   fresh ─▶ origin                      origins that have just begun go first, for one round's worth
+ *   fresh ─▶ origin                      origins that have just begun go first, for one round
  *   seasoned ─▶ origin ─▶ origin         then all in turn
  *                  │ credit
  *                  ├ fresh ─▶ line       and so do the lines of an origin

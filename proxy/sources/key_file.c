@@ -1,7 +1,7 @@
 /* A file of lines is read twice, so that its filter has the right size and no list of hashes is
  * kept:
  *
- *   look ─▶ lines: each a key? how many? ─▶ a filter ─▶ lines: hash, insert ─▶ look: the same still?
+ *   look ─▶ lines: each a key? how many? ─▶ a filter ─▶ lines: hash, insert ─▶ look: the same?
  *
  * A file that is being written may end anywhere: in the middle of a line, which shows, or behind
  * one, which does not. So the last line must be ended, and whoever reads waits until nothing is
