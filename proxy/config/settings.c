@@ -226,7 +226,7 @@ const struct setting keyspace_settings[] = {
      .otherwise = "required with on_miss: load",
      .help =
          "the column that is cached, json for the whole row as row_to_json gives it, or an SQL "
-         "expression over the row: one stands in parentheses, or has them or an operator in it; "
+         "expression over the row: one stands in parentheses, or has one of ( ' || :: -> in it; "
          "with fill: hash a list of columns, json, or an expression that gives a JSON object"},
     {"fill", SETTING_CHOICE, AT(fill), .remakes = true, .standard = "string",
      .choices = fill_choices,

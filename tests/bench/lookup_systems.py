@@ -115,6 +115,7 @@ class World:
         self.settings = {
             "database": self.database.url, "cache": self.redis.url, "sync": "replication",
             "workers": 1, "load_budget": CONNECTIONS * max(DEPTHS), "max_lag": "1m",
+            "load_timeout": "1m",  # under valgrind and beside others nothing is quick
             "keyspaces": [ITEMS]}
         self.nestguard = Nestguard(self.settings)
         self.nestguard.under = under

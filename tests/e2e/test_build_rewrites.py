@@ -88,7 +88,7 @@ def through(gate, database):
 
 
 def assert_knows_items(guard):
-    assert guard.keyspace()["filter"]["keys"] == 100
+    assert guard.keyspace()["rows"] == 100
     assert guard.redis().mget("item:1", "item:100", "item:101") == [b"payload 1", b"payload 100",
                                                                     None]
 

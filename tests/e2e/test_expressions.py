@@ -23,7 +23,7 @@ def rich(database, items):
     ("encode(raw, 'hex')", b"payload 7".hex().encode()),
     ("raw || '\\x00ff'::bytea", b"payload 7\0\xff"),
     ("payload || ' -- ' -- a comment", b"payload 7 -- "),
-    ("id * 2", b"14"), ("id > 5", b"t"), ("ARRAY[id, number]", b"{7,6}"),
+    ("(id * 2)", b"14"), ("(id > 5)", b"t"), ("(ARRAY[id, number])", b"{7,6}"),
     ("(SELECT payload)", b"payload 7"),
     ("(CASE WHEN number IS NULL THEN 'none' END)", b""),
     ('"payload" || \'%s $1\'', b"payload 7%s $1")])

@@ -22,7 +22,11 @@ static const char *behind_quoted(const char *text)
 
 bool expression_is_one(const char *text)
 {
-    return strpbrk(behind_quoted(text), "()[]'\"|+*/:<>=") != NULL;
+    static const char *const signs[] = {"(", "'", "||", "::", "->"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (strstr(behind_quoted(text), signs[i]))
+            return true;
+    return false;
 }
 
 /* Takes the name over. */

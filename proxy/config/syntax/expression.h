@@ -8,8 +8,9 @@
 #include <stddef.h>
 
 /* Whether a text that may also be a column's name is an expression: it has one of the signs of one
- * (a parenthesis, a quote, an operator) outside of double quotes that it begins with. So whatever
- * stands in parentheses is one, and whatever stands in double quotes as a whole is none. */
+ * that names hardly ever have, ( ' || :: and ->, outside of double quotes that it begins with. So
+ * whatever stands in parentheses is one, and whatever stands in double quotes as a whole is none.
+ */
 bool expression_is_one(const char *text);
 
 /* Names without repetitions. Zeroed: none. */

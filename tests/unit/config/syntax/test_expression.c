@@ -11,8 +11,24 @@
 static void names_are_no_expressions(void **state)
 {
     static const char *const names[] = {
-        "payload", "Pay Load",     "gr\303\266\303\237e", "first-name",   "a.b",     "50%",
-        "",        "\"upper(x)\"", "\"a\"\"(b)\"",        "\"unclosed (", "\"a\" b",
+        "payload",
+        "Pay Load",
+        "gr\303\266\303\237e",
+        "first-name",
+        "a.b",
+        "50%",
+        "",
+        "\"upper(x)\"",
+        "\"a\"\"(b)\"",
+        "\"unclosed (",
+        "\"a\" b",
+        "Va:lue",
+        "a|b",
+        "a/b",
+        "a = b",
+        "a > b",
+        "tags[1]",
+        "price * 2",
     };
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -20,21 +36,21 @@ static void names_are_no_expressions(void **state)
             fail_msg("%s", names[i]);
 }
 
-static void what_has_a_parenthesis_a_quote_or_an_operator_is_one(void **state)
+static void what_has_a_parenthesis_a_quote_or_an_operator_of_text_is_one(void **state)
 {
     static const char *const expressions[] = {
         "upper(x)",
         "(x)",
         "a || b",
         "a::text",
-        "price * 2",
-        "a + b",
+        "(price * 2)",
+        "(a + b)",
         "'x'",
         "\"A\" || b",
-        "tags[1]",
+        "(tags[1])",
         "a->>'b'",
-        "a = b",
-        "a / b",
+        "(a = b)",
+        "a->b",
         "(CASE WHEN a THEN b END)",
         "\"A\"\"(\" || b",
     };
@@ -82,7 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_no_expressions),
-        cmocka_unit_test(what_has_a_parenthesis_a_quote_or_an_operator_is_one),
+        cmocka_unit_test(what_has_a_parenthesis_a_quote_or_an_operator_of_text_is_one),
         cmocka_unit_test(words_are_folded_and_as_they_are_and_each_is_named_once),
         cmocka_unit_test(quoted_names_are_found_wherever_quotes_begin),
     };
