@@ -1,7 +1,8 @@
 /* What tells one server from another is asked once, when a connection is opened, and is true of
  * that moment: a standby that is promoted later keeps its old words until it is connected to anew.
  * The cluster is told by an identifier that initdb drew, if the role may ask for it, and what has
- * become of it since by its timeline.
+ * become of it since by its timeline. Another database of the cluster has other rows, and another
+ * role may see others: both are told by their oids, whatever a pooler made of the names.
  */
 #include "postgres/pg_server.h"
 
@@ -17,6 +18,8 @@ const char pg_server_columns[] =
     " EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text,"
     " CASE WHEN pg_catalog.pg_is_in_recovery() THEN 'standby' ELSE pg_catalog.\"left\"("
     "pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8) END,"
+    " (SELECT pg_catalog.concat(datid, '.', usesysid) FROM"
+    " pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())),"
     " pg_catalog.pg_backend_pid()";
 const char pg_server_identifier[] =
     "(SELECT system_identifier FROM pg_catalog.pg_control_system())";
@@ -24,7 +27,7 @@ const char pg_server_may_identify[] =
     "pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'execute')";
 
 /* In the order of the columns above; the last may be missing. */
-enum { IS_STANDBY, STARTED, TIMELINE, PID, IDENTIFIER, COLUMNS };
+enum { IS_STANDBY, STARTED, TIMELINE, PLACE, PID, IDENTIFIER, COLUMNS };
 
 int pg_server_read(struct pg_server *server, const PGresult *row, int column)
 {
@@ -34,9 +37,9 @@ int pg_server_read(struct pg_server *server, const PGresult *row, int column)
     server->standby = PQgetvalue(row, 0, column + IS_STANDBY)[0] == 't';
     snprintf(server->started, sizeof server->started, "%s", PQgetvalue(row, 0, column + STARTED));
     server->pid = (int)strtol(PQgetvalue(row, 0, column + PID), NULL, 10);
-    snprintf(server->history, sizeof server->history, "%s/%s",
+    snprintf(server->history, sizeof server->history, "%s/%s/%s",
              columns > IDENTIFIER ? PQgetvalue(row, 0, column + IDENTIFIER) : "",
-             PQgetvalue(row, 0, column + TIMELINE));
+             PQgetvalue(row, 0, column + TIMELINE), PQgetvalue(row, 0, column + PLACE));
     return 0;
 }
 
@@ -45,13 +48,19 @@ bool pg_server_is_known(const struct pg_server *server)
     return server->history[0] != '\0';
 }
 
+/* Without the cluster's identifier others look alike: a restart is all that can be told then. */
+static bool is_identified(const struct pg_server *server)
+{
+    return server->history[0] != '/';
+}
+
 bool pg_server_is_same(const struct pg_server *server, const struct pg_server *other,
                        bool unrestarted)
 {
     bool one_history =
         server->standby == other->standby && strcmp(server->history, other->history) == 0;
-    return one_history &&
-           ((!unrestarted && !server->standby) || strcmp(server->started, other->started) == 0);
+    return one_history && ((!unrestarted && !server->standby && is_identified(server)) ||
+                           strcmp(server->started, other->started) == 0);
 }
 
 bool pg_server_fits(const struct pg_server *server, const struct pg_server_rule *rule,

@@ -9,9 +9,10 @@
 
 /* As the connection found it when it was opened; zeroed it is not known. */
 struct pg_server {
-    /* "7312345678901234567/00000001": the cluster, where the role may ask for it, and a primary's
-     * timeline, which a promotion begins anew and a restart keeps. */
-    char history[48];
+    /* "7312345678901234567/00000001/16384.10": the cluster, where the role may ask for it, a
+     * primary's timeline, which a promotion begins anew and a restart keeps, and the database and
+     * the role. */
+    char history[64];
     char started[32]; /* when its postmaster was: seconds since 1970 */
     bool standby;
     int pid; /* of the process that serves the connection; says nothing of which server it is */
@@ -34,6 +35,8 @@ extern const char pg_server_columns[], pg_server_identifier[], pg_server_may_ide
 int pg_server_read(struct pg_server *server, const PGresult *row, int column);
 
 bool pg_server_is_known(const struct pg_server *server);
+/* With the same rows for who asks: the same database and role, too. What cannot be told apart from
+ * another, as the role may not ask for the cluster, is another once it was restarted. */
 bool pg_server_is_same(const struct pg_server *server, const struct pg_server *other,
                        bool unrestarted);
 

@@ -60,6 +60,21 @@ static bool begins_to_list_hosts(const struct setting *row, const struct config 
            strchr(wanted->database, ',') && !(running->database && strchr(running->database, ','));
 }
 
+/* What the rest leads to is looked at when it is connected to, a database and a role, too. These
+ * change what the same server shows to the same role, and no connection tells of that. */
+static bool shows_otherwise(const struct setting *row, const struct config *running,
+                            const struct config *wanted)
+{
+    static const char *const words[] = {"options", "service", "servicefile", "client_encoding",
+                                        "replication"};
+    if (row->offset != offsetof(struct config, database))
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!setting_same_in_conninfo(running->database, wanted->database, words[i]))
+            return true;
+    return false;
+}
+
 /* Without a database a process has no connections to it that could be led elsewhere. */
 static bool begins_or_ends(const struct setting *row, const struct config *running,
                            const struct config *wanted)
@@ -73,7 +88,7 @@ static bool is_kept(const struct setting *row, const struct config *running,
 {
     return row->fixed || (row->moves && changes->cache_stays) ||
            opens_control(row, running, wanted) || begins_to_list_hosts(row, running, wanted) ||
-           begins_or_ends(row, running, wanted);
+           shows_otherwise(row, running, wanted) || begins_or_ends(row, running, wanted);
 }
 
 static bool has_other_files(const struct config *running, const struct config *wanted)

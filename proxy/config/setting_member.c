@@ -48,6 +48,22 @@ static bool same_database(const char *a, const char *b)
     return same;
 }
 
+static const char *word_of(const PQconninfoOption *option, const char *keyword)
+{
+    while (option && option->keyword && strcmp(option->keyword, keyword) != 0)
+        option++;
+    return option && option->keyword ? option->val : NULL;
+}
+
+bool setting_same_in_conninfo(const char *a, const char *b, const char *keyword)
+{
+    PQconninfoOption *x = PQconninfoParse(a ? a : "", NULL), *y = PQconninfoParse(b ? b : "", NULL);
+    bool same = same_text(word_of(x, keyword), word_of(y, keyword));
+    PQconninfoFree(x);
+    PQconninfoFree(y);
+    return same;
+}
+
 /* Without one the addresses are both empty. */
 static bool same_control(const struct config *a, const struct config *b)
 {

@@ -22,6 +22,9 @@ int setting_read_item(const struct setting *setting, void *base, const char *tex
  * differently may be equal. SETTING_KEYSPACES always is: its rows are compared one by one. */
 bool setting_equal(const struct setting *setting, const void *a, const void *b);
 
+/* Whether two texts for libpq, or NULL, have the same for this keyword of its. */
+bool setting_same_in_conninfo(const char *a, const char *b, const char *keyword);
+
 /* A new string: the value as one would write it, or what holds without one. A secret, and what is
  * secret in a URL, is only said to be there: "(hidden)". */
 char *setting_text(const struct setting *setting, const void *base);

@@ -40,8 +40,8 @@ def test_another_role_takes_over_while_clients_go_on(start_guard, database, item
     with Clients(guard, ask_both) as clients:
         move(guard, database.url.replace("guard@", f"{other_role}@"))
         wait_until(lambda: not connections(database, "guard"), PATIENCE, guard.log)
-        assert connections(database, other_role) >= 4
-        assert guard.keyspace("items")["state"] == "guarding"
+        wait_until(lambda: connections(database, other_role) >= 4, PATIENCE, guard.log)
+        guard.wait_guarding()
     clients.check()
     database.execute("INSERT INTO items VALUES (5000, 'new')")
     guard.rebuild()
@@ -59,6 +59,31 @@ def test_one_that_is_refused_leaves_those_before_in_place(follow, database, cach
     assert connections(database, "guard") >= 4
     move(guard, database.url)
     assert guard.redis().get("item:2") == b"payload 2"
+
+
+@pytest.mark.parametrize("sync", ["replication", "none"])
+def test_another_database_of_the_same_server_is_read_before_its_keys_are_rejected(start_guard, items, sync):
+    server = Postgres().start()
+    try:
+        for name, rows in (("shop", "(1, 'here'), (2, 'only here')"), ("shop2", "(1, 'elsewhere'), (5000, 'there')")):
+            server.execute(f"CREATE DATABASE {name}", "postgres")
+            server.execute("CREATE TABLE items (id bigint PRIMARY KEY, payload text)", name)
+            server.execute(f"INSERT INTO items VALUES {rows}", name)
+            server.execute("GRANT SELECT, DELETE ON items TO guard; CREATE PUBLICATION nestguard FOR TABLE items"
+                           " WITH (publish_via_partition_root = true)", name)
+        url = f"postgresql://guard@127.0.0.1:{server.port}/shop"
+        guard = start_guard(items(), sync=sync, database=url)
+        assert guard.redis().get("item:1") == b"here" and guard.redis().get("item:2") == b"only here"
+        assert guard.redis().get("item:5000") is None
+        move(guard, url + "2")
+        wait_until(lambda: guard.redis().get("item:5000") == b"there", PATIENCE, guard.log)
+        wait_until(lambda: guard.redis().get("item:1") == b"elsewhere", PATIENCE, guard.log)
+        guard.wait_guarding()
+        wait_until(lambda: guard.redis().get("item:2") is None, PATIENCE, guard.log)
+        guard.finish()
+    finally:
+        server.stop()
+        server.remove()
 
 
 @pytest.mark.parametrize("sync", ["replication", "none"])

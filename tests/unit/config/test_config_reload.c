@@ -221,6 +221,26 @@ static void several_hosts_in_the_place_of_one_need_a_restart(void **state)
     config_destroy(config);
 }
 
+/* No connection tells what else of the same server's it would show. */
+static void what_the_same_database_shows_otherwise_needs_a_restart(void **state)
+{
+    static const char one[] = "cache: redis://h\ndatabase: host=a\nkeyspaces:\n" ITEMS "}\n",
+                      path[] = "cache: redis://h\ndatabase: \"host=a options='-c search_path=b'\"\n"
+                               "keyspaces:\n" ITEMS "}\n",
+                      role[] = "cache: redis://h\ndatabase: host=a user=b dbname=c password=d\n"
+                               "keyspaces:\n" ITEMS "}\n";
+    size_t reported;
+    (void)state;
+    struct config *config = reloaded(one, path, &reported);
+    assert_int_equal(reported, 1);
+    assert_string_equal(config->database, "host=a");
+    config_destroy(config);
+    config = reloaded(one, role, &reported);
+    assert_int_equal(reported, 0);
+    assert_string_equal(config->database, "host=a user=b dbname=c password=d");
+    config_destroy(config);
+}
+
 static void a_control_port_that_stays_open_to_others_keeps_its_token(void **state)
 {
     size_t reported;
@@ -622,6 +642,7 @@ int main(void)
         cmocka_unit_test(what_is_fixed_is_kept_and_named),
         cmocka_unit_test(a_cache_that_stays_is_named_with_its_reason),
         cmocka_unit_test(several_hosts_in_the_place_of_one_need_a_restart),
+        cmocka_unit_test(what_the_same_database_shows_otherwise_needs_a_restart),
         cmocka_unit_test(a_control_port_that_stays_open_to_others_keeps_its_token),
         cmocka_unit_test(what_was_there_stays_when_the_file_leaves_it_out),
         cmocka_unit_test(a_new_keyspace_gets_the_next_number_wherever_it_stands),

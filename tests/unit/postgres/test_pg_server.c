@@ -27,12 +27,20 @@ static int read_cells(struct pg_server *server, const char *const *cells, int co
     return status;
 }
 
+static struct pg_server place(const char *place)
+{
+    struct pg_server server = {.history = ""};
+    const char *const cells[] = {"public", "f", "1", "00000001", place, "4711", "7311"};
+    assert_int_equal(read_cells(&server, cells, 7), 0);
+    return server;
+}
+
 static struct pg_server server(const char *standby, const char *started, const char *timeline,
                                const char *identifier)
 {
     struct pg_server server = {.history = ""};
-    const char *const cells[] = {"public", standby, started, timeline, "4711", identifier};
-    assert_int_equal(read_cells(&server, cells, 6), 0);
+    const char *const cells[] = {"public", standby, started, timeline, "5.10", "4711", identifier};
+    assert_int_equal(read_cells(&server, cells, 7), 0);
     assert_true(pg_server_is_known(&server));
     return server;
 }
@@ -40,17 +48,17 @@ static struct pg_server server(const char *standby, const char *started, const c
 static void what_a_server_says_of_itself_is_read(void **state)
 {
     struct pg_server found, unnamed;
-    const char *const cells[] = {"public", "f", "1700000000.5", "00000002", "4711"};
+    const char *const cells[] = {"public", "f", "1700000000.5", "00000002", "5.10", "4711"};
     (void)state;
     found = server("t", "1700000000.5", "standby", "7311");
     assert_true(found.standby);
-    assert_string_equal(found.history, "7311/standby");
+    assert_string_equal(found.history, "7311/standby/5.10");
     assert_string_equal(found.started, "1700000000.5");
     assert_int_equal(found.pid, 4711);
-    assert_int_equal(read_cells(&unnamed, cells, 5), 0);
+    assert_int_equal(read_cells(&unnamed, cells, 6), 0);
     assert_false(unnamed.standby);
-    assert_string_equal(unnamed.history, "/00000002");
-    assert_int_equal(read_cells(&unnamed, cells, 4), -EPROTO);
+    assert_string_equal(unnamed.history, "/00000002/5.10");
+    assert_int_equal(read_cells(&unnamed, cells, 5), -EPROTO);
     assert_false(pg_server_is_known(&(struct pg_server){0}));
 }
 
@@ -86,6 +94,24 @@ static void another_cluster_and_a_promoted_standby_are_others(void **state)
     assert_false(pg_server_is_same(&primary, &stranger, false));
 }
 
+static void another_database_or_role_of_the_same_server_is_another(void **state)
+{
+    struct pg_server before = place("5.10"), database = place("6.10"), role = place("5.11");
+    (void)state;
+    assert_true(pg_server_is_same(&before, &before, true));
+    assert_false(pg_server_is_same(&before, &database, false));
+    assert_false(pg_server_is_same(&before, &role, false));
+}
+
+static void who_cannot_be_identified_is_another_once_started_at_another_time(void **state)
+{
+    struct pg_server before = server("f", "1", "00000001", "");
+    struct pg_server after = server("f", "2", "00000001", "");
+    (void)state;
+    assert_true(pg_server_is_same(&before, &before, false));
+    assert_false(pg_server_is_same(&before, &after, false));
+}
+
 static void a_rule_lets_in_what_it_names_and_says_why_not(void **state)
 {
     struct pg_server primary = server("f", "1", "00000001", "7311");
@@ -113,6 +139,8 @@ int main(void)
         cmocka_unit_test(a_primary_is_the_same_after_a_restart_unless_that_counts),
         cmocka_unit_test(a_standby_is_another_after_a_restart),
         cmocka_unit_test(another_cluster_and_a_promoted_standby_are_others),
+        cmocka_unit_test(another_database_or_role_of_the_same_server_is_another),
+        cmocka_unit_test(who_cannot_be_identified_is_another_once_started_at_another_time),
         cmocka_unit_test(a_rule_lets_in_what_it_names_and_says_why_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
