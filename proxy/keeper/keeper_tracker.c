@@ -179,6 +179,7 @@ static void on_moves(void *arg)
             "database: the new one is another server: a generation is built from it before the "
             "one before is left");
     keeper->moves = true;
+    entries_move(&keeper->entries, true);
     if (keeper->renewal.phase == RENEWAL_IDLE && !keeper->draining)
         renewal_begin(&keeper->renewal);
 }
@@ -199,6 +200,7 @@ bool keeper_keep_to_server(struct keeper *keeper, const struct pg_server *server
         return false;
     if (keeper->moves && !pg_server_is_same(&before, server, false)) {
         keeper->moves = false;
+        entries_move(&keeper->entries, false);
         purge_all(keeper);
     }
     return true;

@@ -31,6 +31,7 @@ struct entries {
     struct entries_remote remote;    /* zeroed: there is none */
     struct broadcast *first, **last; /* those that it does not have yet */
     bool ending;                     /* no worker takes an entry any more */
+    bool moves;                      /* the next generation is another database's */
 };
 
 /* Both outlive it. A view must be in use before any entry is set. */
@@ -83,6 +84,10 @@ bool entries_wait_for(const struct entries *entries, struct key key, bool servin
  * that serves has it; a tombstone ends in any case. false: nothing had to be ended, or could. */
 bool entries_know(struct entries *entries, struct key key, bool serving, void (*done)(void *arg),
                   void *arg);
+
+/* Whether the next generation is built from another database, whose rows this one knows nothing of.
+ */
+void entries_move(struct entries *entries, bool moves);
 
 /* An entry that begins now. for_ms 0: for as long as the sync mode needs it. */
 struct override entries_hint(const struct entries *entries, uint64_t for_ms);

@@ -203,6 +203,10 @@ static void without_a_log_entries_hold_until_a_later_snapshot(void **state)
     assert_false(entries_hint(&bench.entries, 1000).sticky);
     assert_int_equal(entries_hint(&bench.entries, 0).epoch, 5);
     assert_int_equal(entries_tombstone(&bench.entries).epoch, 5);
+    entries_move(&bench.entries, true); /* the next has another database's rows */
+    assert_int_equal(entries_tombstone(&bench.entries).epoch, 4);
+    entries_move(&bench.entries, false);
+    assert_int_equal(entries_tombstone(&bench.entries).epoch, 5);
     bench.config.sync = SYNC_REPLICATION;
     assert_false(entries_hint(&bench.entries, 0).sticky);
     assert_int_equal(entries_tombstone(&bench.entries).epoch, 4);
