@@ -32,6 +32,15 @@ static void run(struct pg_session *on, const char *sql)
         fail_msg("%s\n%s", sql, error.text);
 }
 
+/* Several, with a semicolon between each and the next. */
+static void run_each(struct pg_session *on, const char *script)
+{
+    char *copy = strdup(script), *rest = copy;
+    for (char *sql; (sql = strtok_r(rest, ";", &rest));)
+        run(on, sql);
+    free(copy);
+}
+
 static struct pg_session *open_as(const char *role)
 {
     char conninfo[128];
@@ -159,6 +168,74 @@ static void a_partition_that_came_before_the_reading_is_seen(void **state)
     assert_non_null(strstr(error.text, "public.top was added"));
 }
 
+static void a_partition_that_came_is_no_matter_under_a_snapshot_of_ones_own(void **state)
+{
+    (void)state;
+    assert_int_equal(build_locks_begin(&locks, session, &error), 0);
+    assert_int_equal(compare(), 0);
+    run(owner, "CREATE TABLE top PARTITION OF parts FOR VALUES FROM (200) TO (300)");
+    run(session, "SELECT id FROM parts");
+    assert_int_equal(compare(), 0);
+}
+
+/* Nothing names what a function reads before it is called. */
+static int make_function(void **state)
+{
+    run(owner, "DROP TABLE IF EXISTS behind, below CASCADE");
+    run(owner, "CREATE TABLE behind AS SELECT 1 AS id FROM generate_series(1, 1000)");
+    run(owner, "GRANT SELECT ON behind TO reader");
+    run(owner, "CREATE OR REPLACE FUNCTION behind_it(int) RETURNS bigint LANGUAGE plpgsql"
+               " STABLE PARALLEL SAFE AS"
+               " $$ BEGIN RETURN (SELECT count(*) FROM behind WHERE id > $1); END $$");
+    return make_parts(state);
+}
+
+static void a_table_that_took_the_place_of_another_behind_a_function_is_seen(void **state)
+{
+    (void)state;
+    assert_int_equal(build_locks_begin(&locks, session, &error), 0);
+    assert_int_equal(compare(), 0);
+    run_each(owner, "BEGIN; ALTER TABLE behind RENAME TO gone;"
+                    "CREATE TABLE behind AS TABLE gone; GRANT SELECT ON behind TO reader;"
+                    "DROP TABLE gone; COMMIT");
+    run(session, "SELECT behind_it(0)");
+    assert_int_equal(compare(), -ESTALE);
+    assert_non_null(strstr(error.text, "public.behind was created"));
+}
+
+static void a_view_that_took_the_place_of_another_behind_a_function_is_seen(void **state)
+{
+    (void)state;
+    run_each(owner, "ALTER TABLE behind RENAME TO below; CREATE VIEW behind AS TABLE below;"
+                    "GRANT SELECT ON behind TO reader");
+    assert_int_equal(build_locks_begin(&locks, session, &error), 0);
+    assert_int_equal(compare(), 0);
+    run_each(owner, "DROP VIEW behind; CREATE VIEW behind AS TABLE below;"
+                    "GRANT SELECT ON behind TO reader");
+    run(session, "SELECT behind_it(0)");
+    assert_int_equal(compare(), -ESTALE);
+    assert_non_null(strstr(error.text, "public.behind was created"));
+    run(session, "ROLLBACK");
+    run_each(owner, "DROP VIEW behind; DROP TABLE below");
+}
+
+static void what_a_function_read_for_a_plan_in_parallel_is_seen(void **state)
+{
+    (void)state;
+    run(session, "SET parallel_setup_cost = 0");
+    run(session, "SET parallel_tuple_cost = 0");
+    run(session, "SET min_parallel_table_scan_size = 0");
+    run(session, "SET parallel_leader_participation = off");
+    run(owner, "INSERT INTO parts SELECT generate_series(0, 199)");
+    assert_int_equal(build_locks_begin(&locks, session, &error), 0);
+    assert_int_equal(compare(), 0);
+    run_each(owner, "BEGIN; CREATE TEMP TABLE kept AS TABLE behind; TRUNCATE behind;"
+                    "INSERT INTO behind TABLE kept; DROP TABLE kept; COMMIT");
+    run(session, "SELECT id FROM parts WHERE behind_it(id) > 0");
+    assert_int_equal(compare(), -ESTALE);
+    assert_non_null(strstr(error.text, "public.behind was rewritten"));
+}
+
 static void a_rewrite_before_the_reading_is_seen(void **state)
 {
     (void)state;
@@ -170,6 +247,7 @@ static void a_rewrite_before_the_reading_is_seen(void **state)
 }
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, make_parts, end)
+#define CASE_BEHIND(test) cmocka_unit_test_setup_teardown(test, make_function, end)
 
 int main(void)
 {
@@ -179,7 +257,11 @@ int main(void)
         CASE(a_partition_that_left_before_the_reading_is_missed),
         CASE(a_partition_that_left_is_missed_under_a_snapshot_of_ones_own_too),
         CASE(a_partition_that_came_before_the_reading_is_seen),
+        CASE(a_partition_that_came_is_no_matter_under_a_snapshot_of_ones_own),
         CASE(a_rewrite_before_the_reading_is_seen),
+        CASE_BEHIND(a_table_that_took_the_place_of_another_behind_a_function_is_seen),
+        CASE_BEHIND(a_view_that_took_the_place_of_another_behind_a_function_is_seen),
+        CASE_BEHIND(what_a_function_read_for_a_plan_in_parallel_is_seen),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
