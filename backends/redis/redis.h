@@ -69,6 +69,10 @@ void redis_send(struct redis *redis, const struct redis_bytes *words, size_t cou
 
 bool redis_is_up(const struct redis *redis);
 
+/* Nothing that was sent may still be run: each command has its answer, and none was lost on the way
+ * with a connection. */
+bool redis_is_settled(const struct redis *redis);
+
 /* What is known of a server: for status and metrics. */
 struct redis_node {
     char address[300]; /* "127.0.0.1:6379", or "unix:/path"; "": not known */

@@ -53,6 +53,11 @@ bool redis_is_up(const struct redis *redis)
     return redis->state == LINK_UP;
 }
 
+bool redis_is_settled(const struct redis *redis)
+{
+    return !redis->sent.first && !redis->waiting.first && !redis->greeting.left;
+}
+
 static void describe_sentinel(const struct redis *redis, size_t number, struct redis_node *node)
 {
     struct redis_word word;

@@ -48,6 +48,7 @@ struct purger {
     struct lane *swept;         /* while a sweep is under way */
     size_t swept_keys;          /* found by it so far, for the log */
     size_t sweep_turn;          /* the lane that was swept last */
+    bool is_clean;              /* at some moment since the last sweep began nothing was owed */
     struct retry sweep_retry;   /* set while SCAN is refused, for whichever lane */
     struct log_pace complained; /* of the log's lines about refusals */
     uv_idle_t idle;   /* runs when there may be something to do, at the next turn of the loop */
@@ -162,6 +163,14 @@ static bool is_replicas(const char *error)
     return strncmp(error, "READONLY", 8) == 0;
 }
 
+/* What a sweep found is deleted by then; keys of changes that come without a pause do not put that
+ * off for ever, as long as the cache keeps up with them. */
+static void see_clean(struct purger *purger)
+{
+    if (purger_owed(purger) == 0)
+        purger->is_clean = true;
+}
+
 static void on_deleted(void *arg, const struct redis_answer *answer)
 {
     struct batch *batch = arg;
@@ -180,6 +189,7 @@ static void on_deleted(void *arg, const struct redis_answer *answer)
             owe_everything(purger, "it is a replica");
     }
     free(batch);
+    see_clean(purger);
     schedule(purger);
 }
 
@@ -256,6 +266,7 @@ static void on_stepped(void *arg, enum redis_outcome outcome, const char *error)
         purger->swept = NULL;
         backoff_reset(&purger->sweep_retry.backoff);
     }
+    see_clean(purger);
     schedule(purger);
 }
 
@@ -279,6 +290,7 @@ static void begin_sweep(struct purger *purger)
     if (!purger->swept)
         return;
     owed_of(purger->swept)->whole = false;
+    purger->is_clean = false;
     purger->swept_keys = 0;
     sweep_begin(&purger->sweep, &purger->options.config->keyspaces[purger->swept->keyspace].key);
 }
@@ -351,6 +363,11 @@ size_t purger_owed(const struct purger *purger)
     return whole ? SIZE_MAX : purger->owed.count + purger->sent;
 }
 
+bool purger_is_swept(const struct purger *purger)
+{
+    return purger->is_clean && purger_owed(purger) != SIZE_MAX;
+}
+
 static void give_up_whole(const struct lane *lane)
 {
     log_warning("keyspace %s: not all of its keys were deleted from the cache, which may hold "
@@ -396,6 +413,7 @@ struct purger *purger_create(const struct purger_options *options)
 {
     struct purger *purger = xcalloc(1, sizeof *purger);
     purger->options = *options;
+    purger->is_clean = true;
     owed_init(&purger->owed, options->config, options->max_owed);
     purger->lanes = xcalloc(KEYSPACES_MAX, sizeof *purger->lanes);
     open_lanes(purger, 0);

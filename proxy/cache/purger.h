@@ -52,6 +52,9 @@ void purger_cache_is(struct purger *purger, bool up);
 /* Keys whose deletion the cache has not confirmed; SIZE_MAX when a keyspace is owed whole. */
 size_t purger_owed(const struct purger *purger);
 
+/* No keyspace is owed whole, and what was found of those that were has been deleted. */
+bool purger_is_swept(const struct purger *purger);
+
 /* Nothing more will be sent: the log is told what is owed and may be stale. */
 void purger_give_up(const struct purger *purger);
 

@@ -4,14 +4,16 @@
  *             it is up ▼
  *                    SWEPT: each change is purged in both; all keys of the keyspaces are deleted
  *                      │    from the one to come, for nobody has purged them there
- *                      │ none is left, and it is up
+ *                      │ none is left, each is deleted, and it is up
  *                      ▼
  *                    MOVES: what is loaded fills the new one; workers go over to it (worker/move.h)
  *                      │ none of them has a connection to the old one
  *                      ▼
- *                    LEFT: what was to be deleted from the old one still is, for drain_timeout
+ *                    LEFT: what was to be deleted from the old one still is, and fills under way to
+ *                      │   it are awaited, for drain_timeout
  *                      ▼
- *   STAYS ◀────────── the old one's connection ends, and what is published begins anew
+ *   STAYS ◀────────── the old one's connection ends, what is published begins anew, and what filled
+ *                     the new one is deleted where nobody vouches for it
  *
  * So no client ever reads what nobody purges: not from the new one, which is swept before anybody
  * asks it, nor from the old one, which is purged for as long as anybody does. A fill goes to one of
@@ -20,7 +22,15 @@
  *
  * Another user, password or certificate is another connection to the same server with the same
  * data, which need not be swept: what is deleted over the old connection is deleted. That is so
- * only if it is up, and has nothing to delete just now.
+ * only if it is up, and has nothing to delete just now. A fill that is under way on the old
+ * connection may be run behind the DEL of a later change on the new one: as long as there are two,
+ * each change is deleted over both, behind it; so the old one ends when each fill has its answer.
+ *
+ * Without a log a client's DEL or SET is the only word of a change. From MOVES on until the last
+ * client has left the old cache it may reach that one only, when the new one holds the old value
+ * already, loaded for another client: so what filled the new one meanwhile is deleted once more,
+ * when nobody can write to the old one any more. It is what was read since MOVES, and no more. To
+ * hear of each such write instead would cost every write of a guarded key a message.
  */
 #include "keeper/keeper_internal.h"
 
@@ -172,6 +182,13 @@ static bool is_swept(struct keeper *keeper, uint64_t now)
 
 /* ---- MOVES ---- */
 
+/* What is told by nobody is a client's write to a cache that others do not read any more. */
+static bool needs_word(const struct keeper *keeper)
+{
+    return !keeper->cache.is_same && (keeper_config(keeper)->sync != SYNC_REPLICATION ||
+                                      replication_is_blind(&keeper->replication));
+}
+
 static void order_workers(struct keeper *keeper)
 {
     for (unsigned i = 0; i < keeper->worker_count; i++) {
@@ -192,6 +209,7 @@ static void move(struct keeper *keeper, uint64_t now)
     cache->here = cache->other;
     cache->other = left;
     cache->is_publishing = true;
+    cache->is_doubtful = needs_word(keeper);
     purging_swap(&keeper->purging);
     loading_use_cache(&keeper->loading, cache->here->redis);
     order_workers(keeper);
@@ -202,6 +220,17 @@ static void move(struct keeper *keeper, uint64_t now)
 /* ---- LEFT ---- */
 
 static void on_ended(void *arg);
+
+/* Of both, while there are two. */
+static void settle(struct keeper *keeper)
+{
+    if (!keeper->cache.is_doubtful)
+        return;
+    keeper->cache.is_doubtful = false;
+    log_info("cache: what filled the new one while the one before was left may be old and is "
+             "deleted");
+    purging_outdated_all(&keeper->purging);
+}
 
 static void on_left(void *arg)
 {
@@ -216,6 +245,7 @@ static void on_left(void *arg)
     publisher_use_cache(keeper->publisher, keeper->cache.here->redis);
     forget_side(side);
     set_change(keeper, CACHE_STAYS);
+    settle(keeper);
     log_info("cache: the one before is not used any more");
 }
 
@@ -223,10 +253,12 @@ static void leave(struct keeper *keeper, uint64_t now)
 {
     struct keeper_cache *cache = &keeper->cache;
     bool owes = purging_owes_other(&keeper->purging);
-    if (owes && now - cache->since < keeper_config(keeper)->drain_timeout_ms)
+    bool fills = !redis_is_settled(cache->other->redis);
+    if ((owes || fills) && now - cache->since < keeper_config(keeper)->drain_timeout_ms)
         return;
     if (owes)
         purging_give_up_other(&keeper->purging);
+    cache->is_doubtful |= fills || needs_word(keeper);
     set_change(keeper, CACHE_ENDS);
     publisher_cache_is(keeper->publisher, false);
     redis_close(cache->other->redis, on_left, cache->other);
@@ -254,6 +286,15 @@ void keeper_watch_cache(struct keeper *keeper, uint64_t now)
 }
 
 /* ---- life ---- */
+
+/* Nobody is led elsewhere any more: what would have been done when the old one is left, is now. */
+void keeper_settle_cache(struct keeper *keeper)
+{
+    if (keeper->cache.change == CACHE_SWEPT && !purging_other_is_swept(&keeper->purging))
+        log_warning("cache: the new one was not swept yet and may hold stale values; with "
+                    "purge_at_start: true the next start deletes them");
+    settle(keeper);
+}
 
 int keeper_open_cache(struct keeper *keeper)
 {

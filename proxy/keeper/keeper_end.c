@@ -116,6 +116,7 @@ void keeper_end(struct keeper *keeper)
     renewal_stop(&keeper->renewal);
     sources_end(&keeper->sources);
     purging_give_unvouched(&keeper->purging); /* nobody else knows of them */
+    keeper_settle_cache(keeper);
     uv_timer_stop(&keeper->tick);
     succession_fall_silent(&keeper->succession);
     if (keeper->http)

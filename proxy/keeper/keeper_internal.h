@@ -54,8 +54,9 @@ struct keeper_cache {
     struct cache_side sides[2], *here, *other; /* other: to come, and then the one that is left */
     bool is_publishing;                        /* what is published is still at the other one */
     unsigned moving;                           /* workers that still use the one that is left */
-    bool is_same;    /* SWEPT: the same server with the same data, which need not be swept */
-    unsigned ending; /* of the two, at the end */
+    bool is_same;     /* the same server with the same data, which need not be swept */
+    bool is_doubtful; /* MOVES to ENDS: what fills it may be old when the other one has ended */
+    unsigned ending;  /* of the two, at the end */
     void (*ended)(struct keeper *keeper);
     uint64_t since; /* clock_ms() of the last change of this */
 };
@@ -140,6 +141,7 @@ void keeper_ask_cache(struct keeper *keeper, struct config *fresh);
 /* It is in force: the cache that was asked takes over; or another has none to take over from. */
 void keeper_move_cache(struct keeper *keeper, struct shared_config *config);
 void keeper_forget_cache(struct keeper *keeper); /* the one that was asked */
+void keeper_settle_cache(struct keeper *keeper); /* before the end: purges may still be sent */
 void keeper_end_cache(struct keeper *keeper, void (*ended)(struct keeper *keeper));
 void keeper_finish_cache(struct keeper *keeper);
 

@@ -10,6 +10,7 @@ import redis
 
 from beside import redis_beside
 from following import follow
+from gate import Gate
 from servers import PATIENCE
 from test_published import NAME, absent, lease, published, wait_lease
 from test_tls import cache_settings, certificates, tls_cache
@@ -226,6 +227,23 @@ class TestConnectionsWithState:
             assert wire.read_until_closed() == b""
         file.wait_left()
 
+    def test_what_was_loaded_while_some_had_not_gone_over_is_loaded_again(self, started, database,
+                                                                          cache, other):
+        """Without a log their DEL is the only word of a change, and reaches the old one alone."""
+        guard, file = started
+        with guard.wire() as wire:
+            wire.send(b"MULTI\r\n")
+            assert wire.read_replies(1) == b"+OK\r\n"
+            file.take(cache=other.url)
+            wait_until(lambda: guard.redis().get("item:7") and other.client().exists("item:7"),
+                       PATIENCE, guard.log)
+            database.execute("UPDATE items SET payload = 'changed' WHERE id = 7")
+            cache.client().delete("item:7")  # as a worker does that has not gone over
+            wire.send(b"EXEC\r\n")
+            assert wire.read_replies(1) == b"*0\r\n"
+        file.wait_left()
+        wait_until(lambda: guard.redis().get("item:7") == b"changed", PATIENCE, guard.log)
+
     def test_a_command_that_blocks_is_answered_or_fails(self, started, cache, other):
         guard, file = started
         with guard.wire() as wire:
@@ -294,6 +312,23 @@ class TestTheSameServer:
         assert not clients.problems
         other.client().client_kill_filter(_type="normal", skipme=True)
         wait_until(lambda: sets(guard), PATIENCE, guard.log)
+
+    def test_the_old_connection_lasts_until_its_fills_are_answered(self, moving, cache):
+        with contextlib.closing(Gate(cache.port)) as gate:
+            guard, file = moving(cache=cache.url.replace(str(cache.port), str(gate.port)),
+                                 cache_timeout="30s", drain_timeout="30s")
+            gate.hold_requests(having=b"$2\r\nNX")
+            assert guard.redis().get("item:7") == b"payload 7"
+            gate.wait_held()
+            assert file.take(cache=cache.url)["cache"]["taken"]
+            wait_until(lambda: "clients are led to the new one" in guard.log(), PATIENCE, guard.log)
+            for _ in range(40):  # the keeper goes on, and looks
+                guard.control("GET", "/v1/status")
+                assert "is not used any more" not in guard.log()
+            gate.release()
+            file.wait_left()
+            assert "is deleted" not in guard.log() and cache.client().exists("item:7")
+            guard.stop()
 
     def test_another_database_is_other_keys(self, moving, cache):
         guard, file = moving()

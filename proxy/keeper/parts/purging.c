@@ -47,6 +47,11 @@ void purging_outdated(struct purging *purging, int keyspace)
     tell_keyspace(purging, CAUSE_ALTERED, keyspace);
 }
 
+void purging_outdated_all(struct purging *purging)
+{
+    tell_all(purging, CAUSE_ALTERED);
+}
+
 static void hear(struct purger *purger, const struct key_change *change)
 {
     if (cause_is_of_keyspace(change->cause))
@@ -254,7 +259,7 @@ void purging_delete_other(struct purging *purging, struct key key)
 
 bool purging_other_is_swept(const struct purging *purging)
 {
-    return purger_owed(purging->other.purger) != SIZE_MAX;
+    return purger_is_swept(purging->other.purger);
 }
 
 bool purging_owes_other(const struct purging *purging)

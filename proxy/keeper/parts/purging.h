@@ -58,7 +58,7 @@ void purging_sweep_other(struct purging *purging);
 void purging_other_is(struct purging *purging, bool up);
 /* One key. Does nothing without a second cache. */
 void purging_delete_other(struct purging *purging, struct key key);
-/* No whole keyspace is to be deleted from it; nothing at all is. */
+/* No whole keyspace is to be deleted from it, and what sweeps found is deleted; nothing is owed. */
 bool purging_other_is_swept(const struct purging *purging);
 bool purging_owes_other(const struct purging *purging);
 /* The two change places: what is asked and deleted by hand is the other one's from now on. */
@@ -81,6 +81,7 @@ void purging_missed_of(struct purging *purging, int keyspace);
 
 /* What was cached of the keyspace is not what would be now. */
 void purging_outdated(struct purging *purging, int keyspace);
+void purging_outdated_all(struct purging *purging);
 
 /* In force from now on, with no fewer keyspaces; the one before lives until this has returned.
  * Zeroed: does nothing. */

@@ -329,6 +329,39 @@ static void one_that_is_to_come_is_swept_and_the_other_is_not(void **state)
     bench_close(&bench);
 }
 
+/* What was found is still there until the cache has confirmed its deletion, however often it
+ * refuses that; what changes later does not count. */
+static void what_a_sweep_found_is_deleted_before_it_counts(void **state)
+{
+    static const struct redis_bytes key = {"item:1", 6};
+    static const struct redis_answer over = {
+        .outcome = REDIS_DONE, .error = "", .page.cursor = "0"};
+    struct redis_answer found = over;
+    struct bench bench;
+    (void)state;
+    bench_open(&bench, SYNC_REPLICATION);
+    purging_open_other(&bench.purging, fake_other_redis());
+    purging_sweep_other(&bench.purging);
+    must_wait(&bench, 1, 1);
+    fake_redis_answer(&over);
+    must_wait(&bench, 1, 1);
+    found.page.keys = &key;
+    found.page.count = 1;
+    fake_redis_answer(&found);
+    must_wait(&bench, 1, 1);
+    assert_null(fake_redis.calls[0].cursor);
+    assert_false(purging_other_is_swept(&bench.purging));
+    fake_redis_ends(REDIS_REFUSED);
+    assert_false(purging_other_is_swept(&bench.purging));
+    for (int i = 0; i < 1000 && !fake_redis.count; i++)
+        uv_run(&bench.loop, UV_RUN_ONCE);
+    fake_redis_ends(REDIS_DONE);
+    assert_true(purging_other_is_swept(&bench.purging));
+    tell_update(&bench, "item:2");
+    assert_true(purging_other_is_swept(&bench.purging));
+    bench_close(&bench);
+}
+
 static void behind_the_change_what_is_deleted_by_hand_is_deleted_from_both(void **state)
 {
     struct bench bench;
@@ -360,6 +393,7 @@ int main(void)
         cmocka_unit_test(the_report_says_what_is_owed_while_the_cache_is_down),
         cmocka_unit_test(of_two_caches_each_is_told_of_every_change),
         cmocka_unit_test(one_that_is_to_come_is_swept_and_the_other_is_not),
+        cmocka_unit_test(what_a_sweep_found_is_deleted_before_it_counts),
         cmocka_unit_test(behind_the_change_what_is_deleted_by_hand_is_deleted_from_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
