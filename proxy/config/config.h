@@ -171,6 +171,15 @@ static inline bool config_has_rows(const struct config *config)
     return false;
 }
 
+/* Whether time alone ends hints, of some keyspaces at least: no generation ends a source's. */
+static inline bool config_ends_hints(const struct config *config)
+{
+    bool ends = config->sync == SYNC_REPLICATION;
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        ends |= config->keyspaces[i].source != NULL;
+    return ends;
+}
+
 /* Reads and checks the file: syntax, types, ranges, and what the settings mean together. Every
  * mistake goes to `problems` with "file:line" as its place. Returns 0 and *out (freed by
  * config_destroy), -EINVAL when there were errors, or another negative errno when the file could

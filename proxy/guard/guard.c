@@ -28,6 +28,11 @@ struct override guard_entry(struct permission *permission, const struct override
     return overrides_find(overrides, key, permission_time(permission));
 }
 
+static bool has_log(const struct view *view, int keyspace)
+{
+    return view->config->sync == SYNC_REPLICATION && !view->config->keyspaces[keyspace].source;
+}
+
 /* Where no log tells of it, a key that is written while a generation is being built must be
  * admitted though the present one holds it: the next may have taken its snapshot before the key's
  * row came. */
@@ -37,23 +42,23 @@ bool guard_wants_hint(const struct view *view, const struct overrides *overrides
     struct override entry = {.kind = OVERRIDE_NONE};
     if (overrides_count(overrides))
         entry = overrides_find(overrides, key, clock_ms());
-    bool unseen = view->building && view->config->sync != SYNC_REPLICATION;
+    bool logged = has_log(view, key.keyspace), unseen = view->building && !logged;
     if (entry.kind == OVERRIDE_TOMBSTONE)
         return true;
     if (entry.kind == OVERRIDE_HINT)
-        return view->config->sync != SYNC_REPLICATION &&
-               (!entry.sticky || entry.epoch < view->newest);
+        return !logged && (!entry.sticky || entry.epoch < view->newest);
     return unseen || !held;
 }
 
 /* The filter may hold a key by chance, or for a row that is gone, and the next one may be begun
  * before the row of this write is committed: then it would deny the key. But most that are held
  * have a row that stays, and who fills the cache by himself writes all of them. So they may take a
- * quarter of the places: for them no write is refused, and no filter is built. */
-bool guard_has_room_for_held(const struct view *view, const struct overrides *overrides)
+ * quarter of the places: for them no write is refused, and no filter is built. A source's next file
+ * may have been made before the write, whatever log there is for the rows of others. */
+bool guard_has_room_for_held(const struct view *view, const struct overrides *overrides,
+                             int keyspace)
 {
-    return view->config->sync != SYNC_REPLICATION &&
-           overrides_places(overrides) < view->config->max_hints / 4;
+    return !has_log(view, keyspace) && overrides_places(overrides) < view->config->max_hints / 4;
 }
 
 const char *reason_text(enum reason reason)

@@ -112,8 +112,9 @@ bool guard_wants_hint(const struct view *view, const struct overrides *overrides
                       bool held);
 
 /* Whether there is room to remember a write of a key that the filter holds, too; for
- * guard_wants_hint() it is not held then. Never where a log tells of rows. */
-bool guard_has_room_for_held(const struct view *view, const struct overrides *overrides);
+ * guard_wants_hint() it is not held then. Never where a log tells of the keyspace's rows. */
+bool guard_has_room_for_held(const struct view *view, const struct overrides *overrides,
+                             int keyspace);
 
 /* A part of a sentence, for people: static. */
 const char *reason_text(enum reason reason);

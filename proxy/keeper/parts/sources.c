@@ -17,8 +17,8 @@ struct source {
     struct key_file_state seen; /* at the last look; zeroed: there was no file */
     uint64_t since;             /* clock_ms(): from then on it was seen so */
     struct key_file_state done; /* what was taken or refused last */
+    uint64_t done_for;          /* the wish that it was read for (sources.wanted); 0: none */
     int failed;                 /* a negative errno that was told of: it could not be looked at */
-    bool is_done;               /* `done` counts */
 };
 
 /* One look at one file; the thread has it until on_looked(). */
@@ -28,6 +28,7 @@ struct source_look {
     struct shared_config *config; /* one reference */
     size_t keyspace;
     struct source source; /* as it was; then as it is */
+    uint64_t wanted;      /* sources.wanted when it began */
     uint64_t keys;        /* that are in force */
     bool has_keys;
     struct key_set *set; /* what came of it; NULL: nothing new */
@@ -41,16 +42,19 @@ static const struct keyspace *keyspace_of(const struct source_look *look)
 
 /* ---- on the thread ---- */
 
-/* What is old already has settled, whenever it was first seen. Clocks may differ, and go back. */
-static bool has_settled(const struct source_look *look, uint64_t now)
+/* At a start, what is old already has settled. Later on that says nothing that a clock which is
+ * another's, or was set, could not say of half a file. */
+static bool has_settled(const struct source_look *look, bool is_first, uint64_t now)
 {
     uint64_t settle = keyspace_of(look)->settle_ms;
+    if (!is_first)
+        return now - look->source.since >= settle;
     const struct timespec *written = &look->source.seen.changed;
     struct timespec wall;
     clock_gettime(CLOCK_REALTIME, &wall);
     double age = (double)(wall.tv_sec - written->tv_sec) * 1000 +
                  (double)(wall.tv_nsec - written->tv_nsec) / 1e6;
-    return now - look->source.since >= settle || age >= (double)settle;
+    return age >= (double)settle;
 }
 
 __attribute__((format(printf, 2, 3))) static void refuse(struct source_look *look,
@@ -94,7 +98,7 @@ static void read_file(struct source_look *look)
     if (status == -EAGAIN || status == -ECANCELED)
         return;
     look->source.done = look->source.seen;
-    look->source.is_done = true;
+    look->source.done_for = look->wanted;
     if (status)
         refuse(look, "%s", error.text);
     else if (has_enough(look, filter_stats(filter).keys))
@@ -109,7 +113,7 @@ static void note_failure(struct source_look *look, int status)
     if (look->source.failed != status)
         refuse(look, "%s", status == -EINVAL ? "it is no regular file" : strerror(-status));
     look->source.failed = status;
-    look->source.is_done = false;
+    look->source.done_for = 0;
 }
 
 static void on_thread(uv_work_t *work)
@@ -119,7 +123,8 @@ static void on_thread(uv_work_t *work)
     struct key_file_state state;
     uint64_t now = clock_ms();
     int status = key_file_look(keyspace_source_path(keyspace_of(look)), &state);
-    if (!key_file_is_same(&state, &source->seen) || !source->since) {
+    bool is_first = !source->since;
+    if (!key_file_is_same(&state, &source->seen) || is_first) {
         source->seen = state;
         source->since = now;
     }
@@ -128,7 +133,8 @@ static void on_thread(uv_work_t *work)
         return;
     }
     source->failed = 0;
-    if ((!source->is_done || !key_file_is_same(&state, &source->done)) && has_settled(look, now))
+    bool is_done = source->done_for == look->wanted && key_file_is_same(&state, &source->done);
+    if (!is_done && has_settled(look, is_first, now))
         read_file(look);
 }
 
@@ -179,6 +185,7 @@ static void look_at(struct sources *sources, size_t keyspace, const struct key_s
                                  .config = sources->config,
                                  .keyspace = keyspace,
                                  .source = *sources->of[keyspace],
+                                 .wanted = sources->wanted,
                                  .keys = set ? filter_stats(set->filter).keys : 0,
                                  .has_keys = set != NULL};
     look->config->references++;
@@ -228,17 +235,15 @@ void sources_watch(struct sources *sources, struct shared_config *shared,
 
 void sources_renew(struct sources *sources)
 {
-    for (size_t i = 0; i < KEYSPACES_MAX; i++)
-        if (sources->of[i])
-            sources->of[i]->is_done = false;
+    sources->wanted++;
     sources->next = SIZE_MAX;
     sources->round = 0;
 }
 
 void sources_open(struct sources *sources, const struct sources_options *options)
 {
-    *sources =
-        (struct sources){.options = *options, .of = xcalloc(KEYSPACES_MAX, sizeof *sources->of)};
+    *sources = (struct sources){
+        .options = *options, .of = xcalloc(KEYSPACES_MAX, sizeof *sources->of), .wanted = 1};
 }
 
 void sources_end(struct sources *sources)

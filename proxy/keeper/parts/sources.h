@@ -32,6 +32,7 @@ struct sources {
     struct shared_config *config; /* in force; one reference */
     struct source **of;           /* by number; NULL: it has none, or was not looked at */
     size_t next;                  /* the keyspace that is looked at next */
+    uint64_t wanted;              /* counts the wishes that all be read, the first being 1 */
     uint64_t round;               /* clock_ms() when the first was */
     struct source_look *look;     /* under way, or NULL */
     atomic_bool stop;             /* seen by that */
@@ -45,7 +46,7 @@ void sources_open(struct sources *sources, const struct sources_options *options
 void sources_watch(struct sources *sources, struct shared_config *shared,
                    struct key_set *const *sets, uint64_t now);
 
-/* All are read again, as if they had changed. */
+/* All are read again, as if they had changed; one that is being read just now, too. */
 void sources_renew(struct sources *sources);
 
 void sources_end(struct sources *sources);    /* nothing is called any more */

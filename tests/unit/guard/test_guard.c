@@ -300,12 +300,49 @@ static void a_key_that_is_held_finds_a_place_while_few_are_taken(void **state)
     struct config *config = (struct config *)bench.view->config;
     config->max_hints = 4;
     config->sync = SYNC_REPLICATION;
-    assert_false(guard_has_room_for_held(bench.view, &bench.overrides));
+    assert_false(guard_has_room_for_held(bench.view, &bench.overrides, ITEMS));
     config->sync = SYNC_POLL;
-    assert_true(guard_has_room_for_held(bench.view, &bench.overrides));
+    assert_true(guard_has_room_for_held(bench.view, &bench.overrides, ITEMS));
     enter(&bench, bench.absent, OVERRIDE_HINT);
-    assert_false(guard_has_room_for_held(bench.view, &bench.overrides));
+    assert_false(guard_has_room_for_held(bench.view, &bench.overrides, ITEMS));
     bench_finish(&bench);
+}
+
+/* The next file may have been made before the write, and the hint of an earlier write ends first.
+ */
+static void each_write_of_a_sources_key_is_news_though_a_log_tells_of_rows(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct config *config = (struct config *)bench.view->config;
+    char source[] = "file:/keys";
+    config->max_hints = 100;
+    config->sync = SYNC_REPLICATION;
+    struct override hint = {.kind = OVERRIDE_HINT, .until = clock_ms() + 60000};
+    overrides_set(&bench.overrides, key_make(ITEMS, held), hint);
+    assert_false(wants_hint(&bench, held.at));
+    config->keyspaces[ITEMS].source = source;
+    assert_true(wants_hint(&bench, held.at));
+    assert_true(guard_has_room_for_held(bench.view, &bench.overrides, ITEMS));
+    assert_false(guard_has_room_for_held(bench.view, &bench.overrides, ORDERS));
+    config->keyspaces[ITEMS].source = NULL;
+    bench_finish(&bench);
+}
+
+/* No generation would ever give its places back. */
+static void hints_end_by_time_where_a_log_or_a_source_is(void **state)
+{
+    struct config *config = config_from_text(text);
+    char source[] = "file:/keys";
+    (void)state;
+    assert_false(config_ends_hints(config));
+    config->keyspaces[ITEMS].source = source;
+    assert_true(config_ends_hints(config));
+    config->keyspaces[ITEMS].source = NULL;
+    config->sync = SYNC_REPLICATION;
+    assert_true(config_ends_hints(config));
+    config_destroy(config);
 }
 
 /* Also while passing: the key must be admitted when the guard rejects again. */
@@ -369,6 +406,8 @@ int main(void)
         cmocka_unit_test(asks_of_several_keyspaces_are_answered_each_by_its_filter),
         cmocka_unit_test(a_write_is_news_when_nothing_admits_the_key),
         cmocka_unit_test(a_key_that_is_held_finds_a_place_while_few_are_taken),
+        cmocka_unit_test(each_write_of_a_sources_key_is_news_though_a_log_tells_of_rows),
+        cmocka_unit_test(hints_end_by_time_where_a_log_or_a_source_is),
         cmocka_unit_test(a_write_is_news_again_once_another_generation_was_begun),
         cmocka_unit_test(before_the_first_generation_every_written_key_is_news),
         cmocka_unit_test(every_reason_has_a_text_of_its_own),

@@ -39,7 +39,8 @@ enum worth { LACKED, ALSO_HELD };
 static bool wants_hint(const struct serving *serving, struct key key, enum worth worth)
 {
     bool held = guard_holds(serving->view, key) &&
-                (worth == LACKED || !guard_has_room_for_held(serving->view, &serving->overrides));
+                (worth == LACKED ||
+                 !guard_has_room_for_held(serving->view, &serving->overrides, key.keyspace));
     return guard_wants_hint(serving->view, &serving->overrides, key, held);
 }
 
@@ -184,7 +185,7 @@ static bool has_room(struct client *client, size_t places)
     struct hint_room room = {.used = overrides_places(&serving->overrides),
                              .most = config->max_hints,
                              .now = clock_ms(),
-                             .ttl_ms = config->sync == SYNC_REPLICATION ? config->hint_ttl_ms : 0,
+                             .ttl_ms = config_ends_hints(config) ? config->hint_ttl_ms : 0,
                              .generation = generation ? generation->settled : 0};
     return hint_share_take(&client->hints, &room, places);
 }
