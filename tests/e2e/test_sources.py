@@ -181,6 +181,28 @@ def test_keys_that_are_written_or_admitted_are_known_until_the_next_file(start_g
     assert not is_possible(guard, "item:2001")
 
 
+def test_a_connections_places_for_what_it_writes_come_back_with_time(start_guard, file):
+    guard = start_guard(from_file(file), database=None, hint_ttl="100ms", max_hints=100)
+    client = guard.redis(max_connections=1)
+    for first in range(5000, 5200, 40):
+        for n in range(first, first + 40):
+            client.set(f"item:{n}", "written")
+        wait_until(lambda: guard.status()["entries"] == 0, PATIENCE, guard.status)
+
+
+def test_a_second_write_is_known_across_a_file_as_long_as_the_first(start_guard, database, items,
+                                                                   file):
+    """Also beside rows of which a log tells."""
+    from_table = items(name="rows", key="row:{id}")
+    publish(database, from_table)
+    guard = start_guard(from_file(file), from_table, sync="replication", hint_ttl="5s")
+    client = guard.redis()
+    client.set("item:2000", "first")
+    hints = guard.counter("nestguard_hints_total")
+    client.set("item:2000", "second")
+    assert guard.counter("nestguard_hints_total") == hints + 1
+
+
 def test_more_keys_than_have_places_stop_the_rejecting(start_guard, file):
     guard = start_guard(from_file(file), database=None, hint_ttl="100ms", max_hints=1000000)
     with contextlib.suppress(Exception):
