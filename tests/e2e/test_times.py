@@ -62,7 +62,7 @@ def test_rejects_are_all_in_the_histogram_though_turns_are_sampled(start_guard, 
     guard.redis().mget("item:1000", "item:1001")
     rejected = guard.total("nestguard_rejected_total")
     assert rejected > 1900
-    wait_until(lambda: times(guard)["absent", "rejected"] == rejected, PATIENCE, "all of them")
+    wait_until(lambda: times(guard).get(("absent", "rejected")) == rejected, PATIENCE, "all of them")
     turns = times(guard, "nestguard_loop_turn_seconds")[()]
     assert 1 <= turns < 2000
     longest = guard.metric("nestguard_lookup_seconds_sum", verdict="absent", outcome="rejected")
