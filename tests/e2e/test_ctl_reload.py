@@ -95,7 +95,7 @@ def test_connections_for_loads_come_and_go_and_no_load_fails(guard, database, ca
     def connections():
         return guard.status()["backends"]["database"]["connections"]
 
-    assert connections() == 4
+    wait_until(lambda: connections() == 4, PATIENCE, guard.log)
     client = guard.redis()
     for wanted in (1, 7, 2):
         write(guard, database, cache, items(), load_connections=wanted)
