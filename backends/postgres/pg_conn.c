@@ -141,8 +141,6 @@ static int watch(struct pg_conn *conn, int events)
     return uv_poll_start(&conn->watcher->poll, events, on_socket);
 }
 
-/* Going down. */
-
 static void on_timer(uv_timer_t *timer);
 
 /* The loop's clock stands still while a callback runs (a name look-up may take seconds): without
@@ -209,8 +207,6 @@ static void on_notice(void *arg, const PGresult *result)
     pg_error_from_result(&conn->error, result);
     conn->dying = true;
 }
-
-/* In use. */
 
 /* Looks again when the oldest query is due. New queries need not touch the timer: it only wakes up
  * early, and finds that there is time left. */
@@ -311,8 +307,6 @@ static void receive(struct pg_conn *conn)
     else if (conn->state == CONN_SETTING && pg_pipeline_depth(conn->pipeline) == 0)
         come_up(conn);
 }
-
-/* Connecting. */
 
 /* Connected. No query is sent before the server has accepted the first setting. */
 static void begin_use(struct pg_conn *conn)
@@ -432,8 +426,6 @@ static void on_timer(uv_timer_t *timer)
     }
     conn->options.on_event(conn->options.arg);
 }
-
-/* Life. */
 
 struct pg_conn *pg_conn_create(const struct pg_conn_options *options)
 {
