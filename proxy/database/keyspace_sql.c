@@ -186,15 +186,21 @@ char *keyspace_sql_find(const struct keyspace *keyspace)
     return buffer_string(&out);
 }
 
+/* SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where) */
+static void put_keys_of_rows(struct buffer *out, const struct keyspace *keyspace)
+{
+    put(out, "SELECT ");
+    put_columns(out, &keyspace->key);
+    put(out, " FROM ");
+    put_table(out, keyspace);
+    put_rows_condition(out, keyspace);
+}
+
 /*   SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where) LIMIT 1 */
 char *keyspace_sql_sample(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
-    put(&out, "SELECT ");
-    put_columns(&out, &keyspace->key);
-    put(&out, " FROM ");
-    put_table(&out, keyspace);
-    put_rows_condition(&out, keyspace);
+    put_keys_of_rows(&out, keyspace);
     put(&out, " LIMIT 1");
     return buffer_string(&out);
 }
@@ -260,11 +266,7 @@ char *keyspace_sql_count_to(const struct keyspace *keyspace, uint64_t most)
 char *keyspace_sql_twice(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
-    put(&out, "SELECT ");
-    put_columns(&out, &keyspace->key);
-    put(&out, " FROM ");
-    put_table(&out, keyspace);
-    put_rows_condition(&out, keyspace);
+    put_keys_of_rows(&out, keyspace);
     put(&out, " GROUP BY ");
     put_columns(&out, &keyspace->key);
     put(&out, " HAVING count(*) > 1 LIMIT 1");
