@@ -297,11 +297,8 @@ char *keyspace_sql_columns(const struct keyspace *keyspace)
 char *keyspace_sql_copy_pages(const struct keyspace *keyspace, uint64_t first, uint64_t end)
 {
     struct buffer out = {0};
-    put(&out, "COPY (SELECT ");
-    put_columns(&out, &keyspace->key);
-    put(&out, " FROM ");
-    put_table(&out, keyspace);
-    put_rows_condition(&out, keyspace);
+    put(&out, "COPY (");
+    put_keys_of_rows(&out, keyspace);
     if (first > 0)
         buffer_printf(&out, " AND ctid >= '(%llu,0)'", (unsigned long long)first);
     if (end < PAGES_END)

@@ -4,10 +4,11 @@ import contextlib
 
 import pytest
 
-from following import is_possible, wait_generation
+from following import is_possible
 from gate import Gate
 from servers import PATIENCE
-from test_build_rewrites import REWRITES, through, transaction, wait_in_the_way
+from test_build_rewrites import (REWRITES, rewrite_before_the_count, through, transaction,
+                                 wait_in_the_way)
 from waiting import wait_until
 
 SHOWN = {"name": "shown", "key": "shown:{id}", "table": "shown", "value": "payload", "ttl": "10m"}
@@ -108,13 +109,7 @@ def test_what_cannot_be_locked_is_compared_after_it_was_read(start_guard, databa
         CREATE VIEW shown AS SELECT id, payload FROM listed()""")
         + "; GRANT SELECT ON ALL TABLES IN SCHEMA public TO guard")
     guard = start_guard(SHOWN, sync="poll", database=through(gate, database), poll_interval="1h")
-    gate.hold_requests(b"SELECT count(*) FROM")
-    guard.control("POST", "/v1/rebuild")
-    gate.wait_held()
-    with transaction(database) as migration:
-        migration.execute(rewrite)
-    gate.release()
-    wait_generation(guard, 2)
+    rewrite_before_the_count(guard, gate, database, rewrite)
     assert_knows_rows(guard)
     assert "was rewritten" in guard.log()
     guard.stop()
