@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 
-from wire import Wire, command
+from wire import Wire, command, socket_from
 
 TIMEOUT = 60  # of a reply that is awaited; a guard under attack may take its time
 NEVER = "item:9%018d"  # no row has such a key
@@ -71,8 +71,7 @@ class Foe:
         """Hundreds of connections at once that never say a word."""
         crowd = []
         for _ in range(300):
-            one = socket.socket()
-            one.bind((HOME, 0))
+            one = socket_from(HOME)
             one.setblocking(False)
             one.connect_ex(("127.0.0.1", self.port))
             crowd.append(one)

@@ -1,6 +1,5 @@
 """GET /v1/attack and `nestguard ctl attack`: who asks, how much, and when that is an attack."""
 import json
-import socket
 import subprocess
 
 import pytest
@@ -17,9 +16,7 @@ class Attacker(Wire):
     """Comes from an address of its own."""
 
     def __init__(self, guard, address, name):
-        self.socket = socket.create_connection(("127.0.0.1", guard.port), timeout=PATIENCE,
-                                               source_address=(address, 0))
-        self.buffer = b""
+        super().__init__(guard.port, PATIENCE, address)
         if name:
             self.ask("CLIENT", "SETNAME", name)
 

@@ -2,6 +2,8 @@
 well-behaved for."""
 import socket
 
+BIND_ADDRESS_NO_PORT = 24  # IP_BIND_ADDRESS_NO_PORT of <linux/in.h>, which this module has no name for
+
 
 def command(*words):
     """One command as clients send it."""
@@ -18,10 +20,21 @@ def bulk(value):
     return b"$%d\r\n%s\r\n" % (len(value), value)
 
 
+def socket_from(source):
+    """A socket whose connection will come from this address. Its port is chosen when it connects: one
+    that bind() chooses is kept from all other clients of the machine, for a minute after its end, too."""
+    one = socket.socket()
+    one.setsockopt(socket.IPPROTO_IP, BIND_ADDRESS_NO_PORT, 1)
+    one.bind((source, 0))
+    return one
+
+
 class Wire:
     def __init__(self, port, timeout, source="127.0.0.1"):
         """From another address of this machine it is another host's."""
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout, (source, 0))
+        self.socket = socket_from(source)
+        self.socket.settimeout(timeout)
+        self.socket.connect(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
 
