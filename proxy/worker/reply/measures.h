@@ -21,9 +21,9 @@ struct measures {
     uint64_t rejected; /* of all keyspaces, when a turn was last timed */
     uint64_t commands; /* likewise */
     unsigned ticks;
-    unsigned exact;  /* commands that are all timed, still, until the next tick */
-    unsigned passed; /* commands that will not be timed, before one is */
-    bool shadowed;   /* the last ruling: shadow mode alone lets the key pass */
+    unsigned singles; /* commands timed since the last tick, each for itself alone */
+    unsigned passed;  /* commands that will not be timed, before one is */
+    bool shadowed;    /* the last ruling: shadow mode alone lets the key pass */
     struct histogram times[WORKER_TIME_COUNT];
     uint64_t calls[COMMAND_NUMBERS]; /* by command_number(); of GET only some */
     counter told[COMMAND_NUMBERS];   /* the same for other threads, and GET */

@@ -32,9 +32,10 @@ static uint64_t now_of(struct serving *serving)
 void measuring_time(struct reply_slot *slot)
 {
     struct measures *measures = &slot->serving->measures;
-    slot->times = measures->exact ? 1 : MEASURES_EACH;
-    if (measures->exact)
-        measures->exact--;
+    bool is_single = measures->singles < MEASURES_EXACT;
+    slot->times = is_single ? 1 : MEASURES_EACH;
+    if (is_single)
+        measures->singles++;
     else
         measures->passed = MEASURES_EACH - 1;
     slot->since = now_of(slot->serving);
@@ -94,7 +95,7 @@ static void tell_calls(struct serving *serving)
 void measuring_tick(struct serving *serving)
 {
     turn_time_next(&serving->turn, on_timed, serving);
-    serving->measures.exact = MEASURES_EXACT;
+    serving->measures.singles = 0;
     if (serving->measures.ticks++ % TELL_EACH == 0)
         tell_calls(serving);
 }
