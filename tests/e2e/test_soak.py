@@ -64,6 +64,12 @@ def check_flat(weights):
     assert weights[-1] < 1.2 * warm + 32 * MEGABYTE, told
 
 
+def size_of_log(guard):
+    """Bytes, without the model's own calls and rebuilds: a fast machine makes more of them."""
+    return sum(len(line) for line in guard.log_path.read_text().splitlines()
+               if " control: " not in line and " generation " not in line)
+
+
 def test_hostile_clients_wear_nothing_out(start_guard, database, cache):
     print(f"NESTGUARD_SEED={SEED} NESTGUARD_SECONDS={SECONDS}")
     database.execute("CREATE TABLE items (id bigint PRIMARY KEY, payload text)")
@@ -87,5 +93,5 @@ def test_hostile_clients_wear_nothing_out(start_guard, database, cache):
     print(f"{steps} steps; rounds: " + ", ".join(
         f"{kind} {sum(rounds[kind] for rounds in bouts.rounds)}" for kind in hostile.KINDS))
     check_flat(bouts.weights)
-    assert guard.log_path.stat().st_size < 2000 * (SECONDS + 60), "it is a log, not a victim"
+    assert size_of_log(guard) < 2000 * (SECONDS + 60), "it is a log, not a victim"
     cache.client().acl_deluser("weak")
