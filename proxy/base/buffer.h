@@ -53,8 +53,10 @@ static inline void buffer_append(struct buffer *buffer, const void *bytes, size_
 }
 
 /* The same for amounts that a peer chooses. NULL, or false: there is no memory for so much, and the
- * buffer is as it was. */
-static inline char *buffer_try_reserve(struct buffer *buffer, size_t room)
+ * buffer is as it was. Compilers think it too long to be inlined, which every forwarded command
+ * would pay for twice. */
+__attribute__((always_inline)) static inline char *buffer_try_reserve(struct buffer *buffer,
+                                                                      size_t room)
 {
     bool has_room = buffer->bytes && buffer->size - buffer->end >= room;
     return has_room || buffer_try_make_room(buffer, room) ? buffer->bytes + buffer->end : NULL;
