@@ -13,7 +13,7 @@
 #include "resp/command.h"
 #include "worker/reply/turn.h"
 
-enum { MEASURES_EXACT = 32, MEASURES_EACH = 16 }; /* per tick; and one in so many */
+enum { MEASURES_EXACT = 32, MEASURES_EACH = 64 }; /* per tick; and one in so many */
 
 struct measures {
     struct turn_task task;
