@@ -40,6 +40,7 @@ struct key_call {
     bool deletes_row;
     bool created;         /* PUT: the key had no hint */
     bool no_room;         /* DELETE: no entry could be made */
+    bool stranded;        /* DELETE: a process that has taken over does not have it */
     unsigned outstanding; /* answers still to come: workers, cache */
     const char *cache_error;
     char text[]; /* the key's */
@@ -124,10 +125,15 @@ static void get_key(struct http_call *call, void *arg)
 
 /* ---- PUT /v1/keys/{key} ---- */
 
-static void admitted(void *arg)
+static const char stranded[] =
+    "another process has taken over and could not be told: repeat the call, which goes there";
+
+static void admitted(void *arg, bool known)
 {
     struct key_call *key = arg;
-    if (key->created)
+    if (!known)
+        http_answer_error(key->call, 503, "%s", stranded);
+    else if (key->created)
         http_answer_json(key->call, 201, json_pack("{s:s}", "status", "admitted"));
     else
         http_answer_json(key->call, 204, NULL);
@@ -162,7 +168,9 @@ static void deleted_in_part(struct key_call *key)
         answer_busy_table(key, -ENOSPC);
         return;
     }
-    if (key->cache_error)
+    if (key->stranded)
+        http_answer_error(key->call, 503, "%s", stranded);
+    else if (key->cache_error)
         http_answer_error(key->call, 503,
                           "the guard rejects the key from now on, but could not delete it from the "
                           "cache (%s): repeat the call when the cache is back",
@@ -172,9 +180,11 @@ static void deleted_in_part(struct key_call *key)
     key_call_close(key);
 }
 
-static void workers_know(void *arg)
+static void workers_know(void *arg, bool known)
 {
-    deleted_in_part(arg);
+    struct key_call *key = arg;
+    key->stranded = !known;
+    deleted_in_part(key);
 }
 
 static void purged(void *arg, const struct redis_answer *answer)

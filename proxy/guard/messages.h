@@ -72,7 +72,8 @@ struct write_request {
     struct reply_slot *slot;
     bool done; /* the cache has done it, for all we know; else it is only on its way there */
     bool wants_hint;
-    bool deletes; /* of the cache: what is on its way there must not stay */
+    bool stranded; /* the answer: a process that decides, too, may not know of the key */
+    bool deletes;  /* of the cache: what is on its way there must not stay */
     struct key key;
     char text[]; /* the key's */
 };

@@ -16,9 +16,10 @@ struct ended_entry {
     uint64_t generation; /* whose log was held; it may be followed no more by then */
 };
 
-static void entry_is_gone(void *arg)
+static void entry_is_gone(void *arg, bool known)
 {
     struct ended_entry *ended = arg;
+    (void)known; /* a successor hears of the row by a log of its own */
     replication_release(&ended->keeper->replication, ended->generation);
     free(ended);
 }

@@ -14,16 +14,20 @@ static void tell(struct keeper *keeper, enum cause cause, struct key key)
     changes_tell(&keeper->changes, &change);
 }
 
-static void write_is_known(void *arg)
+/* A successor that does not know of the write would deny the key, so the writer is not told that it
+ * is done. */
+static void write_is_known(void *arg, bool known)
 {
     struct write_request *write = arg;
+    write->stranded = !known;
     mailbox_return(&write->message);
 }
 
 static void is_purged(void *arg, const struct redis_answer *answer)
 {
+    struct write_request *write = arg;
     (void)answer;
-    write_is_known(arg);
+    mailbox_return(&write->message);
 }
 
 /* Without a log only a generation ends hints. One is begun when half of their places are taken, but
@@ -45,6 +49,18 @@ static void delete_behind_fills(struct keeper *keeper, struct write_request *wri
     redis_purge(keeper->cache.here->redis, text, is_purged, write);
 }
 
+/* The worker's copy admits the key until this comes back; the keeper's end is a matter of what
+ * other processes know. */
+static void admit(struct keeper *keeper, struct write_request *write, struct override known)
+{
+    struct entries *entries = &keeper->entries;
+    struct override hint = override_admit(known, entries_hint(entries, 0));
+    if (entries_are_taken(entries))
+        entries_put(entries, write->key, hint, write_is_known, write);
+    else
+        write_is_known(write, !entries->stranded);
+}
+
 /* What is under way for the key is stale when its write is sent, and when it is done. A hint finds
  * its place: its worker has seen to that (hint_share.h). */
 void keeper_take_write(struct keeper *keeper, struct write_request *write)
@@ -54,10 +70,8 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
     tell(keeper, write->deletes ? CAUSE_DROPPED : CAUSE_WRITTEN, key);
     if (write->done && write->deletes)
         delete_behind_fills(keeper, write);
-    else if (write->done && entries_are_taken(&keeper->entries) &&
-             (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE))
-        entries_put(&keeper->entries, key, override_admit(known, entries_hint(&keeper->entries, 0)),
-                    write_is_known, write);
+    else if (write->done && (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE))
+        admit(keeper, write, known);
     else
         mailbox_return(&write->message);
 }

@@ -100,17 +100,20 @@ static bool both_guard(const struct succession *succession)
 }
 
 /* Every worker has the entry. */
-static void on_applied(void *arg)
+static void on_applied(void *arg, bool known)
 {
     struct succession *succession = arg;
-    if (succession->channel && both_guard(succession))
+    (void)known;
+    if (succession->channel)
         say(succession, APPLIED);
 }
 
+/* Whoever sent it before both guard waits for no answer: one would be taken for another's. */
 static void put(struct succession *succession, struct key key, const struct entry_frame *frame)
 {
     struct entries *entries = succession->options.entries;
-    entries_put_here(entries, key, entry_of(entries, key, frame), on_applied, succession);
+    entries_put_here(entries, key, entry_of(entries, key, frame),
+                     both_guard(succession) ? on_applied : NULL, succession);
 }
 
 /* A key that is not guarded by our file needs no entry; nor does anything at the end. */
@@ -123,10 +126,10 @@ static void take_entry(struct succession *succession, struct span bytes)
     memcpy(&frame, bytes.at, sizeof frame);
     struct span text = {bytes.at + sizeof frame, bytes.length - sizeof frame};
     int keyspace = guard_match(entries->view->config, text);
-    if (keyspace == NOT_GUARDED || entries->ending)
-        on_applied(succession);
-    else
+    if (keyspace != NOT_GUARDED && !entries->ending)
         put(succession, key_make(keyspace, text), &frame);
+    else if (both_guard(succession))
+        on_applied(succession, true);
 }
 
 /* Entries from here on go to the other process, too; `is_awaited`: it must have them before whoever
@@ -148,26 +151,41 @@ static void let_in(struct succession *succession, const char *why)
     succession->options.let_in(succession->options.arg);
 }
 
-/* The other has ended: nobody else confirms commits or answers clients. */
-static void stand_alone(struct succession *succession)
+static void serve_alone(struct succession *succession)
 {
-    if (succession->phase == SUCCESSION_WAITING)
-        let_in(succession, "has ended");
     succession->phase = SUCCESSION_SERVING;
     succession->yours = 0;
-    succession->options.stand_alone(succession->options.arg);
     offer(succession);
 }
 
 static void go_on_waiting(struct succession *succession)
 {
     const struct succession_options *options = &succession->options;
-    if (!succession->told_ready && options->is_ready(options->arg)) {
+    if (succession->channel && !succession->told_ready && options->is_ready(options->arg)) {
         succession->told_ready = true;
         say(succession, READY);
     }
-    if (succession->yours && options->knows(options->arg, succession->yours))
-        let_in(succession, "has given way");
+    if (!succession->yours || !options->knows(options->arg, succession->yours))
+        return;
+    let_in(succession, succession->channel ? "has given way" : "has ended");
+    if (!succession->channel)
+        serve_alone(succession);
+}
+
+/* The other has ended: nobody else confirms commits or answers clients. What it confirmed until now
+ * must be known here all the same before anybody is let in, as after "yours": a log that is behind
+ * lacks rows whose commits have returned, and the lease says no more than max_lag. */
+static void stand_alone(struct succession *succession)
+{
+    bool waits = succession->phase == SUCCESSION_WAITING;
+    succession->options.stand_alone(succession->options.arg);
+    if (!waits) {
+        serve_alone(succession);
+        return;
+    }
+    if (!succession->yours)
+        succession->yours = clock_ms();
+    go_on_waiting(succession);
 }
 
 /* Clients may come only when this process knows all that the other confirmed by now. */
@@ -202,6 +220,16 @@ static void withdraw(struct succession *succession)
         uv_close((uv_handle_t *)&succession->asked, on_poll_closed);
 }
 
+static void say_alive(struct succession *succession)
+{
+    uint64_t now = clock_ms();
+    if (succession->phase != SUCCESSION_YIELDED || !succession->channel ||
+        now - succession->told < BEAT_MS)
+        return;
+    succession->told = now;
+    say(succession, ALIVE);
+}
+
 /* What the successor knows is asked before it lets anybody in: what was confirmed without it is
  * known by then, since it waits for the log's end as of "yours". */
 static void yield(struct succession *succession)
@@ -215,6 +243,7 @@ static void yield(struct succession *succession)
     send_to_other(succession, true);
     service_hand_over(succession->other);
     say(succession, YOURS);
+    say_alive(succession); /* at once: else one that hangs from here on would not be missed */
 }
 
 void succession_end(struct succession *succession)
@@ -253,13 +282,34 @@ static void on_frame(void *arg, int kind, struct span bytes)
         yield(succession);
 }
 
+/* A successor that has taken over may go on, for all its predecessor knows: that it does not
+ * answer, or is not there any more, may be because this process stood still for so long that it was
+ * given up. Then the successor lets clients in without what is written or admitted here:
+ *
+ *   predecessor                          successor
+ *      stands still                         hears nothing for SILENCE_MS, closes the channel
+ *      goes on: SET, its entry ──────▶ ╳    has no such key: rejects it
+ *      OK?                                  and whoever was told OK is told nil
+ *      reads the channel's end
+ *
+ * So nothing that the successor has not acknowledged is confirmed here, neither what was sent
+ * before the end was read nor what is given from then on: it is answered with an error. What it has
+ * acknowledged stands before the end, and is read first. */
+static void lose_other(struct succession *succession)
+{
+    if (succession->phase == SUCCESSION_YIELDED)
+        entries_strand(succession->options.entries);
+    else
+        entries_remote_lost(succession->options.entries);
+}
+
 /* What it means depends on who has ended: a successor that has taken over, one that has not, or the
  * predecessor. */
 static void on_ended(void *arg)
 {
     struct succession *succession = arg;
     succession->channel = NULL;
-    entries_remote_lost(succession->options.entries);
+    lose_other(succession);
     if (succession->phase == SUCCESSION_YIELDED)
         succession->options.leave(succession->options.arg);
     else if (succession->phase == SUCCESSION_SERVING)
@@ -288,16 +338,6 @@ static void watch_other(struct succession *succession)
     log_warning("process %d does not answer: it is not waited for", (int)succession->other);
     channel_close(succession->channel);
     on_ended(succession);
-}
-
-static void say_alive(struct succession *succession)
-{
-    uint64_t now = clock_ms();
-    if (succession->phase != SUCCESSION_YIELDED || !succession->channel ||
-        now - succession->told < BEAT_MS)
-        return;
-    succession->told = now;
-    say(succession, ALIVE);
 }
 
 void succession_fall_silent(struct succession *succession)
@@ -385,8 +425,8 @@ void succession_close(struct succession *succession)
 {
     if (succession->phase == SUCCESSION_NONE)
         return;
+    lose_other(succession);
     succession->phase = SUCCESSION_NONE;
-    entries_remote_lost(succession->options.entries);
     withdraw(succession);
     channel_close(succession->channel);
     succession->channel = NULL;

@@ -20,7 +20,9 @@
  * A predecessor that ends without a word, or is told to end before the successor guards, leaves the
  * sockets to it as they are. A successor that ends before is no matter. One that does not answer
  * for a second, or has given way and is not heard of for three, is not waited for any more: then
- * the one that lets clients in is the guard.
+ * the one that lets clients in is the guard. One that has given way and loses its successor
+ * confirms no write and no admission any more that the successor did not acknowledge: they are
+ * errors.
  */
 #ifndef NESTGUARD_SUCCESSION_H
 #define NESTGUARD_SUCCESSION_H
@@ -63,7 +65,8 @@ struct succession {
     struct channel *channel; /* to the other one, or NULL */
     pid_t other;             /* its process */
     bool told_ready;         /* the successor has */
-    uint64_t yours;          /* the successor was told so: clock_ms(); 0: not yet */
+    uint64_t yours;          /* the successor was told so, or by the other's end: clock_ms(); 0:
+                                not yet */
     uint64_t told;           /* the successor that this one is alive: clock_ms() */
     uint64_t heard;          /* the last of a predecessor that says it is; 0: nothing is expected */
     uint64_t looked;         /* whether something was */

@@ -16,6 +16,7 @@ from following import follow, paused, publish, synchronous  # noqa: F401, a fixt
 import servers
 from servers import PATIENCE
 from waiting import wait_until
+from wire import command
 
 ROUNDS = int(os.environ.get("NESTGUARD_HANDOVERS", "5"))
 
@@ -200,6 +201,36 @@ def test_one_that_hangs_after_giving_way_is_not_waited_for(follow, database, ite
             assert "is not waited for" in guard.log(lines=2000)
             assert guard.redis().get("item:5001") == b"one"
     assert before.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize("sync", ["replication", "poll", "none"])
+def test_what_the_successor_does_not_know_is_not_confirmed(start_guard, database, items, sync):
+    """It was given up while it stood still, with a write under way."""
+    keyspace = items()
+    publish(database, keyspace)
+    guard = start_guard(keyspace, sync=sync, drain_timeout="1m")
+    wires = [guard.wire() for _ in range(20)]
+    for wire in wires:
+        assert wire.ask("PING") == b"+PONG\r\n"  # they stay where they are
+    before, guard.process = guard.process, None
+    guard.launch()
+    wait_until(lambda: "serves from here on" in guard.log(lines=2000), PATIENCE, "the successor")
+    with paused(before.pid):
+        for number, wire in enumerate(wires):
+            wire.send(b"".join(command("SET", f"item:{5000 + 100 * number + i}", "x") for i in range(100)))
+        wait_until(lambda: "is not waited for" in guard.log(lines=2000), PATIENCE, "its being given up")
+    confirmed = []
+    for number, wire in enumerate(wires):
+        for i in range(100):
+            try:
+                if wire.read_reply() == b"+OK\r\n":
+                    confirmed.append(f"item:{5000 + 100 * number + i}")
+            except (OSError, AssertionError):
+                break
+        wire.close()
+    assert before.wait(PATIENCE) == 0
+    denied = [key for key in confirmed if guard.explain(key)["verdict"] == "absent"]
+    assert not denied, (len(denied), len(confirmed), denied[:5])
 
 
 def test_one_that_goes_on_is_waited_for(follow, items):

@@ -16,7 +16,8 @@ enum { EXPIRE_AT_ONCE = 1000 };
  * and who waits for that. */
 struct broadcast {
     unsigned outstanding;
-    void (*done)(void *arg); /* when nobody is outstanding any more; may be NULL */
+    bool known;        /* by all that are not outstanding any more */
+    entries_done done; /* when nobody is outstanding any more; may be NULL */
     void *arg;
     struct broadcast *next; /* the other process has them in this order */
     uint64_t sent;          /* to it; clock_ms() */
@@ -76,7 +77,7 @@ static void take_receipt(struct broadcast *broadcast)
     if (--broadcast->outstanding)
         return;
     if (broadcast->done)
-        broadcast->done(broadcast->arg);
+        broadcast->done(broadcast->arg, broadcast->known);
     free(broadcast);
 }
 
@@ -117,6 +118,14 @@ void entries_remote_lost(struct entries *entries)
         entries_remote_has(entries);
 }
 
+void entries_strand(struct entries *entries)
+{
+    entries->stranded = true;
+    for (struct broadcast *broadcast = entries->first; broadcast; broadcast = broadcast->next)
+        broadcast->known = false;
+    entries_remote_lost(entries);
+}
+
 uint64_t entries_remote_owes(const struct entries *entries)
 {
     return entries->first ? entries->first->sent : 0;
@@ -127,12 +136,14 @@ uint64_t entries_remote_owes(const struct entries *entries)
 /* At the end no worker takes it, and the other process alone is waited for: that there is one was
  * asked before (entries_are_taken()). */
 static struct broadcast *begin(struct entries *entries, struct key key, struct override entry,
-                               void (*done)(void *arg), void *arg)
+                               entries_done done, void *arg)
 {
     struct key_change change = change_of_key(cause_of(entry), key);
     struct broadcast *broadcast = xmalloc(sizeof *broadcast);
-    *broadcast =
-        (struct broadcast){entries->ending ? 0 : entries->outlet->count, done, arg, NULL, 0};
+    *broadcast = (struct broadcast){.outstanding = entries->ending ? 0 : entries->outlet->count,
+                                    .known = !entries->stranded,
+                                    .done = done,
+                                    .arg = arg};
     overrides_set(&entries->table, key, entry);
     changes_tell(entries->changes, &change);
     return broadcast;
@@ -146,15 +157,15 @@ static struct override as_kept(const struct entries *entries, struct key key, st
 }
 
 void entries_put_here(struct entries *entries, struct key key, struct override entry,
-                      void (*done)(void *arg), void *arg)
+                      entries_done done, void *arg)
 {
     entry = as_kept(entries, key, entry);
     struct broadcast *broadcast = begin(entries, key, entry, done, arg);
     send_entry(entries->outlet, key, entry, broadcast);
 }
 
-void entries_put(struct entries *entries, struct key key, struct override entry,
-                 void (*done)(void *arg), void *arg)
+void entries_put(struct entries *entries, struct key key, struct override entry, entries_done done,
+                 void *arg)
 {
     entry = as_kept(entries, key, entry);
     struct broadcast *broadcast = begin(entries, key, entry, done, arg);
@@ -163,8 +174,8 @@ void entries_put(struct entries *entries, struct key key, struct override entry,
         send_entry(entries->outlet, key, entry, broadcast);
 }
 
-int entries_set(struct entries *entries, struct key key, struct override entry,
-                void (*done)(void *arg), void *arg)
+int entries_set(struct entries *entries, struct key key, struct override entry, entries_done done,
+                void *arg)
 {
     int status = entries_have_room(entries, key);
     /* That the row is gone was asked by another rule than the key's now. */
@@ -222,7 +233,7 @@ bool entries_wait_for(const struct entries *entries, struct key key, bool servin
 }
 
 /* The block that the key may have is left as it is. */
-bool entries_know(struct entries *entries, struct key key, bool serving, void (*done)(void *arg),
+bool entries_know(struct entries *entries, struct key key, bool serving, entries_done done,
                   void *arg)
 {
     struct override entry = entries_find(entries, key);

@@ -23,6 +23,10 @@ struct entries_remote {
     bool is_awaited; /* whoever gives an entry is answered when the other has it, too */
 };
 
+/* Who gave an entry is answered; `known`: by all who decide. Else another process may decide
+ * without it, and nobody may be told that the entry holds. */
+typedef void (*entries_done)(void *arg, bool known);
+
 struct entries {
     const struct outlet *outlet;
     const struct changes *changes; /* are told of each entry */
@@ -31,6 +35,7 @@ struct entries {
     struct entries_remote remote;    /* zeroed: there is none */
     struct broadcast *first, **last; /* those that it does not have yet */
     bool ending;                     /* no worker takes an entry any more */
+    bool stranded;                   /* another process decides, and hears of nothing any more */
     bool moves;                      /* the next generation is another database's */
 };
 
@@ -55,22 +60,25 @@ int entries_have_room(const struct entries *entries, struct key key);
 /* Sets an entry here and in every worker, and tells of the change; `done` (may be NULL) is called
  * when every worker has it, never before this has returned. -ENOSPC when the table is full of
  * others, -ESHUTDOWN at the end: then nothing is done. */
-int entries_set(struct entries *entries, struct key key, struct override entry,
-                void (*done)(void *arg), void *arg);
+int entries_set(struct entries *entries, struct key key, struct override entry, entries_done done,
+                void *arg);
 
 /* The same without looking whether there is room: of a hint its worker has seen to that
  * (guard/hint_share.h). At the end only while there is another process that is told: then that
  * alone has it. */
-void entries_put(struct entries *entries, struct key key, struct override entry,
-                 void (*done)(void *arg), void *arg);
+void entries_put(struct entries *entries, struct key key, struct override entry, entries_done done,
+                 void *arg);
 
 /* The same of an entry that the other process has sent: that one knows. */
 void entries_put_here(struct entries *entries, struct key key, struct override entry,
-                      void (*done)(void *arg), void *arg);
+                      entries_done done, void *arg);
 
-/* The other process has the oldest that it did not have; or is not there any more. */
+/* The other process has the oldest that it did not have; or is not there any more, and decides
+ * nothing; or it decides, for all we know, and cannot be told: what it does not have by now is not
+ * known, nor is anything that is set from here on. */
 void entries_remote_has(struct entries *entries);
 void entries_remote_lost(struct entries *entries);
+void entries_strand(struct entries *entries);
 uint64_t
 entries_remote_owes(const struct entries *entries); /* since then (clock_ms()); 0: nothing */
 
@@ -82,7 +90,7 @@ bool entries_wait_for(const struct entries *entries, struct key key, bool servin
 
 /* The log tells of the key's row: what its entry says is known now, if `serving`, the generation
  * that serves has it; a tombstone ends in any case. false: nothing had to be ended, or could. */
-bool entries_know(struct entries *entries, struct key key, bool serving, void (*done)(void *arg),
+bool entries_know(struct entries *entries, struct key key, bool serving, entries_done done,
                   void *arg);
 
 /* Whether the next generation is built from another database, whose rows this one knows nothing of.

@@ -69,11 +69,19 @@ static void tell_keeper(const struct lookup *lookup, bool done)
     serving_ask_keeper(serving, &write->message);
 }
 
+static const char stranded[] =
+    "NESTGUARD handover: what was written may not be known to the process "
+    "that has taken over, write again";
+
 /* The message of a write that was only on its way ends nothing; its second one does. */
 void write_returned(struct serving *serving, const struct write_request *request)
 {
     if (request->done && !request->deletes)
         overrides_end_write(&serving->overrides, request->key);
+    if (request->stranded) {
+        buffer_clear(&request->slot->reply); /* whatever the cache has said */
+        resp_write_error(&request->slot->reply, "%s", stranded);
+    }
     reply_slot_answered(request->slot);
 }
 

@@ -26,7 +26,7 @@ struct bench {
     struct view *view;
     struct entries entries;
     enum cause told; /* of the last change */
-    unsigned received, done;
+    unsigned received, done, known;
 };
 
 static void on_order(void *arg, struct message *message)
@@ -47,9 +47,10 @@ static void on_change(void *arg, const struct key_change *change)
     bench->told = change->cause;
 }
 
-static void on_done(void *arg)
+static void on_done(void *arg, bool known)
 {
     ((struct bench *)arg)->done++;
+    ((struct bench *)arg)->known += known;
 }
 
 static void run(struct bench *bench)
@@ -263,6 +264,27 @@ static void at_the_end_the_other_process_alone_has_it(void **state)
     bench_finish(&bench);
 }
 
+/* It may decide all the same. */
+static void what_the_other_process_did_not_take_is_not_known(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, SYNC_NONE);
+    bench.entries.remote = (struct entries_remote){.send = on_sent, .is_awaited = true};
+    assert_int_equal(hint(&bench, "item:1"), 0);
+    assert_int_equal(hint(&bench, "item:1"), 0);
+    run(&bench);
+    entries_remote_has(&bench.entries);
+    assert_int_equal(bench.known, 1);
+    entries_strand(&bench.entries);
+    assert_int_equal(bench.done, 2);
+    assert_int_equal(hint(&bench, "item:1"), 0);
+    run(&bench);
+    assert_int_equal(bench.done, 3);
+    assert_int_equal(bench.known, 1);
+    bench_finish(&bench);
+}
+
 static void what_the_other_process_has_sent_is_not_sent_back(void **state)
 {
     struct bench bench;
@@ -283,6 +305,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_gave_an_entry_is_answered_when_the_other_process_has_it),
+        cmocka_unit_test(what_the_other_process_did_not_take_is_not_known),
         cmocka_unit_test(at_the_end_the_other_process_alone_has_it),
         cmocka_unit_test(what_the_other_process_has_sent_is_not_sent_back),
         cmocka_unit_test(who_gave_an_entry_is_answered_when_every_worker_has_it),
