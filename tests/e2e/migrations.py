@@ -22,8 +22,9 @@ from tables import PARTITIONS, partition_ids
 
 KINDS = ["add column", *["rewrite"] * 3, "rename column", "rename value", *["retype"] * 2, "index",
          "truncate", "vacuum full", "cluster", "detach", *["publication"] * 8, "row security", "role",
-         "rename table", "enum", "function", "swap", "restore"]
-REWRITES = ["rewrite", "retype", "truncate"]  # which a snapshot from before does not see
+         "rename table", "enum", "function", "swap", "restore", *["refresh view"] * 3,
+         *["replace view"] * 2]
+REWRITES = ["rewrite", "retype", "truncate", "refresh view"]  # which a snapshot from before does not see
 COLUMNS_MAX = 800  # of 1600 that a table may ever have had
 
 EVENTS = f"ALTER PUBLICATION {PUBLICATION} SET (publish = '%s')"
@@ -70,8 +71,11 @@ class Migrator(Committer):
         wanted = {"detach": ["parts"], "enum": ["docs"], "function": ["parts"], "role": ["items"],
                   "publication": ["items"], "swap": ["items", "bulk", "docs"],
                   "restore": ["items", "bulk", "docs"], "cluster": ["items", "bulk", "docs"]}
+        shown = {"refresh view": lambda table: table.is_materialized(),
+                 "replace view": lambda table: table.view and not table.is_materialized()}
         return [table for table in self.tables
-                if kind not in wanted or table.name in wanted[kind]]
+                if (kind not in wanted or table.name in wanted[kind])
+                and (kind not in shown or shown[kind](table))]
 
     def step(self):
         kinds = self.run_.in_season(self.name, self.kinds)
@@ -361,8 +365,9 @@ class Migrator(Committer):
 
     def retype(self, table):
         kind = self.chance.choice(["text", "varchar(200)"])
-        self.do(table, f"ALTER TABLE public.{table.name} ALTER payload TYPE {kind}"
-                f" USING split_part(payload, '#', 1) || '#{self.count}'")
+        self.do(table, *table.without_view(
+            f"ALTER TABLE public.{table.name} ALTER payload TYPE {kind}"
+            f" USING split_part(payload, '#', 1) || '#{self.count}'"))
 
     def enum(self, table):
         """No lock on the table keeps its writers away; so one is taken."""
@@ -428,7 +433,8 @@ class Migrator(Committer):
             f"CREATE TABLE public.{new} (LIKE {full} INCLUDING ALL)",
             f"INSERT INTO public.{new} SELECT * FROM {full}",
             *change * self.chance.choice([0, 1]),
-            f"DROP TABLE {full}", f"ALTER TABLE public.{new} RENAME TO {table.name}"])
+            *table.without_view(f"DROP TABLE {full}",
+                                f"ALTER TABLE public.{new} RENAME TO {table.name}")])
 
     def restore(self, table):
         """A dump, read back in one transaction."""
@@ -456,7 +462,7 @@ class Migrator(Committer):
                 cursor.execute("ALTER TABLE public.docs ALTER mood SET DEFAULT"
                                " (enum_range(NULL::mood))[1], ALTER at SET DEFAULT now()")
 
-        self.replace(table, [read, write])
+        self.replace(table, table.without_view(read, write))
 
     def replace(self, table, statements):
         """The new table is published with its birth, or a little later."""
@@ -567,8 +573,19 @@ class Migrator(Committer):
             [f"DROP POLICY IF EXISTS few ON public.{table.name}", row % "DISABLE"]))
 
     def rename_table(self, table):
-        self.there_and_back(table, f"ALTER TABLE public.{table.name} RENAME TO {table.name}_away",
-                            f"ALTER TABLE public.{table.name}_away RENAME TO {table.name}")
+        self.there_and_back(table, f"ALTER TABLE {table.full} RENAME TO {table.name}_away",
+                            f"ALTER TABLE {table.full}_away RENAME TO {table.name}")
+
+    # views
+
+    def refresh_view(self, table):
+        """Whoever reads it meanwhile waits: what is refreshed beside its readers would be told to the
+        model in another order."""
+        self.do(table, f"REFRESH MATERIALIZED VIEW {table.full}", rows=False)
+
+    def replace_view(self, table):
+        """All of its values change, and no table's."""
+        self.do(table, *table.create_view(f" #{self.count}", "CREATE OR REPLACE"))
 
     def role(self, _):
         """For whoever connects from now on. A guard may be started with other settings, and then

@@ -14,6 +14,8 @@ KINDS = ["pause guard", "pause database", "pause cache", "restart cache", "forge
          "renew", "renew", "kill database", "kill guard", "kill guard", "start cold", "start cold"]
 STREAM_KINDS = ["pause walsender", "kill walsender", "kill walsender", "lose published",
                 "publish otherwise"]
+FILE_KINDS = ["pause guard", "pause cache", "restart cache", "forget", "renew", "renew", "kill guard",
+              "kill guard", "start cold"]
 NOTICED = 1  # seconds in which the guard has another connection to a cache that is back
 
 

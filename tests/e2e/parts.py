@@ -154,7 +154,7 @@ class Writer(Committer):
     def __init__(self, run, number):
         super().__init__(run, f"writer {number}", number)
         self.ids = {table: ids_of_writer(table, number) for table in run.tables}
-        self.bulk = next(table for table in run.tables if table.name == "bulk")
+        self.bulk = next((table for table in run.tables if table.name == "bulk"), None)
         self.tables = [table for table in run.tables if table is not self.bulk]
 
     def step(self):
@@ -176,7 +176,7 @@ class Writer(Committer):
             self.give_up()
 
     def change(self, changes):
-        if self.ids[self.bulk] and self.chance.random() < 0.1:
+        if self.ids.get(self.bulk) and self.chance.random() < 0.1:
             self.change_bulk(changes)
             return
         for _ in range(self.chance.choice([1, 1, 1, 2, 5])):
@@ -224,7 +224,7 @@ class Reader(Part):
                 self.judge_members(keys, asked, self.client.bf().mexists(
                     table.name, *(ids if self.chance.random() < 0.5 else keys)))
                 return
-            if len(keys) == 1 and self.chance.random() < 0.2:
+            if table.reads_through and len(keys) == 1 and self.chance.random() < 0.2:
                 self.judge_exists(keys[0], asked, self.client.exists(keys[0]))
                 return
             replies = table.ask(self.client, self.chance, keys)

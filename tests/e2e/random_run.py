@@ -22,6 +22,7 @@ import requests
 
 import migrations
 import nemesis
+from exports import Exporter
 from following import query_alone
 from histories import Histories
 from parts import MAX_LAG, ROUNDING, SEED, Part, PublishedReader, Reader, Writer
@@ -92,10 +93,10 @@ class PollMonitor(Part):
 
 
 class Run:
-    """`publishes`: the guard follows a publication; else it polls, and what it caches lives for so
-    long as `max_age`."""
+    """`publishes`: the guard follows a publication; else what is cached lives for so long as `max_age`,
+    and the guard polls, or knows files of keys that are `exported`, and no table."""
 
-    def __init__(self, database, cache, guard, tables, slack, max_age=None):
+    def __init__(self, database, cache, guard, tables, slack, max_age=None, exported=False):
         self.database, self.cache, self.guard, self.tables = database, cache, guard, tables
         self.publishes, self.truncates = max_age is None, bool(chosen(["truncate"]))
         self.histories = Histories(slack, MAX_LAG, max_age)
@@ -108,15 +109,17 @@ class Run:
         self.problems, self.refusals = [], collections.Counter()
         self.counts, self.states = collections.Counter(), collections.Counter()
         for table in tables:
-            for key in table.keys():
-                self.histories.add_key(key)
+            for number in table.ids:
+                self.histories.add_key(table.key(number), table.first(number))
         self.nemesis = nemesis.Nemesis(self, chosen(
-            nemesis.KINDS + nemesis.STREAM_KINDS * self.publishes))
+            nemesis.FILE_KINDS if exported else nemesis.KINDS
+            + nemesis.STREAM_KINDS * self.publishes))
         self.parts = [
             *(Writer(self, n) for n in range(WRITERS)), *(Reader(self, n) for n in range(READERS)),
             *(migrations.Migrator(self, n, tables[n::2], chosen(migrations.KINDS))
-              for n in range(2)),
-            StreamMonitor(self, "monitor") if self.publishes else PollMonitor(self, "monitor"),
+              for n in range(0 if exported else 2)),
+            StreamMonitor(self, "monitor") if self.publishes else
+            Exporter(self) if exported else PollMonitor(self, "monitor"),
             *([PublishedReader(self)] if self.publishes else [])]
 
     def in_season(self, who, kinds):

@@ -7,7 +7,8 @@
     items   a condition that few of its rows meet; a name without its schema; the last to be read
 
 What is in them is never reckoned: whoever changes a row, or a table, asks the database in the same
-transaction what each key's value is now.
+transaction what each key's value is now. So they may be shown by views, which are what the guard is
+told of then, in place of the tables: of a materialized one a row changes when it is refreshed.
 """
 WRITERS = 3
 OTHERS = 5_000  # rows that do not meet the condition of `items`, on the pages before those that do
@@ -16,16 +17,46 @@ PARTITIONS, PARTITION = 3, 20  # ids of each
 # What a table says of its rows when the guard's role has another search path.
 DECOYS = "CREATE SCHEMA decoys; CREATE TABLE decoys.items (LIKE public.items INCLUDING ALL)"
 
+# What shows each table, and how; %s is what a migration makes of the values. No column's type is the
+# table's, so that a view can be replaced whatever became of that.
+VIEWS = {
+    "bulk": ("MATERIALIZED VIEW", "SELECT id, payload::text || %s AS payload FROM public.bulk"),
+    "docs": ("VIEW", "SELECT id, payload::text || %s AS payload, mood, at FROM public.docs"),
+    "rows": ("VIEW", "SELECT id, payload::text || %s AS payload FROM public.rows WHERE id % 2 = 0 UNION ALL"
+                     " SELECT id, payload::text FROM public.rows WHERE id % 2 = 1"),
+    "parts": ("VIEW", "SELECT id, payload::text || %s AS payload FROM public.parts"),
+    "items": ("VIEW", "SELECT id, payload::text || %s AS payload, deleted_at FROM"
+                      " (SELECT id, payload, deleted_at FROM public.items WHERE id >= 0) i")}
+
 
 class Table:
-    def __init__(self, keyspace, ids, value, condition="true"):
+    reads_through = True  # for any command that does
+
+    def __init__(self, keyspace, ids, value, condition="true", shown=False):
         self.name = keyspace["name"]
-        self.keyspace = {"ttl": "1h", **keyspace}
+        self.full = f"{'shown' if shown else 'public'}.{self.name}"
+        self.keyspace = {"ttl": "1h", **keyspace, **({"table": self.full} if shown else {})}
+        self.view, self.query = VIEWS[self.name] if shown else (None, None)
         self.publish = {"key": f"published {self.name}", "false_positive_rate": 0.001,
                         "grow": self.name in ("bulk", "items")}
         self.prefix = keyspace["key"].split(":")[0]
-        self.sql = f"SELECT id, {value} FROM public.{self.name} WHERE {condition}"
+        self.sql = f"SELECT id, {value} FROM {self.full} WHERE {condition}"
         self.ids = ids
+
+    def first(self, _):
+        """The row's value in the beginning."""
+
+    def is_materialized(self):
+        return self.view == "MATERIALIZED VIEW"
+
+    def create_view(self, suffix="", way="CREATE"):
+        return [f"{way} {self.view} {self.full} AS " + self.query.replace("%s", f"'{suffix}'")
+                ] if self.view else []
+
+    def without_view(self, *statements):
+        """What a view is in the way of; it is made anew afterwards."""
+        return [*([f"DROP {self.view} {self.full}"] if self.view else []), *statements,
+                *self.create_view()]
 
     def is_whole(self):
         """Whether names of columns are part of the values."""
@@ -123,25 +154,27 @@ class Rows(Table):
         return fields.get(b"payload")
 
 
-def make_tables():
+def make_tables(shown=False):
     writers = range(WRITERS)
     return [
         Table({"name": "bulk", "key": "bulk:{id}", "table": "bulk", "value": "payload",
                "where": "id >= 0"},
-              list(range(300)), "payload"),
+              list(range(300)), "payload", shown=shown),
         Docs({"name": "docs", "key": "doc:{id}", "table": "public.docs", "value": "json"},
              [writer * 1000 + n for writer in writers for n in range(20)],
-             "row_to_json(docs.*)::text"),
+             "row_to_json(docs.*)::text", shown=shown),
         Rows({"name": "rows", "key": "row:{id}", "table": "public.rows", "fill": "hash",
               "value": ["id", "payload"]},
-             [writer * 1000 + n for writer in writers for n in range(30)], "payload"),
+             [writer * 1000 + n for writer in writers for n in range(30)], "payload",
+             shown=shown),
         Table({"name": "parts", "key": "part:{id}", "table": "public.parts",
                "value": "label(payload) || ' of ' || id"},
-              list(range(PARTITIONS * PARTITION)), "public.label(payload) || ' of ' || id"),
+              list(range(PARTITIONS * PARTITION)), "public.label(payload) || ' of ' || id",
+              shown=shown),
         Items({"name": "items", "key": "item:{id}", "table": "items", "value": "payload",
                "where": "deleted_at IS NULL", "false_positive_rate": 0.02},
               [writer * 1000 + n for writer in writers for n in range(60)], "payload",
-              "deleted_at IS NULL")]
+              "deleted_at IS NULL", shown)]
 
 
 def ids_of_writer(table, number):
@@ -180,3 +213,8 @@ def create_tables(database):
         ids = partition_ids(place)
         database.execute(f"CREATE TABLE parts_{place} PARTITION OF parts"
                          f" FOR VALUES FROM ({ids.start}) TO ({ids.stop})")
+
+
+def create_views(database, tables):
+    database.execute("; ".join(["CREATE SCHEMA shown", *(
+        statement for table in tables for statement in table.create_view())]))

@@ -1,11 +1,11 @@
 """No row that was there before the filter in force was begun is denied while tables are changed and
 migrated at random, and while whatever takes part is killed, paused and restarted; and no value is
-older than its time to live. See random_run.py."""
+older than its time to live: of tables, and of views of them. See random_run.py."""
 import pytest
 
 from histories import NEVER
-from random_run import Run
-from tables import create_tables, make_tables
+from random_run import SECONDS, Run
+from tables import create_tables, create_views, make_tables
 
 TTL = 1
 # A value may be on its way into the cache: load_timeout, and the longest pause of one that takes it.
@@ -13,19 +13,37 @@ MAX_AGE = TTL + 2 + 1.2 + 0.8
 
 
 @pytest.fixture
-def run(start_guard, database, cache, capsys):
-    create_tables(database)
-    tables = make_tables()
-    guard = start_guard(*({**table.keyspace, "ttl": f"{TTL}s"} for table in tables), sync="poll",
-                        poll_interval="2s", cache_timeout="500ms")
-    made = Run(database, cache, guard, tables, NEVER, MAX_AGE)
-    yield made
+def start_run(start_guard, database, cache, capsys):
+    """start_run(shown, setting=value): what takes part, ready to go."""
+    runs = []
+
+    def start(shown, **settings):
+        create_tables(database)
+        tables = make_tables(shown)
+        create_views(database, tables)
+        guard = start_guard(*({**table.keyspace, "ttl": f"{TTL}s"} for table in tables),
+                            cache_timeout="500ms", **settings)
+        runs.append(Run(database, cache, guard, tables, NEVER, MAX_AGE))
+        return runs[0]
+
+    yield start
     with capsys.disabled():
-        print(f"\n{made.summary()}")
+        for run in runs:
+            print(f"\n{run.summary()}")
 
 
-def test_no_row_is_denied_that_was_there_before_the_filter(run):
-    run.go()
+def go(run, seconds):
+    run.go(seconds)
     run.wait_guarding()
     run.guard.rebuild()
     run.check_the_end()
+
+
+def test_no_row_is_denied_that_was_there_before_the_filter(start_run):
+    go(start_run(shown=False, sync="poll", poll_interval="2s"), SECONDS)
+
+
+@pytest.mark.parametrize("sync", ["poll", "none"])
+def test_no_row_of_a_view_is_denied_that_was_there_before_the_filter(start_run, sync):
+    """With `none` a filter is built when it is asked for."""
+    go(start_run(shown=True, sync=sync, poll_interval="2s"), 0.6 * SECONDS)
