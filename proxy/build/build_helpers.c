@@ -46,7 +46,7 @@ void build_helpers_get(struct build_helpers *helpers, unsigned wanted,
  * done without. With it, its COPY waits for nobody. */
 void build_helpers_lock(struct build_helpers *helpers, const struct keyspace *keyspace)
 {
-    char *table = keyspace_sql_table(keyspace);
+    char *table = keyspace_sql_rows(keyspace);
     char *sql = xasprintf("LOCK TABLE ONLY %s IN ACCESS SHARE MODE NOWAIT", table);
     unsigned kept = 0;
     for (unsigned i = 0; i < helpers->count; i++) {

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "build/build_session.h"
+#include "build/queried.h"
 #include "database/keyspace_sql.h"
 
 #include <errno.h>
@@ -18,8 +19,9 @@ enum { SAY_AFTER_MS = 2000, PAUSE_MIN_MS = 10, PAUSE_MAX_MS = 200 };
 struct taking {
     const struct build_locks *locks;
     struct pg_session *session;
-    char *names;   /* of the tables: an array, as SQL writes it */
-    bool *refused; /* of each keyspace: its table cannot be locked */
+    struct queried *queried; /* of each keyspace: what its query reads, if it has one */
+    char *names;             /* of the tables: an array, as SQL writes it */
+    bool *refused;           /* of each keyspace: its table cannot be locked */
     uint64_t began, pause_ms;
     struct pg_error *error;
 };
@@ -67,6 +69,17 @@ static const char outlook_sql[] =
     "                LIMIT 1), 'process ' || w.pid)"
     "          FROM wanted w)";
 
+/* One row: who may be in the way of a query, of whose tables nothing is known while it cannot be
+ * planned. */
+static const char suspects_sql[] =
+    "SELECT 'for a lock on a table that a query reads; locked are: ' || coalesce("
+    "       string_agg(DISTINCT holder.relation::regclass || ' by ' || " SQL_DESCRIBE_HOLDER
+    ", ', '), 'none by now')"
+    "  FROM pg_locks holder"
+    " WHERE holder.granted AND holder.locktype = 'relation' AND holder.relation >= 16384"
+    "   AND holder.mode = 'AccessExclusiveLock' AND holder.pid IS DISTINCT FROM pg_backend_pid()"
+    "   AND holder.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
 /* A catalogue's row is read as the snapshot sees it; what the functions say is true now, of what is
  * locked at least. Rows: what is not the same. Indexes and what is behind them may be another's.
  *
@@ -80,7 +93,8 @@ static const char outlook_sql[] =
  * Under a snapshot of the transaction's own, taken after the locks, a table that was added since
  * had none of the rows that the snapshot sees, unless they came from one that was taken away. That
  * is of a partition; what else the snapshot does not know has taken the place of something that it
- * knows: a function finds what it reads by name, and reads it empty. */
+ * knows: a function finds what it reads by name, and reads it empty. So under a
+ * snapshot that is not a slot's whatever was read must have had its name in it, too. */
 static const char compare_sql[] =
     "WITH RECURSIVE guarded AS ("
     " SELECT to_regclass(name)::oid AS oid FROM unnest($1::text[]) AS name"
@@ -103,7 +117,9 @@ static const char compare_sql[] =
     "   AND NOT EXISTS (SELECT FROM held p JOIN pg_class k ON k.oid = p.oid"
     "                    WHERE p.oid = pg_partition_root(h.oid))"
     " UNION ALL "
-    "SELECT i.identity || ' is another table' FROM guarded g,"
+    "SELECT i.identity || ' is another table' FROM (SELECT oid FROM guarded"
+    "       UNION SELECT h.oid FROM held h WHERE NOT $2::bool AND pg_partition_root(h.oid) IS NULL"
+    "         AND h.type IN ('table', 'view', 'materialized view', 'foreign table')) g,"
     "       pg_identify_object('pg_class'::regclass, g.oid, 0) i"
     " WHERE i.identity IS DISTINCT FROM (SELECT format('%I.%I', n.nspname, c.relname)"
     "           FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = g.oid)"
@@ -122,24 +138,32 @@ static const char compare_sql[] =
     "   AND NOT EXISTS (SELECT FROM tree t JOIN guarded g ON g.oid = t.root WHERE t.oid = h.oid)"
     " LIMIT 1";
 
-/* {"\"public\".\"items\"","\"orders\""}; of a keyspace without rows NULL, which is no table's name.
- */
-static char *names_of(const struct config *config)
+/* {"\"public\".\"items\"","\"orders\""}; of a keyspace without a table NULL, which is no table's
+ * name. Behind them what is `queried`. */
+static char *names_of(const struct config *config, const char *queried)
 {
     struct buffer out = {0};
     for (size_t i = 0; i < config->keyspace_count; i++) {
-        if (!keyspace_has_rows(&config->keyspaces[i])) {
-            buffer_printf(&out, "%sNULL", i ? "," : "{");
+        const struct keyspace *keyspace = &config->keyspaces[i];
+        buffer_printf(&out, i ? "," : "{");
+        if (!keyspace_has_rows(keyspace) || keyspace->query) {
+            buffer_printf(&out, "NULL");
             continue;
         }
-        char *name = keyspace_sql_table(&config->keyspaces[i]);
-        buffer_printf(&out, "%s\"", i ? "," : "{");
-        for (const char *at = name; *at; at++)
-            buffer_printf(&out, "%s%c", *at == '"' || *at == '\\' ? "\\" : "", *at);
-        buffer_printf(&out, "\"");
+        char *name = keyspace_sql_rows(keyspace);
+        queried_put_name(&out, name);
         free(name);
     }
-    buffer_printf(&out, "}");
+    buffer_printf(&out, "%s}", queried ? queried : "");
+    return buffer_string(&out);
+}
+
+/* Of all queries together. */
+static char *join_queried(const struct taking *taking)
+{
+    struct buffer out = {0};
+    for (size_t i = 0; i < taking->locks->config->keyspace_count; i++)
+        buffer_printf(&out, "%s", taking->queried[i].names ? taking->queried[i].names : "");
     return buffer_string(&out);
 }
 
@@ -161,9 +185,42 @@ static int come_again(struct taking *taking, const char *in_the_way)
     return -ECANCELED;
 }
 
+static int wait_for_query(struct taking *taking)
+{
+    PGresult *result;
+    int status = pg_session_exec(taking->session, suspects_sql, 0, NULL, &result, taking->error);
+    if (status)
+        return status;
+    status = come_again(taking, PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return status;
+}
+
+/* Anew each time: who was in the way may have made the query read something else. */
+static int find_queried(struct taking *taking)
+{
+    const struct config *config = taking->locks->config;
+    int status = 0;
+    for (size_t i = 0; i < config->keyspace_count && !status; i++) {
+        const struct keyspace *keyspace = &config->keyspaces[i];
+        if (!keyspace->query || !keyspace_has_rows(keyspace))
+            continue;
+        status = queried_find(&taking->queried[i], taking->session, keyspace, taking->error);
+        if (status == -EAGAIN)
+            status = wait_for_query(taking);
+        else if (status == -EPROTO)
+            *taking->locks->blamed = keyspace;
+    }
+    return status;
+}
+
 static int look_ahead(struct taking *taking)
 {
     PGresult *result;
+    free(*taking->locks->queried);
+    *taking->locks->queried = join_queried(taking);
+    free(taking->names);
+    taking->names = names_of(taking->locks->config, *taking->locks->queried);
     const char *values[] = {taking->names};
     int status = pg_session_exec(taking->session, outlook_sql, 1, values, &result, taking->error);
     if (status)
@@ -179,19 +236,21 @@ static int look_ahead(struct taking *taking)
 
 /* ---- the locks ---- */
 
-static int lock(struct taking *taking, size_t keyspace)
+static int lock(struct taking *taking, size_t i)
 {
-    char *name = keyspace_sql_table(&taking->locks->config->keyspaces[keyspace]);
-    char *sql = xasprintf("LOCK TABLE %s IN ACCESS SHARE MODE NOWAIT", name);
-    int status = pg_session_exec(taking->session, sql, 0, NULL, NULL, taking->error);
+    const struct keyspace *keyspace = &taking->locks->config->keyspaces[i];
+    char *names =
+        keyspace->query ? xstrdup(taking->queried[i].lockable) : keyspace_sql_rows(keyspace);
+    char *sql = xasprintf("LOCK TABLE %s IN ACCESS SHARE MODE NOWAIT", names);
+    int status = *names ? pg_session_exec(taking->session, sql, 0, NULL, NULL, taking->error) : 0;
     free(sql);
-    free(name);
+    free(names);
     return status;
 }
 
 /* Lets go of all of them. Somebody may have come since the outlook (55P03); or the role may no
  * longer read the table (42501), or the name is that of no table by now (42809): then it is done
- * without the lock. */
+ * without the lock. What a query reads is looked for anew. */
 static int after_refusal(struct taking *taking, size_t keyspace)
 {
     struct pg_error error;
@@ -201,6 +260,8 @@ static int after_refusal(struct taking *taking, size_t keyspace)
         *taking->error = error;
     else if (strcmp(state, "55P03") == 0)
         status = come_again(taking, "for a lock");
+    else if (strcmp(state, "42P01") == 0 && taking->locks->config->keyspaces[keyspace].query)
+        status = come_again(taking, "for a table that a query reads");
     else if (strcmp(state, "42501") == 0 || strcmp(state, "42809") == 0)
         taking->refused[keyspace] = true;
     else {
@@ -238,7 +299,7 @@ int build_locks_begin(const struct build_locks *locks, struct pg_session *sessio
     size_t count = locks->config->keyspace_count;
     struct taking taking = {.locks = locks,
                             .session = session,
-                            .names = names_of(locks->config),
+                            .queried = xcalloc(count, sizeof(struct queried)),
                             .refused = xcalloc(count, sizeof(bool)),
                             .began = clock_ms(),
                             .pause_ms = PAUSE_MIN_MS,
@@ -246,11 +307,16 @@ int build_locks_begin(const struct build_locks *locks, struct pg_session *sessio
     int status;
     *locks->blamed = NULL;
     do {
-        status = look_ahead(&taking);
+        status = find_queried(&taking);
+        if (!status)
+            status = look_ahead(&taking);
         if (!status)
             status = lock_all(&taking);
     } while (status == -EAGAIN);
     build_wait_say(locks->wait, "");
+    for (size_t i = 0; i < count; i++)
+        queried_finish(&taking.queried[i]);
+    free(taking.queried);
     free(taking.refused);
     free(taking.names);
     if (status || !locks->exported)
@@ -262,7 +328,7 @@ int build_locks_compare(const struct build_locks *locks, struct pg_session *sess
                         struct pg_error *error)
 {
     PGresult *result;
-    char *names = names_of(locks->config);
+    char *names = names_of(locks->config, *locks->queried);
     const char *values[] = {names, locks->exported ? "true" : "false"};
     int status = pg_session_exec(session, compare_sql, 2, values, &result, error);
     free(names);

@@ -28,6 +28,8 @@ struct build_locks {
     const char *exported;    /* the snapshot to read under; NULL: one of the transaction's own */
     const atomic_bool *stop; /* looked at while waiting */
     struct build_wait *wait; /* told who is in the way */
+    char **queried;          /* begin() leaves what compare() needs to know of what the queries
+                                read; NULL at first, freed by the owner */
     const struct keyspace **blamed; /* after -EPROTO: whose table it was, or NULL */
 };
 

@@ -63,6 +63,7 @@ struct builder {
     void *arg;
     bool failed;                   /* what the thread says to on_done() */
     size_t keyspace;               /* being built */
+    char *queried;                 /* see build_locks.h */
     const struct keyspace *blamed; /* whose fault the last error may be; or NULL */
 };
 
@@ -179,6 +180,7 @@ static struct build_locks locks_of(struct builder *builder)
                                 .exported = stream ? pg_stream_snapshot(stream) : NULL,
                                 .stop = &builder->stop,
                                 .wait = &builder->wait,
+                                .queried = &builder->queried,
                                 .blamed = &builder->blamed};
 }
 
@@ -422,6 +424,7 @@ static void builder_free(struct builder *builder)
     build_wait_finish(&builder->wait);
     build_scope_finish(&builder->scope);
     free(builder->replaced);
+    free(builder->queried);
     free(builder);
 }
 

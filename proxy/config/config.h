@@ -57,6 +57,7 @@ struct keyspace {
     char *table_text;   /* as written; with a source NULL, as is the rest of the table */
     char *table_schema; /* NULL: by search_path; this and the name as the catalogue has them */
     char *table_name;
+    char *query;                /* the SELECT whose rows these are, in place of a table's */
     char *where;                /* NULL: all rows */
     char *value;                /* column name; NULL with json, an expression or a list */
     bool value_is_json;         /* row_to_json of the whole row */
@@ -82,6 +83,12 @@ struct keyspace {
 static inline bool keyspace_has_rows(const struct keyspace *keyspace)
 {
     return !keyspace->retired && !keyspace->source;
+}
+
+/* Whether it is of rows, retired or not: of a table's, or of a query's. */
+static inline bool keyspace_is_of_rows(const struct keyspace *keyspace)
+{
+    return keyspace->table_name || keyspace->query;
 }
 
 /* Of one with a source. */

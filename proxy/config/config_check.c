@@ -190,13 +190,14 @@ static void check_fill(const struct config *config, const struct config_source *
  * no use to keys from elsewhere. */
 static void check_source(const struct config *config, const struct config_source *source, size_t i)
 {
-    static const char *const of_rows[] = {"table",          "where", "value",
+    static const char *const of_rows[] = {"table",          "query", "where",  "value",
                                           "ttl_expression", "fill",  "publish"};
     const struct keyspace *keyspace = &config->keyspaces[i];
     const struct mention *mention = of(source, i, "source");
-    if (!mention->line && !of(source, i, "table")->line)
+    if (!mention->line && !of(source, i, "table")->line && !of(source, i, "query")->line)
         config_report(source, keyspace->line,
-                      "table is missing: the rows that exist (or source: the keys themselves)");
+                      "table is missing: the rows that exist (or query: an SQL statement that "
+                      "gives them; or source: the keys themselves)");
     if (!mention->good)
         return;
     if (strncmp(keyspace->source, "file:/", 6) != 0)
@@ -210,6 +211,20 @@ static void check_source(const struct config *config, const struct config_source
     if (usable(of(source, i, "on_miss")) && keyspace->on_miss == MISS_LOAD)
         config_report(source, mention->line,
                       "source needs on_miss: pass: there is no row that could be loaded");
+}
+
+/* Nothing in the log says when a row of it changes, no more than of a view. */
+static void check_query(const struct config *config, const struct config_source *source, size_t i)
+{
+    const struct mention *query = of(source, i, "query"), *sync = top(source, "sync");
+    if (query->line && of(source, i, "table")->line)
+        config_report(source, query->line,
+                      "query stands in place of table: a keyspace has the rows of one of them");
+    if (query->line && usable(sync) && config->sync == SYNC_REPLICATION)
+        config_report(source, query->line,
+                      "query needs sync: poll or none: the database's log does not say when the "
+                      "rows of a query change (or name the table that holds them, and use `where` "
+                      "for a part of it)");
 }
 
 /* absent_value without its switch is allowed: it waits for a reload that turns the switch. */
@@ -290,6 +305,7 @@ static void check_keyspace(const struct config *config, const struct config_sour
     if (config->keyspaces[i].line == 0) /* not even a mapping */
         return;
     check_source(config, source, i);
+    check_query(config, source, i);
     check_value(config, source, i);
     check_fill(config, source, i);
     check_absent(config, source, i);

@@ -42,7 +42,7 @@ static bool is_understood(const struct keyspace *keyspace, const struct mention 
     for (size_t i = 0; keyspace_settings[i].name; i++)
         if (keyspace_settings[i].remakes && is_lacking(&keyspace_settings[i], &mentions[i]))
             return false;
-    return keyspace->table_name || keyspace->source;
+    return keyspace_is_of_rows(keyspace) || keyspace->source;
 }
 
 static void keep_understood(struct config *config, const struct config_source *source)

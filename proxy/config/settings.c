@@ -205,9 +205,13 @@ const struct setting keyspace_settings[] = {
     {"key", SETTING_KEY, AT(key), .required = true, .remakes = true,
      .help = "the cache key, with a {column} for each key column, as in item:{id}"},
     {"table", SETTING_TABLE, AT(table_text), .remakes = true,
-     .otherwise = "required without source",
+     .otherwise = "required without query and source",
      .help = "table or schema.table, by SQL's rules of quoting; with sync: poll and none a view, "
              "too"},
+    {"query", SETTING_TEXT, AT(query), .remakes = true, .otherwise = "the rows of table",
+     .least = "1", .most = "65535",
+     .help = "in place of table, a SELECT whose rows exist: it gives the key's columns and the "
+             "value's, of joins and UNIONs, too; with sync: poll and none"},
     {"source", SETTING_TEXT, AT(source), .remakes = true, .otherwise = "the rows of table",
      .least = "7", .most = "4095",
      .help = "file:/path of the keys that exist, in place of a table: a cache key a line, or what "

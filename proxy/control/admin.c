@@ -318,6 +318,12 @@ static void row_asked(void *arg, const struct row_result *result)
         bury_unless_touched(key);
     } else if (result->outcome != LOAD_ROW) {
         answer_database(key, result);
+    } else if (key->deletes_row &&
+               key->parts.loading->rows.config->keyspaces[key->touch.key.keyspace].query) {
+        http_answer_error(key->call, 409,
+                          "nothing was changed: the row is one of a query, not of a table: delete "
+                          "it by SQL, or refuse the key for a time with ?block=10m");
+        key_call_close(key);
     } else if (key->deletes_row && result->equals > 1) {
         http_answer_error(
             key->call, 409,

@@ -106,12 +106,13 @@ static json_t *published_json(const struct published_report *published)
 static json_t *keyspace_json(const struct report *report, const struct keyspace_report *keyspace)
 {
     const struct keyspace *config = keyspace->config;
-    json_t *json = json_pack(
-        "{s:s, s:s, s:s?, s:s?, s:s?, s:s, s:s, s:f, s:b, s:o}", "name", config->name, "key",
-        config->key.text, "table", config->table_text, "source", config->source, "source_refused",
-        config->source ? keyspace->refused : NULL, "state", keyspace_state_name(keyspace->state),
-        "reason", keyspace->reason, "seconds_in_state", tally_seconds_since(keyspace->since),
-        "enforce", config->enforce, "filter", filter_json(keyspace));
+    json_t *json = json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s?, s:s, s:s, s:f, s:b, s:o}", "name",
+                             config->name, "key", config->key.text, "table", config->table_text,
+                             "query", config->query, "source", config->source, "source_refused",
+                             config->source ? keyspace->refused : NULL, "state",
+                             keyspace_state_name(keyspace->state), "reason", keyspace->reason,
+                             "seconds_in_state", tally_seconds_since(keyspace->since), "enforce",
+                             config->enforce, "filter", filter_json(keyspace));
     json_object_set_new(json, "rows",
                         keyspace->has_filter ? json_integer((json_int_t)keyspace->rows)
                                              : json_null());

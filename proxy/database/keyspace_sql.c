@@ -1,22 +1,41 @@
 /* SQL of a keyspace. Names are quoted everywhere, so that any name that the catalogue can hold
  * works. The operator's `where` stands in parentheses of its own, and a newline ends it, so that
- * neither an OR nor a comment in it reaches what follows. So do his expressions.
+ * neither an OR nor a comment in it reaches what follows. So do his expressions, and his query.
  *
  * The table has no alias: all of these may then call columns table.column, in every statement
- * alike.
+ * alike. A query's rows are those of a view that is called "query".
  */
 #include "database/keyspace_sql.h"
 
 #include "base/buffer.h"
 #include "base/text/identifier.h"
 
+#define QUERY_NAME "\"query\""
+
 static void put(struct buffer *out, const char *text)
 {
     buffer_append(out, text, strlen(text));
 }
 
-static void put_table(struct buffer *out, const struct keyspace *keyspace)
+/* A semicolon at a query's end is no part of it: no constant and no quoted name ends with one, and
+ * a comment may well lose it. */
+static size_t query_length(const char *query)
 {
+    size_t length = strlen(query);
+    while (length && strchr("; \t\r\n", query[length - 1]))
+        length--;
+    return length;
+}
+
+/* What a FROM names: "public"."items", or a query under a name of its own, which ends with a
+ * newline as a condition does. */
+static void put_rows(struct buffer *out, const struct keyspace *keyspace)
+{
+    if (keyspace->query) {
+        buffer_printf(out, "(%.*s\n) AS " QUERY_NAME, (int)query_length(keyspace->query),
+                      keyspace->query);
+        return;
+    }
     if (keyspace->table_schema) {
         identifier_put(out, keyspace->table_schema);
         put(out, ".");
@@ -24,10 +43,10 @@ static void put_table(struct buffer *out, const struct keyspace *keyspace)
     identifier_put(out, keyspace->table_name);
 }
 
-char *keyspace_sql_table(const struct keyspace *keyspace)
+char *keyspace_sql_rows(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
-    put_table(&out, keyspace);
+    put_rows(&out, keyspace);
     return buffer_string(&out);
 }
 
@@ -72,7 +91,10 @@ static void put_value(struct buffer *out, const struct keyspace *keyspace)
         put_columns_as_json(out, &keyspace->columns);
     } else if (keyspace->value_is_json) {
         put(out, "row_to_json(");
-        identifier_put(out, keyspace->table_name);
+        if (keyspace->query)
+            put(out, QUERY_NAME);
+        else
+            identifier_put(out, keyspace->table_name);
         put(out, ".*)"); /* with .* it is the row, also where a column has the table's name */
     } else if (keyspace->value_expression) {
         put_expression(out, keyspace->value_expression);
@@ -168,7 +190,7 @@ char *keyspace_sql_load(const struct keyspace *keyspace, size_t most)
     put(&out, " FROM (SELECT ");
     put_named_columns(&out, keyspace);
     put(&out, " FROM ");
-    put_table(&out, keyspace);
+    put_rows(&out, keyspace);
     put_row_condition(&out, keyspace);
     put(&out, " OFFSET 0) AS r OFFSET 0) AS r");
     return buffer_string(&out);
@@ -181,7 +203,7 @@ char *keyspace_sql_find(const struct keyspace *keyspace)
     put(&out, "SELECT NULL, ");
     put_columns(&out, &keyspace->key);
     put(&out, " FROM ");
-    put_table(&out, keyspace);
+    put_rows(&out, keyspace);
     put_row_condition(&out, keyspace);
     return buffer_string(&out);
 }
@@ -192,7 +214,7 @@ static void put_keys_of_rows(struct buffer *out, const struct keyspace *keyspace
     put(out, "SELECT ");
     put_columns(out, &keyspace->key);
     put(out, " FROM ");
-    put_table(out, keyspace);
+    put_rows(out, keyspace);
     put_rows_condition(out, keyspace);
 }
 
@@ -213,7 +235,7 @@ char *keyspace_sql_remove(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
     put(&out, "DELETE FROM ");
-    put_table(&out, keyspace);
+    put_rows(&out, keyspace);
     put_row_condition(&out, keyspace);
     return buffer_string(&out);
 }
@@ -229,7 +251,7 @@ char *keyspace_sql_accepts(const struct keyspace *keyspace)
     struct buffer out = {0};
     for (size_t i = 0; i < keyspace->key.columns; i++) {
         put(&out, i ? " AND (NULL::" : "SELECT (NULL::");
-        put_table(&out, keyspace);
+        put_rows(&out, keyspace);
         put(&out, ").");
         identifier_put(&out, keyspace->key.column[i]);
         buffer_printf(&out, " = $%zu", i + 1);
@@ -246,7 +268,7 @@ char *keyspace_sql_count(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
     put(&out, "SELECT count(*) FROM ");
-    put_table(&out, keyspace);
+    put_rows(&out, keyspace);
     put_rows_condition(&out, keyspace);
     return buffer_string(&out);
 }
@@ -256,7 +278,7 @@ char *keyspace_sql_count_to(const struct keyspace *keyspace, uint64_t most)
 {
     struct buffer out = {0};
     put(&out, "SELECT count(*) FROM (SELECT FROM ");
-    put_table(&out, keyspace);
+    put_rows(&out, keyspace);
     put_rows_condition(&out, keyspace);
     buffer_printf(&out, " LIMIT %llu) AS counted", (unsigned long long)most);
     return buffer_string(&out);
@@ -286,7 +308,7 @@ char *keyspace_sql_columns(const struct keyspace *keyspace)
     put(&out, "SELECT ");
     put_columns(&out, &keyspace->key);
     put(&out, " FROM ");
-    put_table(&out, keyspace);
+    put_rows(&out, keyspace);
     put(&out, " LIMIT 0");
     return buffer_string(&out);
 }
@@ -339,7 +361,7 @@ char *keyspace_sql_pack_pages(const struct keyspace *keyspace, const enum column
     put(&out, "COPY (SELECT (SELECT ");
     put_packed_columns(&out, &keyspace->key, packing);
     put(&out, " FROM ");
-    put_table(&out, keyspace);
+    put_rows(&out, keyspace);
     buffer_printf(&out,
                   " WHERE ctid >= format('(%%s,0)', %s.page)::tid AND ctid < format('(%%s,0)',"
                   " CASE WHEN %s.page + %d < %llu THEN %s.page + %d ELSE %llu END)::tid)"

@@ -25,10 +25,11 @@ char *keyspace_sql_find(const struct keyspace *keyspace);
 /* SELECT of the key columns of any one row. */
 char *keyspace_sql_sample(const struct keyspace *keyspace);
 
-/* DELETE ... WHERE key = $1.. [AND (where)] */
+/* DELETE ... WHERE key = $1.. [AND (where)]. Not of a query's rows: they are no table's. */
 char *keyspace_sql_remove(const struct keyspace *keyspace);
 
-/* SELECT that fails where a column's type has no such text as $1..; it reads no row. */
+/* SELECT that fails where a column's type has no such text as $1..; it reads no row. Not of a
+ * query: its rows have no type with a name. */
 char *keyspace_sql_accepts(const struct keyspace *keyspace);
 
 /* SELECT count(*) of rows with a whole key: no column NULL. */
@@ -69,7 +70,7 @@ enum column_packing {
 char *keyspace_sql_pack_pages(const struct keyspace *keyspace, const enum column_packing *packing,
                               uint64_t first, uint64_t pages, bool last);
 
-/* The table's name as SQL needs it. */
-char *keyspace_sql_table(const struct keyspace *keyspace);
+/* What a FROM names: the table, or a query in parentheses with its alias. */
+char *keyspace_sql_rows(const struct keyspace *keyspace);
 
 #endif

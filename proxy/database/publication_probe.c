@@ -27,6 +27,15 @@ static void put_literal(struct buffer *out, const char *text)
     buffer_printf(out, "'");
 }
 
+static void put_name(struct buffer *out, const char *name)
+{
+    if (name)
+        put_literal(out, name);
+    else
+        buffer_printf(out, "NULL");
+    buffer_printf(out, "::name");
+}
+
 static void put_names(struct buffer *out, char *const *names, size_t count)
 {
     buffer_printf(out, "ARRAY[");
@@ -37,12 +46,14 @@ static void put_names(struct buffer *out, char *const *names, size_t count)
     buffer_printf(out, "]::name[]");
 }
 
-/* What the catalogue may have under a name that is in an expression. */
+/* What the catalogue may have under a name that is in an expression, or in a query, which has no
+ * table of its own. */
 static void put_expression_names(struct buffer *out, const struct keyspace *keyspace)
 {
     struct expression_names names = {0};
     expression_names_add(&names, keyspace->value_expression);
     expression_names_add(&names, keyspace->ttl_expression);
+    expression_names_add(&names, keyspace->query);
     put_names(out, names.at, names.count);
     expression_names_finish(&names);
 }
@@ -68,20 +79,14 @@ static void put_keyspace(struct buffer *out, const struct keyspace *keyspace, si
         return;
     }
     buffer_printf(out, "%s(%zu, ", place ? ", " : "", place);
-    if (keyspace->table_schema)
-        put_literal(out, keyspace->table_schema);
-    else
-        buffer_printf(out, "NULL");
-    buffer_printf(out, "::name, ");
-    put_literal(out, keyspace->table_name);
-    buffer_printf(out, "::name, ");
+    put_name(out, keyspace->table_schema);
+    buffer_printf(out, ", ");
+    put_name(out, keyspace->table_name);
+    buffer_printf(out, ", ");
     put_names(out, keyspace->key.column, keyspace->key.columns);
     buffer_printf(out, ", ");
-    if (depends_on_all(keyspace))
-        buffer_printf(out, "NULL");
-    else
-        put_literal(out, keyspace->value);
-    buffer_printf(out, "::name, ");
+    put_name(out, depends_on_all(keyspace) ? NULL : keyspace->value);
+    buffer_printf(out, ", ");
     put_expression_names(out, keyspace);
     buffer_printf(out, ")");
 }

@@ -32,9 +32,13 @@ const char publication_values[] =
     "         || ARRAY(SELECT a.atttypid FROM pg_attribute a WHERE a.attrelid = y.typrelid"
     "               AND a.attnum > 0 AND NOT a.attisdropped)) AS i (type)"
     "         WHERE y.oid = p.type AND i.type" USERS ")) AS i (type)), "
-    /* The table, or a view and the views that it reads. */
+    /* The table, or a view, and those that an expression or a query names, and the views that they
+     * read. */
     "defined (place, oid) AS ("
     " SELECT l.place, l.oid FROM located l"
+    " UNION SELECT l.place, y.typrelid FROM located l, unnest(ARRAY(SELECT y.typrelid"
+    "            FROM pg_type y WHERE y.typname = ANY (l.used) AND y.typrelid" USERS
+    ")) AS y (typrelid)"
     " UNION SELECT d.place, v.oid FROM defined d, unnest(ARRAY(SELECT p.refobjid"
     "            FROM pg_rewrite r, pg_depend p WHERE r.ev_class = d.oid AND r.ev_type = '1'"
     "             AND p.classid = 'pg_rewrite'::regclass AND p.objid = r.oid"

@@ -10,7 +10,9 @@
  * An error about a value (SQLSTATE class 22) does not say whose value. That of the key's texts
  * means that no row has the key; that of a row that is there, or of what `where` makes of it, means
  * that nobody knows. So the server is asked about the texts alone. What an expression makes of a
- * row is like `where`: its error is a failure.
+ * row is like `where`: its error is a failure. Of a query the server cannot be asked about the
+ * texts alone, only together with its constants, which may be what fails: there each such error is
+ * a failure.
  *
  * A statement's number in the pool is keyspace * STATEMENTS + what it does.
  */
@@ -55,7 +57,7 @@ void rows_statements_init(struct rows_statements *statements, const struct confi
     statements->at = xcalloc(statements->count, sizeof *statements->at);
     for (size_t i = 0; i < config->keyspace_count; i++) {
         const struct keyspace *keyspace = &config->keyspaces[i];
-        if (!keyspace->table_name) /* it has no rows: nothing is ever asked of it */
+        if (!keyspace_is_of_rows(keyspace)) /* nothing is ever asked of it */
             continue;
         int params = (int)keyspace->key.columns;
         struct pg_statement *own = &statements->at[i * STATEMENTS];
@@ -66,6 +68,8 @@ void rows_statements_init(struct rows_statements *statements, const struct confi
         own[STATEMENT_LOAD_LARGE] =
             (struct pg_statement){keyspace_sql_load(keyspace, most), params, true};
         own[STATEMENT_FIND] = (struct pg_statement){keyspace_sql_find(keyspace), params, true};
+        if (keyspace->query) /* the two below are never asked */
+            continue;
         own[STATEMENT_REMOVE] = (struct pg_statement){keyspace_sql_remove(keyspace), params, true};
         own[STATEMENT_ACCEPTS] =
             (struct pg_statement){keyspace_sql_accepts(keyspace), params, true};
@@ -318,6 +322,18 @@ static void on_found(struct query *query, const struct pg_answer *answer)
         finish(query, &result);
 }
 
+/* Whether an error about a value leaves something to ask, which is done then. */
+static bool is_doubted(struct query *query, const struct pg_answer *answer)
+{
+    bool of_query = keyspace_of(query)->query;
+    if (!is_about_a_value(answer) || query->statement == STATEMENT_LOAD_ANEW ||
+        query->statement == STATEMENT_LOAD_LARGE || (of_query && !loads(query)))
+        return false;
+    query->refusal = answer->error;
+    ask(query, of_query ? STATEMENT_LOAD_ANEW : STATEMENT_ACCEPTS);
+    return true;
+}
+
 static void on_answer(void *arg, const struct pg_answer *answer)
 {
     struct query *query = arg;
@@ -325,10 +341,8 @@ static void on_answer(void *arg, const struct pg_answer *answer)
         row_lane_leave(query->rows->lane, &query->place);
     if (query->statement == STATEMENT_ACCEPTS) {
         on_accepts(query, answer);
-    } else if (is_about_a_value(answer) && query->statement != STATEMENT_LOAD_ANEW &&
-               query->statement != STATEMENT_LOAD_LARGE) {
-        query->refusal = answer->error;
-        ask(query, STATEMENT_ACCEPTS);
+    } else if (is_doubted(query, answer)) {
+        return;
     } else if (outcome_of(query, answer) == LOAD_ABSENT) {
         note_other_spelling(query, answer->result);
         next_way(query);

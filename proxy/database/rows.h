@@ -12,7 +12,8 @@
  * LOAD_TOO_LARGE, and nobody has seen it.
  *
  * LOAD_ABSENT is the database's word: either it has no such row, or the texts of the key are none
- * that its columns can hold. An error in reading a row that may be there is LOAD_REFUSED.
+ * that its columns can hold. An error in reading a row that may be there is LOAD_REFUSED. So is,
+ * of a query, a text that its column cannot hold: see rows.c.
  */
 #ifndef NESTGUARD_ROWS_H
 #define NESTGUARD_ROWS_H

@@ -39,7 +39,7 @@ static enum column_packing packing_of(Oid type)
 static int count_pages(struct table_scan *scan, struct pg_session *session,
                        const struct keyspace *keyspace, struct pg_error *error)
 {
-    char *table = keyspace_sql_table(keyspace);
+    char *table = keyspace_sql_rows(keyspace);
     int status = session_number(&scan->pages, session, pages_sql, table, error);
     free(table);
     return status;
@@ -61,7 +61,8 @@ int table_scan_plan(struct table_scan *scan, struct pg_session *session,
         scan->packed &= scan->packing[i] != PACKS_NOT;
     }
     PQclear(result);
-    status = count_pages(scan, session, keyspace, error);
+    if (!keyspace->query) /* which has no pages */
+        status = count_pages(scan, session, keyspace, error);
     if (scan->pages < SHARE_PAGES_MIN)
         *scan = (struct table_scan){0};
     return status;

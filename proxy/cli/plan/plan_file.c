@@ -37,7 +37,7 @@ static int find_table(struct pg_session *session, const struct keyspace *keyspac
                       struct pg_error *error)
 {
     uint64_t oid = 0;
-    char *name = keyspace_sql_table(keyspace);
+    char *name = keyspace_sql_rows(keyspace);
     int status = session_number(&oid, session, "SELECT $1::regclass::oid", name, error);
     *table = (uint32_t)oid;
     free(name);
@@ -49,9 +49,9 @@ static int count_rows(struct pg_session *session, const struct keyspace *keyspac
                       struct pg_error *error)
 {
     uint32_t table;
-    int status = find_table(session, keyspace, &table, error);
+    int status = keyspace->query ? 0 : find_table(session, keyspace, &table, error);
     *rows = 0;
-    if (!status && !keyspace->where)
+    if (!status && !keyspace->where && !keyspace->query)
         status = row_count_estimate(rows, session, table, error);
     if (!status && !*rows)
         status = row_count(rows, session, keyspace, error);

@@ -23,6 +23,12 @@ static const char find_table[] =
     " WHERE c.relname = $2"
     "   AND CASE WHEN $1::text IS NULL THEN pg_table_is_visible(c.oid) ELSE n.nspname = $1 END";
 
+/* The same of a query, as if it were a view that everybody may read: what it reads the server
+ * allows or not, and says so. */
+static const char find_query[] =
+    "SELECT 0, '\"query\"', '', quote_ident(current_user), 'q', false, false, false, true, true,"
+    "       true, false WHERE $1::text IS NULL AND $2::text IS NULL";
+
 /* Every table that could have been meant. */
 static const char list_tables[] =
     "SELECT format('%I.%I', n.nspname, c.relname), c.relname,"
@@ -38,11 +44,21 @@ static const char list_tables[] =
  * A value has one spelling only where the type's input function takes every text as it is (also an
  * extension's type may use that of text), and its equality is that of the bytes: that is what the
  * support function 4 of a btree class, "equalimage", promises, and with it a deterministic
- * collation. The labels of an enum are such texts, too. */
+ * collation. The labels of an enum are such texts, too.
+ *
+ * $2..$4: names, types and modifiers of a query's columns, whose collations are their types'; of a
+ * table NULL. */
 static const char list_columns[] =
-    "WITH RECURSIVE base AS ("
-    "    SELECT attnum, atttypid AS type, attnotnull AS not_null FROM pg_attribute"
+    "WITH RECURSIVE a AS ("
+    "    SELECT attnum::int, attname, atttypid, atttypmod, attnotnull, attgenerated, attcollation,"
+    "           has_column_privilege(attrelid, attnum, 'SELECT') AS readable FROM pg_attribute"
     "     WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped"
+    "    UNION ALL SELECT place::int, name, t.oid, mod, false, '', t.typcollation, true"
+    "      FROM unnest($2::name[], $3::oid[], $4::int[]) WITH ORDINALITY AS n (name, type, mod, "
+    "place)"
+    "      JOIN pg_type t ON t.oid = n.type),"
+    " base AS ("
+    "    SELECT attnum, atttypid AS type, attnotnull AS not_null FROM a"
     "    UNION ALL SELECT b.attnum, t.typbasetype, b.not_null OR t.typnotnull"
     "      FROM base b JOIN pg_type t ON t.oid = b.type WHERE t.typtype = 'd')"
     "SELECT a.attname, quote_ident(a.attname), format_type(a.atttypid, a.atttypmod),"
@@ -57,7 +73,7 @@ static const char list_columns[] =
     "            WHEN t.typtype IN ('r', 'm') THEN 'range'"
     "            WHEN t.typnamespace = 'pg_catalog'::regnamespace OR t.typname = 'citext'"
     "            THEN t.typname ELSE 'unknown' END,"
-    "       b.not_null, a.attgenerated <> '', has_column_privilege(a.attrelid, a.attnum, 'SELECT'),"
+    "       b.not_null, a.attgenerated <> '', a.readable,"
     "       t.typcategory IN ('A', 'E', 'R') OR EXISTS ("
     "           SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod"
     "            WHERE o.opcdefault AND m.amname IN ('btree', 'hash')"
@@ -65,7 +81,7 @@ static const char list_columns[] =
     "                   WHERE k.castsource = t.oid AND k.casttarget = o.opcintype"
     "                     AND k.castmethod = 'b' AND k.castcontext = 'i')))"
     "  FROM base b JOIN pg_type t ON t.oid = b.type AND t.typtype <> 'd'"
-    "  JOIN pg_attribute a ON a.attrelid = $1::oid AND a.attnum = b.attnum"
+    "  JOIN a ON a.attnum = b.attnum"
     "  JOIN pg_proc i ON i.oid = t.typinput"
     "  LEFT JOIN pg_collation l ON l.oid = a.attcollation"
     " ORDER BY a.attnum";
@@ -89,7 +105,7 @@ bool subject_is(const struct subject *subject, enum table_cell cell)
 
 bool subject_is_view(const struct subject *subject)
 {
-    return strchr("vm", answer_text(subject->table, 0, TABLE_KIND)[0]) != NULL;
+    return strchr("vmq", answer_text(subject->table, 0, TABLE_KIND)[0]) != NULL;
 }
 
 int subject_column(const struct subject *subject, const char *name)
@@ -192,16 +208,16 @@ static PGresult *find(const struct subject *subject, const char *sql)
     struct pg_error error;
     PGresult *result = ask(subject, sql, 2, values, &error);
     if (!result && !questions_lost(subject->questions))
-        subject_report(subject, questions_severity(&error), NULL,
-                       "table %s could not be looked up: %s", subject->keyspace->table_text,
-                       error.text);
+        subject_report(
+            subject, questions_severity(&error), NULL, "table %s could not be looked up: %s",
+            subject->keyspace->query ? "query" : subject->keyspace->table_text, error.text);
     return result;
 }
 
 /* True when subject->table holds it. */
 static bool find_its_table(struct subject *subject)
 {
-    PGresult *table = find(subject, find_table);
+    PGresult *table = find(subject, subject->keyspace->query ? find_query : find_table);
     if (!table || PQntuples(table) > 0) {
         subject->table = table;
         return table != NULL;
@@ -242,6 +258,8 @@ static const char *kind_refusal(char kind, bool follows)
 /* With a log to follow only what has rows of its own, which it tells of, can be guarded. */
 static bool check_kind(const struct subject *subject)
 {
+    if (subject->keyspace->query)
+        return true;
     const char *refusal = kind_refusal(answer_text(subject->table, 0, TABLE_KIND)[0],
                                        subject->config->sync == SYNC_REPLICATION);
     if (!refusal && subject_is(subject, TABLE_TEMPORARY))
@@ -281,13 +299,25 @@ static bool inspect_service(const struct subject *subject, bool key_is_known, si
     return problems->errors == before;
 }
 
+static PGresult *ask_columns(const struct subject *subject)
+{
+    char *arrays[QUERY_ARRAYS] = {NULL};
+    if (subject->keyspace->query && !inspect_query(subject, arrays))
+        return NULL;
+    PGresult *columns =
+        subject_ask(subject, "columns", list_columns, (const char *const *)arrays, QUERY_ARRAYS);
+    for (size_t i = 0; i < QUERY_ARRAYS; i++)
+        free(arrays[i]);
+    return columns;
+}
+
 /* From the general to the particular: what cannot be read is not asked about any further. */
 static void inspect_table(struct subject *subject)
 {
     size_t errors = subject->inspection->options->problems->errors;
     if (!find_its_table(subject) || !check_kind(subject))
         return;
-    subject->columns = subject_ask(subject, "columns", list_columns, NULL, 0);
+    subject->columns = ask_columns(subject);
     if (!subject->columns)
         return;
     inspect_row_security(subject);

@@ -36,6 +36,8 @@ static void check_changing(const struct subject *subject)
 /* What findings about the statement as a whole are about. */
 static const char *setting(const struct subject *subject)
 {
+    if (!subject->keyspace->value_expression && !subject->keyspace->ttl_expression)
+        return "query";
     if (!subject->keyspace->ttl_expression)
         return "value";
     return subject->keyspace->value_expression ? "value or ttl_expression" : "ttl_expression";
@@ -84,6 +86,12 @@ static void tell_cost(const struct subject *subject, const char *load, const cha
 {
     char *find = keyspace_sql_find(subject->keyspace);
     double whole = ask_cost(subject, load, values), alone = ask_cost(subject, find, values);
+    if (subject->keyspace->query && alone > MUCH)
+        subject_report(subject, PROBLEM_WARNING, NULL,
+                       "query: the database expects finding one row to cost %.0f: it may work out "
+                       "much of the query for each load; does every table in it have an index on "
+                       "what the key is made of?",
+                       alone);
     if (whole - alone > MUCH)
         subject_report(subject, PROBLEM_WARNING, NULL,
                        "%s: the database expects a load to cost %.0f, of which only %.1f are for "
@@ -166,6 +174,6 @@ void inspect_expressions(const struct subject *subject)
     const struct keyspace *keyspace = subject->keyspace;
     if (keyspace->value_expression)
         check_changing(subject);
-    if (keyspace->value_expression || keyspace->ttl_expression)
+    if (keyspace->value_expression || keyspace->ttl_expression || keyspace->query)
         try_any_row(subject);
 }

@@ -17,7 +17,7 @@ static const char list_changing[] =
 /* GRANT, when it is this table that may not be read: a condition may name others. */
 static char *grant(const struct subject *subject, const struct pg_error *error)
 {
-    if (strcmp(error->sqlstate, "42501") != 0 ||
+    if (strcmp(error->sqlstate, "42501") != 0 || subject->keyspace->query ||
         !strstr(error->text, subject->keyspace->table_name))
         return NULL;
     return xasprintf("GRANT SELECT ON %s TO %s;", subject_table(subject), subject_role(subject));
@@ -57,8 +57,9 @@ bool inspect_where(const struct subject *subject)
     struct pg_error error;
     if (!subject->keyspace->where)
         return true;
-    char *sql = xasprintf("EXPLAIN SELECT 1 FROM %s WHERE (%s\n)", subject_table(subject),
-                          subject->keyspace->where);
+    char *rows = keyspace_sql_rows(subject->keyspace);
+    char *sql = xasprintf("EXPLAIN SELECT 1 FROM %s WHERE (%s\n)", rows, subject->keyspace->where);
+    free(rows);
     PGresult *plan = questions_ask(subject->questions, sql, 0, NULL, &error);
     if (plan)
         check_changing(subject);
@@ -77,7 +78,8 @@ static bool is_accepted(const struct subject *subject, const char *setting, cons
     if (!expression)
         return true;
     char *term = keyspace_sql_expression(expression);
-    char *sql = xasprintf("EXPLAIN SELECT %s FROM %s", term, subject_table(subject));
+    char *rows = keyspace_sql_rows(subject->keyspace);
+    char *sql = xasprintf("EXPLAIN SELECT %s FROM %s", term, rows);
     char *what = xasprintf("%s, an expression over a row,", setting);
     PGresult *plan = questions_ask(subject->questions, sql, 0, NULL, &error);
     if (!plan)
@@ -86,6 +88,7 @@ static bool is_accepted(const struct subject *subject, const char *setting, cons
     PQclear(plan);
     free(what);
     free(sql);
+    free(rows);
     free(term);
     return accepted;
 }

@@ -33,7 +33,7 @@ enum table_cell {
     TABLE_NAME,   /* schema.name, quoted where SQL needs it */
     TABLE_SCHEMA, /* the same of the schema alone */
     TABLE_ROLE,   /* who asks, quoted: ready for GRANT ... TO */
-    TABLE_KIND,   /* pg_class.relkind */
+    TABLE_KIND,   /* pg_class.relkind; 'q': a query, which is none */
     TABLE_TEMPORARY,
     TABLE_HAS_CHILDREN, /* by inheritance */
     TABLE_OWNED,        /* the role may do what its owner may */
@@ -69,7 +69,7 @@ const char *subject_role(const struct subject *subject);
 /* Of the table. */
 bool subject_is(const struct subject *subject, enum table_cell cell);
 
-/* A view or a materialized one: what a key means in it no constraint says. */
+/* A view, a materialized one or a query: what a key means in it no constraint says. */
 bool subject_is_view(const struct subject *subject);
 
 /* Row of `columns`, or -1. */
@@ -91,6 +91,11 @@ void inspection_note(struct inspection *inspection, const struct pg_error *error
  * that says what `topic` could not be read. NULL when there is no answer. */
 PGresult *subject_ask(const struct subject *subject, const char *topic, const char *sql,
                       const char *const *more, size_t more_count);
+
+/* The columns that a keyspace's query gives: arrays of their names, types (oids) and modifiers, as
+ * SQL writes them, for the caller to free. False: it is not accepted, which has been reported. */
+enum { QUERY_ARRAYS = 3 };
+bool inspect_query(const struct subject *subject, char *arrays[QUERY_ARRAYS]);
 
 /* Every column that the key names exists. False: one does not, which has been reported. */
 bool inspect_key(const struct subject *subject);

@@ -43,7 +43,7 @@ static void make_statements(struct checker *checker, const struct config *config
     checker->statement_count = config->keyspace_count * SELFCHECK_QUESTIONS;
     checker->statements = xcalloc(checker->statement_count, sizeof *checker->statements);
     for (size_t i = 0; i < checker->statement_count; i++)
-        if (config->keyspaces[i / SELFCHECK_QUESTIONS].table_name) /* else it has no rows */
+        if (keyspace_is_of_rows(&config->keyspaces[i / SELFCHECK_QUESTIONS]))
             checker->statements[i].sql =
                 selfcheck_sql(&config->keyspaces[i / SELFCHECK_QUESTIONS],
                               (enum selfcheck_question)(i % SELFCHECK_QUESTIONS));

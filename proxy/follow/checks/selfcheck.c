@@ -272,6 +272,13 @@ static void look_at_row(struct selfcheck *check, const PGresult *result, int row
               must_be_known(check, result, row));
 }
 
+/* That a view is none to take samples of the database says. */
+static enum selfcheck_question first_question(const struct selfcheck *check)
+{
+    return check->options.config->keyspaces[check->keyspace].query ? SELFCHECK_ROWS
+                                                                   : SELFCHECK_SAMPLE;
+}
+
 static void ask(struct selfcheck *check, enum selfcheck_question question);
 
 /* Of what is not looked up by the generation nothing has to be known. */
@@ -290,7 +297,7 @@ static void sample_next(struct selfcheck *check)
     check->error.text[0] = '\0';
     buffer_clear(&check->hashes);
     if (check->keyspace < check->options.config->keyspace_count)
-        ask(check, SELFCHECK_SAMPLE);
+        ask(check, first_question(check));
     else
         examine(check);
 }
@@ -388,6 +395,6 @@ struct selfcheck *selfcheck_begin(const struct selfcheck_options *options)
     options->generation->references++;
     skip_uncovered(check);
     assert(check->keyspace < options->config->keyspace_count);
-    ask(check, SELFCHECK_SAMPLE);
+    ask(check, first_question(check));
     return check;
 }

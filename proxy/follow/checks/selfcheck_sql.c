@@ -25,6 +25,7 @@
 #include "base/memory.h"
 #include "base/text/identifier.h"
 #include "database/condition_changes.h"
+#include "database/keyspace_sql.h"
 
 #include <stdlib.h>
 
@@ -36,18 +37,6 @@ enum {
     SOUGHT_ROWS = 100,
     DRAWN_FROM = 10000 /* rows of a view */
 };
-
-static char *quote_table(const struct keyspace *keyspace)
-{
-    char *name = identifier_quote(keyspace->table_name);
-    if (!keyspace->table_schema)
-        return name;
-    char *schema = identifier_quote(keyspace->table_schema);
-    char *table = xasprintf("%s.%s", schema, name);
-    free(schema);
-    free(name);
-    return table;
-}
 
 /* Between E'', in which a backslash means the same whatever the server's settings are. */
 static void put_literal(struct buffer *out, const char *text)
@@ -177,7 +166,7 @@ static void put_rows(struct buffer *out, const struct keyspace *keyspace, const 
 char *selfcheck_sql(const struct keyspace *keyspace, enum selfcheck_question question)
 {
     struct buffer out = {0};
-    char *table = quote_table(keyspace);
+    char *table = keyspace_sql_rows(keyspace);
     if (question == SELFCHECK_SEEK)
         put_seek(&out, keyspace, table);
     else if (question == SELFCHECK_ROWS)

@@ -23,6 +23,7 @@ static struct pg_error error;
 static struct build_wait wait;
 static atomic_bool stop_flag;
 static char *exported;
+static char *queried; /* stays NULL's array: there is no query */
 static struct build_locks locks;
 static const struct keyspace *blamed;
 
@@ -90,8 +91,11 @@ static int make_parts(void **state)
     run(owner, "CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (100)");
     run(owner, "CREATE TABLE high PARTITION OF parts FOR VALUES FROM (100) TO (200)");
     run(owner, "GRANT SELECT (id) ON parts TO reader");
-    locks = (struct build_locks){
-        .config = config, .stop = &stop_flag, .wait = &wait, .blamed = &blamed};
+    locks = (struct build_locks){.config = config,
+                                 .stop = &stop_flag,
+                                 .wait = &wait,
+                                 .queried = &queried,
+                                 .blamed = &blamed};
     return 0;
 }
 

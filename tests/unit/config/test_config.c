@@ -218,6 +218,25 @@ static void what_cannot_be_published_is_named(void **state)
         7, WORDS("p-3", "\"p\"", "items"));
 }
 
+#define QUERY(sync, more)                                                                          \
+    "cache: redis://cache\ndatabase: postgresql://app@db/shop\nsync: " sync "\nkeyspaces:\n"       \
+    "  - name: items\n    key: \"item:{id}\"\n    value: payload\n"                                \
+    "    query: |\n      SELECT id, payload FROM a\n      UNION SELECT * FROM b -- both\n" more
+
+static void a_query_stands_in_place_of_a_table(void **state)
+{
+    (void)state;
+    struct config *c = loaded(QUERY("poll", "    where: id > 5\n"));
+    assert_string_equal(c->keyspaces[0].query,
+                        "SELECT id, payload FROM a\nUNION SELECT * FROM b -- both\n");
+    assert_null(c->keyspaces[0].table_name);
+    assert_string_equal(c->keyspaces[0].where, "id > 5");
+    assert_true(keyspace_has_rows(&c->keyspaces[0]));
+    config_destroy(c);
+    must_report_one(QUERY("replication", ""), 8, WORDS("query", "sync: poll or none", "table"));
+    must_report_one(QUERY("poll", "    table: items\n"), 8, WORDS("query", "in place of table"));
+}
+
 static void every_setting_is_read(void **state)
 {
     (void)state;
@@ -805,6 +824,7 @@ int main(void)
         cmocka_unit_test(a_keyspace_has_defaults),
         cmocka_unit_test(what_is_published_is_a_mapping_with_defaults),
         cmocka_unit_test(what_cannot_be_published_is_named),
+        cmocka_unit_test(a_query_stands_in_place_of_a_table),
         cmocka_unit_test(every_setting_is_read),
         cmocka_unit_test(variables_come_from_the_environment),
         cmocka_unit_test(a_variable_is_replaced_once_only),

@@ -234,7 +234,7 @@ static void write_uncommented(FILE *sample, int fd)
     struct sample_line line;
     while (fgets(text, sizeof text, sample)) {
         char *mark = read_line(text, &line) && !line.given ? strchr(text, '#') : NULL;
-        if (mark && strcmp(line.name, "source") != 0)
+        if (mark && strcmp(line.name, "source") != 0 && strcmp(line.name, "query") != 0)
             memmove(mark, mark + 1, strlen(mark));
         assert_int_equal(write(fd, text, strlen(text)), strlen(text));
     }

@@ -179,6 +179,27 @@ static void a_list_of_columns_is_a_json_object_of_them(void **state)
     finish(&k);
 }
 
+/* A semicolon at its end is left out; what a comment at its end might swallow is in another line.
+ */
+static void a_query_stands_in_parentheses_under_a_name(void **state)
+{
+    struct made k = made(&(struct names){"x:{id}", "t", "json", "id > 5 -- few", NULL, NULL});
+    (void)state;
+    free(k.sql.load);
+    free(k.sql.copy);
+    k.keyspace.query = (char *)"SELECT '%s' AS id -- all; \n; \n";
+    k.sql.load = keyspace_sql_load(&k.keyspace, 1000);
+    k.sql.copy = keyspace_sql_copy(&k.keyspace);
+    must_load(&k, "k1",
+              "SELECT row_to_json(\"query\".*) AS v, \"id\" AS k1 FROM (SELECT '%s' AS id -- all\n)"
+              " AS \"query\" WHERE \"id\" = $1 AND (id > 5 -- few\n)");
+    assert_string_equal(k.sql.copy,
+                        "COPY (SELECT \"id\" FROM (SELECT '%s' AS id -- all\n) AS \"query\" WHERE "
+                        "\"id\" IS NOT NULL AND (id > 5 -- few\n)) TO STDOUT");
+    must_be(keyspace_sql_rows(&k.keyspace), "(SELECT '%s' AS id -- all\n) AS \"query\"");
+    finish(&k);
+}
+
 static void to_find_a_row_is_to_ask_for_its_key_alone(void **state)
 {
     (void)state;
@@ -264,6 +285,7 @@ int main(void)
         cmocka_unit_test(an_expression_stands_in_a_case_and_parentheses),
         cmocka_unit_test(a_ttl_is_computed_beside_the_value_and_comes_last),
         cmocka_unit_test(a_list_of_columns_is_a_json_object_of_them),
+        cmocka_unit_test(a_query_stands_in_parentheses_under_a_name),
         cmocka_unit_test(to_find_a_row_is_to_ask_for_its_key_alone),
         cmocka_unit_test(a_percent_in_where_is_left_alone),
         cmocka_unit_test(shares_of_pages_meet_and_the_last_has_no_end),
