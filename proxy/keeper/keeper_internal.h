@@ -104,6 +104,7 @@ struct keeper {
     struct renewal renewal;               /* when generations are built */
     struct succession succession;         /* of the process before this one, and the one after */
     bool moves;                           /* `database` leads to another one than what is served */
+    bool renamed;                         /* `database` is another than when that was built */
     uv_process_t *successor;              /* started here, and not ended; or NULL */
     bool handed_over;                     /* a successor has the sockets */
     const struct keeper_options *options; /* until the end */
@@ -183,8 +184,9 @@ void keeper_know(struct keeper *keeper, struct key key);
 
 void keeper_open_server(struct keeper *keeper); /* once there are all pools */
 
-/* A generation is built, of that server; see server_watch_keep_to(). */
-bool keeper_keep_to_server(struct keeper *keeper, const struct pg_server *server);
+/* A generation is built: its server is kept to (server_watch_keep_to()). Else why it is not to be
+ * had. */
+const char *keeper_take_server(struct keeper *keeper, const struct built *built);
 
 /* While a generation guards, the next is built without haste, so that lookups go on as fast;
  * unless the one that guards may be full before. */

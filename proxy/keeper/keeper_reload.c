@@ -71,6 +71,7 @@ static void use(struct keeper *keeper, struct shared_config *now)
 {
     struct shared_config *before = keeper->publishing.shared;
     bool moves = config_moves_cache(before->config, now->config);
+    keeper->renamed |= config_moves_database(before->config, now->config);
     before->references++;
     publishing_configure(&keeper->publishing, now);
     if (keeper->http)

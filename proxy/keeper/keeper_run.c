@@ -375,9 +375,9 @@ static void on_built(void *arg, struct built *built)
 {
     struct keeper *keeper = arg;
     renew_names(keeper);
-    if (!keeper_keep_to_server(keeper, &built->server))
-        renewal_settle(&keeper->renewal,
-                       "the server is a standby, and the one before was a primary");
+    const char *why = keeper_take_server(keeper, built);
+    if (why)
+        renewal_settle(&keeper->renewal, why);
     else if (built->stream)
         replication_follow(&keeper->replication, built);
     else

@@ -194,17 +194,27 @@ static void purge_all(struct keeper *keeper)
             purging_outdated(&keeper->purging, (int)i);
 }
 
-bool keeper_keep_to_server(struct keeper *keeper, const struct pg_server *server)
+/* A build may be done before any connection has said that the name leads elsewhere: so it is asked
+ * here, of whatever was built by another name than what was served. */
+static const char *keep_to_server(struct keeper *keeper, const struct pg_server *server)
 {
     const struct pg_server before = keeper->server.rule.server;
     if (!server_watch_keep_to(&keeper->server, server))
-        return false;
-    if (keeper->moves && !pg_server_is_same(&before, server, false)) {
-        keeper->moves = false;
-        entries_move(&keeper->entries, false);
+        return "the server is a standby, and the one before was a primary";
+    if (keeper->renamed && !pg_server_is_same(&before, server, false))
         purge_all(keeper);
-    }
-    return true;
+    keeper->renamed = keeper->moves = false;
+    entries_move(&keeper->entries, false);
+    return NULL;
+}
+
+/* `database` may have been named anew while it was built, and named back: then the one that it was
+ * built from is none that anybody wants any more. */
+const char *keeper_take_server(struct keeper *keeper, const struct built *built)
+{
+    if (built->config && config_moves_database(built->config->config, keeper_config(keeper)))
+        return "`database` was changed while it was being built";
+    return keep_to_server(keeper, &built->server);
 }
 
 void keeper_open_server(struct keeper *keeper)

@@ -51,6 +51,11 @@ class Gate:
         """What was kept back goes on, and nothing more is held."""
         self._let_go(None)
 
+    def hold_no_more(self):
+        """What is kept back stays so; other connections go on."""
+        with self.lock:
+            self.hold = None
+
     def release_held(self):
         """What was kept back goes on; what comes behind it is held as before."""
         self._let_go(self.hold)

@@ -1,10 +1,12 @@
 """Another `database` in the file: another role or password, or another server altogether."""
+import contextlib
 import json
 import signal
 
 import pytest
 
 from following import follow, publish  # noqa: F401, a fixture
+from gate import Gate
 from servers import PATIENCE, Postgres
 from test_handover import Clients, ask_both
 from waiting import wait_until
@@ -114,3 +116,58 @@ def test_another_server_is_read_before_the_one_before_is_left(start_guard, datab
     finally:
         other.stop()
         other.remove()
+
+
+@contextlib.contextmanager
+def another_server(rows):
+    """With a table of the same name, and even of the same number as in any other that is made so."""
+    server = Postgres().start()
+    try:
+        server.execute("CREATE TABLE items (id bigint PRIMARY KEY, payload text)", "postgres")
+        server.execute("GRANT SELECT, DELETE ON items TO guard", "postgres")
+        server.execute(f"INSERT INTO items VALUES {rows}", "postgres")
+        yield server
+    finally:
+        server.stop()
+        server.remove()
+
+
+@pytest.fixture
+def elsewhere():
+    with another_server("(1, 'elsewhere'), (5000, 'there')") as server:
+        yield server
+
+
+def test_what_is_built_from_one_that_is_not_named_any_more_is_not_taken(start_guard, database, elsewhere, items):
+    guard = start_guard(items(), sync="none")
+    with contextlib.closing(elsewhere.connect("postgres")) as held:
+        held.autocommit = False
+        held.cursor().execute("LOCK TABLE items IN ACCESS EXCLUSIVE MODE")
+        move(guard, f"postgresql://guard@127.0.0.1:{elsewhere.port}/postgres")
+        wait_until(lambda: "generation 2: building" in guard.log(lines=5000), PATIENCE, guard.log)
+        move(guard, database.url)
+    wait_until(lambda: guard.generation() >= 2, PATIENCE, guard.log)
+    assert guard.redis().get("item:1") == b"payload 1" and guard.redis().get("item:2") == b"payload 2"
+    assert guard.redis().get("item:5000") is None
+    assert guard.generation() >= 3
+    assert "the database is another server now" not in guard.log(lines=5000)
+    guard.finish()
+
+
+def test_what_was_cached_goes_also_when_a_build_is_the_first_to_come_there(start_guard, cache, elsewhere, items):
+    """No connection for questions has said by then that it leads elsewhere."""
+    with another_server("(1, 'here'), (2, 'only here')") as here:
+        gate = Gate(elsewhere.port)
+        guard = start_guard(items(), sync="none", database=f"postgresql://guard@127.0.0.1:{here.port}/postgres")
+        assert guard.redis().get("item:1") == b"here" and guard.redis().get("item:2") == b"only here"
+        wait_until(lambda: cache.client().exists("item:1", "item:2") == 2, PATIENCE, "both in the cache")
+        gate.hold_requests()
+        move(guard, f"postgresql://guard@127.0.0.1:{gate.port}/postgres")
+        wait_until(lambda: gate.count_held() >= 4, PATIENCE, guard.log)
+        gate.hold_no_more()
+        guard.rebuild()
+        wait_until(lambda: not cache.client().exists("item:1", "item:2"), PATIENCE, guard.log)
+        gate.release()
+        assert guard.redis().get("item:1") == b"elsewhere"
+        guard.finish()
+        gate.close()
