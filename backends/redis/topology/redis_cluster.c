@@ -1,0 +1,407 @@
+/* WAITING ──▶ DIALING ──▶ UP: login ─▶ CLUSTER SLOTS, and again      any ──▶ CLOSED
+ *    ▲ soon       │         │
+ *    └─ CLOSING ◀─┴─────────┘
+ *
+ * Whoever failed is not asked again before all others were: candidates are gone through in turn,
+ * the nodes of the map first, then the seeds. Only when a whole round has failed is there a pause
+ * that is worth the name.
+ */
+#include "redis/topology/redis_cluster.h"
+
+#include "net/allocate.h"
+#include "net/backoff.h"
+#include "net/dial.h"
+#include "net/tls.h"
+#include "redis/protocol/redis_command.h"
+#include "redis/protocol/redis_wire.h"
+
+#include <errno.h>
+#include <hiredis.h>
+
+enum {
+    PULSE_MS = 1000,
+    SOON_MS = 100,     /* between two questions, whoever wants them */
+    PATIENCE_MS = 700, /* for connecting, and for an answer */
+    NEXT_MS = 5        /* to the next candidate of a round */
+};
+
+static const struct backoff_bounds backoff_bounds = {100, 1000}; /* between rounds */
+
+enum state { WAITING, DIALING, UP, CLOSING, CLOSED };
+
+struct redis_cluster {
+    uv_loop_t *loop;
+    struct redis_cluster_options options; /* with copies */
+    struct redis_seed *seeds;
+    struct redis_map map;
+    enum state state;
+    bool settled, has_map;
+    bool wanted;             /* again, as soon as may be */
+    size_t turn;             /* of the candidates: who is next */
+    size_t failed;           /* one after the other */
+    struct redis_place next; /* to be asked before whoever's turn it is; host "": nobody */
+    struct redis_place place;
+    struct dial dial;
+    struct redis_wire wire;
+    struct redis_login login;
+    struct redis_login_step steps[REDIS_LOGIN_STEPS];
+    size_t login_left; /* answers to it that are to come */
+    bool asking;
+    uint64_t asked; /* the loop's time */
+    struct backoff backoff;
+    uv_timer_t timer;
+    int handles;
+    char why[300];
+    void (*changed)(void *arg);
+    void *changed_arg;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+static void on_timer(uv_timer_t *timer);
+
+static void start_timer(struct redis_cluster *cluster, uint64_t after_ms)
+{
+    uv_update_time(cluster->loop);
+    uv_timer_start(&cluster->timer, on_timer, after_ms, 0);
+}
+
+static void release(struct redis_cluster *cluster);
+
+/* ---- candidates ---- */
+
+static size_t candidate_count(const struct redis_cluster *cluster)
+{
+    return cluster->map.count + cluster->options.count;
+}
+
+/* False: that number is nobody's. */
+static bool candidate(const struct redis_cluster *cluster, size_t turn, struct redis_place *place)
+{
+    if (turn < cluster->map.count) {
+        *place = cluster->map.nodes[turn].place;
+        return place->host[0] != '\0';
+    }
+    const struct redis_seed *seed = &cluster->seeds[turn - cluster->map.count];
+    snprintf(place->host, sizeof place->host, "%s", seed->host);
+    place->port = seed->port;
+    return true;
+}
+
+/* There is always a seed. */
+static struct redis_place next_place(struct redis_cluster *cluster)
+{
+    struct redis_place place = cluster->next;
+    cluster->next.host[0] = '\0';
+    while (!place.host[0]) {
+        cluster->turn = (cluster->turn + 1) % candidate_count(cluster);
+        candidate(cluster, cluster->turn, &place);
+    }
+    return place;
+}
+
+/* ---- its end ---- */
+
+static void note_failure(struct redis_cluster *cluster, const char *what, const char *why)
+{
+    char place[REDIS_PLACE_TEXT];
+    redis_place_print(&cluster->place, place);
+    snprintf(cluster->why, sizeof cluster->why, "%.100s: %s%.150s", place, what, why);
+    cluster->failed++;
+}
+
+/* Nothing is open any more. */
+static void wait_for_next(struct redis_cluster *cluster)
+{
+    if (cluster->state != CLOSED) {
+        bool round_over = cluster->failed >= candidate_count(cluster);
+        cluster->state = WAITING;
+        if (round_over)
+            cluster->failed = 0;
+        start_timer(cluster,
+                    round_over ? backoff_next(&cluster->backoff, &backoff_bounds) : NEXT_MS);
+        if (round_over && !cluster->settled) {
+            cluster->settled = true;
+            cluster->changed(cluster->changed_arg);
+        }
+    }
+    release(cluster);
+}
+
+static void close_link(struct redis_cluster *cluster, enum state before)
+{
+    if (before == DIALING)
+        dial_stop(&cluster->dial);
+    else if (before == UP)
+        wire_close(&cluster->wire);
+}
+
+/* For another. */
+static void leave(struct redis_cluster *cluster)
+{
+    enum state before = cluster->state;
+    uv_timer_stop(&cluster->timer);
+    cluster->state = CLOSING;
+    close_link(cluster, before);
+}
+
+static void lose(struct redis_cluster *cluster, const char *what, const char *why)
+{
+    note_failure(cluster, what, why);
+    leave(cluster);
+}
+
+static void on_broken(void *arg, const char *why, bool is_protocol)
+{
+    (void)is_protocol;
+    lose(arg, "", why);
+}
+
+static void on_wire_closed(void *arg)
+{
+    wait_for_next(arg);
+}
+
+/* ---- questions ---- */
+
+static void say(struct redis_cluster *cluster, const char *const *words, size_t count)
+{
+    struct redis_command *command = redis_command_of(words, count);
+    wire_append(&cluster->wire, command->wire, command->wire_length);
+    redis_command_deliver(command, NULL, "");
+}
+
+static void ask(struct redis_cluster *cluster)
+{
+    say(cluster, (const char *[]){"CLUSTER", "SLOTS"}, 2);
+    cluster->asking = true;
+    cluster->wanted = false;
+    cluster->asked = uv_now(cluster->loop);
+    wire_flush(&cluster->wire);
+    if (cluster->state == UP)
+        start_timer(cluster, PATIENCE_MS);
+}
+
+static void wait_for_pulse(struct redis_cluster *cluster)
+{
+    uint64_t after = cluster->wanted ? SOON_MS : PULSE_MS;
+    uint64_t now = uv_now(cluster->loop), due = cluster->asked + after;
+    start_timer(cluster, due > now ? due - now : 0);
+}
+
+/* ---- answers ---- */
+
+static void take_map(struct redis_cluster *cluster, const struct redisReply *reply)
+{
+    const char *why;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        lose(cluster, "refuses CLUSTER SLOTS: ", reply->str);
+        return;
+    }
+    int status = redis_map_take(&cluster->map, reply, &cluster->place, &why);
+    if (status < 0) {
+        lose(cluster, "", why);
+        return;
+    }
+    bool is_first = !cluster->has_map;
+    cluster->settled = cluster->has_map = true;
+    cluster->failed = 0;
+    cluster->why[0] = '\0';
+    backoff_reset(&cluster->backoff);
+    wait_for_pulse(cluster);
+    if (status > 0 || is_first)
+        cluster->changed(cluster->changed_arg);
+}
+
+static void on_reply(void *arg, const struct redisReply *reply)
+{
+    struct redis_cluster *cluster = arg;
+    if (cluster->login_left) {
+        cluster->login_left--;
+        if (reply->type == REDIS_REPLY_ERROR)
+            lose(cluster, "refuses the login: ", reply->str);
+    } else if (cluster->asking) {
+        cluster->asking = false;
+        take_map(cluster, reply);
+    } else {
+        lose(cluster, "", "a reply that nothing was asked for");
+    }
+}
+
+/* ---- connecting ---- */
+
+static void log_in(struct redis_cluster *cluster)
+{
+    cluster->login_left = redis_login_steps(cluster->steps, &cluster->login);
+    for (size_t i = 0; i < cluster->login_left; i++)
+        say(cluster, cluster->steps[i].words, cluster->steps[i].count);
+}
+
+static void on_dialed(void *arg, const char *error)
+{
+    struct redis_cluster *cluster = arg;
+    if (!error) {
+        cluster->state = UP;
+        wire_open(&cluster->wire);
+        log_in(cluster);
+        ask(cluster);
+        return;
+    }
+    if (cluster->state == DIALING) {
+        uv_timer_stop(&cluster->timer);
+        note_failure(cluster, "cannot connect: ", error);
+    }
+    wait_for_next(cluster);
+}
+
+static void open_link(struct redis_cluster *cluster)
+{
+    cluster->place = next_place(cluster);
+    cluster->asking = false;
+    struct dial_options dial = {
+        .host = cluster->place.host, .port = cluster->place.port, .tls = cluster->options.tls};
+    cluster->state = DIALING;
+    cluster->handles++;
+    start_timer(cluster, PATIENCE_MS);
+    int status =
+        dial_start(&cluster->dial, cluster->loop, &cluster->wire.stream, &dial, on_dialed, cluster);
+    if (status < 0)
+        on_dialed(cluster, uv_strerror(status));
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct redis_cluster *cluster = timer->data;
+    if (cluster->state == WAITING)
+        open_link(cluster);
+    else if (cluster->state == UP && !cluster->asking)
+        ask(cluster);
+    else
+        lose(cluster, "", "no answer in time");
+}
+
+/* ---- what others see ---- */
+
+const struct redis_map *redis_cluster_map(const struct redis_cluster *cluster)
+{
+    return &cluster->map;
+}
+
+bool redis_cluster_is_settled(const struct redis_cluster *cluster)
+{
+    return cluster->settled;
+}
+
+const char *redis_cluster_why(const struct redis_cluster *cluster)
+{
+    return cluster->why;
+}
+
+void redis_cluster_refresh(struct redis_cluster *cluster)
+{
+    if (cluster->wanted || cluster->state == CLOSED)
+        return;
+    cluster->wanted = true;
+    if (cluster->state == UP && !cluster->asking)
+        wait_for_pulse(cluster);
+}
+
+/* Not by a connection to somebody else, unless that was opened for the same reason just now. */
+static void ask_named(struct redis_cluster *cluster, const struct redis_place *place)
+{
+    if (redis_place_equal(&cluster->place, place) || cluster->state != UP || cluster->asking) {
+        redis_cluster_refresh(cluster);
+        return;
+    }
+    cluster->next = *place;
+    leave(cluster);
+}
+
+int redis_cluster_follow(struct redis_cluster *cluster, const struct redis_redirect *redirect,
+                         bool *changed)
+{
+    int number = redis_map_number(&cluster->map, &redirect->place);
+    *changed = false;
+    if (number < 0 || redirect->asks)
+        return number;
+    *changed = redis_map_move(&cluster->map, redirect->slot, number);
+    ask_named(cluster, &redirect->place);
+    return number;
+}
+
+void redis_cluster_drop(struct redis_cluster *cluster, int number)
+{
+    if (!cluster->map.nodes[number].slots)
+        redis_map_drop(&cluster->map, number);
+}
+
+/* ---- life ---- */
+
+static void copy_options(struct redis_cluster *cluster, const struct redis_cluster_options *options)
+{
+    cluster->options = *options;
+    cluster->options.user = allocate_text(options->user);
+    cluster->options.password = allocate_text(options->password);
+    cluster->login =
+        (struct redis_login){.user = cluster->options.user, .password = cluster->options.password};
+    if (options->tls)
+        tls_context_hold(options->tls);
+    cluster->seeds = allocate(options->count, sizeof *cluster->seeds);
+    for (size_t i = 0; i < options->count; i++)
+        cluster->seeds[i] =
+            (struct redis_seed){allocate_text(options->seeds[i].host), options->seeds[i].port};
+    cluster->options.seeds = cluster->seeds;
+}
+
+struct redis_cluster *redis_cluster_create(uv_loop_t *loop,
+                                           const struct redis_cluster_options *options,
+                                           void (*changed)(void *arg), void *arg)
+{
+    struct redis_cluster *cluster = allocate(1, sizeof *cluster);
+    cluster->loop = loop;
+    cluster->changed = changed;
+    cluster->changed_arg = arg;
+    copy_options(cluster, options);
+    redis_map_init(&cluster->map);
+    cluster->wire = (struct redis_wire){
+        .reply = on_reply, .broken = on_broken, .closed = on_wire_closed, .arg = cluster};
+    cluster->turn = options->count - 1; /* the first seed is next */
+    uv_timer_init(loop, &cluster->timer);
+    cluster->timer.data = cluster;
+    cluster->handles = 1;
+    start_timer(cluster, 0);
+    return cluster;
+}
+
+static void release(struct redis_cluster *cluster)
+{
+    if (--cluster->handles)
+        return;
+    void (*closed)(void *arg) = cluster->closed;
+    void *arg = cluster->closed_arg;
+    for (size_t i = 0; i < cluster->options.count; i++)
+        free((char *)cluster->seeds[i].host);
+    free(cluster->seeds);
+    free((char *)cluster->options.user);
+    free((char *)cluster->options.password);
+    tls_context_release(cluster->options.tls);
+    redis_map_finish(&cluster->map);
+    free(cluster);
+    if (closed)
+        closed(arg);
+}
+
+static void on_timer_closed(uv_handle_t *timer)
+{
+    release(timer->data);
+}
+
+void redis_cluster_close(struct redis_cluster *cluster, void (*closed)(void *arg), void *arg)
+{
+    enum state before = cluster->state;
+    cluster->state = CLOSED;
+    cluster->closed = closed;
+    cluster->closed_arg = arg;
+    close_link(cluster, before);
+    uv_close((uv_handle_t *)&cluster->timer, on_timer_closed);
+}

@@ -1,0 +1,63 @@
+/* Which of a cluster's nodes has which slots.
+ *
+ *   CLUSTER SLOTS ─▶ redis_map_take() ─▶ owner of each slot ─▶ a node's number ─▶ its place
+ *   MOVED ─────────▶ redis_map_move() ─────────┘
+ *
+ * A node keeps its number for as long as anybody uses it (redis_map_drop()), so that what belongs
+ * to it, its connections or what it is owed, is found by that. A number that is given up is the
+ * last to be given again.
+ *
+ * Of a slot that an answer leaves out the owner stays who it was: he knows best whether he serves
+ * it.
+ */
+#ifndef NESTGUARD_REDIS_MAP_H
+#define NESTGUARD_REDIS_MAP_H
+
+#include "redis/topology/redis_place.h"
+#include "redis/topology/redis_slot.h"
+
+struct redisReply;
+
+enum { REDIS_MAP_NODES = 1024 };
+
+struct redis_map_node {
+    struct redis_place place; /* host "": the number is free */
+    unsigned slots;           /* that it owns */
+};
+
+struct redis_map {
+    uint16_t owners[REDIS_SLOTS]; /* a number and one; 0: nobody */
+    struct redis_map_node *nodes; /* by number; REDIS_MAP_NODES, so that they never move */
+    unsigned count;               /* numbers below it have been given */
+    unsigned next;                /* the number that is looked at first for another node */
+};
+
+void redis_map_init(struct redis_map *map);
+void redis_map_finish(struct redis_map *map);
+
+/* The owner's number; -ENOENT: nobody is known to have that slot. */
+int redis_map_owner(const struct redis_map *map, unsigned slot);
+
+/* The number of the node at that place, which gets one if it has none; -ENOSPC: there are too many.
+ */
+int redis_map_number(struct redis_map *map, const struct redis_place *place);
+
+/* The answer to CLUSTER SLOTS of the node at `asked`, which does not always know its own name. 1:
+ * something has another owner than before; 0: nothing has; or -EPROTO and *why (static text): it is
+ * no such answer, and nothing was changed. */
+int redis_map_take(struct redis_map *map, const struct redisReply *answer,
+                   const struct redis_place *asked, const char **why);
+
+/* A slot is the node's from now on; false: it was before. */
+bool redis_map_move(struct redis_map *map, unsigned slot, int number);
+
+/* Nothing is the node's any more, and nobody uses its number: it is given up. */
+void redis_map_drop(struct redis_map *map, int number);
+
+/* The number of the next node behind that one (from -1 on) that owns a slot; -ENOENT: none. */
+int redis_map_next(const struct redis_map *map, int number);
+
+/* The slots that nobody is known to have. */
+unsigned redis_map_uncovered(const struct redis_map *map);
+
+#endif

@@ -1,0 +1,185 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "redis/topology/redis_map.h"
+#include <errno.h>
+#include <hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct redis_map map;
+
+static int open_map(void **state)
+{
+    (void)state;
+    redis_map_init(&map);
+    return 0;
+}
+
+static int close_map(void **state)
+{
+    (void)state;
+    redis_map_finish(&map);
+    return 0;
+}
+
+/* What a node at 10.0.0.9:7000 answers; *why is left in `objection`. */
+static const char *objection;
+
+static int take(const char *resp)
+{
+    const struct redis_place asked = {"10.0.0.9", 7000};
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+    redisReaderFeed(reader, resp, strlen(resp));
+    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    assert_non_null(reply);
+    int status = redis_map_take(&map, reply, &asked, &objection);
+    freeReplyObject(reply);
+    redisReaderFree(reader);
+    return status;
+}
+
+#define NODE(host, port) "*3\r\n" host ":" port "\r\n$2\r\nid\r\n"
+#define RANGE(first, last, node) "*3\r\n:" first "\r\n:" last "\r\n" node
+#define A NODE("$8\r\n10.0.0.1\r\n", "1")
+#define B NODE("$8\r\n10.0.0.2\r\n", "2")
+
+static void must_own(unsigned slot, const char *host)
+{
+    int owner = redis_map_owner(&map, slot);
+    assert_true(owner >= 0);
+    assert_string_equal(map.nodes[owner].place.host, host);
+}
+
+static void an_answer_says_who_has_which_slots(void **state)
+{
+    (void)state;
+    assert_int_equal(redis_map_uncovered(&map), REDIS_SLOTS);
+    assert_int_equal(take("*2\r\n" RANGE("0", "8000", A) RANGE("8001", "16383", B)), 1);
+    must_own(0, "10.0.0.1");
+    must_own(8000, "10.0.0.1");
+    must_own(8001, "10.0.0.2");
+    must_own(16383, "10.0.0.2");
+    assert_int_equal(redis_map_uncovered(&map), 0);
+    assert_int_equal(take("*2\r\n" RANGE("0", "8000", A) RANGE("8001", "16383", B)), 0);
+}
+
+static void a_node_that_does_not_know_its_name_is_who_was_asked(void **state)
+{
+    (void)state;
+    assert_int_equal(take("*1\r\n" RANGE("0", "0", NODE("$0\r\n\r\n", "7"))), 1);
+    must_own(0, "10.0.0.9");
+    assert_int_equal(take("*1\r\n" RANGE("1", "1", NODE("$-1\r\n", "7"))), 1);
+    must_own(1, "10.0.0.9");
+    assert_int_equal(take("*1\r\n" RANGE("2", "2", NODE("$1\r\n?\r\n", "7"))), 1);
+    must_own(2, "10.0.0.9");
+}
+
+static void a_slot_that_is_left_out_stays_whose_it_was(void **state)
+{
+    (void)state;
+    take("*1\r\n" RANGE("0", "10", A));
+    assert_int_equal(take("*1\r\n" RANGE("5", "5", B)), 1);
+    must_own(4, "10.0.0.1");
+    must_own(5, "10.0.0.2");
+    assert_int_equal(redis_map_owner(&map, 11), -ENOENT);
+}
+
+static void what_is_no_such_answer_changes_nothing(void **state)
+{
+    static const char *const answers[] = {
+        "-ERR This instance has cluster support disabled\r\n",
+        ":1\r\n",
+        "*0\r\n",
+        "*1\r\n:1\r\n",
+        "*1\r\n*2\r\n:0\r\n:1\r\n",
+        "*1\r\n" RANGE("5", "4", A),
+        "*1\r\n" RANGE("-1", "4", A),
+        "*1\r\n" RANGE("0", "16384", A),
+        "*1\r\n" RANGE("0", "1", ":5\r\n"),
+        "*1\r\n" RANGE("0", "1", NODE("$1\r\na\r\n", "0")),
+        "*1\r\n" RANGE("0", "1", NODE("$1\r\na\r\n", "65536")),
+        "*1\r\n" RANGE("0", "1", NODE("$3\r\na b\r\n", "1")),
+        "*1\r\n" RANGE("0", "1", NODE("*0\r\n", "1")),
+    };
+    (void)state;
+    take("*1\r\n" RANGE("0", "10", A));
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        assert_int_equal(take(answers[i]), -EPROTO);
+        assert_non_null(objection);
+        must_own(0, "10.0.0.1");
+    }
+}
+
+static void a_slot_may_be_moved(void **state)
+{
+    (void)state;
+    take("*2\r\n" RANGE("0", "10", A) RANGE("11", "20", B));
+    int to = redis_map_owner(&map, 11), from = redis_map_owner(&map, 0);
+    assert_true(redis_map_move(&map, 0, to));
+    assert_false(redis_map_move(&map, 0, to));
+    must_own(0, "10.0.0.2");
+    assert_int_equal(map.nodes[from].slots, 10);
+    assert_int_equal(map.nodes[to].slots, 11);
+}
+
+static void a_number_lasts_and_is_the_last_to_be_given_again(void **state)
+{
+    struct redis_place place = {"10.0.0.3", 3};
+    (void)state;
+    int number = redis_map_number(&map, &place);
+    assert_int_equal(redis_map_number(&map, &place), number);
+    redis_map_drop(&map, number);
+    assert_int_equal(map.count, 0);
+    place.port = 4;
+    assert_int_not_equal(redis_map_number(&map, &place), number);
+}
+
+static void there_is_an_end_to_the_numbers(void **state)
+{
+    struct redis_place place = {.host = "h"};
+    (void)state;
+    for (uint16_t i = 1; i <= REDIS_MAP_NODES; i++) {
+        place.port = i;
+        assert_true(redis_map_number(&map, &place) >= 0);
+    }
+    place.port = REDIS_MAP_NODES + 1;
+    assert_int_equal(redis_map_number(&map, &place), -ENOSPC);
+    redis_map_drop(&map, 17);
+    assert_int_equal(redis_map_number(&map, &place), 17);
+}
+
+static void the_nodes_that_have_slots_are_gone_through(void **state)
+{
+    struct redis_place idle = {"10.0.0.7", 7};
+    (void)state;
+    assert_int_equal(redis_map_next(&map, -1), -ENOENT);
+    redis_map_number(&map, &idle);
+    take("*2\r\n" RANGE("0", "1", A) RANGE("2", "3", B));
+    int first = redis_map_next(&map, -1), second = redis_map_next(&map, first);
+    assert_string_equal(map.nodes[first].place.host, "10.0.0.1");
+    assert_string_equal(map.nodes[second].place.host, "10.0.0.2");
+    assert_int_equal(redis_map_next(&map, second), -ENOENT);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_map, close_map)
+    const struct CMUnitTest tests[] = {
+        TEST(an_answer_says_who_has_which_slots),
+        TEST(a_node_that_does_not_know_its_name_is_who_was_asked),
+        TEST(a_slot_that_is_left_out_stays_whose_it_was),
+        TEST(what_is_no_such_answer_changes_nothing),
+        TEST(a_slot_may_be_moved),
+        TEST(a_number_lasts_and_is_the_last_to_be_given_again),
+        TEST(there_is_an_end_to_the_numbers),
+        TEST(the_nodes_that_have_slots_are_gone_through),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
