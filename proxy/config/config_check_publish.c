@@ -49,6 +49,8 @@ void config_check_publish(const struct config *config, const struct config_sourc
                           size_t keyspace, int line)
 {
     const char *key = config->keyspaces[keyspace].publish.key;
+    if (config->cache.is_cluster)
+        config_report(source, line, "publish is not supported with a Redis Cluster as the cache");
     report_guarded(config, source, key, line);
     for (size_t i = 0; i < keyspace; i++) {
         const char *other = config->keyspaces[i].publish.key;

@@ -85,11 +85,11 @@ static void append_server(struct buffer *out, const struct address *address)
 
 static void append_servers(struct buffer *out, const struct cache_url *url)
 {
-    if (!url->primary)
+    if (!url->seed_count)
         append_server(out, &url->address);
-    for (size_t i = 0; url->primary && i < url->sentinel_count; i++) {
+    for (size_t i = 0; i < url->seed_count; i++) {
         buffer_append(out, ",", i ? 1 : 0);
-        append_server(out, &url->sentinels[i]);
+        append_server(out, &url->seeds[i]);
     }
     if (url->primary) {
         buffer_append(out, "/", 1);
@@ -106,7 +106,9 @@ static char *cache_text(const struct cache_url *url, const char *hidden)
         return buffer_string(&out);
     }
     buffer_printf(&out, "redis%s%s://", url->address.tls ? "s" : "",
-                  url->primary ? "-sentinel" : "");
+                  url->is_cluster ? "-cluster"
+                  : url->primary  ? "-sentinel"
+                                  : "");
     if (url->user)
         append_escaped(&out, url->user);
     if (url->password)

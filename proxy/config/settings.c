@@ -66,7 +66,8 @@ const struct setting config_settings[] = {
      .help = "the Redis behind the guard: redis://[user:password@]host[:port][/db], rediss://... "
              "for TLS, or unix:/path[?db=N]; or the sentinels that know it and the name that they "
              "give it: redis-sentinel://[user:password@]host[:port],host[:port]/name[/db], "
-             "rediss-sentinel://..."},
+             "rediss-sentinel://...; or nodes of a Redis Cluster: "
+             "redis-cluster://[user:password@]host[:port],host[:port], rediss-cluster://..."},
     {"sentinel_user", SETTING_TEXT, AT(sentinel_user), .moves = true, .otherwise = "none",
      .least = "1", .most = "255",
      .help = "of the sentinels; that in `cache` is of the cache itself"},

@@ -13,10 +13,12 @@ static void check_accepted(const struct cache_url *url)
 {
     CHECK(url->db >= 0);
     CHECK(url->address.host || url->address.path);
-    CHECK(!url->primary == !url->sentinels && !url->primary == !url->sentinel_count);
-    CHECK(url->sentinel_count <= CACHE_SENTINELS);
-    for (size_t i = 0; i < url->sentinel_count; i++)
-        CHECK(url->sentinels[i].host && url->sentinels[i].port);
+    CHECK(!(url->primary && url->is_cluster));
+    CHECK((url->primary || url->is_cluster) == (url->seed_count > 0));
+    CHECK(!url->seeds == !url->seed_count);
+    CHECK(url->seed_count <= CACHE_SEEDS);
+    for (size_t i = 0; i < url->seed_count; i++)
+        CHECK(url->seeds[i].host && url->seeds[i].port);
 }
 
 static void check_copy(const struct cache_url *url)

@@ -4,7 +4,10 @@
  *           └ parse_user ┘└parse_host┘└ parse_db
  *
  *   redis-sentinel://user:password@host:port,host:port/name/db
- *                    └ parse_user ┘└ parse_sentinels ┘
+ *                    └ parse_user ┘└── parse_seeds ──┘
+ *
+ *   redis-cluster://user:password@host:port,host:port
+ *                   └ parse_user ┘└── parse_seeds ──┘
  *
  * No error quotes any of it, for there is a password in it.
  */
@@ -117,28 +120,28 @@ static int parse_redis(struct cache_url *out, const char *text, const char **err
     return status;
 }
 
-/* ---- sentinels ---- */
+/* ---- those who know where it is ---- */
 
 /* At least one, in the order in which they are written. One that is wrong is counted,
  * too, so that cache_url_finish() frees what it may have left. */
-static int parse_sentinels(struct cache_url *out, struct span hosts, const char **error)
+static int parse_seeds(struct cache_url *out, struct span hosts, unsigned port, const char **error)
 {
-    out->sentinels = xcalloc(CACHE_SENTINELS, sizeof *out->sentinels);
+    out->seeds = xcalloc(CACHE_SEEDS, sizeof *out->seeds);
     for (;;) {
         const char *comma = memchr(hosts.at, ',', hosts.length);
         size_t length = comma ? (size_t)(comma - hosts.at) : hosts.length;
-        if (out->sentinel_count == CACHE_SENTINELS)
-            return refuse(error, "names more than 16 sentinels");
-        struct address *sentinel = &out->sentinels[out->sentinel_count];
-        int status = parse_host(sentinel, hosts.at, length, 26379, error);
-        out->sentinel_count++;
+        if (out->seed_count == CACHE_SEEDS)
+            return refuse(error, "names more than 16 servers");
+        struct address *seed = &out->seeds[out->seed_count];
+        int status = parse_host(seed, hosts.at, length, port, error);
+        out->seed_count++;
         if (status)
             return status;
         if (!comma)
             break;
         hosts = (struct span){comma + 1, hosts.length - length - 1};
     }
-    address_copy(&out->address, &out->sentinels[0]);
+    address_copy(&out->address, &out->seeds[0]);
     return 0;
 }
 
@@ -160,9 +163,24 @@ static int parse_sentinel(struct cache_url *out, const char *text, const char **
     struct span hosts;
     int status = parse_authority(out, text, &hosts, error);
     if (!status)
-        status = parse_sentinels(out, hosts, error);
+        status = parse_seeds(out, hosts, 26379, error);
     if (!status)
         status = parse_primary(out, hosts.at + hosts.length, error);
+    return status;
+}
+
+/* A cluster has one database. */
+static int parse_cluster(struct cache_url *out, const char *text, const char **error)
+{
+    struct span hosts;
+    int status = parse_authority(out, text, &hosts, error);
+    if (!status)
+        status = parse_seeds(out, hosts, 6379, error);
+    const char *rest = hosts.at + hosts.length;
+    if (!status && *rest && strcmp(rest, "/") != 0 && strcmp(rest, "/0") != 0)
+        return refuse(error, "a cluster has database 0 only: nothing follows its nodes, as in "
+                             "redis-cluster://10.0.0.1:6379,10.0.0.2:6379");
+    out->is_cluster = !status;
     return status;
 }
 
@@ -188,7 +206,9 @@ static const struct form {
 } forms[] = {{"redis://", parse_redis, false},
              {"rediss://", parse_redis, true},
              {"redis-sentinel://", parse_sentinel, false},
-             {"rediss-sentinel://", parse_sentinel, true}};
+             {"rediss-sentinel://", parse_sentinel, true},
+             {"redis-cluster://", parse_cluster, false},
+             {"rediss-cluster://", parse_cluster, true}};
 
 int cache_url_parse(struct cache_url *out, const char *text, const char **error)
 {
@@ -204,8 +224,8 @@ int cache_url_parse(struct cache_url *out, const char *text, const char **error)
         status = parse_unix(out, text, error);
     else
         status = refuse(error, "must be redis://[user:password@]host[:port][/db], rediss://... for "
-                               "TLS, redis-sentinel://host[:port],.../name[/db], or "
-                               "unix:/path[?db=N]");
+                               "TLS, redis-sentinel://host[:port],.../name[/db], "
+                               "redis-cluster://host[:port],..., or unix:/path[?db=N]");
     out->address.tls = form && form->tls;
     if (status)
         cache_url_finish(out);
@@ -218,9 +238,9 @@ void cache_url_finish(struct cache_url *url)
     free(url->user);
     free(url->password);
     free(url->primary);
-    for (size_t i = 0; i < url->sentinel_count; i++)
-        address_finish(&url->sentinels[i]);
-    free(url->sentinels);
+    for (size_t i = 0; i < url->seed_count; i++)
+        address_finish(&url->seeds[i]);
+    free(url->seeds);
     *url = (struct cache_url){0};
 }
 
@@ -229,12 +249,12 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool same_sentinels(const struct cache_url *a, const struct cache_url *b)
+static bool same_seeds(const struct cache_url *a, const struct cache_url *b)
 {
-    if (a->sentinel_count != b->sentinel_count)
+    if (a->seed_count != b->seed_count)
         return false;
-    for (size_t i = 0; i < a->sentinel_count; i++)
-        if (!address_equal(&a->sentinels[i], &b->sentinels[i]))
+    for (size_t i = 0; i < a->seed_count; i++)
+        if (!address_equal(&a->seeds[i], &b->seeds[i]))
             return false;
     return true;
 }
@@ -243,7 +263,7 @@ bool cache_url_equal(const struct cache_url *a, const struct cache_url *b)
 {
     return address_equal(&a->address, &b->address) && same_text(a->user, b->user) &&
            same_text(a->password, b->password) && a->db == b->db &&
-           same_text(a->primary, b->primary) && same_sentinels(a, b);
+           a->is_cluster == b->is_cluster && same_text(a->primary, b->primary) && same_seeds(a, b);
 }
 
 void cache_url_copy(struct cache_url *to, const struct cache_url *from)
@@ -253,8 +273,7 @@ void cache_url_copy(struct cache_url *to, const struct cache_url *from)
     to->user = from->user ? xstrdup(from->user) : NULL;
     to->password = from->password ? xstrdup(from->password) : NULL;
     to->primary = from->primary ? xstrdup(from->primary) : NULL;
-    to->sentinels =
-        from->sentinel_count ? xcalloc(from->sentinel_count, sizeof *to->sentinels) : NULL;
-    for (size_t i = 0; i < from->sentinel_count; i++)
-        address_copy(&to->sentinels[i], &from->sentinels[i]);
+    to->seeds = from->seed_count ? xcalloc(from->seed_count, sizeof *to->seeds) : NULL;
+    for (size_t i = 0; i < from->seed_count; i++)
+        address_copy(&to->seeds[i], &from->seeds[i]);
 }

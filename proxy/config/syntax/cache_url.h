@@ -5,18 +5,20 @@
 #include "base/text/address.h"
 #include <stddef.h>
 
-enum { CACHE_SENTINELS = 16 }; /* at most */
+enum { CACHE_SEEDS = 16 }; /* at most */
 
 /* redis://[[user]:password@]host[:port][/db], rediss:// for TLS, or unix:/path[?db=N]; or
- * redis-sentinel://[[user]:password@]host[:port][,host[:port]]…/name[/db], rediss-sentinel://.
- * Percent escapes are decoded. User and password are those of the cache, not of sentinels. */
+ * redis-sentinel://[[user]:password@]host[:port][,host[:port]]…/name[/db], rediss-sentinel://; or
+ * redis-cluster://[[user]:password@]host[:port][,host[:port]]…[/0], rediss-cluster://. Percent
+ * escapes are decoded. User and password are those of the cache, not of sentinels. */
 struct cache_url {
-    struct address address;    /* of the cache; with sentinels, of the first of them */
-    char *user, *password;     /* NULL: none */
-    int db;                    /* the number of the database, 0 unless the URL says so */
-    char *primary;             /* the name that sentinels know it by; NULL: `address` is its own */
-    struct address *sentinels; /* with `primary` */
-    size_t sentinel_count;
+    struct address address; /* of the cache; with sentinels or a cluster, of the first seed */
+    char *user, *password;  /* NULL: none */
+    int db;                 /* the number of the database, 0 unless the URL says so */
+    char *primary;          /* the name that sentinels know it by; NULL: `address` is its own */
+    bool is_cluster;
+    struct address *seeds; /* sentinels, with `primary`; or nodes of a cluster */
+    size_t seed_count;
 };
 
 /* 0, or -EINVAL and *error: static text that says what is allowed, and quotes nothing, for there

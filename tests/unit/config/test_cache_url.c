@@ -33,8 +33,9 @@ static const struct pair url_pairs[] = {
     {MEMBER(struct cache_url, password), "redis://u:p@a:1", "redis://u:q@a:1"},
     {MEMBER(struct cache_url, db), "redis://a:1/0", "redis://a:1/1"},
     {MEMBER(struct cache_url, primary), "redis-sentinel://a/b", "redis-sentinel://a/c"},
-    {MEMBER(struct cache_url, sentinels), "redis-sentinel://a,b/n", "redis-sentinel://a,c/n"},
-    {MEMBER(struct cache_url, sentinel_count), "redis-sentinel://a/n", "redis-sentinel://a,b/n"},
+    {MEMBER(struct cache_url, seeds), "redis-sentinel://a,b/n", "redis-sentinel://a,c/n"},
+    {MEMBER(struct cache_url, is_cluster), "redis-sentinel://a/n", "redis-cluster://a"},
+    {MEMBER(struct cache_url, seed_count), "redis-sentinel://a/n", "redis-sentinel://a,b/n"},
 };
 
 static struct cache_url parsed_url(const char *text)
@@ -111,6 +112,22 @@ static void a_cache_url_gives_address_user_password_and_database(void **state)
     check_url("unix:/run/redis.sock?db=4", "unix:/run/redis.sock user=- password=- db=4");
 }
 
+static void a_cluster_is_named_by_some_of_its_nodes(void **state)
+{
+    struct cache_url url;
+    const char *error;
+    (void)state;
+    check_url("redis-cluster://n1", "n1:6379 user=- password=- db=0");
+    check_url("redis-cluster://me:pw@n1:7,n2/0", "n1:7 user=me password=pw db=0");
+    assert_int_equal(cache_url_parse(&url, "rediss-cluster://n1,[::1]:8/", &error), 0);
+    assert_true(url.is_cluster && url.address.tls);
+    assert_null(url.primary);
+    assert_int_equal(url.seed_count, 2);
+    assert_string_equal(url.seeds[1].host, "::1");
+    assert_int_equal(url.seeds[1].port, 8);
+    cache_url_finish(&url);
+}
+
 static void sentinels_are_named_with_what_they_know(void **state)
 {
     struct cache_url url;
@@ -121,10 +138,10 @@ static void sentinels_are_named_with_what_they_know(void **state)
     assert_int_equal(cache_url_parse(&url, "rediss-sentinel://s1,[::1]:8,s3/a%2fb", &error), 0);
     assert_true(url.address.tls);
     assert_string_equal(url.primary, "a/b");
-    assert_int_equal(url.sentinel_count, 3);
-    assert_string_equal(url.sentinels[1].host, "::1");
-    assert_int_equal(url.sentinels[1].port, 8);
-    assert_int_equal(url.sentinels[2].port, 26379);
+    assert_int_equal(url.seed_count, 3);
+    assert_string_equal(url.seeds[1].host, "::1");
+    assert_int_equal(url.seeds[1].port, 8);
+    assert_int_equal(url.seeds[2].port, 26379);
     cache_url_finish(&url);
 }
 
@@ -137,6 +154,9 @@ static void mistakes_in_cache_urls_are_explained(void **state)
                 {"127.0.0.1:6379", "redis://"},
                 {"http://127.0.0.1", "redis://"},
                 {"rediss://", "host is missing"},
+                {"redis-cluster://", "host is missing"},
+                {"redis-cluster://a/1", "database 0 only"},
+                {"rediss-cluster://a,b/0/", "database 0 only"},
                 {"redis-sentinel:///n", "host is missing"},
                 {"redis-sentinel://a,,b/n", "host is missing"},
                 {"redis-sentinel://a", "name of the primary"},
@@ -144,7 +164,7 @@ static void mistakes_in_cache_urls_are_explained(void **state)
                 {"redis-sentinel://a/n/x", "database is a number"},
                 {"redis-sentinel://a/%", "hexadecimal"},
                 {"redis-sentinel://a:0/n", "1 to 65535"},
-                {"redis-sentinel://a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a/n", "16 sentinels"},
+                {"redis-sentinel://a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a/n", "16 servers"},
                 {"redis://", "host is missing"},
                 {"redis:///0", "host is missing"},
                 {"redis://:pw@", "host is missing"},
@@ -187,6 +207,7 @@ int main(void)
         cmocka_unit_test(every_member_is_compared_and_copied),
         cmocka_unit_test(a_cache_url_gives_address_user_password_and_database),
         cmocka_unit_test(sentinels_are_named_with_what_they_know),
+        cmocka_unit_test(a_cluster_is_named_by_some_of_its_nodes),
         cmocka_unit_test(mistakes_in_cache_urls_are_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
