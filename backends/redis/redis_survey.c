@@ -169,9 +169,17 @@ static void on_max_clients(void *arg, const struct redis_answer *answer)
     end(talk, 0, "", "");
 }
 
+static void on_coverage(void *arg, const struct redis_answer *answer)
+{
+    struct talk *talk = arg;
+    talk->out->wants_all_slots =
+        answer->outcome == REDIS_DONE && answer->text.at && strcmp(answer->text.at, "yes") == 0;
+}
+
 static void ask_survey(struct talk *talk)
 {
     ask(talk, (const char *[]){"INFO"}, 1, on_info);
+    ask(talk, (const char *[]){"CONFIG", "GET", "cluster-require-full-coverage"}, 3, on_coverage);
     ask(talk, (const char *[]){"CONFIG", "GET", "proto-max-bulk-len"}, 3, on_max_bulk);
     ask(talk, (const char *[]){"CONFIG", "GET", "maxclients"}, 3, on_max_clients);
 }

@@ -12,6 +12,7 @@ struct redis_survey {
     char memory_policy[32]; /* "allkeys-lru"; "" when it does not say */
     enum redis_role role;
     bool is_cluster_node;
+    bool wants_all_slots;           /* a node that answers nothing while any slot has nobody */
     uint64_t max_bulk, max_clients; /* its limits; 0 when it does not say */
 };
 

@@ -18,6 +18,7 @@ struct cache {
     const char *place; /* how findings call it */
     struct redis_options options;
     struct problems *problems;
+    bool is_node; /* of a cluster */
 };
 
 /* A new string: "cache 127.0.0.1:6379". Not the URL, in which there may be a password. */
@@ -104,10 +105,17 @@ static void check_limits(const struct cache *cache, const struct config *config,
 static void check_role(const struct cache *cache, enum problem_level down,
                        const struct redis_survey *survey)
 {
-    if (survey->is_cluster_node)
+    if (survey->is_cluster_node && !cache->is_node)
         problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
-                     "it is a node of a cluster, which sends clients on to others; `cache` must "
-                     "name a server that has all keys");
+                     "it is a node of a cluster, which sends clients on to others: `cache` must be "
+                     "redis-cluster://, or name a server that has all keys");
+    if (!survey->is_cluster_node && cache->is_node)
+        problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
+                     "it is no node of a cluster: `cache` must be redis://");
+    if (survey->wants_all_slots && cache->is_node)
+        problems_add(cache->problems, PROBLEM_NOTE, cache->place, NULL,
+                     "cluster-require-full-coverage is yes: while one slot has no node, the others "
+                     "answer nothing either, and every lookup goes to the database");
     if (survey->role == REDIS_REPLICA)
         problems_add(
             cache->problems, down, cache->place, NULL,
@@ -201,7 +209,7 @@ static bool check_server(const struct config *config, const struct address *addr
 {
     char error[256] = "";
     char *place = cache_place(address);
-    struct cache cache = {place, options_of(config, address), problems};
+    struct cache cache = {place, options_of(config, address), problems, config->cache.is_cluster};
     struct redis_survey survey;
     int status = redis_survey(&cache.options, &survey, error);
     if (status < 0) {
@@ -218,10 +226,53 @@ static bool check_server(const struct config *config, const struct address *addr
     return status == 0;
 }
 
+/* ---- a cluster ---- */
+
+struct walk {
+    const struct config *config;
+    enum problem_level down;
+    struct problems *problems;
+    char *version; /* [64], of the first */
+    bool all;      /* could be asked so far */
+};
+
+static void on_node(void *arg, const struct redis_place *place)
+{
+    struct walk *walk = arg;
+    char host[REDIS_HOST_SIZE], version[64];
+    snprintf(host, sizeof host, "%s", place->host);
+    struct address address = {.host = host, .port = place->port};
+    walk->all &= check_server(walk->config, &address, walk->down, walk->problems, version);
+    if (!walk->version[0])
+        memcpy(walk->version, version, sizeof version);
+}
+
+static bool check_nodes(const struct config *config, enum problem_level down,
+                        struct problems *problems, char version[64])
+{
+    struct cache_cluster_seeds seeds;
+    char error[256] = "";
+    unsigned uncovered;
+    struct walk walk = {config, down, problems, version, true};
+    version[0] = '\0';
+    int status =
+        redis_locate_nodes(cache_cluster_seeds(&seeds, config), &uncovered, error, on_node, &walk);
+    if (status < 0)
+        problems_add(problems, down, "cache", NULL, "no node of the cluster tells of its slots: %s",
+                     error);
+    else if (uncovered)
+        problems_add(problems, down, "cache", NULL,
+                     "%u of the cluster's slots have no node: what is kept there cannot be cached",
+                     uncovered);
+    return status == 0 && walk.all;
+}
+
 bool check_cache(const struct config *config, enum problem_level down, struct problems *problems,
                  char version[64])
 {
     struct redis_place found;
+    if (config->cache.is_cluster)
+        return check_nodes(config, down, problems, version);
     if (!config->cache.primary)
         return check_server(config, &config->cache.address, down, problems, version);
     version[0] = '\0';

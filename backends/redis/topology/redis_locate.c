@@ -76,3 +76,41 @@ int redis_locate(const struct redis_sentinels *sentinels, struct redis_place *pl
     uv_loop_close(&locating.loop);
     return locating.status;
 }
+
+/* ---- a cluster ---- */
+
+struct asking {
+    uv_loop_t loop;
+    struct redis_cluster *cluster;
+    unsigned *uncovered;
+    char *error; /* [256] */
+    void (*node)(void *arg, const struct redis_place *place);
+    void *arg;
+    int status;
+};
+
+/* The first answer there is, or none in a whole round. */
+static void on_changed(void *arg)
+{
+    struct asking *asking = arg;
+    const struct redis_map *map = redis_cluster_map(asking->cluster);
+    asking->status = redis_map_next(map, -1) < 0 ? -ENOENT : 0;
+    if (asking->status)
+        snprintf(asking->error, 256, "%.255s", redis_cluster_why(asking->cluster));
+    *asking->uncovered = redis_map_uncovered(map);
+    for (int i = redis_map_next(map, -1); i >= 0; i = redis_map_next(map, i))
+        asking->node(asking->arg, &map->nodes[i].place);
+    redis_cluster_close(asking->cluster, NULL, NULL);
+}
+
+int redis_locate_nodes(const struct redis_cluster_options *options, unsigned *uncovered,
+                       char error[256], void (*node)(void *arg, const struct redis_place *place),
+                       void *arg)
+{
+    struct asking asking = {.uncovered = uncovered, .error = error, .node = node, .arg = arg};
+    uv_loop_init(&asking.loop);
+    asking.cluster = redis_cluster_create(&asking.loop, options, on_changed, &asking);
+    uv_run(&asking.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&asking.loop);
+    return asking.status;
+}
