@@ -58,6 +58,7 @@
     X(protocol_errors, "Clients closed after a protocol error")                                    \
     X(tls_failures, "Clients closed because the TLS handshake failed")                             \
     X(commands, "Commands received")                                                               \
+    X(redirected, "Commands that a node of a cluster sent on to another")                          \
     X(forwarded, "Commands forwarded to the cache")                                                \
     X(upstream_failures, "Times that a shared cache connection was lost or refused")
 

@@ -30,24 +30,24 @@ struct move {
     struct move_order *order;  /* but for MOVE_NONE */
     uint64_t since;            /* clock_ms() when this state began */
     struct cache_route *other; /* PREPARING: that of the new ones; later that of the old ones */
-    /* As in struct clients: PREPARING: the new ones, later the old ones that are still needed. */
-    struct upstream **shared[2];
+    struct pool *pool;         /* PREPARING: of the new ones; later of old ones, still needed */
     uv_timer_t timer;
-    void (*moved)(void *arg); /* as in redis_topology_create() */
+    void (*moved)(void *arg);   /* as in redis_topology_create() */
+    void (*changed)(void *arg); /* as in pool_create() */
     void *arg;
 };
 
 /* The first route, by this configuration; on the worker's thread. */
 void move_open(struct move *move, struct clients *clients, const struct config *config,
-               void (*moved)(void *arg), void *arg);
+               void (*moved)(void *arg), void (*changed)(void *arg), void *arg);
 
-/* None is under way. */
+/* None is under way, and neither cache is a cluster. */
 void move_begin(struct move *move, struct move_order *order);
 
-/* Of those connections that clients do not share now. */
+/* Of all connections that clients share, or did. */
 void move_each(struct move *move, void (*act)(struct upstream *upstream));
 
-/* All ends: those connections were closed before. The loop still has to run. */
+/* All ends. The loop still has to run. */
 void move_close(struct move *move);
 void move_finish(struct move *move); /* when the loop has ended */
 

@@ -23,7 +23,7 @@
 #include "worker/connection.h"
 #include "worker/reply/measuring.h"
 #include "worker/request/row_loads.h"
-#include "worker/upstream/upstream.h"
+#include "worker/upstream/pool.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -97,22 +97,9 @@ static void take_roll_call(struct worker *worker, struct roll_call *call)
 
 /* ---- ending ---- */
 
-/* Those of RESP3 are there once somebody has wanted one. */
-static void each_shared(struct worker *worker, void (*act)(struct upstream *upstream))
-{
-    for (size_t i = 0; i < 2 * worker->clients.shared_count; i++) {
-        struct upstream *upstream = worker->clients.shared[i % 2][i / 2];
-        if (upstream)
-            act(upstream);
-    }
-    if (worker->move.state != MOVE_NONE)
-        move_each(&worker->move, act);
-}
-
 static void close_all(struct worker *worker)
 {
     worker->serving.ending = true;
-    each_shared(worker, upstream_close);
     move_close(&worker->move);
     /* What was in flight hears that it failed, while there is a turn for that. */
     turn_run(&worker->serving.turn, TURN_WRITE);
@@ -222,7 +209,8 @@ static void on_tick(uv_timer_t *tick)
     client_memory_settle(&worker->clients);
     measuring_tick(&worker->serving);
     serving_tell_log(&worker->serving, now);
-    each_shared(worker, upstream_check_progress);
+    move_each(&worker->move, upstream_check_progress);
+    pool_tick(worker->serving.pool);
     overrides_expire(&worker->serving.overrides, now, generation,
                      EXPIRE_PER_TICK + overrides_count(&worker->serving.overrides) / 64);
     go_on_ending(worker);
@@ -241,15 +229,22 @@ static void free_worker(struct worker *worker)
     free(serving->keyspaces);
     listeners_finish(&worker->listeners);
     move_finish(&worker->move);
-    free(worker->clients.shared[0]);
-    free(worker->clients.shared[1]);
     free(worker);
 }
 
 /* Connections that clients have of their own find out at the next tick. */
 static void on_cache_moved(void *arg)
 {
-    each_shared(arg, upstream_moved);
+    move_each(&((struct worker *)arg)->move, upstream_moved);
+}
+
+/* What has been asked for was by the map that was. */
+static void on_keys_moved(void *arg)
+{
+    struct worker *worker = arg;
+    for (struct client *client = worker->clients.first; client; client = client->following)
+        if (client->state < CLIENT_CLOSING)
+            client_reroute(client);
 }
 
 /* The message goes back last of all: the keeper may free the worker as soon as it has it. */
@@ -260,10 +255,7 @@ static void run(void *arg)
     /* Nobody cancels threads here. So set, libc has nothing to change around each system call. */
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
     move_open(&worker->move, &worker->clients, serving_config(&worker->serving), on_cache_moved,
-              worker);
-    for (size_t i = 0; i < worker->clients.shared_count; i++)
-        worker->clients.shared[false][i] =
-            upstream_create(&worker->serving, &(struct upstream_options){.resp3 = false});
+              on_keys_moved, worker);
     uv_run(&worker->serving.loop, UV_RUN_DEFAULT);
     int status = uv_loop_close(&worker->serving.loop);
     if (status < 0)
@@ -305,10 +297,6 @@ static void init_clients(struct worker *worker, const struct worker_options *opt
     worker->clients.memory = options->memory;
     worker->clients.last_id = (uint64_t)options->index << 40;
     worker->clients.batch = batch_create(&worker->serving);
-    worker->clients.shared_count = serving_config(&worker->serving)->cache_connections;
-    for (int resp3 = 0; resp3 < 2; resp3++)
-        worker->clients.shared[resp3] =
-            xcalloc(worker->clients.shared_count, sizeof(struct upstream *));
 }
 
 int worker_create(struct worker **out, const struct worker_options *options)

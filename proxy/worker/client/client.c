@@ -8,8 +8,9 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
+#include "redis/topology/redis_place.h"
 #include "resp/resp.h"
-#include "worker/upstream/upstream.h"
+#include "worker/upstream/pool.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -117,15 +118,37 @@ void client_answer(struct client *client, const char *error)
 
 /* ---- connections to the cache ---- */
 
-/* The same one each time, by its id: its commands stay in order. Those of RESP3 are made when first
- * wanted. */
 struct upstream *client_shared(struct client *client, bool resp3)
 {
-    struct clients *clients = client->clients;
-    struct upstream **at = &clients->shared[resp3][client->id % clients->shared_count];
-    if (!*at)
-        *at = upstream_create(client->serving, &(struct upstream_options){.resp3 = resp3});
-    return *at;
+    struct pool *pool = client->serving->pool;
+    return pool_shared(pool, pool_node_for(pool, client->id), resp3, client->id);
+}
+
+/* With nothing left there, and nothing under way, it is no more than a shared one. */
+static bool is_meant(const struct pinned *pinned, const struct upstream *shared)
+{
+    if (!pinned->own ||
+        (!(pinned->states & ~(unsigned)PINNED_SKIP) && upstream_is_idle(pinned->own)))
+        return false;
+    const struct redis_place *a = upstream_node(pinned->own), *b = upstream_node(shared);
+    return a && b && redis_place_equal(a, b);
+}
+
+void client_go_to(struct client *client, int node)
+{
+    struct upstream *shared =
+        pool_shared(client->serving->pool, node, client->replies.resp3, client->id);
+    client->upstream = is_meant(&client->pinned, shared) ? client->pinned.own : shared;
+}
+
+void client_reroute(struct client *client)
+{
+    if (client->replies.first)
+        client_settle(client);
+    if (client->pinned.own)
+        client->upstream = client->pinned.own;
+    else
+        client->upstream = client_shared(client, client->replies.resp3);
 }
 
 void client_speak(struct client *client, bool resp3)

@@ -67,9 +67,7 @@ struct account {
 struct clients {
     struct serving *serving;
     struct client *first;
-    _Atomic unsigned *total;     /* of all workers */
-    struct upstream **shared[2]; /* connections to the cache, by protocol; NULL: not needed yet */
-    size_t shared_count;         /* of each */
+    _Atomic unsigned *total; /* of all workers */
     struct strangers strangers;
     uint64_t last_id;
     struct batch *batch;          /* dispatch.c's */
@@ -148,8 +146,17 @@ void client_answer(struct client *client, const char *error);
 /* The client whose replies these are. */
 struct client *client_of(struct replies *replies);
 
-/* The shared connection that a client keeps to while it speaks this protocol. */
+/* The shared connection that a client keeps to while it speaks this protocol; in a cluster, of the
+ * node that gets what has no key. */
 struct upstream *client_shared(struct client *client, bool resp3);
+
+/* In a cluster: what the client asks next goes to this node, over its own connection if that leads
+ * there. */
+void client_go_to(struct client *client, int node);
+
+/* In a cluster, keys may be elsewhere now: what is under way is answered before anything else is
+ * served, and then what it asks goes there. */
+void client_reroute(struct client *client);
 
 /* Switches the protocol. No command of the client is under way: what its earlier commands did on
  * one connection is done before the next goes over another. */

@@ -66,7 +66,9 @@ static void begin(struct client *client)
     struct upstream_options options = {.resp3 = client->replies.resp3,
                                        .name = client->self.name,
                                        .owner = &owner,
-                                       .client = client};
+                                       .client = client,
+                                       .node = upstream_node(client->upstream),
+                                       .nowhere = upstream_is_nowhere(client->upstream)};
     pinned->own = client->upstream = upstream_create(client->serving, &options);
     client->serving->own_connections++;
     if (client->replies.first) {
@@ -106,6 +108,7 @@ void pinned_reset(struct client *client)
     client->replies.resp3 = client->replies.muted = client->replies.no_fallback = false;
     client->reply_off = false;
     client->pinned.states = 0;
+    buffer_finish(&client->pinned.late);
     client->pinned.redirect = 0;
     client->pinned.channels = client->pinned.patterns = client->pinned.shards = 0;
     if (client->pinned.own)
@@ -166,6 +169,7 @@ void pinned_finish(struct client *client)
     if (pinned->fence)
         reply_slot_answered(pinned->fence);
     pinned->fence = NULL;
+    buffer_finish(&pinned->late);
     if (!pinned->own)
         return;
     upstream_close(pinned->own);

@@ -2,7 +2,7 @@
 #ifndef NESTGUARD_PINNED_STATE_H
 #define NESTGUARD_PINNED_STATE_H
 
-#include <stddef.h>
+#include "base/buffer.h"
 #include <stdint.h>
 
 struct reply_slot;
@@ -31,6 +31,7 @@ struct pinned {
         *fence; /* stands before the first command for `own`, which is held until it leads */
     struct reply_slot *multi;            /* of the last MULTI, until its reply */
     unsigned queued;                     /* commands since */
+    struct buffer late;                  /* in a cluster: of these, while MULTI has no node yet */
     int db, asked_db;                    /* with PINNED_OTHER_DB: which; by the last SELECT */
     uint64_t redirect;                   /* with PINNED_TRACKING: another client's id; 0: none */
     uint64_t asked_redirect;             /* by the last CLIENT TRACKING */

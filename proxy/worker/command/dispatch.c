@@ -15,6 +15,7 @@
 #include "worker/command/keys/write.h"
 #include "worker/command/local.h"
 #include "worker/command/mode.h"
+#include "worker/command/nodes.h"
 #include "worker/command/stateful.h"
 #include "worker/command/upload.h"
 #include "worker/request/sampling.h"
@@ -186,6 +187,13 @@ static bool dispatch_pinned(struct client *client, const struct request *request
     return true;
 }
 
+/* Where it goes is said by a cluster's keys, or by what the client has begun. */
+static bool dispatch_led(struct client *client, const struct request *request)
+{
+    return nodes_dispatch(client, request) ||
+           (client->pinned.states && dispatch_pinned(client, request));
+}
+
 /* The order counts: before AUTH only what is the guard's to answer is served, and nothing that
  * would change a shared connection gets as far as being forwarded. */
 static void dispatch_any(struct client *client, const struct request *request)
@@ -195,7 +203,7 @@ static void dispatch_any(struct client *client, const struct request *request)
         client_close(client);
     } else if (!client->authenticated && command->kind != COMMAND_LOCAL) {
         resp_write_error(client_reply(client), "NOAUTH Authentication required.");
-    } else if (client->pinned.states && dispatch_pinned(client, request)) {
+    } else if (dispatch_led(client, request)) {
         return;
     } else if (command->kind == COMMAND_LOCAL) {
         local_dispatch(client, request);

@@ -200,6 +200,21 @@ static const char *hello_options(const struct request *request, struct greeting 
     return NULL;
 }
 
+/* Of a cluster, too, clients see one plain Redis (mode.h). */
+static void write_mode(struct buffer *out, struct span rest)
+{
+    static const char cluster[] = "$4\r\nmode\r\n$7\r\ncluster\r\n";
+    static const char plain[] = "$4\r\nmode\r\n$10\r\nstandalone\r\n";
+    const char *mode = memmem(rest.at, rest.length, cluster, sizeof cluster - 1);
+    size_t before = mode ? (size_t)(mode - rest.at) : rest.length;
+    buffer_append(out, rest.at, before);
+    if (!mode)
+        return;
+    buffer_append(out, plain, sizeof plain - 1);
+    before += sizeof cluster - 1;
+    buffer_append(out, rest.at + before, rest.length - before);
+}
+
 /* The value behind the key "id" is the connection's, and here it is the client's. */
 static void write_hello(struct buffer *out, struct span reply, const struct client *client)
 {
@@ -214,7 +229,7 @@ static void write_hello(struct buffer *out, struct span reply, const struct clie
     }
     buffer_append(out, reply.at, (size_t)(id - reply.at) + sizeof key - 1);
     resp_write_integer(out, (int64_t)client->id);
-    buffer_append(out, rest + 1, (size_t)(end - rest) - 1);
+    write_mode(out, (struct span){rest + 1, (size_t)(end - rest) - 1});
 }
 
 /* The reply has the form of the protocol that the connection speaks, and from now on the client.

@@ -128,6 +128,84 @@ static void refuse_in_multi(struct client *client, const struct reply_slot_kind 
     reply_slot_answered(slot);
 }
 
+static void elsewhere_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    (void)index;
+    (void)reply;
+    resp_write_error(reply_slot_output(slot),
+                     "CROSSSLOT Keys in request don't hash to the same slot");
+}
+
+static const struct reply_slot_kind elsewhere_kind = {.on_cache = elsewhere_reply,
+                                                      .on_cache_failure = request_take_failure};
+
+static void one_node_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    (void)index;
+    (void)reply;
+    resp_write_error(reply_slot_output(slot), "NESTGUARD unsupported: inside MULTI a cluster is "
+                                              "not asked for more than one node has; do it before");
+}
+
+static const struct reply_slot_kind one_node_kind = {.on_cache = one_node_reply,
+                                                     .on_cache_failure = request_take_failure};
+
+void stateful_refuse_in_multi(struct client *client, bool elsewhere)
+{
+    client->pinned.queued++;
+    refuse_in_multi(client, elsewhere ? &elsewhere_kind : &one_node_kind);
+}
+
+/* ---- transactions that have no node yet ---- */
+
+/* Each with its length before it. */
+void stateful_hold_late(struct client *client, const struct request *request)
+{
+    struct buffer bytes = {0};
+    request_write(request, &bytes);
+    struct span command = buffer_span(&bytes);
+    buffer_append(&client->pinned.late, &command.length, sizeof command.length);
+    buffer_append(&client->pinned.late, command.at, command.length);
+    buffer_finish(&bytes);
+    client->pinned.queued++;
+}
+
+void stateful_discard_late(struct client *client)
+{
+    client->pinned.states &= ~(unsigned)PINNED_MULTI;
+    buffer_finish(&client->pinned.late);
+}
+
+/* Their replies have been given. */
+static struct reply_slot *send_answered(struct client *client, struct span bytes,
+                                        const struct reply_slot_kind *kind)
+{
+    struct reply_slot *slot = reply_slot_open(&client->replies, kind);
+    slot->muted = true;
+    upstream_send(client->upstream, slot, 0, bytes);
+    reply_slot_answered(slot);
+    return slot;
+}
+
+bool stateful_begin_late(struct client *client)
+{
+    struct pinned *pinned = &client->pinned;
+    if (pinned_begin(client) < 0) {
+        client_leave(client);
+        return false;
+    }
+    pinned->multi = send_answered(client, (struct span){"*1\r\n$5\r\nMULTI\r\n", 15}, &multi_kind);
+    while (buffer_length(&pinned->late)) {
+        struct span command;
+        memcpy(&command.length, buffer_span(&pinned->late).at, sizeof command.length);
+        buffer_take(&pinned->late, sizeof command.length);
+        command.at = buffer_span(&pinned->late).at;
+        send_answered(client, command, &queued_kind);
+        buffer_take(&pinned->late, command.length);
+    }
+    return true;
+}
+
 static bool is_client_command(const struct request *request)
 {
     return strcmp(request->command->name, "CLIENT") == 0;

@@ -12,4 +12,15 @@ void stateful_dispatch(struct client *client, const struct request *request);
 /* Dispatches any command of a client in one of enum pinned_state; false: as if there were none. */
 bool stateful_pinned(struct client *client, const struct request *request);
 
+/* A transaction in a cluster, as long as no key has told which node it is for (nodes.h). */
+void stateful_hold_late(struct client *client, const struct request *request);
+void stateful_discard_late(struct client *client);
+/* Where client->upstream leads: it begins there, and what was held is queued. False: it cannot, and
+ * the client has heard of that. */
+bool stateful_begin_late(struct client *client);
+
+/* A command that the transaction must not have; so it is given up. `elsewhere`: for its key is on
+ * another node. */
+void stateful_refuse_in_multi(struct client *client, bool elsewhere);
+
 #endif

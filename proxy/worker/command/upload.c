@@ -11,7 +11,7 @@
 #include "worker/client/pinned.h"
 #include "worker/command/keys/write.h"
 #include "worker/request/request.h"
-#include "worker/upstream/upstream.h"
+#include "worker/upstream/pool.h"
 
 #include <stdlib.h>
 
@@ -62,6 +62,8 @@ static bool may_begin(const struct client *client, const struct command *command
     const struct config *config = serving_config(client->serving);
     bool forwarded = command->kind == COMMAND_FORWARD || command->kind == COMMAND_STATEFUL;
     bool plain = forwarded && command->effect == EFFECT_NONE;
+    if (pool_is_cluster(client->serving->pool))
+        return false; /* a node may send it on to another, and it would have to be sent anew */
     bool room = client->pinned.own || client->serving->own_connections < client->serving->own_limit;
     return client->authenticated && !client->pinned.states && room &&
            (plain || is_write(command)) && command_arity_ok(command, count) &&

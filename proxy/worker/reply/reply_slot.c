@@ -213,6 +213,9 @@ struct reply_slot *reply_slot_open(struct replies *replies, const struct reply_s
     slot->begun = false;
     slot->waiting = 1;
     slot->commands = 1;
+    slot->whole = replies->whole;
+    if (slot->whole)
+        slot->whole->waiting++;
     enqueue(replies, slot);
     return slot;
 }
@@ -397,7 +400,7 @@ bool reply_slot_stays_wanted(const struct reply_slot *slot)
 static bool catch_up(struct reply_slot *slot)
 {
     struct buffer *out = reply_slot_output(slot);
-    if (slot->muted)
+    if (slot->muted && !slot->whole)
         buffer_clear(&slot->reply);
     if (out == &slot->reply)
         return true;
@@ -448,14 +451,14 @@ void reply_slot_cache_failure(struct reply_slot *slot, unsigned index, const cha
 
 /* ---- the last answer ---- */
 
-/* Until its reply is written it waits, for itself: that may end its client, or have it wait for
- * more. */
-void reply_slot_finished(struct reply_slot *slot)
+void reply_slot_part(struct reply_slot *whole, struct span reply)
 {
-    if (slot->kind->finish && slot->replies)
-        slot->kind->finish(slot);
-    if (--slot->waiting)
-        return;
+    if (whole->replies)
+        whole->kind->on_part_of(whole, reply);
+}
+
+static inline void finish(struct reply_slot *slot)
+{
     struct replies *replies = slot->replies;
     if (!replies) {
         atomic_store_explicit(&slot->gone, false, memory_order_relaxed);
@@ -465,4 +468,26 @@ void reply_slot_finished(struct reply_slot *slot)
     replies->held += buffer_length(&slot->reply);
     if (replies->first == slot)
         advance(replies);
+}
+
+__attribute__((noinline)) static void finish_part(struct reply_slot *slot)
+{
+    struct reply_slot *whole = slot->whole;
+    reply_slot_part(whole, buffer_span(&slot->reply));
+    finish(slot);
+    reply_slot_answered(whole);
+}
+
+/* Until its reply is written it waits, for itself: that may end its client, or have it wait for
+ * more. */
+void reply_slot_finished(struct reply_slot *slot)
+{
+    if (slot->kind->finish && slot->replies)
+        slot->kind->finish(slot);
+    if (--slot->waiting)
+        return;
+    if (slot->whole)
+        finish_part(slot);
+    else
+        finish(slot);
 }

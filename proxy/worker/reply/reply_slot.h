@@ -45,6 +45,8 @@ struct reply_slot_kind {
     void (*on_unheard)(struct reply_slot *slot, struct span reply);
     /* The keeper's answer to one lookup; NULL when the kind never loads. */
     void (*on_loaded)(struct lookup *lookup, enum load_outcome outcome, const struct blob *value);
+    /* A part of the slot's command has been answered (reply_slot's `whole`). */
+    void (*on_part_of)(struct reply_slot *whole, struct span reply);
     /* Everything is there: writes what is left of the reply to reply_slot_output(). May be NULL. */
     void (*finish)(struct reply_slot *slot);
 };
@@ -73,6 +75,9 @@ struct reply_slot {
     struct buffer reply; /* what is ready while earlier slots are not; before that, the lookups' */
     size_t gathered;     /* bytes of several lookups and of their parts of the reply */
     struct buffer keys;  /* the bytes of the lookups' keys */
+    struct reply_slot
+        *whole;        /* whose kind gets the reply, for this is a part of its command; NULL */
+    size_t joined;     /* what that kind counts */
     _Atomic bool gone; /* the client is, while something is still to come; the keeper looks here */
 };
 
@@ -88,14 +93,15 @@ struct replies {
     struct turn_task *task; /* the client's, queued when there is more in `out`, or at the end */
     enum replies_end end;
     struct reply_slot *first, *last;
-    size_t commands;   /* under way: in all slots */
-    size_t held;       /* bytes of finished replies behind an unfinished one */
-    size_t gathered;   /* what slots with several lookups hold */
-    size_t sending;    /* bytes that the client has taken from `out` and not got rid of */
-    struct buffer out; /* replies that may leave */
-    bool resp3;        /* the protocol of what the client asks from now on */
-    bool muted;        /* CLIENT REPLY OFF: commands from now on get no reply */
-    bool no_fallback;  /* the cache alone may answer: it knows what this client's user may read */
+    size_t commands;          /* under way: in all slots */
+    size_t held;              /* bytes of finished replies behind an unfinished one */
+    size_t gathered;          /* what slots with several lookups hold */
+    size_t sending;           /* bytes that the client has taken from `out` and not got rid of */
+    struct buffer out;        /* replies that may leave */
+    bool resp3;               /* the protocol of what the client asks from now on */
+    bool muted;               /* CLIENT REPLY OFF: commands from now on get no reply */
+    struct reply_slot *whole; /* commands from now on are parts of its; NULL: of none */
+    bool no_fallback; /* the cache alone may answer: it knows what this client's user may read */
     struct buffer unheard;
     bool slow; /* has held up a shared connection for longer than those who share it can bear */
     struct lookup *to_load, *last_to_load; /* row_loads.c's, and the two that follow */
@@ -199,6 +205,9 @@ static inline void reply_slot_answered(struct reply_slot *slot)
     else
         reply_slot_finished(slot);
 }
+
+/* What a part of the slot's command came to, which had no slot. */
+void reply_slot_part(struct reply_slot *whole, struct span reply);
 
 /* Frees the slots that the worker keeps for reuse. */
 void reply_slot_free_store(struct serving *serving);

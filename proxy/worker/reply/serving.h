@@ -18,13 +18,16 @@
 #include <stdalign.h>
 
 struct ledger;
+struct pool;
 struct reply_slot;
+struct redis_cluster;
 struct redis_topology;
 
 /* Where connections to the cache lead, and as whom they log in. */
 struct cache_route {
     const struct config *config; /* not always the view's; the keeper holds it (guard/messages.h) */
     struct redis_topology *topology; /* where the cache is; NULL: at a fixed address */
+    struct redis_cluster *cluster;   /* where its keys are; NULL: it is one server */
     unsigned demotions;              /* times that it was found to be no primary any more */
     size_t connections;              /* that go by it, until their memory is freed */
 };
@@ -62,6 +65,7 @@ struct serving {
     unsigned reads;                  /* from clients, since replies were last written meanwhile */
     struct log_state cache_state;    /* bad: it is lost, and why */
     struct cache_route *route;       /* of connections that are begun now */
+    struct pool *pool;               /* the shared ones of these */
     uint64_t sampled;      /* clock_ms() of the last would-be reject that was told to the keeper */
     struct ledger *ledger; /* of clients and keys; what is gathered there the keeper fetches */
     struct sampling sampling;

@@ -15,6 +15,7 @@
 #include "worker/reply/reply_slot.h"
 
 struct client;
+struct redis_place;
 struct upstream;
 
 /* For a connection that one client has of its own. */
@@ -32,6 +33,11 @@ struct upstream_options {
     const struct upstream_owner *owner; /* NULL: shared */
     struct client *client;              /* the owner's */
     struct cache_route *route;          /* NULL: serving->route */
+    /* In a cluster: the node that it leads to; copied. NULL: wherever the configuration says. */
+    const struct redis_place *node;
+    unsigned lane; /* of a shared one: which of the node's it is */
+    /* It leads nowhere: of a slot that no node is known to have. Whatever is sent fails. */
+    bool nowhere;
 };
 
 /* Connects at once; a shared one again with backoff whenever the connection is lost. */
@@ -76,6 +82,19 @@ void upstream_read(struct upstream *upstream, bool wanted);
 
 /* What the cache calls an own connection (CLIENT ID); 0: that is not known. */
 uint64_t upstream_cache_id(const struct upstream *upstream);
+
+/* The node that it leads to; NULL: there is no cluster, or it leads nowhere. */
+const struct redis_place *upstream_node(const struct upstream *upstream);
+
+bool upstream_is_nowhere(const struct upstream *upstream);
+
+/* Sends on what a node has answered with a redirection: the same request, for the hops-th time.
+ * `asking`: ASKING goes before it. */
+void upstream_send_on(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                      struct span bytes, unsigned hops, bool asking);
+
+/* Nobody knows yet where anything is: what is sent nowhere waits for that to be over. */
+void upstream_set_waiting(struct upstream *upstream, bool waiting);
 
 /* Bytes that are no request, after which none is sent any more. Once the replies to earlier ones
  * are there, the owner gets all that comes, as it comes. */

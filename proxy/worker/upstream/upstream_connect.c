@@ -49,6 +49,10 @@ void upstream_start(struct upstream *upstream)
 {
     const struct cache_route *route = upstream->route;
     struct redis_target target = cache_target(route->config, route->topology);
+    if (upstream->options.node)
+        target = (struct redis_target){.fixed = {.host = upstream->node.host,
+                                                 .port = upstream->node.port,
+                                                 .tls = route->config->cache_tls}};
     upstream_set_state(upstream, DIALING);
     int status = redis_dial_start(&upstream->dial, &upstream->serving->loop, &upstream->stream,
                                   &target, on_dialed, upstream);

@@ -4,6 +4,8 @@
  *   upstream_replies.c   what the cache sends on it
  *   upstream_own.c       what only an owner does
  *   upstream_connect.c   how a connection comes about
+ *   upstream_watch.c     what has taken too long, and the server's role
+ *   upstream_redirect.c  in a cluster: what has to go to another node
  */
 #ifndef NESTGUARD_UPSTREAM_INTERNAL_H
 #define NESTGUARD_UPSTREAM_INTERNAL_H
@@ -11,6 +13,7 @@
 #include "net/backoff.h"
 #include "redis/topology/redis_dial.h"
 #include "worker/upstream/in_flight.h"
+#include "worker/upstream/kept.h"
 #include "worker/upstream/stall_budget.h"
 #include "worker/upstream/upstream.h"
 
@@ -72,11 +75,16 @@ struct upstream {
     enum tenure tenure;
     enum intake intake;
     struct upstream_options options;
-    uint64_t cache_id; /* see upstream_cache_id() */
-    char *name;        /* what options.name points to */
-    bool held;         /* nothing but the greeting is written */
-    bool relays;       /* no frames any more: all bytes are the owner's */
-    uint64_t stalled;  /* clock_ms() since when it is */
+    uint64_t cache_id;       /* see upstream_cache_id() */
+    char *name;              /* what options.name points to */
+    struct redis_place node; /* what options.node points to */
+    bool waits;              /* see upstream_set_waiting() */
+    bool keeps;              /* its commands, for another node: a shared one of a cluster */
+    struct kept kept;
+    uint64_t left;    /* bytes that have left `out`, since the connection's beginning */
+    bool held;        /* nothing but the greeting is written */
+    bool relays;      /* no frames any more: all bytes are the owner's */
+    uint64_t stalled; /* clock_ms() since when it is */
     struct stall_budget stalls;
     uint64_t heard;      /* the loop's time of the last bytes */
     uint64_t turn;       /* of the worker, that they were read in */
@@ -124,9 +132,24 @@ void upstream_set_tenure(struct upstream *upstream, enum tenure tenure);
 /* Reads or stops reading, where that makes a difference. */
 void upstream_set_intake(struct upstream *upstream, enum intake intake);
 
+/* What a node says of a key that it does not have is not for the client: the request goes where it
+ * points to. `bytes` is the command. False: *reply, which may be another now, is for the client. */
+bool upstream_redirect(struct upstream *upstream, const struct in_flight *request,
+                       struct span *reply, struct span bytes, unsigned hops);
+
 /* Another reply is expected, to the slot's request or (NULL) to the greeting. */
 void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned index);
+/* The same of a command whose bytes are then appended to `out`, where another node may need them;
+ * it was sent on so many times before. */
+void upstream_push_command(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                           unsigned hops);
 void upstream_mark_dirty(struct upstream *upstream);
+
+/* A look-up of the name goes on; but nobody waits for it any longer. */
+void upstream_stop_waiting(struct upstream *upstream);
+
+/* From CLOSED, while the next attempt waits for its time. */
+void upstream_retry_now(struct upstream *upstream);
 
 /* Gives the connection, or the attempt to connect, up. */
 void upstream_lose(struct upstream *upstream, const char *why);

@@ -186,6 +186,21 @@ static bool goes_beside(struct upstream *upstream, struct span frame)
     return true;
 }
 
+/* What a node of a cluster says, if that is for the client; at NULL: the request has gone to
+ * another. Apart from the rest, which is so compiled without regard to it. */
+__attribute__((noinline)) static struct span
+said_by_node(struct upstream *upstream, struct in_flight request, struct span reply, bool whole)
+{
+    struct span command = {"", 0};
+    unsigned hops = 0;
+    if (upstream->keeps && upstream->state == UP)
+        command = kept_take(&upstream->kept, &hops);
+    if (request.slot && whole && reply.at[0] == '-' &&
+        upstream_redirect(upstream, &request, &reply, command, hops))
+        return (struct span){NULL, 0};
+    return reply;
+}
+
 /* The slot may be gone, and its client with it, when this returns; and so may the owner. */
 static void deliver(struct upstream *upstream, struct span reply)
 {
@@ -199,6 +214,11 @@ static void deliver(struct upstream *upstream, struct span reply)
     }
     struct in_flight request = in_flight_pop(&upstream->in_flight);
     bool is_readonly = greeting_is_readonly(reply);
+    if (upstream->options.node) {
+        reply = said_by_node(upstream, request, reply, whole);
+        if (!reply.at)
+            return;
+    }
     if (request.slot)
         reply_slot_cache_reply(request.slot, request.index, reply);
     else if (upstream->state == UP)

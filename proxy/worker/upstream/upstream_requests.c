@@ -13,14 +13,14 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "cache/greeting.h"
+#include "redis/topology/redis_cluster.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 enum {
     CONGESTED_BYTES = 16 * 1024 * 1024, /* not yet taken by the kernel; all clients' together */
-    OWN_CONGESTED_BYTES = 1024 * 1024,
-    ROLE_MS = 1000 /* from one question for the server's role to the next */
+    OWN_CONGESTED_BYTES = 1024 * 1024
 };
 
 static const struct backoff_bounds backoff_bounds = {100, 2000};
@@ -28,6 +28,7 @@ static const struct backoff_bounds backoff_bounds = {100, 2000};
 static const struct backoff_bounds followed_bounds = {100, 500};
 
 static const char down_text[] = "NESTGUARD cache down";
+static const char nowhere_text[] = "CLUSTERDOWN Hash slot not served"; /* Redis' own, likewise */
 static const char too_old_text[] = "NOPROTO unsupported protocol version"; /* Redis' own */
 
 /* One more, one less, or none. */
@@ -71,10 +72,34 @@ void upstream_set_tenure(struct upstream *upstream, enum tenure tenure)
 /* ---- the queue of requests in flight ---- */
 
 /* Its bytes are appended by the caller, at once. */
-void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned index)
+static inline void push(struct upstream *upstream, struct reply_slot *slot, unsigned index)
 {
     uint64_t now = uv_now(&upstream->serving->loop);
     in_flight_push(&upstream->in_flight, (struct in_flight){slot, index, now});
+}
+
+void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned index)
+{
+    push(upstream, slot, index);
+}
+
+__attribute__((noinline)) static void keep_command(struct upstream *upstream, unsigned hops)
+{
+    kept_begin(&upstream->kept, upstream->left + buffer_length(&upstream->out), hops);
+}
+
+static inline void push_command(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                                unsigned hops)
+{
+    if (upstream->keeps)
+        keep_command(upstream, hops);
+    push(upstream, slot, index);
+}
+
+void upstream_push_command(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                           unsigned hops)
+{
+    push_command(upstream, slot, index, hops);
 }
 
 void upstream_mark_dirty(struct upstream *upstream)
@@ -97,6 +122,7 @@ static void fail_in_flight(struct upstream *upstream)
         if (request.slot)
             fail_later(upstream, request);
     }
+    kept_clear(&upstream->kept);
 }
 
 /* The first attempt has failed: whoever hoped for it need not wait for the next one. */
@@ -129,6 +155,7 @@ static void free_if_done(uv_handle_t *timer)
     buffer_finish(&upstream->out);
     buffer_finish(&upstream->sending);
     buffer_finish(&upstream->unsent);
+    kept_finish(&upstream->kept);
     in_flight_finish(&upstream->in_flight);
     in_flight_finish(&upstream->failed);
     free(upstream->name);
@@ -149,7 +176,7 @@ void upstream_closed(struct upstream *upstream)
     }
     if (upstream->attempt == ATTEMPT_TOO_OLD || upstream_is_own(upstream))
         return;
-    bool followed = upstream->route->topology != NULL;
+    bool followed = upstream->route->topology || upstream->options.node;
     uv_timer_start(&upstream->timer, on_retry,
                    backoff_next(&upstream->backoff, followed ? &followed_bounds : &backoff_bounds),
                    0);
@@ -200,6 +227,8 @@ void upstream_lose(struct upstream *upstream, const char *why)
     bool congested = upstream_is_congested(upstream);
     if (!finished)
         redis_dial_distrust(&upstream->dial);
+    if (upstream->route->cluster)
+        redis_cluster_refresh(upstream->route->cluster);
     if (upstream->attempt != ATTEMPT_TOO_OLD)
         upstream->attempt = ATTEMPT_OVER;
     if (why != upstream->trouble)
@@ -230,7 +259,8 @@ static void start_anew(struct upstream *upstream)
 
 /* While no attempt has ended requests wait in `out`; later, what cannot be sent fails, and its
  * bytes go to `unsent`, which nobody reads. */
-struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *slot, unsigned index)
+__attribute__((always_inline)) static inline struct buffer *
+command_of(struct upstream *upstream, struct reply_slot *slot, unsigned index, unsigned hops)
 {
     slot->waiting++;
     if (upstream->attempt == ATTEMPT_TOO_OLD && upstream->state == CLOSED)
@@ -241,10 +271,32 @@ struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *sl
         buffer_clear(&upstream->unsent);
         return &upstream->unsent;
     }
-    upstream_push(upstream, slot, index);
+    push_command(upstream, slot, index, hops);
     counter_add(&upstream->serving->counters.forwarded, 1);
     upstream_mark_dirty(upstream);
     return &upstream->out;
+}
+
+struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *slot, unsigned index)
+{
+    return command_of(upstream, slot, index, 0);
+}
+
+/* Its answer says nothing that matters: it is taken for that to a question for the role. */
+static void write_asking(struct upstream *upstream)
+{
+    struct span word = span_of("ASKING");
+    upstream_push_command(upstream, NULL, 0, 0);
+    resp_write_command(&upstream->out, &word, 1);
+}
+
+void upstream_send_on(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                      struct span bytes, unsigned hops, bool asking)
+{
+    bool goes = upstream->state == UP || !upstream_was_tried(upstream);
+    if (asking && goes && upstream->tenure != TENURE_FINISHED)
+        write_asking(upstream);
+    buffer_append(command_of(upstream, slot, index, hops), bytes.at, bytes.length);
 }
 
 void upstream_send(struct upstream *upstream, struct reply_slot *slot, unsigned index,
@@ -267,8 +319,17 @@ bool upstream_has_room(struct upstream *upstream, size_t bytes)
     return buffer_try_reserve(&upstream->out, bytes);
 }
 
+void upstream_set_waiting(struct upstream *upstream, bool waiting)
+{
+    if (upstream->waits && !waiting)
+        tell_relief(upstream);
+    upstream->waits = waiting;
+}
+
 bool upstream_is_congested(const struct upstream *upstream)
 {
+    if (upstream->waits)
+        return true;
     size_t most = upstream_is_own(upstream) ? OWN_CONGESTED_BYTES : CONGESTED_BYTES;
     return buffer_length(&upstream->out) + buffer_length(&upstream->sending) > most;
 }
@@ -292,6 +353,8 @@ static void on_written(uv_write_t *write, int status)
 static void write_rest(struct upstream *upstream, struct buffer *from)
 {
     struct buffer empty = upstream->sending;
+    if (from == &upstream->out)
+        upstream->left += buffer_length(from);
     upstream->sending = *from;
     *from = empty;
     struct span rest = buffer_span(&upstream->sending);
@@ -303,16 +366,22 @@ static void write_rest(struct upstream *upstream, struct buffer *from)
     }
 }
 
+static bool may_write(const struct upstream *upstream)
+{
+    return !buffer_length(&upstream->sending) &&
+           (upstream->state == UP ? !upstream->held : upstream->state == GREETING);
+}
+
 /* Requests wait in `out` until the cache has accepted the greeting: behind a refused SELECT they
  * would run in the wrong database. */
 static void write_out(struct upstream *upstream)
 {
     struct buffer *from = upstream->state == UP ? &upstream->out : &upstream->greeting;
     struct span ready = buffer_span(from);
-    if (buffer_length(&upstream->sending) || !ready.length ||
-        (upstream->held && upstream->state == UP) ||
-        (upstream->state != UP && upstream->state != GREETING))
+    if (!ready.length || !may_write(upstream))
         return;
+    if (upstream->keeps && from == &upstream->out)
+        kept_copy(&upstream->kept, upstream->left, ready);
     int count = stream_try_write(&upstream->stream, ready.at, ready.length);
     if (count < 0 && count != UV_EAGAIN) {
         upstream_lose(upstream, uv_strerror(count));
@@ -321,6 +390,8 @@ static void write_out(struct upstream *upstream)
     bool congested = upstream_is_congested(upstream);
     if (count > 0)
         buffer_take(from, (size_t)count);
+    if (count > 0 && from == &upstream->out)
+        upstream->left += (unsigned)count;
     if (congested && !upstream_is_congested(upstream))
         tell_relief(upstream);
     if (buffer_length(from))
@@ -334,6 +405,8 @@ static const char *failure_text(const struct upstream *upstream)
 {
     if (upstream->attempt == ATTEMPT_TOO_OLD)
         return too_old_text;
+    if (upstream->options.nowhere)
+        return nowhere_text;
     return upstream->trouble[0] ? upstream->trouble : down_text;
 }
 
@@ -362,6 +435,34 @@ static void on_retry(uv_timer_t *timer)
     upstream_start(timer->data);
 }
 
+void upstream_retry_now(struct upstream *upstream)
+{
+    uv_timer_start(&upstream->timer, on_retry, 0, 0);
+}
+
+/* One that leads nowhere is as one whose first attempt has failed, for good. */
+static void go(struct upstream *upstream)
+{
+    if (!upstream->options.nowhere) {
+        upstream_start(upstream);
+        return;
+    }
+    upstream->attempt = ATTEMPT_OVER;
+    if (upstream_is_own(upstream)) {
+        take_from_owner(upstream);
+        upstream_mark_dirty(upstream);
+    }
+}
+
+static void set_node(struct upstream *upstream, const struct redis_place *node)
+{
+    if (!node)
+        return;
+    upstream->node = *node;
+    upstream->options.node = &upstream->node;
+    upstream->keeps = !upstream_is_own(upstream);
+}
+
 struct upstream *upstream_create(struct serving *serving, const struct upstream_options *options)
 {
     struct upstream *upstream = xcalloc(1, sizeof *upstream);
@@ -370,6 +471,7 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
     upstream->route->connections++;
     upstream->demotions = upstream->route->demotions;
     upstream->options = *options;
+    set_node(upstream, options->node);
     if (options->name)
         upstream->options.name = upstream->name = xstrdup(options->name);
     upstream->task.run = flush;
@@ -377,102 +479,16 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
     uv_timer_init(&serving->loop, &upstream->timer);
     upstream->timer.data = upstream;
     upstream->write.data = upstream;
-    upstream_start(upstream);
+    go(upstream);
     return upstream;
 }
 
-/* A look-up of the name goes on; but nobody waits for it any longer. */
-static void stop_waiting(struct upstream *upstream)
+void upstream_stop_waiting(struct upstream *upstream)
 {
     upstream->attempt = ATTEMPT_OVER;
     take_from_owner(upstream);
     fail_in_flight(upstream);
     buffer_clear(&upstream->out);
-}
-
-/* A large reply may take its time, as long as it comes; and what its owner does not read cannot.
- */
-static bool is_silent(const struct upstream *upstream, uint64_t asked, uint64_t patience)
-{
-    uint64_t since = upstream->heard > asked ? upstream->heard : asked;
-    return upstream_is_reading(upstream) && !upstream->held &&
-           uv_now(&upstream->serving->loop) - since > patience;
-}
-
-void upstream_ask_role(struct upstream *upstream)
-{
-    if (upstream->asking_role)
-        return;
-    upstream->asking_role = true;
-    upstream->role_asked = clock_ms();
-    upstream_push(upstream, NULL, 0);
-    greeting_write_role(&upstream->out);
-    upstream_mark_dirty(upstream);
-}
-
-/* One shared connection finds it out, and all others are given up, too: also those whose clients
- * only wait for something. */
-static void check_role(struct upstream *upstream)
-{
-    if (upstream->state == CLOSED || upstream->state == CLOSING)
-        return;
-    if (redis_dial_is_outdated(&upstream->dial))
-        upstream_lose(upstream, "the sentinels name another primary");
-    else if (upstream_is_own(upstream) && upstream->demotions != upstream->route->demotions)
-        upstream_lose(upstream, "its server is no primary any more");
-    else if (!upstream_is_own(upstream) && upstream->state == UP &&
-             clock_ms() - upstream->role_asked > ROLE_MS)
-        upstream_ask_role(upstream);
-}
-
-void upstream_moved(struct upstream *upstream)
-{
-    backoff_reset(&upstream->backoff);
-    if (upstream->state == CLOSED && uv_is_active((uv_handle_t *)&upstream->timer))
-        uv_timer_start(&upstream->timer, on_retry, 0, 0);
-    else
-        check_role(upstream);
-}
-
-void upstream_check_progress(struct upstream *upstream)
-{
-    static const char no_connection[] = "no connection within cache_timeout";
-    uint64_t patience = serving_config(upstream->serving)->cache_timeout_ms;
-    uint64_t now = uv_now(&upstream->serving->loop);
-    uint64_t asked = in_flight_oldest(&upstream->in_flight);
-    if (upstream->state == DIALING && now - redis_dial_since(&upstream->dial) > patience) {
-        if (redis_dial_is_resolving(&upstream->dial))
-            stop_waiting(upstream);
-        redis_dial_skip(&upstream->dial, no_connection);
-    } else if (upstream->state == GREETING && clock_ms() - upstream->since > patience) {
-        upstream_lose(upstream, no_connection);
-    } else if (upstream->state == UP && asked && is_silent(upstream, asked, patience)) {
-        upstream_lose(upstream, "no reply within cache_timeout");
-    } else {
-        check_role(upstream);
-    }
-}
-
-const struct cache_route *upstream_route(const struct upstream *upstream)
-{
-    return upstream->route;
-}
-
-bool upstream_is_up(const struct upstream *upstream)
-{
-    return upstream->state == UP;
-}
-
-/* Of the connection's own questions nobody waits for the answer; but one that is under way is soon
- * there. */
-bool upstream_is_idle(const struct upstream *upstream)
-{
-    return !upstream->in_flight.count && !upstream->failed.count;
-}
-
-void upstream_give_up(struct upstream *upstream, const char *why)
-{
-    upstream_lose(upstream, why);
 }
 
 void upstream_close(struct upstream *upstream)

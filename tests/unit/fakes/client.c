@@ -4,6 +4,7 @@
 #include "base/container_of.h"
 #include "fakes/upstream.h"
 #include "worker/client/pinned.h"
+#include "worker/upstream/pool.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,9 +26,8 @@ void fake_clients_init(struct fake_clients *fake, const char *settings, mailbox_
     fake_serving_init(&fake->serving, 1, settings, deliver, arg);
     fake->clients.serving = fake->serving.serving;
     fake->clients.total = &fake->total;
-    fake->clients.shared_count = 1;
-    for (int resp3 = 0; resp3 < 2; resp3++)
-        fake->clients.shared[resp3] = xcalloc(1, sizeof(struct upstream *));
+    fake->serving.serving->pool =
+        pool_create(fake->serving.serving, fake->serving.serving->route, NULL, NULL);
 }
 
 /* ---- a turn, as connection.c has it, without the socket ---- */
@@ -137,7 +137,6 @@ void fake_clients_finish(struct fake_clients *fake)
         fake->clients.first = client->following;
         free_client(client);
     }
-    for (int resp3 = 0; resp3 < 2; resp3++)
-        free(fake->clients.shared[resp3]);
+    pool_destroy(fake->serving.serving->pool);
     fake_serving_finish(&fake->serving);
 }

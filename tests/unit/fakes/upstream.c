@@ -105,6 +105,26 @@ void upstream_relay(struct upstream *upstream, struct span bytes)
     upstream_append(upstream, bytes);
 }
 
+const struct redis_place *upstream_node(const struct upstream *upstream)
+{
+    return upstream->options.node;
+}
+
+bool upstream_is_nowhere(const struct upstream *upstream)
+{
+    return upstream->options.nowhere;
+}
+
+bool upstream_is_idle(const struct upstream *upstream)
+{
+    return !upstream->count;
+}
+
+void upstream_set_waiting(struct upstream *upstream, bool waiting)
+{
+    upstream->congested = waiting;
+}
+
 void upstream_check_progress(struct upstream *upstream)
 {
     assert_false(upstream->closed);

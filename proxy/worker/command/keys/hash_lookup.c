@@ -11,7 +11,7 @@
 #include "worker/command/keys/course.h"
 #include "worker/command/keys/hash_answer.h"
 #include "worker/reply/measuring.h"
-#include "worker/upstream/upstream.h"
+#include "worker/upstream/pool.h"
 
 enum { WORD_NAME, WORD_KEY, WORD_FIELDS };
 enum { ASK_AS_SENT, ASK_FOR_ALL }; /* numbers of a slot's requests */
@@ -134,11 +134,12 @@ static const struct reply_slot_kind all_kind = {
 /* A connection of the client's own may be in a transaction or another database by now: what was
  * pipelined behind this command is on its way there. A shared one has no state, but may not ask for
  * a user of the cache's own. NULL: neither will do. */
-static struct upstream *upstream_of(const struct reply_slot *slot)
+static struct upstream *upstream_of(struct reply_slot *slot)
 {
     struct client *client = client_of(slot->replies);
+    struct pool *pool = client->serving->pool;
     if (!slot->replies->no_fallback)
-        return client_shared(client, slot->resp3);
+        return pool_shared(pool, pool_node_of(pool, lookup_of(slot)->key), slot->resp3, client->id);
     return slot->replies->last == slot ? client->upstream : NULL;
 }
 

@@ -8,6 +8,7 @@
 #include "worker/command/keys/hash_lookup.h"
 #include "worker/command/keys/lookup_many.h"
 #include "worker/reply/measuring.h"
+#include "worker/upstream/pool.h"
 
 static void get_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
@@ -83,9 +84,18 @@ __attribute__((always_inline)) static inline void reject(struct client *client,
     }
 }
 
+__attribute__((noinline)) static void go_to_node(struct client *client,
+                                                 const struct request *request)
+{
+    struct span key = request->arguments[request->command->first_key];
+    client_go_to(client, pool_node_of(client->serving->pool, key));
+}
+
 /* Apart from the rejects, which are so compiled without regard to it. */
 __attribute__((noinline)) static void pass(struct client *client, const struct request *request)
 {
+    if (client->serving->route->cluster)
+        go_to_node(client, request);
     if (request->command->kind == COMMAND_GET) {
         dispatch_get(client, request);
     } else {

@@ -7,7 +7,7 @@
 #include "worker/command/keys/answer.h"
 #include "worker/command/keys/course.h"
 #include "worker/reply/measuring.h"
-#include "worker/upstream/upstream.h"
+#include "worker/upstream/pool.h"
 
 /* ---- MGET ---- */
 
@@ -108,6 +108,29 @@ static const struct reply_slot_kind mget_kind = {.on_cache = mget_reply,
                                                  .on_loaded = answer_loaded,
                                                  .finish = mget_finish};
 
+/* In a cluster, of one key. */
+static void mget_one_failure(struct reply_slot *slot, unsigned index, const char *why)
+{
+    fail_lookup(&slot->lookups[index], why);
+}
+
+static void mget_one_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    char why[ANSWER_WORDS];
+    const char *at;
+    if (reply.at[0] != '*') {
+        fail_lookup(&slot->lookups[index], answer_error_words(reply, why));
+        return;
+    }
+    resp_array_open(reply, &at);
+    mget_element(&slot->lookups[index], resp_array_next(&at, reply.at + reply.length));
+}
+
+static const struct reply_slot_kind mget_each_kind = {.on_cache = mget_one_reply,
+                                                      .on_cache_failure = mget_one_failure,
+                                                      .on_loaded = answer_loaded,
+                                                      .finish = mget_finish};
+
 /* Nothing is asked when all keys are rejected. */
 static void mget_ask(struct client *client, struct reply_slot *slot, size_t passing)
 {
@@ -183,13 +206,16 @@ static const struct reply_slot_kind exists_kind = {.on_cache = exists_reply,
                                                    .finish = exists_finish};
 
 /* A request for each key that passes, with its place among the lookups for a number. */
-static void exists_ask(struct client *client, struct reply_slot *slot)
+static void ask_each(struct client *client, struct reply_slot *slot, const char *name)
 {
-    struct span arguments[2] = {span_of("EXISTS")};
+    struct span arguments[2] = {span_of(name)};
+    struct pool *pool = client->serving->pool;
     for (size_t i = 0; i < slot->lookup_count; i++) {
         if (slot->lookups[i].rejected)
             continue;
         arguments[1] = slot->lookups[i].key;
+        if (pool_is_cluster(pool))
+            client_go_to(client, pool_node_of(pool, arguments[1]));
         resp_write_command(upstream_command(client->upstream, slot, (unsigned)i), arguments, 2);
     }
 }
@@ -240,22 +266,36 @@ static size_t decide_all(struct reply_slot *slot, bool is_mget)
     return passing;
 }
 
-/* Memory is asked for before anything is sent: a command of a million keys is refused whole. */
-static void dispatch_many(struct client *client, const struct request *request)
+static const struct reply_slot_kind *kind_of(const struct request *request, bool each)
 {
-    bool is_mget = request->command->kind == COMMAND_MGET;
-    struct reply_slot *slot =
-        reply_slot_open(&client->replies, is_mget ? &mget_kind : &exists_kind);
+    if (request->command->kind == COMMAND_EXISTS)
+        return &exists_kind;
+    return each ? &mget_each_kind : &mget_kind;
+}
+
+static void ask(struct client *client, struct reply_slot *slot, size_t passing)
+{
+    if (slot->kind == &mget_kind)
+        mget_ask(client, slot, passing);
+    else
+        ask_each(client, slot, slot->kind == &exists_kind ? "EXISTS" : "MGET");
+}
+
+/* Memory is asked for before anything is sent: a command of a million keys is refused whole.
+ * `each`: the keys of an MGET are asked for one by one, too. */
+static void dispatch_many(struct client *client, const struct request *request, bool each)
+{
+    struct reply_slot *slot = reply_slot_open(&client->replies, kind_of(request, each));
     size_t most = request->raw.length + 3 * RESP_HEADER_ROOM * request->count; /* EXISTS' */
     if (!reply_slot_try_lookups(slot, &request->arguments[1], request->count - 1) ||
         !upstream_has_room(client->upstream, most)) {
         request_refuse_memory(slot);
         return;
     }
-    size_t passing = decide_all(slot, is_mget);
+    size_t passing = decide_all(slot, request->command->kind == COMMAND_MGET);
     client->account.rejected_keys += slot->lookup_count - passing;
     measuring_begin(slot);
-    is_mget ? mget_ask(client, slot, passing) : exists_ask(client, slot);
+    ask(client, slot, passing);
     reply_slot_answered(slot);
 }
 
@@ -278,6 +318,11 @@ bool lookup_many_dispatch(struct client *client, const struct request *request)
 {
     if (!lookup_many_is_guarded(client, request))
         return false;
-    dispatch_many(client, request);
+    dispatch_many(client, request, false);
     return true;
+}
+
+void lookup_each(struct client *client, const struct request *request)
+{
+    dispatch_many(client, request, true);
 }

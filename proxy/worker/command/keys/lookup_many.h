@@ -18,4 +18,7 @@ bool lookup_many_is_guarded(const struct client *client, const struct request *r
  * them are an error to the client. */
 bool lookup_many_dispatch(struct client *client, const struct request *request);
 
+/* In a cluster: an MGET or EXISTS whose keys are on several nodes, guarded or not. */
+void lookup_each(struct client *client, const struct request *request);
+
 #endif

@@ -1,0 +1,278 @@
+/* A connection of a client's own leads to one node, like any other. What leaves state on it, or
+ * waits on it, goes there only if its key is there; what leaves none goes to its key's node, over
+ * that connection or a shared one.
+ *
+ * MULTI is answered before it is sent, for its node is that of the first key behind it:
+ *
+ *   MULTI ─▶ +OK      PING ─▶ +QUEUED, and kept      SET k ─▶ own connection to k's node:
+ *                                                             MULTI, PING, SET k
+ */
+#include "worker/command/nodes.h"
+
+#include "worker/client/pinned.h"
+#include "worker/command/keys/lookup_many.h"
+#include "worker/command/stateful.h"
+#include "worker/command/whole.h"
+#include "worker/upstream/pool.h"
+
+static struct pool *pool_of(const struct client *client)
+{
+    return client->serving->pool;
+}
+
+static struct span key_of(const struct request *request, const struct command_way *way)
+{
+    return request->arguments[way->key];
+}
+
+static int node_of(const struct client *client, const struct request *request,
+                   const struct command_way *way)
+{
+    return pool_node_of(pool_of(client), key_of(request, way));
+}
+
+/* Where the client's state is, or else the node for what has no key. */
+static void go_home(struct client *client)
+{
+    if (client->pinned.own)
+        client->upstream = client->pinned.own;
+    else
+        client->upstream = client_shared(client, client->replies.resp3);
+}
+
+/* ---- refusals ---- */
+
+static void refuse(struct client *client, const struct request *request)
+{
+    struct span name = request->arguments[0];
+    const char *why = request->command->name[0] ? "" : ": nobody knows which of its words are keys";
+    resp_write_error(client_reply(client),
+                     "NESTGUARD unsupported: '%.*s' is not supported in a cluster%s",
+                     name.length < 64 ? (int)name.length : 64, name.at, why);
+}
+
+/* As a node says it. */
+static bool refuse_db(struct client *client, const struct request *request)
+{
+    if (request->count != 2 || span_is_word(request->arguments[1], "0"))
+        return false;
+    resp_write_error(client_reply(client), "ERR SELECT is not allowed in cluster mode");
+    return true;
+}
+
+/* Users are the cache's own, and their connection leads to one node alone. */
+static bool names_user(const struct request *request)
+{
+    const char *name = request->command->name;
+    if (strcmp(name, "AUTH") == 0)
+        return request->count == 3 && !span_is_word(request->arguments[1], "default");
+    for (size_t i = 2; strcmp(name, "HELLO") == 0 && i + 1 < request->count; i++)
+        if (span_is_word(request->arguments[i], "AUTH"))
+            return !span_is_word(request->arguments[i + 1], "default");
+    return false;
+}
+
+/* ---- MULTI ---- */
+
+static bool is_named(const struct request *request, const char *name)
+{
+    return strcmp(request->command->name, name) == 0;
+}
+
+/* With WATCH the node is known; a connection without any state need not be this one. */
+static bool begin_multi(struct client *client, const struct request *request)
+{
+    go_home(client);
+    if (request->count > 1 || client->pinned.states & ~(unsigned)PINNED_SKIP)
+        return false;
+    if (client->pinned.own && !upstream_is_idle(client->pinned.own))
+        return false; /* as it is: where it leads is as good as any */
+    if (client->pinned.own)
+        pinned_end(client);
+    client->pinned.states |= PINNED_MULTI;
+    client->pinned.queued = 0;
+    resp_write_status(client_reply(client), "OK");
+    return true;
+}
+
+/* What it has held back so far goes to this node. False: it cannot. */
+static bool go_on_at(struct client *client, int node)
+{
+    client_go_to(client, node);
+    return stateful_begin_late(client);
+}
+
+static bool end_early(struct client *client, const struct request *request)
+{
+    if (request->count > 1 || !is_named(request, "DISCARD"))
+        return !go_on_at(client, pool_node_for(pool_of(client), client->id));
+    stateful_discard_late(client);
+    resp_write_status(client_reply(client), "OK");
+    return true;
+}
+
+/* A command of a transaction that has no node yet. */
+static bool queue_late(struct client *client, const struct request *request,
+                       const struct command_way *way)
+{
+    if (is_named(request, "EXEC") || is_named(request, "DISCARD"))
+        return end_early(client, request);
+    if (way->key)
+        return !go_on_at(client, node_of(client, request, way));
+    if (way->route == ROUTE_ANY && request->command->kind == COMMAND_FORWARD &&
+        command_arity_ok(request->command, request->count)) {
+        stateful_hold_late(client, request);
+        resp_write_status(client_reply(client), "QUEUED");
+        return true;
+    }
+    return !go_on_at(client, pool_node_for(pool_of(client), client->id));
+}
+
+/* What a node would do by itself, but for others, must not be taken for all. */
+static bool queue_in_multi(struct client *client, const struct request *request,
+                           const struct command_way *way)
+{
+    if (!client->pinned.own && queue_late(client, request, way))
+        return true;
+    client->upstream = client->pinned.own;
+    if (request->command->effect == EFFECT_EXEC)
+        client_settle(client); /* what follows may be for another node */
+    bool is_own = way->route == ROUTE_STATE || way->route == ROUTE_ANY || !way->key;
+    if (way->route == ROUTE_ALL || way->route == ROUTE_SCAN || way->route == ROUTE_REFUSED ||
+        way->route == ROUTE_NO_DB) {
+        stateful_refuse_in_multi(client, false);
+        return true;
+    }
+    if (is_own)
+        return false;
+    client_go_to(client, node_of(client, request, way));
+    bool elsewhere = client->upstream != client->pinned.own;
+    client->upstream = client->pinned.own;
+    if (elsewhere)
+        stateful_refuse_in_multi(client, true);
+    return elsewhere;
+}
+
+/* ---- others ---- */
+
+static bool needs_own(const struct request *request)
+{
+    return command_is_stateful(request->command, request->arguments, request->count);
+}
+
+/* It has one to another node: without any state that is given up, for one to this. Blocking
+ * commands let nothing be served behind them, so that nothing is under way on it. */
+static bool is_elsewhere(struct client *client, const struct request *request, int node)
+{
+    client_go_to(client, node);
+    if (!client->pinned.own || client->upstream == client->pinned.own)
+        return false;
+    if (!(client->pinned.states & ~(unsigned)PINNED_SKIP) && upstream_is_idle(client->pinned.own)) {
+        pinned_end(client);
+        client_go_to(client, node);
+        return false;
+    }
+    if (client->pinned.states & PINNED_WATCH && is_named(request, "WATCH"))
+        resp_write_error(client_reply(client),
+                         "CROSSSLOT Keys in request don't hash to the same slot");
+    else
+        resp_write_error(client_reply(client),
+                         "NESTGUARD unsupported: what this connection waits for, or has begun, is "
+                         "on another node of the cluster");
+    return true;
+}
+
+static bool go_to_key(struct client *client, const struct request *request,
+                      const struct command_way *way)
+{
+    if (!way->key) {
+        go_home(client);
+        return false;
+    }
+    if (needs_own(request)) {
+        bool waits = request->command->effect == EFFECT_BLOCK;
+        if (is_elsewhere(client, request, node_of(client, request, way)))
+            return true;
+        if (waits)
+            client_settle(client);
+        return false;
+    }
+    client_go_to(client, node_of(client, request, way));
+    return false;
+}
+
+/* All in one slot are one command, and atomic; so is one that a node refuses. */
+static bool is_one(const struct request *request, const struct command_way *way)
+{
+    size_t words = request->count - way->key;
+    if (!way->key || !command_arity_ok(request->command, request->count) || words % way->step)
+        return true;
+    unsigned slot = pool_slot_of(request->arguments[way->key]);
+    for (size_t i = way->key; i < request->count; i += way->step)
+        if (pool_slot_of(request->arguments[i]) != slot)
+            return false;
+    return true;
+}
+
+static bool go_by_keys(struct client *client, const struct request *request,
+                       const struct command_way *way)
+{
+    if (is_one(request, way))
+        return go_to_key(client, request, way);
+    if (request->command->kind != COMMAND_MGET && request->command->kind != COMMAND_EXISTS)
+        whole_by_keys(client, request, way);
+    else
+        lookup_each(client, request);
+    return true;
+}
+
+static bool go(struct client *client, const struct request *request, const struct command_way *way)
+{
+    switch (way->route) {
+    case ROUTE_KEY:
+        return go_to_key(client, request, way);
+    case ROUTE_KEYS:
+        return go_by_keys(client, request, way);
+    case ROUTE_ALL:
+        whole_to_all(client, request, way->join);
+        return true;
+    case ROUTE_SCAN:
+        whole_scan(client, request);
+        return true;
+    case ROUTE_REFUSED:
+        refuse(client, request);
+        return true;
+    case ROUTE_NO_DB:
+        return refuse_db(client, request);
+    case ROUTE_STATE:
+    case ROUTE_ANY:
+        break;
+    }
+    go_home(client);
+    return is_named(request, "MULTI") && begin_multi(client, request);
+}
+
+/* In RESP2 a subscriber may ask for nothing else, which its node tells. */
+static bool is_bound(const struct client *client)
+{
+    return client->pinned.states & PINNED_SUBSCRIBED && !client->replies.resp3;
+}
+
+bool nodes_dispatch(struct client *client, const struct request *request)
+{
+    if (!pool_is_cluster(pool_of(client)) || client->pinned.states & PINNED_SKIP)
+        return false;
+    struct command_way way = command_way(request->command, request->arguments, request->count);
+    if (names_user(request)) {
+        refuse(client, request);
+        return true;
+    }
+    bool ends = is_named(request, "QUIT") || is_named(request, "RESET");
+    if (client->pinned.states & PINNED_MULTI && !ends)
+        return queue_in_multi(client, request, &way);
+    if (is_bound(client)) {
+        go_home(client);
+        return false;
+    }
+    return go(client, request, &way);
+}

@@ -1,0 +1,303 @@
+/* The whole's slot is opened first, and waits for its parts. They stand behind it, where nobody
+ * gets their replies: those go into the whole's as they come, in whatever order.
+ */
+#include "worker/command/whole.h"
+
+#include "resp/resp_number.h"
+#include "worker/command/keys/write.h"
+#include "worker/upstream/pool.h"
+#include "worker/upstream/upstream.h"
+
+#include <stdlib.h>
+
+enum { JOINS = JOIN_LEAST + 1 };
+
+/* ---- replies become one ---- */
+
+static void put(struct reply_slot *whole, struct span reply)
+{
+    buffer_clear(&whole->reply);
+    reply_slot_append(whole, &whole->reply, reply);
+}
+
+/* ":12\r\n"; -1: it is no number. */
+static int64_t number_in(struct span reply)
+{
+    int64_t number;
+    const char *at = reply.at + 1, *end = reply.at + reply.length;
+    if (!reply.length || reply.at[0] != ':' || resp_read_number(&at, end, &number) != RESP_DONE)
+        return -1;
+    return number;
+}
+
+static void join_first(struct reply_slot *whole, struct span reply)
+{
+    if (!buffer_length(&whole->reply))
+        put(whole, reply);
+}
+
+static void join_sum(struct reply_slot *whole, struct span reply)
+{
+    int64_t sum = buffer_length(&whole->reply) ? number_in(buffer_span(&whole->reply)) : 0;
+    int64_t number = number_in(reply);
+    buffer_clear(&whole->reply);
+    if (sum < 0 || number < 0)
+        resp_write_error(&whole->reply, "NESTGUARD cache error: a node's reply is no number");
+    else
+        resp_write_integer(&whole->reply, sum + number);
+}
+
+/* Elements alone; how many there are is known at the end. */
+static void join_lists(struct reply_slot *whole, struct span reply)
+{
+    const char *at;
+    int64_t count = resp_array_open(reply, &at);
+    if (count < 0) {
+        whole->joined = 0;
+        buffer_clear(&whole->reply);
+        resp_write_error(&whole->reply, "NESTGUARD cache error: a node's reply is no list");
+        return;
+    }
+    whole->joined += (size_t)count;
+    reply_slot_append(whole, &whole->reply,
+                      (struct span){at, reply.length - (size_t)(at - reply.at)});
+}
+
+static void join_any(struct reply_slot *whole, struct span reply)
+{
+    struct span before = buffer_span(&whole->reply);
+    if (!before.length || span_is(before, "$-1\r\n") || span_is(before, "_\r\n"))
+        put(whole, reply);
+}
+
+static void join_least(struct reply_slot *whole, struct span reply)
+{
+    struct buffer joined = {0};
+    struct span before = buffer_span(&whole->reply);
+    const char *at, *other, *end = reply.at + reply.length, *other_end = before.at + before.length;
+    int64_t count = resp_array_open(reply, &at);
+    if (!before.length || count < 0 || resp_array_open(before, &other) != count) {
+        put(whole, reply);
+        return;
+    }
+    resp_write_array(&joined, (size_t)count);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t a = number_in(resp_array_next(&at, end));
+        int64_t b = number_in(resp_array_next(&other, other_end));
+        resp_write_integer(&joined, a < b ? a : b);
+    }
+    put(whole, buffer_span(&joined));
+    buffer_finish(&joined);
+}
+
+static void (*const joins[JOINS])(struct reply_slot *, struct span) = {[JOIN_FIRST] = join_first,
+                                                                       [JOIN_SUM] = join_sum,
+                                                                       [JOIN_LISTS] = join_lists,
+                                                                       [JOIN_ANY] = join_any,
+                                                                       [JOIN_LEAST] = join_least};
+
+static const struct reply_slot_kind whole_kinds[JOINS];
+
+static bool is_error(const struct reply_slot *whole)
+{
+    return span_starts(buffer_span(&whole->reply), "-");
+}
+
+/* The first error stands. */
+static void take_part(struct reply_slot *whole, struct span reply)
+{
+    size_t join = (size_t)(whole->kind - whole_kinds);
+    if (is_error(whole))
+        return;
+    if (!reply.length || reply.at[0] == '-') {
+        whole->joined = 0;
+        put(whole, reply.length ? reply : span_of("-NESTGUARD cache error: no reply\r\n"));
+    } else {
+        joins[join](whole, reply);
+    }
+}
+
+static void finish(struct reply_slot *whole)
+{
+    struct buffer reply = reply_slot_take_answers(whole);
+    struct buffer *out = reply_slot_output(whole);
+    if (whole->kind == &whole_kinds[JOIN_LISTS] && !span_starts(buffer_span(&reply), "-"))
+        resp_write_array(out, whole->joined);
+    reply_slot_append(whole, out, buffer_span(&reply));
+    buffer_finish(&reply);
+}
+
+#define KIND                                                                                       \
+    {                                                                                              \
+        .on_part_of = take_part, .finish = finish                                                  \
+    }
+static const struct reply_slot_kind whole_kinds[JOINS] = {KIND, KIND, KIND, KIND, KIND};
+#undef KIND
+
+/* ---- one becomes several ---- */
+
+struct whole {
+    struct client *client;
+    struct reply_slot *slot;
+    bool muted; /* the client is */
+};
+
+/* What the client asks until end() is a part. */
+static struct whole begin(struct client *client, enum command_join join)
+{
+    struct whole whole = {client, reply_slot_open(&client->replies, &whole_kinds[join]),
+                          client->replies.muted};
+    whole.slot->joined = 0;
+    client->replies.whole = whole.slot;
+    client->replies.muted = true;
+    return whole;
+}
+
+static void end(struct whole *whole)
+{
+    whole->client->replies.whole = NULL;
+    whole->client->replies.muted = whole->muted;
+    reply_slot_answered(whole->slot);
+}
+
+static struct pool *pool_of(const struct client *client)
+{
+    return client->serving->pool;
+}
+
+/* A cluster that nobody knows anything of fails it once. */
+void whole_to_all(struct client *client, const struct request *request, enum command_join join)
+{
+    int node = pool_next(pool_of(client), NO_NODE);
+    struct whole whole = begin(client, join);
+    do {
+        client_go_to(client, node);
+        request_forward(request, client);
+        node = node == NO_NODE ? NO_NODE : pool_next(pool_of(client), node);
+    } while (node != NO_NODE);
+    end(&whole);
+}
+
+static bool writes(const struct request *request)
+{
+    return request->command->kind == COMMAND_WRITE || request->command->kind == COMMAND_DELETE;
+}
+
+/* The name, a key, and what belongs to it. */
+static void ask_for(struct client *client, const struct request *request, size_t at, size_t step,
+                    struct reply_slot *whole)
+{
+    struct span words[3] = {request->arguments[0]};
+    for (size_t i = 0; i < step; i++)
+        words[1 + i] = request->arguments[at + i];
+    struct request part = *request;
+    part.arguments = words;
+    part.count = 1 + step;
+    part.is_inline = true; /* it is written by its words */
+    for (size_t i = 0; i < part.count; i++)
+        part.raw.length = i ? part.raw.length + words[i].length : words[i].length;
+    client_go_to(client, pool_node_of(pool_of(client), words[1]));
+    if (!writes(request))
+        request_forward(&part, client);
+    else if (write_dispatch(client, &part) < 0)
+        reply_slot_part(whole, span_of("-NESTGUARD busy: too many keys that no row is known for "
+                                       "were written (max_hints), try again later\r\n"));
+}
+
+void whole_by_keys(struct client *client, const struct request *request,
+                   const struct command_way *way)
+{
+    struct whole whole = begin(client, way->join);
+    for (size_t i = way->key; i + way->step <= request->count; i += way->step)
+        ask_for(client, request, i, way->step, whole.slot);
+    end(&whole);
+}
+
+/* ---- SCAN ---- */
+
+/* A cursor of a node's, times this, and the node's number: which is never 0 but for the beginning,
+ * since the first node has been gone through when another is begun. */
+enum { CURSOR_NODES = 1024 };
+
+static bool read_cursor(struct span text, uint64_t *cursor)
+{
+    *cursor = 0;
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.at[i] < '0' || text.at[i] > '9' || *cursor > UINT64_MAX / 10 - 1)
+            return false;
+        *cursor = *cursor * 10 + (uint64_t)(text.at[i] - '0');
+    }
+    return text.length > 0;
+}
+
+/* "$3\r\n123\r\n" */
+static bool cursor_in(struct span element, uint64_t *cursor)
+{
+    const char *line = element.length ? memchr(element.at, '\n', element.length) : NULL;
+    size_t head = line ? (size_t)(line + 1 - element.at) : 0;
+    if (!line || element.length < head + 2)
+        return false;
+    return read_cursor((struct span){line + 1, element.length - head - 2}, cursor) &&
+           *cursor < UINT64_MAX / CURSOR_NODES;
+}
+
+/* `index` is the node's number. At its end comes the next one's beginning. */
+static void scan_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    const char *at, *end = reply.at + reply.length;
+    char text[24];
+    uint64_t cursor;
+    if (reply.at[0] != '*' || resp_array_open(reply, &at) != 2 ||
+        !cursor_in(resp_array_next(&at, end), &cursor)) {
+        request_take_reply(slot, index, reply);
+        return;
+    }
+    int next = pool_next(slot->serving->pool, (int)index);
+    struct buffer *out = reply_slot_output(slot);
+    if (cursor)
+        cursor = cursor * CURSOR_NODES + index;
+    else if (next != NO_NODE)
+        cursor = (uint64_t)next;
+    resp_write_array(out, 2);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)cursor);
+    resp_write_bulk(out, text, strlen(text));
+    reply_slot_append(slot, out, (struct span){at, (size_t)(end - at)});
+}
+
+static const struct reply_slot_kind scan_kind = {.on_cache = scan_reply,
+                                                 .on_cache_failure = request_take_failure};
+
+static void scan_node(struct client *client, const struct request *request, int node,
+                      uint64_t cursor)
+{
+    char text[24];
+    struct buffer bytes = {0};
+    snprintf(text, sizeof text, "%llu", (unsigned long long)cursor);
+    resp_write_array(&bytes, request->count);
+    for (size_t i = 0; i < request->count; i++) {
+        struct span word = i == 1 ? span_of(text) : request->arguments[i];
+        resp_write_bulk(&bytes, word.at, word.length);
+    }
+    client_go_to(client, node);
+    struct reply_slot *slot = reply_slot_open(&client->replies, &scan_kind);
+    upstream_send(client->upstream, slot, (unsigned)node, buffer_span(&bytes));
+    reply_slot_answered(slot);
+    buffer_finish(&bytes);
+}
+
+void whole_scan(struct client *client, const struct request *request)
+{
+    struct pool *pool = pool_of(client);
+    uint64_t cursor;
+    if (request->count < 2 || !read_cursor(request->arguments[1], &cursor)) {
+        client_go_to(client, pool_node_for(pool, client->id));
+        request_forward(request, client); /* a node says best what is wrong with it */
+        return;
+    }
+    int node = cursor ? (int)(cursor % CURSOR_NODES) : pool_next(pool, NO_NODE);
+    if (node == NO_NODE || pool_next(pool, node - 1) != node)
+        resp_write_error(client_reply(client), "NESTGUARD cluster changed: the node that this SCAN "
+                                               "had come to is none any more, begin again");
+    else
+        scan_node(client, request, node, cursor / CURSOR_NODES);
+}

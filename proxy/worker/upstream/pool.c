@@ -1,0 +1,257 @@
+/* Those of RESP3 are made when first wanted, and those to a node of a cluster, too. */
+#include "worker/upstream/pool.h"
+
+#include "base/clock.h"
+#include "cache/cache_target.h"
+#include "redis/topology/redis_cluster.h"
+
+#include <stdlib.h>
+
+enum { KEEP_MS = 10000 }; /* a node without slots: it may get some, or get them back */
+
+struct pool_node {
+    struct upstream **shared[2]; /* by protocol; NULL: none was wanted yet */
+    uint64_t used;               /* clock_ms() when it last had a slot, or anything under way */
+};
+
+struct pool {
+    struct serving *serving;
+    struct cache_route *route;
+    unsigned count;           /* of connections to a node, of each protocol */
+    struct pool_node *nodes;  /* by number */
+    unsigned node_count;      /* that there is room for */
+    struct pool_node nowhere; /* of slots that nobody has */
+    void (*changed)(void *arg);
+    void *arg;
+};
+
+bool pool_is_cluster(const struct pool *pool)
+{
+    return pool->route->cluster != NULL;
+}
+
+/* ---- nodes ---- */
+
+static const struct redis_map *map_of(const struct pool *pool)
+{
+    return redis_cluster_map(pool->route->cluster);
+}
+
+int pool_node_of(const struct pool *pool, struct span key)
+{
+    if (!pool_is_cluster(pool))
+        return 0;
+    int owner = redis_map_owner(map_of(pool), redis_slot_of(key.at, key.length));
+    return owner < 0 ? NO_NODE : owner;
+}
+
+unsigned pool_slot_of(struct span key)
+{
+    return redis_slot_of(key.at, key.length);
+}
+
+int pool_next(const struct pool *pool, int node)
+{
+    if (!pool_is_cluster(pool))
+        return node == NO_NODE ? 0 : NO_NODE;
+    int next = redis_map_next(map_of(pool), node);
+    return next < 0 ? NO_NODE : next;
+}
+
+int pool_node_for(const struct pool *pool, uint64_t id)
+{
+    uint64_t nodes = 0;
+    int node = NO_NODE;
+    while ((node = pool_next(pool, node)) != NO_NODE)
+        nodes++;
+    if (!nodes)
+        return NO_NODE;
+    uint64_t left = id % nodes;
+    for (node = pool_next(pool, NO_NODE); left; left--)
+        node = pool_next(pool, node);
+    return node;
+}
+
+/* ---- connections ---- */
+
+static struct upstream *create(struct pool *pool, int node, bool resp3, unsigned lane)
+{
+    struct upstream_options options = {
+        .resp3 = resp3, .route = pool->route, .lane = lane, .nowhere = node == NO_NODE};
+    if (pool_is_cluster(pool) && node != NO_NODE)
+        options.node = &map_of(pool)->nodes[node].place;
+    return upstream_create(pool->serving, &options);
+}
+
+static void make_room(struct pool *pool, unsigned count)
+{
+    if (count <= pool->node_count)
+        return;
+    pool->nodes = xrealloc(pool->nodes, count * sizeof *pool->nodes);
+    for (unsigned i = pool->node_count; i < count; i++)
+        pool->nodes[i] = (struct pool_node){0};
+    pool->node_count = count;
+}
+
+struct upstream *pool_shared(struct pool *pool, int node, bool resp3, uint64_t id)
+{
+    make_room(pool, (unsigned)(node + 1));
+    struct pool_node *at = node == NO_NODE ? &pool->nowhere : &pool->nodes[node];
+    if (!at->shared[resp3])
+        at->shared[resp3] = xcalloc(pool->count, sizeof *at->shared[resp3]);
+    unsigned lane = (unsigned)(id % pool->count);
+    struct upstream **upstream = &at->shared[resp3][lane];
+    if (!*upstream)
+        *upstream = create(pool, node, resp3, lane);
+    if (node == NO_NODE)
+        upstream_set_waiting(*upstream, !redis_cluster_is_settled(pool->route->cluster));
+    return *upstream;
+}
+
+static void each_of(struct pool *pool, struct pool_node *node,
+                    void (*act)(struct upstream *upstream))
+{
+    for (unsigned i = 0; i < 2 * pool->count; i++)
+        if (node->shared[i % 2] && node->shared[i % 2][i / 2])
+            act(node->shared[i % 2][i / 2]);
+}
+
+void pool_each(struct pool *pool, void (*act)(struct upstream *upstream))
+{
+    for (unsigned i = 0; i < pool->node_count; i++)
+        each_of(pool, &pool->nodes[i], act);
+    each_of(pool, &pool->nowhere, act);
+}
+
+/* ---- changes ---- */
+
+static void end_waiting(struct upstream *upstream)
+{
+    upstream_set_waiting(upstream, false);
+}
+
+void pool_tell_changed(struct pool *pool)
+{
+    if (pool->changed)
+        pool->changed(pool->arg);
+}
+
+static void on_changed(void *arg)
+{
+    struct pool *pool = arg;
+    each_of(pool, &pool->nowhere, end_waiting);
+    pool_tell_changed(pool);
+}
+
+static bool all_of(const struct pool *pool, const struct pool_node *node,
+                   bool (*is)(const struct upstream *upstream))
+{
+    for (unsigned i = 0; i < 2 * pool->count; i++)
+        if (node->shared[i % 2] && node->shared[i % 2][i / 2] && !is(node->shared[i % 2][i / 2]))
+            return false;
+    return true;
+}
+
+bool pool_all(const struct pool *pool, bool (*is)(const struct upstream *upstream))
+{
+    for (unsigned i = 0; i < pool->node_count; i++)
+        if (!all_of(pool, &pool->nodes[i], is))
+            return false;
+    return true;
+}
+
+static void end_node(struct pool *pool, struct pool_node *node)
+{
+    each_of(pool, node, upstream_close);
+    free(node->shared[0]);
+    free(node->shared[1]);
+    *node = (struct pool_node){0};
+}
+
+/* Whoever sent its last command there is led elsewhere before the next. */
+void pool_tick(struct pool *pool)
+{
+    uint64_t now = clock_ms();
+    for (unsigned i = 0; pool_is_cluster(pool) && i < map_of(pool)->count; i++) {
+        make_room(pool, i + 1);
+        struct pool_node *node = &pool->nodes[i];
+        bool is_one = map_of(pool)->nodes[i].slots > 0;
+        if (is_one || !node->used || !all_of(pool, node, upstream_is_idle)) {
+            node->used = now;
+        } else if (now - node->used > KEEP_MS && map_of(pool)->nodes[i].place.host[0]) {
+            end_node(pool, node);
+            pool_tell_changed(pool);
+            redis_cluster_drop(pool->route->cluster, (int)i);
+        }
+    }
+}
+
+/* ---- life ---- */
+
+struct pool *pool_create(struct serving *serving, struct cache_route *route,
+                         void (*changed)(void *arg), void *arg)
+{
+    struct pool *pool = xcalloc(1, sizeof *pool);
+    pool->serving = serving;
+    pool->route = route;
+    pool->count = serving_config(serving)->cache_connections;
+    pool->changed = changed;
+    pool->arg = arg;
+    return pool;
+}
+
+void pool_open(struct pool *pool)
+{
+    struct cache_route *route = pool->route;
+    route->cluster = cache_cluster(&pool->serving->loop, route->config, on_changed, pool);
+    for (unsigned i = 0; i < pool->count && !pool_is_cluster(pool); i++)
+        pool_shared(pool, 0, false, i);
+}
+
+void pool_open_as(struct pool *pool, const struct pool *other)
+{
+    const struct pool_node *node = &other->nodes[0];
+    for (unsigned i = 0; i < 2 * pool->count; i++)
+        if (node->shared[i % 2] && node->shared[i % 2][i / 2])
+            pool_shared(pool, 0, i % 2 == 1, i / 2);
+}
+
+static void close_idle_of(struct pool *pool, struct pool_node *node,
+                          void (*tell)(void *arg, const struct upstream *upstream), void *arg)
+{
+    for (unsigned i = 0; i < 2 * pool->count; i++) {
+        struct upstream **at = node->shared[i % 2] ? &node->shared[i % 2][i / 2] : NULL;
+        if (!at || !*at || !upstream_is_idle(*at))
+            continue;
+        tell(arg, *at);
+        upstream_close(*at);
+        *at = NULL;
+    }
+}
+
+void pool_close_idle(struct pool *pool, void (*tell)(void *arg, const struct upstream *upstream),
+                     void *arg)
+{
+    for (unsigned i = 0; i < pool->node_count; i++)
+        close_idle_of(pool, &pool->nodes[i], tell, arg);
+}
+
+void pool_close(struct pool *pool)
+{
+    pool_each(pool, upstream_close);
+    if (pool_is_cluster(pool))
+        redis_cluster_close(pool->route->cluster, NULL, NULL);
+    pool->route->cluster = NULL;
+}
+
+void pool_destroy(struct pool *pool)
+{
+    for (unsigned i = 0; i < pool->node_count; i++) {
+        free(pool->nodes[i].shared[0]);
+        free(pool->nodes[i].shared[1]);
+    }
+    free(pool->nowhere.shared[0]);
+    free(pool->nowhere.shared[1]);
+    free(pool->nodes);
+    free(pool);
+}

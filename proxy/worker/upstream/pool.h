@@ -1,0 +1,61 @@
+/* A worker's shared connections to the cache: to the one server, or to each node of a cluster; by
+ * protocol, and so many of each.
+ *
+ *   key ─▶ slot ─▶ the map (redis_cluster.h) ─▶ node ─▶ its connections ─▶ the client's one of them
+ *
+ * A client keeps to one connection of a node, by its id, so that its commands for a key stay in
+ * order. A node that has no slot any more keeps its connections while something is under way on
+ * them.
+ */
+#ifndef NESTGUARD_POOL_H
+#define NESTGUARD_POOL_H
+
+#include "worker/upstream/upstream.h"
+
+struct pool;
+
+/* `route` outlives it. `changed` (may be NULL): keys may be elsewhere from now on. */
+struct pool *pool_create(struct serving *serving, struct cache_route *route,
+                         void (*changed)(void *arg), void *arg);
+
+/* On the worker's thread: connects, or asks where to. The second to one server alone, with as many
+ * connections as the other has. */
+void pool_open(struct pool *pool);
+void pool_open_as(struct pool *pool, const struct pool *other);
+
+/* A cluster's number of nodes, and where they are, may change; else there is one, number 0. */
+bool pool_is_cluster(const struct pool *pool);
+
+enum { NO_NODE = -1 };
+
+/* The node that has this key; or a node for what has no key, by the number of whoever asks, always
+ * the same while nothing changes. NO_NODE: none is known. */
+int pool_node_of(const struct pool *pool, struct span key);
+unsigned pool_slot_of(struct span key);
+int pool_node_for(const struct pool *pool, uint64_t id);
+
+/* The next node that has slots, behind that one; from NO_NODE on. NO_NODE: there is none. */
+int pool_next(const struct pool *pool, int node);
+
+/* The connection to the node that whoever has this id keeps to while it speaks this protocol.
+ * NO_NODE: one on which everything fails. */
+struct upstream *pool_shared(struct pool *pool, int node, bool resp3, uint64_t id);
+
+/* The node is told to be there by a redirection. */
+void pool_tell_changed(struct pool *pool);
+
+void pool_each(struct pool *pool, void (*act)(struct upstream *upstream));
+bool pool_all(const struct pool *pool, bool (*is)(const struct upstream *upstream));
+
+/* Closes those on which nothing is under way; each is told of before. */
+void pool_close_idle(struct pool *pool, void (*tell)(void *arg, const struct upstream *upstream),
+                     void *arg);
+
+/* Once in a while: ends connections to nodes that are none any more. */
+void pool_tick(struct pool *pool);
+
+/* Nobody sends any more. */
+void pool_close(struct pool *pool);
+void pool_destroy(struct pool *pool);
+
+#endif

@@ -1,0 +1,61 @@
+/* MOVED and ASK, which a client that sees one plain Redis must not.
+ *
+ *   a command ─▶ its node: "MOVED" ─▶ the map learns it ─┐
+ *                          "ASK" ────── ASKING before ───┴─▶ the other node ─▶ its reply
+ *
+ * The order of a client's commands for a key holds: those behind it on the same connection get the
+ * same answer, and go on in the order of their replies; what has not been sent yet waits until
+ * these are answered (pool.h's `changed`).
+ *
+ * A connection that one client owns has a state that leads nowhere else: there it is an error,
+ * which is worth another try.
+ */
+#include "worker/upstream/upstream_internal.h"
+
+#include "redis/topology/redis_cluster.h"
+#include "worker/upstream/pool.h"
+
+enum { MOST_HOPS = 8 }; /* further on there is no end to it: nodes contradict each other */
+
+static const char lost_text[] = "CLUSTERDOWN the nodes send each other's keys around";
+
+static void send_on(struct upstream *upstream, const struct in_flight *request, int node,
+                    struct span bytes, unsigned hops, bool asks)
+{
+    struct pool *pool = upstream->serving->pool;
+    struct upstream *to = pool_shared(pool, node, upstream->options.resp3, upstream->options.lane);
+    counter_add(&upstream->serving->counters.redirected, 1);
+    upstream_send_on(to, request->slot, request->index, bytes, hops + 1, asks);
+    request->slot->waiting--; /* it waited for one already */
+}
+
+static const struct span moved = {
+    "-TRYAGAIN the key's slot has moved to another node of the cluster, try again\r\n", 78};
+
+bool upstream_redirect(struct upstream *upstream, const struct in_flight *request,
+                       struct span *reply, struct span bytes, unsigned hops)
+{
+    struct serving *serving = upstream->serving;
+    struct redis_cluster *cluster = upstream->route->cluster;
+    struct redis_redirect redirect;
+    bool changed;
+    if (reply->length < 3 ||
+        !redis_redirect_read(&redirect, reply->at + 1, reply->length - 3, &upstream->node))
+        return false;
+    if (!cluster) { /* all is about to end */
+        reply_slot_cache_failure(request->slot, request->index, lost_text);
+        return true;
+    }
+    int node = redis_cluster_follow(cluster, &redirect, &changed);
+    if (changed)
+        pool_tell_changed(serving->pool);
+    if (!upstream->keeps) {
+        *reply = moved;
+        return false;
+    }
+    if (node < 0 || hops >= MOST_HOPS)
+        reply_slot_cache_failure(request->slot, request->index, lost_text);
+    else
+        send_on(upstream, request, node, bytes, hops, redirect.asks);
+    return true;
+}

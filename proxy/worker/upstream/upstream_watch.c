@@ -1,0 +1,106 @@
+/* What no event tells of a connection: that its server is a primary no more, or silent. And what
+ * others ask of it. */
+#include "worker/upstream/upstream_internal.h"
+
+#include "base/clock.h"
+#include "cache/greeting.h"
+
+enum { ROLE_MS = 1000 }; /* from one question for the server's role to the next */
+
+/* A large reply may take its time, as long as it comes; and what its owner does not read cannot.
+ */
+static bool is_silent(const struct upstream *upstream, uint64_t asked, uint64_t patience)
+{
+    uint64_t since = upstream->heard > asked ? upstream->heard : asked;
+    return upstream_is_reading(upstream) && !upstream->held &&
+           uv_now(&upstream->serving->loop) - since > patience;
+}
+
+void upstream_ask_role(struct upstream *upstream)
+{
+    if (upstream->asking_role)
+        return;
+    upstream->asking_role = true;
+    upstream->role_asked = clock_ms();
+    upstream_push_command(upstream, NULL, 0, 0);
+    greeting_write_role(&upstream->out);
+    upstream_mark_dirty(upstream);
+}
+
+/* One shared connection finds it out, and all others are given up, too: also those whose clients
+ * only wait for something. */
+static void check_role(struct upstream *upstream)
+{
+    if (upstream->state == CLOSED || upstream->state == CLOSING)
+        return;
+    if (redis_dial_is_outdated(&upstream->dial))
+        upstream_lose(upstream, "the sentinels name another primary");
+    else if (upstream_is_own(upstream) && !upstream->options.node &&
+             upstream->demotions != upstream->route->demotions)
+        upstream_lose(upstream, "its server is no primary any more");
+    else if (!upstream_is_own(upstream) && upstream->state == UP &&
+             clock_ms() - upstream->role_asked > ROLE_MS)
+        upstream_ask_role(upstream);
+}
+
+void upstream_moved(struct upstream *upstream)
+{
+    backoff_reset(&upstream->backoff);
+    if (upstream->state == CLOSED && uv_is_active((uv_handle_t *)&upstream->timer))
+        upstream_retry_now(upstream);
+    else
+        check_role(upstream);
+}
+
+void upstream_check_progress(struct upstream *upstream)
+{
+    static const char no_connection[] = "no connection within cache_timeout";
+    uint64_t patience = serving_config(upstream->serving)->cache_timeout_ms;
+    uint64_t now = uv_now(&upstream->serving->loop);
+    uint64_t asked = in_flight_oldest(&upstream->in_flight);
+    if (upstream->state == DIALING && now - redis_dial_since(&upstream->dial) > patience) {
+        if (redis_dial_is_resolving(&upstream->dial))
+            upstream_stop_waiting(upstream);
+        redis_dial_skip(&upstream->dial, no_connection);
+    } else if (upstream->state == GREETING && clock_ms() - upstream->since > patience) {
+        upstream_lose(upstream, no_connection);
+    } else if (upstream->state == UP && asked && is_silent(upstream, asked, patience)) {
+        upstream_lose(upstream, "no reply within cache_timeout");
+    } else {
+        check_role(upstream);
+    }
+}
+
+/* ---- what others ask ---- */
+
+const struct redis_place *upstream_node(const struct upstream *upstream)
+{
+    return upstream->options.node;
+}
+
+bool upstream_is_nowhere(const struct upstream *upstream)
+{
+    return upstream->options.nowhere;
+}
+
+const struct cache_route *upstream_route(const struct upstream *upstream)
+{
+    return upstream->route;
+}
+
+bool upstream_is_up(const struct upstream *upstream)
+{
+    return upstream->state == UP;
+}
+
+/* Of the connection's own questions nobody waits for the answer; but one that is under way is soon
+ * there. */
+bool upstream_is_idle(const struct upstream *upstream)
+{
+    return !upstream->in_flight.count && !upstream->failed.count;
+}
+
+void upstream_give_up(struct upstream *upstream, const char *why)
+{
+    upstream_lose(upstream, why);
+}
