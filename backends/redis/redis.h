@@ -16,7 +16,19 @@
 #include <uv.h>
 
 struct redis;
-struct redis_sentinels; /* see redis_topology.h */
+struct redis_cluster_options; /* see redis_cluster.h */
+struct redis_sentinels;       /* see redis_topology.h */
+
+/* Of a cluster, whose nodes come and go: each is a struct redis, with a number of its own. All of
+ * these are called on the loop, with the `arg` of redis_create(). */
+struct redis_nodes {
+    const struct redis_cluster_options *cluster; /* copied */
+    /* `late`: it is not one of the first that were known, and may lack what others confirmed. */
+    void (*joined)(void *arg, int number, struct redis *node, bool late);
+    void (*state)(void *arg, int number, bool up, const char *error); /* as redis_state_cb */
+    void (*ended)(void *arg, int number); /* no key is its any more, and nothing under way on it */
+    void (*moved)(void *arg);             /* keys may have another node than before */
+};
 
 struct redis_options {
     const char *host; /* NULL with a path */
@@ -27,6 +39,9 @@ struct redis_options {
     struct ssl_ctx_st *tls; /* NULL: not encrypted; a reference of its own is taken */
     /* Not NULL: they know where it is, and host, port and path count for nothing. Copied. */
     const struct redis_sentinels *sentinels;
+    /* Not NULL: it is a cluster, and what follows is for each of its nodes, but for their
+     * addresses. Texts outlive it. */
+    const struct redis_nodes *nodes;
     uint64_t timeout_ms; /* for connecting, and for the oldest command without an answer: then the
                             connection is given up */
 };
@@ -53,11 +68,11 @@ void redis_fill_hash(struct redis *redis, struct redis_bytes key, struct redis_h
                      uint64_t ttl_ms, redis_answer_cb done, void *arg);
 /* DEL key */
 void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg);
-/* DEL key key...: `number` is how many were there; at least one key */
+/* DEL key key...: `number` is how many were there; at least one key, and in a cluster no more */
 void redis_purge_many(struct redis *redis, const struct redis_bytes *keys, size_t count,
                       redis_answer_cb done, void *arg);
-/* SCAN cursor MATCH pattern COUNT count: a step through all keys, from cursor "0" until that comes
- * back; `page` is what it gave */
+/* (Of one node of a cluster, not of all:) SCAN cursor MATCH pattern COUNT count: a step through all
+ * keys, from cursor "0" until that comes back; `page` is what it gave */
 void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes pattern, unsigned count,
                 redis_answer_cb done, void *arg);
 /* EXISTS key: `number` is 1 or 0 */
@@ -67,7 +82,7 @@ void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb d
 void redis_send(struct redis *redis, const struct redis_bytes *words, size_t count,
                 redis_answer_cb done, void *arg);
 
-bool redis_is_up(const struct redis *redis);
+bool redis_is_up(const struct redis *redis); /* of a cluster: all of its nodes */
 
 /* Nothing that was sent may still be run: each command has its answer, and none was lost on the way
  * with a connection. */
@@ -81,9 +96,14 @@ struct redis_node {
     const char *why; /* it is not up, or up and in trouble; NULL: nothing is wrong. Lives until
                         anything is done with the struct redis */
 };
-/* The first is the server that commands go to; behind it stand the sentinels. */
+/* The first is the server that commands go to; behind it stand the sentinels. Of a cluster: its
+ * nodes that have keys. */
 size_t redis_node_count(const struct redis *redis);
 void redis_describe(const struct redis *redis, size_t number, struct redis_node *node);
+
+/* In a cluster the number of the node that has this key, -1: none is known; else 0. */
+int redis_number_of(const struct redis *redis, struct redis_bytes key);
+bool redis_is_cluster(const struct redis *redis);
 
 /* Of the connection that is up: why what was confirmed over those before it may be lost (static
  * text): another server, or another history of its data, or it does not say. NULL: nothing speaks

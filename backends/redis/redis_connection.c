@@ -8,6 +8,7 @@
  * there.
  */
 #include "net/allocate.h"
+#include "redis/redis_fleet.h"
 #include "redis/redis_internal.h"
 
 #include <assert.h>
@@ -400,6 +401,12 @@ static void on_topology_closed(void *arg)
     release(arg);
 }
 
+static void on_fleet_closed(void *arg)
+{
+    ((struct redis *)arg)->fleet = NULL;
+    release(arg);
+}
+
 /* Most sentinels name another: nothing is left to wait for. */
 static void on_moved(void *arg)
 {
@@ -431,7 +438,8 @@ static void copy_options(struct redis_options *out, const struct redis_options *
 int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options *options,
                  redis_state_cb state, void *arg)
 {
-    if ((!options->host && !options->path && !options->sentinels) || options->timeout_ms == 0)
+    if ((!options->host && !options->path && !options->sentinels && !options->nodes) ||
+        options->timeout_ms == 0)
         return -EINVAL;
     struct redis *redis = allocate(1, sizeof *redis);
     redis->loop = loop;
@@ -454,8 +462,11 @@ int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options
         redis->topology = redis_topology_create(loop, options->sentinels, on_moved, redis);
         redis->handles++;
     }
-    start_timer(redis, 0);
     *out = redis;
+    if (options->nodes)
+        redis_fleet_open(redis);
+    else
+        start_timer(redis, 0);
     return 0;
 }
 
@@ -474,5 +485,7 @@ void redis_close(struct redis *redis, void (*closed)(void *arg), void *arg)
     uv_close((uv_handle_t *)&redis->pulse, on_handle_closed);
     if (redis->topology)
         redis_topology_close(redis->topology, on_topology_closed, redis);
+    if (redis->fleet)
+        redis_fleet_close(redis->fleet, on_fleet_closed, redis);
     uv_close((uv_handle_t *)&redis->idle, on_handle_closed);
 }

@@ -14,6 +14,8 @@
 
 enum link_state { LINK_WAITING, LINK_DIALING, LINK_GREETING, LINK_UP, LINK_CLOSING, LINK_CLOSED };
 
+struct redis_fleet; /* redis_fleet.h */
+
 struct redis {
     uv_loop_t *loop;
     struct redis_options options; /* with texts of its own */
@@ -21,6 +23,7 @@ struct redis {
     void *state_arg;
     enum link_state state;
     struct redis_topology *topology; /* NULL: the address is fixed */
+    struct redis_fleet *fleet; /* not NULL: it stands for a cluster, and connects to nothing */
     struct redis_dial dial;
     struct redis_wire wire;
     struct redis_greeting greeting;

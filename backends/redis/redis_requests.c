@@ -5,30 +5,47 @@
  */
 #include "redis/redis_internal.h"
 
+#include "redis/redis_fleet.h"
+
 #include <stdio.h>
 #include <string.h>
 
+/* The one that has the key. Of a cluster of which nobody knows that, whoever stands for it, where
+ * every command fails. */
+static struct redis *node_of(struct redis *redis, struct redis_bytes key)
+{
+    struct redis *owner = redis->fleet ? redis_fleet_owner(redis->fleet, key) : NULL;
+    return owner ? owner : redis;
+}
+
+/* A key that is on the move, or has moved, is not cached: it is loaded anew. */
 void redis_fill(struct redis *redis, struct redis_bytes key, struct redis_bytes value,
                 uint64_t ttl_ms, redis_answer_cb done, void *arg)
 {
-    redis_submit(redis, redis_command_fill(key, value, ttl_ms), done, arg);
+    redis_submit(node_of(redis, key), redis_command_fill(key, value, ttl_ms), done, arg);
 }
 
 void redis_fill_hash(struct redis *redis, struct redis_bytes key, struct redis_hash hash,
                      uint64_t ttl_ms, redis_answer_cb done, void *arg)
 {
-    redis_submit(redis, redis_command_fill_hash(key, hash, ttl_ms), done, arg);
+    redis_submit(node_of(redis, key), redis_command_fill_hash(key, hash, ttl_ms), done, arg);
 }
 
 void redis_purge(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
 {
-    redis_submit(redis, redis_command_purge(key), done, arg);
+    if (redis->fleet)
+        redis_fleet_purge(redis->fleet, key, done, arg);
+    else
+        redis_submit(redis, redis_command_purge(key), done, arg);
 }
 
 void redis_purge_many(struct redis *redis, const struct redis_bytes *keys, size_t count,
                       redis_answer_cb done, void *arg)
 {
-    redis_submit(redis, redis_command_purge_many(keys, count), done, arg);
+    if (redis->fleet)
+        redis_fleet_purge(redis->fleet, keys[0], done, arg);
+    else
+        redis_submit(redis, redis_command_purge_many(keys, count), done, arg);
 }
 
 void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes pattern, unsigned count,
@@ -39,7 +56,10 @@ void redis_scan(struct redis *redis, const char *cursor, struct redis_bytes patt
 
 void redis_exists(struct redis *redis, struct redis_bytes key, redis_answer_cb done, void *arg)
 {
-    redis_submit(redis, redis_command_exists(key), done, arg);
+    if (redis->fleet)
+        redis_fleet_exists(redis->fleet, key, done, arg);
+    else
+        redis_submit(redis, redis_command_exists(key), done, arg);
 }
 
 void redis_send(struct redis *redis, const struct redis_bytes *words, size_t count,
@@ -48,8 +68,36 @@ void redis_send(struct redis *redis, const struct redis_bytes *words, size_t cou
     redis_submit(redis, redis_command_any(words, count), done, arg);
 }
 
+bool redis_is_cluster(const struct redis *redis)
+{
+    return redis->fleet != NULL;
+}
+
+int redis_number_of(const struct redis *redis, struct redis_bytes key)
+{
+    int number = 0;
+    const struct redis *owner = redis->fleet ? redis_fleet_owner(redis->fleet, key) : redis;
+    if (!redis->fleet || !owner)
+        return owner ? 0 : -1;
+    while (redis_fleet_next(redis->fleet, &number) != owner)
+        number++;
+    return number;
+}
+
+static bool fleet_is_up(const struct redis_fleet *fleet)
+{
+    const struct redis *node;
+    int number = 0, count = 0;
+    for (; (node = redis_fleet_next(fleet, &number)); number++, count++)
+        if (!redis_is_up(node))
+            return false;
+    return count > 0;
+}
+
 bool redis_is_up(const struct redis *redis)
 {
+    if (redis->fleet)
+        return fleet_is_up(redis->fleet);
     return redis->state == LINK_UP;
 }
 
@@ -67,8 +115,32 @@ static void describe_sentinel(const struct redis *redis, size_t number, struct r
     redis_place_print(&word.sentinel, node->address);
 }
 
+/* While no node is known, there is one that is down, and why. */
+static size_t fleet_count(const struct redis_fleet *fleet)
+{
+    size_t count = 0;
+    for (int number = 0; redis_fleet_next(fleet, &number); number++)
+        count++;
+    return count ? count : 1;
+}
+
+static void describe_of_fleet(const struct redis_fleet *fleet, size_t at, struct redis_node *node)
+{
+    int number = 0;
+    const struct redis *server = redis_fleet_next(fleet, &number);
+    for (; server && at; at--) {
+        number++;
+        server = redis_fleet_next(fleet, &number);
+    }
+    *node = (struct redis_node){.why = redis_fleet_why(fleet)};
+    if (server)
+        redis_describe(server, 0, node);
+}
+
 size_t redis_node_count(const struct redis *redis)
 {
+    if (redis->fleet)
+        return fleet_count(redis->fleet);
     return 1 + (redis->topology ? redis_topology_sentinels(redis->topology) : 0);
 }
 
@@ -91,6 +163,10 @@ static void print_address(const struct redis *redis, struct redis_node *node)
 
 void redis_describe(const struct redis *redis, size_t number, struct redis_node *node)
 {
+    if (redis->fleet) {
+        describe_of_fleet(redis->fleet, number, node);
+        return;
+    }
     if (number > 0) {
         describe_sentinel(redis, number - 1, node);
         return;

@@ -156,6 +156,12 @@ static void owe_everything(struct purger *purger, const char *why)
                     why);
 }
 
+void purger_doubt(struct purger *purger, const char *why)
+{
+    owe_everything(purger, why);
+    schedule(purger);
+}
+
 /* A replica takes over what its primary has, whatever it confirmed before: without the connection
  * being lost, and whether or not it is made a primary afterwards. */
 static bool is_replicas(const char *error)
@@ -187,7 +193,8 @@ static void on_deleted(void *arg, const struct redis_answer *answer)
         retry_later(purger, &lane->retry);
         if (is_replicas(answer->error))
             owe_everything(purger, "it is a replica");
-    }
+    } else if (answer->outcome == REDIS_DOWN && cache_is_up(purger) && purger->options.all)
+        retry_later(purger, &lane->retry); /* another node has it by now, and is down */
     free(batch);
     see_clean(purger);
     schedule(purger);
@@ -201,14 +208,16 @@ static void send_batch(struct lane *lane)
     struct redis_bytes keys[BATCH_KEYS];
     size_t count = 0;
     struct owed_key *key;
-    while (count < BATCH_KEYS && (key = owed_take(&purger->owed, lane->keyspace))) {
+    size_t most = purger->options.all ? 1 : BATCH_KEYS; /* of a cluster each may be elsewhere */
+    while (count < most && (key = owed_take(&purger->owed, lane->keyspace))) {
         keys[count] = (struct redis_bytes){key->bytes, key->node.key.length};
         batch->keys[count++] = key;
     }
     batch->lane = lane;
     batch->count = count;
     purger->sent += count;
-    redis_purge_many(purger->options.redis, keys, count, on_deleted, batch);
+    redis_purge_many(purger->options.all ? purger->options.all : purger->options.redis, keys, count,
+                     on_deleted, batch);
 }
 
 /* The next in turn that has at least so many keys to send; NULL: none. */
@@ -355,6 +364,22 @@ void purger_cache_is(struct purger *purger, bool up)
     if (up)
         begin_anew(purger);
     schedule(purger);
+}
+
+void purger_hand_over(struct purger *purger, void (*take)(void *arg, struct key key),
+                      void (*whole)(void *arg, int keyspace), void *arg)
+{
+    for (size_t i = 0; i < lane_count(purger); i++) {
+        struct owed_lane *lane = owed_of(&purger->lanes[i]);
+        struct owed_key *key;
+        size_t count = lane->keys.count; /* some may come back */
+        while (count-- && (key = owed_take(&purger->owed, i))) {
+            take(arg, (struct key){key->node.key, key->node.hash, (int)i});
+            free(key);
+        }
+        if (whole && (lane->whole || purger->swept == &purger->lanes[i]))
+            whole(arg, (int)i);
+    }
 }
 
 size_t purger_owed(const struct purger *purger)

@@ -30,7 +30,8 @@
 struct purger;
 
 struct purger_options {
-    struct redis *redis;
+    struct redis *redis; /* one server */
+    struct redis *all;   /* the cluster that it is a node of; NULL: of none */
     uv_loop_t *loop;
     const struct config *config;    /* keyspaces and their templates; until another is used */
     struct load_counters *counters; /* one for each number: purges, purges_refused */
@@ -45,6 +46,14 @@ void purger_use_config(struct purger *purger, const struct config *config);
 void purger_key(struct purger *purger, struct key key);
 /* Everything that matches its template. */
 void purger_keyspace(struct purger *purger, int keyspace);
+
+/* Everything of all keyspaces: for this reason the server may have forgotten what was deleted. */
+void purger_doubt(struct purger *purger, const char *why);
+
+/* In a cluster: gives what is owed key by key to `take`, where some of it may be another node's by
+ * now; with `whole`, also what is owed whole. */
+void purger_hand_over(struct purger *purger, void (*take)(void *arg, struct key key),
+                      void (*whole)(void *arg, int keyspace), void *arg);
 
 /* To be told when the cache connection has come up and gone down (struct redis' state callback). */
 void purger_cache_is(struct purger *purger, bool up);

@@ -77,7 +77,7 @@ static void on_redis_state(void *arg, bool up, const char *error)
     side->answered = true;
     snprintf(side->why, sizeof side->why, "%s", up ? "" : error);
     if (side == keeper->cache.here)
-        purging_cache_is(&keeper->purging, up);
+        purging_cache_is(&keeper->purging, 0, up);
     else
         purging_other_is(&keeper->purging, up);
     if (publishes(side))
@@ -87,9 +87,50 @@ static void on_redis_state(void *arg, bool up, const char *error)
         tell_state(side, clock_ms());
 }
 
+/* ---- a cluster's nodes ---- */
+
+/* Up is a cluster when all of its nodes are. Neither is there another cache beside it (a reload
+ * leads to none), nor is anything published. */
+static void on_node_state(void *arg, int number, bool up, const char *error)
+{
+    struct cache_side *side = arg;
+    bool all = redis_is_up(side->redis);
+    purging_cache_is(&side->keeper->purging, number, up);
+    if (up && !all)
+        return; /* of another it is known that it is not */
+    log_state_set(&side->state, !all, "%s", all ? "up" : error);
+    tell_state(side, clock_ms());
+}
+
+static struct purgers *purgers_of(void *arg)
+{
+    return &((struct cache_side *)arg)->keeper->purging.purgers;
+}
+
+static void on_node_joined(void *arg, int number, struct redis *node, bool late)
+{
+    purgers_joined(purgers_of(arg), number, node, late);
+}
+
+static void on_node_ended(void *arg, int number)
+{
+    purgers_ended(purgers_of(arg), number);
+}
+
+static void on_keys_moved(void *arg)
+{
+    purgers_moved(purgers_of(arg));
+}
+
 static int connect_to(struct cache_side *side, const struct config *config)
 {
     struct cache_sentinels sentinels;
+    struct cache_cluster_seeds cluster;
+    struct redis_nodes nodes = {.cluster = cache_cluster_seeds(&cluster, config),
+                                .joined = on_node_joined,
+                                .state = on_node_state,
+                                .ended = on_node_ended,
+                                .moved = on_keys_moved};
     struct redis_options redis = {.host = config->cache.address.host,
                                   .port = config->cache.address.port,
                                   .path = config->cache.address.path,
@@ -98,6 +139,7 @@ static int connect_to(struct cache_side *side, const struct config *config)
                                   .db = config->cache.db,
                                   .tls = config->cache_tls,
                                   .sentinels = cache_sentinels(&sentinels, config),
+                                  .nodes = nodes.cluster ? &nodes : NULL,
                                   .timeout_ms = config->cache_timeout_ms};
     side->answered = false;
     return redis_create(&side->redis, &side->keeper->loop, &redis, on_redis_state, side);

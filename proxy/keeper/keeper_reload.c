@@ -118,6 +118,7 @@ void keeper_go_on_reloading(struct keeper *keeper, const char *why)
 int keeper_reload(struct keeper *keeper, reload_done done, void *arg)
 {
     static const char busy[] = "the change before is still being carried out; this one follows";
+    static const char restart[] = "from or to a Redis Cluster it takes a restart";
     struct reloading *reloading = &keeper->reloading;
     if (keeper->draining)
         return -ESHUTDOWN;
@@ -128,11 +129,12 @@ int keeper_reload(struct keeper *keeper, reload_done done, void *arg)
     *reloading = (struct reloading){.done = done, .arg = arg};
     reloading->fresh = reload_read(running, &reloading->reload);
     bool moves = reloading->fresh && config_moves_cache(running, reloading->fresh);
-    reloading->again = moves && keeper->cache.change != CACHE_STAYS;
-    if (moves && !reloading->again)
+    bool cluster = moves && (running->cache.is_cluster || reloading->fresh->cache.is_cluster);
+    reloading->again = moves && !cluster && keeper->cache.change != CACHE_STAYS;
+    if (moves && !cluster && !reloading->again)
         keeper_ask_cache(keeper, reloading->fresh);
     else
-        keeper_go_on_reloading(keeper, moves ? busy : NULL);
+        keeper_go_on_reloading(keeper, cluster ? restart : moves ? busy : NULL);
     return 0;
 }
 

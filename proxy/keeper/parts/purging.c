@@ -52,20 +52,25 @@ void purging_outdated_all(struct purging *purging)
     tell_all(purging, CAUSE_ALTERED);
 }
 
-static void hear(struct purger *purger, const struct key_change *change)
+static bool has_other(const struct purging *purging)
+{
+    return purging->other.purgers.count > 0;
+}
+
+static void hear(struct purgers *purgers, const struct key_change *change)
 {
     if (cause_is_of_keyspace(change->cause))
-        purger_keyspace(purger, change->key.keyspace);
+        purgers_keyspace(purgers, change->key.keyspace);
     else
-        purger_key(purger, change->key);
+        purgers_key(purgers, change->key);
 }
 
 void purging_hear(void *arg, const struct key_change *change)
 {
     struct purging *purging = arg;
-    hear(purging->purger, change);
-    if (purging->other.purger)
-        hear(purging->other.purger, change);
+    hear(&purging->purgers, change);
+    if (has_other(purging))
+        hear(&purging->other.purgers, change);
 }
 
 /* ---- what nobody vouches for ---- */
@@ -179,7 +184,7 @@ void purging_ask(struct purging *purging, struct key key, redis_answer_cb done, 
 
 bool purging_owes(const struct purging *purging)
 {
-    return purger_owed(purging->purger) > 0;
+    return purgers_owed(&purging->purgers) > 0;
 }
 
 void purging_report(const struct purging *purging, struct report *report)
@@ -189,26 +194,27 @@ void purging_report(const struct purging *purging, struct report *report)
     report->cache = xcalloc(report->cache_nodes, sizeof *report->cache);
     for (size_t i = 0; i < report->cache_nodes; i++)
         redis_describe(redis, i, &report->cache[i]);
-    report->purges_owed = purger_owed(purging->purger);
+    report->purges_owed = purgers_owed(&purging->purgers);
 }
 
 /* ---- life ---- */
 
-static struct purger *create_purger(const struct purging *purging, struct redis *redis)
+static void open_purgers(const struct purging *purging, struct purgers *purgers,
+                         struct redis *redis)
 {
     const struct purging_options *options = &purging->options;
-    return purger_create(&(struct purger_options){.redis = redis,
-                                                  .loop = options->loop,
-                                                  .config = options->config,
-                                                  .counters = options->counters,
-                                                  .max_owed = options->config->max_hints});
+    purgers_open(purgers, &(struct purger_options){.redis = redis,
+                                                   .loop = options->loop,
+                                                   .config = options->config,
+                                                   .counters = options->counters,
+                                                   .max_owed = options->config->max_hints});
 }
 
 void purging_open(struct purging *purging, const struct purging_options *options)
 {
     const struct config *config = options->config;
     *purging = (struct purging){.options = *options};
-    purging->purger = create_purger(purging, options->redis);
+    open_purgers(purging, &purging->purgers, options->redis);
     purging->unvouched = unvouched_create(KEYSPACES_MAX, config->max_hints);
     purging->values = values_create(&(struct values_options){
         .keyspaces = KEYSPACES_MAX, .altered = on_altered, .arg = purging});
@@ -216,25 +222,25 @@ void purging_open(struct purging *purging, const struct purging_options *options
 
 void purging_use_config(struct purging *purging, const struct config *config)
 {
-    if (!purging->purger)
+    if (!purging->unvouched)
         return;
     purging->options.config = config;
-    purger_use_config(purging->purger, config);
-    if (purging->other.purger)
-        purger_use_config(purging->other.purger, config);
+    purgers_use_config(&purging->purgers, config);
+    if (has_other(purging))
+        purgers_use_config(&purging->other.purgers, config);
 }
 
-void purging_cache_is(struct purging *purging, bool up)
+void purging_cache_is(struct purging *purging, int number, bool up)
 {
-    if (purging->purger)
-        purger_cache_is(purging->purger, up);
+    purgers_cache_is(&purging->purgers, number, up);
 }
 
 /* ---- the other cache ---- */
 
 void purging_open_other(struct purging *purging, struct redis *redis)
 {
-    purging->other = (struct purging_other){redis, create_purger(purging, redis)};
+    purging->other.redis = redis;
+    open_purgers(purging, &purging->other.purgers, redis);
 }
 
 void purging_sweep_other(struct purging *purging)
@@ -242,47 +248,47 @@ void purging_sweep_other(struct purging *purging)
     const struct config *config = purging->options.config;
     for (size_t i = 0; i < config->keyspace_count; i++)
         if (!config->keyspaces[i].retired)
-            purger_keyspace(purging->other.purger, (int)i);
+            purgers_keyspace(&purging->other.purgers, (int)i);
 }
 
 void purging_other_is(struct purging *purging, bool up)
 {
-    if (purging->other.purger)
-        purger_cache_is(purging->other.purger, up);
+    if (has_other(purging))
+        purgers_cache_is(&purging->other.purgers, 0, up);
 }
 
 void purging_delete_other(struct purging *purging, struct key key)
 {
-    if (purging->other.purger)
-        purger_key(purging->other.purger, key);
+    if (has_other(purging))
+        purgers_key(&purging->other.purgers, key);
 }
 
 bool purging_other_is_swept(const struct purging *purging)
 {
-    return purger_is_swept(purging->other.purger);
+    return purgers_are_swept(&purging->other.purgers);
 }
 
 bool purging_owes_other(const struct purging *purging)
 {
-    return purger_owed(purging->other.purger) > 0;
+    return purgers_owed(&purging->other.purgers) > 0;
 }
 
 void purging_swap(struct purging *purging)
 {
-    struct purging_other left = {purging->options.redis, purging->purger};
+    struct purging_other left = {purging->options.redis, purging->purgers};
     purging->options.redis = purging->other.redis;
-    purging->purger = purging->other.purger;
+    purging->purgers = purging->other.purgers;
     purging->other = left;
 }
 
 void purging_give_up_other(struct purging *purging)
 {
-    purger_give_up(purging->other.purger);
+    purgers_give_up(&purging->other.purgers);
 }
 
 void purging_close_other(struct purging *purging)
 {
-    purger_destroy(purging->other.purger);
+    purgers_close(&purging->other.purgers);
     purging->other = (struct purging_other){0};
 }
 
@@ -290,14 +296,13 @@ void purging_close_other(struct purging *purging)
 
 void purging_give_up(struct purging *purging)
 {
-    purger_give_up(purging->purger);
+    purgers_give_up(&purging->purgers);
 }
 
 void purging_close(struct purging *purging)
 {
     purging_close_other(purging);
-    if (purging->purger)
-        purger_destroy(purging->purger);
+    purgers_close(&purging->purgers);
     unvouched_destroy(purging->unvouched);
     values_destroy(purging->values);
     *purging = (struct purging){0};

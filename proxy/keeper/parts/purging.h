@@ -18,7 +18,7 @@
 #ifndef NESTGUARD_PURGING_H
 #define NESTGUARD_PURGING_H
 
-#include "cache/purger.h"
+#include "cache/purgers.h"
 #include "cache/unvouched.h"
 #include "follow/values.h"
 #include "keeper/changes/changes.h"
@@ -36,10 +36,10 @@ struct purging_options {
 
 struct purging {
     struct purging_options options;
-    struct purger *purger;
+    struct purgers purgers;
     struct purging_other { /* the cache that is to come, or the one that is being left */
         struct redis *redis;
-        struct purger *purger; /* NULL: there is none */
+        struct purgers purgers; /* none: there is no such cache */
     } other;
     struct unvouched *unvouched;
     struct values *values;
@@ -48,8 +48,9 @@ struct purging {
 /* The options are copied; what they point to outlives it, but for the configuration. */
 void purging_open(struct purging *purging, const struct purging_options *options);
 
-/* The cache's connection has come up, or gone down. */
-void purging_cache_is(struct purging *purging, bool up);
+/* The connection to the cache, or to the node of a cluster that has this number, has come up, or
+ * gone down. */
+void purging_cache_is(struct purging *purging, int number, bool up);
 
 /* There is a second cache, which is up: each change is purged there, too, from now on; and all keys
  * of the keyspaces, where what lies there may be old. */

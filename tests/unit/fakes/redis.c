@@ -29,6 +29,19 @@ bool redis_is_up(const struct redis *redis)
     return fake_redis.up;
 }
 
+bool redis_is_cluster(const struct redis *redis)
+{
+    (void)redis;
+    return false;
+}
+
+int redis_number_of(const struct redis *redis, struct redis_bytes key)
+{
+    (void)key;
+    (void)redis;
+    return 0;
+}
+
 size_t redis_node_count(const struct redis *redis)
 {
     must_be_one(redis);

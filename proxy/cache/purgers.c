@@ -1,0 +1,154 @@
+#include "cache/purgers.h"
+
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+/* ---- whose it is ---- */
+
+static struct purger *first_of(const struct purgers *purgers)
+{
+    for (size_t i = 0; i < purgers->count; i++)
+        if (purgers->at[i])
+            return purgers->at[i];
+    return NULL;
+}
+
+/* Where nobody is known to have the key any will do: it finds its node when it is sent. NULL: there
+ * is no node yet. */
+static struct purger *owner_of(const struct purgers *purgers, struct key key)
+{
+    struct redis_bytes text = {key.text.at, key.text.length};
+    int number = redis_number_of(purgers->options.redis, text);
+    bool is_known = number >= 0 && (size_t)number < purgers->count;
+    struct purger *purger = is_known ? purgers->at[number] : NULL;
+    return purger ? purger : first_of(purgers);
+}
+
+void purgers_key(struct purgers *purgers, struct key key)
+{
+    struct purger *owner = owner_of(purgers, key);
+    if (owner)
+        purger_key(owner, key);
+    else
+        purgers->owes_whole = true;
+}
+
+void purgers_keyspace(struct purgers *purgers, int keyspace)
+{
+    purgers->owes_whole |= !first_of(purgers);
+    for (size_t i = 0; i < purgers->count; i++)
+        if (purgers->at[i])
+            purger_keyspace(purgers->at[i], keyspace);
+}
+
+size_t purgers_owed(const struct purgers *purgers)
+{
+    size_t sum = purgers->owes_whole ? SIZE_MAX : 0;
+    for (size_t i = 0; i < purgers->count && sum != SIZE_MAX; i++) {
+        size_t more = purgers->at[i] ? purger_owed(purgers->at[i]) : 0;
+        sum = more == SIZE_MAX ? SIZE_MAX : sum + more;
+    }
+    return sum;
+}
+
+bool purgers_are_swept(const struct purgers *purgers)
+{
+    bool are_swept = !purgers->owes_whole;
+    for (size_t i = 0; i < purgers->count; i++)
+        are_swept &= !purgers->at[i] || purger_is_swept(purgers->at[i]);
+    return are_swept;
+}
+
+void purgers_give_up(const struct purgers *purgers)
+{
+    for (size_t i = 0; i < purgers->count; i++)
+        if (purgers->at[i])
+            purger_give_up(purgers->at[i]);
+}
+
+/* ---- nodes ---- */
+
+static void take_key(void *arg, struct key key)
+{
+    purgers_key(arg, key);
+}
+
+static void take_keyspace(void *arg, int keyspace)
+{
+    purgers_keyspace(arg, keyspace);
+}
+
+static void add(struct purgers *purgers, int number, struct redis *node)
+{
+    struct purger_options options = purgers->options;
+    options.redis = node;
+    for (; purgers->count <= (size_t)number; purgers->count++) {
+        purgers->at = xrealloc(purgers->at, (purgers->count + 1) * sizeof *purgers->at);
+        purgers->at[purgers->count] = NULL;
+    }
+    purgers->at[number] = purger_create(&options);
+}
+
+/* One that is new, and none that was a replica, has nothing to be found. */
+void purgers_joined(struct purgers *purgers, int number, struct redis *node, bool late)
+{
+    add(purgers, number, node);
+    if (late)
+        purger_doubt(purgers->at[number], "another node of the cluster has its keys now");
+    else if (purgers->owes_whole)
+        purger_doubt(purgers->at[number], "no node of the cluster was known before");
+}
+
+void purgers_ended(struct purgers *purgers, int number)
+{
+    struct purger *purger = purgers->at[number];
+    purgers->at[number] = NULL;
+    purger_hand_over(purger, take_key, take_keyspace, purgers);
+    purger_destroy(purger);
+}
+
+/* A key that another node has now must not wait for this one. */
+void purgers_moved(struct purgers *purgers)
+{
+    purgers->owes_whole &= !first_of(purgers);
+    for (size_t i = 0; i < purgers->count; i++)
+        if (purgers->at[i])
+            purger_hand_over(purgers->at[i], take_key, NULL, purgers);
+}
+
+void purgers_cache_is(struct purgers *purgers, int number, bool up)
+{
+    if ((size_t)number >= purgers->count || !purgers->at[number])
+        return;
+    purger_cache_is(purgers->at[number], up);
+    if (!up && purgers->options.all)
+        purger_hand_over(purgers->at[number], take_key, NULL, purgers);
+}
+
+/* ---- life ---- */
+
+void purgers_open(struct purgers *purgers, const struct purger_options *options)
+{
+    bool is_cluster = redis_is_cluster(options->redis);
+    *purgers = (struct purgers){.options = *options};
+    purgers->options.all = is_cluster ? options->redis : NULL;
+    if (!is_cluster)
+        add(purgers, 0, options->redis);
+}
+
+void purgers_use_config(struct purgers *purgers, const struct config *config)
+{
+    purgers->options.config = config;
+    for (size_t i = 0; i < purgers->count; i++)
+        if (purgers->at[i])
+            purger_use_config(purgers->at[i], config);
+}
+
+void purgers_close(struct purgers *purgers)
+{
+    for (size_t i = 0; i < purgers->count; i++)
+        purger_destroy(purgers->at[i]);
+    free(purgers->at);
+    *purgers = (struct purgers){0};
+}
