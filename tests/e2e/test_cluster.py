@@ -1,0 +1,386 @@
+"""A cache that is a Redis Cluster: the guard finds each key's node, and clients see one Redis."""
+import pytest
+import redis
+
+from checking import GOOD, check, keyspace  # check is a fixture
+from clusters import Cluster, slot_of
+from following import follow  # a fixture
+from servers import PATIENCE
+from waiting import wait_until
+from wire import command
+
+
+@pytest.fixture(scope="module")
+def shared_cluster():
+    started = Cluster(replicas=0).start()
+    yield started
+    started.remove()
+
+
+@pytest.fixture
+def cluster(shared_cluster):
+    """Empty, and whole."""
+    for node in shared_cluster.primaries:
+        node.ensure_running()
+    shared_cluster.settle()
+    for node in shared_cluster.primaries:
+        node.client().flushall()
+        node.client().config_resetstat()
+    yield shared_cluster
+
+
+@pytest.fixture
+def guard(follow, items, cluster):
+    return follow(items(), cache=cluster.url)
+
+
+def on_each(cluster, count=8, prefix="plain:"):
+    """Names of keys, some of each node."""
+    names = [f"{prefix}{n}" for n in range(count * 8)]
+    owners = cluster.owners()
+    chosen = {}
+    for name in names:
+        chosen.setdefault(owners[slot_of(name)].port, []).append(name)
+    assert len(chosen) == len(cluster.primaries)
+    return [name for each in chosen.values() for name in each[:count]]
+
+
+class TestGuardedKeys:
+    def test_they_are_loaded_filled_and_hit_on_whatever_node(self, guard, cluster):
+        client = guard.redis()
+        for n in range(1, 31):
+            assert client.get(f"item:{n}") == b"payload %d" % n
+            cluster.wait_for_key(f"item:{n}")
+        assert all(node.client().dbsize() for node in cluster.primaries)
+        hits = guard.counter("nestguard_cache_hits_total")
+        assert client.mget([f"item:{n}" for n in range(1, 31)]) == \
+            [b"payload %d" % n for n in range(1, 31)]
+        assert guard.counter("nestguard_cache_hits_total") == hits + 30
+
+    def test_those_without_a_row_are_rejected(self, guard, cluster):
+        client = guard.redis()
+        assert client.mget("item:1", "item:1000", "plain", "item:2") == \
+            [b"payload 1", None, None, b"payload 2"]
+        assert client.get("item:1000") is None
+        assert client.exists("item:1000", "item:1", "item:2", "item:2000") == 2
+        assert guard.counter("nestguard_rejected_total") >= 3
+
+    def test_a_row_that_changes_is_purged_from_its_node(self, guard, cluster, database):
+        client = guard.redis()
+        for n in range(1, 31):
+            client.get(f"item:{n}")
+            cluster.wait_for_key(f"item:{n}")
+        database.execute("UPDATE items SET payload = 'new ' || id")
+        for n in range(1, 31):
+            wait_until(lambda n=n: client.get(f"item:{n}") == b"new %d" % n, PATIENCE,
+                       f"the new value of item:{n}")
+
+    def test_a_keyspace_is_swept_from_all_nodes(self, guard, cluster, database):
+        client = guard.redis()
+        for n in range(1, 31):
+            client.get(f"item:{n}")
+            cluster.wait_for_key(f"item:{n}")
+        client.set("plain", "stays")
+        database.execute("ALTER TABLE items ALTER payload TYPE varchar(100)")
+        for n in range(1, 31):
+            cluster.wait_gone(f"item:{n}")
+        assert client.get("plain") == b"stays"
+
+    def test_the_admin_explains_and_deletes_a_key(self, guard, cluster, database):
+        client = guard.redis()
+        for n in range(1, 10):
+            client.get(f"item:{n}")
+            cluster.wait_for_key(f"item:{n}")
+            assert guard.explain(f"item:{n}")["cached"] is True
+        database.execute("DELETE FROM items WHERE id = 5")
+        wait_until(lambda: client.get("item:5") is None, PATIENCE, "the deletion")
+
+    def test_writes_are_hints(self, guard, cluster):
+        client = guard.redis()
+        assert client.mset({f"item:{n}": f"written {n}" for n in range(1001, 1030)})
+        for n in range(1001, 1030):
+            assert client.get(f"item:{n}") == b"written %d" % n
+        assert client.delete(*[f"item:{n}" for n in range(1001, 1030)]) == 29
+
+
+    def test_a_template_may_have_a_hash_tag(self, follow, items, cluster):
+        guard = follow(items(key="item:{{{id}}}:x"), cache=cluster.url)
+        client = guard.redis()
+        assert client.mget("item:{7}:x", "item:{1000}:x", "other:{7}") == [b"payload 7", None, None]
+        wait_until(lambda: cluster.node_of("{7}").client().exists("item:{7}:x"), PATIENCE,
+                   "the value on the tag's node")
+
+
+    def test_rows_are_cached_as_hashes_on_their_nodes(self, follow, items, cluster):
+        guard = follow(items(fill="hash", value="json"), cache=cluster.url)
+        client = guard.redis()
+        for n in range(1, 31):
+            assert client.hget(f"item:{n}", "payload") == b"payload %d" % n
+            cluster.wait_for_key(f"item:{n}")
+        for n in range(1, 31):
+            assert client.hget(f"item:{n}", "payload") == b"payload %d" % n
+            assert client.hmget(f"item:{n}", "no_such_column", "id") == [None, b"%d" % n]
+            assert client.hget(f"item:{n}", "no_such_column") is None
+        assert client.hget("item:1000", "payload") is None
+
+
+class TestOrdinaryKeys:
+    def test_each_goes_to_its_node(self, guard, cluster):
+        client = guard.redis()
+        for name in on_each(cluster):
+            assert client.set(name, name + "!")
+            assert cluster.get(name) == name.encode() + b"!"
+            assert client.get(name) == name.encode() + b"!"
+            assert client.append(name, "?") and client.strlen(name) == len(name) + 2
+
+    def test_several_at_once_are_split_and_put_together(self, guard, cluster):
+        client = guard.redis()
+        names = on_each(cluster)
+        assert client.mset({name: name for name in names})
+        assert client.mget(names) == [name.encode() for name in names]
+        assert client.exists(*names, "nobody") == len(names)
+        assert client.touch(*names) == len(names)
+        assert client.unlink(*names[:5]) == 5
+        assert client.delete(*names) == len(names) - 5
+        assert client.mget(names) == [None] * len(names)
+
+    def test_those_in_one_slot_are_one_command(self, guard, cluster):
+        client = guard.redis()
+        assert client.mset({"{tag}a": "1", "{tag}b": "2"})
+        assert client.mget("{tag}a", "{tag}b", "{tag}c") == [b"1", b"2", None]
+        node = cluster.node_of("{tag}a")
+        assert node.calls("mset") == 1 and node.calls("mget") == 1
+
+    def test_what_a_cluster_refuses_is_refused_in_its_words(self, guard, cluster):
+        client = guard.redis()
+        names = on_each(cluster, 1)
+        with pytest.raises(redis.ResponseError, match="CROSSSLOT|same slot"):
+            client.sunion(*names)
+        with pytest.raises(redis.ResponseError, match="CROSSSLOT|same slot"):
+            client.rename(names[0], names[1])
+        with pytest.raises(redis.ResponseError, match="SELECT is not allowed in cluster mode"):
+            client.execute_command("SELECT", "1")
+        assert client.execute_command("SELECT", "0")
+
+    def test_what_is_not_supported_is_refused_by_name(self, guard, cluster):
+        client = guard.redis()
+        for words in (["MONITOR"], ["SLOWLOG", "GET"], ["NO.SUCH", "x"], ["WAIT", "0", "0"],
+                      ["CLIENT", "TRACKING", "ON"], ["SCRIPT", "KILL"], ["AUTH", "somebody", "x"]):
+            with pytest.raises(redis.ResponseError, match=f"unsupported: '{words[0]}'"):
+                client.execute_command(*words)
+
+    def test_replies_come_in_the_order_of_commands(self, guard, cluster):
+        names = on_each(cluster) * 20
+        pipe = guard.redis().pipeline(transaction=False)
+        for number, name in enumerate(names):
+            pipe.set(name, number)
+            pipe.get(name)
+        assert pipe.execute() == [each for number in range(len(names))
+                                  for each in (True, b"%d" % number)]
+
+    def test_what_asks_for_a_whole_server_is_asked_of_all_nodes(self, guard, cluster):
+        client = guard.redis()
+        names = on_each(cluster)
+        client.mset({name: "x" for name in names})
+        assert client.dbsize() == len(names)
+        assert sorted(client.keys("plain:*")) == sorted(name.encode() for name in names)
+        assert sorted(client.scan_iter(count=3)) == sorted(name.encode() for name in names)
+        assert client.randomkey() in [name.encode() for name in names]
+        sha = client.script_load("return ARGV[1]")
+        assert [client.evalsha(sha, 1, name, "a") for name in names] == [b"a"] * len(names)
+        assert client.script_exists(sha, "0" * 40) == [True, False]
+        client.flushall()
+        assert [node.client().dbsize() for node in cluster.primaries] == [0, 0, 0]
+
+    def test_large_replies_of_several_nodes_become_one(self, guard, cluster):
+        client = guard.redis()
+        pipe = client.pipeline(transaction=False)
+        for n in range(30000):
+            pipe.set(f"a-rather-long-name-of-a-key-{n}", "")
+        pipe.execute()
+        assert len(client.keys("*")) == 30000
+
+    def test_clients_see_one_plain_redis(self, guard, cluster):
+        client = guard.redis()
+        assert client.info("server")["redis_mode"] == "standalone"
+        assert client.info("cluster")["cluster_enabled"] == 0
+        assert b"standalone" in guard.wire().ask("HELLO", "2")
+        for words in (["CLUSTER", "SLOTS"], ["READONLY"], ["READWRITE"], ["ASKING"]):
+            with pytest.raises(redis.ResponseError, match="cluster support disabled"):
+                client.execute_command(*words)
+
+
+class TestState:
+    def test_a_transaction_runs_on_the_node_of_its_keys(self, guard, cluster):
+        for name in on_each(cluster, 2):
+            pipe = guard.redis().pipeline()
+            pipe.set(name, "1").incr(name).get(name)
+            assert pipe.execute() == [True, 2, b"2"]
+            assert cluster.get(name) == b"2"
+
+    def test_its_first_key_may_come_late(self, guard, cluster):
+        for name in on_each(cluster, 2):
+            wire = guard.wire()
+            assert wire.ask("MULTI") == b"+OK\r\n"
+            assert wire.ask("PING") == b"+QUEUED\r\n"
+            assert wire.ask("ECHO", "x") == b"+QUEUED\r\n"
+            assert wire.ask("SET", name, "5") == b"+QUEUED\r\n"
+            assert wire.ask("EXEC") == b"*3\r\n+PONG\r\n$1\r\nx\r\n+OK\r\n"
+            assert cluster.get(name) == b"5"
+
+    def test_without_keys_it_runs_somewhere(self, guard, cluster):
+        wire = guard.wire()
+        assert wire.ask("MULTI") == b"+OK\r\n"
+        assert wire.ask("EXEC") == b"*0\r\n"
+        assert wire.ask("MULTI") == b"+OK\r\n"
+        assert wire.ask("PING") == b"+QUEUED\r\n"
+        assert wire.ask("DISCARD") == b"+OK\r\n"
+        assert wire.ask("PING") == b"+PONG\r\n"
+
+    def test_keys_of_two_nodes_are_refused_in_it(self, guard, cluster):
+        one, other, *_ = on_each(cluster, 1)
+        wire = guard.wire()
+        assert wire.ask("MULTI") == b"+OK\r\n"
+        assert wire.ask("SET", one, "1") == b"+QUEUED\r\n"
+        assert wire.ask("SET", other, "1").startswith(b"-CROSSSLOT")
+        assert wire.ask("EXEC").startswith(b"-EXECABORT")
+        assert wire.ask("SET", other, "2") == b"+OK\r\n"
+
+    def test_one_client_goes_from_node_to_node(self, guard, cluster):
+        client = guard.redis()
+        for name in on_each(cluster, 3):
+            pipe = client.pipeline()
+            pipe.watch(name)
+            pipe.multi()
+            pipe.set(name, "w")
+            assert pipe.execute() == [True]
+            client.rpush("list:" + name, "a")
+            assert client.blpop("list:" + name, timeout=5) == ((b"list:" + name.encode()), b"a")
+
+    def test_blocking_waits_on_the_keys_node(self, guard, cluster):
+        for name in on_each(cluster, 1):
+            wire = guard.wire()
+            wire.send(command("BLPOP", name, "20"))
+            node = cluster.node_of(name)
+            wait_until(lambda: int(node.client().info("clients")["blocked_clients"]), PATIENCE,
+                       "the client to wait")
+            guard.redis().rpush(name, "x")
+            assert wire.read_reply().endswith(b"$1\r\nx\r\n")
+
+    def test_a_watched_key_that_changes_makes_exec_fail(self, guard, cluster):
+        for name in on_each(cluster, 1):
+            wire = guard.wire()
+            assert wire.ask("WATCH", name) == b"+OK\r\n"
+            guard.redis().set(name, "other")
+            assert wire.ask("MULTI") == b"+OK\r\n"
+            assert wire.ask("SET", name, "mine") == b"+QUEUED\r\n"
+            assert wire.ask("EXEC") == b"*-1\r\n"
+
+    def test_messages_reach_subscribers(self, guard, cluster):
+        listeners = [guard.redis().pubsub() for _ in range(4)]
+        for listener in listeners:
+            listener.subscribe("news")
+            assert listener.get_message(timeout=5)["type"] == "subscribe"
+        guard.redis().publish("news", "now")
+        for listener in listeners:
+            assert listener.get_message(timeout=5)["data"] == b"now"
+
+
+class TestCheck:
+    def test_it_looks_at_every_node(self, check, database, cluster):
+        database.execute(GOOD)
+        report = check(keyspace(), cache=cluster.url)
+        assert report.findings == [] and report.status == 0, report.text
+        assert sum("cluster-require-full-coverage" in note for note in report.notes) == 3
+
+    def test_a_node_that_refuses_the_password_is_an_error(self, check, database, cluster):
+        database.execute(GOOD)
+        first, *others = cluster.primaries
+        first.ask("CONFIG", "SET", "requirepass", "secret")
+        try:
+            report = check(keyspace(), cache=cluster.url)
+        finally:
+            first.client(password="secret").config_set("requirepass", "")
+        assert report.levels().count("error") == 1, report.text
+        assert first.address in report.text and "NOAUTH" in report.text
+
+    def test_a_slot_without_a_node_is_told_of(self, check, database, cluster):
+        database.execute(GOOD)
+        owner = cluster.owners()[5000]
+        for node in cluster.primaries:
+            node.ask("CLUSTER", "DELSLOTS", 5000)
+        try:
+            report = check(keyspace(), cache=cluster.url)
+        finally:
+            owner.ask("CLUSTER", "ADDSLOTS", 5000)
+            cluster.settle()
+        assert any("1 of the cluster's slots" in each for each in report.text.splitlines()), \
+            report.text
+
+    def test_a_cluster_is_not_one_server_nor_the_other_way_round(self, check, database, cluster,
+                                                                  cache):
+        database.execute(GOOD)
+        one = f"redis://{cluster.primaries[0].address}"
+        assert "redis-cluster://" in check(keyspace(), cache=one).one("error")[0]
+        assert check(keyspace(), cache=f"redis-cluster://127.0.0.1:{cache.port}").status != 0
+
+    def test_what_is_published_is_not_supported(self, check, database, cluster):
+        database.execute(GOOD)
+        report = check(keyspace(publish={"key": "rows"}), cache=cluster.url, sync="replication")
+        assert "publish is not supported" in report.text and report.status != 0
+
+
+class TestSlotsThatMove:
+    def test_a_moved_slot_is_followed(self, guard, cluster):
+        client = guard.redis()
+        names = [f"{{moving}}{n}" for n in range(20)]
+        for name in names:
+            client.set(name, name)
+        slot = slot_of("{moving}")
+        to = next(node for node in cluster.primaries if node is not cluster.owners()[slot])
+        giver = cluster.move(slot, to)
+        try:
+            assert client.mget(names) == [name.encode() for name in names]
+            for name in names:
+                assert client.get(name) == name.encode()
+            assert client.mset({name: "new" for name in names})
+            assert to.client().get(names[0]) == b"new"
+        finally:
+            cluster.move(slot, giver)
+
+    def test_one_on_its_way_is_asked_for(self, guard, cluster):
+        client = guard.redis()
+        slot = slot_of("{moving}")
+        client.set("{moving}here", "1")
+        to = next(node for node in cluster.primaries if node is not cluster.owners()[slot])
+        giver = cluster.begin_move(slot, to)
+        try:
+            assert client.get("{moving}here") == b"1"
+            assert client.set("{moving}there", "2")
+            assert client.get("{moving}there") == b"2"
+            cluster.move_keys(slot, giver, to)
+            assert client.get("{moving}here") == b"1"
+            pipe = client.pipeline(transaction=False)
+            for n in range(200):
+                pipe.set("{moving}n", n)
+                pipe.get("{moving}n")
+            assert pipe.execute()[1::2] == [b"%d" % n for n in range(200)]
+        finally:
+            cluster.end_move(slot, giver, to)
+            cluster.move(slot, giver)
+
+    def test_purges_follow_it(self, guard, cluster, database):
+        client = guard.redis()
+        assert client.get("item:7") == b"payload 7"
+        cluster.wait_for_key("item:7")
+        slot = slot_of("item:7")
+        to = next(node for node in cluster.primaries if node is not cluster.owners()[slot])
+        giver = cluster.begin_move(slot, to)
+        try:
+            cluster.move_keys(slot, giver, to)
+            database.execute("UPDATE items SET payload = 'new' WHERE id = 7")
+            wait_until(lambda: client.get("item:7") == b"new", PATIENCE, "the new value")
+        finally:
+            cluster.end_move(slot, giver, to)
+            cluster.move(slot, giver)
+        assert client.get("item:7") == b"new"

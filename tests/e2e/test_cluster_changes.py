@@ -1,0 +1,242 @@
+"""A Redis Cluster that changes under the guard: slots move under load, primaries die and are
+followed by their replicas, and come back."""
+import random
+import threading
+import time
+
+import pytest
+import redis
+
+from clusters import Cluster, slot_of
+from following import follow  # a fixture
+from servers import PATIENCE
+from waiting import wait_until
+
+
+@pytest.fixture
+def cluster():
+    started = Cluster(replicas=1).start()
+    yield started
+    started.remove()
+
+
+@pytest.fixture
+def guard(follow, items, cluster):
+    return follow(items(), cache=cluster.url)
+
+
+def nodes(guard):
+    return guard.status()["backends"]["cache"]["nodes"]
+
+
+def knows(guard, node):
+    return any(each["up"] and each["role"] == "primary" and each["address"] == node.address
+               for each in nodes(guard))
+
+
+class Writer(threading.Thread):
+    """One client with keys of its own, of which it knows what each must hold."""
+
+    def __init__(self, guard, number, seed):
+        super().__init__()
+        self.client = guard.redis(socket_timeout=PATIENCE)
+        self.random = random.Random(f"{seed} {number}")
+        # Some share a slot, and most do not.
+        self.names = [f"w{number}:{n}" for n in range(20)] + [f"{{w{number}}}{n}" for n in range(5)]
+        self.model = {}
+        self.ended = threading.Event()
+        self.rounds = 0
+        self.problem = None
+
+    def run(self):
+        try:
+            while not self.ended.is_set():
+                self.one_round()
+                self.rounds += 1
+        except Exception as problem:  # told by the test, whatever it is
+            self.problem = repr(problem)
+
+    def one_round(self):
+        pipe = self.client.pipeline(transaction=False)
+        expected = []
+        for _ in range(self.random.randrange(1, 30)):
+            getattr(self, self.random.choice(
+                ["set", "get", "append", "delete", "mset", "mget", "exists"]))(
+                    pipe, expected)
+        got = pipe.execute()
+        assert got == expected, f"{got} is not {expected}, seed of {self.names[0]}"
+
+    def some(self):
+        """Not of one slot alone: while that moves, a node asks to try again (TRYAGAIN)."""
+        return self.random.sample(self.names[:20], self.random.randrange(1, 8)) + \
+            self.random.sample(self.names[20:], self.random.randrange(2))
+
+    def set(self, pipe, expected):
+        name, value = self.random.choice(self.names), b"%d" % self.random.randrange(1000)
+        pipe.set(name, value)
+        self.model[name] = value
+        expected.append(True)
+
+    def get(self, pipe, expected):
+        name = self.random.choice(self.names)
+        pipe.get(name)
+        expected.append(self.model.get(name))
+
+    def append(self, pipe, expected):
+        name = self.random.choice(self.names)
+        pipe.append(name, "x")
+        self.model[name] = self.model.get(name, b"") + b"x"
+        expected.append(len(self.model[name]))
+
+    def delete(self, pipe, expected):
+        names = self.some()
+        pipe.delete(*names)
+        expected.append(sum(self.model.pop(name, None) is not None for name in names))
+
+    def mset(self, pipe, expected):
+        values = {name: b"%d" % self.random.randrange(1000) for name in self.some()}
+        pipe.mset(values)
+        self.model.update(values)
+        expected.append(True)
+
+    def mget(self, pipe, expected):
+        names = self.some()
+        pipe.mget(names)
+        expected.append([self.model.get(name) for name in names])
+
+    def exists(self, pipe, expected):
+        names = self.some()
+        pipe.exists(*names)
+        expected.append(sum(name in self.model for name in names))
+
+
+class Reader(threading.Thread):
+    """Looks up rows that exist all the time: nil, or a value older than allowed, is wrong."""
+
+    def __init__(self, guard):
+        super().__init__()
+        self.guard = guard
+        self.ended = threading.Event()
+        self.lookups, self.errors, self.wrong = 0, [], []
+
+    def run(self):
+        client = self.guard.redis(socket_timeout=PATIENCE)
+        while not self.ended.is_set():
+            number = random.randrange(1, 101)
+            try:
+                value = client.get(f"item:{number}")
+                self.lookups += 1
+                if value is None:
+                    self.wrong.append((time.time(), number, value))
+            except redis.RedisError as error:
+                self.errors.append(str(error))
+
+
+def run_all(threads):
+    for thread in threads:
+        thread.start()
+
+
+def end_all(threads):
+    for thread in threads:
+        thread.ended.set()
+    for thread in threads:
+        thread.join(2 * PATIENCE)
+        assert not thread.is_alive()
+
+
+def test_nothing_is_lost_or_out_of_order_while_slots_move(guard, cluster):
+    seed = random.randrange(10 ** 9)
+    writers = [Writer(guard, number, seed) for number in range(3)]
+    reader = Reader(guard)
+    run_all(writers + [reader])
+    moved = random.Random(seed)
+    names = [name for writer in writers for name in writer.names]
+    primaries = cluster.primaries
+    try:
+        deadline = time.monotonic() + 12
+        while time.monotonic() < deadline and not any(writer.problem for writer in writers):
+            slot = slot_of(moved.choice(names))
+            giver = cluster.owners()[slot]
+            cluster.move(slot, moved.choice([node for node in primaries if node is not giver]))
+    finally:
+        end_all(writers + [reader])
+    assert [writer.problem for writer in writers] == [None] * 3, f"seed {seed}\n{guard.log()}"
+    assert all(writer.rounds for writer in writers) and reader.lookups
+    assert not reader.wrong and not reader.errors
+    assert guard.total("nestguard_redirected_total") > 0
+
+
+def wait_promoted(cluster, node):
+    wait_until(lambda: node.client().info("replication")["role"] == "master" and
+               cluster.is_whole(), 3 * PATIENCE, "the replica to be made a primary")
+
+
+def test_a_replica_that_takes_over_is_followed_without_a_wrong_nil(guard, cluster):
+    first = cluster.node_of("item:7")
+    heir = cluster.follower_of(first)
+    readers = [Reader(guard) for _ in range(3)]
+    run_all(readers)
+    try:
+        first.kill()
+        wait_promoted(cluster, heir)
+        wait_until(lambda: knows(guard, heir), PATIENCE, lambda: f"{nodes(guard)}")
+    finally:
+        end_all(readers)
+    assert all(reader.lookups for reader in readers)
+    assert not any(reader.wrong for reader in readers)
+    assert not any(reader.errors for reader in readers)
+    client = guard.redis()
+    names = [name for name in (f"plain:{n}" for n in range(200))
+             if cluster.node_of(name) is heir][:5]
+    for name in names:
+        assert client.set(name, "x") and client.get(name) == b"x"
+    assert all(client.set(f"other:{n}", n) for n in range(50))
+
+
+def test_deletions_that_a_replica_has_missed_are_made_up_for(guard, cluster, database):
+    client = guard.redis()
+    assert client.get("item:7") == b"payload 7"
+    cluster.wait_for_key("item:7")
+    first = cluster.node_of("item:7")
+    heir = cluster.follower_of(first)
+    wait_until(lambda: heir.ask("READONLY") and heir.client().dbsize(), PATIENCE, "the replica's copy")
+    heir.pause()
+    database.execute("UPDATE items SET payload = 'new' WHERE id = 7")
+    wait_until(lambda: not first.client().exists("item:7"), PATIENCE, "the purge")
+    first.kill()
+    heir.resume()
+    wait_promoted(cluster, heir)
+    wait_until(lambda: guard.redis().get("item:7") == b"new", PATIENCE,
+               lambda: f"the new value\n{guard.log()}")
+
+
+def test_a_primary_that_stands_still_holds_up_its_own_keys_alone(guard, cluster, database):
+    first = cluster.node_of("item:7")
+    other = next(n for n in range(1, 100) if cluster.node_of(f"item:{n}") is not first)
+    first.pause()
+    try:
+        client = guard.redis(socket_timeout=PATIENCE)
+        assert client.get(f"item:{other}") == b"payload %d" % other
+        assert client.get("item:7") == b"payload 7"  # from the database
+        database.execute("UPDATE items SET payload = 'new' WHERE id = 7")
+    finally:
+        first.resume()
+    cluster.settle()
+    wait_until(lambda: guard.redis().get("item:7") == b"new", PATIENCE, "the new value")
+
+
+def test_a_planned_failover_costs_nothing_but_an_error_to_writers(guard, cluster):
+    first = cluster.node_of("item:7")
+    heir = cluster.follower_of(first)
+    reader = Reader(guard)
+    run_all([reader])
+    try:
+        heir.ask("CLUSTER", "FAILOVER")
+        wait_promoted(cluster, heir)
+        wait_until(lambda: knows(guard, heir) and not knows(guard, first), PATIENCE,
+                   lambda: f"{nodes(guard)}")
+    finally:
+        end_all([reader])
+    assert reader.lookups and not reader.wrong and not reader.errors
+    assert guard.redis().mset({f"plain:{n}": n for n in range(100)})
