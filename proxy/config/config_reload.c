@@ -178,6 +178,30 @@ static void tell_of_keyspace(const struct keyspace *keyspace, enum change_kind k
                                          .taken = true});
 }
 
+/* What the file has beside another cache is not for the cluster that stays. */
+static void keep_unpublished(const struct config *running, struct config *wanted,
+                             struct setting_changes *changes)
+{
+    static const struct keyspace unpublished;
+    const struct setting *row = keyspace_settings;
+    bool is_possible = !changes->cache_stays || !running->cache.is_cluster;
+    while (row->offset != offsetof(struct keyspace, publish))
+        row++;
+    for (size_t i = 0; i < wanted->keyspace_count && !is_possible; i++) {
+        struct keyspace *keyspace = &wanted->keyspaces[i];
+        if (!keyspace->publish.key)
+            continue;
+        add(changes, (struct setting_change){
+                         .keyspace = xstrdup(keyspace->name),
+                         .what = xasprintf("%s of keyspace %s", row->name, keyspace->name),
+                         .before = setting_text(row, &unpublished),
+                         .after = setting_text(row, keyspace),
+                         .why = xstrdup(changes->cache_stays)});
+        setting_finish(row, keyspace);
+        setting_copy(row, keyspace, &unpublished);
+    }
+}
+
 /* For a person keyspaces are known by their names, whatever numbers they get. */
 static void compare_keyspaces(const struct config *running, const struct config *wanted,
                               struct setting_changes *changes)
@@ -301,6 +325,7 @@ int config_follow(struct config *wanted, const struct config *running,
     if (!running->database && config_has_rows(wanted))
         return -ENOTSUP;
     compare_settings(running, wanted, changes);
+    keep_unpublished(running, wanted, changes);
     compare_keyspaces(running, wanted, changes);
     keep_fixed(wanted, running, changes);
     return give_numbers(wanted, running);

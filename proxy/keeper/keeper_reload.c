@@ -118,7 +118,9 @@ void keeper_go_on_reloading(struct keeper *keeper, const char *why)
 int keeper_reload(struct keeper *keeper, reload_done done, void *arg)
 {
     static const char busy[] = "the change before is still being carried out; this one follows";
-    static const char restart[] = "from or to a Redis Cluster it takes a restart";
+    static const char restart[] =
+        "to, from or within a Redis Cluster it takes a restart, or SIGUSR2 "
+        "for another process to take over";
     struct reloading *reloading = &keeper->reloading;
     if (keeper->draining)
         return -ESHUTDOWN;
