@@ -42,6 +42,8 @@ enum sentinel_tls { SENTINEL_TLS_AS_CACHE, SENTINEL_TLS_ON, SENTINEL_TLS_OFF };
 /* Numbers of keyspaces that one process can give out; see `keyspaces` of struct config. */
 enum { KEYSPACES_MAX = 1024 };
 
+enum { CACHE_CONNECTIONS_MAX = 64 };
+
 struct column_list {
     char **at; /* names as the catalogue has them, no two the same */
     size_t count;
@@ -136,7 +138,7 @@ struct config {
     unsigned load_budget;       /* loads at the database at once */
     size_t max_value;           /* bytes of a row's value */
     uint64_t cache_timeout_ms;  /* a connection with an older command unanswered is given up */
-    unsigned cache_connections; /* shared connections, per worker */
+    unsigned cache_connections; /* shared, per worker; CACHE_CONNECTIONS_MAX at most */
     unsigned own_connections;   /* of clients that need one for themselves, at most, per worker */
     unsigned max_clients;       /* of all workers */
     unsigned attack_threshold;  /* rejects a second that are an attack; 0: none are */

@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "cache/cache_target.h"
 #include "worker/client/pinned.h"
-#include "worker/upstream/pool.h"
 
 #include <stdlib.h>
 
@@ -28,6 +27,36 @@ void move_each(struct move *move, void (*act)(struct upstream *upstream))
     pool_each(move->clients->serving->pool, act);
     if (move->pool)
         pool_each(move->pool, act);
+}
+
+/* Nobody is led to the old one any more, whatever the number of its connections. */
+void move_resize(struct move *move)
+{
+    pool_resize(move->clients->serving->pool);
+    if (move->state == MOVE_PREPARING)
+        pool_resize(move->pool);
+}
+
+void move_tick(struct move *move)
+{
+    pool_tick(move->clients->serving->pool);
+    if (move->state == MOVE_PREPARING)
+        pool_tick(move->pool);
+}
+
+static void on_changed(void *arg)
+{
+    const struct move *move = arg;
+    move->changed(move->arg);
+}
+
+/* A client that reads slowly may have had it wait. */
+static void forget_stalls(void *arg, const struct upstream *upstream)
+{
+    const struct move *move = arg;
+    for (struct client *client = move->clients->first; client; client = client->following)
+        if (client->replies.stalls == upstream)
+            client->replies.stalls = NULL;
 }
 
 /* ---- routes ---- */
@@ -90,15 +119,6 @@ static void take_over(struct move *move)
 
 /* ---- LEAVING ---- */
 
-/* A client that reads slowly may have had it wait. */
-static void forget_stalls(void *arg, const struct upstream *upstream)
-{
-    const struct move *move = arg;
-    for (struct client *client = move->clients->first; client; client = client->following)
-        if (client->replies.stalls == upstream)
-            client->replies.stalls = NULL;
-}
-
 static void follow_pinned(struct move *move)
 {
     const struct config *config = serving_config(move->clients->serving);
@@ -135,7 +155,7 @@ static void on_look(uv_timer_t *timer)
     }
     if (move->state != MOVE_LEAVING)
         return;
-    pool_close_idle(move->pool, forget_stalls, move);
+    pool_close_idle(move->pool);
     follow_pinned(move);
     if (!move->other->connections)
         end(move);
@@ -145,7 +165,7 @@ void move_begin(struct move *move, struct move_order *order)
 {
     move->order = order;
     move->other = create_route(move, order->config);
-    move->pool = pool_create(move->clients->serving, move->other, move->changed, move->arg);
+    move->pool = pool_create(move->clients->serving, move->other, &move->events);
     set_state(move, MOVE_PREPARING);
     pool_open_as(move->pool, move->clients->serving->pool);
     uv_timer_start(&move->timer, on_look, LOOK_MS, LOOK_MS);
@@ -158,10 +178,11 @@ void move_open(struct move *move, struct clients *clients, const struct config *
 {
     struct serving *serving = clients->serving;
     *move = (struct move){.clients = clients, .moved = moved, .changed = changed, .arg = arg};
+    move->events = (struct pool_events){.changed = on_changed, .ends = forget_stalls, .arg = move};
     uv_timer_init(&serving->loop, &move->timer);
     move->timer.data = move;
     serving->route = create_route(move, config);
-    serving->pool = pool_create(serving, serving->route, changed, arg);
+    serving->pool = pool_create(serving, serving->route, &move->events);
     pool_open(serving->pool);
 }
 

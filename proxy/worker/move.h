@@ -21,6 +21,7 @@
 
 #include "guard/messages.h"
 #include "worker/client/client.h"
+#include "worker/upstream/pool.h"
 
 enum move_state { MOVE_NONE, MOVE_PREPARING, MOVE_HELD, MOVE_LEAVING };
 
@@ -33,8 +34,9 @@ struct move {
     struct pool *pool;         /* PREPARING: of the new ones; later of old ones, still needed */
     uv_timer_t timer;
     void (*moved)(void *arg);   /* as in redis_topology_create() */
-    void (*changed)(void *arg); /* as in pool_create() */
+    void (*changed)(void *arg); /* as in struct pool_events */
     void *arg;
+    struct pool_events events; /* of both pools */
 };
 
 /* The first route, by this configuration; on the worker's thread. */
@@ -43,6 +45,12 @@ void move_open(struct move *move, struct clients *clients, const struct config *
 
 /* None is under way, and neither cache is a cluster. */
 void move_begin(struct move *move, struct move_order *order);
+
+/* The view's configuration has as many shared connections. */
+void move_resize(struct move *move);
+
+/* As pool_tick(), for all that clients share. */
+void move_tick(struct move *move);
 
 /* Of all connections that clients share, or did. */
 void move_each(struct move *move, void (*act)(struct upstream *upstream));

@@ -43,6 +43,8 @@ static void take_view(struct worker *worker, struct view_message *message)
     worker->serving.view = message->view;
     message->view = replaced;
     serving_update_limits(&worker->serving);
+    if (!worker->serving.ending)
+        move_resize(&worker->move);
     if (worker->serving.view->generation)
         overrides_expire(&worker->serving.overrides, clock_ms(), worker->serving.view->generation,
                          SIZE_MAX);
@@ -210,7 +212,7 @@ static void on_tick(uv_timer_t *tick)
     measuring_tick(&worker->serving);
     serving_tell_log(&worker->serving, now);
     move_each(&worker->move, upstream_check_progress);
-    pool_tick(worker->serving.pool);
+    move_tick(&worker->move);
     overrides_expire(&worker->serving.overrides, now, generation,
                      EXPIRE_PER_TICK + overrides_count(&worker->serving.overrides) / 64);
     go_on_ending(worker);
@@ -238,7 +240,7 @@ static void on_cache_moved(void *arg)
     move_each(&((struct worker *)arg)->move, upstream_moved);
 }
 
-/* What has been asked for was by the map that was. */
+/* What has been asked for was by the map that was, or over as many connections as there were. */
 static void on_keys_moved(void *arg)
 {
     struct worker *worker = arg;

@@ -143,12 +143,12 @@ void client_go_to(struct client *client, int node)
 
 void client_reroute(struct client *client)
 {
-    if (client->replies.first)
+    const struct upstream *before = client->upstream;
+    client->upstream =
+        client->pinned.own ? client->pinned.own : client_shared(client, client->replies.resp3);
+    bool others = pool_is_cluster(client->serving->pool) || client->upstream != before;
+    if (client->replies.first && others)
         client_settle(client);
-    if (client->pinned.own)
-        client->upstream = client->pinned.own;
-    else
-        client->upstream = client_shared(client, client->replies.resp3);
 }
 
 void client_speak(struct client *client, bool resp3)

@@ -154,8 +154,8 @@ struct upstream *client_shared(struct client *client, bool resp3);
  * there. */
 void client_go_to(struct client *client, int node);
 
-/* In a cluster, keys may be elsewhere now: what is under way is answered before anything else is
- * served, and then what it asks goes there. */
+/* Another connection may be the client's now, or keys of a cluster elsewhere: what is under way is
+ * answered before anything else is served, and then what it asks goes there. */
 void client_reroute(struct client *client);
 
 /* Switches the protocol. No command of the client is under way: what its earlier commands did on

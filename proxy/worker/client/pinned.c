@@ -198,6 +198,8 @@ static void lost(struct client *client)
         reply_slot_answered(pinned->fence);
     pinned->fence = NULL;
     pinned_end(client);
+    if (client->replies.first) /* the shared one may be another than before */
+        client_settle(client);
 }
 
 /* ---- what comes unasked ---- */

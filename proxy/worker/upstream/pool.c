@@ -7,22 +7,26 @@
 
 #include <stdlib.h>
 
-enum { KEEP_MS = 10000 }; /* a node without slots: it may get some, or get them back */
+enum {
+    KEEP_MS = 10000, /* a node without slots: it may get some, or get them back */
+    PLACES = 2 * CACHE_CONNECTIONS_MAX
+};
 
 struct pool_node {
-    struct upstream **shared[2]; /* by protocol; NULL: none was wanted yet */
-    uint64_t used;               /* clock_ms() when it last had a slot, or anything under way */
+    /* By protocol and lane; NULL: it was not wanted yet, or is not any more. */
+    struct upstream *shared[2][CACHE_CONNECTIONS_MAX];
+    uint64_t used; /* clock_ms() when it last had a slot, or anything under way */
 };
 
 struct pool {
     struct serving *serving;
     struct cache_route *route;
-    unsigned count;           /* of connections to a node, of each protocol */
+    unsigned count;           /* of lanes that are in use: connections to a node, a protocol */
+    unsigned wanted;          /* as many as there are to be; more than `count` are prepared */
     struct pool_node *nodes;  /* by number */
     unsigned node_count;      /* that there is room for */
     struct pool_node nowhere; /* of slots that nobody has */
-    void (*changed)(void *arg);
-    void *arg;
+    const struct pool_events *events;
 };
 
 bool pool_is_cluster(const struct pool *pool)
@@ -93,13 +97,10 @@ static void make_room(struct pool *pool, unsigned count)
     pool->node_count = count;
 }
 
-struct upstream *pool_shared(struct pool *pool, int node, bool resp3, uint64_t id)
+struct upstream *pool_lane(struct pool *pool, int node, bool resp3, unsigned lane)
 {
     make_room(pool, (unsigned)(node + 1));
     struct pool_node *at = node == NO_NODE ? &pool->nowhere : &pool->nodes[node];
-    if (!at->shared[resp3])
-        at->shared[resp3] = xcalloc(pool->count, sizeof *at->shared[resp3]);
-    unsigned lane = (unsigned)(id % pool->count);
     struct upstream **upstream = &at->shared[resp3][lane];
     if (!*upstream)
         *upstream = create(pool, node, resp3, lane);
@@ -108,19 +109,23 @@ struct upstream *pool_shared(struct pool *pool, int node, bool resp3, uint64_t i
     return *upstream;
 }
 
-static void each_of(struct pool *pool, struct pool_node *node,
-                    void (*act)(struct upstream *upstream))
+struct upstream *pool_shared(struct pool *pool, int node, bool resp3, uint64_t id)
 {
-    for (unsigned i = 0; i < 2 * pool->count; i++)
-        if (node->shared[i % 2] && node->shared[i % 2][i / 2])
+    return pool_lane(pool, node, resp3, (unsigned)(id % pool->count));
+}
+
+static void each_of(struct pool_node *node, void (*act)(struct upstream *upstream))
+{
+    for (unsigned i = 0; i < PLACES; i++)
+        if (node->shared[i % 2][i / 2])
             act(node->shared[i % 2][i / 2]);
 }
 
 void pool_each(struct pool *pool, void (*act)(struct upstream *upstream))
 {
     for (unsigned i = 0; i < pool->node_count; i++)
-        each_of(pool, &pool->nodes[i], act);
-    each_of(pool, &pool->nowhere, act);
+        each_of(&pool->nodes[i], act);
+    each_of(&pool->nowhere, act);
 }
 
 /* ---- changes ---- */
@@ -132,22 +137,21 @@ static void end_waiting(struct upstream *upstream)
 
 void pool_tell_changed(struct pool *pool)
 {
-    if (pool->changed)
-        pool->changed(pool->arg);
+    if (pool->events && pool->events->changed)
+        pool->events->changed(pool->events->arg);
 }
 
 static void on_changed(void *arg)
 {
     struct pool *pool = arg;
-    each_of(pool, &pool->nowhere, end_waiting);
+    each_of(&pool->nowhere, end_waiting);
     pool_tell_changed(pool);
 }
 
-static bool all_of(const struct pool *pool, const struct pool_node *node,
-                   bool (*is)(const struct upstream *upstream))
+static bool all_of(const struct pool_node *node, bool (*is)(const struct upstream *upstream))
 {
-    for (unsigned i = 0; i < 2 * pool->count; i++)
-        if (node->shared[i % 2] && node->shared[i % 2][i / 2] && !is(node->shared[i % 2][i / 2]))
+    for (unsigned i = 0; i < PLACES; i++)
+        if (node->shared[i % 2][i / 2] && !is(node->shared[i % 2][i / 2]))
             return false;
     return true;
 }
@@ -155,48 +159,136 @@ static bool all_of(const struct pool *pool, const struct pool_node *node,
 bool pool_all(const struct pool *pool, bool (*is)(const struct upstream *upstream))
 {
     for (unsigned i = 0; i < pool->node_count; i++)
-        if (!all_of(pool, &pool->nodes[i], is))
+        if (!all_of(&pool->nodes[i], is))
             return false;
     return true;
 }
 
-static void end_node(struct pool *pool, struct pool_node *node)
+/* From this lane on. */
+static void close_idle_of(struct pool *pool, struct pool_node *node, unsigned first)
 {
-    each_of(pool, node, upstream_close);
-    free(node->shared[0]);
-    free(node->shared[1]);
-    *node = (struct pool_node){0};
+    for (unsigned i = 2 * first; i < PLACES; i++) {
+        struct upstream **at = &node->shared[i % 2][i / 2];
+        if (!*at || !upstream_is_idle(*at))
+            continue;
+        if (pool->events && pool->events->ends)
+            pool->events->ends(pool->events->arg, *at);
+        upstream_close(*at);
+        *at = NULL;
+    }
+}
+
+static void close_idle(struct pool *pool, unsigned first)
+{
+    for (unsigned i = 0; i < pool->node_count; i++)
+        close_idle_of(pool, &pool->nodes[i], first);
+    close_idle_of(pool, &pool->nowhere, first);
+}
+
+void pool_close_idle(struct pool *pool)
+{
+    close_idle(pool, 0);
 }
 
 /* Whoever sent its last command there is led elsewhere before the next. */
-void pool_tick(struct pool *pool)
+static void leave_nodes(struct pool *pool)
 {
     uint64_t now = clock_ms();
     for (unsigned i = 0; pool_is_cluster(pool) && i < map_of(pool)->count; i++) {
         make_room(pool, i + 1);
         struct pool_node *node = &pool->nodes[i];
         bool is_one = map_of(pool)->nodes[i].slots > 0;
-        if (is_one || !node->used || !all_of(pool, node, upstream_is_idle)) {
+        if (is_one || !node->used || !all_of(node, upstream_is_idle)) {
             node->used = now;
         } else if (now - node->used > KEEP_MS && map_of(pool)->nodes[i].place.host[0]) {
-            end_node(pool, node);
+            close_idle_of(pool, node, 0);
+            *node = (struct pool_node){0};
             pool_tell_changed(pool);
             redis_cluster_drop(pool->route->cluster, (int)i);
         }
     }
 }
 
+/* ---- another number ---- */
+
+/* Some lane in use has a connection there. */
+static bool is_used(const struct pool *pool, const struct pool_node *node, bool resp3)
+{
+    for (unsigned lane = 0; lane < pool->count; lane++)
+        if (node->shared[resp3][lane])
+            return true;
+    return false;
+}
+
+static bool is_up(const struct pool *pool, const struct pool_node *node, bool resp3)
+{
+    for (unsigned lane = 0; lane < pool->count; lane++)
+        if (node->shared[resp3][lane] && upstream_is_up(node->shared[resp3][lane]))
+            return true;
+    return false;
+}
+
+static void prepare(struct pool *pool)
+{
+    for (unsigned i = 0; i < pool->node_count; i++)
+        for (unsigned place = 2 * pool->count; place < 2 * pool->wanted; place++)
+            if (is_used(pool, &pool->nodes[i], place % 2 == 1))
+                pool_lane(pool, (int)i, place % 2 == 1, place / 2);
+}
+
+/* Nobody loses by being led there. What was not wanted when lanes were prepared is made when it is,
+ * as ever. */
+static bool is_prepared(const struct pool *pool, unsigned lane)
+{
+    for (unsigned i = 0; i < 2 * pool->node_count; i++) {
+        const struct pool_node *node = &pool->nodes[i / 2];
+        const struct upstream *upstream = node->shared[i % 2][lane];
+        if (upstream && !upstream_is_up(upstream) && is_up(pool, node, i % 2 == 1))
+            return false;
+    }
+    return true;
+}
+
+static void use_prepared(struct pool *pool)
+{
+    unsigned before = pool->count;
+    prepare(pool);
+    while (pool->count < pool->wanted && is_prepared(pool, pool->count))
+        pool->count++;
+    if (pool->count != before)
+        pool_tell_changed(pool);
+}
+
+void pool_resize(struct pool *pool)
+{
+    unsigned wanted = serving_config(pool->serving)->cache_connections;
+    if (wanted == pool->wanted)
+        return;
+    pool->wanted = wanted;
+    if (pool->count <= wanted)
+        return; /* the next tick prepares them */
+    pool->count = wanted;
+    pool_tell_changed(pool);
+}
+
+void pool_tick(struct pool *pool)
+{
+    if (pool->count < pool->wanted)
+        use_prepared(pool);
+    close_idle(pool, pool->wanted);
+    leave_nodes(pool);
+}
+
 /* ---- life ---- */
 
 struct pool *pool_create(struct serving *serving, struct cache_route *route,
-                         void (*changed)(void *arg), void *arg)
+                         const struct pool_events *events)
 {
     struct pool *pool = xcalloc(1, sizeof *pool);
     pool->serving = serving;
     pool->route = route;
-    pool->count = serving_config(serving)->cache_connections;
-    pool->changed = changed;
-    pool->arg = arg;
+    pool->count = pool->wanted = serving_config(serving)->cache_connections;
+    pool->events = events;
     return pool;
 }
 
@@ -212,28 +304,9 @@ void pool_open_as(struct pool *pool, const struct pool *other)
 {
     const struct pool_node *node = &other->nodes[0];
     for (unsigned i = 0; i < 2 * pool->count; i++)
-        if (node->shared[i % 2] && node->shared[i % 2][i / 2])
-            pool_shared(pool, 0, i % 2 == 1, i / 2);
-}
-
-static void close_idle_of(struct pool *pool, struct pool_node *node,
-                          void (*tell)(void *arg, const struct upstream *upstream), void *arg)
-{
-    for (unsigned i = 0; i < 2 * pool->count; i++) {
-        struct upstream **at = node->shared[i % 2] ? &node->shared[i % 2][i / 2] : NULL;
-        if (!at || !*at || !upstream_is_idle(*at))
-            continue;
-        tell(arg, *at);
-        upstream_close(*at);
-        *at = NULL;
-    }
-}
-
-void pool_close_idle(struct pool *pool, void (*tell)(void *arg, const struct upstream *upstream),
-                     void *arg)
-{
-    for (unsigned i = 0; i < pool->node_count; i++)
-        close_idle_of(pool, &pool->nodes[i], tell, arg);
+        if (node->shared[i % 2][i / 2] ||
+            (i / 2 >= other->count && is_used(other, node, i % 2 == 1)))
+            pool_lane(pool, 0, i % 2 == 1, i / 2);
 }
 
 void pool_close(struct pool *pool)
@@ -246,12 +319,6 @@ void pool_close(struct pool *pool)
 
 void pool_destroy(struct pool *pool)
 {
-    for (unsigned i = 0; i < pool->node_count; i++) {
-        free(pool->nodes[i].shared[0]);
-        free(pool->nodes[i].shared[1]);
-    }
-    free(pool->nowhere.shared[0]);
-    free(pool->nowhere.shared[1]);
     free(pool->nodes);
     free(pool);
 }

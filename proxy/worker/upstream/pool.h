@@ -6,6 +6,16 @@
  * A client keeps to one connection of a node, by its id, so that its commands for a key stay in
  * order. A node that has no slot any more keeps its connections while something is under way on
  * them.
+ *
+ * Another number of them, while clients go on:
+ *
+ *   lanes   0 1 │ 2 3 │            0 1 2 3 │                  0 │ 1 2 3
+ *        in use │ prepared: as     in use  │ grown        in use│ left: nobody is led there any
+ *               │ soon as each is                               │ more; each is closed when nothing
+ *               │ up it is in use                               │ is under way on it
+ *
+ * A client that is led from one lane to another has all its replies before it sends anything there
+ * (client_reroute()). So nothing overtakes anything, and nothing is lost.
  */
 #ifndef NESTGUARD_POOL_H
 #define NESTGUARD_POOL_H
@@ -14,12 +24,20 @@
 
 struct pool;
 
-/* `route` outlives it. `changed` (may be NULL): keys may be elsewhere from now on. */
-struct pool *pool_create(struct serving *serving, struct cache_route *route,
-                         void (*changed)(void *arg), void *arg);
+/* Each may be NULL. */
+struct pool_events {
+    void (*changed)(
+        void *arg); /* keys may be elsewhere from now on, and clients' connections are */
+    void (*ends)(void *arg, const struct upstream *upstream); /* it is closed next, all idle */
+    void *arg;
+};
 
-/* On the worker's thread: connects, or asks where to. The second to one server alone, with as many
- * connections as the other has. */
+/* `route` and `events` outlive it. */
+struct pool *pool_create(struct serving *serving, struct cache_route *route,
+                         const struct pool_events *events);
+
+/* On the worker's thread: connects, or asks where to. The second to one server alone, for who uses
+ * the other. */
 void pool_open(struct pool *pool);
 void pool_open_as(struct pool *pool, const struct pool *other);
 
@@ -41,17 +59,24 @@ int pool_next(const struct pool *pool, int node);
  * NO_NODE: one on which everything fails. */
 struct upstream *pool_shared(struct pool *pool, int node, bool resp3, uint64_t id);
 
+/* That lane itself, in use or not: what was under way on it at another node keeps its order. */
+struct upstream *pool_lane(struct pool *pool, int node, bool resp3, unsigned lane);
+
+/* As many connections to a node as the configuration says now. More are used when they are up, or
+ * no worse than the others; of what is too many each ends when nothing is under way on it. */
+void pool_resize(struct pool *pool);
+
 /* The node is told to be there by a redirection. */
 void pool_tell_changed(struct pool *pool);
 
 void pool_each(struct pool *pool, void (*act)(struct upstream *upstream));
 bool pool_all(const struct pool *pool, bool (*is)(const struct upstream *upstream));
 
-/* Closes those on which nothing is under way; each is told of before. */
-void pool_close_idle(struct pool *pool, void (*tell)(void *arg, const struct upstream *upstream),
-                     void *arg);
+/* Closes those on which nothing is under way. */
+void pool_close_idle(struct pool *pool);
 
-/* Once in a while: ends connections to nodes that are none any more. */
+/* Once in a while: goes on with another number, and ends connections to nodes that are none any
+ * more. */
 void pool_tick(struct pool *pool);
 
 /* Nobody sends any more. */

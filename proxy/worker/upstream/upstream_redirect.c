@@ -23,7 +23,7 @@ static void send_on(struct upstream *upstream, const struct in_flight *request, 
                     struct span bytes, unsigned hops, bool asks)
 {
     struct pool *pool = upstream->serving->pool;
-    struct upstream *to = pool_shared(pool, node, upstream->options.resp3, upstream->options.lane);
+    struct upstream *to = pool_lane(pool, node, upstream->options.resp3, upstream->options.lane);
     counter_add(&upstream->serving->counters.redirected, 1);
     upstream_send_on(to, request->slot, request->index, bytes, hops + 1, asks);
     request->slot->waiting--; /* it waited for one already */

@@ -791,7 +791,7 @@ static void what_cannot_change_is_named(void **state)
         "  - {name: items, key: 'k:{id}', table: items, value: json, where: 'true'}\n",
         text, sizeof text);
     static const char *const names[] = {"listen cannot", "control cannot", "workers cannot",
-                                        "sync cannot", "cache_connections cannot"};
+                                        "sync cannot"};
     assert_int_equal(count, sizeof names / sizeof *names);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_int_equal(count_of(text, names[i]), 1);

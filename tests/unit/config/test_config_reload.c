@@ -151,7 +151,7 @@ static void what_is_fixed_is_kept_and_named(void **state)
                  "keyspaces:\n" ITEMS "}\n" OTHERS "}\n",
                  &reported);
     (void)state;
-    assert_int_equal(reported, 6);
+    assert_int_equal(reported, 5);
     assert_string_equal(config->listen[0].text, "127.0.0.1:6380");
     assert_false(config->has_control);
     assert_int_not_equal(config->workers, 200);
@@ -161,7 +161,7 @@ static void what_is_fixed_is_kept_and_named(void **state)
     assert_int_equal(config->sync, SYNC_POLL);
     assert_string_equal(config->publication, "nestguard");
     assert_int_equal(config->load_connections, 9);
-    assert_int_equal(config->cache_connections, 2);
+    assert_int_equal(config->cache_connections, 9);
     config_destroy(config);
 }
 

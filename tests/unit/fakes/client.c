@@ -27,7 +27,7 @@ void fake_clients_init(struct fake_clients *fake, const char *settings, mailbox_
     fake->clients.serving = fake->serving.serving;
     fake->clients.total = &fake->total;
     fake->serving.serving->pool =
-        pool_create(fake->serving.serving, fake->serving.serving->route, NULL, NULL);
+        pool_create(fake->serving.serving, fake->serving.serving->route, NULL);
 }
 
 /* ---- a turn, as connection.c has it, without the socket ---- */

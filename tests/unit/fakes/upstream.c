@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 struct upstream *last_upstream;
+bool upstreams_begin_down;
 
 /* ---- what the worker does ---- */
 
@@ -22,6 +23,7 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
     upstream->options.route = options->route ? options->route : serving->route;
     if (options->name)
         upstream->options.name = xstrdup(options->name);
+    upstream->down = upstreams_begin_down;
     upstream->previous = last_upstream;
     last_upstream = upstream;
     return upstream;
@@ -113,6 +115,11 @@ const struct redis_place *upstream_node(const struct upstream *upstream)
 bool upstream_is_nowhere(const struct upstream *upstream)
 {
     return upstream->options.nowhere;
+}
+
+bool upstream_is_up(const struct upstream *upstream)
+{
+    return !upstream->down;
 }
 
 bool upstream_is_idle(const struct upstream *upstream)

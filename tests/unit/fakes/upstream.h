@@ -1,5 +1,6 @@
 /* Connections to a cache that does what the test says: what is sent is kept for the test to look
- * at, and replies are those that it gives. They are up from the beginning, and greet nobody. */
+ * at, and replies are those that it gives. They are up from the beginning, unless the test has
+ * another word for that, and greet nobody. */
 #ifndef NESTGUARD_FAKES_UPSTREAM_H
 #define NESTGUARD_FAKES_UPSTREAM_H
 
@@ -17,11 +18,14 @@ struct upstream {
     } in_flight[FAKE_IN_FLIGHT]; /* oldest first */
     size_t count;
     struct buffer out; /* what the test has not looked at yet */
-    bool held, unread, congested, relays, closed;
+    bool held, unread, congested, relays, down, closed;
 };
 
 /* The last that was created; NULL: none. */
 extern struct upstream *last_upstream;
+
+/* What is created from now on is not up before the test says so. */
+extern bool upstreams_begin_down;
 
 /* Exactly these bytes were sent since the last time. */
 void must_send(struct upstream *upstream, const char *bytes);

@@ -1,0 +1,230 @@
+/* How many connections a pool has, and which one a client is led to, while their number changes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "fakes/serving.h"
+#include "fakes/upstream.h"
+#include "worker/upstream/pool.h"
+
+struct bench {
+    struct fake_serving serving;
+    struct pool *pool;
+    struct pool_events events;
+    unsigned changes;
+    const struct upstream *ended; /* the last one that was told of */
+    unsigned ends;
+};
+
+static void on_changed(void *arg)
+{
+    ((struct bench *)arg)->changes++;
+}
+
+static void on_end(void *arg, const struct upstream *upstream)
+{
+    struct bench *bench = arg;
+    assert_false(upstream->closed || upstream->count);
+    bench->ended = upstream;
+    bench->ends++;
+}
+
+static void set_count(struct bench *bench, unsigned count)
+{
+    bench->serving.shared->config->cache_connections = count;
+    pool_resize(bench->pool);
+}
+
+static void begin(struct bench *bench, unsigned count)
+{
+    *bench = (struct bench){.changes = 0};
+    fake_serving_init(&bench->serving, 1, "", NULL, NULL);
+    bench->serving.shared->config->cache_connections = count;
+    bench->events = (struct pool_events){on_changed, on_end, bench};
+    bench->pool = pool_create(bench->serving.serving, &bench->serving.route, &bench->events);
+    pool_open(bench->pool);
+}
+
+static void end(struct bench *bench)
+{
+    upstreams_begin_down = false;
+    pool_destroy(bench->pool);
+    upstreams_finish();
+    fake_serving_finish(&bench->serving);
+}
+
+static unsigned counted;
+
+static void count_one(struct upstream *upstream)
+{
+    assert_false(upstream->closed);
+    counted++;
+}
+
+static unsigned connections(const struct bench *bench)
+{
+    counted = 0;
+    pool_each(bench->pool, count_one);
+    return counted;
+}
+
+static struct upstream *led_to(const struct bench *bench, uint64_t client)
+{
+    return pool_shared(bench->pool, 0, false, client);
+}
+
+/* Something is under way there, or has its reply. */
+static void ask(struct upstream *upstream)
+{
+    upstream->count = 1;
+}
+
+static void answer(struct upstream *upstream)
+{
+    upstream->count = 0;
+}
+
+static void more_are_used_when_they_are_up(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench, 2);
+    struct upstream *first = led_to(&bench, 0), *second = led_to(&bench, 3);
+    upstreams_begin_down = true;
+    set_count(&bench, 4);
+    pool_tick(bench.pool);
+    struct upstream *last = last_upstream;
+    assert_int_equal(connections(&bench), 4);
+    assert_ptr_equal(led_to(&bench, 3), second);
+    assert_int_equal(bench.changes, 0);
+    last->previous->down = false; /* each as soon as it may be */
+    pool_tick(bench.pool);
+    assert_ptr_equal(led_to(&bench, 2), last->previous);
+    assert_ptr_equal(led_to(&bench, 3), first);
+    last->down = false;
+    pool_tick(bench.pool);
+    assert_ptr_equal(led_to(&bench, 3), last);
+    assert_int_equal(bench.changes, 2);
+    assert_int_equal(connections(&bench), 4);
+    end(&bench);
+}
+
+/* Nobody loses by it. */
+static void more_are_used_at_once_while_none_is_up(void **state)
+{
+    struct bench bench;
+    (void)state;
+    upstreams_begin_down = true;
+    begin(&bench, 1);
+    set_count(&bench, 3);
+    pool_tick(bench.pool);
+    assert_int_equal(bench.changes, 1);
+    assert_ptr_equal(led_to(&bench, 2), last_upstream);
+    end(&bench);
+}
+
+static void one_too_many_ends_when_nothing_is_under_way_on_it(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench, 3);
+    struct upstream *first = led_to(&bench, 0), *busy = led_to(&bench, 1);
+    struct upstream *idle = led_to(&bench, 2);
+    ask(busy);
+    set_count(&bench, 1);
+    assert_int_equal(bench.changes, 1);
+    assert_ptr_equal(led_to(&bench, 1), first);
+    pool_tick(bench.pool);
+    assert_true(idle->closed && bench.ended == idle);
+    assert_false(busy->closed || first->closed);
+    answer(busy);
+    pool_tick(bench.pool);
+    assert_true(busy->closed && bench.ended == busy);
+    assert_int_equal(bench.ends, 2);
+    assert_int_equal(connections(&bench), 1);
+    end(&bench);
+}
+
+static void one_that_has_not_ended_yet_is_used_again(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench, 2);
+    struct upstream *busy = led_to(&bench, 1);
+    ask(busy);
+    set_count(&bench, 1);
+    pool_tick(bench.pool);
+    set_count(&bench, 2);
+    pool_tick(bench.pool);
+    answer(busy);
+    pool_tick(bench.pool);
+    assert_ptr_equal(led_to(&bench, 1), busy);
+    assert_false(busy->closed);
+    assert_int_equal(bench.ends, 0);
+    end(&bench);
+}
+
+/* What a node sends on to another goes there over the same lane, whatever their number is by then.
+ */
+static void a_lane_that_is_left_is_still_there_for_what_was_on_it(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench, 2);
+    struct upstream *busy = led_to(&bench, 1);
+    ask(busy);
+    set_count(&bench, 1);
+    assert_ptr_equal(pool_lane(bench.pool, 0, false, 1), busy);
+    answer(busy);
+    end(&bench);
+}
+
+static void a_protocol_that_nobody_speaks_has_none(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench, 1);
+    set_count(&bench, 3);
+    pool_tick(bench.pool);
+    assert_int_equal(connections(&bench), 3);
+    assert_true(pool_shared(bench.pool, 0, true, 1)->options.resp3);
+    set_count(&bench, 4);
+    pool_tick(bench.pool);
+    assert_int_equal(connections(&bench), 6);
+    set_count(&bench, 1);
+    pool_tick(bench.pool);
+    assert_int_equal(connections(&bench), 1);
+    end(&bench);
+}
+
+/* To another cache, while the number changes: it has as many as there are to be. */
+static void another_pool_begins_with_as_many_as_are_wanted(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench, 2);
+    upstreams_begin_down = true;
+    set_count(&bench, 4);
+    struct pool *before = bench.pool;
+    bench.pool = pool_create(bench.serving.serving, &bench.serving.route, &bench.events);
+    pool_open_as(bench.pool, before);
+    assert_int_equal(connections(&bench), 4);
+    pool_destroy(before);
+    end(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_are_used_when_they_are_up),
+        cmocka_unit_test(more_are_used_at_once_while_none_is_up),
+        cmocka_unit_test(one_too_many_ends_when_nothing_is_under_way_on_it),
+        cmocka_unit_test(one_that_has_not_ended_yet_is_used_again),
+        cmocka_unit_test(a_lane_that_is_left_is_still_there_for_what_was_on_it),
+        cmocka_unit_test(a_protocol_that_nobody_speaks_has_none),
+        cmocka_unit_test(another_pool_begins_with_as_many_as_are_wanted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
