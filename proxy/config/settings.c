@@ -383,7 +383,7 @@ static void print_table(const struct setting *table, FILE *out)
 void config_print_settings(FILE *out)
 {
     fputs("Settings of the file (YAML); ${NAME} takes a value from the environment. SIGHUP takes a "
-          "change\nof all but those that need a [restart]:\n",
+          "change\nof all but those that need a [restart], which SIGUSR2 makes without a gap:\n",
           out);
     print_table(config_settings, out);
     fputs("\nSettings of a keyspace:\n", out);

@@ -26,6 +26,18 @@ static void print_change(const json_t *change, FILE *out)
         fprintf(out, "%s: %s, it was %s\n", what, after, before);
 }
 
+/* A process that takes over has the file as it is now. */
+static void print_way(const json_t *changes, FILE *out)
+{
+    bool restart = false;
+    size_t i;
+    const json_t *change;
+    json_array_foreach(changes, i, change) restart |=
+        !*text(change, "why") && !json_is_true(json_object_get(change, "taken"));
+    if (restart)
+        fputs("what needs a restart is taken without a gap by a handover: kill -USR2\n", out);
+}
+
 static void print_left(const json_t *left, FILE *out)
 {
     size_t i;
@@ -50,5 +62,6 @@ void ctl_reload_print(const json_t *body, const char *option, const struct ctl_p
     json_array_foreach(changes, i, item) print_change(item, out);
     if (!json_array_size(changes))
         fputs("nothing has changed\n", out);
+    print_way(changes, out);
     print_left(json_object_get(json_object_get(body, "keyspaces"), "left"), out);
 }

@@ -21,8 +21,8 @@ static void log_change(const struct setting_change *change)
         log_warning("reload: %s stays %s for now, not %s: %s", change->what, change->before,
                     change->after, change->why);
     else if (!change->taken)
-        log_warning("reload: %s cannot change while the guard runs; restart it for the new value: "
-                    "%s (now %s)",
+        log_warning("reload: %s cannot change while the guard runs; restart it for the new value, "
+                    "or have it hand over without a gap (SIGUSR2): %s (now %s)",
                     change->what, change->after, change->before);
     else if (!change->before[0])
         log_info("reload: %s: added, %s", change->what, change->after);

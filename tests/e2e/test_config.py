@@ -362,7 +362,7 @@ class TestReload:
         self.reload(guard, self.settings(database, cache, items, {"table": "public.items"},
                                          workers=3, load_connections=9))
         wait_until(lambda: "load_connections" in guard.log(), PATIENCE, guard.log)
-        assert "workers" in guard.log() and "restart" in guard.log()
+        assert "workers cannot change" in guard.log() and "without a gap (SIGUSR2): 3 (now 2)" in guard.log()
         assert "reload: reload:" not in guard.log()
         assert guard.redis().mget("item:1", "item:500") == [b"payload 1", None]
 

@@ -32,7 +32,8 @@ def test_it_says_what_was_taken_and_what_was_not(guard, database, cache, items):
     assert status == 0
     assert said.splitlines() == [
         "workers: NEEDS A RESTART for 1; it is 2", "load_budget: 150, it was 200",
-        "ttl of keyspace items: 1h, it was 10m", "keyspace others: added, other:{id}"]
+        "ttl of keyspace items: 1h, it was 10m", "keyspace others: added, other:{id}",
+        "what needs a restart is taken without a gap by a handover: kill -USR2"]
     write(guard, database, cache, items(ttl="1h"), load_budget=150)
     status, said = ctl(guard, "reload", "--json")
     answer = json.loads(said)
