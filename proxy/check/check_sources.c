@@ -53,6 +53,6 @@ static void check_source(const struct config *config, const struct keyspace *key
 void check_sources(const struct config *config, struct problems *problems)
 {
     for (size_t i = 0; i < config->keyspace_count; i++)
-        if (config->keyspaces[i].source)
+        if (keyspace_has_file(&config->keyspaces[i]))
             check_source(config, &config->keyspaces[i], problems);
 }

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Choices: the values' places are those of the words in settings.c. */
 
@@ -52,7 +53,7 @@ struct column_list {
 struct keyspace {
     char *name; /* of status, metrics and log; no two have the same */
     struct key_template key;
-    char *source;       /* "file:/path" of its keys; NULL: they are those of a table's rows */
+    char *source;       /* "file:/path" of its keys, or "push"; NULL: they are those of rows */
     double max_shrink;  /* of a source: if more than this share of the keys before is missing, it is
                            not believed */
     uint64_t settle_ms; /* a source is read when it has stayed the same for so long */
@@ -93,7 +94,18 @@ static inline bool keyspace_is_of_rows(const struct keyspace *keyspace)
     return keyspace->table_name || keyspace->query;
 }
 
-/* Of one with a source. */
+/* Whether its keys are sent to the control port. */
+static inline bool keyspace_is_pushed(const struct keyspace *keyspace)
+{
+    return keyspace->source && strcmp(keyspace->source, "push") == 0;
+}
+
+static inline bool keyspace_has_file(const struct keyspace *keyspace)
+{
+    return keyspace->source && !keyspace_is_pushed(keyspace);
+}
+
+/* Of one that has a file. */
 static inline const char *keyspace_source_path(const struct keyspace *keyspace)
 {
     return keyspace->source + sizeof "file:" - 1;

@@ -200,10 +200,13 @@ static void check_source(const struct config *config, const struct config_source
                       "gives them; or source: the keys themselves)");
     if (!mention->good)
         return;
-    if (strncmp(keyspace->source, "file:/", 6) != 0)
+    if (keyspace_is_pushed(keyspace) && !top(source, "control")->line)
+        config_report(source, mention->line,
+                      "source: push needs control: the keys are sent to the control port");
+    if (keyspace_has_file(keyspace) && strncmp(keyspace->source, "file:/", 6) != 0)
         config_report(source, mention->line,
                       "source must be file: and a whole path, as in "
-                      "file:/var/lib/shop/keys.txt");
+                      "file:/var/lib/shop/keys.txt, or push");
     for (size_t j = 0; j < sizeof of_rows / sizeof *of_rows; j++)
         if (of(source, i, of_rows[j])->line)
             config_report(source, of(source, i, of_rows[j])->line,

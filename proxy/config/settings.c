@@ -214,17 +214,17 @@ const struct setting keyspace_settings[] = {
      .help = "in place of table, a SELECT whose rows exist: it gives the key's columns and the "
              "value's, of joins and UNIONs, too; with sync: poll and none"},
     {"source", SETTING_TEXT, AT(source), .remakes = true, .otherwise = "the rows of table",
-     .least = "7", .most = "4095",
+     .least = "4", .most = "4095",
      .help = "file:/path of the keys that exist, in place of a table: a cache key a line, or what "
-             "`nestguard filter build` made of such lines; taken anew when it changes; needs "
-             "on_miss: pass"},
+             "`nestguard filter build` made of such lines; taken anew when it changes; or push: "
+             "the application sends such lines to the control port; needs on_miss: pass"},
     {"min_keys", SETTING_COUNT, AT(min_keys), .standard = "1", .least = "0", .most = "4294967295",
-     .help = "with source, a file with fewer keys is refused, and the one before stays"},
+     .help = "with source, fewer keys than that are refused, and those before stay"},
     {"max_shrink", SETTING_SHARE, AT(max_shrink), .standard = "50%", .least = "0%", .most = "100%",
-     .help = "with source, the share of its keys that a file may have less than the one before; "
-             "else it is refused"},
+     .help = "with source, the share of the keys before that may be missing among the next ones; "
+             "else they are refused"},
     {"settle", SETTING_DURATION, AT(settle_ms), .standard = "5s", .least = "100ms", .most = "1d",
-     .help = "with source, how long a file must have stayed the same before it is read"},
+     .help = "with source: file:, how long it must have stayed the same before it is read"},
     {"where", SETTING_TEXT, AT(where), .remakes = true, .otherwise = "all rows", .least = "1",
      .most = "65535", .help = "an SQL condition: only rows that meet it exist"},
     {"value", SETTING_VALUE, AT(value), .revalues = true,

@@ -21,6 +21,7 @@
 #include "control/configuration.h"
 #include "control/explain.h"
 #include "control/page.h"
+#include "control/push.h"
 #include "control/status.h"
 #include "guard/guard.h"
 #include "http/json_bytes.h"
@@ -467,25 +468,29 @@ static void rebuild(struct http_call *call, void *arg)
 }
 
 const struct http_route admin_routes[] = {
-    {"GET", "/", page_get, true, "the page for a browser", NULL},
-    {"GET", "/healthz", healthz, true, "alive", NULL},
-    {"GET", "/readyz", readyz, true, "200 while clients are served, else 503", NULL},
-    {"GET", "/guardz", guardz, true, "200 when every keyspace is guarding, else 503", NULL},
-    {"GET", "/metrics", metrics, false, "Prometheus text", NULL},
-    {"GET", "/v1/status", status, false, "keyspaces, generation, filters, clients, rates", NULL},
+    {"GET", "/", page_get, true, "the page for a browser", NULL, NULL},
+    {"GET", "/healthz", healthz, true, "alive", NULL, NULL},
+    {"GET", "/readyz", readyz, true, "200 while clients are served, else 503", NULL, NULL},
+    {"GET", "/guardz", guardz, true, "200 when every keyspace is guarding, else 503", NULL, NULL},
+    {"GET", "/metrics", metrics, false, "Prometheus text", NULL, NULL},
+    {"GET", "/v1/status", status, false, "keyspaces, generation, filters, clients, rates", NULL,
+     NULL},
     {"GET", "/v1/attack", attack, false,
-     "who asks: rates of rejects, heaviest clients, absent keys", NULL},
-    {"GET", "/v1/log", page_get_log, false, "the log's last lines; ?after=NUMBER", "after"},
-    {"GET", "/v1/keys/*", get_key, false, "explains what happens to a key, and why", NULL},
-    {"PUT", "/v1/keys/*", put_key, false, "admits a key ahead of the filter; ?for=10m", "for"},
+     "who asks: rates of rejects, heaviest clients, absent keys", NULL, NULL},
+    {"GET", "/v1/log", page_get_log, false, "the log's last lines; ?after=NUMBER", "after", NULL},
+    {"GET", "/v1/keys/*", get_key, false, "explains what happens to a key, and why", NULL, NULL},
+    {"PUT", "/v1/keys/*", put_key, false, "admits a key ahead of the filter; ?for=10m", "for",
+     NULL},
     {"DELETE", "/v1/keys/*", delete_key, false,
      "rejects a key whose row is gone, and purges it from the cache; ?row=delete, ?block=10m",
-     "row&block"},
-    {"POST", "/v1/rebuild", rebuild, false, "builds a new generation", NULL},
+     "row&block", NULL},
+    {"PUT", "/v1/keyspaces/*/keys", push_keys, false,
+     "all keys of a keyspace with source: push, a line each", NULL, &push_upload},
+    {"POST", "/v1/rebuild", rebuild, false, "builds a new generation", NULL, NULL},
     {"POST", "/v1/reload", configuration_reload, false,
-     "reads the file again, and says what is taken and what is not", NULL},
+     "reads the file again, and says what is taken and what is not", NULL, NULL},
     {"GET", "/v1/config", configuration_get, false,
-     "the configuration in force, as a file without its secrets", NULL},
+     "the configuration in force, as a file without its secrets", NULL, NULL},
     {0}};
 
 void admin_log(void *arg, const char *who, const char *method, const char *url, unsigned code)

@@ -116,6 +116,9 @@ static json_t *keyspace_json(const struct report *report, const struct keyspace_
     json_object_set_new(json, "rows",
                         keyspace->has_filter ? json_integer((json_int_t)keyspace->rows)
                                              : json_null());
+    json_object_set_new(json, "source_generation",
+                        keyspace->set_number ? json_integer((json_int_t)keyspace->set_number)
+                                             : json_null());
     json_object_set_new(json, "self_check", check_json(&report->check, &keyspace->check));
     json_object_set_new(json, "published", published_json(&keyspace->published));
     add_counters(keyspace, json);

@@ -5,10 +5,9 @@
  * error there is one of writing. From then on until it is cleared a spool is only read. */
 #include "follow/spool.h"
 
-#include "base/memory.h"
+#include "base/unnamed_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -34,19 +33,6 @@ void spool_clear(struct spool *spool)
     buffer_trim(&spool->buffer, SPOOL_MEMORY_MAX);
 }
 
-/* Its name is gone at once: whatever becomes of the process, nothing stays behind. */
-static int create_unlinked(void)
-{
-    const char *directory = getenv("TMPDIR");
-    char *name = xasprintf("%s/nestguard-XXXXXX", directory && *directory ? directory : "/tmp");
-    int fd = mkostemp(name, O_CLOEXEC);
-    int status = fd < 0 ? -errno : fd;
-    if (fd >= 0)
-        unlink(name);
-    free(name);
-    return status;
-}
-
 /* stdio need not say why it failed. */
 static int file_error(void)
 {
@@ -62,7 +48,7 @@ static int write_bytes(struct spool *spool, const void *bytes, size_t length)
 static int move_to_file(struct spool *spool)
 {
     struct span held = buffer_span(&spool->buffer);
-    int fd = create_unlinked();
+    int fd = unnamed_file_create();
     if (fd < 0)
         return fd;
     spool->file = fdopen(fd, "w+");

@@ -79,7 +79,8 @@ uint64_t generation_rows(const struct generation *generation, size_t keyspace);
 struct key_set {
     struct filter *filter;
     struct filter_seed seed;
-    bool is_full; /* a key found no place: nothing is rejected by it any more */
+    bool is_full;    /* a key found no place: nothing is rejected by it any more */
+    uint64_t number; /* in the order in which they came into force; 0: not yet */
     unsigned references;
 };
 

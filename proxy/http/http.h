@@ -16,15 +16,27 @@ struct http_call; /* one request; lives until it is answered */
 /* Handles a call: must answer it, now or later, exactly once, on the loop's thread. */
 typedef void (*http_handler)(struct http_call *call, void *arg);
 
+/* How a call takes a body of any length. `begin` is called when the headers are in and nothing is
+ * against the call, which it must not answer: that is for the route's handler, which is called at
+ * the body's end and gets by http_call_take_upload() what `begin` has returned (not NULL). */
+struct http_upload {
+    void *(*begin)(struct http_call *call, void *arg);
+    /* A piece. False: no more until http_call_go_on(), which is not called from within. */
+    bool (*take)(void *upload, struct span bytes);
+    /* The body does not come to its end: nothing else is called, and the call is gone. */
+    void (*broken)(void *upload);
+};
+
 struct http_route {
     const char *method; /* "GET"; HEAD is answered as GET without a body */
-    const char *path;   /* "/v1/status", or with a trailing star, as in "/v1/keys/" "*": the rest of
-                           the path is http_call_rest() */
+    const char *path;   /* "/v1/status", or with a star, as in "/v1/keys/" "*": what stands in its
+                           place is http_call_rest() */
     http_handler handle;
     bool open;        /* answered without the token, too (/healthz and its kin) */
     const char *help; /* one line, listed by GET /v1 */
     /* The parameters that it takes, "row&block", or NULL; others, or one given twice, are 400. */
     const char *query;
+    const struct http_upload *upload; /* NULL: the body is thrown away */
 };
 
 struct http_options {
@@ -57,6 +69,12 @@ void http_server_close(struct http_server *server, void (*closed)(void *arg), vo
 struct span http_call_rest(const struct http_call *call); /* percent-decoded; may hold any byte */
 /* The decoded value of a query parameter, or NULL; lives as long as the call. */
 const char *http_call_query(const struct http_call *call, const char *name);
+
+/* What its route's upload has made of the body, which is the caller's from here on; NULL: the body
+ * was not given to it. */
+void *http_call_take_upload(struct http_call *call);
+/* More of the body may come. */
+void http_call_go_on(struct http_call *call);
 
 /* Answers, of which a call gets exactly one. The call may be gone when they return.
  *

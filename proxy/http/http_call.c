@@ -53,6 +53,8 @@ static void destroy(struct http_call *call)
 {
     if (call->server)
         detach(call);
+    if (call->upload)
+        call->taker->broken(call->upload);
     if (call->response)
         MHD_destroy_response(call->response);
     http_target_finish(&call->target);
@@ -110,9 +112,24 @@ bool http_call_reads(const struct http_call *call)
 
 struct span http_call_rest(const struct http_call *call)
 {
-    struct span path = call->target.path;
+    return call->rest;
+}
 
-    return (struct span){path.at + call->rest, path.length - call->rest};
+void *http_call_take_upload(struct http_call *call)
+{
+    void *upload = call->upload;
+
+    call->upload = NULL;
+    return upload;
+}
+
+void http_call_go_on(struct http_call *call)
+{
+    if (!call->paused)
+        return;
+    call->paused = false;
+    MHD_resume_connection(call->connection);
+    http_server_wake(call->server);
 }
 
 const char *http_call_query(const struct http_call *call, const char *name)

@@ -49,9 +49,13 @@ struct http_call {
     char *url;                         /* as sent */
     char *method;                      /* NULL until the headers are in */
     struct http_target target;
-    const char *malformed; /* what is wrong with the request line or headers */
-    size_t rest;           /* where http_call_rest() begins in target.path */
-    uint64_t body;         /* bytes of it so far; they are not kept: no call takes a body */
+    int fault;                       /* of reading the target, a negative errno */
+    const char *malformed;           /* what is wrong with the request line or headers */
+    struct span rest;                /* http_call_rest() */
+    uint64_t body;                   /* bytes of it so far, which are not kept */
+    const struct http_upload *taker; /* of the body; NULL: it is thrown away */
+    void *upload;                    /* the taker's; NULL: it has none any more */
+    bool paused;                     /* no more of the body is wanted now: suspended */
     struct MHD_Response *response;
     unsigned status;
     struct http_call *previous, *next; /* among the server's */
@@ -82,6 +86,9 @@ const char *http_check_framing(const struct http_call *call, uint64_t *announced
 
 /* What is wrong with the Host header, or NULL. */
 const char *http_check_host(const struct http_call *call, const char *version);
+
+/* Whether the call's route takes the body, which nothing is against; then it has begun to. */
+bool http_begin_upload(struct http_call *call);
 
 /* Answers what must be refused, else hands the call to its route. */
 void http_dispatch(struct http_call *call);

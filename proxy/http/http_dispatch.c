@@ -10,6 +10,9 @@
  *   400        a parameter that the call does not take
  *      └─▶ the route's handler
  *
+ * A body that the route takes (http_begin_upload()) has gone there piece by piece, if nothing was
+ * against the call from its beginning on.
+ *
  * What cannot be read to its end is refused before it comes here: refuse_early() in http_server.c.
  */
 #include "http/http_call.h"
@@ -143,16 +146,22 @@ static void answer_index(struct http_call *call, void *arg)
     http_answer_json(call, 200, json_pack("{s:o}", "calls", list_calls(call->server)));
 }
 
-static const struct http_route index_route = {"GET", "/v1", answer_index, false, "this list", NULL};
+static const struct http_route index_route = {"GET",       "/v1", answer_index, false,
+                                              "this list", NULL,  NULL};
 
-/* A trailing star stands for any rest, also none. */
-static bool path_matches(const struct http_route *route, struct span path)
+/* A star stands for anything, also nothing; *rest is that. */
+static bool path_matches(const struct http_route *route, struct span path, struct span *rest)
 {
-    size_t length = strlen(route->path);
+    size_t before = strcspn(route->path, "*");
+    bool has_star = route->path[before] == '*';
+    const char *end = route->path + before + has_star;
+    size_t after = strlen(end);
 
-    if (length > 0 && route->path[length - 1] == '*')
-        return path.length >= length - 1 && memcmp(path.at, route->path, length - 1) == 0;
-    return path.length == length && memcmp(path.at, route->path, length) == 0;
+    if (path.length < before + after || (!has_star && path.length > before))
+        return false;
+    *rest = (struct span){path.at + before, path.length - before - after};
+    return memcmp(path.at, route->path, before) == 0 &&
+           memcmp(rest->at + rest->length, end, after) == 0;
 }
 
 static bool method_matches(const struct http_route *route, const char *method)
@@ -162,7 +171,7 @@ static bool method_matches(const struct http_route *route, const char *method)
 }
 
 /* The call's route, or NULL; then `allowed` lists the methods of its path, or is empty. */
-static const struct http_route *find_route(const struct http_call *call, char *allowed, size_t size)
+static const struct http_route *find_route(struct http_call *call, char *allowed, size_t size)
 {
     const struct http_route *route = call->server->options.routes;
     size_t used = 0;
@@ -173,7 +182,7 @@ static const struct http_route *find_route(const struct http_call *call, char *a
 
         if (last)
             route = &index_route;
-        if (path_matches(route, call->target.path)) {
+        if (path_matches(route, call->target.path, &call->rest)) {
             if (method_matches(route, call->method))
                 return route;
             if (used < size)
@@ -226,31 +235,66 @@ static void refuse_parameter(struct http_call *call, const char *name, const cha
                           (int)(second - names), names, second + 1);
 }
 
-/* A name that is misspelt must not make of one order another one: DELETE with ?blok=10m. Whether it
- * was refused. */
-static bool refuse_query(struct http_call *call, const struct http_route *route)
+/* The first parameter that the call does not take, or NULL. A name that is misspelt must not make
+ * of one order another one: DELETE with ?blok=10m. */
+static const char *stray_parameter(const struct http_call *call, const struct http_route *route)
 {
     struct span query = call->target.query;
 
     for (const char *name = query.at, *value; name < query.at + query.length;
          name = value + strlen(value) + 1) {
         value = name + strlen(name) + 1;
-        if (!is_among(route->query, name)) {
-            refuse_parameter(call, name, route->query);
-            return true;
-        }
-        if (http_target_query(&call->target, name) != value) { /* the first of that name */
-            http_answer_error(call, 400, "the parameter %s is given twice", name);
-            return true;
-        }
+        /* http_target_query() gives the first of that name */
+        if (!is_among(route->query, name) || http_target_query(&call->target, name) != value)
+            return name;
     }
-    return false;
+    return NULL;
+}
+
+/* Whether it was refused. */
+static bool refuse_query(struct http_call *call, const struct http_route *route)
+{
+    const char *stray = stray_parameter(call, route);
+
+    if (stray && is_among(route->query, stray))
+        http_answer_error(call, 400, "the parameter %s is given twice", stray);
+    else if (stray)
+        refuse_parameter(call, stray, route->query);
+    return stray;
 }
 
 static void refuse_stranger(struct http_call *call)
 {
     http_answer_error(call, 401, "this call needs the header Authorization: Bearer TOKEN");
     http_call_header(call, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+}
+
+/* The target is read once. */
+static int read_target(struct http_call *call)
+{
+    if (!call->malformed && !call->target.own)
+        call->fault = http_target_parse(&call->target, call->url, &call->malformed);
+    if (!call->malformed)
+        return 0;
+    return call->fault ? call->fault : -EINVAL;
+}
+
+/* Before the body, and without an answer: whatever is against the call, http_dispatch() says it
+ * when as much of the body as such calls may have was thrown away. */
+bool http_begin_upload(struct http_call *call)
+{
+    const struct http_route *route;
+    char allowed[128];
+
+    if (strlen(call->url) > TARGET_MAX || read_target(call) < 0)
+        return false;
+    route = find_route(call, allowed, sizeof(allowed));
+    if (!route || !route->upload || !has_token(call) || check_browser(call) ||
+        stray_parameter(call, route))
+        return false;
+    call->taker = route->upload;
+    call->upload = route->upload->begin(call, call->server->options.arg);
+    return true;
 }
 
 /* Strangers learn of no path but the open ones: whether a path exists is told behind the token. */
@@ -266,17 +310,16 @@ void http_dispatch(struct http_call *call)
         http_answer_error(call, 414, "the request's target may have %d bytes", TARGET_MAX);
         return;
     }
-    status =
-        call->malformed ? -EINVAL : http_target_parse(&call->target, call->url, &call->malformed);
+    status = read_target(call);
     if (status < 0) {
         http_answer_error(call, status == -ENOMEM ? 503 : 400, "%s", call->malformed);
         return;
     }
-    if (call->body > server->options.max_body) {
+    route = find_route(call, allowed, sizeof(allowed));
+    if (call->body > server->options.max_body && !(route && route->upload)) {
         http_answer_error(call, 413, "the body may have %zu bytes", server->options.max_body);
         return;
     }
-    route = find_route(call, allowed, sizeof(allowed));
     if (!(route && route->open) && !has_token(call)) {
         refuse_stranger(call);
         return;
@@ -292,6 +335,5 @@ void http_dispatch(struct http_call *call)
     }
     if (refuse_query(call, route))
         return;
-    call->rest = strcspn(route->path, "*");
     route->handle(call, server->options.arg);
 }

@@ -107,6 +107,15 @@ static enum MHD_Result refuse_early(struct http_call *call, unsigned status, con
     return http_call_send(call);
 }
 
+/* A body of which it is known that it is too long to be read. */
+static enum MHD_Result refuse_long(struct http_call *call, uint64_t announced)
+{
+    http_call_move(call, CALL_HANDLING);
+    call->body = announced;
+    http_dispatch(call);
+    return http_call_send(call);
+}
+
 /* Called once for each request, before its body. */
 static enum MHD_Result on_headers(struct http_call *call, const char *method, const char *version)
 {
@@ -122,16 +131,36 @@ static enum MHD_Result on_headers(struct http_call *call, const char *method, co
     error = http_check_framing(call, &announced);
     if (error)
         return refuse_early(call, 400, error);
+    if (http_begin_upload(call)) {
+        http_connection_busy(connection_of(call->connection)); /* for as long as that takes */
+        return MHD_YES;
+    }
     asks_first =
         MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
     if (announced > DRAIN_MAX || (asks_first && announced > call->server->options.max_body))
-        return refuse_early(call, 413, "the body is too long");
+        return refuse_long(call, announced);
     return MHD_YES;
 }
 
-/* Counted and thrown away. */
-static enum MHD_Result on_body(struct http_call *call, size_t *length)
+/* While it is not wanted the socket's buffers hold the rest, and its sender. Libmicrohttpd may have
+ * some of it already, and keeps what is not taken. */
+static enum MHD_Result give_body(struct http_call *call, const char *bytes, size_t *length)
 {
+    if (call->paused)
+        return MHD_YES;
+    call->body += *length;
+    call->paused = !call->taker->take(call->upload, (struct span){bytes, *length});
+    *length = 0;
+    if (call->paused)
+        MHD_suspend_connection(call->connection);
+    return MHD_YES;
+}
+
+/* Taken, or counted and thrown away. */
+static enum MHD_Result on_body(struct http_call *call, const char *bytes, size_t *length)
+{
+    if (call->upload)
+        return give_body(call, bytes, length);
     call->body += *length;
     *length = 0;
     return call->body > DRAIN_MAX ? MHD_NO : MHD_YES;
@@ -148,7 +177,6 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
 
     (void)arg;
     (void)url;
-    (void)upload;
     if (!call) /* there was no memory for its target: the connection ends */
         return MHD_NO;
     if (call->state == CALL_ANSWERED)
@@ -156,7 +184,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     if (!call->method)
         return on_headers(call, method, version);
     if (*upload_length > 0)
-        return on_body(call, upload_length);
+        return on_body(call, upload, upload_length);
     http_connection_busy(connection_of(connection));
     http_call_move(call, CALL_HANDLING);
     http_dispatch(call);
@@ -187,7 +215,7 @@ static void stop(struct http_server *server)
     uv_close((uv_handle_t *)&server->poll, on_closed);
     /* A daemon with suspended connections must not be stopped. */
     for (struct http_call *call = server->calls; call; call = call->next)
-        if (call->state == CALL_WAITING)
+        if (call->state == CALL_WAITING || call->paused)
             MHD_resume_connection(call->connection);
     MHD_stop_daemon(server->daemon);
 }

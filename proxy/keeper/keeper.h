@@ -14,6 +14,7 @@
 #include "keeper/changes/touches.h"
 #include "keeper/parts/loading.h"
 #include "keeper/parts/purging.h"
+#include "keeper/parts/pushes.h"
 
 struct keeper;
 struct reload;  /* keeper/reload.h */
@@ -41,6 +42,7 @@ struct keeper_parts {
     const struct loading *loading; /* rows, for questions; what queries may not see yet */
     struct purging *purging;       /* the cache */
     struct touches *touches;
+    struct pushes *pushes;
 };
 
 struct keeper_parts keeper_parts(struct keeper *keeper);

@@ -20,5 +20,5 @@ uint64_t keeper_rebuild(struct keeper *keeper)
 struct keeper_parts keeper_parts(struct keeper *keeper)
 {
     return (struct keeper_parts){&keeper->entries, &keeper->loading, &keeper->purging,
-                                 &keeper->touches};
+                                 &keeper->touches, &keeper->pushes};
 }

@@ -115,6 +115,7 @@ void keeper_end(struct keeper *keeper)
     keeper_end_reloading(keeper);
     renewal_stop(&keeper->renewal);
     sources_end(&keeper->sources);
+    pushes_end(&keeper->pushes);
     purging_give_unvouched(&keeper->purging); /* nobody else knows of them */
     keeper_settle_cache(keeper);
     uv_timer_stop(&keeper->tick);

@@ -25,6 +25,7 @@
 #include "keeper/parts/loading.h"
 #include "keeper/parts/publishing.h"
 #include "keeper/parts/purging.h"
+#include "keeper/parts/pushes.h"
 #include "keeper/parts/replication.h"
 #include "keeper/parts/server_watch.h"
 #include "keeper/parts/sources.h"
@@ -97,7 +98,8 @@ struct keeper {
     struct publisher *publisher;          /* NULL: nothing is published */
     struct replication replication;       /* which generation serves; does nothing without a log */
     struct standings standings;           /* without a log to follow, in the place of replication */
-    struct sources sources;               /* keys that are no rows' */
+    struct sources sources;               /* keys that are no rows', in files */
+    struct pushes pushes;                 /* and those that are sent here */
     struct server_watch server;           /* which server the database is */
     struct touches touches;               /* calls of the control port under way */
     struct load_counters *counters;       /* by keyspaces' numbers; KEYSPACES_MAX */

@@ -1,7 +1,7 @@
 /* What a source's keys mean to the rest of the keeper; see sources.h. */
 #include "keeper/keeper_internal.h"
 
-/* From the next view on. What was written since the file was made may be missing in it: hints are
+/* From the next view on. What was written since the list was made may be missing in it: hints are
  * what keeps such keys, for their time. */
 static void on_taken(void *arg, size_t keyspace, struct key_set *set)
 {
@@ -23,6 +23,11 @@ void keeper_open_sources(struct keeper *keeper)
                                                              .taken = on_taken,
                                                              .refused = on_refused,
                                                              .arg = keeper});
+    pushes_open(&keeper->pushes, &(struct pushes_options){.loop = &keeper->loop,
+                                                          .publishing = &keeper->publishing,
+                                                          .taken = on_taken,
+                                                          .refused = on_refused,
+                                                          .arg = keeper});
 }
 
 /* Nothing is forgotten: without a place for the key the keyspace rejects nothing any more. Its hint
@@ -30,6 +35,7 @@ void keeper_open_sources(struct keeper *keeper)
 void keeper_know(struct keeper *keeper, struct key key)
 {
     struct key_set *set = keeper->publishing.sets[key.keyspace];
+    pushes_know(&keeper->pushes, key);
     if (!set || !keeper_config(keeper)->keyspaces[key.keyspace].source)
         return;
     uint64_t hash = filter_hash(&set->seed, key.text.at, key.text.length);

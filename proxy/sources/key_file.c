@@ -70,7 +70,7 @@ struct reading {
     struct key_file_error *error;
     uint64_t lines;
     struct filter *filter;
-    struct filter_seed *seed;
+    const struct filter_seed *seed;
 };
 
 /* One that no lookup could ever ask for has another meaning than was thought: with a carriage
@@ -122,15 +122,19 @@ static bool ends_its_last_line(int fd, uint64_t size)
 
 static int read_keys(int fd, struct filter **out, struct reading *reading)
 {
+    struct stat file;
     struct filter_options options = reading->options->filter;
     const char *why = NULL;
-    int status = read_lines(fd, reading, count_line);
+    int status = fstat(fd, &file) ? -errno : 0;
+    if (status)
+        return refuse(reading->error, status, "%s", strerror(-status));
+    if (!ends_its_last_line(fd, (uint64_t)file.st_size))
+        return refuse(reading->error, -EINVAL, "its last line does not end: is it cut short?");
+    status = read_lines(fd, reading, count_line);
     if (status)
         return status;
     options.capacity = reading->lines + reading->lines / SPARE_SHARE + SPARE_LEAST;
-    status = filter_seed_random(reading->seed);
-    if (!status)
-        status = filter_create(out, &options, &why);
+    status = filter_create(out, &options, &why);
     if (status)
         return refuse(reading->error, status, "%s", why ? why : strerror(-status));
     reading->filter = *out;
@@ -158,14 +162,14 @@ static int read_image(struct filter **out, struct filter_seed *seed, const char 
 }
 
 static int read_open(int fd, struct filter **out, struct filter_seed *seed,
-                     const struct key_file_state *state, const struct key_file_options *options,
-                     struct key_file_error *error)
+                     const struct key_file_options *options, struct key_file_error *error)
 {
     struct reading reading = {.options = options, .error = error, .seed = seed};
     if (is_image(fd))
         return read_image(out, seed, options->path, error);
-    if (!ends_its_last_line(fd, state->size))
-        return refuse(error, -EINVAL, "its last line does not end: is it cut short?");
+    int status = filter_seed_random(seed);
+    if (status)
+        return refuse(error, status, "%s", strerror(-status));
     return read_keys(fd, out, &reading);
 }
 
@@ -177,10 +181,25 @@ int key_file_read(struct filter **out, struct filter_seed *seed, const struct ke
     int fd = open(options->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return refuse(error, -errno, "%s", strerror(errno));
-    int status = read_open(fd, out, seed, state, options, error);
+    int status = read_open(fd, out, seed, options, error);
     close(fd);
     if (key_file_look(options->path, &now) || !key_file_is_same(state, &now))
         status = refuse(error, -EAGAIN, "it changed while it was read");
+    if (!status)
+        return 0;
+    filter_destroy(*out);
+    *out = NULL;
+    return status;
+}
+
+int key_file_read_lines(struct filter **out, int fd, const struct filter_seed *seed,
+                        const struct key_file_options *options, uint64_t *lines,
+                        struct key_file_error *error)
+{
+    struct reading reading = {.options = options, .error = error, .seed = seed};
+    *out = NULL;
+    int status = read_keys(fd, out, &reading);
+    *lines = reading.lines;
     if (!status)
         return 0;
     filter_destroy(*out);

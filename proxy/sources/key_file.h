@@ -37,4 +37,12 @@ struct key_file_error {
 int key_file_read(struct filter **out, struct filter_seed *seed, const struct key_file_state *state,
                   const struct key_file_options *options, struct key_file_error *error);
 
+/* The same of lines that nobody else can change, in the file that is open as `fd`, which stays so;
+ * their filter is made with the seed that is given. *lines: how many of them there are; the
+ * filter's keys are fewer by those that are there twice, or seem so to it. -E2BIG: the filter would
+ * be larger than `options` allow. */
+int key_file_read_lines(struct filter **out, int fd, const struct filter_seed *seed,
+                        const struct key_file_options *options, uint64_t *lines,
+                        struct key_file_error *error);
+
 #endif

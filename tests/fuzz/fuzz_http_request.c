@@ -44,12 +44,12 @@ static void answer_key(struct http_call *call, void *arg)
 }
 
 static const struct http_route routes[] = {
-    {"GET", "/healthz", answer_now, true, "alive", NULL},
-    {"GET", "/v1/keys/*", answer_key, false, "explains", NULL},
-    {"PUT", "/v1/keys/*", answer_key, false, "admits", "ttl"},
-    {"DELETE", "/v1/keys/*", answer_key, false, "deletes", "row&block"},
-    {"POST", "/v1/rebuild", answer_now, false, "rebuilds", NULL},
-    {NULL, NULL, NULL, false, NULL, NULL}};
+    {"GET", "/healthz", answer_now, true, "alive", NULL, NULL},
+    {"GET", "/v1/keys/*", answer_key, false, "explains", NULL, NULL},
+    {"PUT", "/v1/keys/*", answer_key, false, "admits", "ttl", NULL},
+    {"DELETE", "/v1/keys/*", answer_key, false, "deletes", "row&block", NULL},
+    {"POST", "/v1/rebuild", answer_now, false, "rebuilds", NULL, NULL},
+    {NULL, NULL, NULL, false, NULL, NULL, NULL}};
 
 static void on_call(void *arg, const char *who, const char *method, const char *url,
                     unsigned status)

@@ -34,9 +34,14 @@ static const char *obstacle_of(const struct publishing *publishing)
     return NULL;
 }
 
+static const struct keyspace *keyspace_at(const struct publishing *publishing, size_t keyspace)
+{
+    return &publishing_config(publishing)->keyspaces[keyspace];
+}
+
 static bool is_retired(const struct publishing *publishing, size_t keyspace)
 {
-    return publishing_config(publishing)->keyspaces[keyspace].retired;
+    return keyspace_at(publishing, keyspace)->retired;
 }
 
 /* Of one without a filter that counts. What keeps it from being built now says more than why it was
@@ -60,7 +65,11 @@ static struct keyspace_status status_of_source(const struct publishing *publishi
     const struct key_set *set = publishing->sets[keyspace];
     const char *why = publishing->lacks[keyspace];
     if (!set)
-        return (struct keyspace_status){KEYSPACE_LOADING, why ? why : "its source was not read yet",
+        return (struct keyspace_status){KEYSPACE_LOADING,
+                                        why ? why
+                                        : keyspace_is_pushed(keyspace_at(publishing, keyspace))
+                                            ? "nobody has pushed its keys yet"
+                                            : "its source was not read yet",
                                         0};
     if (set->is_full)
         return (struct keyspace_status){
@@ -132,6 +141,12 @@ bool publishing_covers(const struct publishing *publishing, size_t keyspace)
     return generation && !obstacle_of(publishing) && generation_covers(generation, keyspace);
 }
 
+/* Nothing here brings its keys: whoever has them may send them or not. */
+static bool waits_for_push(const struct publishing *publishing, size_t keyspace)
+{
+    return keyspace_is_pushed(keyspace_at(publishing, keyspace)) && !publishing->sets[keyspace];
+}
+
 /* One that only waits for its first generation is not left out. A source's keys may be refused as
  * often as they are read. */
 static bool is_left_out(const struct publishing *publishing, size_t keyspace)
@@ -155,13 +170,17 @@ const char *publishing_left_out(const struct publishing *publishing)
 bool publishing_guards_what_it_can(const struct publishing *publishing, uint64_t ms)
 {
     uint64_t now = clock_ms();
+    bool may_guard = false;
     for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++) {
         const struct keyspace_status *status = &publishing->keyspaces[i];
-        if (!is_retired(publishing, i) && status->state != KEYSPACE_GUARDING &&
+        if (is_retired(publishing, i) || waits_for_push(publishing, i))
+            continue;
+        may_guard = true;
+        if (status->state != KEYSPACE_GUARDING &&
             (!is_left_out(publishing, i) || now - status->since < ms))
             return false;
     }
-    return publishing_guards_any(publishing);
+    return !may_guard || publishing_guards_any(publishing);
 }
 
 void publishing_lacks(struct publishing *publishing, size_t keyspace, const char *why)
@@ -182,6 +201,7 @@ void publishing_give_set(struct publishing *publishing, size_t keyspace, struct 
 {
     key_set_release(publishing->sets[keyspace]);
     publishing->sets[keyspace] = set;
+    set->number = ++publishing->sets_given;
     if (publishing->keyspaces[keyspace].reason == publishing->lacks[keyspace])
         publishing->keyspaces[keyspace].reason = "";
     free(publishing->lacks[keyspace]);
@@ -364,6 +384,7 @@ static struct keyspace_report report_keyspace(const struct publishing *publishin
         return report;
     report.kind = filter_kind_of(filter);
     report.filter = filter_stats(filter);
+    report.set_number = report.config->source ? publishing->sets[number]->number : 0;
     report.rows = report.config->source ? report.filter.keys : generation_rows(generation, number);
     return report;
 }

@@ -42,6 +42,7 @@ struct publishing {
     struct view *view;                 /* the newest published */
     struct keyspace_status *keyspaces; /* by their numbers */
     struct key_set **sets;             /* likewise, of those with a source; NULL: none yet */
+    uint64_t sets_given;               /* so far */
     char **lacks; /* likewise: why no generation could be built with it; NULL: one could */
     char obstacles[OBSTACLES][256]; /* "": it is none */
     uint64_t newest;                /* number of the newest generation that was begun */
@@ -82,7 +83,8 @@ bool publishing_covers(const struct publishing *publishing, size_t keyspace);
 /* Why a keyspace that there is has no filter that counts, though the generation in force vouches
  * for others; NULL: none is left out so. */
 const char *publishing_left_out(const struct publishing *publishing);
-/* At least one keyspace guards, and so do all but those that have been left out for so long. */
+/* At least one keyspace guards, and so do all but those that have been left out for so long; those
+ * whose keys nobody has pushed yet do not count. */
 bool publishing_guards_what_it_can(const struct publishing *publishing, uint64_t ms);
 bool publishing_guards_any(const struct publishing *publishing); /* at least one keyspace */
 /* Configuration, generation in force, and the keyspaces that are configured, which are allocated.

@@ -34,6 +34,7 @@ struct keyspace_report {
     enum filter_kind kind; /* this, `filter` and `rows`: of that one */
     struct filter_stats filter;
     uint64_t rows;                   /* those that share an entry, too */
+    uint64_t set_number;             /* of one with a source: which of all keys taken so far */
     struct selfcheck_account check;  /* after the first self-check */
     const struct spelling *spelling; /* the latest that was another than its row's */
     /* Of all that had its name in this process. */

@@ -66,19 +66,27 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct source_look *loo
     va_end(list);
 }
 
-/* Half a file is a file, too. */
-static bool has_enough(struct source_look *look, uint64_t keys)
+static bool has_enough(const struct keyspace *keyspace, uint64_t keys, const uint64_t *before,
+                       char *why, size_t size)
 {
-    const struct keyspace *keyspace = keyspace_of(look);
-    double least = (1 - keyspace->max_shrink) * (double)look->keys;
+    double least = before ? (1 - keyspace->max_shrink) * (double)*before : 0;
     if (keys < keyspace->min_keys)
-        refuse(look, "it has %llu keys, fewer than min_keys (%u)", (unsigned long long)keys,
-               keyspace->min_keys);
-    else if (look->has_keys && (double)keys < least)
-        refuse(look,
-               "it has %llu keys, and there were %llu: more are missing than max_shrink allows",
-               (unsigned long long)keys, (unsigned long long)look->keys);
-    return !look->refusal[0];
+        snprintf(why, size, "it has %llu keys, fewer than min_keys (%u)", (unsigned long long)keys,
+                 keyspace->min_keys);
+    else if (before && (double)keys < least)
+        snprintf(why, size,
+                 "it has %llu keys, and there were %llu: more are missing than max_shrink allows",
+                 (unsigned long long)keys, (unsigned long long)*before);
+    else
+        return true;
+    return false;
+}
+
+bool source_has_enough(const struct keyspace *keyspace, uint64_t keys, const struct key_set *before,
+                       char *why, size_t size)
+{
+    uint64_t known = before ? filter_stats(before->filter).keys : 0;
+    return has_enough(keyspace, keys, before ? &known : NULL, why, size);
 }
 
 static void read_file(struct source_look *look)
@@ -101,7 +109,8 @@ static void read_file(struct source_look *look)
     look->source.done_for = look->wanted;
     if (status)
         refuse(look, "%s", error.text);
-    else if (has_enough(look, filter_stats(filter).keys))
+    else if (has_enough(keyspace, filter_stats(filter).keys, look->has_keys ? &look->keys : NULL,
+                        look->refusal, sizeof look->refusal))
         look->set = key_set_create(filter, seed);
     else
         filter_destroy(filter);
@@ -208,7 +217,7 @@ static uint64_t pause_of(const struct config *config)
 {
     uint64_t pause = EVERY_MS;
     for (size_t i = 0; i < config->keyspace_count; i++)
-        if (config->keyspaces[i].source && config->keyspaces[i].settle_ms / 2 < pause)
+        if (keyspace_has_file(&config->keyspaces[i]) && config->keyspaces[i].settle_ms / 2 < pause)
             pause = config->keyspaces[i].settle_ms / 2;
     return pause < OFTEN_MS ? OFTEN_MS : pause;
 }
@@ -228,7 +237,7 @@ void sources_watch(struct sources *sources, struct shared_config *shared,
     }
     while (sources->next < config->keyspace_count && !sources->look) {
         const struct keyspace *keyspace = &config->keyspaces[sources->next++];
-        if (keyspace->source && !keyspace->retired)
+        if (keyspace_has_file(keyspace) && !keyspace->retired)
             look_at(sources, sources->next - 1, sets[sources->next - 1]);
     }
 }

@@ -1,4 +1,4 @@
-/* Keyspaces whose keys are not those of rows: their files, looked at again and again and taken anew
+/* Keyspaces whose keys are those of files, looked at again and again and taken anew
  * when they change.
  *
  *   look, every second ─┬─ as it was taken, or refused ─▶ nothing
@@ -48,6 +48,11 @@ void sources_watch(struct sources *sources, struct shared_config *shared,
 
 /* All are read again, as if they had changed; one that is being read just now, too. */
 void sources_renew(struct sources *sources);
+
+/* Whether so many keys may take the place of those of `before` (NULL: there are none), by the
+ * keyspace's settings: a part of a list is a list, too. Else `why` says which setting. */
+bool source_has_enough(const struct keyspace *keyspace, uint64_t keys, const struct key_set *before,
+                       char *why, size_t size);
 
 void sources_end(struct sources *sources);    /* nothing is called any more */
 void sources_finish(struct sources *sources); /* when the loop has ended */

@@ -74,7 +74,7 @@ int keeper_reload(struct keeper *keeper, reload_done done, void *arg)
 struct keeper_parts keeper_parts(struct keeper *keeper)
 {
     return (struct keeper_parts){&keeper->entries, &keeper->loading, &keeper->purging,
-                                 &keeper->touches};
+                                 &keeper->touches, NULL};
 }
 
 void keeper_report(const struct keeper *keeper, struct report *report)

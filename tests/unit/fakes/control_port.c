@@ -122,18 +122,18 @@ static void stub_not_ready(struct http_call *call, void *arg)
 }
 
 const struct http_route stub_routes[STUB_ROUTES] = {
-    {"GET", "/healthz", stub_now, true, "alive", NULL},
-    {"GET", "/readyz", stub_not_ready, true, "ready", NULL},
-    {"GET", "/now", stub_now, false, "answers at once", NULL},
-    {"PUT", "/now", stub_now, false, "the same", NULL},
-    {"GET", "/later", stub_later, false, "answers from a timer", NULL},
-    {"PUT", "/hold", stub_hold, false, "answers when told", NULL},
-    {"POST", "/close", stub_close, false, "closes the server", NULL},
-    {"POST", "/v1/rebuild", stub_later, false, "a new generation", NULL},
-    {"GET", "/v1/keys/*", stub_get_key, false, "what arrived", "q"},
-    {"PUT", "/v1/keys/*", stub_put_key, false, "admits", "for"},
-    {"DELETE", "/v1/keys/*", stub_delete_key, false, "deletes", "row&block"},
-    {"GET", "/large", stub_large, false, "a long text", NULL},
+    {"GET", "/healthz", stub_now, true, "alive", NULL, NULL},
+    {"GET", "/readyz", stub_not_ready, true, "ready", NULL, NULL},
+    {"GET", "/now", stub_now, false, "answers at once", NULL, NULL},
+    {"PUT", "/now", stub_now, false, "the same", NULL, NULL},
+    {"GET", "/later", stub_later, false, "answers from a timer", NULL, NULL},
+    {"PUT", "/hold", stub_hold, false, "answers when told", NULL, NULL},
+    {"POST", "/close", stub_close, false, "closes the server", NULL, NULL},
+    {"POST", "/v1/rebuild", stub_later, false, "a new generation", NULL, NULL},
+    {"GET", "/v1/keys/*", stub_get_key, false, "what arrived", "q", NULL},
+    {"PUT", "/v1/keys/*", stub_put_key, false, "admits", "for", NULL},
+    {"DELETE", "/v1/keys/*", stub_delete_key, false, "deletes", "row&block", NULL},
+    {"GET", "/large", stub_large, false, "a long text", NULL, NULL},
     {0},
 };
 
