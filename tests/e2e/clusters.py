@@ -59,8 +59,8 @@ class Node(Redis):
 
 
 class Cluster:
-    def __init__(self, primaries=3, replicas=1, settings=()):
-        self.nodes = [Node(*settings) for _ in range(primaries * (1 + replicas))]
+    def __init__(self, primaries=3, replicas=1, settings=(), kind=Node):
+        self.nodes = [kind(*settings) for _ in range(primaries * (1 + replicas))]
         self.primaries = self.nodes[:primaries]
         self.followers = self.nodes[primaries:]
 
