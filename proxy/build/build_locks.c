@@ -72,13 +72,14 @@ static const char outlook_sql[] =
 /* One row: who may be in the way of a query, of whose tables nothing is known while it cannot be
  * planned. */
 static const char suspects_sql[] =
+    "WITH holder AS ("
+    " SELECT * FROM pg_locks"
+    "  WHERE granted AND locktype = 'relation' AND mode = 'AccessExclusiveLock'"
+    "    AND relation >= 16384 AND pid IS DISTINCT FROM pg_backend_pid()"
+    "    AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
     "SELECT 'for a lock on a table that a query reads; locked are: ' || coalesce("
     "       string_agg(DISTINCT holder.relation::regclass || ' by ' || " SQL_DESCRIBE_HOLDER
-    ", ', '), 'none by now')"
-    "  FROM pg_locks holder"
-    " WHERE holder.granted AND holder.locktype = 'relation' AND holder.relation >= 16384"
-    "   AND holder.mode = 'AccessExclusiveLock' AND holder.pid IS DISTINCT FROM pg_backend_pid()"
-    "   AND holder.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    ", ', '), 'none by now') FROM holder";
 
 /* A catalogue's row is read as the snapshot sees it; what the functions say is true now, of what is
  * locked at least. Rows: what is not the same. Indexes and what is behind them may be another's.
