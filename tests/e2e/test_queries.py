@@ -48,7 +48,7 @@ def tables(database, items):
 
 
 def assert_knows_rows(guard):
-    assert guard.keyspace("shown")["filter"]["keys"] == 100
+    assert guard.keyspace("shown")["rows"] == 100
     assert guard.redis().mget("shown:1", "shown:100", "shown:101") == [b"payload 1", b"payload 100",
                                                                       None]
 
