@@ -143,7 +143,11 @@ void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned 
  * it was sent on so many times before. */
 void upstream_push_command(struct upstream *upstream, struct reply_slot *slot, unsigned index,
                            unsigned hops);
-void upstream_mark_dirty(struct upstream *upstream);
+/* What stands in `out` is sent at the turn's end. */
+static inline void upstream_mark_dirty(struct upstream *upstream)
+{
+    turn_add(&upstream->serving->turn, &upstream->task);
+}
 
 /* A look-up of the name goes on; but nobody waits for it any longer. */
 void upstream_stop_waiting(struct upstream *upstream);

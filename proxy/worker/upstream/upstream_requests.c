@@ -102,11 +102,6 @@ void upstream_push_command(struct upstream *upstream, struct reply_slot *slot, u
     push_command(upstream, slot, index, hops);
 }
 
-void upstream_mark_dirty(struct upstream *upstream)
-{
-    turn_add(&upstream->serving->turn, &upstream->task);
-}
-
 /* A caller in the middle of dispatching must not get an answer before its call has returned. */
 static void fail_later(struct upstream *upstream, struct in_flight request)
 {
