@@ -271,6 +271,23 @@ def test_no_reader_sees_half_a_hash_or_one_that_stays(start_guard, cache, rows):
     assert not wrong, wrong[:5]
 
 
+@pytest.mark.parametrize("written", ["name", "other"])
+def test_what_is_written_behind_a_question_is_not_its_answer(start_guard, cache, rows, written):
+    """Of a hash that is not cached, over one connection: the row's field is, as it was before."""
+    guard = start_guard(rows, sync="none")
+    with guard.wire() as wire:
+        for number in range(1, 21):
+            key = f"item:{number}"
+            wire.send(command("HGET", key, "price") + command("HSET", key, written, "mine"))
+            assert wire.read_reply() == bulk("12.50"), key
+            assert wire.read_reply() == b":1\r\n"
+            assert cache.client().hget(key, written) == b"mine"
+            wire.send(command("HGET", key, "name") + command("HSET", key, "name", "own"))
+            said = wire.read_reply()
+            assert said != bulk("own"), key
+            wire.read_reply()
+
+
 def test_a_hash_that_comes_between_two_looks_makes_no_nil(start_guard, cache, rows):
     """The key goes and comes back all the time: each reply is the row's."""
     guard = start_guard(rows, sync="none")

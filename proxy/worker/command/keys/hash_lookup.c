@@ -4,6 +4,9 @@
  * What the second request finds may be newer than the first: the hash may have come since, or a
  * field been written. Only if the answer is then as it was before, the hash is there and lacks what
  * is asked for. Else the row itself is asked: that is right whatever has happened.
+ *
+ * So it is when the same client has sent behind this command what may have written the hash: the
+ * second request may come after that at the cache, and this command's reply must not know of it.
  */
 #include "worker/command/keys/hash_lookup.h"
 
@@ -15,6 +18,7 @@
 
 enum { WORD_NAME, WORD_KEY, WORD_FIELDS };
 enum { ASK_AS_SENT, ASK_FOR_ALL }; /* numbers of a slot's requests */
+enum { LOOK_BEHIND = 500 };        /* at so many commands; of more nothing is known */
 
 static struct lookup *lookup_of(struct reply_slot *slot)
 {
@@ -100,6 +104,8 @@ static void take_error(struct reply_slot *slot, unsigned index, struct span repl
         answer(slot, reply);
 }
 
+static bool only_reads(const struct reply_slot *slot);
+
 /* HGETALL's reply, and in its light that to what the client has sent. */
 static void judge(struct reply_slot *slot, struct span hash)
 {
@@ -115,12 +121,21 @@ static void judge(struct reply_slot *slot, struct span hash)
     buffer_finish(&now);
 }
 
+/* Whatever the client has sent behind this command only reads. */
+static bool is_followed_by_reads(const struct reply_slot *slot)
+{
+    const struct reply_slot *behind = slot->next;
+    for (unsigned i = 0; i < LOOK_BEHIND && behind && only_reads(behind); i++)
+        behind = behind->next;
+    return !behind;
+}
+
 /* A user who may not ask for all, or a cache to whom the command is unknown, leaves open whether
  * the hash is there: as if it were not. */
 static void take_all(struct reply_slot *slot, unsigned index, struct span reply)
 {
     if (reply.at[0] != '-')
-        judge(slot, reply);
+        judge(slot, is_followed_by_reads(slot) ? reply : span_of("*0\r\n"));
     else if (answer_is_cache_failure(reply) || span_starts(reply, "-WRONGTYPE "))
         take_error(slot, index, reply);
     else
@@ -184,6 +199,12 @@ static const struct reply_slot_kind first_kind = {.on_cache = take_reply,
                                                   .on_loaded = take_row};
 static const struct reply_slot_kind first_whole_kind = {
     .on_cache = take_reply, .on_cache_failure = hear_failure, .on_loaded = take_row};
+
+/* Of the kinds that are told apart here: others may write. */
+static bool only_reads(const struct reply_slot *slot)
+{
+    return slot->kind == &first_kind || slot->kind == &first_whole_kind || slot->kind == &all_kind;
+}
 
 /* ---- dispatching ---- */
 
