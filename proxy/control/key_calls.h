@@ -1,5 +1,5 @@
-/* The control port's calls about one key: explained, admitted, rejected. What they answer is told in
- * admin.h.
+/* The control port's calls about one key: explained, admitted, rejected. What they answer is told
+ * in admin.h.
  */
 #ifndef NESTGUARD_KEY_CALLS_H
 #define NESTGUARD_KEY_CALLS_H
