@@ -15,6 +15,7 @@ OTHERWISE = {
     "SELECT": "a cluster has one database", "MOVE": "likewise",
     "SCAN": "a cursor tells the node, too",
     "PUBSUB": "each node knows of its own clients alone",
+    "WAITAOF": "of one connection to one node, as WAIT",
     "SCRIPT KILL": "which node?", "FUNCTION KILL": "likewise", "FUNCTION STATS": "of one node",
 }
 TAG = "{t}"
@@ -43,7 +44,8 @@ def one_tag(monkeypatch):
 def refusal(reply):
     """Of what one server allows and a cluster does not, in its own words or the guard's."""
     return reply.startswith((b"-CROSSSLOT", b"-ERR BY option", b"-ERR GET option",
-                             b"-ERR Copying to another database")) or b"in cluster mode" in reply
+                             b"-ERR Copying to another database",
+                             b"-ERR DB index is out of range")) or b"in cluster mode" in reply
 
 
 @pytest.mark.parametrize("version", [2, 3])
