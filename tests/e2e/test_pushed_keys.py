@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import socket
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -164,11 +165,19 @@ def test_a_sender_who_breaks_off_changes_nothing(guard, length, how):
     assert_taken(guard, keys(1, 1100), 1100)
 
 
-def test_a_sender_that_is_killed_changes_nothing(guard, tmp_path):
-    many = tmp_path / "keys"
-    many.write_bytes(keys(2, 200000))
-    with subprocess.Popen(["curl", "-sS", "-T", many, "--limit-rate", "100k",
-                           f"http://127.0.0.1:{guard.control_port}{PATH}"]) as sender:
+HALF = """
+import http.client, sys
+connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
+connection.putrequest("PUT", sys.argv[2])
+connection.putheader("Content-Length", "100000")
+connection.endheaders(b"item:2\\n" * 1000)
+sys.stdin.read()
+"""
+
+
+def test_a_sender_that_is_killed_changes_nothing(guard):
+    with subprocess.Popen([sys.executable, "-c", HALF, str(guard.control_port), PATH],
+                          stdin=subprocess.PIPE) as sender:
         wait_begun(guard)
         sender.kill()
     wait_broken_off(guard)

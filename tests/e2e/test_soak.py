@@ -49,7 +49,7 @@ class Bouts(threading.Thread):
 
     def run(self):
         try:
-            while time.monotonic() < self.end or len(self.weights) < WARM + 2:
+            while time.monotonic() < self.end or len(self.weights) < WARM + 3:
                 self.bout(len(self.weights))
                 self.weigh()
         except BaseException as problem:  # pylint: disable=broad-except
@@ -57,11 +57,12 @@ class Bouts(threading.Thread):
 
 
 def check_flat(weights):
-    """Not more than a warm guard needs, and a share for what an allocator cannot give back."""
+    """Not more than a warm guard needs, and a share for what an allocator cannot give back. It gives back
+    some ticks after the last client has gone, or at the next occasion: hence two bouts."""
     told = ", ".join(f"{weight / MEGABYTE:.0f}" for weight in weights)
     print(f"MB after each bout: {told}")
     warm = max(weights[:WARM])
-    assert weights[-1] < 1.2 * warm + 32 * MEGABYTE, told
+    assert min(weights[-2:]) < 1.2 * warm + 32 * MEGABYTE, told
 
 
 def size_of_log(guard):
