@@ -10,7 +10,6 @@
  * Tombstones and blocks are answered when every worker has them and the cache has deleted the key.
  */
 #include "control/key_calls.h"
-#include "control/admin.h"
 
 #include "base/clock.h"
 #include "base/container_of.h"
