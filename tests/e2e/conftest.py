@@ -12,6 +12,7 @@ import sys
 import pytest
 
 import servers
+from gate import Gate
 
 sys.path.append(str(servers.ROOT / "tests" / "e2e" / "clients"))
 
@@ -48,6 +49,15 @@ def database(postgres_server, request, counter=itertools.count(1)):
     yield made
     postgres_server.ensure_running()
     made.drop()
+
+
+@pytest.fixture
+def gate(database):
+    """Between guard and database; opened before the guard, and closed after it."""
+    opened = Gate(database.server.port)
+    yield opened
+    opened.release()
+    opened.close()
 
 
 @pytest.fixture

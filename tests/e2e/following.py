@@ -143,6 +143,28 @@ def is_possible(guard, key):
     return guard.explain(key)["verdict"] != "absent"
 
 
+@contextlib.contextmanager
+def looking_up(guard, last):
+    """While it lasts others look items 1 to `last` up without a pause; gives the list of the denied."""
+    stop, denied = threading.Event(), []
+
+    def look_up():
+        client = guard.redis()
+        while not stop.is_set():
+            found = client.execute_command("BF.MEXISTS", "items", *range(1, last + 1))
+            denied.extend(n + 1 for n, there in enumerate(found) if not there)
+
+    threads = [threading.Thread(target=look_up) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield denied
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
 def name_standbys(server, names):
     server.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
     server.execute("SELECT pg_reload_conf()")

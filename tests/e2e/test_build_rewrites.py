@@ -7,7 +7,6 @@ import psycopg2
 import pytest
 
 from following import follow, publish, query_alone, wait_followed, wait_generation
-from gate import Gate
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -44,14 +43,6 @@ def parts(database):
         CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (100);
         CREATE TABLE high PARTITION OF parts FOR VALUES FROM (100) TO (1000);
         INSERT INTO parts VALUES (1, 'low'), (200, 'high')""")
-
-
-@pytest.fixture
-def gate(database):
-    made = Gate(database.server.port)
-    yield made
-    made.release()
-    made.close()
 
 
 @contextlib.contextmanager

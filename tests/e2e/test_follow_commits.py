@@ -12,7 +12,6 @@ import redis
 
 from following import (follow, is_found, is_possible, paused, query_alone, senders,
                        synchronous, wait_generation, wait_state)
-from gate import Gate
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -216,15 +215,6 @@ class TestRenewal:
 
 # A row as the self-check gets it: the key of item:57, and its xmin. Loads get the payload first.
 CHECKED_ROW = b"\0\2\0\0\0\x0257"
-
-
-@pytest.fixture
-def gate(database):
-    """Between guard and database; opened before the guard, and closed after it."""
-    opened = Gate(database.server.port)
-    yield opened
-    opened.release()
-    opened.close()
 
 
 class TestTakeover:

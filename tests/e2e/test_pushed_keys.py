@@ -5,12 +5,11 @@ import http.client
 import socket
 import subprocess
 import sys
-import threading
 
 import pytest
 
 from checking import check  # pylint: disable=unused-import
-from following import is_possible, publish
+from following import is_possible, looking_up, publish
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -279,18 +278,7 @@ def test_large_lists_are_taken(guard):
 
 def test_no_key_of_every_list_is_denied_while_lists_come_and_go(guard):
     """Under load: 1 to 500 are in each whole list, and in the broken ones some are not."""
-    stop, denied = threading.Event(), []
-
-    def look_up():
-        client = guard.redis()
-        while not stop.is_set():
-            found = client.execute_command("BF.MEXISTS", "items", *range(1, 501))
-            denied.extend(n + 1 for n, there in enumerate(found) if not there)
-
-    threads = [threading.Thread(target=look_up) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    try:
+    with looking_up(guard, 500) as denied:
         last = COUNT
         for body in [b"", keys(1, 200), keys(501, 1500)[:-4], b"junk\n", None] * 3:
             if body is None:
@@ -301,10 +289,6 @@ def test_no_key_of_every_list_is_denied_while_lists_come_and_go(guard):
                 assert push(guard, body).status_code in (400, 409)
             last += 10
             assert_taken(guard, keys(1, last), last)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
     assert not denied
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from checking import assert_in_order, check
 from following import is_possible
-from gate import Gate
 from servers import PATIENCE
 from test_build_rewrites import (REWRITES, rewrite_before_the_count, through, transaction,
                                  wait_in_the_way)
@@ -28,14 +27,6 @@ def shown(query, **settings):
     made = {"name": "shown", "key": "shown:{id}", "query": QUERIES.get(query, query),
             "value": "payload", "ttl": "10m", **settings}
     return {name: value for name, value in made.items() if value is not None}
-
-
-@pytest.fixture
-def gate(database):
-    made = Gate(database.server.port)
-    yield made
-    made.release()
-    made.close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from following import is_possible, publish
-from gate import Gate
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -40,15 +39,6 @@ def sparse(database):
         INSERT INTO items SELECT n, rpad('payload ' || n, 700), n IN {LIVE}
             FROM generate_series(1, {ROWS}) n""")
     return SPARSE
-
-
-@pytest.fixture
-def gate(database):
-    """Between guard and database; opened before the guard, and closed after it."""
-    opened = Gate(database.server.port)
-    yield opened
-    opened.release()
-    opened.close()
 
 
 def start_across_rename(gate, start_guard, database, keyspace, sync):

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from checking import check  # pylint: disable=unused-import
-from following import is_possible, publish, wait_state
+from following import is_possible, looking_up, publish, wait_state
 from servers import PATIENCE, run_nestguard
 from waiting import wait_until
 
@@ -274,18 +274,7 @@ def test_no_table_is_added_to_a_guard_without_a_database(start_guard, database, 
 def test_no_key_of_every_file_is_denied_while_files_come_and_go(start_guard, file):
     """Under load: those of 1 to 500 are in each whole file, and in the broken ones some are not."""
     guard = start_guard(from_file(file), database=None)
-    stop, denied = threading.Event(), []
-
-    def look_up():
-        client = guard.redis()
-        while not stop.is_set():
-            found = client.execute_command("BF.MEXISTS", "items", *range(1, 501))
-            denied.extend(n + 1 for n, there in enumerate(found) if not there)
-
-    threads = [threading.Thread(target=look_up) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    try:
+    with looking_up(guard, 500) as denied:
         last = COUNT
         for text in ["", keys(1, 200), keys(501, 1500)[:-4], "junk", None] * 2:
             if text is None:
@@ -296,10 +285,6 @@ def test_no_key_of_every_file_is_denied_while_files_come_and_go(start_guard, fil
             last += 10
             replace(file, keys(1, last))
             wait_taken(guard, last)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
     assert not denied
     assert guard.log(500).count("is refused") >= 10
 

@@ -5,7 +5,6 @@ import contextlib
 import pytest
 
 from following import is_possible
-from gate import Gate
 from servers import PATIENCE
 from test_build_rewrites import (REWRITES, rewrite_before_the_count, through, transaction,
                                  wait_in_the_way)
@@ -21,14 +20,6 @@ KINDS = {
     "invoker": "CREATE VIEW shown WITH (security_invoker) AS SELECT id, payload FROM items",
     "materialized": "CREATE MATERIALIZED VIEW shown AS SELECT id, payload FROM items"}
 REPLACED = "the view is defined otherwise"
-
-
-@pytest.fixture
-def gate(database):
-    made = Gate(database.server.port)
-    yield made
-    made.release()
-    made.close()
 
 
 @pytest.fixture
