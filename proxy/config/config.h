@@ -6,6 +6,7 @@
 
 #include "base/log/log.h"
 #include "base/problem.h"
+#include "base/span.h"
 #include "base/text/address.h"
 #include "config/syntax/cache_url.h"
 #include "config/syntax/key_template.h"
@@ -199,6 +200,16 @@ static inline bool config_ends_hints(const struct config *config)
     for (size_t i = 0; i < config->keyspace_count; i++)
         ends |= config->keyspaces[i].source != NULL;
     return ends;
+}
+
+/* The one in force that has this name, or NULL. */
+static inline const struct keyspace *config_find_keyspace(const struct config *config,
+                                                          struct span name)
+{
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (!config->keyspaces[i].retired && span_is(name, config->keyspaces[i].name))
+            return &config->keyspaces[i];
+    return NULL;
 }
 
 /* Reads and checks the file: syntax, types, ranges, and what the settings mean together. Every

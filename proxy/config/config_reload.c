@@ -157,15 +157,6 @@ static void compare_keyspace(const struct keyspace *running, const struct keyspa
                              .taken = true});
 }
 
-/* The one in force of this name, or NULL. */
-static const struct keyspace *find_named(const struct config *config, const char *name)
-{
-    for (size_t i = 0; i < config->keyspace_count; i++)
-        if (!config->keyspaces[i].retired && strcmp(config->keyspaces[i].name, name) == 0)
-            return &config->keyspaces[i];
-    return NULL;
-}
-
 static void tell_of_keyspace(const struct keyspace *keyspace, enum change_kind kind,
                              struct setting_changes *changes)
 {
@@ -208,12 +199,12 @@ static void compare_keyspaces(const struct config *running, const struct config 
 {
     for (size_t i = 0; i < running->keyspace_count; i++) {
         const struct keyspace *keyspace = &running->keyspaces[i];
-        if (!keyspace->retired && !find_named(wanted, keyspace->name))
+        if (!keyspace->retired && !config_find_keyspace(wanted, span_of(keyspace->name)))
             tell_of_keyspace(keyspace, CHANGE_REMOVED, changes);
     }
     for (size_t i = 0; i < wanted->keyspace_count; i++) {
         const struct keyspace *keyspace = &wanted->keyspaces[i];
-        const struct keyspace *before = find_named(running, keyspace->name);
+        const struct keyspace *before = config_find_keyspace(running, span_of(keyspace->name));
         if (before)
             compare_keyspace(before, keyspace, changes);
         else

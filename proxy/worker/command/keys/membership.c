@@ -32,11 +32,8 @@ static int find_keyspace(const struct config *config, const struct request *requ
 {
     if (request->count <= FILTER_NAME || !is_about_filter(request->command))
         return NOT_GUARDED;
-    for (size_t i = 0; i < config->keyspace_count; i++)
-        if (!config->keyspaces[i].retired &&
-            span_is(request->arguments[FILTER_NAME], config->keyspaces[i].name))
-            return (int)i;
-    return NOT_GUARDED;
+    const struct keyspace *found = config_find_keyspace(config, request->arguments[FILTER_NAME]);
+    return found ? (int)(found - config->keyspaces) : NOT_GUARDED;
 }
 
 bool membership_is_meant(const struct client *client, const struct request *request)
