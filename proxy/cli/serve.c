@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,10 +236,20 @@ static int run(struct config *config, const char *file, struct ports *ports)
     return status;
 }
 
+/* What malloc() learns by itself is to keep up to 64 MB at the end of each thread's heap, where
+ * malloc_trim() does not look. It would learn the other bound, too: from there on memory is mapped.
+ */
+static void bound_what_is_kept(void)
+{
+    mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
+    mallopt(M_MMAP_THRESHOLD, 32 * 1024 * 1024);
+}
+
 int serve_main(const char *file)
 {
     struct ports ports = {0};
     int status = 1;
+    bound_what_is_kept();
     signal(SIGPIPE, SIG_IGN); /* who writes to a client that has left gets an error, no signal */
     struct config *config = load(file);
     if (!config)
