@@ -111,7 +111,7 @@ struct upstream *pool_lane(struct pool *pool, int node, bool resp3, unsigned lan
 
 struct upstream *pool_shared(struct pool *pool, int node, bool resp3, uint64_t id)
 {
-    return pool_lane(pool, node, resp3, (unsigned)(id % pool->count));
+    return pool_lane(pool, node, resp3, (uint32_t)id % pool->count);
 }
 
 static void each_of(struct pool_node *node, void (*act)(struct upstream *upstream))
