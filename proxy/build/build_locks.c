@@ -14,7 +14,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { SAY_AFTER_MS = 2000, PAUSE_MIN_MS = 10, PAUSE_MAX_MS = 200 };
+enum {
+    SAY_AFTER_MS = 2000,
+    PAUSE_MIN_MS = 10,
+    PAUSE_MAX_MS = 200,
+    PLAN_MAX_MS = 5000, /* from one plan that is refused to the next */
+    PLAN_GONE_MS = 1000 /* likewise, when who was in the way is gone, or nobody knows who it is */
+};
 
 struct taking {
     const struct build_locks *locks;
@@ -22,7 +28,7 @@ struct taking {
     struct queried *queried; /* of each keyspace: what its query reads, if it has one */
     char *names;             /* of the tables: an array, as SQL writes it */
     bool *refused;           /* of each keyspace: its table cannot be locked */
-    uint64_t began, pause_ms;
+    uint64_t began, pause_ms, plan_ms;
     struct pg_error *error;
 };
 
@@ -70,7 +76,7 @@ static const char outlook_sql[] =
     "          FROM wanted w)";
 
 /* One row: who may be in the way of a query, of whose tables nothing is known while it cannot be
- * planned. */
+ * planned; their processes; and whether any of those that are given is among them. */
 static const char suspects_sql[] =
     "WITH holder AS ("
     " SELECT * FROM pg_locks"
@@ -79,7 +85,9 @@ static const char suspects_sql[] =
     "    AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
     "SELECT 'for a lock on a table that a query reads; locked are: ' || coalesce("
     "       string_agg(DISTINCT holder.relation::regclass || ' by ' || " SQL_DESCRIBE_HOLDER
-    ", ', '), 'none by now') FROM holder";
+    ", ', '), 'none by now'),"
+    "       coalesce(array_agg(DISTINCT coalesce(holder.pid, 0)), '{}'),"
+    "       coalesce(bool_or(coalesce(holder.pid, 0) = ANY ($1::int[])), false) FROM holder";
 
 /* A catalogue's row is read as the snapshot sees it; what the functions say is true now, of what is
  * locked at least. Rows: what is not the same. Indexes and what is behind them may be another's.
@@ -186,14 +194,36 @@ static int come_again(struct taking *taking, const char *in_the_way)
     return -ECANCELED;
 }
 
-static int wait_for_query(struct taking *taking)
+/* Who was in the way at first is taken down; `is_there`: one of them still is. */
+static int wait_for_suspects(struct taking *taking, char **first, bool *is_there)
 {
     PGresult *result;
-    int status = pg_session_exec(taking->session, suspects_sql, 0, NULL, &result, taking->error);
+    const char *values[] = {*first ? *first : "{}"};
+    int status = pg_session_exec(taking->session, suspects_sql, 1, values, &result, taking->error);
     if (status)
         return status;
+    *is_there = !*first || PQgetvalue(result, 0, 2)[0] == 't';
+    if (!*first)
+        *first = xstrdup(PQgetvalue(result, 0, 1));
     status = come_again(taking, PQgetvalue(result, 0, 0));
     PQclear(result);
+    return status;
+}
+
+/* Each plan that is refused is a line in the server's log. So it is planned again when who was in
+ * the way has gone, which is asked without one, and else less and less often. */
+static int wait_for_query(struct taking *taking)
+{
+    uint64_t refused = clock_ms(), longest = taking->plan_ms;
+    uint64_t shortest = longest < PLAN_GONE_MS ? longest : PLAN_GONE_MS;
+    bool is_there = true;
+    char *first = NULL;
+    int status;
+    do
+        status = wait_for_suspects(taking, &first, &is_there);
+    while (status == -EAGAIN && clock_ms() - refused < (is_there ? longest : shortest));
+    free(first);
+    taking->plan_ms = 2 * longest < PLAN_MAX_MS ? 2 * longest : PLAN_MAX_MS;
     return status;
 }
 
@@ -304,6 +334,7 @@ int build_locks_begin(const struct build_locks *locks, struct pg_session *sessio
                             .refused = xcalloc(count, sizeof(bool)),
                             .began = clock_ms(),
                             .pause_ms = PAUSE_MIN_MS,
+                            .plan_ms = PAUSE_MIN_MS,
                             .error = error};
     int status;
     *locks->blamed = NULL;

@@ -3,6 +3,7 @@ which is one without a name."""
 import json
 import re
 import signal
+import time
 
 import pytest
 
@@ -11,7 +12,7 @@ from following import is_possible
 from servers import PATIENCE
 from test_build_rewrites import (REWRITES, rewrite_before_the_count, through, transaction,
                                  wait_in_the_way)
-from waiting import wait_until
+from waiting import INTERVAL, wait_until
 
 QUERIES = {
     "plain": "SELECT id, payload FROM items",
@@ -125,6 +126,25 @@ def test_a_table_below_is_rewritten_while_a_row_is_loaded(start_guard, database,
             "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessShareLock'"),
             PATIENCE, "a load that waits")
     assert found.result(PATIENCE) == b"payload 57"
+
+
+def test_a_table_below_that_is_locked_for_long_fills_no_log(start_guard, database, tables):
+    """Each plan that cannot be had is a line in the server's log; who is in the way is asked without one."""
+    assert tables is None
+
+    def refused():
+        return database.server.log(lines=10**6).count("due to lock timeout")
+
+    with database.locked():
+        guard = start_guard(shown("plain"), sync="none", ready=False)
+        wait_until(refused, PATIENCE, "a plan that is refused")
+        before, begun = refused(), time.monotonic()
+        while time.monotonic() < begun + 5:
+            assert refused() - before < 12
+            time.sleep(INTERVAL)
+    guard.wait_guarding()
+    assert_knows_rows(guard)
+    assert "for a lock on a table that a query reads; locked are: items by" in guard.log(lines=2000)
 
 
 def test_of_several_rows_with_one_key_always_the_same_is_loaded(start_guard, database, tables,
