@@ -95,7 +95,9 @@ static const char suspects_sql[] =
  * Not every partition of what is read is locked: where LOCK TABLE was refused nobody locks those
  * that the condition rules out. Such a one was taken away if it says itself that it is nobody's.
  * Children that are no partitions cannot say it; but who reads their parent locks all of them, and
- * before the parent is locked there is nothing to find out.
+ * before the parent is locked there is nothing to find out. A view that reads the parent alone
+ * (FROM ONLY) has none of them locked, which its rule says, and nothing else in the catalogue; of a
+ * rule that is not understood it is taken that all are read.
  *
  * A partition whose detachment has begun is read by nobody, though LOCK TABLE locks it.
  *
@@ -114,6 +116,14 @@ static const char compare_sql[] =
     "          WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted"
     "            AND relation >= 16384 AND database ="
     "                (SELECT oid FROM pg_database WHERE datname = current_database())) l),"
+    " alone AS ("
+    " SELECT g.oid FROM guarded g, guarded v"
+    "   JOIN pg_rewrite r ON r.ev_class = v.oid AND r.ev_type = '1',"
+    "        regexp_matches(r.ev_action::text, format(':relid %s .*?:inh (true|false)', g.oid), "
+    "'g')"
+    "            AS entry"
+    "  WHERE NOT EXISTS (SELECT FROM unnest($1::text[]) AS name WHERE to_regclass(name) = g.oid)"
+    "  GROUP BY g.oid HAVING bool_and(entry[1] = 'false')),"
     " tree (root, oid) AS ("
     " SELECT oid, oid FROM (SELECT oid FROM guarded UNION SELECT oid FROM held) roots"
     " UNION SELECT t.root, i.inhrelid FROM tree t JOIN pg_inherits i ON i.inhparent = t.oid"
@@ -139,7 +149,8 @@ static const char compare_sql[] =
     "   AND t.oid NOT IN (SELECT oid FROM held)"
     "   AND CASE WHEN c.relispartition"
     "       THEN t.root NOT IN (SELECT relid::oid FROM pg_partition_ancestors(t.oid))"
-    "       ELSE t.root IN (SELECT oid FROM guarded INTERSECT SELECT oid FROM held) END"
+    "       ELSE t.root IN (SELECT oid FROM guarded INTERSECT SELECT oid FROM held"
+    "                        EXCEPT SELECT oid FROM alone) END"
     " UNION ALL "
     "SELECT h.identity || ' was added' FROM held h"
     " WHERE $2::bool AND h.type IN ('table', 'foreign table')"

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What this transaction has locked, as SQL names it, and whether it can be locked by LOCK TABLE; a
+/* What this transaction has locked, as SQL names it, whether it can be locked by LOCK TABLE, and
+ * whether it is read without the children that it has (FROM ONLY), who would have been locked; a
  * partition is locked with its parent. What is in a schema that the role may not use it reaches
  * through a view alone, which stands here, too. */
 static const char locked_sql[] =
@@ -18,7 +19,10 @@ static const char locked_sql[] =
     "  WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted AND relation >= 16384"
     "    AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
     "SELECT format('%I.%I', n.nspname, c.relname),"
-    "       c.relkind IN ('r', 'p', 'v') AND has_table_privilege(c.oid, 'SELECT')"
+    "       c.relkind IN ('r', 'p', 'v') AND has_table_privilege(c.oid, 'SELECT'),"
+    "       EXISTS (SELECT FROM pg_inherits i JOIN pg_class k ON k.oid = i.inhrelid"
+    "                WHERE i.inhparent = c.oid AND NOT k.relispartition"
+    "                  AND k.oid NOT IN (SELECT oid FROM locked))"
     "  FROM locked l JOIN pg_class c ON c.oid = l.oid JOIN pg_namespace n ON n.oid = c.relnamespace"
     " WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND has_schema_privilege(n.oid, 'USAGE')"
     "   AND NOT EXISTS (SELECT FROM pg_inherits i JOIN locked p ON p.oid = i.inhparent"
@@ -47,8 +51,10 @@ static void take(struct queried *queried, const PGresult *locked)
     struct buffer names = {0}, list = {0};
     for (int row = 0; row < PQntuples(locked); row++) {
         const char *name = PQgetvalue(locked, row, 0);
-        buffer_printf(&names, ",");
-        queried_put_name(&names, name);
+        if (PQgetvalue(locked, row, 2)[0] == 'f') {
+            buffer_printf(&names, ",");
+            queried_put_name(&names, name);
+        }
         if (PQgetvalue(locked, row, 1)[0] == 't')
             buffer_printf(&list, "%s%s", buffer_length(&list) ? ", " : "", name);
     }

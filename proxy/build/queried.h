@@ -24,7 +24,8 @@
 #include "postgres/pg_session.h"
 
 struct queried {
-    char *names; /* ,"public.items","public.others": each behind a comma, for an array of SQL's */
+    char *names;    /* ,"public.items","public.others": each behind a comma, for an array of SQL's;
+                       without a parent whose children are not read */
     char *lockable; /* public.items, public.others: those that LOCK TABLE takes from the role */
 };
 

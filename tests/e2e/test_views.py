@@ -106,6 +106,37 @@ def test_what_cannot_be_locked_is_compared_after_it_was_read(start_guard, databa
     guard.stop()
 
 
+@pytest.mark.parametrize("kind", ["view", "owner's view", "query", "query of an owner's view"])
+def test_what_is_read_without_its_children_is_built_from(start_guard, database, items, kind):
+    """They are locked by nobody who reads so, and have not been taken away for that."""
+    assert items
+    database.execute("""
+        CREATE TABLE child () INHERITS (items); INSERT INTO child VALUES (500, 'child');
+        CREATE VIEW shown AS SELECT id, payload FROM ONLY items;
+        GRANT SELECT ON ALL TABLES IN SCHEMA public TO guard""")
+    if "owner" in kind:
+        database.execute("REVOKE ALL ON items, child FROM guard")
+    asked = dict(SHOWN)
+    if "query" in kind:
+        del asked["table"]
+        asked["query"] = "SELECT id, payload FROM " + ("shown" if "owner" in kind else "ONLY items")
+    guard = start_guard(asked, sync="poll", poll_interval="1h")
+    assert_knows_rows(guard)
+    assert not is_possible(guard, "shown:500")
+    assert "was taken away" not in guard.log(lines=2000)
+
+
+@pytest.mark.parametrize("again", ["", " UNION ALL SELECT id, payload FROM items WHERE false"])
+def test_children_that_are_read_are_known(start_guard, database, items, again):
+    assert items
+    database.execute(f"""
+        CREATE TABLE child () INHERITS (items); INSERT INTO child VALUES (500, 'child');
+        CREATE VIEW shown AS SELECT id, payload FROM items{again};
+        GRANT SELECT ON ALL TABLES IN SCHEMA public TO guard""")
+    guard = start_guard(SHOWN, sync="poll", poll_interval="1h")
+    assert guard.redis().get("shown:500") == b"child"
+
+
 def test_an_emptied_view_without_an_empty_table_is_looked_at_twice(start_guard, database, shown):
     """The filter in force stays while the database does not answer for the view."""
     guard = start_guard(shown("materialized"), sync="poll", poll_interval="1h")
