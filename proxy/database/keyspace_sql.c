@@ -12,6 +12,22 @@
 
 #define QUERY_NAME "\"query\""
 
+/* How many of the tables that the statement has locked have another file than its snapshot says,
+ * another name, or are not in it. */
+#define SQL_REWRITTEN                                                                              \
+    "SELECT count(*) FROM (SELECT DISTINCT relation AS oid FROM pg_catalog.pg_locks"               \
+    " WHERE pid = pg_catalog.pg_backend_pid() AND locktype = 'relation' AND granted"               \
+    " AND relation >= 16384 AND database = (SELECT oid FROM pg_catalog.pg_database"                \
+    " WHERE datname = pg_catalog.current_database())) AS held"                                     \
+    " LEFT JOIN pg_catalog.pg_class AS c ON c.oid = held.oid"                                      \
+    " LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"                            \
+    " WHERE read.rows >= 0 AND (c.oid IS NULL"                                                     \
+    " OR (c.relkind IN ('r', 'm')"                                                                 \
+    " AND c.relfilenode IS DISTINCT FROM pg_catalog.pg_relation_filenode(c.oid))"                  \
+    " OR (c.relkind IN ('r', 'p', 'm', 'v', 'f') AND pg_catalog.format('%I.%I', n.nspname,"        \
+    " c.relname) IS DISTINCT FROM (pg_catalog.pg_identify_object("                                 \
+    "'pg_catalog.pg_class'::pg_catalog.regclass, c.oid, 0)).identity))"
+
 static void put(struct buffer *out, const char *text)
 {
     buffer_append(out, text, strlen(text));
@@ -205,6 +221,34 @@ char *keyspace_sql_find(const struct keyspace *keyspace)
     put(&out, " FROM ");
     put_rows(&out, keyspace);
     put_row_condition(&out, keyspace);
+    return buffer_string(&out);
+}
+
+/*   WITH asked AS MATERIALIZED (SELECT "id" AS k1 FROM "public"."shown" WHERE "id" = $1 AND
+ * (where)), read AS MATERIALIZED (SELECT count(*) AS rows FROM asked) SELECT (SELECT count(*) FROM
+ * (tables that this statement has locked) WHERE ... read.rows >= 0), k1 FROM read LEFT JOIN asked
+ * ON true
+ *
+ * Locks are held until the statement ends, and what the subquery compares is worked out behind the
+ * reading: the catalogue's rows are those of the statement's snapshot, what the functions say of
+ * them is true now. */
+char *keyspace_sql_confirm(const struct keyspace *keyspace)
+{
+    struct buffer out = {0};
+    put(&out, "WITH asked AS MATERIALIZED (SELECT ");
+    for (size_t i = 0; i < keyspace->key.columns; i++) {
+        put(&out, i ? ", " : "");
+        identifier_put(&out, keyspace->key.column[i]);
+        buffer_printf(&out, " AS k%zu", i + 1);
+    }
+    put(&out, " FROM ");
+    put_rows(&out, keyspace);
+    put_row_condition(&out, keyspace);
+    put(&out,
+        "), read AS MATERIALIZED (SELECT count(*) AS rows FROM asked) SELECT (" SQL_REWRITTEN ")");
+    for (size_t i = 0; i < keyspace->key.columns; i++)
+        buffer_printf(&out, ", k%zu", i + 1);
+    put(&out, " FROM read LEFT JOIN asked ON true");
     return buffer_string(&out);
 }
 

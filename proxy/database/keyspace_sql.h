@@ -22,6 +22,11 @@ char *keyspace_sql_expression(const char *expression);
 /* The same rows without their values: SELECT NULL, key columns... */
 char *keyspace_sql_find(const struct keyspace *keyspace);
 
+/* The same once more, with what vouches for there being none: how many tables that were read the
+ * statement's snapshot may see empty, because they were rewritten since; and key columns, which are
+ * NULL in the one row that comes when there is none. */
+char *keyspace_sql_confirm(const struct keyspace *keyspace);
+
 /* SELECT of the key columns of any one row. */
 char *keyspace_sql_sample(const struct keyspace *keyspace);
 

@@ -14,6 +14,13 @@
  * texts alone, only together with its constants, which may be what fails: there each such error is
  * a failure.
  *
+ * That there is none is asked once more where a view, a query or a condition may call a function
+ * (without a log: of what is followed the server allows none). What a statement names it locks
+ * before it takes its snapshot, so that a table which somebody rewrites, and commits meanwhile, is
+ * seen as it is then. What a function reads it locks behind that: then the table looks empty, and
+ * the rows that it had before and has since are in no answer. Such a thing is seen by the locks,
+ * behind the reading, in one statement with it (keyspace_sql_confirm()), which is asked again.
+ *
  * A statement's number in the pool is keyspace * STATEMENTS + what it does.
  */
 #include "database/rows.h"
@@ -24,13 +31,14 @@
 
 #include <stdlib.h>
 
-enum { BYTEA_OID = 17 };
+enum { BYTEA_OID = 17, CONFIRM_MAX = 8 /* times that a way is asked for again */ };
 
 enum {
     STATEMENT_LOAD,
     STATEMENT_LOAD_ANEW,
     STATEMENT_LOAD_LARGE,
     STATEMENT_FIND,
+    STATEMENT_CONFIRM,
     STATEMENT_REMOVE,
     STATEMENT_ACCEPTS,
     STATEMENTS
@@ -43,6 +51,7 @@ struct query {
     unsigned statement;          /* under way */
     struct row_lane_place place; /* with STATEMENT_LOAD_LARGE */
     struct pg_error refusal;     /* with STATEMENT_ACCEPTS: what it is asked for */
+    unsigned confirmed;          /* so often the way was asked for again */
     size_t way, ways;            /* the one being tried, and the one before which to stop */
     struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX]; /* of the key's text */
     struct buffer other;                               /* the key of a row that equals it */
@@ -68,6 +77,8 @@ void rows_statements_init(struct rows_statements *statements, const struct confi
         own[STATEMENT_LOAD_LARGE] =
             (struct pg_statement){keyspace_sql_load(keyspace, most), params, true};
         own[STATEMENT_FIND] = (struct pg_statement){keyspace_sql_find(keyspace), params, true};
+        own[STATEMENT_CONFIRM] =
+            (struct pg_statement){keyspace_sql_confirm(keyspace), params, true};
         if (keyspace->query) /* the two below are never asked */
             continue;
         own[STATEMENT_REMOVE] = (struct pg_statement){keyspace_sql_remove(keyspace), params, true};
@@ -225,6 +236,7 @@ static void ask(struct query *query, unsigned statement);
 static void next_way(struct query *query)
 {
     struct row_result result = {.outcome = LOAD_ABSENT, .error = ""};
+    query->confirmed = 0;
     if (++query->way < query->ways) {
         ask(query, query->first);
         return;
@@ -334,6 +346,33 @@ static bool is_doubted(struct query *query, const struct pg_answer *answer)
     return true;
 }
 
+/* No row is the answer to the way's question. */
+static void doubt_absence(struct query *query, const PGresult *result)
+{
+    note_other_spelling(query, result);
+    if (query->rows->config->sync == SYNC_REPLICATION)
+        next_way(query);
+    else
+        ask(query, STATEMENT_CONFIRM);
+}
+
+/* A row that has come since is asked for as if it had been there. */
+static void on_confirm(struct query *query, const struct pg_answer *answer)
+{
+    struct row_result result = {.outcome = outcome_of(query, answer), .error = answer->error.text};
+    bool is_known = answer->outcome == PG_DONE && !strcmp(PQgetvalue(answer->result, 0, 0), "0");
+    if (is_known && result.outcome == LOAD_ABSENT) {
+        next_way(query);
+    } else if (answer->outcome == PG_DONE && query->confirmed++ < CONFIRM_MAX) {
+        ask(query, is_known ? query->first : STATEMENT_CONFIRM);
+    } else {
+        if (answer->outcome == PG_DONE)
+            result = (struct row_result){.outcome = LOAD_REFUSED,
+                                         .error = "what it reads is rewritten all the time"};
+        finish(query, &result);
+    }
+}
+
 static void on_answer(void *arg, const struct pg_answer *answer)
 {
     struct query *query = arg;
@@ -341,11 +380,12 @@ static void on_answer(void *arg, const struct pg_answer *answer)
         row_lane_leave(query->rows->lane, &query->place);
     if (query->statement == STATEMENT_ACCEPTS) {
         on_accepts(query, answer);
+    } else if (query->statement == STATEMENT_CONFIRM) {
+        on_confirm(query, answer);
     } else if (is_doubted(query, answer)) {
         return;
     } else if (outcome_of(query, answer) == LOAD_ABSENT) {
-        note_other_spelling(query, answer->result);
-        next_way(query);
+        doubt_absence(query, answer->result);
     } else {
         on_found(query, answer);
     }
@@ -373,7 +413,7 @@ static struct query *query_create(const struct rows *rows, struct key key, unsig
     struct query *query = xmalloc(sizeof *query + key.text.length);
     query->rows = rows;
     query->first = first;
-    query->way = 0;
+    query->way = query->confirmed = 0;
     query->other = (struct buffer){0};
     query->done = done;
     query->arg = arg;

@@ -106,6 +106,29 @@ def test_what_cannot_be_locked_is_compared_after_it_was_read(start_guard, databa
     guard.stop()
 
 
+@pytest.mark.parametrize("rewrite", REWRITES)
+@pytest.mark.parametrize("language", ["plpgsql", "sql"])
+def test_what_a_function_reads_is_rewritten_while_a_row_is_loaded(start_guard, database, items, threads,
+                                                                  language, rewrite):
+    """It is locked only when the statement has its snapshot, which sees the old file's rows alone."""
+    assert items
+    body = "BEGIN RETURN QUERY SELECT * FROM items; END" if language == "plpgsql" else "SELECT * FROM items"
+    database.execute(f"""
+        CREATE FUNCTION all_items() RETURNS SETOF items STABLE STRICT LANGUAGE {language} SET work_mem = '4MB'
+            AS '{body}';
+        CREATE VIEW shown AS SELECT id, payload FROM all_items();
+        GRANT SELECT ON ALL TABLES IN SCHEMA public TO guard""")
+    guard = start_guard(SHOWN, sync="poll", poll_interval="1h", load_timeout="30s")
+    with transaction(database) as migration:
+        migration.execute(REWRITES[rewrite].format("items"))
+        found = threads.submit(guard.redis().get, "shown:57")
+        wait_until(lambda: database.value(
+            "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessShareLock'"),
+            PATIENCE, "a load that waits")
+    assert found.result(PATIENCE) == b"payload 57"
+    assert guard.redis().get("shown:nobody") is None
+
+
 @pytest.mark.parametrize("kind", ["view", "owner's view", "query", "query of an owner's view"])
 def test_what_is_read_without_its_children_is_built_from(start_guard, database, items, kind):
     """They are locked by nobody who reads so, and have not been taken away for that."""

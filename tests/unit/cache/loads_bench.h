@@ -136,7 +136,7 @@ static inline void use_view(struct bench *bench, enum keyspace_state state, bool
 #define BENCH_HEAD                                                                                 \
     "cache: redis://127.0.0.1\n"                                                                   \
     "database: postgresql://app@db/shop\n"                                                         \
-    "sync: none\n"                                                                                 \
+    "sync: replication\n"                                                                          \
     "load_timeout: 2s\n"                                                                           \
     "load_budget: 3\n"                                                                             \
     "max_known_absent: 10\n"

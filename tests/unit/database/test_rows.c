@@ -15,7 +15,7 @@
 static const char text[] =
     "cache: redis://127.0.0.1\n"
     "database: postgresql://app@db/shop\n"
-    "sync: none\n"
+    "sync: replication\n"
     "keyspaces:\n"
     "  - {name: items, key: \"item:{id}\", table: items, value: v}\n"
     "  - {name: orders, key: \"order:{customer}:{number}\", table: orders, value: v}\n";
@@ -26,10 +26,11 @@ enum {
     LOAD_ITEM_ANEW,
     LOAD_ITEM_LARGE,
     FIND_ITEM,
+    CONFIRM_ITEM,
     REMOVE_ITEM,
     ACCEPTS_ITEM,
     LOAD_ORDER,
-    REMOVE_ORDER = 10,
+    REMOVE_ORDER = 12,
     ACCEPTS_ORDER
 };
 
@@ -119,12 +120,13 @@ static void each_keyspace_has_its_statements(void **state)
     struct rows_statements statements;
     rows_statements_init(&statements, bench.config);
     const struct pg_statement *at = statements.at;
-    assert_int_equal(statements.count, 12);
+    assert_int_equal(statements.count, 14);
     must_be_sql(&at[LOAD_ITEM], keyspace_sql_load(&bench.config->keyspaces[ITEMS], ROW_SMALL));
     assert_ptr_equal(at[LOAD_ITEM_ANEW].sql, at[LOAD_ITEM].sql);
     must_be_sql(&at[LOAD_ITEM_LARGE],
                 keyspace_sql_load(&bench.config->keyspaces[ITEMS], bench.config->max_value));
     must_be_sql(&at[FIND_ITEM], keyspace_sql_find(&bench.config->keyspaces[ITEMS]));
+    must_be_sql(&at[CONFIRM_ITEM], keyspace_sql_confirm(&bench.config->keyspaces[ITEMS]));
     must_be_sql(&at[REMOVE_ITEM], keyspace_sql_remove(&bench.config->keyspaces[ITEMS]));
     must_be_sql(&at[ACCEPTS_ITEM], keyspace_sql_accepts(&bench.config->keyspaces[ITEMS]));
     must_be_sql(&at[LOAD_ORDER], keyspace_sql_load(&bench.config->keyspaces[ORDERS], ROW_SMALL));
@@ -220,6 +222,44 @@ static void no_row_is_absent(void **state)
     fake_no_row();
     must_end(&bench, LOAD_ABSENT);
     assert_string_equal(bench.other, "(none)");
+    bench_finish(&bench);
+}
+
+/* Without a log a view or a condition may read what is locked behind the snapshot alone. */
+static void where_no_log_is_followed_there_is_none_only_if_nothing_was_rewritten(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    bench.config->sync = SYNC_POLL;
+    for (int again = 0; again < 3; again++) {
+        load(&bench, ITEMS, "item:42");
+        fake_no_row();
+        for (int i = 0; i < again; i++) {
+            assert_int_equal(fake_pool.queries[0].statement, CONFIRM_ITEM);
+            ROW("1", NULL);
+        }
+        assert_int_equal(fake_pool.queries[0].statement, CONFIRM_ITEM);
+        assert_string_equal(fake_pool.queries[0].values[0], "42");
+        assert_int_equal(bench.calls, 0);
+        ROW("0", NULL);
+        must_end(&bench, LOAD_ABSENT);
+    }
+    load(&bench, ITEMS, "item:42"); /* it is there by now */
+    fake_no_row();
+    ROW("0", "42");
+    assert_int_equal(fake_pool.queries[0].statement, LOAD_ITEM);
+    ROW("payload", "42");
+    must_end(&bench, LOAD_ROW);
+    load(&bench, ITEMS, "item:42"); /* nobody knows */
+    fake_no_row();
+    fake_outcome(PG_TIMEOUT);
+    must_end(&bench, LOAD_TIMEOUT);
+    load(&bench, ITEMS, "item:42");
+    fake_no_row();
+    while (fake_pool.count)
+        ROW("1", NULL);
+    must_end(&bench, LOAD_REFUSED);
     bench_finish(&bench);
 }
 
@@ -802,6 +842,7 @@ int main(void)
         cmocka_unit_test(a_row_is_asked_for_by_its_columns),
         cmocka_unit_test(a_value_that_finds_no_memory_is_neither_there_nor_absent),
         cmocka_unit_test(no_row_is_absent),
+        cmocka_unit_test(where_no_log_is_followed_there_is_none_only_if_nothing_was_rewritten),
         cmocka_unit_test(another_way_to_write_the_key_is_not_the_rows_key),
         cmocka_unit_test(a_row_whose_key_is_null_is_not_that_of_the_empty_text),
         cmocka_unit_test(every_key_column_must_be_the_rows),

@@ -14,7 +14,7 @@ enum { FIND_ITEM = 3 };
 static const char bench_text[] =
     "cache: redis://127.0.0.1\n"
     "database: postgresql://app@db/shop\n"
-    "sync: none\n"
+    "sync: replication\n"
     "keyspaces:\n"
     "  - {name: items, key: \"item:{id}\", table: items, value: v}\n"
     "  - {name: orders, key: \"order:{customer}:{number}\", table: orders, value: v}\n";

@@ -34,9 +34,10 @@ static void bench_open(struct bench *bench)
     fake_pool.params = 1;
     now_ms = 5000;
     *bench = (struct bench){
-        .config = config_from_text("cache: redis://127.0.0.1\ndatabase: postgresql://app@db/shop\n"
-                                   "sync: none\nkeyspaces:\n  - {name: items, key: \"item:{id}\","
-                                   " table: items, value: v, enforce: false}\n"),
+        .config =
+            config_from_text("cache: redis://127.0.0.1\ndatabase: postgresql://app@db/shop\n"
+                             "sync: replication\nkeyspaces:\n  - {name: items, key: \"item:{id}\","
+                             " table: items, value: v, enforce: false}\n"),
         .visibility = visibility_create(&(struct visibility_options){.max_remembered = 10}),
         .generation = generation_create(3, KEYSPACES)};
     assert_int_equal(filter_create(&bench->generation->filters[ITEMS], &options, &error), 0);
