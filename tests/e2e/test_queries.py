@@ -257,6 +257,17 @@ def test_check_runs_a_query_and_tells_its_cost(check, tables, query):
                for note in report.notes), report.text
 
 
+@pytest.mark.parametrize("column, warns", [
+    ("name COLLATE ci", True), ("lower(name COLLATE ci)", True), ("(name COLLATE ci) COLLATE \"C\"", False),
+    ("loose", True), ("name", False), ("mood::text", False), ("mood", False)])
+def test_check_sees_by_which_collation_a_query_compares_its_key(check, database, column, warns):
+    database.execute("CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);"
+                     "CREATE TYPE mood AS ENUM ('sad'); CREATE TABLE texts (name text, loose text COLLATE ci,"
+                     " mood mood); INSERT INTO texts VALUES ('Anna', 'Anna', 'sad'); GRANT SELECT ON texts TO guard")
+    report = check(shown(f"SELECT {column} AS id, name AS payload FROM texts"), sync="poll")
+    assert ("not deterministic" in report.text) == warns, report.text
+
+
 def test_check_warns_of_a_query_that_each_load_has_to_work_out(check, database, tables):
     database.execute("CREATE TABLE many AS SELECT n AS id, 'm' AS payload"
                      " FROM generate_series(1, 200000) n; ANALYZE many; GRANT SELECT ON many TO guard")

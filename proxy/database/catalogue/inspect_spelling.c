@@ -5,6 +5,7 @@
  */
 #include "base/memory.h"
 #include "database/catalogue/subject.h"
+#include "database/keyspace_sql.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,9 +112,31 @@ static void warn(const struct subject *subject, int row, const struct rule *rule
     free(instead);
 }
 
+/* A query may give a column another collation than its type's, of which no catalogue tells: the
+ * server says it of a row that is not there. */
+static bool is_collated_loosely(const struct subject *subject, int row)
+{
+    struct pg_error error;
+    char *rows = keyspace_sql_rows(subject->keyspace);
+    const char *column = answer_text(subject->columns, row, COLUMN_QUOTED);
+    char *sql = xasprintf("SELECT FROM pg_collation WHERE NOT collisdeterministic AND oid ="
+                          " (SELECT to_regcollation(pg_collation_for(query.%s))"
+                          "    FROM pg_type t LEFT JOIN %s ON false"
+                          "   WHERE t.oid = pg_typeof(query.%s) AND t.typcollation <> 0)",
+                          column, rows, column);
+    PGresult *result = questions_ask(subject->questions, sql, 0, NULL, &error);
+    bool loosely = result && PQntuples(result) > 0;
+    PQclear(result);
+    free(sql);
+    free(rows);
+    return loosely;
+}
+
 void inspect_spelling(const struct subject *subject, int row)
 {
     const char *type = answer_text(subject->columns, row, COLUMN_SPELLING);
+    if (subject->keyspace->query && strcmp(type, "one") == 0 && is_collated_loosely(subject, row))
+        type = "collation";
     if (strcmp(type, "one") == 0)
         return;
     if (is_of(&integers, type))
