@@ -2,7 +2,7 @@
  *
  *   state        the socket is ready     the timer has run out
  *   WAITING      (there is none)         the backoff is over: connects
- *   CONNECTING   pg_connect_poll()       too slow: lost
+ *   CONNECTING   pg_connect_poll()       too slow: lost         (first names are looked up)
  *   SETTING      reads the answer        too slow: lost         (lost at once: another server)
  *   UP           reads answers           the oldest query is overdue, or sending failed: lost
  *
@@ -14,6 +14,8 @@
 #include "postgres/pg_connect.h"
 #include "postgres/pg_pipeline.h"
 #include "postgres/pg_pooler.h"
+#include "postgres/pg_resolve.h"
+#include "postgres/pg_watch.h"
 
 #include <assert.h>
 
@@ -26,26 +28,18 @@ static const struct backoff_bounds backoff_bounds = {100, 5000};
 
 enum conn_state { CONN_WAITING, CONN_CONNECTING, CONN_SETTING, CONN_UP, CONN_CLOSED };
 
-/* libpq may go from one socket to the next while it tries addresses, and a uv_poll_t is bound to
- * one socket: so it lives apart and is replaced. */
-struct watcher {
-    uv_poll_t poll;
-    int fd, events;
-    bool current; /* false: being closed */
-    struct pg_conn *conn;
-};
-
 struct pg_conn {
     struct pg_conn_options options;
     enum conn_state state;
     PGconn *pq;
+    struct pg_resolve *resolve;      /* CONNECTING: names are looked up, and there is no `pq` yet */
     struct pg_connecting connecting; /* while it does; the server, once it has */
     struct pg_pipeline *pipeline;
-    struct watcher *watcher;
+    struct pg_watch watch;
     uv_timer_t timer; /* backoff, the limit for connecting, or the oldest query's deadline */
     struct backoff backoff;
-    unsigned first_host;   /* to try; the one after it when that says nothing */
-    unsigned handles;      /* not yet closed: the timer and the watchers */
+    unsigned first_host; /* to try; the one after it when that says nothing */
+    bool timer_closed;
     bool is_new;           /* no attempt has ended yet */
     bool told_down;        /* on_change need not say it again */
     bool told_stranger;    /* nor that it leads to a server that will not do */
@@ -71,9 +65,10 @@ static void set_state(struct pg_conn *conn, enum conn_state state)
 }
 
 /* Watchers that were dropped may outlive the timer: the memory goes with the last of them. */
-static void release(struct pg_conn *conn)
+static void release(void *arg)
 {
-    if (--conn->handles > 0 || conn->state != CONN_CLOSED)
+    struct pg_conn *conn = arg;
+    if (!conn->timer_closed || conn->watch.open)
         return;
     struct pg_conn_options options = conn->options;
     pg_pipeline_destroy(conn->pipeline);
@@ -82,68 +77,14 @@ static void release(struct pg_conn *conn)
     options.on_closed(options.arg);
 }
 
-static void watcher_closed(uv_handle_t *handle)
-{
-    struct watcher *watcher = handle->data;
-    struct pg_conn *conn = watcher->conn;
-    free(watcher);
-    release(conn);
-}
-
-/* It is libuv's until its close callback; an event that is already on its way finds it no longer
- * current. */
-static void drop_watcher(struct pg_conn *conn)
-{
-    if (!conn->watcher)
-        return;
-    conn->watcher->current = false;
-    uv_close((uv_handle_t *)&conn->watcher->poll, watcher_closed);
-    conn->watcher = NULL;
-}
-
-static int make_watcher(struct pg_conn *conn, int fd)
-{
-    struct watcher *watcher = allocate(1, sizeof *watcher);
-    *watcher = (struct watcher){.fd = fd, .current = true, .conn = conn};
-    int rc = uv_poll_init(conn->options.loop, &watcher->poll, fd);
-    if (rc < 0) {
-        free(watcher);
-        return rc;
-    }
-    watcher->poll.data = watcher;
-    conn->watcher = watcher;
-    conn->handles++;
-    return 0;
-}
-
-/* Before libpq may close its socket: the next one can have the same number, and would not be in the
- * kernel's poll set. */
-static void unwatch(struct pg_conn *conn)
-{
-    if (conn->watcher) {
-        uv_poll_stop(&conn->watcher->poll);
-        conn->watcher->events = 0;
-    }
-}
-
-static void on_socket(uv_poll_t *poll, int status, int events);
-
 static int watch(struct pg_conn *conn, int events)
 {
-    int fd = PQsocket(conn->pq), rc = 0;
-    if (conn->watcher && conn->watcher->fd != fd)
-        drop_watcher(conn);
-    if (!conn->watcher)
-        rc = make_watcher(conn, fd);
-    if (rc < 0 || conn->watcher->events == events)
-        return rc;
-    conn->watcher->events = events;
-    return uv_poll_start(&conn->watcher->poll, events, on_socket);
+    return pg_watch(&conn->watch, PQsocket(conn->pq), events);
 }
 
 static void on_timer(uv_timer_t *timer);
 
-/* The loop's clock stands still while a callback runs (a name look-up may take seconds): without
+/* The loop's clock stands still while a callback runs: without
  * the update a deadline could lie in the past before anything was sent. */
 static void start_timer(struct pg_conn *conn, uint64_t after_ms)
 {
@@ -155,7 +96,9 @@ static void start_timer(struct pg_conn *conn, uint64_t after_ms)
 static void disconnect(struct pg_conn *conn, enum pg_outcome outcome)
 {
     pg_pipeline_fail(conn->pipeline, outcome, &conn->error);
-    drop_watcher(conn);
+    pg_resolve_cancel(conn->resolve);
+    conn->resolve = NULL;
+    pg_watch_drop(&conn->watch);
     PQfinish(conn->pq);
     conn->pq = NULL;
     conn->broken = conn->dying = conn->retiring = conn->is_new = false;
@@ -356,13 +299,27 @@ static void act_on(struct pg_conn *conn, PostgresPollingStatusType next)
         give_up(conn);
 }
 
-static void start_connecting(struct pg_conn *conn)
+static void start_connecting(struct pg_conn *conn, const struct pg_hosts *hosts)
 {
     const struct pg_connect_options how = {conn->options.conninfo, conn->options.application,
                                            false};
-    pg_connect_start(&conn->connecting, &how, conn->first_host);
+    pg_connect_start(&conn->connecting, &how, hosts);
     conn->pq = conn->connecting.pq;
     act_on(conn, PGRES_POLLING_WRITING);
+}
+
+static void on_resolved(void *arg, struct pg_hosts *hosts, const char *error)
+{
+    struct pg_conn *conn = arg;
+    conn->resolve = NULL;
+    if (hosts) {
+        start_connecting(conn, hosts);
+        pg_hosts_finish(hosts);
+    } else {
+        pg_error_say(&conn->error, "%s", error);
+        lose(conn, PG_DOWN);
+    }
+    conn->options.on_event(conn->options.arg);
 }
 
 static void open_connection(struct pg_conn *conn)
@@ -370,20 +327,21 @@ static void open_connection(struct pg_conn *conn)
     uint64_t limit = conn->options.timeout_ms;
     set_state(conn, CONN_CONNECTING);
     start_timer(conn, limit > CONNECT_MIN_MS ? limit : CONNECT_MIN_MS);
-    start_connecting(conn);
+    conn->resolve = pg_resolve_start(conn->options.loop, conn->options.conninfo, conn->first_host,
+                                     on_resolved, conn);
+    if (conn->resolve)
+        return;
+    struct pg_hosts hosts;
+    pg_hosts_begin_with(&hosts, conn->options.conninfo, conn->first_host);
+    start_connecting(conn, &hosts);
+    pg_hosts_finish(&hosts);
 }
 
-static void on_socket(uv_poll_t *poll, int status, int events)
+static void on_socket(void *arg)
 {
-    struct watcher *watcher = poll->data;
-    struct pg_conn *conn = watcher->conn;
-    (void)events;
-    if (!watcher->current)
-        return;
-    if (status < 0)
-        watcher->events = 0; /* libuv stopped it; libpq finds out what is wrong */
+    struct pg_conn *conn = arg;
     if (conn->state == CONN_CONNECTING) {
-        unwatch(conn);
+        pg_watch_stop(&conn->watch);
         act_on(conn, pg_connect_poll(&conn->connecting));
     } else if (!conn->broken) {
         receive(conn);
@@ -421,7 +379,8 @@ static void on_timer(uv_timer_t *timer)
         lose(conn, PG_DOWN);
     } else {
         conn->first_host++;
-        pg_error_say(&conn->error, "the server did not answer while connecting");
+        pg_error_say(&conn->error, conn->resolve ? "the look-up of its name has no end"
+                                                 : "the server did not answer while connecting");
         lose(conn, PG_DOWN);
     }
     conn->options.on_event(conn->options.arg);
@@ -436,7 +395,8 @@ struct pg_conn *pg_conn_create(const struct pg_conn_options *options)
     conn->is_new = true;
     uv_timer_init(options->loop, &conn->timer);
     conn->timer.data = conn;
-    conn->handles = 1;
+    conn->watch = (struct pg_watch){
+        .loop = options->loop, .ready = on_socket, .closed = release, .arg = conn};
     start_timer(conn, 0);
     return conn;
 }
@@ -470,7 +430,9 @@ void pg_conn_check_server(struct pg_conn *conn)
 
 static void timer_closed(uv_handle_t *handle)
 {
-    release(handle->data);
+    struct pg_conn *conn = handle->data;
+    conn->timer_closed = true;
+    release(conn);
 }
 
 void pg_conn_close(struct pg_conn *conn)

@@ -3,7 +3,6 @@
  */
 #include "postgres/pg_connect.h"
 #include "net/allocate.h"
-#include "postgres/pg_hosts.h"
 #include "postgres/pg_pooler.h"
 
 #include <errno.h>
@@ -16,13 +15,11 @@ static void drop_notice(void *arg, const PGresult *result)
 }
 
 void pg_connect_start(struct pg_connecting *connecting, const struct pg_connect_options *options,
-                      unsigned first_host)
+                      const struct pg_hosts *hosts)
 {
     bool replication = options->replication;
     bool refused = pg_pooler_refuses_options(options->conninfo);
     char *session = refused ? NULL : pg_settings_options(options->conninfo, replication);
-    struct pg_hosts hosts;
-    pg_hosts_begin_with(&hosts, options->conninfo, first_host);
     /* What stands before dbname is a default that the conninfo may override; what stands behind it
      * overrides the conninfo; NULL is as if it were not there. Keepalives end the wait for a host
      * that vanished in mid-copy. A replication connection is never silent long enough for them:
@@ -32,8 +29,8 @@ void pg_connect_start(struct pg_connecting *connecting, const struct pg_connect_
         {"keepalives_count", "3"},     {"tcp_user_timeout", replication ? "30000" : NULL},
         {"dbname", options->conninfo}, {"fallback_application_name", options->application},
         {"client_encoding", "UTF8"},   {"replication", replication ? "database" : NULL},
-        {"options", session},          {"host", hosts.host},
-        {"hostaddr", hosts.hostaddr},  {"port", hosts.port},
+        {"options", session},          {"host", hosts->host},
+        {"hostaddr", hosts->hostaddr}, {"port", hosts->port},
     };
     enum { COUNT = sizeof settings / sizeof settings[0] };
     const char *keywords[COUNT + 1] = {NULL}, *values[COUNT + 1] = {NULL};
@@ -43,7 +40,6 @@ void pg_connect_start(struct pg_connecting *connecting, const struct pg_connect_
     }
     PGconn *pq = allocated(PQconnectStartParams(keywords, values, 1));
     free(session);
-    pg_hosts_finish(&hosts);
     /* libpq reports a refused connection as text alone; verbose text holds the SQLSTATE. */
     PQsetErrorVerbosity(pq, PQERRORS_VERBOSE);
     PQsetNoticeReceiver(pq, drop_notice, NULL);

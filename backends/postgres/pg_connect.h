@@ -6,6 +6,7 @@
 #define NESTGUARD_PG_CONNECT_H
 
 #include "postgres/pg_error.h"
+#include "postgres/pg_hosts.h"
 #include "postgres/pg_settings.h"
 
 struct pg_connect_options {
@@ -25,10 +26,10 @@ struct pg_connecting {
     struct pg_server server; /* once it is up */
 };
 
-/* Begins to connect without waiting; it may have failed already. Notices are dropped. Only the name
- * look-up may block. Of several hosts number `first_host` is tried first; see pg_hosts.h. */
+/* Begins to connect to these hosts, without waiting; it may have failed already. Notices are
+ * dropped. Only the look-up of names that have no address in `hosts` may block. */
 void pg_connect_start(struct pg_connecting *connecting, const struct pg_connect_options *options,
-                      unsigned first_host);
+                      const struct pg_hosts *hosts);
 
 /* Called when the socket is ready for what the last call asked for, at first PGRES_POLLING_WRITING.
  * PGRES_POLLING_OK: it is up, non-blocking, and has all its settings. After PGRES_POLLING_FAILED

@@ -119,8 +119,11 @@ static int connect_to(struct pg_session *session, const struct pg_session_option
         seconds = seconds / hosts > HOST_SECONDS ? seconds / hosts : HOST_SECONDS;
     for (unsigned host = 0; host < hosts && (rc == -ETIMEDOUT || again); host += !again) {
         struct pg_connecting connecting;
+        struct pg_hosts list;
         PQfinish(session->pq);
-        pg_connect_start(&connecting, &how, host);
+        pg_hosts_begin_with(&list, options->conninfo, host);
+        pg_connect_start(&connecting, &how, &list);
+        pg_hosts_finish(&list);
         session->pq = connecting.pq;
         rc = connect_within(session, &connecting, seconds, error);
         session->server = connecting.server;

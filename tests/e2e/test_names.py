@@ -1,0 +1,98 @@
+"""The database's name is looked up anew for each connection, and nobody else waits for that."""
+import concurrent.futures
+import subprocess
+
+import pytest
+
+import servers
+from servers import PATIENCE
+from waiting import wait_until
+
+# Goes before libc's: a name of its own, which is looked up for as long as a file is there.
+RESOLVER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+                struct addrinfo **found)
+{
+    int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
+        (int (*)(const char *, const char *, const struct addrinfo *, struct addrinfo **))
+            dlsym(RTLD_NEXT, "getaddrinfo");
+    if (!node || strcmp(node, "database.test"))
+        return next(node, service, hints, found);
+    if (access(getenv("NAMES_HELD"), F_OK) == 0)
+        close(open(getenv("NAMES_ENTERED"), O_CREAT | O_WRONLY, 0600));
+    while (access(getenv("NAMES_HELD"), F_OK) == 0)
+        usleep(10000);
+    return next("127.0.0.1", service, hints, found);
+}
+"""
+
+
+@pytest.fixture
+def resolver(tmp_path):
+    """{name: value} of an environment with it; the files are NAMES_HELD and NAMES_ENTERED."""
+    source, library = tmp_path / "resolver.c", tmp_path / "resolver.so"
+    source.write_text(RESOLVER)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return {"LD_PRELOAD": str(library), "NAMES_HELD": str(tmp_path / "held"),
+            "NAMES_ENTERED": str(tmp_path / "entered"),
+            "ASAN_OPTIONS": servers.SANITIZERS["ASAN_OPTIONS"] + ":verify_asan_link_order=0"}
+
+
+@pytest.fixture
+def guard(database, cache, items, resolver):
+    started = servers.Nestguard({"cache": cache.url, "keyspaces": [items()], "load_connections": 2,
+                                 "database": database.url.replace("127.0.0.1", "database.test")})
+    started.environment.update(resolver)
+    started.start()
+    yield started
+    if started.is_running():
+        started.finish()
+    started.remove()
+
+
+def loaders(database):
+    return [pid for pid, in database.query(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND usename = 'guard'"
+        " AND query LIKE '%payload%' AND state = 'idle' ORDER BY pid")]
+
+
+def test_while_the_name_is_looked_up_for_one_connection_others_go_on(guard, database, resolver,
+                                                                     tmp_path):
+    client = guard.redis(socket_timeout=PATIENCE)
+    wait_until(lambda: client.get("item:1") and loaders(database), PATIENCE, guard.log)
+    held, entered = tmp_path / "held", tmp_path / "entered"
+    held.touch()
+    try:
+        database.execute("SELECT pg_terminate_backend(%s)", (loaders(database)[0],))
+        wait_until(entered.exists, PATIENCE, guard.log)
+        assert [client.get(f"item:{n}") for n in range(2, 50)] == [
+            b"payload %d" % n for n in range(2, 50)]
+        assert guard.status()
+    finally:
+        held.unlink()
+    wait_until(lambda: "connections for loads are up" in guard.log(), PATIENCE, guard.log)
+    assert client.get("item:60") == b"payload 60"
+
+
+def test_it_ends_while_a_name_is_looked_up(guard, database, tmp_path):
+    client = guard.redis(socket_timeout=PATIENCE)
+    wait_until(lambda: client.get("item:1") and loaders(database), PATIENCE, guard.log)
+    held, entered = tmp_path / "held", tmp_path / "entered"
+    held.touch()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        try:
+            database.execute("SELECT pg_terminate_backend(%s)", (loaders(database)[0],))
+            wait_until(entered.exists, PATIENCE, guard.log)
+            ended = pool.submit(guard.finish)
+            wait_until(lambda: "finishing what is under way" in guard.log(), PATIENCE, guard.log)
+        finally:
+            held.unlink()
+        ended.result()
