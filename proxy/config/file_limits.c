@@ -10,7 +10,7 @@ enum {
     OF_PROCESS = 32,  /* standard channels, signals, the resolver, a file that is read again */
     OF_KEEPER = 32,   /* the cache, the log's streams, probes, checks */
     OF_WORKER = 12,   /* its loop's, and a client that is just being refused */
-    OF_CONTROL = 272, /* http_server.c's limit, and some */
+    OF_CONTROL = 272, /* http_server.c's limit, http_linger.c's, and some */
     OWN_SHARE = 4     /* a part of this many */
 };
 

@@ -14,7 +14,7 @@
  * 400: it is no list of such keys, and which line is not; 404: there is no such keyspace; 409: it
  * has another source, or a list of its is being sent, or so many keys are missing that it may be a
  * part of one; 413: max_filter_memory; 503: no place for the list, or the guard is ending. Then
- * nothing was changed. */
+ * nothing was changed. What is known before the list has come is answered before it. */
 void push_keys(struct http_call *call, void *arg);
 extern const struct http_upload push_upload;
 

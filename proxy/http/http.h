@@ -17,8 +17,9 @@ struct http_call; /* one request; lives until it is answered */
 typedef void (*http_handler)(struct http_call *call, void *arg);
 
 /* How a call takes a body of any length. `begin` is called when the headers are in and nothing is
- * against the call, which it must not answer: that is for the route's handler, which is called at
- * the body's end and gets by http_call_take_upload() what `begin` has returned (not NULL). */
+ * against the call. It answers it, with an error and at once, and returns NULL: then nobody waits
+ * for the body. Or it does not answer: that is for the route's handler, which is called at the
+ * body's end and gets by http_call_take_upload() what `begin` has returned. */
 struct http_upload {
     void *(*begin)(struct http_call *call, void *arg);
     /* A piece. False: no more until http_call_go_on(), which is not called from within. */

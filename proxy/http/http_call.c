@@ -68,7 +68,7 @@ void http_call_move(struct http_call *call, enum http_call_state state)
 {
     static const unsigned allowed[] = {
         [CALL_READING] = 1u << CALL_HANDLING,
-        [CALL_HANDLING] = 1u << CALL_WAITING | 1u << CALL_ANSWERED,
+        [CALL_HANDLING] = 1u << CALL_READING | 1u << CALL_WAITING | 1u << CALL_ANSWERED,
         [CALL_WAITING] = 1u << CALL_ANSWERED | 1u << CALL_ORPHANED,
         [CALL_ANSWERED] = 0,
         [CALL_ORPHANED] = 0,

@@ -11,11 +11,12 @@
 
 #include "http/http.h"
 #include "http/http_connection.h"
+#include "http/http_linger.h"
 #include "http/http_target.h"
 
 #include <microhttpd.h>
 
-/* Lives until its two handles are closed and libmicrohttpd has been stopped. */
+/* Lives until its handles are closed and libmicrohttpd has been stopped. */
 struct http_server {
     struct MHD_Daemon *daemon;
     struct http_options options; /* with a token of our own */
@@ -24,17 +25,18 @@ struct http_server {
     bool check_host;         /* no token on such a port: see http_dispatch.c */
     struct http_call *calls; /* all but the orphaned */
     struct http_connections connections;
+    struct http_lingers lingers;
     bool running, closing; /* inside MHD_run(); http_server_close() was called */
     bool again;            /* MHD_run() has more to do at once */
-    unsigned handles;      /* of the two below, that are not closed yet */
+    unsigned handles;      /* of the two below and the lingering, that are not closed yet */
     uv_poll_t poll;        /* libmicrohttpd's epoll descriptor */
     uv_timer_t timer;      /* its next timeout, or a run that must not wait */
     void (*closed)(void *arg);
     void *closed_arg;
 };
 
-/*   READING --> HANDLING --> ANSWERED     answered before the handler returned
- *                   |            ^
+/*   READING <-> HANDLING --> ANSWERED     answered before the handler returned, or by the headers
+ *                   |            ^        alone; if nothing is against those, the body is read
  *                   +--> WAITING +        the connection is suspended meanwhile
  *                           |
  *                           +--> ORPHANED the server was closed; the answer goes nowhere
@@ -56,6 +58,7 @@ struct http_call {
     const struct http_upload *taker; /* of the body; NULL: it is thrown away */
     void *upload;                    /* the taker's; NULL: it has none any more */
     bool paused;                     /* no more of the body is wanted now: suspended */
+    bool ended;                      /* its sender was found to send no more */
     struct MHD_Response *response;
     unsigned status;
     struct http_call *previous, *next; /* among the server's */
@@ -81,14 +84,19 @@ void http_server_wake(struct http_server *server);
 void http_call_header(struct http_call *call, const char *name, const char *value);
 
 /* What is wrong with how the body's length is announced, or NULL; then *announced is that length,
- * or 0 when it is not told beforehand. */
+ * or UINT64_MAX when it is not told beforehand. */
 const char *http_check_framing(const struct http_call *call, uint64_t *announced);
 
 /* What is wrong with the Host header, or NULL. */
 const char *http_check_host(const struct http_call *call, const char *version);
 
-/* Whether the call's route takes the body, which nothing is against; then it has begun to. */
+/* Whether the call's route takes the body, which nothing is against; then it has begun to, or the
+ * call is answered. */
 bool http_begin_upload(struct http_call *call);
+
+/* Answers what must be refused, by its headers and so much of the body as is there: whether it did.
+ */
+bool http_refuse(struct http_call *call);
 
 /* Answers what must be refused, else hands the call to its route. */
 void http_dispatch(struct http_call *call);

@@ -16,6 +16,7 @@ struct http_connection {
     int fd;
     bool busy;  /* a whole request is being answered */
     bool ended; /* shut down, and not closed yet */
+    bool answered_early;
 };
 
 /* The list has them in the order in which they came, or were last answered. */
@@ -79,6 +80,16 @@ void http_connection_close(struct http_connections *all, struct http_connection 
     all->count--;
     all->ending -= connection->ended;
     free(connection);
+}
+
+void http_connection_answered_early(struct http_connection *connection)
+{
+    connection->answered_early = true;
+}
+
+bool http_connection_is_answered_early(const struct http_connection *connection)
+{
+    return connection->answered_early;
 }
 
 void http_connection_busy(struct http_connection *connection)

@@ -21,6 +21,10 @@ struct http_connection *http_connection_open(struct http_connections *all, int f
 /* The descriptor is closed, or about to be: forgets and frees it. */
 void http_connection_close(struct http_connections *all, struct http_connection *connection);
 
+/* The answer to its last request goes out before that has come as a whole. */
+void http_connection_answered_early(struct http_connection *connection);
+bool http_connection_is_answered_early(const struct http_connection *connection);
+
 /* A whole request is there; and it has been answered, which makes the connection the newest. */
 void http_connection_busy(struct http_connection *connection);
 void http_connection_idle(struct http_connections *all, struct http_connection *connection);

@@ -1,5 +1,5 @@
-/* Which calls are refused, in which order, and whose the others are. The body has been read (and
- * thrown away) before, so that a refusal never breaks a persistent connection.
+/* Which calls are refused, in which order, and whose the others are. A short body has been read
+ * (and thrown away) before, so that a refusal does not break a persistent connection.
  *
  *   414        the target is too long
  *   400, 503   target or headers are malformed; there is no memory to read them
@@ -13,7 +13,8 @@
  * A body that the route takes (http_begin_upload()) has gone there piece by piece, if nothing was
  * against the call from its beginning on.
  *
- * What cannot be read to its end is refused before it comes here: refuse_early() in http_server.c.
+ * What need not be sent, or cannot be read to its end, is refused before it comes: on_headers() in
+ * http_server.c.
  */
 #include "http/http_call.h"
 
@@ -21,6 +22,7 @@
 #include "base/text/secret.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -70,7 +72,10 @@ const char *http_check_framing(const struct http_call *call, uint64_t *announced
     if (lengths + header_count(call, MHD_HTTP_HEADER_TRANSFER_ENCODING) > 1)
         return "the length of the body is given twice";
     /* That it is a number is known: libmicrohttpd checks it. */
-    *announced = lengths ? strtoull(header(call, MHD_HTTP_HEADER_CONTENT_LENGTH), NULL, 10) : 0;
+    if (encoding)
+        *announced = UINT64_MAX;
+    else
+        *announced = lengths ? strtoull(header(call, MHD_HTTP_HEADER_CONTENT_LENGTH), NULL, 10) : 0;
     return NULL;
 }
 
@@ -279,8 +284,8 @@ static int read_target(struct http_call *call)
     return call->fault ? call->fault : -EINVAL;
 }
 
-/* Before the body, and without an answer: whatever is against the call, http_dispatch() says it
- * when as much of the body as such calls may have was thrown away. */
+/* Before the body, and without an answer of ours: whatever is against the call, http_refuse() says
+ * it, now or when as much of the body as such calls may have was thrown away. */
 bool http_begin_upload(struct http_call *call)
 {
     const struct http_route *route;
@@ -294,46 +299,58 @@ bool http_begin_upload(struct http_call *call)
         return false;
     call->taker = route->upload;
     call->upload = route->upload->begin(call, call->server->options.arg);
+    assert((call->upload != NULL) != (call->state == CALL_ANSWERED));
     return true;
 }
 
-/* Strangers learn of no path but the open ones: whether a path exists is told behind the token. */
-void http_dispatch(struct http_call *call)
+static bool refuse_target(struct http_call *call)
 {
-    const struct http_server *server = call->server;
-    const struct http_route *route;
-    const char *error;
-    char allowed[128];
     int status;
 
     if (strlen(call->url) > TARGET_MAX) {
         http_answer_error(call, 414, "the request's target may have %d bytes", TARGET_MAX);
-        return;
+        return true;
     }
     status = read_target(call);
-    if (status < 0) {
+    if (status < 0)
         http_answer_error(call, status == -ENOMEM ? 503 : 400, "%s", call->malformed);
-        return;
-    }
+    return status < 0;
+}
+
+/* The call's route, or NULL: it was refused. Strangers learn of no path but the open ones: whether
+ * a path exists is told behind the token. */
+static const struct http_route *accept_call(struct http_call *call)
+{
+    const struct http_route *route;
+    const char *error;
+    char allowed[128];
+
+    if (refuse_target(call))
+        return NULL;
     route = find_route(call, allowed, sizeof(allowed));
-    if (call->body > server->options.max_body && !(route && route->upload)) {
-        http_answer_error(call, 413, "the body may have %zu bytes", server->options.max_body);
-        return;
-    }
-    if (!(route && route->open) && !has_token(call)) {
-        refuse_stranger(call);
-        return;
-    }
     error = check_browser(call);
-    if (error) {
+    if (call->body > call->server->options.max_body && !(route && route->upload))
+        http_answer_error(call, 413, "the body may have %zu bytes", call->server->options.max_body);
+    else if (!(route && route->open) && !has_token(call))
+        refuse_stranger(call);
+    else if (error)
         http_answer_error(call, 403, "%s", error);
-        return;
-    }
-    if (!route) {
+    else if (!route)
         refuse_unknown(call, allowed);
-        return;
-    }
-    if (refuse_query(call, route))
-        return;
-    route->handle(call, server->options.arg);
+    else if (!refuse_query(call, route))
+        return route;
+    return NULL;
+}
+
+bool http_refuse(struct http_call *call)
+{
+    return !accept_call(call);
+}
+
+void http_dispatch(struct http_call *call)
+{
+    const struct http_route *route = accept_call(call);
+
+    if (route)
+        route->handle(call, call->server->options.arg);
 }

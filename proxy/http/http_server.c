@@ -69,17 +69,27 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **co
     *context = NULL;
 }
 
+static void linger(struct http_server *server, int fd)
+{
+    unsigned before = server->lingers.count;
+
+    http_linger_begin(&server->lingers, fd);
+    server->handles += server->lingers.count - before;
+}
+
 static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
     struct http_server *server = arg;
+    int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     struct http_call *next;
 
     if (code != MHD_CONNECTION_NOTIFY_CLOSED) {
-        int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
         *context = http_connection_open(&server->connections, fd);
         return;
     }
+    if (http_connection_is_answered_early(*context) && !server->closing)
+        linger(server, fd);
     http_connection_close(&server->connections, *context);
     /* At the limit of connections, the next run accepts one that waits for the place. */
     server->again = true;
@@ -98,30 +108,39 @@ static bool target_was_cut(const struct http_call *call, const char *version)
     return call->target_at + strlen(call->url) + 1 != version;
 }
 
-/* An answer before the body was read ends the connection: only for bodies that cannot be read, need
- * not be sent, or are too long to wait for. */
-static enum MHD_Result refuse_early(struct http_call *call, unsigned status, const char *error)
+/* Of one that is to be refused, whose sender waits for leave or has much to send, or nobody knows
+ * how much. */
+static bool is_awaited(const struct http_call *call, uint64_t announced)
 {
-    http_call_move(call, CALL_HANDLING);
-    http_answer_error(call, status, "%s", error);
-    return http_call_send(call);
+    const char *expects =
+        MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
+
+    return announced <= (expects ? call->server->options.max_body : (uint64_t)DRAIN_MAX);
 }
 
-/* A body of which it is known that it is too long to be read. */
-static enum MHD_Result refuse_long(struct http_call *call, uint64_t announced)
+/* A body that cannot be read, need not be sent, or is too long to wait for: whether the call was
+ * answered, for one reason or another. */
+static bool answer_early(struct http_call *call, const char *malformed, uint64_t announced)
 {
-    http_call_move(call, CALL_HANDLING);
-    call->body = announced;
-    http_dispatch(call);
-    return http_call_send(call);
+    if (malformed) {
+        http_answer_error(call, 400, "%s", malformed);
+    } else if (http_begin_upload(call)) {
+        if (call->upload)
+            http_connection_busy(connection_of(call->connection)); /* for as long as that takes */
+    } else if (!is_awaited(call, announced)) {
+        call->body = announced == UINT64_MAX ? 0 : announced;
+        http_refuse(call); /* a short body in chunks may be right */
+        call->body = 0;
+    }
+    return call->state == CALL_ANSWERED;
 }
 
-/* Called once for each request, before its body. */
+/* Called once for each request, before its body. An answer before that was read ends the
+ * connection. */
 static enum MHD_Result on_headers(struct http_call *call, const char *method, const char *version)
 {
-    uint64_t announced;
+    uint64_t announced = 0;
     const char *error;
-    bool asks_first;
 
     call->method = xstrdup(method);
     if (target_was_cut(call, version))
@@ -129,17 +148,13 @@ static enum MHD_Result on_headers(struct http_call *call, const char *method, co
     else
         call->malformed = http_check_host(call, version);
     error = http_check_framing(call, &announced);
-    if (error)
-        return refuse_early(call, 400, error);
-    if (http_begin_upload(call)) {
-        http_connection_busy(connection_of(call->connection)); /* for as long as that takes */
+    http_call_move(call, CALL_HANDLING);
+    if (!answer_early(call, error, announced)) {
+        http_call_move(call, CALL_READING);
         return MHD_YES;
     }
-    asks_first =
-        MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
-    if (announced > DRAIN_MAX || (asks_first && announced > call->server->options.max_body))
-        return refuse_long(call, announced);
-    return MHD_YES;
+    http_connection_answered_early(connection_of(call->connection));
+    return http_call_send(call);
 }
 
 /* While it is not wanted the socket's buffers hold the rest, and its sender. Libmicrohttpd may have
@@ -195,16 +210,24 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     return MHD_YES;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void release(struct http_server *server)
 {
-    struct http_server *server = handle->data;
-
     if (--server->handles > 0)
         return;
     if (server->closed)
         server->closed(server->closed_arg);
     free(server->token);
     free(server);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    release(handle->data);
+}
+
+static void on_linger_ended(void *server)
+{
+    release(server);
 }
 
 /* Not from within MHD_run(). Calls that wait become orphans: their connections end here. */
@@ -218,6 +241,26 @@ static void stop(struct http_server *server)
         if (call->state == CALL_WAITING || call->paused)
             MHD_resume_connection(call->connection);
     MHD_stop_daemon(server->daemon);
+    http_lingers_end(&server->lingers);
+}
+
+/* The last bytes and the end of who sends no more may come as one event. Libmicrohttpd, which asks
+ * the kernel for changes only, reads the bytes then and waits for more, until the time without any
+ * is over. This makes another event, by which it finds the end. */
+static void look_for_ends(struct http_server *server)
+{
+    for (struct http_call *call = server->calls; call; call = call->next) {
+        char byte;
+        int fd;
+
+        if (!call->upload || call->state != CALL_READING || call->paused || call->ended)
+            continue;
+        fd = MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_CONNECTION_FD)
+                 ->connect_fd;
+        call->ended = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+        if (call->ended)
+            shutdown(fd, SHUT_RD);
+    }
 }
 
 static void on_timeout(uv_timer_t *timer);
@@ -232,6 +275,7 @@ static void run(struct http_server *server)
     server->again = false;
     MHD_run(server->daemon);
     server->running = false;
+    look_for_ends(server);
     if (server->closing)
         stop(server);
     else if (server->again)
@@ -360,6 +404,7 @@ int http_server_create(struct http_server **out, uv_loop_t *loop,
     server = xcalloc(1, sizeof(*server));
     server->options = *options;
     server->connections.most = CONNECTIONS_ROOM;
+    server->lingers = (struct http_lingers){.loop = loop, .ended = on_linger_ended, .arg = server};
     server->is_loopback = is_loopback_tcp(options->fd);
     http_server_set_token(server, options->token);
     server->daemon = start(server); /* closes the socket when it fails */

@@ -82,8 +82,8 @@ def wait_begun(guard):
 
 
 def wait_broken_off(guard):
-    """An end that comes together with bytes may be seen only by the time without any, 30 s."""
-    wait_until(lambda: "broke off" in (guard.keyspace()["source_refused"] or ""), 2 * PATIENCE,
+    """Soon: without an end that is seen, a body is waited for as long as its last byte is 30 s ago."""
+    wait_until(lambda: "broke off" in (guard.keyspace()["source_refused"] or ""), PATIENCE / 2,
                lambda: f"{guard.keyspace()}\n{guard.log()}")
     assert "its sender broke off after" in guard.log()
 
@@ -247,6 +247,23 @@ def test_the_token_is_asked_for_before_the_keys(start_guard):
                                                                 "Expect": "100-continue"})
         assert answer.status_code == 401
     assert guard.keyspace()["state"] == "loading" and guard.keyspace()["source_refused"] is None
+    assert_taken(guard, keys(), COUNT)
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["asking", "unasked"])
+def test_what_is_refused_is_answered_before_it_is_sent(start_guard, asks):
+    """Of a list without an end, too; and who sends a lot before he looks gets the answer."""
+    guard = start_guard(pushed(), database=None, ready=False, control_token="s3cret")
+    right = "Authorization: Bearer s3cret\r\n"
+    for path, token, status in [(PATH, "", 401), ("/v1/keyspaces/none/keys", right, 404),
+                                (PATH + "?x=1", right, 400), ("/v1/keyspaces/items", right, 404)]:
+        with socket.create_connection(("127.0.0.1", guard.control_port), timeout=PATIENCE) as sender:
+            sender.sendall((f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+                            + token + "Expect: 100-continue\r\n" * asks + "\r\n").encode())
+            if not asks:
+                for _ in range(200):
+                    sender.sendall(b"10000\r\n" + b"item:77\n" * 8192 + b"\r\n")
+            assert answer_of(sender)[0] == status
     assert_taken(guard, keys(), COUNT)
 
 

@@ -43,12 +43,79 @@ static void answer_key(struct http_call *call, void *arg)
                          key.length % 2 ? json_pack("{s:i}", "length", (int)key.length) : NULL);
 }
 
+/* A body that is taken in pieces, with a pause after some, or not at all; each is begun once and
+ * ends once. */
+struct body {
+    uv_timer_t pause;
+    struct http_call *call;
+    size_t bytes, pieces;
+};
+
+static long bodies;
+
+static void on_pause_over(uv_timer_t *pause)
+{
+    http_call_go_on(((struct body *)pause->data)->call);
+}
+
+static void *begin_body(struct http_call *call, void *arg)
+{
+    struct span name = http_call_rest(call);
+    (void)arg;
+    if (name.length && name.at[0] == '!') {
+        http_answer_error(call, 404, "there is none");
+        return NULL;
+    }
+    struct body *body = calloc(1, sizeof *body);
+    CHECK(body);
+    body->call = call;
+    uv_timer_init(&loop, &body->pause);
+    body->pause.data = body;
+    bodies++;
+    return body;
+}
+
+static bool take_body(void *arg, struct span bytes)
+{
+    struct body *body = arg;
+    CHECK(bytes.at && bytes.length && !uv_is_active((uv_handle_t *)&body->pause));
+    body->bytes += bytes.length;
+    if (++body->pieces % 2)
+        return true;
+    uv_timer_start(&body->pause, on_pause_over, 0, 0);
+    return false;
+}
+
+static void on_body_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void end_body(void *arg)
+{
+    struct body *body = arg;
+    CHECK(bodies-- > 0);
+    uv_close((uv_handle_t *)&body->pause, on_body_closed);
+}
+
+static void answer_body(struct http_call *call, void *arg)
+{
+    struct body *body = http_call_take_upload(call);
+    (void)arg;
+    CHECK(body && body->call == call);
+    http_answer_json(call, 200, json_pack("{s:I}", "bytes", (json_int_t)body->bytes));
+    end_body(body);
+}
+
+static const struct http_upload upload = {begin_body, take_body, end_body};
+
 static const struct http_route routes[] = {
     {"GET", "/healthz", answer_now, true, "alive", NULL, NULL},
     {"GET", "/v1/keys/*", answer_key, false, "explains", NULL, NULL},
     {"PUT", "/v1/keys/*", answer_key, false, "admits", "ttl", NULL},
     {"DELETE", "/v1/keys/*", answer_key, false, "deletes", "row&block", NULL},
     {"POST", "/v1/rebuild", answer_now, false, "rebuilds", NULL, NULL},
+    {"PUT", "/v1/keyspaces/*/keys", answer_body, false, "takes", NULL, &upload},
     {NULL, NULL, NULL, false, NULL, NULL, NULL}};
 
 static void on_call(void *arg, const char *who, const char *method, const char *url,

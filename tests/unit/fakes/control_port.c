@@ -100,6 +100,88 @@ static void stub_delete_key(struct http_call *call, void *arg)
         http_answer_error(call, 409, "the row is there: \xff");
 }
 
+/* ---- bodies ---- */
+
+struct stub_upload {
+    uv_timer_t timer; /* its pauses end */
+    struct stub *stub;
+    struct http_call *call;
+    bool slowly;
+    uint64_t bytes, sum;
+};
+
+static void stub_raise(struct stub *stub, unsigned *number)
+{
+    uv_mutex_lock(&stub->lock);
+    ++*number;
+    uv_cond_signal(&stub->changed);
+    uv_mutex_unlock(&stub->lock);
+}
+
+static void *stub_begin(struct http_call *call, void *arg)
+{
+    struct stub *stub = arg;
+    struct stub_upload *upload;
+
+    if (span_is(http_call_rest(call), "not")) {
+        http_answer_error(call, 409, "not now");
+        return NULL;
+    }
+    upload = calloc(1, sizeof(*upload));
+    upload->stub = stub;
+    upload->call = call;
+    upload->slowly = span_is(http_call_rest(call), "slowly");
+    uv_timer_init(&stub->loop, &upload->timer);
+    upload->timer.data = upload;
+    stub_raise(stub, &stub->taking);
+    return upload;
+}
+
+static void stub_on_pause_over(uv_timer_t *timer)
+{
+    http_call_go_on(((struct stub_upload *)timer->data)->call);
+}
+
+static bool stub_take(void *arg, struct span bytes)
+{
+    struct stub_upload *upload = arg;
+
+    must(bytes.length > 0 && !uv_is_active((uv_handle_t *)&upload->timer));
+    upload->bytes += bytes.length;
+    for (size_t i = 0; i < bytes.length; i++)
+        upload->sum += (unsigned char)bytes.at[i];
+    if (upload->slowly)
+        uv_timer_start(&upload->timer, stub_on_pause_over, 1, 0);
+    return !upload->slowly;
+}
+
+static void stub_on_upload_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void stub_broken(void *arg)
+{
+    struct stub_upload *upload = arg;
+
+    stub_raise(upload->stub, &upload->stub->broken);
+    uv_close((uv_handle_t *)&upload->timer, stub_on_upload_closed);
+}
+
+static void stub_taken(struct http_call *call, void *arg)
+{
+    struct stub_upload *upload = http_call_take_upload(call);
+
+    (void)arg;
+    must(upload != NULL);
+    http_answer_json(call, 200,
+                     json_pack("{s:I, s:I}", "bytes", (json_int_t)upload->bytes, "sum",
+                               (json_int_t)upload->sum));
+    uv_close((uv_handle_t *)&upload->timer, stub_on_upload_closed);
+}
+
+static const struct http_upload stub_upload = {stub_begin, stub_take, stub_broken};
+
 static void stub_on_server_closed(void *arg)
 {
     ((struct stub *)arg)->closed = true;
@@ -134,6 +216,7 @@ const struct http_route stub_routes[STUB_ROUTES] = {
     {"PUT", "/v1/keys/*", stub_put_key, false, "admits", "for", NULL},
     {"DELETE", "/v1/keys/*", stub_delete_key, false, "deletes", "row&block", NULL},
     {"GET", "/large", stub_large, false, "a long text", NULL, NULL},
+    {"PUT", "/take/*", stub_taken, false, "takes a body", NULL, &stub_upload},
     {0},
 };
 

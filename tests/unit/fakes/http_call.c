@@ -76,14 +76,14 @@ void fake_call_must_end(struct http_call *call, unsigned status, const char *err
     *call = (struct http_call){0};
 }
 
-/* No body comes here. */
 void *http_call_take_upload(struct http_call *call)
 {
-    (void)call;
-    return NULL;
+    void *upload = call->upload;
+    call->upload = NULL;
+    return upload;
 }
 
 void http_call_go_on(struct http_call *call)
 {
-    (void)call;
+    call->gone_on++;
 }

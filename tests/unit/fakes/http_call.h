@@ -11,6 +11,8 @@ struct http_call {
     unsigned status;               /* 0: not answered yet */
     json_t *body;                  /* or NULL */
     char *text;                    /* of an answer that is no JSON */
+    void *upload;                  /* what the route has made of the body */
+    unsigned gone_on;              /* how often more of that was asked for */
 };
 
 /* Calls a handler of the routes. */
