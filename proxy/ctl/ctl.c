@@ -35,14 +35,16 @@ static bool is_token(const char *text)
 static char *target_of(const struct ctl_words *words)
 {
     const struct ctl_option *option = words->option;
-    char *key = http_target_escape(span_of(words->key ? words->key : ""));
+    const struct ctl_form *form = words->form;
+    char *subject = http_target_escape(span_of(words->subject ? words->subject : ""));
     char *value = http_target_escape(span_of(option && option->value ? words->value : ""));
     bool queries = option && option->query;
-    char *target = xasprintf("%s%s%s%s%s", words->form->path, key, queries ? "?" : "",
-                             queries ? option->query : "", value);
+    char *target =
+        xasprintf("%s%s%s%s%s%s", form->path, subject, form->path_end ? form->path_end : "",
+                  queries ? "?" : "", queries ? option->query : "", value);
 
     free(value);
-    free(key);
+    free(subject);
     return target;
 }
 
@@ -167,6 +169,20 @@ static int call_again_and_again(const struct ctl_words *words, const struct ctl_
     return EXIT_REFUSED;
 }
 
+static int call_with_body(const struct ctl_words *words, struct ctl_call *request)
+{
+    struct ctl_body body;
+    int status = ctl_body_open(&body, words->body);
+
+    if (status < 0)
+        return ctl_complain(EXIT_REFUSED, "%s: %s", words->body ? words->body : "standard input",
+                            strerror(-status));
+    request->body = &body;
+    status = call_once(words, request);
+    ctl_body_close(&body);
+    return status;
+}
+
 /* With the token that goes with the address, or NULL. Returns the exit status. */
 static int call(const struct ctl_words *words, const struct address *address, const char *token)
 {
@@ -180,7 +196,12 @@ static int call(const struct ctl_words *words, const struct address *address, co
         return ctl_top_run(&request);
     target = target_of(words);
     request.target = target;
-    status = words->watch > 0 ? call_again_and_again(words, &request) : call_once(words, &request);
+    if (words->form->sends)
+        status = call_with_body(words, &request);
+    else if (words->watch > 0)
+        status = call_again_and_again(words, &request);
+    else
+        status = call_once(words, &request);
     free(target);
     return status;
 }

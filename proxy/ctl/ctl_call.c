@@ -12,7 +12,12 @@
 
 /* A guard that hangs is not waited for without end; an address that is no guard's may send as much
  * as it likes, and is cut off there. */
-enum { CONNECT_SECONDS = 5, TOTAL_SECONDS = 60, ANSWER_MAX = 64 * 1024 * 1024 };
+enum {
+    CONNECT_SECONDS = 5,
+    TOTAL_SECONDS = 60,
+    ANSWER_MAX = 64 * 1024 * 1024,
+    PIECE = 256 * 1024 /* is sent at once */
+};
 
 /* libcurl hands over a piece of the body; `size` is always 1. */
 static size_t on_bytes(char *bytes, size_t size, size_t count, void *arg)
@@ -72,6 +77,37 @@ static struct curl_slist *headers_of(const struct ctl_call *call)
     return list;
 }
 
+static size_t on_more(char *into, size_t size, size_t count, void *arg)
+{
+    ssize_t got = ctl_body_read(arg, into, size * count);
+    return got < 0 ? CURL_READFUNC_ABORT : (size_t)got;
+}
+
+/* Once a second at least. */
+static int on_time(void *arg, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                   curl_off_t up)
+{
+    (void)down_total;
+    (void)down;
+    (void)up_total;
+    (void)up;
+    return ctl_body_stands_still(arg);
+}
+
+/* libcurl asks for leave first ("Expect: 100-continue"), so that a guard which wants no such body
+ * need not be sent it. Of unknown length it is sent in chunks. */
+static void send_body(CURL *curl, struct ctl_body *body)
+{
+    curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)PIECE);
+    curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_more);
+    curl_easy_setopt(curl, CURLOPT_READDATA, body);
+    curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)body->length);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_time);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, body);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+}
+
 static void set_up(CURL *curl, const struct ctl_call *call, struct ctl_answer *answer)
 {
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L); /* timeouts without SIGALRM */
@@ -79,8 +115,11 @@ static void set_up(CURL *curl, const struct ctl_call *call, struct ctl_answer *a
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT,
-                     call->seconds ? (long)call->seconds : (long)TOTAL_SECONDS);
+    if (call->body)
+        send_body(curl, call->body);
+    else
+        curl_easy_setopt(curl, CURLOPT_TIMEOUT,
+                         call->seconds ? (long)call->seconds : (long)TOTAL_SECONDS);
     if (call->address->path)
         curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, call->address->path);
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method);
@@ -89,11 +128,18 @@ static void set_up(CURL *curl, const struct ctl_call *call, struct ctl_answer *a
 }
 
 /* A new string for a person. */
-static char *explain(CURL *curl, CURLcode code, const char *details, const char *address)
+static char *explain(CURL *curl, CURLcode code, const char *details, const struct ctl_call *call)
 {
+    const char *address = call->address->text;
     long number = 0;
 
     switch (code) {
+    case CURLE_ABORTED_BY_CALLBACK:
+        if (call->body->failed)
+            return xasprintf("what is to be sent cannot be read: %s",
+                             strerror(-call->body->failed));
+        return xasprintf("%s has neither taken nor answered anything for %d minutes", address,
+                         CTL_BODY_MINUTES);
     case CURLE_COULDNT_CONNECT:
         curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &number);
         return xasprintf("nothing answers at %s (%s): is nestguard running, and is its `control` "
@@ -126,10 +172,12 @@ int ctl_call(struct ctl_answer *out, const struct ctl_call *call, char **error)
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     code = curl_easy_perform(curl);
+    if (call->body)
+        ctl_body_hide(call->body);
     if (code == CURLE_OK)
         curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &out->status);
     else
-        *error = explain(curl, code, details, call->address->text);
+        *error = explain(curl, code, details, call);
     free(url);
     curl_slist_free_all(headers);
     curl_easy_cleanup(curl);

@@ -3,6 +3,7 @@
 #define NESTGUARD_CTL_CALL_H
 
 #include "base/text/address.h"
+#include "ctl/ctl_body.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -13,7 +14,8 @@ struct ctl_call {
     const struct address *address; /* TCP or a unix socket's */
     const char *token;             /* NULL: none */
     const char *method, *target;   /* "GET"; path and query, escaped as URLs are */
-    unsigned seconds;              /* for all of it; 0: a minute */
+    unsigned seconds;      /* for all of it; 0: a minute; with a body, as long as it moves */
+    struct ctl_body *body; /* what is sent; NULL: nothing */
 };
 
 struct ctl_answer {

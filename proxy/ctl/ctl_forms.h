@@ -21,8 +21,10 @@ struct ctl_option {
 /* A form takes at most one of its options. */
 struct ctl_form {
     const char *name, *method;
-    const char *path; /* the key, if it takes one, goes behind it */
-    bool takes_key;
+    const char *path;  /* what it takes goes behind it, and before path_end (NULL: nothing) */
+    const char *takes; /* what its first word is called, "KEY"; NULL: it takes none */
+    const char *path_end;
+    bool sends; /* a file, which a second word names; else standard input */
     struct ctl_option options[CTL_OPTIONS]; /* the first without a name ends them */
     const char *usage, *help;               /* help: a line, or two with a newline between */
     /* Prints the answer for people, unless an option asks for JSON. `option`: the name of the one

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Seconds: a tenth to a day. */
 #define WATCH_LEAST 0.1
@@ -133,13 +134,21 @@ static int take_watch(struct ctl_words *out, const char *watch)
     return ctl_complain(-EINVAL, "--watch needs seconds, 0.1 to 86400; \"%s\" is not that", watch);
 }
 
-/* An empty key is a shell variable that was never set, more likely than a key. */
-static int check_key(const struct ctl_words *words)
+/* An empty word is a shell variable that was never set, more likely than a key. What is sent is not
+ * typed, unless somebody says so. */
+static int check_plain(const struct ctl_words *words)
 {
-    if (!words->form->takes_key || (words->key && *words->key))
-        return 0;
-    return ctl_complain(-EINVAL, "%s; usage: nestguard ctl %s",
-                        words->key ? "the key is empty" : "KEY is missing", words->form->usage);
+    const struct ctl_form *form = words->form;
+
+    if (form->takes && !(words->subject && *words->subject))
+        return ctl_complain(-EINVAL, "%s is %s; usage: nestguard ctl %s", form->takes,
+                            words->subject ? "empty" : "missing", form->usage);
+    if (form->sends && !words->body && isatty(STDIN_FILENO))
+        return ctl_complain(-EINVAL,
+                            "FILE is missing, and standard input is a terminal; usage: nestguard "
+                            "ctl %s",
+                            form->usage);
+    return 0;
 }
 
 /* Reads words[0], the form's name, and what follows it. 0, or -EINVAL after a complaint. */
@@ -150,8 +159,9 @@ static int read_arguments(struct ctl_words *out, int count, char **words)
     const char *watch = NULL;
     unsigned given[CTL_OPTIONS] = {0};
     struct argument_option options[CTL_OPTIONS + 3] = {0};
+    const char *plain[2] = {NULL, NULL};
     struct arguments arguments = {
-        .options = options, .plain = &out->key, .most = form->takes_key ? 1 : 0};
+        .options = options, .plain = plain, .most = (form->takes != NULL) + form->sends};
     size_t own = 0;
 
     for (; own < CTL_OPTIONS && form->options[own].name; own++)
@@ -166,10 +176,12 @@ static int read_arguments(struct ctl_words *out, int count, char **words)
         return 0;
     if (code < 0)
         return complain_of(&arguments, form);
+    out->subject = plain[0];
+    out->body = plain[1];
     code = take_option(out, given, values);
     if (!code)
         code = take_watch(out, watch);
-    return code ? code : check_key(out);
+    return code ? code : check_plain(out);
 }
 
 /* 0, or -EINVAL after a list of all there are. */

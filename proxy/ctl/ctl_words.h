@@ -11,7 +11,8 @@ struct ctl_words {
     const char *token;
     unsigned help; /* not 0: it was asked for, and nothing else counts */
     const struct ctl_form *form;
-    const char *key;                 /* NULL where the form takes none */
+    const char *subject;             /* the key or keyspace; NULL where the form takes none */
+    const char *body;                /* the file that it sends; NULL: standard input, as "-" */
     const struct ctl_option *option; /* of the form's, the one that was given; or NULL */
     const char *value;               /* the option's, if it takes one */
     double watch;                    /* seconds from one asking to the next; 0: once */

@@ -85,7 +85,7 @@ static void print_bash_ctl(FILE *out)
         for (size_t at = 0; at < CTL_OPTIONS && ctl_forms[i].options[at].name; at++)
             fprintf(out, " --%s", ctl_forms[i].options[at].name);
         fputs(ctl_form_can_watch(&ctl_forms[i]) ? " --watch" : "", out);
-        fputs("'\n        ;;\n", out);
+        fputs(ctl_forms[i].sends ? "' files=1\n        ;;\n" : "'\n        ;;\n", out);
     }
 }
 
@@ -101,7 +101,7 @@ void completion_bash(FILE *out)
     fputs("# bash completion of nestguard and nestguard-ctl\n"
           "_nestguard() {\n"
           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
-          "    local place=nestguard offered='' at\n"
+          "    local place=nestguard offered='' files='' at\n"
           "    COMPREPLY=()\n"
           "    [ \"${COMP_WORDS[0]##*/}\" != nestguard-ctl ] || place=ctl\n"
           "    for ((at = 1; at < COMP_CWORD; at++)); do\n"
@@ -126,7 +126,8 @@ void completion_bash(FILE *out)
     print_bash_ctl(out);
     fputs("    esac\n"
           "    mapfile -t COMPREPLY < <(compgen -W \"$offered\" -- \"$word\")\n"
-          "    [[ $place != filter || $word == -* ]] || {\n"
+          "    [[ $place != filter ]] || files=1\n"
+          "    [[ ! $files || $word == -* ]] || {\n"
           "        compopt -o filenames 2>/dev/null\n"
           "        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$word\")\n"
           "    }\n"
@@ -186,10 +187,13 @@ static void print_zsh_ctl(FILE *out)
           "        case $words[1] in\n",
           out);
     for (size_t i = 0; i < ctl_form_count; i++) {
-        if (!ctl_forms[i].options[0].name && !ctl_form_can_watch(&ctl_forms[i]))
+        const struct ctl_form *form = &ctl_forms[i];
+        if (!form->options[0].name && !form->sends && !ctl_form_can_watch(form))
             continue;
-        fprintf(out, "        %s) _arguments", ctl_forms[i].name);
-        print_zsh_options(&ctl_forms[i], out);
+        fprintf(out, "        %s) _arguments", form->name);
+        print_zsh_options(form, out);
+        if (form->sends)
+            fprintf(out, " '1:%s:' '2:FILE:_files'", form->takes);
         fputs(" ;;\n", out);
     }
     fputs("        esac\n        ;;\n    esac\n}\n", out);

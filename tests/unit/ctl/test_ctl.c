@@ -237,7 +237,10 @@ static void wrong_usage_is_told_what_is_allowed(void **state)
         {{"rebuild", "--watch", "1", NULL}, "unknown option --watch"},
         {{"top", "--watch", "1", NULL}, "unknown option --watch"},
         {{"explain", NULL}, "KEY is missing; usage: nestguard ctl explain KEY"},
-        {{"explain", "", NULL}, "the key is empty"},
+        {{"explain", "", NULL}, "KEY is empty; usage: nestguard ctl explain KEY"},
+        {{"push", NULL}, "KEYSPACE is missing; usage: nestguard ctl push KEYSPACE [FILE | -]"},
+        {{"push", "", NULL}, "KEYSPACE is empty"},
+        {{"push", "a", "b", "c", NULL}, "extra word \"c\""},
         {{"explain", "a", "b", NULL}, "extra word \"b\""},
         {{"explain", "--", "a", "--", NULL}, "extra word \"--\""},
         {{"admit", "k", "--for", NULL}, "--for needs a DURATION"},
@@ -269,6 +272,7 @@ static void help_shows_every_command(void **state)
                                         "explain KEY",
                                         "admit KEY [--for DURATION]",
                                         "delete KEY [--row | --block DURATION]",
+                                        "push KEYSPACE [FILE | -]",
                                         "rebuild"};
 
     (void)state;
