@@ -86,8 +86,10 @@ struct upstream {
     bool relays;      /* no frames any more: all bytes are the owner's */
     uint64_t stalled; /* clock_ms() since when it is */
     struct stall_budget stalls;
-    uint64_t heard;      /* the loop's time of the last bytes */
-    uint64_t turn;       /* of the worker, that they were read in */
+    uint64_t heard; /* the loop's time of the last bytes */
+    uint64_t turn;  /* of the worker, that they were read in */
+    /* clock_ns(): so long, and in which turn, it goes on with a large reply */
+    uint64_t passing_until, passing_turn;
     bool asking_role;    /* while it is up; the answer is still to come */
     uint64_t role_asked; /* clock_ms() of the last time */
     unsigned demotions;  /* the route's, when this connection was begun */

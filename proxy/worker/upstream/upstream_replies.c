@@ -18,7 +18,8 @@ enum {
     LARGE_BYTES = 256 * 1024,      /* of a reply that is not all there */
     STALL_BYTES = 4 * 1024 * 1024, /* waiting for its client */
     BUSY_MS = 100,                 /* until a busy cache is greeted again */
-    IDLE_MS = 500 /* a connection that was closed earlier than this was refused, not idle */
+    IDLE_MS = 500, /* a connection that was closed earlier than this was refused, not idle */
+    PASSING_NS = 250 * 1000 /* of a turn, for bytes that only pass */
 };
 
 static const char no_reply_text[] = "the cache sent something that is no reply";
@@ -310,11 +311,25 @@ static void read_replies(struct upstream *upstream)
     }
 }
 
+/* Whoever waits behind a large reply waits for as many turns as it takes, and under an attack each
+ * of them is long: what of it is there already is read, as long as that takes no longer than a
+ * turn's line. */
+static bool goes_on_passing(struct upstream *upstream)
+{
+    if (upstream->reply == REPLY_GATHERED && buffer_length(&upstream->in) < LARGE_BYTES)
+        return false;
+    uint64_t now = clock_ns();
+    if (upstream->passing_turn != upstream->turn)
+        upstream->passing_until = now + PASSING_NS;
+    upstream->passing_turn = upstream->turn;
+    return now < upstream->passing_until;
+}
+
 /* Once in a turn: what has come is to leave before there is more. */
 static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
 {
     struct upstream *upstream = handle->data;
-    bool later = upstream->turn == upstream->serving->turn.number;
+    bool later = upstream->turn == upstream->serving->turn.number && !goes_on_passing(upstream);
     (void)wanted;
     char *at = buffer_try_reserve(&upstream->in, READ_BYTES);
     *room = (uv_buf_t){.base = at, .len = at && !later ? READ_BYTES : 0}; /* no place: ENOBUFS */

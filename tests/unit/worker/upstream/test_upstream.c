@@ -227,6 +227,67 @@ static void replies_go_to_requests_in_order(void **state)
     must_come("3::30|");
 }
 
+/* ---- a large reply ---- */
+
+enum { LARGE_REPLY = 8 * 1024 * 1024, ONE_READ = 64 * 1024 };
+
+static size_t passed;
+
+static void take_part(struct reply_slot *slot, struct span bytes)
+{
+    (void)slot;
+    passed += bytes.length;
+}
+
+static void take_rest(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    (void)index;
+    take_part(slot, reply);
+}
+
+static const struct reply_slot_kind streamed = {
+    .on_cache = take_rest, .on_part = take_part, .on_cache_failure = take_failure};
+
+/* As much as the kernel has room for. */
+static size_t send_zeroes(size_t most)
+{
+    static const char zeroes[ONE_READ];
+    size_t sent = 0;
+    ssize_t count;
+    do {
+        size_t left = most - sent;
+        count = send(cache, zeroes, left < ONE_READ ? left : ONE_READ, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent += count > 0 ? (size_t)count : 0;
+    } while (count > 0 && sent < most);
+    return sent;
+}
+
+/* Else whoever waits behind it would wait for one turn more with each 64 KiB, and turns are long
+ * when others keep the worker busy. */
+static void of_a_large_reply_a_turn_takes_more_than_one_read(void **state)
+{
+    struct upstream *upstream = begin(&shared);
+    const char header[] = "$8388608\r\n";
+    size_t sent = 0, turns = 0;
+    (void)state;
+    greet_it();
+    passed = 0;
+    struct reply_slot *slot = reply_slot_open(&replies, &streamed);
+    upstream_send(upstream, slot, 1, span_of("1\r\n"));
+    reply_slot_answered(slot);
+    must_arrive("1\r\n");
+    say(cache, header);
+    while (sent < LARGE_REPLY) {
+        sent += send_zeroes(LARGE_REPLY - sent);
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+        turns++;
+    }
+    say(cache, "\r\n");
+    for (size_t whole = sizeof header - 1 + LARGE_REPLY + 2; passed < whole;)
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    assert_in_range(turns, 1, LARGE_REPLY / ONE_READ / 2);
+}
+
 /* Behind a refused SELECT they would run in the wrong database. */
 static void requests_wait_for_the_greeting(void **state)
 {
@@ -545,6 +606,7 @@ int main(void)
 #define UPSTREAM_TEST(name) cmocka_unit_test_setup_teardown(name, open_serving, close_serving)
     const struct CMUnitTest tests[] = {
         UPSTREAM_TEST(replies_go_to_requests_in_order),
+        UPSTREAM_TEST(of_a_large_reply_a_turn_takes_more_than_one_read),
         UPSTREAM_TEST(requests_wait_for_the_greeting),
         UPSTREAM_TEST(a_refused_greeting_fails_what_waited_for_it),
         UPSTREAM_TEST(a_server_that_is_no_primary_is_as_good_as_none),
