@@ -9,7 +9,8 @@
  * little waits for nobody's pipeline.
  *
  * What follows from the state of things is done in flush() alone: reading begins and ends there,
- * and so does the client.
+ * and it is there that a client which has ended lines up to be torn down. Nothing is read from it,
+ * served or owed to it then, so that it does not matter how long it stands there.
  */
 #include "worker/connection.h"
 
@@ -52,6 +53,7 @@ static void link_client(struct clients *clients, struct client *client)
 static void unlink_client(struct client *client)
 {
     struct clients *clients = client->clients;
+    inquiry_pass_over(clients, client);
     *(client->previous ? &client->previous->following : &clients->first) = client->following;
     if (client->following)
         client->following->previous = client->previous;
@@ -115,9 +117,11 @@ static void end_stall(struct client *client, size_t bytes)
     upstream_read(upstream, true);
 }
 
-/* Whatever belongs to it, and then the socket. */
+/* Whatever belongs to it, and then the socket; once. */
 static void tear_down(struct client *client)
 {
+    if (client->state == CLIENT_CLOSED)
+        return;
     strangers_review(client);
     strangers_release(client, UINT64_MAX);
     end_stall(client, SIZE_MAX);
@@ -148,6 +152,19 @@ static void serve_input(struct turn_task *task)
         dispatch_input(client, (char *)input.at, input.length);
     else
         client_took(client, 0);
+}
+
+/* There is no input any more to be served. */
+static void serve_end(struct turn_task *task)
+{
+    tear_down(container_of(task, struct client, input_task));
+}
+
+/* The end takes its turn, too: hundreds may go at once, and each costs the kernel some time. */
+static void line_up_to_end(struct client *client)
+{
+    client->input_task.run = serve_end;
+    turn_line_up(&client->serving->turn, &client->input_task);
 }
 
 /* Room for more, and nothing that can be served: the rest of a command will never come, and nothing
@@ -216,7 +233,7 @@ static void serve_rest(struct client *client)
     turn_run(turn, TURN_SERVE);
     while (client->input_task.queued) {
         turn_cancel(turn, &client->input_task);
-        serve_input(&client->input_task);
+        client->input_task.run(&client->input_task);
         turn_run(turn, TURN_SERVE);
     }
 }
@@ -396,7 +413,7 @@ static void flush(struct turn_task *task)
         see_off(client);
     update_reading(client);
     if (client->state == CLIENT_CLOSING)
-        tear_down(client);
+        line_up_to_end(client);
 }
 
 /* Nothing is under way for it, and nothing is to come unasked. */

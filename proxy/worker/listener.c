@@ -20,7 +20,7 @@
 
 enum {
     BACKLOG = 1024, /* who may wait in the kernel's queue */
-    ACCEPTS = 64,   /* of one socket in a turn; then those who are here already are served */
+    ACCEPTS = 16,   /* of one socket in a turn; then those who are here already are served */
     PAUSE_MS = 100
 };
 

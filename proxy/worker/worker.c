@@ -88,9 +88,7 @@ static void take_ledger(struct worker *worker, struct ledger_message *message)
 static void take_roll_call(struct worker *worker, struct roll_call *call)
 {
     if (call->state == ROLL_CALL_ROUND) {
-        turn_empty_line(&worker->serving.turn); /* what was read before */
         inquiry_visit(call, &worker->clients);
-        mailbox_post(worker->serving.keeper, &call->message);
     } else {
         worker->serving.asked--;
         inquiry_returned(call);
@@ -103,6 +101,7 @@ static void close_all(struct worker *worker)
 {
     worker->serving.ending = true;
     move_close(&worker->move);
+    turn_empty_line(&worker->serving.turn); /* others' inquiries go on */
     /* What was in flight hears that it failed, while there is a turn for that. */
     turn_run(&worker->serving.turn, TURN_WRITE);
     turn_close(&worker->serving.turn);

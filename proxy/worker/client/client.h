@@ -27,7 +27,7 @@ enum client_state {
     CLIENT_SECURING, /* accepted; until the handshake of TLS is done, where there is one */
     CLIENT_OPEN,
     CLIENT_LEAVING, /* no more input; closed when its replies are out */
-    CLIENT_CLOSING, /* nothing is done for it any more; the end of this turn closes its socket */
+    CLIENT_CLOSING, /* nothing is done for it any more; its socket is closed in turn with others' */
     CLIENT_CLOSED   /* here until libuv has let go of the socket */
 };
 
@@ -71,6 +71,7 @@ struct clients {
     struct strangers strangers;
     uint64_t last_id;
     struct batch *batch;          /* dispatch.c's */
+    struct inquiry *inquiries;    /* inquiry.c's: those that are going through them */
     struct client_memory *memory; /* of all workers; NULL: it has no bound */
     size_t memory_told;           /* this worker's part of it, as last seen; client_memory.c's */
     size_t memory_came;           /* bytes from clients since then */
@@ -112,8 +113,8 @@ struct client {
     bool settling; /* no more input before its replies are out: what it asks next depends on them */
 };
 
-/* Nothing is done for it any more, and the end of the turn closes it. The one way to end a client;
- * its slots are left to those who still owe them an answer. */
+/* Nothing is done for it any more, and its socket is closed when its turn comes. The one way to end
+ * a client; its slots are left to those who still owe them an answer. */
 void client_close(struct client *client);
 
 /* Closes a client that does not read its replies. */

@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 
+enum { LISTED_AT_ONCE = 16 }; /* some hundred microseconds */
+
 enum purpose { PURPOSE_LIST, PURPOSE_KILL, PURPOSE_TRANSLATE };
 
 /* Whichever thread has its message has all of it: one worker after the other adds to it, without a
@@ -26,6 +28,12 @@ struct inquiry {
     bool kills_asker;            /* who is still to hear of it */
     uint64_t sought, cache_id;   /* an id here, and what the cache calls it; 0: that is not known */
     struct buffer before, after; /* what the command has around the number */
+    /* While a worker has it: */
+    struct turn_task visit;
+    struct clients *clients;
+    struct inquiry *beside; /* in clients->inquiries */
+    struct client *next;    /* to be listed; NULL: none is left */
+    uint64_t newest;        /* the id of the last one to be */
 };
 
 static void destroy(struct inquiry *inquiry)
@@ -135,15 +143,51 @@ void inquiry_translate(struct client *client, const struct request *request, siz
 
 /* ---- on each worker ---- */
 
-/* The oldest first, as far as this worker's go. */
-static void list(struct inquiry *inquiry, const struct clients *clients)
+static bool is_listed(const struct inquiry *inquiry, const struct client *client)
 {
-    const struct client *client = clients->first;
-    while (client && client->following)
-        client = client->following;
-    for (; client; client = client->previous)
-        if (client->state < CLIENT_CLOSING && client_filter_matches(&inquiry->filter, client))
+    return client->state < CLIENT_CLOSING && client_filter_matches(&inquiry->filter, client);
+}
+
+/* The oldest first, as far as this worker's go; who comes meanwhile is not among them. */
+static void begin_list(struct inquiry *inquiry)
+{
+    struct clients *clients = inquiry->clients;
+    struct client *oldest = clients->first;
+    while (oldest && oldest->following)
+        oldest = oldest->following;
+    inquiry->next = oldest;
+    inquiry->newest = clients->last_id;
+    inquiry->beside = clients->inquiries;
+    clients->inquiries = inquiry;
+}
+
+static void end_list(struct inquiry *inquiry)
+{
+    struct inquiry **at = &inquiry->clients->inquiries;
+    while (*at != inquiry)
+        at = &(*at)->beside;
+    *at = inquiry->beside;
+}
+
+/* Returns whether some are left. */
+static bool list_some(struct inquiry *inquiry)
+{
+    for (int i = 0; i < LISTED_AT_ONCE && inquiry->next; i++) {
+        const struct client *client = inquiry->next;
+        if (client->id > inquiry->newest)
+            return false;
+        if (is_listed(inquiry, client))
             roster_describe(&inquiry->lines, client, client->id == inquiry->asker ? "list" : NULL);
+        inquiry->next = client->previous;
+    }
+    return inquiry->next;
+}
+
+void inquiry_pass_over(struct clients *clients, const struct client *client)
+{
+    for (struct inquiry *inquiry = clients->inquiries; inquiry; inquiry = inquiry->beside)
+        if (inquiry->next == client)
+            inquiry->next = client->previous;
 }
 
 /* The asker itself goes last, when it has its answer, as with Redis. */
@@ -168,12 +212,49 @@ static void find(struct inquiry *inquiry, const struct clients *clients)
         inquiry->cache_id = roster_cache_id(client);
 }
 
+static void go_on_to_others(struct inquiry *inquiry)
+{
+    mailbox_post(inquiry->clients->serving->keeper, &inquiry->call.message);
+}
+
+static void go_on_listing(struct turn_task *task)
+{
+    struct inquiry *inquiry = container_of(task, struct inquiry, visit);
+    if (list_some(inquiry)) {
+        turn_line_up(&inquiry->clients->serving->turn, task);
+        return;
+    }
+    end_list(inquiry);
+    go_on_to_others(inquiry);
+}
+
+static void list(struct turn_task *task)
+{
+    struct inquiry *inquiry = container_of(task, struct inquiry, visit);
+    begin_list(inquiry);
+    task->run = go_on_listing;
+    go_on_listing(task);
+}
+
+static void kill_or_find(struct turn_task *task)
+{
+    struct inquiry *inquiry = container_of(task, struct inquiry, visit);
+    if (inquiry->purpose == PURPOSE_KILL)
+        kill_them(inquiry, inquiry->clients);
+    else
+        find(inquiry, inquiry->clients);
+    go_on_to_others(inquiry);
+}
+
+/* Behind those whose turn it is: what they have sent before is served first, as far as their turn
+ * goes. */
 void inquiry_visit(struct roll_call *call, struct clients *clients)
 {
-    static void (*const acts[])(struct inquiry *, const struct clients *) = {
-        [PURPOSE_LIST] = list, [PURPOSE_KILL] = kill_them, [PURPOSE_TRANSLATE] = find};
     struct inquiry *inquiry = container_of(call, struct inquiry, call);
-    acts[inquiry->purpose](inquiry, clients);
+    bool lists = inquiry->purpose == PURPOSE_LIST;
+    inquiry->clients = clients;
+    inquiry->visit = (struct turn_task){.run = lists ? list : kill_or_find, .phase = TURN_READ};
+    turn_line_up(&clients->serving->turn, &inquiry->visit);
 }
 
 /* ---- the answer ---- */

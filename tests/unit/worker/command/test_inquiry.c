@@ -47,6 +47,8 @@ static void go_round(struct bench *bench, enum roll_call_state end)
     struct roll_call *call = (struct roll_call *)(void *)message;
     assert_int_equal(call->state, ROLL_CALL_ROUND);
     inquiry_visit(call, &bench->clients.clients);
+    turn_empty_line(&bench->serving->turn);
+    message = next_message(bench->keeper, MESSAGE_ROLL_CALL);
     call->state = end;
     mailbox_return(message);
     hear_keeper(bench);
@@ -66,6 +68,36 @@ static void nobody_is_asked_before_the_cache_permits_it(void **state)
     must_send(bench->shared, PING);
     cache_says(bench->shared, "+PONG\r\n");
     must_reply(bench->client, "+PONG\r\n");
+}
+
+/* More than are listed at a time, and some go while the question is under way. */
+static void all_who_are_there_are_listed_once_the_oldest_first(void **state)
+{
+    enum { OTHERS = 100 };
+    struct bench *bench = *state;
+    struct client *others[OTHERS];
+    uint64_t last = 0;
+    size_t lines = 0;
+    for (int i = 0; i < OTHERS; i++)
+        others[i] = client_add(&bench->clients);
+    type(bench->client, LIST);
+    cache_says(bench->shared, "$0\r\n\r\n");
+    for (int i = 0; i < OTHERS; i += 10)
+        client_close(others[i]);
+    go_round(bench, ROLL_CALL_DONE);
+    buffer_append(&bench->client->replies.out, "", 1);
+    const char *at = buffer_span(&bench->client->replies.out).at;
+    for (; (at = strstr(at, "id=")); at += 3) {
+        if (at[-1] != '\n')
+            continue; /* of lib-id= and the like */
+        uint64_t id = strtoull(at + 3, NULL, 10);
+        assert_true(id > last);
+        last = id;
+        lines++;
+    }
+    assert_int_equal(lines, 1 + OTHERS - OTHERS / 10);
+    buffer_clear(&bench->client->replies.out);
+    must_send(bench->shared, MAY_LIST);
 }
 
 static void others_are_killed_and_the_asker_is_told(void **state)
@@ -136,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         INQUIRY_TEST(nobody_is_asked_before_the_cache_permits_it),
+        INQUIRY_TEST(all_who_are_there_are_listed_once_the_oldest_first),
         INQUIRY_TEST(others_are_killed_and_the_asker_is_told),
         INQUIRY_TEST(who_means_itself_leaves_with_the_reply),
         INQUIRY_TEST(an_asker_that_goes_is_answered_no_more),
