@@ -379,10 +379,11 @@ static void write_out(struct client *client)
         buffer_trim(out, KEEP_BYTES);
 }
 
-/* What waited may go on, or this was all. */
+/* What waited may go on, or this was all. One that has settled may be answered before its reading
+ * has stopped. */
 static void go_on(struct client *client)
 {
-    if (!client->reading && client_input(client).length)
+    if ((!client->reading || client->settling) && client_input(client).length)
         client_queue_input(client);
     else
         leave_at_end(client);

@@ -66,3 +66,44 @@ def test_what_was_sent_before_the_end_is_served_however_much(guard):
             much.socket.shutdown(1)
         assert places(much, MUCH) == list(range(1, MUCH + 1))
         assert much.socket.recv(1) == b""
+
+
+GIANT = 3000  # keys: several pieces
+
+
+def giant(name, start):
+    return command(name, *(f"item:{start + i}" for i in range(GIANT)))
+
+
+def test_lookups_of_thousands_of_keys_keep_their_place_in_a_pipeline(guard):
+    with clients(guard, 2) as (much, little):
+        rounds = 5
+        for number in range(rounds):
+            much.send(count_up(1) + giant("MGET", 10**6) + count_up(1) + giant("EXISTS", 10**6) +
+                      giant("MGET", 10**6 + number))
+            little.send(command("GET", "item:1000000"))
+        much.socket.shutdown(1)
+        for number in range(rounds):
+            assert places(much, 1) == [2 * number + 1]
+            assert much.read_reply() == b"*%d\r\n" % GIANT + b"$-1\r\n" * GIANT
+            assert places(much, 1) == [2 * number + 2]
+            assert much.read_reply() == b":0\r\n"
+            assert much.read_reply() == b"*%d\r\n" % GIANT + b"$-1\r\n" * GIANT
+            assert little.read_reply() == b"$-1\r\n"
+        assert much.socket.recv(1) == b""
+
+
+def test_of_a_large_lookup_each_key_is_answered_in_its_place(guard):
+    words = [f"other:{i}" if i % 3 else f"item:{i % 5 + 1}" for i in range(2000)]
+    with clients(guard, 1) as (wire,):
+        for i in range(2000):
+            if i % 3 == 1:
+                wire.send(command("SET", f"other:{i}", str(i)))
+        wire.read_replies(sum(i % 3 == 1 for i in range(2000)))
+        one_by_one = []
+        for word in words:
+            wire.send(command("GET", word))
+            one_by_one.append(wire.read_reply())
+        assert wire.ask("MGET", *words) == b"*2000\r\n" + b"".join(one_by_one)
+        present = sum(reply != b"$-1\r\n" for reply in one_by_one)
+        assert wire.ask("EXISTS", *words) == b":%d\r\n" % present

@@ -258,11 +258,22 @@ static bool must_stop(const struct client *client)
     return client_is_ending(client) || client->settling;
 }
 
-/* Returns how many bytes are done with; the rest will be parsed again. */
-static size_t leave_rest(const struct part *part, const struct request *last)
+/* Returns how many bytes are done with, of so many commands; the rest will be parsed again. */
+static size_t leave_rest(const struct batch *batch, const struct part *part, size_t served)
 {
     part->client->need = 0;
+    if (!served)
+        return 0;
+    const struct request *last = &batch->requests[part->first + served - 1];
     return (size_t)(last->raw.at - part->input) + last->raw.length;
+}
+
+static bool must_wait(struct client *client, const struct request *request)
+{
+    if (!lookup_many_must_wait(client, request))
+        return false;
+    client_settle(client);
+    return true;
 }
 
 /* Behind a write, a filter that did not have the key is asked once more: the write may have found
@@ -277,7 +288,7 @@ static bool is_held(const struct serving *serving, const struct request *request
 }
 
 /* In order, as long as the client lets them. Returns how many were served. */
-static size_t dispatch_each(struct batch *batch, const struct part *part)
+static inline size_t dispatch_each(struct batch *batch, const struct part *part)
 {
     struct serving *serving = batch->serving;
     struct client *client = part->client;
@@ -290,10 +301,21 @@ static size_t dispatch_each(struct batch *batch, const struct part *part)
         request->arguments = serving->arguments.at + batch->first[at];
         if (request->keyspace != NOT_GUARDED)
             request->held = is_held(serving, request, batch->asks.at[ask++].held, behind_write);
+        else if (must_wait(client, request))
+            return served - 1;
         else
             behind_write |= makes_keys(request->command);
         dispatch_one(client, request);
     }
+    return served;
+}
+
+/* Returns how many were served. */
+static size_t dispatch_counted(struct batch *batch, const struct part *part)
+{
+    struct serving *serving = batch->serving;
+    struct client *client = part->client;
+    size_t served = dispatch_each(batch, part);
     if (served)
         client->command = batch->requests[part->first + served - 1].command;
     client->account.commands += served;
@@ -316,9 +338,9 @@ static size_t begin_large(struct client *client, const char *input, size_t lengt
 static size_t dispatch_part(struct batch *batch, const struct part *part)
 {
     struct client *client = part->client;
-    size_t served = dispatch_each(batch, part);
+    size_t served = dispatch_counted(batch, part);
     if (client->settling)
-        return leave_rest(part, &batch->requests[part->first + served - 1]);
+        return leave_rest(batch, part, served);
     client->need = part->status == RESP_MORE ? part->last.need : 0;
     if (client->need > UPLOAD_BYTES)
         return part->length +

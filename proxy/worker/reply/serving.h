@@ -59,6 +59,7 @@ struct serving {
     struct turn_task relief;            /* the worker's: clients may send to the cache again */
     struct reply_slot *free_slots;      /* reply_slot.c's store */
     size_t free_slot_count;
+    size_t piecemeal; /* bytes of lookups that are served in pieces, see lookup_many.h */
     struct resp_arguments arguments; /* of the batch being served */
     char scratch[64 * 1024];         /* where clients' input is read and parsed */
     size_t scratch_used;             /* of it, by input that is not served yet */

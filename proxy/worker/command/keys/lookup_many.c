@@ -3,11 +3,26 @@
  */
 #include "worker/command/keys/lookup_many.h"
 
+#include "base/container_of.h"
+#include "base/memory.h"
 #include "guard/guard.h"
 #include "worker/command/keys/answer.h"
 #include "worker/command/keys/course.h"
 #include "worker/reply/measuring.h"
 #include "worker/upstream/pool.h"
+
+#include <stdlib.h>
+
+/* Lookups of a slot, from `first` up to `end`. */
+struct range {
+    size_t first, end;
+};
+
+static struct range range_of(const struct reply_slot *slot, size_t first)
+{
+    size_t left = slot->lookup_count - first;
+    return (struct range){first, first + (left < LOOKUPS_AT_ONCE ? left : LOOKUPS_AT_ONCE)};
+}
 
 /* ---- MGET ---- */
 
@@ -22,10 +37,16 @@ static void fail_lookup(struct lookup *lookup, const char *why)
     lookup_end(lookup, begun);
 }
 
+/* A request is for the keys of one piece, and has its number. */
+static struct range range_asked(const struct reply_slot *slot, unsigned index)
+{
+    return range_of(slot, (size_t)index * LOOKUPS_AT_ONCE);
+}
+
 static void mget_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
-    (void)index;
-    for (size_t i = 0; i < slot->lookup_count; i++)
+    struct range range = range_asked(slot, index);
+    for (size_t i = range.first; i < range.end; i++)
         if (!slot->lookups[i].rejected)
             fail_lookup(&slot->lookups[i], why);
 }
@@ -67,13 +88,14 @@ static void mget_element(struct lookup *lookup, struct span element)
 static void mget_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     const char *at, *end = reply.at + reply.length;
+    struct range range = range_asked(slot, index);
     if (reply.at[0] != '*') {
         char why[ANSWER_WORDS];
         mget_failure(slot, index, answer_error_words(reply, why));
         return;
     }
     resp_array_open(reply, &at);
-    for (size_t i = 0; i < slot->lookup_count; i++)
+    for (size_t i = range.first; i < range.end; i++)
         if (!slot->lookups[i].rejected)
             mget_element(&slot->lookups[i], resp_array_next(&at, end));
 }
@@ -132,14 +154,16 @@ static const struct reply_slot_kind mget_each_kind = {.on_cache = mget_one_reply
                                                       .finish = mget_finish};
 
 /* Nothing is asked when all keys are rejected. */
-static void mget_ask(struct client *client, struct reply_slot *slot, size_t passing)
+static void mget_ask(struct client *client, struct reply_slot *slot, struct range range,
+                     size_t passing)
 {
     if (!passing)
         return;
-    struct buffer *command = upstream_command(client->upstream, slot, 0);
+    struct buffer *command =
+        upstream_command(client->upstream, slot, (unsigned)(range.first / LOOKUPS_AT_ONCE));
     resp_write_array(command, passing + 1);
     resp_write_bulk(command, "MGET", 4);
-    for (size_t i = 0; i < slot->lookup_count; i++)
+    for (size_t i = range.first; i < range.end; i++)
         if (!slot->lookups[i].rejected)
             resp_write_bulk(command, slot->lookups[i].key.at, slot->lookups[i].key.length);
 }
@@ -206,11 +230,12 @@ static const struct reply_slot_kind exists_kind = {.on_cache = exists_reply,
                                                    .finish = exists_finish};
 
 /* A request for each key that passes, with its place among the lookups for a number. */
-static void ask_each(struct client *client, struct reply_slot *slot, const char *name)
+static void ask_each(struct client *client, struct reply_slot *slot, struct range range,
+                     const char *name)
 {
     struct span arguments[2] = {span_of(name)};
     struct pool *pool = client->serving->pool;
-    for (size_t i = 0; i < slot->lookup_count; i++) {
+    for (size_t i = range.first; i < range.end; i++) {
         if (slot->lookups[i].rejected)
             continue;
         arguments[1] = slot->lookups[i].key;
@@ -241,20 +266,20 @@ static void decide_some(struct serving *serving, struct lookup *lookups, size_t 
         }
 }
 
-/* Decides on each key of an MGET or EXISTS; returns how many are not rejected. */
-static size_t decide_all(struct reply_slot *slot, bool is_mget)
+/* Decides on each of these keys of an MGET or EXISTS; returns how many are not rejected. */
+static size_t decide_all(struct reply_slot *slot, struct range range)
 {
     struct serving *serving = slot->serving;
     size_t passing = 0;
-    for (size_t i = 0; i < slot->lookup_count; i += KEY_ASKS_MAX) {
-        size_t rest = slot->lookup_count - i;
+    for (size_t i = range.first; i < range.end; i += KEY_ASKS_MAX) {
+        size_t rest = range.end - i;
         decide_some(serving, &slot->lookups[i], rest < KEY_ASKS_MAX ? rest : KEY_ASKS_MAX,
                     slot->replies->no_fallback ? course_rejects_user : course_rejects);
     }
-    for (size_t i = 0; i < slot->lookup_count; i++) {
+    for (size_t i = range.first; i < range.end; i++) {
         struct lookup *lookup = &slot->lookups[i];
         size_t begun = lookup_begin(lookup);
-        if (lookup->rejected && is_mget)
+        if (lookup->rejected && slot->kind != &exists_kind)
             answer_write_absent(&slot->reply, serving_keyspace(serving, lookup->keyspace),
                                 answer_nil(slot), true);
         else if (lookup->rejected)
@@ -273,12 +298,94 @@ static const struct reply_slot_kind *kind_of(const struct request *request, bool
     return each ? &mget_each_kind : &mget_kind;
 }
 
-static void ask(struct client *client, struct reply_slot *slot, size_t passing)
+static void ask(struct client *client, struct reply_slot *slot, struct range range)
 {
+    size_t passing = decide_all(slot, range);
+    client->account.rejected_keys += range.end - range.first - passing;
+    if (!range.first)
+        measuring_begin(slot);
     if (slot->kind == &mget_kind)
-        mget_ask(client, slot, passing);
+        mget_ask(client, slot, range, passing);
     else
-        ask_each(client, slot, slot->kind == &exists_kind ? "EXISTS" : "MGET");
+        ask_each(client, slot, range, slot->kind == &exists_kind ? "EXISTS" : "MGET");
+}
+
+/* ---- in pieces ---- */
+
+/* Until all keys have been asked for, the slot waits for it. */
+struct piecemeal {
+    struct turn_task task;
+    struct reply_slot *slot;
+    size_t first; /* of the next piece */
+    size_t bytes; /* of serving->piecemeal */
+};
+
+static void end_pieces(struct piecemeal *piecemeal)
+{
+    piecemeal->slot->serving->piecemeal -= piecemeal->bytes;
+    reply_slot_answered(piecemeal->slot);
+    free(piecemeal);
+}
+
+/* Who takes turns needs memory for longer, all of them at a time, and past max_client_memory the
+ * heaviest client is cut off. An eighth of it is for that; then each is served at once. */
+static bool may_take_turns(const struct reply_slot *slot)
+{
+    const struct serving *serving = slot->serving;
+    return serving->piecemeal + slot->gathered <= serving_config(serving)->max_client_memory / 8;
+}
+
+/* As dispatch_many() does for all: what there was room for then may be sent by now. */
+static bool has_room(const struct client *client, const struct reply_slot *slot, struct range range)
+{
+    size_t most = 0;
+    for (size_t i = range.first; i < range.end; i++)
+        most += slot->lookups[i].key.length + 3 * RESP_HEADER_ROOM;
+    return upstream_has_room(client->upstream, most);
+}
+
+/* The view of now decides. */
+static void go_on(struct turn_task *task)
+{
+    struct piecemeal *piecemeal = container_of(task, struct piecemeal, task);
+    struct reply_slot *slot = piecemeal->slot;
+    if (!slot->replies) {
+        end_pieces(piecemeal);
+        return;
+    }
+    struct serving *serving = slot->serving;
+    struct client *client = client_of(slot->replies);
+    struct range range = range_of(slot, piecemeal->first);
+    if (!has_room(client, slot, range)) {
+        reply_slot_starve(slot);
+        end_pieces(piecemeal);
+        return;
+    }
+    serving->permission = permission_begin(serving->view);
+    ask(client, slot, range);
+    turn_worked(&serving->turn, range.end - range.first);
+    piecemeal->first = range.end;
+    if (range.end < slot->lookup_count)
+        turn_line_up(&serving->turn, task);
+    else
+        end_pieces(piecemeal);
+}
+
+/* It may move on to another connection when this is answered, but not to another command. */
+static void begin_pieces(struct client *client, struct reply_slot *slot)
+{
+    struct piecemeal *piecemeal = xmalloc(sizeof *piecemeal);
+    *piecemeal = (struct piecemeal){
+        .task = {.run = go_on, .phase = TURN_READ}, .slot = slot, .bytes = slot->gathered};
+    slot->serving->piecemeal += slot->gathered;
+    client_settle(client);
+    turn_line_up(&slot->serving->turn, &piecemeal->task);
+}
+
+/* An inline command is none that could wait: its bytes were written over when it was parsed. */
+static bool has_pieces(const struct request *request)
+{
+    return request->count - 1 > LOOKUPS_AT_ONCE && !request->is_inline;
 }
 
 /* Memory is asked for before anything is sent: a command of a million keys is refused whole.
@@ -292,11 +399,20 @@ static void dispatch_many(struct client *client, const struct request *request, 
         request_refuse_memory(slot);
         return;
     }
-    size_t passing = decide_all(slot, request->command->kind == COMMAND_MGET);
-    client->account.rejected_keys += slot->lookup_count - passing;
-    measuring_begin(slot);
-    ask(client, slot, passing);
+    if (has_pieces(request) && may_take_turns(slot)) {
+        begin_pieces(client, slot);
+        return;
+    }
+    for (size_t first = 0; first < slot->lookup_count; first += LOOKUPS_AT_ONCE)
+        ask(client, slot, range_of(slot, first));
     reply_slot_answered(slot);
+}
+
+bool lookup_many_must_wait(const struct client *client, const struct request *request)
+{
+    enum command_kind kind = request->command->kind;
+    return has_pieces(request) && client->replies.first &&
+           (kind == COMMAND_MGET || kind == COMMAND_EXISTS);
 }
 
 static bool any_guarded(const struct serving *serving, const struct request *request)

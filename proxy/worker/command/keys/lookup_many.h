@@ -4,6 +4,19 @@
  *            reply until all are there
  *   EXISTS   one request for each key that passes, because the cache gives only a sum; the reply is
  *            their sum, or the first error
+ *
+ * Of a command with more than LOOKUPS_AT_ONCE keys so many are decided upon and asked for at a
+ * time, in turn with other clients: a piece. Its client has nothing else under way meanwhile: what
+ * it asked before is answered, and what it asks next is not looked at. So, between two pieces,
+ *
+ *   - nothing of the client's can overtake anything, whichever connection is its own by then;
+ *   - a generation, a hint or an entry that comes holds for the keys that follow, as if each had
+ *     been asked for by a command of its own: no key is decided upon by what another piece saw;
+ *   - the client may go: the slot is left to the next piece, which frees it and asks for no more.
+ *
+ * Together they may take an eighth of max_client_memory; past that a command is served at once. In
+ * any case such an MGET is several to the cache, and no snapshot: of a transaction that is done
+ * meanwhile it may see a part.
  */
 #ifndef NESTGUARD_LOOKUP_MANY_H
 #define NESTGUARD_LOOKUP_MANY_H
@@ -13,6 +26,11 @@
 /* Whether the command is one of these, and one of its keys is guarded. Without any it is the
  * cache's alone, and its reply need not be taken apart. */
 bool lookup_many_is_guarded(const struct client *client, const struct request *request);
+
+enum { LOOKUPS_AT_ONCE = 512 };
+
+/* Whether it is served in pieces, and something of the client's is still to be answered. */
+bool lookup_many_must_wait(const struct client *client, const struct request *request);
 
 /* Dispatches such a command; false: it is none, and nothing has been done. Keys without memory for
  * them are an error to the client. */
