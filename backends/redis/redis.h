@@ -27,7 +27,8 @@ struct redis_nodes {
     void (*joined)(void *arg, int number, struct redis *node, bool late);
     void (*state)(void *arg, int number, bool up, const char *error); /* as redis_state_cb */
     void (*ended)(void *arg, int number); /* no key is its any more, and nothing under way on it */
-    void (*moved)(void *arg);             /* keys may have another node than before */
+    void (*gave)(void *arg, int from, int to); /* one has slots that were the other's */
+    void (*moved)(void *arg); /* keys may have another node than before; gave() has told of all */
 };
 
 struct redis_options {

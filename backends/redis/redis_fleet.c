@@ -24,6 +24,7 @@ struct redis_fleet {
     struct redis_nodes events;
     void *arg; /* of these */
     struct fleet_node *nodes[REDIS_MAP_NODES];
+    uint16_t owners[REDIS_SLOTS]; /* as redis_map's, when it was looked at last */
     bool has_nodes; /* the first map is there: whoever joins later may have forgotten something */
     bool closing;
     uv_timer_t review;
@@ -118,6 +119,22 @@ static void leave(struct fleet_node *node)
     redis_close(node->redis, on_ended, node);
 }
 
+/* Once for a row of slots. */
+static void tell_gifts(struct redis_fleet *fleet)
+{
+    const uint16_t *owners = map_of(fleet)->owners;
+    uint16_t from = 0, to = 0;
+    for (unsigned slot = 0; slot < REDIS_SLOTS; slot++) {
+        uint16_t before = fleet->owners[slot], now = owners[slot];
+        fleet->owners[slot] = now;
+        if (before == now || !before || !now || (before == from && now == to))
+            continue;
+        from = before;
+        to = now;
+        fleet->events.gave(fleet->arg, from - 1, to - 1);
+    }
+}
+
 static void on_review(uv_timer_t *timer)
 {
     struct redis_fleet *fleet = timer->data;
@@ -125,6 +142,7 @@ static void on_review(uv_timer_t *timer)
     for (unsigned i = 0; i < map->count; i++)
         if (map->nodes[i].slots && !fleet->nodes[i])
             join(fleet, (int)i);
+    tell_gifts(fleet);
     for (unsigned i = 0; i < map->count; i++)
         if (!map->nodes[i].slots && fleet->nodes[i] && !fleet->nodes[i]->leaving)
             leave(fleet->nodes[i]);

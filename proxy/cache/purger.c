@@ -20,8 +20,9 @@
 
 enum {
     BATCH_KEYS = 64,
-    WINDOW = 8192,   /* keys that may be without an answer */
-    FEW = WINDOW / 2 /* so few that a sweep may add to them */
+    WINDOW = 8192,    /* keys that may be without an answer */
+    FEW = WINDOW / 2, /* so few that a sweep may add to them */
+    GIFT_MS = 60000   /* that keys may be on their way to another node before their slot is its */
 };
 
 /* A keyspace, as the cache sees it. */
@@ -48,6 +49,8 @@ struct purger {
     struct lane *swept;         /* while a sweep is under way */
     size_t swept_keys;          /* found by it so far, for the log */
     size_t sweep_turn;          /* the lane that was swept last */
+    uint64_t swept_at;          /* the loop's time when one ended last; 0: never */
+    bool is_retired;            /* its node is gone: nothing is swept */
     bool is_clean;              /* at some moment since the last sweep began nothing was owed */
     struct retry sweep_retry;   /* set while SCAN is refused, for whichever lane */
     struct log_pace complained; /* of the log's lines about refusals */
@@ -147,13 +150,16 @@ static void owe_again(struct batch *batch)
     owed_keep_limit(&purger->owed, cache_is_up(purger));
 }
 
-/* What the cache confirmed it may have forgotten. */
+/* What the cache confirmed it may have forgotten. A cluster may have many nodes. */
 static void owe_everything(struct purger *purger, const char *why)
 {
-    if (owed_all(&purger->owed))
-        log_warning("cache: %s: it may have forgotten what was deleted from it, so all keys of the "
-                    "keyspaces will be",
-                    why);
+    static struct log_pace pace;
+    uint64_t left_out;
+    if (!owed_all(&purger->owed) || !log_pace_may(&pace, clock_ms(), &left_out))
+        return;
+    log_warning("cache: %s: it may have forgotten what was deleted from it, so all keys of the "
+                "keyspaces will be; %llu such lines were left out since the last",
+                why, (unsigned long long)left_out);
 }
 
 void purger_doubt(struct purger *purger, const char *why)
@@ -273,6 +279,7 @@ static void on_stepped(void *arg, enum redis_outcome outcome, const char *error)
         log_info("keyspace %s: went through the cache for its keys and purged %zu",
                  name_of(purger->swept), purger->swept_keys);
         purger->swept = NULL;
+        purger->swept_at = uv_now(purger->options.loop);
         backoff_reset(&purger->sweep_retry.backoff);
     }
     see_clean(purger);
@@ -308,8 +315,8 @@ static void begin_sweep(struct purger *purger)
  * most of it. */
 static void go_on_sweeping(struct purger *purger)
 {
-    if (!cache_is_up(purger) || purger->sweep.asking || purger->sweep_retry.at ||
-        purger->sent > FEW)
+    if (!cache_is_up(purger) || purger->is_retired || purger->sweep.asking ||
+        purger->sweep_retry.at || purger->sent > FEW)
         return;
     if (!purger->swept)
         begin_sweep(purger);
@@ -377,9 +384,19 @@ void purger_hand_over(struct purger *purger, void (*take)(void *arg, struct key 
             take(arg, (struct key){key->node.key, key->node.hash, (int)i});
             free(key);
         }
-        if (whole && (lane->whole || purger->swept == &purger->lanes[i]))
-            whole(arg, (int)i);
+        if (!whole || !(lane->whole || purger->swept == &purger->lanes[i]))
+            continue;
+        lane->whole = false;
+        whole(arg, (int)i);
     }
+}
+
+/* From here on every key finds its node when it is sent. */
+void purger_retire(struct purger *purger)
+{
+    purger->is_retired = true;
+    purger->options.redis = purger->options.all;
+    abandon_sweep(purger);
 }
 
 size_t purger_owed(const struct purger *purger)
@@ -391,6 +408,13 @@ size_t purger_owed(const struct purger *purger)
 bool purger_is_swept(const struct purger *purger)
 {
     return purger->is_clean && purger_owed(purger) != SIZE_MAX;
+}
+
+bool purger_is_doubtful(const struct purger *purger)
+{
+    uint64_t ago = uv_now(purger->options.loop) - purger->swept_at;
+    return !cache_is_up(purger) || purger->swept || owed_any_whole(&purger->owed) ||
+           (purger->swept_at && ago < GIFT_MS);
 }
 
 static void give_up_whole(const struct lane *lane)

@@ -50,10 +50,18 @@ void purger_keyspace(struct purger *purger, int keyspace);
 /* Everything of all keyspaces: for this reason the server may have forgotten what was deleted. */
 void purger_doubt(struct purger *purger, const char *why);
 
+/* What was to be deleted may be there, or may have been some moments ago: it is not up, or a sweep
+ * is owed, or has ended just now. */
+bool purger_is_doubtful(const struct purger *purger);
+
 /* In a cluster: gives what is owed key by key to `take`, where some of it may be another node's by
- * now; with `whole`, also what is owed whole. */
+ * now; with `whole`, also what is owed whole, which it owes no more. */
 void purger_hand_over(struct purger *purger, void (*take)(void *arg, struct key key),
                       void (*whole)(void *arg, int keyspace), void *arg);
+
+/* In a cluster: the node has ended, and its struct redis ends with this call. What was sent may be
+ * under way to another node, where it had to go: the purger lives until nothing is owed. */
+void purger_retire(struct purger *purger);
 
 /* To be told when the cache connection has come up and gone down (struct redis' state callback). */
 void purger_cache_is(struct purger *purger, bool up);

@@ -49,6 +49,10 @@ size_t purgers_owed(const struct purgers *purgers)
         size_t more = purgers->at[i] ? purger_owed(purgers->at[i]) : 0;
         sum = more == SIZE_MAX ? SIZE_MAX : sum + more;
     }
+    for (size_t i = 0; i < purgers->retired_count && sum != SIZE_MAX; i++) {
+        size_t more = purger_owed(purgers->retired[i]);
+        sum = more == SIZE_MAX ? SIZE_MAX : sum + more;
+    }
     return sum;
 }
 
@@ -57,6 +61,8 @@ bool purgers_are_swept(const struct purgers *purgers)
     bool are_swept = !purgers->owes_whole;
     for (size_t i = 0; i < purgers->count; i++)
         are_swept &= !purgers->at[i] || purger_is_swept(purgers->at[i]);
+    for (size_t i = 0; i < purgers->retired_count; i++)
+        are_swept &= purger_owed(purgers->retired[i]) == 0;
     return are_swept;
 }
 
@@ -65,6 +71,8 @@ void purgers_give_up(const struct purgers *purgers)
     for (size_t i = 0; i < purgers->count; i++)
         if (purgers->at[i])
             purger_give_up(purgers->at[i]);
+    for (size_t i = 0; i < purgers->retired_count; i++)
+        purger_give_up(purgers->retired[i]);
 }
 
 /* ---- nodes ---- */
@@ -100,12 +108,43 @@ void purgers_joined(struct purgers *purgers, int number, struct redis *node, boo
         purger_doubt(purgers->at[number], "no node of the cluster was known before");
 }
 
+/* What has failed meanwhile is for whoever has the key now. */
+static void review_retired(struct purgers *purgers)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < purgers->retired_count; i++) {
+        struct purger *purger = purgers->retired[i];
+        purger_hand_over(purger, take_key, take_keyspace, purgers);
+        if (purger_owed(purger))
+            purgers->retired[kept++] = purger;
+        else
+            purger_destroy(purger);
+    }
+    purgers->retired_count = kept;
+}
+
 void purgers_ended(struct purgers *purgers, int number)
 {
     struct purger *purger = purgers->at[number];
     purgers->at[number] = NULL;
-    purger_hand_over(purger, take_key, take_keyspace, purgers);
-    purger_destroy(purger);
+    purger_retire(purger);
+    purgers->retired =
+        xrealloc(purgers->retired, (purgers->retired_count + 1) * sizeof(struct purger *));
+    purgers->retired[purgers->retired_count++] = purger;
+    review_retired(purgers);
+}
+
+static const struct purger *at(const struct purgers *purgers, int number)
+{
+    return (size_t)number < purgers->count ? purgers->at[number] : NULL;
+}
+
+/* Of one that is gone, or cannot be asked, nobody knows who had the slots in between. */
+void purgers_gave(struct purgers *purgers, int from, int to)
+{
+    const struct purger *giver = at(purgers, from);
+    if (at(purgers, to) && (!giver || purger_is_doubtful(giver)))
+        purger_doubt(purgers->at[to], "keys have come to it from a node that may have kept some");
 }
 
 /* A key that another node has now must not wait for this one. */
@@ -115,10 +154,12 @@ void purgers_moved(struct purgers *purgers)
     for (size_t i = 0; i < purgers->count; i++)
         if (purgers->at[i])
             purger_hand_over(purgers->at[i], take_key, NULL, purgers);
+    review_retired(purgers);
 }
 
 void purgers_cache_is(struct purgers *purgers, int number, bool up)
 {
+    review_retired(purgers);
     if ((size_t)number >= purgers->count || !purgers->at[number])
         return;
     purger_cache_is(purgers->at[number], up);
@@ -143,12 +184,17 @@ void purgers_use_config(struct purgers *purgers, const struct config *config)
     for (size_t i = 0; i < purgers->count; i++)
         if (purgers->at[i])
             purger_use_config(purgers->at[i], config);
+    for (size_t i = 0; i < purgers->retired_count; i++)
+        purger_use_config(purgers->retired[i], config);
 }
 
 void purgers_close(struct purgers *purgers)
 {
     for (size_t i = 0; i < purgers->count; i++)
         purger_destroy(purgers->at[i]);
+    for (size_t i = 0; i < purgers->retired_count; i++)
+        purger_destroy(purgers->retired[i]);
+    free(purgers->retired);
     free(purgers->at);
     *purgers = (struct purgers){0};
 }

@@ -6,6 +6,8 @@
  *
  * A node that takes a key over takes over what is owed of it, too; and a node that was made a
  * primary has all keyspaces swept on it, since a replica may lack what its primary had confirmed.
+ * What it kept may have gone on, with a slot, to a node that lacks nothing, before the sweep came
+ * to it: so a node that is given slots is swept as well if the giver may have kept something.
  */
 #ifndef NESTGUARD_PURGERS_H
 #define NESTGUARD_PURGERS_H
@@ -17,7 +19,9 @@ struct purgers {
                                     */
     struct purger **at;            /* by number; NULL: no such node */
     size_t count;                  /* that there is room for */
-    bool owes_whole;               /* something was told before any node was known */
+    struct purger **retired;       /* of nodes that have ended, while something is under way */
+    size_t retired_count;
+    bool owes_whole; /* something was told before any node was known */
 };
 
 /* `options.all` is not looked at. */
@@ -37,6 +41,7 @@ void purgers_cache_is(struct purgers *purgers, int number, bool up);
 /* What struct redis_nodes tells. */
 void purgers_joined(struct purgers *purgers, int number, struct redis *node, bool late);
 void purgers_ended(struct purgers *purgers, int number);
+void purgers_gave(struct purgers *purgers, int from, int to);
 void purgers_moved(struct purgers *purgers);
 
 /* As purger_destroy(). Zeroed memory, too. */

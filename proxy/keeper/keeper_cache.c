@@ -117,6 +117,11 @@ static void on_node_ended(void *arg, int number)
     purgers_ended(purgers_of(arg), number);
 }
 
+static void on_node_gave(void *arg, int from, int to)
+{
+    purgers_gave(purgers_of(arg), from, to);
+}
+
 static void on_keys_moved(void *arg)
 {
     purgers_moved(purgers_of(arg));
@@ -130,6 +135,7 @@ static int connect_to(struct cache_side *side, const struct config *config)
                                 .joined = on_node_joined,
                                 .state = on_node_state,
                                 .ended = on_node_ended,
+                                .gave = on_node_gave,
                                 .moved = on_keys_moved};
     struct redis_options redis = {.host = config->cache.address.host,
                                   .port = config->cache.address.port,

@@ -352,12 +352,14 @@ class Database:
 
 
 class Redis(Server):
+    """It keeps nothing on disk: nor, as a replica, what its primary had when it began."""
     name = "redis"
 
     def command(self):
         return ["setpriv", "--pdeathsig", self.death_signal, CACHE_SERVER, "--port",
                 str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-                "--dir", str(self.directory), "--loglevel", "warning"]
+                "--rdb-del-sync-files", "yes", "--dir", str(self.directory),
+                "--loglevel", "warning"]
 
     @property
     def url(self):
@@ -375,6 +377,13 @@ class Redis(Server):
     def wait_for_key(self, key):
         """A load is answered before its value has reached the cache."""
         wait_until(lambda: self.client().exists(key), PATIENCE, f"{key} in the cache")
+
+    def deafen(self, *replicas):
+        """They hang, and what happens here from now on will not reach them when they go on: not even
+        what their sockets would have kept."""
+        for replica in replicas:
+            replica.pause()
+        self.client().execute_command("CLIENT", "KILL", "TYPE", "replica")
 
     def calls(self, command):
         """How often the command reached this server, as it counted itself."""

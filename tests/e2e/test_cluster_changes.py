@@ -201,7 +201,7 @@ def test_deletions_that_a_replica_has_missed_are_made_up_for(guard, cluster, dat
     first = cluster.node_of("item:7")
     heir = cluster.follower_of(first)
     wait_until(lambda: heir.ask("READONLY") and heir.client().dbsize(), PATIENCE, "the replica's copy")
-    heir.pause()
+    first.deafen(heir)
     database.execute("UPDATE items SET payload = 'new' WHERE id = 7")
     wait_until(lambda: not first.client().exists("item:7"), PATIENCE, "the purge")
     first.kill()
@@ -209,6 +209,55 @@ def test_deletions_that_a_replica_has_missed_are_made_up_for(guard, cluster, dat
     wait_promoted(cluster, heir)
     wait_until(lambda: guard.redis().get("item:7") == b"new", PATIENCE,
                lambda: f"the new value\n{guard.log()}")
+
+
+def test_what_a_late_replica_has_kept_is_deleted_wherever_its_slot_goes(guard, cluster, database):
+    """The guard learns of both at once: who took over, and to whom it has given the key since."""
+    assert guard.redis().get("item:7") == b"payload 7"
+    cluster.wait_for_key("item:7")
+    first = cluster.node_of("item:7")
+    heir = cluster.follower_of(first)
+    other = next(node for node in cluster.primaries if node is not first)
+    wait_until(lambda: heir.ask("READONLY") and heir.client().dbsize(), PATIENCE, "the replica's copy")
+    first.deafen(heir)
+    database.execute("UPDATE items SET payload = 'new' WHERE id = 7")
+    wait_until(lambda: not first.client().exists("item:7"), PATIENCE, "the purge")
+    wait_until(lambda: guard.status()["stream"]["purges_owed"] == 0, PATIENCE, guard.status)
+    guard.pause()
+    first.kill()
+    heir.resume()
+    wait_promoted(cluster, heir)
+    cluster.move(slot_of("item:7"), other)
+    assert other.client().get("item:7") == b"payload 7"
+    guard.resume()
+    wait_until(lambda: other.client().get("item:7") != b"payload 7", PATIENCE,
+               lambda: f"the old value to go\n{guard.log()}")
+    assert guard.redis().get("item:7") == b"new"
+
+
+def test_a_purge_outlives_the_node_that_sent_it_on(follow, items, cluster, database):
+    """The key's slot is on its way, and the node that it goes to hangs; the one that it comes from is
+    no primary any more before that has answered."""
+    guard = follow(items(), cache=cluster.url, cache_timeout="20s")
+    assert guard.redis().get("item:7") == b"payload 7"
+    cluster.wait_for_key("item:7")
+    slot = slot_of("item:7")
+    first = cluster.owners()[slot]
+    heir = cluster.follower_of(first)
+    other = next(node for node in cluster.primaries if node is not first)
+    cluster.begin_move(slot, other)
+    cluster.move_keys(slot, first, other)
+    other.pause()
+    database.execute("UPDATE items SET payload = 'new' WHERE id = 7")
+    wait_until(lambda: "errorstat_ASK" in first.client().info("errorstats"), PATIENCE,
+               "the purge to come to the node before")
+    heir.ask("CLUSTER", "FAILOVER", "TAKEOVER")
+    wait_until(lambda: not any(each["address"] == first.address for each in nodes(guard)), PATIENCE,
+               lambda: f"the node to go\n{nodes(guard)}")
+    assert guard.status()["stream"]["purges_owed"]
+    other.resume()
+    wait_until(lambda: guard.status()["stream"]["purges_owed"] == 0, PATIENCE, guard.status)
+    assert guard.redis().get("item:7") == b"new"
 
 
 def test_a_primary_that_stands_still_holds_up_its_own_keys_alone(guard, cluster, database):

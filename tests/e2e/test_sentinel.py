@@ -172,8 +172,7 @@ def test_deletions_that_the_new_primary_missed_are_made_up_for(follow, database,
     for server in fleet.servers:
         wait_until(lambda server=server: server.client().get("item:7") == b"payload 7", PATIENCE,
                    "the replicas")
-    for server in fleet.servers[1:]:
-        server.pause()
+    fleet.first.deafen(*fleet.servers[1:])
     database.execute("UPDATE items SET payload = 'changed' WHERE id = 7")
     wait_until(lambda: fleet.first.client().get("item:7") is None, PATIENCE, guard.log)
     fleet.first.kill()
