@@ -30,6 +30,7 @@ static void read_replies(struct redis_wire *wire)
         }
         if (!reply)
             return;
+        wire->gathered = 0;
         wire->reply(wire->arg, reply);
         freeReplyObject(reply);
     }
@@ -53,10 +54,13 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
                     false);
         return;
     }
+    wire->gathered += (size_t)count;
     if (redisReaderFeed(wire->reader, room->base, (size_t)count) == REDIS_OK)
         read_replies(wire);
     else /* some of what came is lost: the rest would be taken for other commands' replies */
         tell_broken(wire, wire->reader->errstr, true);
+    if (wire->open && wire->most && wire->gathered > wire->most)
+        tell_broken(wire, "an answer is far too long", true);
 }
 
 /* ---- commands ---- */
@@ -119,6 +123,7 @@ void wire_flush(struct redis_wire *wire)
 void wire_open(struct redis_wire *wire)
 {
     wire->reader = allocated(redisReaderCreate());
+    wire->gathered = 0;
     wire->open = true;
     wire->stream.handle.data = wire;
     stream_read_start(&wire->stream, on_room, on_read);

@@ -24,6 +24,8 @@ struct redis_wire {
     void (*broken)(void *arg, const char *why, bool is_protocol);
     void (*closed)(void *arg);
     void *arg;
+    size_t most; /* bytes of a reply, about; more of them break the wire. 0: as many as may be */
+    size_t gathered; /* of the one that is under way */
     struct redisReader *reader;
     struct wire_bytes out, sending; /* to be written, and being written */
     uv_write_t write;

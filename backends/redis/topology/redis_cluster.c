@@ -22,7 +22,9 @@ enum {
     PULSE_MS = 1000,
     SOON_MS = 100,     /* between two questions, whoever wants them */
     PATIENCE_MS = 700, /* for connecting, and for an answer */
-    NEXT_MS = 5        /* to the next candidate of a round */
+    NEXT_MS = 5,       /* to the next candidate of a round */
+    /* Of an answer: each slot a range, each with many replicas. */
+    MOST_BYTES = 16 * 1024 * 1024
 };
 
 static const struct backoff_bounds backoff_bounds = {100, 1000}; /* between rounds */
@@ -47,7 +49,7 @@ struct redis_cluster {
     struct redis_login_step steps[REDIS_LOGIN_STEPS];
     size_t login_left; /* answers to it that are to come */
     bool asking;
-    uint64_t asked; /* the loop's time */
+    uint64_t asked, taken; /* the loop's time; taken: the last map */
     struct backoff backoff;
     uv_timer_t timer;
     int handles;
@@ -110,6 +112,17 @@ static void note_failure(struct redis_cluster *cluster, const char *what, const 
     cluster->failed++;
 }
 
+/* Whoever breaks off behind a right answer, or is left for somebody who was named, has been asked
+ * just now. */
+static uint64_t until_next(struct redis_cluster *cluster, bool round_over)
+{
+    uint64_t after = round_over ? backoff_next(&cluster->backoff, &backoff_bounds) : NEXT_MS;
+    uint64_t since = uv_now(cluster->loop) - cluster->taken;
+    if (cluster->has_map && since < SOON_MS && after < SOON_MS - since)
+        after = SOON_MS - since;
+    return after;
+}
+
 /* Nothing is open any more. */
 static void wait_for_next(struct redis_cluster *cluster)
 {
@@ -118,8 +131,7 @@ static void wait_for_next(struct redis_cluster *cluster)
         cluster->state = WAITING;
         if (round_over)
             cluster->failed = 0;
-        start_timer(cluster,
-                    round_over ? backoff_next(&cluster->backoff, &backoff_bounds) : NEXT_MS);
+        start_timer(cluster, until_next(cluster, round_over));
         if (round_over && !cluster->settled) {
             cluster->settled = true;
             cluster->changed(cluster->changed_arg);
@@ -205,6 +217,7 @@ static void take_map(struct redis_cluster *cluster, const struct redisReply *rep
     }
     bool is_first = !cluster->has_map;
     cluster->settled = cluster->has_map = true;
+    cluster->taken = uv_now(cluster->loop);
     cluster->failed = 0;
     cluster->why[0] = '\0';
     backoff_reset(&cluster->backoff);
@@ -363,8 +376,11 @@ struct redis_cluster *redis_cluster_create(uv_loop_t *loop,
     cluster->changed_arg = arg;
     copy_options(cluster, options);
     redis_map_init(&cluster->map);
-    cluster->wire = (struct redis_wire){
-        .reply = on_reply, .broken = on_broken, .closed = on_wire_closed, .arg = cluster};
+    cluster->wire = (struct redis_wire){.reply = on_reply,
+                                        .broken = on_broken,
+                                        .closed = on_wire_closed,
+                                        .arg = cluster,
+                                        .most = MOST_BYTES};
     cluster->turn = options->count - 1; /* the first seed is next */
     uv_timer_init(loop, &cluster->timer);
     cluster->timer.data = cluster;

@@ -140,8 +140,39 @@ static bool read_range(struct range *range, const struct redisReply *reply,
     return range->first <= range->last && read_primary(&range->primary, reply->element[2], asked);
 }
 
-/* NULL: every element can be read. There cannot be more ranges than slots. */
-static const char *objection(const struct redisReply *answer, const struct redis_place *asked)
+/* What an answer says, before any of it counts. */
+struct said {
+    struct redis_place nodes[REDIS_MAP_NAMED];
+    unsigned count;
+    uint16_t owners[REDIS_SLOTS]; /* one of `nodes`, and one; 0: nobody is named */
+};
+
+/* -1: there are too many. */
+static int named(struct said *said, const struct redis_place *node)
+{
+    for (unsigned i = 0; i < said->count; i++)
+        if (redis_place_equal(&said->nodes[i], node))
+            return (int)i;
+    if (said->count == REDIS_MAP_NAMED)
+        return -1;
+    said->nodes[said->count] = *node;
+    return (int)said->count++;
+}
+
+/* False: somebody else has been named for one of these. */
+static bool give(struct said *said, const struct range *range, int node)
+{
+    for (unsigned slot = range->first; slot <= range->last; slot++) {
+        if (said->owners[slot])
+            return false;
+        said->owners[slot] = (uint16_t)(node + 1);
+    }
+    return true;
+}
+
+/* NULL: all of it can be read, and it does not contradict itself. */
+static const char *read_answer(struct said *said, const struct redisReply *answer,
+                               const struct redis_place *asked)
 {
     struct range range;
     if (answer->type != REDIS_REPLY_ARRAY)
@@ -150,32 +181,37 @@ static const char *objection(const struct redisReply *answer, const struct redis
         return "knows of no slots: it is not part of a cluster yet";
     if (answer->elements > REDIS_SLOTS)
         return "names more ranges of slots than there are slots";
-    for (size_t i = 0; i < answer->elements; i++)
+    for (size_t i = 0; i < answer->elements; i++) {
         if (!read_range(&range, answer->element[i], asked))
             return "answers CLUSTER SLOTS with what is no range of slots and its node";
+        int node = named(said, &range.primary);
+        if (node < 0)
+            return "names more primaries than a cluster has";
+        if (!give(said, &range, node))
+            return "names a slot twice";
+    }
     return NULL;
 }
 
 /* With more nodes than there are numbers the rest stays whose it was. */
-static bool take_range(struct redis_map *map, const struct range *range)
+static bool take(struct redis_map *map, const struct said *said)
 {
+    int numbers[REDIS_MAP_NAMED];
     bool changed = false;
-    int number = redis_map_number(map, &range->primary);
-    for (unsigned slot = range->first; number >= 0 && slot <= range->last; slot++)
-        changed |= redis_map_move(map, slot, number);
+    for (unsigned i = 0; i < said->count; i++)
+        numbers[i] = redis_map_number(map, &said->nodes[i]);
+    for (unsigned slot = 0; slot < REDIS_SLOTS; slot++)
+        if (said->owners[slot] && numbers[said->owners[slot] - 1] >= 0)
+            changed |= redis_map_move(map, slot, numbers[said->owners[slot] - 1]);
     return changed;
 }
 
 int redis_map_take(struct redis_map *map, const struct redisReply *answer,
                    const struct redis_place *asked, const char **why)
 {
-    struct range range;
-    bool changed = false;
-    *why = objection(answer, asked);
-    if (*why)
-        return -EPROTO;
-    for (size_t i = 0; i < answer->elements; i++)
-        if (read_range(&range, answer->element[i], asked))
-            changed |= take_range(map, &range);
+    struct said *said = allocate(1, sizeof *said);
+    *why = read_answer(said, answer, asked);
+    int changed = *why ? -EPROTO : take(map, said);
+    free(said);
     return changed;
 }

@@ -18,7 +18,9 @@
 
 struct redisReply;
 
-enum { REDIS_MAP_NODES = 1024 };
+/* An answer may name half as many nodes as there are numbers (Redis advises against more than 1000
+ * nodes, replicas and all): so there are some for the next, whoever the last one named. */
+enum { REDIS_MAP_NODES = 1024, REDIS_MAP_NAMED = REDIS_MAP_NODES / 2 };
 
 struct redis_map_node {
     struct redis_place place; /* host "": the number is free */

@@ -21,6 +21,12 @@ static const char *behind(const char *text, const char *word)
     return strncmp(text, word, length) == 0 ? text + length : NULL;
 }
 
+bool redis_redirect_is_meant(const char *error, size_t length)
+{
+    return (length >= 6 && strncmp(error, "MOVED ", 6) == 0) ||
+           (length >= 4 && strncmp(error, "ASK ", 4) == 0);
+}
+
 bool redis_redirect_read(struct redis_redirect *out, const char *error, size_t length,
                          const struct redis_place *from)
 {

@@ -12,6 +12,9 @@ struct redis_redirect {
     struct redis_place place;
 };
 
+/* The error, without its sign, means to be a redirection, whether it can be read or not. */
+bool redis_redirect_is_meant(const char *error, size_t length);
+
 /* Of an error without its sign: "MOVED 3999 127.0.0.1:6381". A node that does not know the other's
  * host leaves it out: it is that of `from`, then. False: it is no redirection, or not a right one.
  */

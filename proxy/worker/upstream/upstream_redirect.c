@@ -32,6 +32,9 @@ static void send_on(struct upstream *upstream, const struct in_flight *request, 
 static const struct span moved = {
     "-TRYAGAIN the key's slot has moved to another node of the cluster, try again\r\n", 78};
 
+static const struct span unclear = {
+    "-CLUSTERDOWN a node says that another has the key, and not where that is\r\n", 74};
+
 bool upstream_redirect(struct upstream *upstream, const struct in_flight *request,
                        struct span *reply, struct span bytes, unsigned hops)
 {
@@ -39,9 +42,12 @@ bool upstream_redirect(struct upstream *upstream, const struct in_flight *reques
     struct redis_cluster *cluster = upstream->route->cluster;
     struct redis_redirect redirect;
     bool changed;
-    if (reply->length < 3 ||
-        !redis_redirect_read(&redirect, reply->at + 1, reply->length - 3, &upstream->node))
+    if (reply->length < 3 || !redis_redirect_is_meant(reply->at + 1, reply->length - 3))
         return false;
+    if (!redis_redirect_read(&redirect, reply->at + 1, reply->length - 3, &upstream->node)) {
+        *reply = unclear;
+        return false;
+    }
     if (!cluster) { /* all is about to end */
         reply_slot_cache_failure(request->slot, request->index, lost_text);
         return true;

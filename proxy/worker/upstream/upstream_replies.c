@@ -143,14 +143,23 @@ static void greeted(struct upstream *upstream, unsigned left, struct span reply)
 
 /* ---- the role ---- */
 
+/* To ROLE come a list or an error, to ASKING a status or an error. With anything else the replies
+ * that clients get are others', too. */
+static bool is_out_of_step(struct span reply)
+{
+    return !strchr("*-+", reply.at[0]);
+}
+
 /* What any connection holds of a server that is no primary any more is not to be trusted. */
 static void take_role(struct upstream *upstream, struct span reply)
 {
-    const char *objection = greeting_judge_role(reply);
+    const char *objection =
+        is_out_of_step(reply) ? "the cache's replies are out of step" : greeting_judge_role(reply);
     upstream->asking_role = false;
     if (!objection)
         return;
-    upstream->route->demotions++;
+    if (!is_out_of_step(reply))
+        upstream->route->demotions++;
     upstream_lose(upstream, objection);
 }
 

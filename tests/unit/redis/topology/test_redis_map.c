@@ -102,6 +102,7 @@ static void what_is_no_such_answer_changes_nothing(void **state)
         "*1\r\n" RANGE("5", "4", A),
         "*1\r\n" RANGE("-1", "4", A),
         "*1\r\n" RANGE("0", "16384", A),
+        "*2\r\n" RANGE("0", "16383", A) RANGE("7", "7", B),
         "*1\r\n" RANGE("0", "1", ":5\r\n"),
         "*1\r\n" RANGE("0", "1", NODE("$1\r\na\r\n", "0")),
         "*1\r\n" RANGE("0", "1", NODE("$1\r\na\r\n", "65536")),
@@ -115,6 +116,28 @@ static void what_is_no_such_answer_changes_nothing(void **state)
         assert_non_null(objection);
         must_own(0, "10.0.0.1");
     }
+}
+
+/* So many single slots, each of a node of its own. */
+static int take_many(unsigned count)
+{
+    static char answer[REDIS_SLOTS * 64];
+    int length = snprintf(answer, sizeof answer, "*%u\r\n", count);
+    for (unsigned i = 0; i < count; i++)
+        length += snprintf(answer + length, sizeof answer - (size_t)length,
+                           "*3\r\n:%u\r\n:%u\r\n*2\r\n$1\r\nh\r\n:%u\r\n", i, i, i + 1);
+    return take(answer);
+}
+
+static void an_answer_that_names_too_many_leaves_numbers_for_the_next(void **state)
+{
+    (void)state;
+    assert_int_equal(take_many(REDIS_SLOTS), -EPROTO);
+    assert_int_equal(take_many(REDIS_MAP_NAMED + 1), -EPROTO);
+    assert_int_equal(map.count, 0);
+    assert_int_equal(take_many(REDIS_MAP_NAMED), 1);
+    take("*1\r\n" RANGE("0", "16383", A));
+    assert_int_equal(redis_map_next(&map, redis_map_next(&map, -1)), -ENOENT);
 }
 
 static void a_slot_may_be_moved(void **state)
@@ -176,6 +199,7 @@ int main(void)
         TEST(a_node_that_does_not_know_its_name_is_who_was_asked),
         TEST(a_slot_that_is_left_out_stays_whose_it_was),
         TEST(what_is_no_such_answer_changes_nothing),
+        TEST(an_answer_that_names_too_many_leaves_numbers_for_the_next),
         TEST(a_slot_may_be_moved),
         TEST(a_number_lasts_and_is_the_last_to_be_given_again),
         TEST(there_is_an_end_to_the_numbers),
