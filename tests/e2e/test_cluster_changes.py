@@ -1,5 +1,6 @@
 """A Redis Cluster that changes under the guard: slots move under load, primaries die and are
 followed by their replicas, and come back."""
+import contextlib
 import random
 import threading
 import time
@@ -275,6 +276,12 @@ def test_a_primary_that_stands_still_holds_up_its_own_keys_alone(guard, cluster,
     wait_until(lambda: guard.redis().get("item:7") == b"new", PATIENCE, "the new value")
 
 
+def sets_all(guard):
+    with contextlib.suppress(redis.RedisError):
+        return guard.redis().mset({f"plain:{n}": n for n in range(100)})
+    return False
+
+
 def test_a_planned_failover_costs_nothing_but_an_error_to_writers(guard, cluster):
     first = cluster.node_of("item:7")
     heir = cluster.follower_of(first)
@@ -288,4 +295,50 @@ def test_a_planned_failover_costs_nothing_but_an_error_to_writers(guard, cluster
     finally:
         end_all([reader])
     assert reader.lookups and not reader.wrong and not reader.errors
-    assert guard.redis().mset({f"plain:{n}": n for n in range(100)})
+    wait_until(lambda: sets_all(guard), PATIENCE, guard.log)  # each worker has a map of its own
+
+
+class Setter(threading.Thread):
+    """Sets one key again and again."""
+
+    def __init__(self, guard, name):
+        super().__init__()
+        self.client, self.name = guard.redis(socket_timeout=PATIENCE), name
+        self.ended = threading.Event()
+        self.done = []
+
+    def run(self):
+        while not self.ended.is_set():
+            with contextlib.suppress(redis.RedisError):
+                self.client.set(self.name, "x")
+                self.done.append(time.monotonic())
+            self.ended.wait(0.005)
+
+
+@pytest.mark.parametrize("how", ["planned", "killed", "paused"])
+def test_within_a_second_of_the_new_primary_its_keys_are_as_before(follow, items, cluster, how):
+    """Prints how long it took; what is asserted is generous, for the machine may be loaded."""
+    guard = follow(items(), cache=cluster.url, cache_timeout="500ms")
+    first = cluster.node_of("plain")
+    heir = cluster.follower_of(first)
+    names = [name for name in (f"plain:{n}" for n in range(100)) if cluster.node_of(name) is first]
+    setters = [Setter(guard, name) for name in names[:4]]
+    run_all(setters)
+    try:
+        wait_until(lambda: all(setter.done for setter in setters), PATIENCE, guard.log)
+        if how == "planned":
+            heir.ask("CLUSTER", "FAILOVER")
+        else:
+            getattr(first, {"killed": "kill", "paused": "pause"}[how])()
+        wait_until(lambda: heir.client().info("replication")["role"] == "master", 3 * PATIENCE,
+                   guard.log)
+        took = time.monotonic()
+        wait_until(lambda: all(setter.done[-1] > took for setter in setters), PATIENCE, guard.log)
+        wait_until(lambda: knows(guard, heir), PATIENCE, lambda: f"{nodes(guard)}")
+        known = time.monotonic()
+    finally:
+        end_all(setters)
+    resumed = max(min(at for at in setter.done if at > took) for setter in setters)
+    print(f"\n{how}: writes {resumed - took:.3f} s after the replica was a primary; "
+          f"the keeper's connection within {known - took:.3f} s")
+    assert resumed - took < 5

@@ -20,11 +20,12 @@
 
 enum {
     PULSE_MS = 1000,
-    SOON_MS = 100,     /* between two questions, whoever wants them */
-    PATIENCE_MS = 700, /* for connecting, and for an answer */
-    NEXT_MS = 5,       /* to the next candidate of a round */
-    /* Of an answer: each slot a range, each with many replicas. */
-    MOST_BYTES = 16 * 1024 * 1024
+    TROUBLED_MS = 250,  /* the same, for a while after something was not where it should be */
+    LASTING_MS = 60000, /* that while: others need so long at most to take a lost node's place */
+    SOON_MS = 100,      /* between two questions, whoever wants them */
+    PATIENCE_MS = 700,  /* for connecting, and for an answer */
+    NEXT_MS = 5,        /* to the next candidate of a round */
+    MOST_BYTES = 16 * 1024 * 1024 /* of an answer: each slot a range, each with many replicas */
 };
 
 static const struct backoff_bounds backoff_bounds = {100, 1000}; /* between rounds */
@@ -49,7 +50,8 @@ struct redis_cluster {
     struct redis_login_step steps[REDIS_LOGIN_STEPS];
     size_t login_left; /* answers to it that are to come */
     bool asking;
-    uint64_t asked, taken; /* the loop's time; taken: the last map */
+    uint64_t asked, taken;   /* the loop's time; taken: the last map */
+    uint64_t troubled_until; /* likewise */
     struct backoff backoff;
     uv_timer_t timer;
     int handles;
@@ -196,8 +198,9 @@ static void ask(struct redis_cluster *cluster)
 
 static void wait_for_pulse(struct redis_cluster *cluster)
 {
-    uint64_t after = cluster->wanted ? SOON_MS : PULSE_MS;
-    uint64_t now = uv_now(cluster->loop), due = cluster->asked + after;
+    uint64_t now = uv_now(cluster->loop);
+    uint64_t pulse = now < cluster->troubled_until ? TROUBLED_MS : PULSE_MS;
+    uint64_t due = cluster->asked + (cluster->wanted ? SOON_MS : pulse);
     start_timer(cluster, due > now ? due - now : 0);
 }
 
@@ -312,6 +315,7 @@ const char *redis_cluster_why(const struct redis_cluster *cluster)
 
 void redis_cluster_refresh(struct redis_cluster *cluster)
 {
+    cluster->troubled_until = uv_now(cluster->loop) + LASTING_MS;
     if (cluster->wanted || cluster->state == CLOSED)
         return;
     cluster->wanted = true;

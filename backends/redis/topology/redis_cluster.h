@@ -4,8 +4,9 @@
  *        ▲ the next, when it fails or knows nothing               ▲ once a second, when a key was
  *        └────────────────────────────────────────────────────────┘ found elsewhere, a node lost
  *
- * However often that is wanted, a node is asked ten times a second at most. Who is named by a MOVED
- * is asked next: of all nodes he knows best what is his. */
+ * For a minute after one of the last two it is asked four times a second. However often that is
+ * wanted, a node is asked ten times a second at most. Who is named by a MOVED is asked next: of all
+ * nodes he knows best what is his. */
 #ifndef NESTGUARD_REDIS_CLUSTER_H
 #define NESTGUARD_REDIS_CLUSTER_H
 
