@@ -106,6 +106,10 @@ void redis_describe(const struct redis *redis, size_t number, struct redis_node 
 int redis_number_of(const struct redis *redis, struct redis_bytes key);
 bool redis_is_cluster(const struct redis *redis);
 
+/* Of a cluster: the node with this number, or the next behind it; NULL: none. *number: which it is.
+ */
+struct redis *redis_next_node(const struct redis *redis, int *number);
+
 /* Of the connection that is up: why what was confirmed over those before it may be lost (static
  * text): another server, or another history of its data, or it does not say. NULL: nothing speaks
  * for that, or this is the first connection. Of what a server loses while the connection stays
@@ -113,8 +117,8 @@ bool redis_is_cluster(const struct redis *redis);
 const char *redis_doubt(const struct redis *redis);
 
 /* Why what was confirmed over the one may not hold for what the other leads to (static text):
- * another server, another database of it, or one of them is not up. NULL: nothing speaks for that.
- */
+ * another server, another database of it, or one of them is not up. Of clusters: the other has a
+ * node that is none of the one's. NULL: nothing speaks for that. */
 const char *redis_differ(const struct redis *one, const struct redis *other);
 
 /* Ends every command with REDIS_DOWN; `closed` is called when the memory has been freed. */

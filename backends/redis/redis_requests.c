@@ -101,9 +101,26 @@ bool redis_is_up(const struct redis *redis)
     return redis->state == LINK_UP;
 }
 
+static bool fleet_is_settled(const struct redis_fleet *fleet)
+{
+    const struct redis *node;
+    int number = 0;
+    for (; (node = redis_fleet_next(fleet, &number)); number++)
+        if (!redis_is_settled(node))
+            return false;
+    return true;
+}
+
 bool redis_is_settled(const struct redis *redis)
 {
+    if (redis->fleet)
+        return fleet_is_settled(redis->fleet);
     return !redis->sent.first && !redis->waiting.first && !redis->greeting.left;
+}
+
+struct redis *redis_next_node(const struct redis *redis, int *number)
+{
+    return redis->fleet ? redis_fleet_next(redis->fleet, number) : NULL;
 }
 
 static void describe_sentinel(const struct redis *redis, size_t number, struct redis_node *node)
@@ -179,10 +196,35 @@ void redis_describe(const struct redis *redis, size_t number, struct redis_node 
     print_address(redis, node);
 }
 
+/* A node's data are where the node is, whatever slots it has by now. */
+static const char *differs_from_nodes(const struct redis_fleet *fleet, const struct redis *other)
+{
+    const char *why = "it has a node that the one before has not";
+    const struct redis *node;
+    int number = 0;
+    for (; why && (node = redis_fleet_next(fleet, &number)); number++)
+        why = redis_differ(node, other);
+    return why;
+}
+
+static const char *fleets_differ(const struct redis_fleet *one, const struct redis_fleet *other)
+{
+    const char *why = NULL;
+    const struct redis *node;
+    int number = 0;
+    for (; !why && (node = redis_fleet_next(other, &number)); number++)
+        why = differs_from_nodes(one, node);
+    return why;
+}
+
 const char *redis_differ(const struct redis *one, const struct redis *other)
 {
     if (!redis_is_up(one) || !redis_is_up(other))
         return "one of the two cannot be asked";
+    if (!one->fleet != !other->fleet)
+        return "one of the two is a cluster";
+    if (one->fleet)
+        return fleets_differ(one->fleet, other->fleet);
     if (one->options.db != other->options.db)
         return "it is another database";
     return redis_identity_doubt(&one->greeting.own, &other->greeting.own);

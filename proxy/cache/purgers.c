@@ -176,6 +176,9 @@ void purgers_open(struct purgers *purgers, const struct purger_options *options)
     purgers->options.all = is_cluster ? options->redis : NULL;
     if (!is_cluster)
         add(purgers, 0, options->redis);
+    struct redis *node;
+    for (int number = 0; (node = redis_next_node(options->redis, &number)); number++)
+        add(purgers, number, node);
 }
 
 void purgers_use_config(struct purgers *purgers, const struct config *config)

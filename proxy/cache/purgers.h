@@ -24,7 +24,7 @@ struct purgers {
     bool owes_whole; /* something was told before any node was known */
 };
 
-/* `options.all` is not looked at. */
+/* `options.all` is not looked at. Of a cluster those nodes have joined that are known. */
 void purgers_open(struct purgers *purgers, const struct purger_options *options);
 
 /* As the functions of these names in purger.h. */

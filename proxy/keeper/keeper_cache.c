@@ -1,9 +1,11 @@
 /* The cache, and how another takes its place while clients are served:
  *
- *   STAYS ─ the file names another ─▶ ASKED: it is connected to; not reached: all stays as it was
+ *   STAYS ─ the file names another ─▶ it is asked: connected to; not reached: all stays as it was
  *             it is up ▼
  *                    SWEPT: each change is purged in both; all keys of the keyspaces are deleted
  *                      │    from the one to come, for nobody has purged them there
+ *                      │  ─ the file names yet another, which is up, or the one before ─▶ DROPPED:
+ *                      │    it ends, unread by anybody; STAYS, or the other is swept
  *                      │ none is left, each is deleted, and it is up
  *                      ▼
  *                    MOVES: what is loaded fills the new one; workers go over to it (worker/move.h)
@@ -26,6 +28,9 @@
  * connection may be run behind the DEL of a later change on the new one: as long as there are two,
  * each change is deleted over both, behind it; so the old one ends when each fill has its answer.
  *
+ * One server, the primary that sentinels name, a cluster: each is a struct redis with purgers of
+ * its own, and so any may follow any.
+ *
  * Without a log a client's DEL or SET is the only word of a change. From MOVES on until the last
  * client has left the old cache it may reach that one only, when the new one holds the old value
  * already, loaded for another client: so what filled the new one meanwhile is deleted once more,
@@ -38,8 +43,10 @@
 #include "base/log/log.h"
 #include "base/memory.h"
 #include "cache/cache_target.h"
+#include "config/config_reload.h"
 #include "redis/redis.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 enum { SETTLE_MS = 5000 };
@@ -69,17 +76,26 @@ static bool publishes(const struct cache_side *side)
     return side == (cache->is_publishing ? cache->other : cache->here);
 }
 
+/* NULL: it is asked only, or nobody wants it any more. */
+static struct purgers *purgers_of(struct cache_side *side)
+{
+    return purging_purgers_of(&side->keeper->purging, side->redis);
+}
+
+static void set_answered(struct cache_side *side, const char *why)
+{
+    side->answered = true;
+    snprintf(side->why, sizeof side->why, "%s", why);
+}
+
 /* Each worker has others. */
 static void on_redis_state(void *arg, bool up, const char *error)
 {
     struct cache_side *side = arg;
     struct keeper *keeper = side->keeper;
-    side->answered = true;
-    snprintf(side->why, sizeof side->why, "%s", up ? "" : error);
-    if (side == keeper->cache.here)
-        purging_cache_is(&keeper->purging, 0, up);
-    else
-        purging_other_is(&keeper->purging, up);
+    set_answered(side, up ? "" : error);
+    if (purgers_of(side))
+        purgers_cache_is(purgers_of(side), 0, up);
     if (publishes(side))
         publisher_cache_is(keeper->publisher, up);
     log_state_set(&side->state, !up, "%s", up ? "up" : error);
@@ -89,42 +105,49 @@ static void on_redis_state(void *arg, bool up, const char *error)
 
 /* ---- a cluster's nodes ---- */
 
-/* Up is a cluster when all of its nodes are. Neither is there another cache beside it (a reload
- * leads to none), nor is anything published. */
+/* Up is a cluster when all of its nodes are. Nothing is published there. */
 static void on_node_state(void *arg, int number, bool up, const char *error)
 {
     struct cache_side *side = arg;
     bool all = redis_is_up(side->redis);
-    purging_cache_is(&side->keeper->purging, number, up);
+    if (purgers_of(side))
+        purgers_cache_is(purgers_of(side), number, up);
     if (up && !all)
         return; /* of another it is known that it is not */
+    set_answered(side, all ? "" : error);
     log_state_set(&side->state, !all, "%s", all ? "up" : error);
-    tell_state(side, clock_ms());
-}
-
-static struct purgers *purgers_of(void *arg)
-{
-    return &((struct cache_side *)arg)->keeper->purging.purgers;
+    if (side == side->keeper->cache.here)
+        tell_state(side, clock_ms());
 }
 
 static void on_node_joined(void *arg, int number, struct redis *node, bool late)
 {
-    purgers_joined(purgers_of(arg), number, node, late);
+    if (purgers_of(arg))
+        purgers_joined(purgers_of(arg), number, node, late);
 }
 
 static void on_node_ended(void *arg, int number)
 {
-    purgers_ended(purgers_of(arg), number);
+    if (purgers_of(arg))
+        purgers_ended(purgers_of(arg), number);
 }
 
 static void on_node_gave(void *arg, int from, int to)
 {
-    purgers_gave(purgers_of(arg), from, to);
+    if (purgers_of(arg))
+        purgers_gave(purgers_of(arg), from, to);
 }
 
+/* Or nobody tells where they are. */
 static void on_keys_moved(void *arg)
 {
-    purgers_moved(purgers_of(arg));
+    struct cache_side *side = arg;
+    struct redis_node first;
+    redis_describe(side->redis, 0, &first);
+    if (!first.address[0] && first.why)
+        set_answered(side, first.why);
+    if (purgers_of(side))
+        purgers_moved(purgers_of(side));
 }
 
 static int connect_to(struct cache_side *side, const struct config *config)
@@ -147,31 +170,62 @@ static int connect_to(struct cache_side *side, const struct config *config)
                                   .sentinels = cache_sentinels(&sentinels, config),
                                   .nodes = nodes.cluster ? &nodes : NULL,
                                   .timeout_ms = config->cache_timeout_ms};
-    side->answered = false;
     return redis_create(&side->redis, &side->keeper->loop, &redis, on_redis_state, side);
 }
 
-static void forget_side(struct cache_side *side)
+/* NULL: its address cannot be used. */
+static struct cache_side *create_side(struct keeper *keeper, const struct config *config)
 {
-    shared_config_release(side->config);
-    *side = (struct cache_side){.keeper = side->keeper};
+    struct cache_side *side = xcalloc(1, sizeof *side);
+    side->keeper = keeper;
+    if (connect_to(side, config) == 0)
+        return side;
+    free(side);
+    return NULL;
 }
 
-/* ---- ASKED ---- */
+static void destroy_side(void *arg)
+{
+    struct cache_side *side = arg;
+    if (side)
+        shared_config_release(side->config);
+    free(side);
+}
+
+static void use_config(struct cache_side *side, struct shared_config *config)
+{
+    side->config = config;
+    config->references++;
+}
+
+/* ---- asked ---- */
+
+static bool is_asked(const struct keeper_cache *cache)
+{
+    return cache->asked && !cache->asked->config;
+}
+
+bool keeper_may_move_cache(const struct keeper *keeper)
+{
+    const struct keeper_cache *cache = &keeper->cache;
+    return cache->change == CACHE_STAYS || cache->change == CACHE_SWEPT;
+}
+
+bool keeper_has_cache(const struct keeper *keeper, const struct config *fresh)
+{
+    return !config_moves_cache(keeper->cache.here->config->config, fresh);
+}
 
 void keeper_ask_cache(struct keeper *keeper, struct config *fresh)
 {
-    struct cache_side *side = keeper->cache.other;
-    if (connect_to(side, fresh) < 0) {
+    keeper->cache.asked = create_side(keeper, fresh);
+    if (!keeper->cache.asked)
         keeper_go_on_reloading(keeper, "its address cannot be used");
-        return;
-    }
-    set_change(keeper, CACHE_ASKED);
 }
 
 static void see_answer(struct keeper *keeper)
 {
-    struct cache_side *side = keeper->cache.other;
+    struct cache_side *side = keeper->cache.asked;
     if (!side->answered)
         return;
     if (redis_is_up(side->redis)) {
@@ -185,12 +239,11 @@ static void see_answer(struct keeper *keeper)
 
 void keeper_forget_cache(struct keeper *keeper)
 {
-    struct cache_side *side = keeper->cache.other;
-    if (keeper->cache.change != CACHE_ASKED)
+    struct keeper_cache *cache = &keeper->cache;
+    if (!is_asked(cache))
         return;
-    redis_close(side->redis, NULL, NULL);
-    forget_side(side);
-    set_change(keeper, CACHE_STAYS);
+    redis_close(cache->asked->redis, destroy_side, cache->asked);
+    cache->asked = NULL;
 }
 
 /* ---- SWEPT ---- */
@@ -204,17 +257,62 @@ static void sweep(struct keeper *keeper, const char *why)
     purging_sweep_other(&keeper->purging);
 }
 
-void keeper_move_cache(struct keeper *keeper, struct shared_config *config)
+static void begin_moving(struct keeper *keeper)
 {
     struct keeper_cache *cache = &keeper->cache;
-    const char *differ = redis_differ(cache->here->redis, cache->other->redis);
-    cache->other->config = config;
-    config->references++;
+    const char *differ = redis_differ(cache->here->redis, cache->asked->redis);
+    cache->other = cache->asked;
+    cache->asked = NULL;
     cache->is_same = !differ;
     purging_open_other(&keeper->purging, cache->other->redis);
     if (differ)
         sweep(keeper, differ);
     set_change(keeper, CACHE_SWEPT);
+}
+
+static void on_ended(void *arg);
+
+/* Its connection is closed, and the keeper does not end. */
+static void forget_other(struct cache_side *side)
+{
+    struct keeper *keeper = side->keeper;
+    purging_close_other(&keeper->purging);
+    keeper->cache.other = NULL;
+    destroy_side(side);
+    set_change(keeper, CACHE_STAYS);
+}
+
+static void on_dropped(void *arg)
+{
+    struct cache_side *side = arg;
+    struct keeper *keeper = side->keeper;
+    if (keeper->cache.ending) {
+        on_ended(keeper);
+        return;
+    }
+    forget_other(side);
+    if (keeper->cache.asked)
+        begin_moving(keeper);
+}
+
+/* Nobody was led there. What is owed there is owed nowhere else. */
+static void drop(struct keeper *keeper)
+{
+    struct cache_side *side = keeper->cache.other;
+    log_info("cache: the new one is given up before it was used");
+    set_change(keeper, CACHE_DROPPED);
+    redis_close(side->redis, on_dropped, side);
+}
+
+void keeper_move_cache(struct keeper *keeper, struct shared_config *config)
+{
+    struct keeper_cache *cache = &keeper->cache;
+    if (cache->asked)
+        use_config(cache->asked, config);
+    if (cache->change == CACHE_SWEPT)
+        drop(keeper);
+    else if (cache->asked)
+        begin_moving(keeper);
 }
 
 /* Of the same server it is enough that the old connection has nothing to delete at one moment: what
@@ -267,8 +365,6 @@ static void move(struct keeper *keeper, uint64_t now)
 
 /* ---- LEFT ---- */
 
-static void on_ended(void *arg);
-
 /* Of both, while there are two. */
 static void settle(struct keeper *keeper)
 {
@@ -288,11 +384,9 @@ static void on_left(void *arg)
         on_ended(keeper);
         return;
     }
-    purging_close_other(&keeper->purging);
     keeper->cache.is_publishing = false;
     publisher_use_cache(keeper->publisher, keeper->cache.here->redis);
-    forget_side(side);
-    set_change(keeper, CACHE_STAYS);
+    forget_other(side);
     settle(keeper);
     log_info("cache: the one before is not used any more");
 }
@@ -321,7 +415,7 @@ void keeper_watch_cache(struct keeper *keeper, uint64_t now)
     tell_state(cache->here, now);
     if (keeper->draining)
         return;
-    if (cache->change == CACHE_ASKED)
+    if (is_asked(cache))
         see_answer(keeper);
     else if (cache->change == CACHE_SWEPT)
         move(keeper, now);
@@ -346,13 +440,11 @@ void keeper_settle_cache(struct keeper *keeper)
 
 int keeper_open_cache(struct keeper *keeper)
 {
-    struct keeper_cache *cache = &keeper->cache;
-    cache->here = &cache->sides[0];
-    cache->other = &cache->sides[1];
-    cache->here->keeper = cache->other->keeper = keeper;
-    cache->here->config = keeper->publishing.shared;
-    cache->here->config->references++;
-    return connect_to(cache->here, keeper_config(keeper));
+    keeper->cache.here = create_side(keeper, keeper_config(keeper));
+    if (!keeper->cache.here)
+        return -EINVAL;
+    use_config(keeper->cache.here, keeper->publishing.shared);
+    return 0;
 }
 
 static void on_ended(void *arg)
@@ -362,19 +454,23 @@ static void on_ended(void *arg)
         keeper->cache.ended(keeper);
 }
 
-/* One that is left may be about to end by itself. */
+/* One that is left, or given up, may be about to end by itself. */
 void keeper_end_cache(struct keeper *keeper, void (*ended)(struct keeper *keeper))
 {
     struct keeper_cache *cache = &keeper->cache;
     cache->ended = ended;
-    cache->ending = cache->other->redis ? 2 : 1;
+    bool ends_by_itself = cache->change == CACHE_ENDS || cache->change == CACHE_DROPPED;
+    cache->ending = cache->other ? 2 : 1;
     redis_close(cache->here->redis, on_ended, keeper);
-    if (cache->other->redis && cache->change != CACHE_ENDS)
+    if (cache->other && !ends_by_itself)
         redis_close(cache->other->redis, on_ended, keeper);
+    if (cache->asked)
+        redis_close(cache->asked->redis, destroy_side, cache->asked);
+    cache->asked = NULL;
 }
 
 void keeper_finish_cache(struct keeper *keeper)
 {
-    forget_side(keeper->cache.here);
-    forget_side(keeper->cache.other);
+    destroy_side(keeper->cache.here);
+    destroy_side(keeper->cache.other);
 }

@@ -40,22 +40,24 @@
  */
 struct cache_side {
     struct keeper *keeper;
-    struct redis *redis;          /* NULL: there is none */
-    struct shared_config *config; /* by which it is; one reference */
+    struct redis *redis;
+    struct shared_config *config; /* by which it is; one reference. NULL: it is asked only */
     struct log_state state;       /* as the log was told of it */
     bool answered;                /* it has come up, or failed to, once */
     char why[256];                /* the last reason for which it is not up; "" */
 };
 
 /* From one cache to another; see keeper_cache.c. */
-enum cache_change { CACHE_STAYS, CACHE_ASKED, CACHE_SWEPT, CACHE_MOVES, CACHE_LEFT, CACHE_ENDS };
+enum cache_change { CACHE_STAYS, CACHE_SWEPT, CACHE_MOVES, CACHE_LEFT, CACHE_ENDS, CACHE_DROPPED };
 
 struct keeper_cache {
     enum cache_change change;
-    struct cache_side sides[2], *here, *other; /* other: to come, and then the one that is left */
-    bool is_publishing;                        /* what is published is still at the other one */
-    unsigned moving;                           /* workers that still use the one that is left */
-    bool is_same;     /* the same server with the same data, which need not be swept */
+    struct cache_side *here;
+    struct cache_side *other; /* SWEPT: to come; later the one that is left. NULL: none */
+    struct cache_side *asked; /* not taken yet; or DROPPED, and it comes next. NULL: none */
+    bool is_publishing;       /* what is published is still at the other one */
+    unsigned moving;          /* workers that still use the one that is left */
+    bool is_same;             /* the same server with the same data, which need not be swept */
     bool is_doubtful; /* MOVES to ENDS: what fills it may be old when the other one has ended */
     unsigned ending;  /* of the two, at the end */
     void (*ended)(struct keeper *keeper);
@@ -141,7 +143,12 @@ int keeper_open_cache(struct keeper *keeper);
 void keeper_watch_cache(struct keeper *keeper, uint64_t now); /* once in a while */
 /* Reaches the cache of that configuration; keeper_go_on_reloading() when it has answered. */
 void keeper_ask_cache(struct keeper *keeper, struct config *fresh);
-/* It is in force: the cache that was asked takes over; or another has none to take over from. */
+/* The guard may go over to another just now. */
+bool keeper_may_move_cache(const struct keeper *keeper);
+/* That configuration's cache is the one that clients are led to, and need not be asked. */
+bool keeper_has_cache(const struct keeper *keeper, const struct config *fresh);
+/* It is in force: the cache that was asked takes over; or, none was, clients stay where they are.
+ */
 void keeper_move_cache(struct keeper *keeper, struct shared_config *config);
 void keeper_forget_cache(struct keeper *keeper); /* the one that was asked */
 void keeper_settle_cache(struct keeper *keeper); /* before the end: purges may still be sent */

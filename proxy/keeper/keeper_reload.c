@@ -118,9 +118,6 @@ void keeper_go_on_reloading(struct keeper *keeper, const char *why)
 int keeper_reload(struct keeper *keeper, reload_done done, void *arg)
 {
     static const char busy[] = "the change before is still being carried out; this one follows";
-    static const char restart[] =
-        "to, from or within a Redis Cluster it takes a restart, or SIGUSR2 "
-        "for another process to take over";
     struct reloading *reloading = &keeper->reloading;
     if (keeper->draining)
         return -ESHUTDOWN;
@@ -131,12 +128,11 @@ int keeper_reload(struct keeper *keeper, reload_done done, void *arg)
     *reloading = (struct reloading){.done = done, .arg = arg};
     reloading->fresh = reload_read(running, &reloading->reload);
     bool moves = reloading->fresh && config_moves_cache(running, reloading->fresh);
-    bool cluster = moves && (running->cache.is_cluster || reloading->fresh->cache.is_cluster);
-    reloading->again = moves && !cluster && keeper->cache.change != CACHE_STAYS;
-    if (moves && !cluster && !reloading->again)
+    reloading->again = moves && !keeper_may_move_cache(keeper);
+    if (moves && !reloading->again && !keeper_has_cache(keeper, reloading->fresh))
         keeper_ask_cache(keeper, reloading->fresh);
     else
-        keeper_go_on_reloading(keeper, cluster ? restart : moves ? busy : NULL);
+        keeper_go_on_reloading(keeper, reloading->again ? busy : NULL);
     return 0;
 }
 

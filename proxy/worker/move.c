@@ -50,13 +50,17 @@ static void on_changed(void *arg)
     move->changed(move->arg);
 }
 
-/* A client that reads slowly may have had it wait. */
-static void forget_stalls(void *arg, const struct upstream *upstream)
+/* A client that reads slowly may have had it wait; one with state on another node's connection may
+ * have used it last. */
+static void forget(void *arg, const struct upstream *upstream)
 {
     const struct move *move = arg;
-    for (struct client *client = move->clients->first; client; client = client->following)
+    for (struct client *client = move->clients->first; client; client = client->following) {
         if (client->replies.stalls == upstream)
             client->replies.stalls = NULL;
+        if (client->upstream == upstream && client->pinned.own)
+            client->upstream = client->pinned.own;
+    }
 }
 
 /* ---- routes ---- */
@@ -82,21 +86,11 @@ static void close_route(struct cache_route *route)
 static bool is_prepared(const struct move *move)
 {
     const struct serving *serving = move->clients->serving;
-    return pool_all(move->pool, upstream_is_up) ||
+    return pool_prepare_as(move->pool, serving->pool) ||
            clock_ms() - move->since > serving_config(serving)->cache_timeout_ms;
 }
 
 /* ---- over to the new ones ---- */
-
-static void hold(struct upstream *upstream)
-{
-    upstream_hold(upstream, true);
-}
-
-static void let_go(struct upstream *upstream)
-{
-    upstream_hold(upstream, false);
-}
 
 /* The pools change places, and so do the routes. A protocol that was wanted first since then has
  * its connection to the old one alone: who has it gets another. */
@@ -113,7 +107,7 @@ static void take_over(struct move *move)
     for (struct client *client = clients->first; client; client = client->following)
         if (!client->pinned.own && client->state < CLIENT_CLOSING)
             client->upstream = client_shared(client, client->replies.resp3);
-    pool_each(serving->pool, hold);
+    pool_hold(serving->pool, true);
     set_state(move, MOVE_HELD);
 }
 
@@ -130,6 +124,7 @@ static void follow_pinned(struct move *move)
 static void end(struct move *move)
 {
     close_route(move->other);
+    pool_close(move->pool);
     free(move->other);
     move->other = NULL;
     pool_destroy(move->pool);
@@ -148,8 +143,8 @@ static void on_look(uv_timer_t *timer)
     if (move->state == MOVE_PREPARING && is_prepared(move))
         take_over(move);
     if (move->state == MOVE_HELD &&
-        (pool_all(move->pool, upstream_is_idle) || clock_ms() - move->since > HOLD_MS)) {
-        pool_each(move->clients->serving->pool, let_go);
+        (pool_is_idle(move->pool) || clock_ms() - move->since > HOLD_MS)) {
+        pool_hold(move->clients->serving->pool, false);
         set_state(move, MOVE_LEAVING);
         uv_timer_set_repeat(timer, LEAVE_MS);
     }
@@ -167,7 +162,7 @@ void move_begin(struct move *move, struct move_order *order)
     move->other = create_route(move, order->config);
     move->pool = pool_create(move->clients->serving, move->other, &move->events);
     set_state(move, MOVE_PREPARING);
-    pool_open_as(move->pool, move->clients->serving->pool);
+    pool_open(move->pool);
     uv_timer_start(&move->timer, on_look, LOOK_MS, LOOK_MS);
 }
 
@@ -178,7 +173,7 @@ void move_open(struct move *move, struct clients *clients, const struct config *
 {
     struct serving *serving = clients->serving;
     *move = (struct move){.clients = clients, .moved = moved, .changed = changed, .arg = arg};
-    move->events = (struct pool_events){.changed = on_changed, .ends = forget_stalls, .arg = move};
+    move->events = (struct pool_events){.changed = on_changed, .ends = forget, .arg = move};
     uv_timer_init(&serving->loop, &move->timer);
     move->timer.data = move;
     serving->route = create_route(move, config);

@@ -7,7 +7,7 @@
  *                             │ over the old ones has its reply
  *                             ▼
  *                           LEAVING: what clients have of their own ends with its state, or after
- *                             │ drain_timeout
+ *                             │ drain_timeout; until then all that it asks goes the old way
  *                             ▼
  *   NONE ◀────────────────── nothing leads to the old one: the message goes back
  *
@@ -43,7 +43,7 @@ struct move {
 void move_open(struct move *move, struct clients *clients, const struct config *config,
                void (*moved)(void *arg), void (*changed)(void *arg), void *arg);
 
-/* None is under way, and neither cache is a cluster. */
+/* None is under way. */
 void move_begin(struct move *move, struct move_order *order);
 
 /* The view's configuration has as many shared connections. */

@@ -289,6 +289,7 @@ class TestNotTaken:
             listener.subscribe("news")
             listener.get_message(timeout=PATIENCE)
             assert file.take(cache=other.url)["cache"]["taken"]
+            wait_until(lambda: "clients are led to the new one" in guard.log(), PATIENCE, guard.log)
             change = file.take(cache=cache.url)["cache"]
             assert not change["taken"] and "follows" in change["why"]
         file.wait_left(2)

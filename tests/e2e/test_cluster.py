@@ -5,7 +5,8 @@ import redis
 from checking import GOOD, check, keyspace  # check is a fixture
 from clusters import Cluster, slot_of
 from following import follow, wait_generation  # follow is a fixture
-from servers import PATIENCE, run_nestguard
+from ports import free_port
+from servers import PATIENCE
 from waiting import wait_until
 from wire import command
 
@@ -286,63 +287,20 @@ class TestState:
             assert listener.get_message(timeout=5)["data"] == b"now"
 
 
-class TestReload:
-    """Which settings lead to another cache, or the same by another way, is known before; a guard that
-    followed them would sweep one server, not all nodes."""
-
-    def take(self, guard, cache, database, keyspace):
-        guard.configure({"cache": cache, "database": database.url, "sync": "replication",
-                         "max_lag": "2s", "load_budget": 150, "keyspaces": [keyspace]})
-        status, said = run_nestguard("ctl", "--control", f"127.0.0.1:{guard.control_port}", "reload")
-        assert status == 0, said
-        return said.splitlines()
-
-    def wait_said(self, guard, name, stays):
-        wait_until(lambda: any(f"reload: {name} stays {stays}" in line and "SIGUSR2" in line
-                               for line in guard.log(lines=10**6).splitlines()), PATIENCE, guard.log)
-
-    def refused(self, guard, said, name, stays):
-        line = next(line for line in said if line.startswith(f"{name}: "))
-        assert line.startswith(f"{name}: NOT TAKEN, it is still {stays}"), said
-        assert "Redis Cluster" in line and "restart" in line and "SIGUSR2" in line, line
-        assert "load_budget: 150, it was 200" in said
-        self.wait_said(guard, name, stays)
-
-    def keeps(self, guard, server, key):
-        """Clients, fills and purges are where they were."""
-        client = guard.redis()
-        assert client.set("plain", "x") and server("plain").get("plain") == b"x"
-        assert client.get(key) == b"payload " + key.partition(":")[2].encode()
-        wait_until(lambda: server(key).exists(key), PATIENCE, f"{key} in the cache")
-
-    def test_one_redis_stays_when_the_file_has_a_cluster(self, follow, items, database, cache,
-                                                         cluster):
-        guard = follow(items())
-        said = self.take(guard, cluster.url, database, items())
-        self.refused(guard, said, "cache", cache.url)
-        self.keeps(guard, lambda key: cache.client(), "item:7")
-        assert not any(node.client().dbsize() for node in cluster.primaries)
-        database.execute("UPDATE items SET payload = 'new' WHERE id = 7")
-        wait_until(lambda: guard.redis().get("item:7") == b"new", PATIENCE, "the new value")
-
-    @pytest.mark.parametrize("other", ["one Redis", "fewer nodes"])
-    def test_a_cluster_stays_when_the_file_has_another_cache(self, guard, items, database, cache,
-                                                             cluster, other):
-        url = cache.url if other == "one Redis" else f"redis-cluster://{cluster.primaries[0].address}"
-        said = self.take(guard, url, database, items())
-        self.refused(guard, said, "cache", cluster.url)
-        self.keeps(guard, lambda key: cluster.node_of(key).client(), "item:7")
-        database.execute("UPDATE items SET payload = 'new' WHERE id = 7")
-        wait_until(lambda: guard.redis().get("item:7") == b"new", PATIENCE, "the new value")
-
-    def test_what_would_be_published_in_the_other_is_not_in_the_cluster_that_stays(
-            self, guard, items, database, cache, cluster):
-        said = self.take(guard, cache.url, database, items(publish={"key": "rows"}))
-        self.refused(guard, said, "publish of keyspace items", "nothing is published")
-        guard.control("POST", "/v1/rebuild")
-        wait_generation(guard, 2)
-        self.keeps(guard, lambda key: cluster.node_of(key).client(), "item:7")
-        assert not any(node.client().keys("rows*") for node in cluster.primaries)
+def test_what_would_be_published_in_another_cache_is_not_in_the_cluster_that_stays(
+        guard, items, database, cluster):
+    guard.configure({"cache": f"redis://127.0.0.1:{free_port()}", "database": database.url,
+                     "sync": "replication", "max_lag": "2s",
+                     "keyspaces": [items(publish={"key": "rows"})]})
+    said = {change["what"]: change for change in
+            guard.control("POST", "/v1/reload").json()["changes"]}
+    for what in ("cache", "publish of keyspace items"):
+        assert not said[what]["taken"] and "cannot connect" in said[what]["why"], said
+    guard.control("POST", "/v1/rebuild")
+    wait_generation(guard, 2)
+    assert guard.redis().get("item:7") == b"payload 7"
+    cluster.wait_for_key("item:7")
+    assert not any(node.client().keys("rows*") for node in cluster.primaries)
 
 
 class TestCheck:

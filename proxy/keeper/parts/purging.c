@@ -54,7 +54,7 @@ void purging_outdated_all(struct purging *purging)
 
 static bool has_other(const struct purging *purging)
 {
-    return purging->other.purgers.count > 0;
+    return purging->other.is_there;
 }
 
 static void hear(struct purgers *purgers, const struct key_change *change)
@@ -230,15 +230,11 @@ void purging_use_config(struct purging *purging, const struct config *config)
         purgers_use_config(&purging->other.purgers, config);
 }
 
-void purging_cache_is(struct purging *purging, int number, bool up)
-{
-    purgers_cache_is(&purging->purgers, number, up);
-}
-
 /* ---- the other cache ---- */
 
 void purging_open_other(struct purging *purging, struct redis *redis)
 {
+    purging->other.is_there = true;
     purging->other.redis = redis;
     open_purgers(purging, &purging->other.purgers, redis);
 }
@@ -249,12 +245,6 @@ void purging_sweep_other(struct purging *purging)
     for (size_t i = 0; i < config->keyspace_count; i++)
         if (!config->keyspaces[i].retired)
             purgers_keyspace(&purging->other.purgers, (int)i);
-}
-
-void purging_other_is(struct purging *purging, bool up)
-{
-    if (has_other(purging))
-        purgers_cache_is(&purging->other.purgers, 0, up);
 }
 
 void purging_delete_other(struct purging *purging, struct key key)
@@ -275,7 +265,7 @@ bool purging_owes_other(const struct purging *purging)
 
 void purging_swap(struct purging *purging)
 {
-    struct purging_other left = {purging->options.redis, purging->purgers};
+    struct purging_other left = {true, purging->options.redis, purging->purgers};
     purging->options.redis = purging->other.redis;
     purging->purgers = purging->other.purgers;
     purging->other = left;
@@ -290,6 +280,13 @@ void purging_close_other(struct purging *purging)
 {
     purgers_close(&purging->other.purgers);
     purging->other = (struct purging_other){0};
+}
+
+struct purgers *purging_purgers_of(struct purging *purging, const struct redis *redis)
+{
+    if (redis == purging->options.redis)
+        return &purging->purgers;
+    return has_other(purging) && redis == purging->other.redis ? &purging->other.purgers : NULL;
 }
 
 /* ---- the end ---- */

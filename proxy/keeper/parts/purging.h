@@ -38,8 +38,9 @@ struct purging {
     struct purging_options options;
     struct purgers purgers;
     struct purging_other { /* the cache that is to come, or the one that is being left */
+        bool is_there;     /* there is such a cache */
         struct redis *redis;
-        struct purgers purgers; /* none: there is no such cache */
+        struct purgers purgers;
     } other;
     struct unvouched *unvouched;
     struct values *values;
@@ -48,15 +49,10 @@ struct purging {
 /* The options are copied; what they point to outlives it, but for the configuration. */
 void purging_open(struct purging *purging, const struct purging_options *options);
 
-/* The connection to the cache, or to the node of a cluster that has this number, has come up, or
- * gone down. */
-void purging_cache_is(struct purging *purging, int number, bool up);
-
 /* There is a second cache, which is up: each change is purged there, too, from now on; and all keys
  * of the keyspaces, where what lies there may be old. */
 void purging_open_other(struct purging *purging, struct redis *redis);
 void purging_sweep_other(struct purging *purging);
-void purging_other_is(struct purging *purging, bool up);
 /* One key. Does nothing without a second cache. */
 void purging_delete_other(struct purging *purging, struct key key);
 /* No whole keyspace is to be deleted from it, and what sweeps found is deleted; nothing is owed. */
@@ -66,6 +62,10 @@ bool purging_owes_other(const struct purging *purging);
 void purging_swap(struct purging *purging);
 void purging_give_up_other(struct purging *purging); /* the log is told of what is owed to it */
 void purging_close_other(struct purging *purging); /* when its redis has ended; there may be none */
+
+/* Of the cache that this leads to, which are to be told what struct redis_nodes tells; NULL: it is
+ * neither of the two. */
+struct purgers *purging_purgers_of(struct purging *purging, const struct redis *redis);
 
 /* As a subscriber of changes.h, whose `arg` is the purging. */
 void purging_hear(void *arg, const struct key_change *change);

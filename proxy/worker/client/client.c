@@ -134,10 +134,16 @@ static bool is_meant(const struct pinned *pinned, const struct upstream *shared)
     return a && b && redis_place_equal(a, b);
 }
 
+struct pool *client_pool(const struct client *client)
+{
+    const struct upstream *own = client->pinned.own;
+    return own ? upstream_route(own)->pool : client->serving->pool;
+}
+
 void client_go_to(struct client *client, int node)
 {
     struct upstream *shared =
-        pool_shared(client->serving->pool, node, client->replies.resp3, client->id);
+        pool_shared(client_pool(client), node, client->replies.resp3, client->id);
     client->upstream = is_meant(&client->pinned, shared) ? client->pinned.own : shared;
 }
 
@@ -146,7 +152,7 @@ void client_reroute(struct client *client)
     const struct upstream *before = client->upstream;
     client->upstream =
         client->pinned.own ? client->pinned.own : client_shared(client, client->replies.resp3);
-    bool others = pool_is_cluster(client->serving->pool) || client->upstream != before;
+    bool others = pool_is_cluster(client_pool(client)) || client->upstream != before;
     if (client->replies.first && others)
         client_settle(client);
 }

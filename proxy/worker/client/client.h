@@ -151,6 +151,10 @@ struct client *client_of(struct replies *replies);
  * node that gets what has no key. */
 struct upstream *client_shared(struct client *client, bool resp3);
 
+/* The shared connections to the cache that the client is served by: the worker's, or while it has
+ * state on the cache before, that one's. */
+struct pool *client_pool(const struct client *client);
+
 /* In a cluster: what the client asks next goes to this node, over its own connection if that leads
  * there. */
 void client_go_to(struct client *client, int node);

@@ -294,7 +294,7 @@ static inline size_t dispatch_each(struct batch *batch, const struct part *part)
     struct client *client = part->client;
     size_t served = 0, ask = part->first_ask;
     bool behind_write = false;
-    client->settling = false;
+    client->settling &= client->replies.first != NULL; /* led elsewhere since the batch was read */
     while (served < part->count && !must_stop(client)) {
         size_t at = part->first + served++;
         struct request *request = &batch->requests[at];

@@ -15,11 +15,6 @@
 #include "worker/command/whole.h"
 #include "worker/upstream/pool.h"
 
-static struct pool *pool_of(const struct client *client)
-{
-    return client->serving->pool;
-}
-
 static struct span key_of(const struct request *request, const struct command_way *way)
 {
     return request->arguments[way->key];
@@ -28,7 +23,7 @@ static struct span key_of(const struct request *request, const struct command_wa
 static int node_of(const struct client *client, const struct request *request,
                    const struct command_way *way)
 {
-    return pool_node_of(pool_of(client), key_of(request, way));
+    return pool_node_of(client_pool(client), key_of(request, way));
 }
 
 /* Where the client's state is, or else the node for what has no key. */
@@ -105,7 +100,7 @@ static bool go_on_at(struct client *client, int node)
 static bool end_early(struct client *client, const struct request *request)
 {
     if (request->count > 1 || !is_named(request, "DISCARD"))
-        return !go_on_at(client, pool_node_for(pool_of(client), client->id));
+        return !go_on_at(client, pool_node_for(client_pool(client), client->id));
     stateful_discard_late(client);
     resp_write_status(client_reply(client), "OK");
     return true;
@@ -125,7 +120,7 @@ static bool queue_late(struct client *client, const struct request *request,
         resp_write_status(client_reply(client), "QUEUED");
         return true;
     }
-    return !go_on_at(client, pool_node_for(pool_of(client), client->id));
+    return !go_on_at(client, pool_node_for(client_pool(client), client->id));
 }
 
 /* What a node would do by itself, but for others, must not be taken for all. */
@@ -258,10 +253,22 @@ static bool is_bound(const struct client *client)
     return client->pinned.states & PINNED_SUBSCRIBED && !client->replies.resp3;
 }
 
+/* It began one in a cluster, and has one server now. */
+static bool leaves_late(struct client *client, const struct request *request)
+{
+    bool ends = is_named(request, "QUIT") || is_named(request, "RESET");
+    if (!(client->pinned.states & PINNED_MULTI) || client->pinned.own || ends)
+        return false;
+    struct command_way way = command_way(request->command, request->arguments, request->count);
+    return queue_late(client, request, &way);
+}
+
 bool nodes_dispatch(struct client *client, const struct request *request)
 {
-    if (!pool_is_cluster(pool_of(client)) || client->pinned.states & PINNED_SKIP)
+    if (client->pinned.states & PINNED_SKIP)
         return false;
+    if (!pool_is_cluster(client_pool(client)))
+        return leaves_late(client, request);
     struct command_way way = command_way(request->command, request->arguments, request->count);
     if (names_user(request)) {
         refuse(client, request);

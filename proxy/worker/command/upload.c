@@ -62,7 +62,7 @@ static bool may_begin(const struct client *client, const struct command *command
     const struct config *config = serving_config(client->serving);
     bool forwarded = command->kind == COMMAND_FORWARD || command->kind == COMMAND_STATEFUL;
     bool plain = forwarded && command->effect == EFFECT_NONE;
-    if (pool_is_cluster(client->serving->pool))
+    if (pool_is_cluster(client_pool(client)))
         return false; /* a node may send it on to another, and it would have to be sent anew */
     bool room = client->pinned.own || client->serving->own_connections < client->serving->own_limit;
     return client->authenticated && !client->pinned.states && room &&

@@ -160,20 +160,15 @@ static void end(struct whole *whole)
     reply_slot_answered(whole->slot);
 }
 
-static struct pool *pool_of(const struct client *client)
-{
-    return client->serving->pool;
-}
-
 /* A cluster that nobody knows anything of fails it once. */
 void whole_to_all(struct client *client, const struct request *request, enum command_join join)
 {
-    int node = pool_next(pool_of(client), NO_NODE);
+    int node = pool_next(client_pool(client), NO_NODE);
     struct whole whole = begin(client, join);
     do {
         client_go_to(client, node);
         request_forward(request, client);
-        node = node == NO_NODE ? NO_NODE : pool_next(pool_of(client), node);
+        node = node == NO_NODE ? NO_NODE : pool_next(client_pool(client), node);
     } while (node != NO_NODE);
     end(&whole);
 }
@@ -196,7 +191,7 @@ static void ask_for(struct client *client, const struct request *request, size_t
     part.is_inline = true; /* it is written by its words */
     for (size_t i = 0; i < part.count; i++)
         part.raw.length = i ? part.raw.length + words[i].length : words[i].length;
-    client_go_to(client, pool_node_of(pool_of(client), words[1]));
+    client_go_to(client, pool_node_of(client_pool(client), words[1]));
     if (!writes(request))
         request_forward(&part, client);
     else if (write_dispatch(client, &part) < 0)
@@ -252,7 +247,7 @@ static void scan_reply(struct reply_slot *slot, unsigned index, struct span repl
         request_take_reply(slot, index, reply);
         return;
     }
-    int next = pool_next(slot->serving->pool, (int)index);
+    int next = pool_next(client_pool(client_of(slot->replies)), (int)index);
     struct buffer *out = reply_slot_output(slot);
     if (cursor)
         cursor = cursor * CURSOR_NODES + index;
@@ -287,7 +282,7 @@ static void scan_node(struct client *client, const struct request *request, int 
 
 void whole_scan(struct client *client, const struct request *request)
 {
-    struct pool *pool = pool_of(client);
+    struct pool *pool = client_pool(client);
     uint64_t cursor;
     if (request->count < 2 || !read_cursor(request->arguments[1], &cursor)) {
         client_go_to(client, pool_node_for(pool, client->id));

@@ -28,6 +28,7 @@ struct cache_route {
     const struct config *config; /* not always the view's; the keeper holds it (guard/messages.h) */
     struct redis_topology *topology; /* where the cache is; NULL: at a fixed address */
     struct redis_cluster *cluster;   /* where its keys are; NULL: it is one server */
+    struct pool *pool;               /* the shared ones that go by it */
     unsigned demotions;              /* times that it was found to be no primary any more */
     size_t connections;              /* that go by it, until their memory is freed */
 };

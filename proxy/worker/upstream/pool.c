@@ -26,6 +26,7 @@ struct pool {
     struct pool_node *nodes;  /* by number */
     unsigned node_count;      /* that there is room for */
     struct pool_node nowhere; /* of slots that nobody has */
+    bool holds;               /* what is sent, also on those that are yet to be opened */
     const struct pool_events *events;
 };
 
@@ -78,13 +79,23 @@ int pool_node_for(const struct pool *pool, uint64_t id)
 
 /* ---- connections ---- */
 
-static struct upstream *create(struct pool *pool, int node, bool resp3, unsigned lane)
+static struct upstream_options options_for(const struct pool *pool, int node)
 {
-    struct upstream_options options = {
-        .resp3 = resp3, .route = pool->route, .lane = lane, .nowhere = node == NO_NODE};
+    struct upstream_options options = {.route = pool->route, .nowhere = node == NO_NODE};
     if (pool_is_cluster(pool) && node != NO_NODE)
         options.node = &map_of(pool)->nodes[node].place;
-    return upstream_create(pool->serving, &options);
+    return options;
+}
+
+static struct upstream *create(struct pool *pool, int node, bool resp3, unsigned lane)
+{
+    struct upstream_options options = options_for(pool, node);
+    options.resp3 = resp3;
+    options.lane = lane;
+    struct upstream *upstream = upstream_create(pool->serving, &options);
+    if (pool->holds)
+        upstream_hold(upstream, true);
+    return upstream;
 }
 
 static void make_room(struct pool *pool, unsigned count)
@@ -128,6 +139,22 @@ void pool_each(struct pool *pool, void (*act)(struct upstream *upstream))
     each_of(&pool->nowhere, act);
 }
 
+static void hold(struct upstream *upstream)
+{
+    upstream_hold(upstream, true);
+}
+
+static void let_go(struct upstream *upstream)
+{
+    upstream_hold(upstream, false);
+}
+
+void pool_hold(struct pool *pool, bool holds)
+{
+    pool->holds = holds;
+    pool_each(pool, holds ? hold : let_go);
+}
+
 /* ---- changes ---- */
 
 static void end_waiting(struct upstream *upstream)
@@ -154,6 +181,11 @@ static bool all_of(const struct pool_node *node, bool (*is)(const struct upstrea
         if (node->shared[i % 2][i / 2] && !is(node->shared[i % 2][i / 2]))
             return false;
     return true;
+}
+
+bool pool_is_idle(struct pool *pool)
+{
+    return pool_all(pool, upstream_is_idle);
 }
 
 bool pool_all(const struct pool *pool, bool (*is)(const struct upstream *upstream))
@@ -287,6 +319,7 @@ struct pool *pool_create(struct serving *serving, struct cache_route *route,
     struct pool *pool = xcalloc(1, sizeof *pool);
     pool->serving = serving;
     pool->route = route;
+    route->pool = pool;
     pool->count = pool->wanted = serving_config(serving)->cache_connections;
     pool->events = events;
     return pool;
@@ -300,13 +333,24 @@ void pool_open(struct pool *pool)
         pool_shared(pool, 0, false, i);
 }
 
-void pool_open_as(struct pool *pool, const struct pool *other)
+static bool speaks(const struct pool *pool, bool resp3)
 {
-    const struct pool_node *node = &other->nodes[0];
-    for (unsigned i = 0; i < 2 * pool->count; i++)
-        if (node->shared[i % 2][i / 2] ||
-            (i / 2 >= other->count && is_used(other, node, i % 2 == 1)))
-            pool_lane(pool, 0, i % 2 == 1, i / 2);
+    for (unsigned i = 0; i < pool->node_count; i++)
+        if (is_used(pool, &pool->nodes[i], resp3))
+            return true;
+    return false;
+}
+
+bool pool_prepare_as(struct pool *pool, const struct pool *other)
+{
+    int node = pool_next(pool, NO_NODE);
+    if (node == NO_NODE)
+        return false;
+    for (; node != NO_NODE; node = pool_next(pool, node))
+        for (unsigned i = 0; i < 2 * pool->count; i++)
+            if (speaks(other, i % 2 == 1))
+                pool_lane(pool, node, i % 2 == 1, i / 2);
+    return pool_all(pool, upstream_is_up);
 }
 
 void pool_close(struct pool *pool)

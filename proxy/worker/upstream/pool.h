@@ -32,14 +32,19 @@ struct pool_events {
     void *arg;
 };
 
-/* `route` and `events` outlive it. */
+/* `route` and `events` outlive it; the route's pool is this from now on. */
 struct pool *pool_create(struct serving *serving, struct cache_route *route,
                          const struct pool_events *events);
 
-/* On the worker's thread: connects, or asks where to. The second to one server alone, for who uses
- * the other. */
+/* On the worker's thread: connects, or asks where to. */
 void pool_open(struct pool *pool);
-void pool_open_as(struct pool *pool, const struct pool *other);
+
+/* Connects to all nodes for who uses the other: in the protocols that are spoken there. True: it is
+ * known where they are, and all is up. Else it may be called again. */
+bool pool_prepare_as(struct pool *pool, const struct pool *other);
+
+/* Keeps back what is sent on any of them, or lets it go. */
+void pool_hold(struct pool *pool, bool holds);
 
 /* A cluster's number of nodes, and where they are, may change; else there is one, number 0. */
 bool pool_is_cluster(const struct pool *pool);
@@ -71,6 +76,9 @@ void pool_tell_changed(struct pool *pool);
 
 void pool_each(struct pool *pool, void (*act)(struct upstream *upstream));
 bool pool_all(const struct pool *pool, bool (*is)(const struct upstream *upstream));
+
+/* Nothing is under way on any. */
+bool pool_is_idle(struct pool *pool);
 
 /* Closes those on which nothing is under way. */
 void pool_close_idle(struct pool *pool);

@@ -22,7 +22,7 @@ static const char lost_text[] = "CLUSTERDOWN the nodes send each other's keys ar
 static void send_on(struct upstream *upstream, const struct in_flight *request, int node,
                     struct span bytes, unsigned hops, bool asks)
 {
-    struct pool *pool = upstream->serving->pool;
+    struct pool *pool = upstream->route->pool;
     struct upstream *to = pool_lane(pool, node, upstream->options.resp3, upstream->options.lane);
     counter_add(&upstream->serving->counters.redirected, 1);
     upstream_send_on(to, request->slot, request->index, bytes, hops + 1, asks);
@@ -38,7 +38,6 @@ static const struct span unclear = {
 bool upstream_redirect(struct upstream *upstream, const struct in_flight *request,
                        struct span *reply, struct span bytes, unsigned hops)
 {
-    struct serving *serving = upstream->serving;
     struct redis_cluster *cluster = upstream->route->cluster;
     struct redis_redirect redirect;
     bool changed;
@@ -54,7 +53,7 @@ bool upstream_redirect(struct upstream *upstream, const struct in_flight *reques
     }
     int node = redis_cluster_follow(cluster, &redirect, &changed);
     if (changed)
-        pool_tell_changed(serving->pool);
+        pool_tell_changed(upstream->route->pool);
     if (!upstream->keeps) {
         *reply = moved;
         return false;

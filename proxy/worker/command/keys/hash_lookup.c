@@ -152,7 +152,7 @@ static const struct reply_slot_kind all_kind = {
 static struct upstream *upstream_of(struct reply_slot *slot)
 {
     struct client *client = client_of(slot->replies);
-    struct pool *pool = client->serving->pool;
+    struct pool *pool = client_pool(client);
     if (!slot->replies->no_fallback)
         return pool_shared(pool, pool_node_of(pool, lookup_of(slot)->key), slot->resp3, client->id);
     return slot->replies->last == slot ? client->upstream : NULL;

@@ -88,13 +88,14 @@ __attribute__((noinline)) static void go_to_node(struct client *client,
                                                  const struct request *request)
 {
     struct span key = request->arguments[request->command->first_key];
-    client_go_to(client, pool_node_of(client->serving->pool, key));
+    client_go_to(client, pool_node_of(client_pool(client), key));
 }
 
 /* Apart from the rejects, which are so compiled without regard to it. */
 __attribute__((noinline)) static void pass(struct client *client, const struct request *request)
 {
-    if (client->serving->route->cluster)
+    bool may_go = client->serving->route->cluster || client->pinned.own;
+    if (may_go && pool_is_cluster(client_pool(client)))
         go_to_node(client, request);
     if (request->command->kind == COMMAND_GET) {
         dispatch_get(client, request);

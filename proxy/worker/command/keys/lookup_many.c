@@ -234,7 +234,7 @@ static void ask_each(struct client *client, struct reply_slot *slot, struct rang
                      const char *name)
 {
     struct span arguments[2] = {span_of(name)};
-    struct pool *pool = client->serving->pool;
+    const struct pool *pool = client_pool(client);
     for (size_t i = range.first; i < range.end; i++) {
         if (slot->lookups[i].rejected)
             continue;

@@ -78,14 +78,14 @@ static void bench_open(struct bench *bench, enum sync_mode sync)
                                            .counters = bench->counters,
                                            .changes = changes_sink(&bench->changes),
                                            .replication = &bench->replication});
-    purging_cache_is(&bench->purging, 0, true);
+    purgers_cache_is(&bench->purging.purgers, 0, true);
 }
 
 /* Whatever was sent ends. */
 static void bench_close(struct bench *bench)
 {
     fake_redis.up = false;
-    purging_cache_is(&bench->purging, 0, false);
+    purgers_cache_is(&bench->purging.purgers, 0, false);
     while (fake_redis.count)
         fake_redis_ends(REDIS_DOWN);
     purging_close(&bench->purging);
@@ -254,7 +254,7 @@ static void the_report_says_what_is_owed_while_the_cache_is_down(void **state)
     assert_true(report.cache[0].up);
     free(report.cache);
     fake_redis.up = false;
-    purging_cache_is(&bench.purging, 0, false);
+    purgers_cache_is(&bench.purging.purgers, 0, false);
     struct key_change change = change_of_key(CAUSE_DELETED, item("item:1"));
     changes_tell(&bench.changes, &change);
     purging_report(&bench.purging, &report);

@@ -209,15 +209,41 @@ static void another_pool_begins_with_as_many_as_are_wanted(void **state)
     set_count(&bench, 4);
     struct pool *before = bench.pool;
     bench.pool = pool_create(bench.serving.serving, &bench.serving.route, &bench.events);
-    pool_open_as(bench.pool, before);
+    pool_open(bench.pool);
+    assert_false(pool_prepare_as(bench.pool, before));
     assert_int_equal(connections(&bench), 4);
     pool_destroy(before);
+    end(&bench);
+}
+
+static unsigned held;
+
+static void count_held(struct upstream *upstream)
+{
+    held += upstream->held;
+}
+
+static void what_is_held_holds_what_is_opened_meanwhile(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench, 1);
+    pool_hold(bench.pool, true);
+    pool_shared(bench.pool, 0, true, 0);
+    held = 0;
+    pool_each(bench.pool, count_held);
+    assert_int_equal(held, 2);
+    pool_hold(bench.pool, false);
+    held = 0;
+    pool_each(bench.pool, count_held);
+    assert_int_equal(held, 0);
     end(&bench);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_held_holds_what_is_opened_meanwhile),
         cmocka_unit_test(more_are_used_when_they_are_up),
         cmocka_unit_test(more_are_used_at_once_while_none_is_up),
         cmocka_unit_test(one_too_many_ends_when_nothing_is_under_way_on_it),
