@@ -258,6 +258,30 @@ class TestState:
             client.rpush("list:" + name, "a")
             assert client.blpop("list:" + name, timeout=5) == ((b"list:" + name.encode()), b"a")
 
+    @pytest.mark.parametrize("between", [["ECHO", "x"], ["PING"], ["WATCH", None, "UNWATCH"]])
+    def test_a_transaction_behind_one_elsewhere_is_where_its_key_is(self, guard, cluster, between):
+        """All in one pipeline: what comes between needs no key."""
+        names = on_each(cluster, 2)
+        wire = guard.wire()
+        sent = []
+        for name in names + names[::-1]:
+            sent += [("MULTI",), ("SET", name, "1"), ("EXEC",)]
+            sent += [("WATCH", name), ("UNWATCH",)] if "WATCH" in between else [between]
+        wire.send(b"".join(command(*words) for words in sent))
+        replies = [wire.read_reply() for _ in sent]
+        assert not [reply for reply in replies if reply.startswith(b"-")], replies
+
+    def test_nothing_overtakes_anything_behind_a_transaction(self, guard, cluster):
+        """It takes a while to write the value, and none to ask for its length."""
+        value = "x" * 900_000
+        wire = guard.wire()
+        for name in on_each(cluster, 3):
+            wire.send(b"".join(command(*words) for words in [
+                ("MULTI",), ("SET", name, "1"), ("EXEC",), ("SET", name, value), ("ECHO", "x"),
+                ("STRLEN", name)]))
+            replies = [wire.read_reply() for _ in range(6)]
+            assert replies[-1] == b":900000\r\n", replies
+
     def test_blocking_waits_on_the_keys_node(self, guard, cluster):
         for name in on_each(cluster, 1):
             wire = guard.wire()

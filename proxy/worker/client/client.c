@@ -124,13 +124,18 @@ struct upstream *client_shared(struct client *client, bool resp3)
     return pool_shared(pool, pool_node_for(pool, client->id), resp3, client->id);
 }
 
-/* With nothing left there, and nothing under way, it is no more than a shared one. */
-static bool is_meant(const struct pinned *pinned, const struct upstream *shared)
+bool client_needs_own(const struct client *client)
 {
-    if (!pinned->own ||
-        (!(pinned->states & ~(unsigned)PINNED_SKIP) && upstream_is_idle(pinned->own)))
+    const struct pinned *pinned = &client->pinned;
+    return pinned->own &&
+           (pinned->states & ~(unsigned)PINNED_SKIP || !upstream_is_idle(pinned->own));
+}
+
+static bool is_meant(const struct client *client, const struct upstream *shared)
+{
+    if (!client_needs_own(client))
         return false;
-    const struct redis_place *a = upstream_node(pinned->own), *b = upstream_node(shared);
+    const struct redis_place *a = upstream_node(client->pinned.own), *b = upstream_node(shared);
     return a && b && redis_place_equal(a, b);
 }
 
@@ -144,7 +149,7 @@ void client_go_to(struct client *client, int node)
 {
     struct upstream *shared =
         pool_shared(client_pool(client), node, client->replies.resp3, client->id);
-    client->upstream = is_meant(&client->pinned, shared) ? client->pinned.own : shared;
+    client->upstream = is_meant(client, shared) ? client->pinned.own : shared;
 }
 
 void client_reroute(struct client *client)

@@ -155,6 +155,11 @@ struct upstream *client_shared(struct client *client, bool resp3);
  * state on the cache before, that one's. */
 struct pool *client_pool(const struct client *client);
 
+/* It has a connection of its own on which it left state, or on which something is under way. In a
+ * cluster any other is not used again: what it asked meanwhile may be under way on a shared one to
+ * the same node, and would be overtaken. */
+bool client_needs_own(const struct client *client);
+
 /* In a cluster: what the client asks next goes to this node, over its own connection if that leads
  * there. */
 void client_go_to(struct client *client, int node);

@@ -26,9 +26,16 @@ static int node_of(const struct client *client, const struct request *request,
     return pool_node_of(client_pool(client), key_of(request, way));
 }
 
+static void leave_unneeded(struct client *client)
+{
+    if (client->pinned.own && !client_needs_own(client))
+        pinned_end(client);
+}
+
 /* Where the client's state is, or else the node for what has no key. */
 static void go_home(struct client *client)
 {
+    leave_unneeded(client);
     if (client->pinned.own)
         client->upstream = client->pinned.own;
     else
@@ -74,16 +81,12 @@ static bool is_named(const struct request *request, const char *name)
     return strcmp(request->command->name, name) == 0;
 }
 
-/* With WATCH the node is known; a connection without any state need not be this one. */
+/* With WATCH the node is known. */
 static bool begin_multi(struct client *client, const struct request *request)
 {
     go_home(client);
-    if (request->count > 1 || client->pinned.states & ~(unsigned)PINNED_SKIP)
+    if (request->count > 1 || client->pinned.own)
         return false;
-    if (client->pinned.own && !upstream_is_idle(client->pinned.own))
-        return false; /* as it is: where it leads is as good as any */
-    if (client->pinned.own)
-        pinned_end(client);
     client->pinned.states |= PINNED_MULTI;
     client->pinned.queued = 0;
     resp_write_status(client_reply(client), "OK");
@@ -159,14 +162,10 @@ static bool needs_own(const struct request *request)
  * commands let nothing be served behind them, so that nothing is under way on it. */
 static bool is_elsewhere(struct client *client, const struct request *request, int node)
 {
+    leave_unneeded(client);
     client_go_to(client, node);
     if (!client->pinned.own || client->upstream == client->pinned.own)
         return false;
-    if (!(client->pinned.states & ~(unsigned)PINNED_SKIP) && upstream_is_idle(client->pinned.own)) {
-        pinned_end(client);
-        client_go_to(client, node);
-        return false;
-    }
     if (client->pinned.states & PINNED_WATCH && is_named(request, "WATCH"))
         resp_write_error(client_reply(client),
                          "CROSSSLOT Keys in request don't hash to the same slot");
@@ -244,6 +243,8 @@ static bool go(struct client *client, const struct request *request, const struc
         break;
     }
     go_home(client);
+    if (request->command->effect == EFFECT_UNWATCH)
+        client_settle(client); /* what follows may be for another node */
     return is_named(request, "MULTI") && begin_multi(client, request);
 }
 
