@@ -95,6 +95,8 @@ static const struct row rows[] = {
     SUB("FUNCTION", "DUMP", ANY, FIRST, 0),
     SUB("FUNCTION", "HELP", ANY, FIRST, 0),
     ONE("SCAN", SCAN),
+    ONE("WAIT", WAIT),
+    ONE("WAITAOF", WAIT),
 
     SUB("ACL", "WHOAMI", ANY, FIRST, 0),
     SUB("ACL", "CAT", ANY, FIRST, 0),
@@ -160,8 +162,6 @@ static const struct row rows[] = {
     ONE("SLAVEOF", REFUSED),
     ONE("SLOWLOG", REFUSED),
     ONE("SYNC", REFUSED),
-    ONE("WAIT", REFUSED),
-    ONE("WAITAOF", REFUSED),
 };
 
 static bool is_meant(const struct row *row, const struct command *command, const struct span *words,

@@ -9,6 +9,7 @@ enum command_route {
     ROUTE_KEY,   /* to the node of its key; more of them are that node's to judge */
     ROUTE_ANY,   /* to any node: it has no key, and all would say the same, or nothing that lasts */
     ROUTE_ALL,   /* to all primaries; their replies become one */
+    ROUTE_WAIT,  /* likewise, over connections that it alone has, for it blocks them */
     ROUTE_KEYS,  /* key by key; the replies become one */
     ROUTE_SCAN,  /* through one node after the other */
     ROUTE_STATE, /* wherever its connection's state is: MULTI, EXEC, UNSUBSCRIBE */
@@ -22,7 +23,7 @@ enum command_join {
     JOIN_SUM,
     JOIN_LISTS, /* one behind the other */
     JOIN_ANY,   /* one that is not nil, if there is any */
-    JOIN_LEAST  /* of lists of numbers, the least at each place */
+    JOIN_LEAST  /* of numbers, or of lists of them at each place, the least */
 };
 
 struct command_way {

@@ -15,7 +15,7 @@ OTHERWISE = {
     "SELECT": "a cluster has one database", "MOVE": "likewise",
     "SCAN": "a cursor tells the node, too",
     "PUBSUB": "each node knows of its own clients alone",
-    "WAITAOF": "of one connection to one node, as WAIT",
+    "WAITAOF": "counts each node's own log",
     "SCRIPT KILL": "which node?", "FUNCTION KILL": "likewise", "FUNCTION STATS": "of one node",
 }
 TAG = "{t}"

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "resp/pubsub.h"
 #include "worker/client/strangers.h"
+#include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
 
 #include <errno.h>
@@ -37,9 +38,17 @@ static bool is_idle(const struct client *client)
            !client->replies.first && !client->replies.slow;
 }
 
+static void answer_fence(struct pinned *pinned)
+{
+    if (pinned->fence)
+        reply_slot_answered(pinned->fence);
+    pinned->fence = NULL;
+}
+
 void pinned_end(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
+    answer_fence(pinned);
     upstream_close(pinned->own);
     pinned->own = NULL;
     pinned->awaited = 0;
@@ -48,16 +57,22 @@ void pinned_end(struct client *client)
 }
 
 /* When there is no room, some other client may hold on to a connection just in case. */
-static bool make_room(struct client *client)
+static bool make_room(struct client *client, unsigned count)
 {
     struct serving *serving = client->serving;
     struct client *other = client->clients->first;
-    while (serving->own_connections >= serving->own_limit && other) {
+    while (serving->own_connections + count > serving->own_limit && other) {
         if (is_idle(other))
             pinned_end(other);
         other = other->following;
     }
-    return serving->own_connections < serving->own_limit;
+    return serving->own_connections + count <= serving->own_limit;
+}
+
+static int refuse_busy(struct client *client)
+{
+    resp_write_error(client_reply(client), "NESTGUARD busy: own_connections are used up");
+    return -EBUSY;
 }
 
 static void begin(struct client *client)
@@ -82,10 +97,8 @@ int pinned_begin(struct client *client)
     client->pinned.used = clock_ms();
     if (client->pinned.own)
         return 0;
-    if (!make_room(client)) {
-        resp_write_error(client_reply(client), "NESTGUARD busy: own_connections are used up");
-        return -EBUSY;
-    }
+    if (!make_room(client, 1))
+        return refuse_busy(client);
     begin(client);
     return 0;
 }
@@ -93,10 +106,92 @@ int pinned_begin(struct client *client)
 /* Whoever reads so slowly that others who share a connection would feel it, shares none. */
 static void isolate(struct client *client)
 {
-    if (make_room(client))
+    if (make_room(client, 1))
         begin(client);
     else
         client_drop(client);
+}
+
+/* ---- to all primaries ---- */
+
+/* All that comes is a reply. */
+static bool takes_nothing(struct client *client, struct span frame)
+{
+    (void)client;
+    (void)frame;
+    return false;
+}
+
+/* What was asked has failed by then. */
+static void lost_wait(struct client *client)
+{
+    (void)client;
+}
+
+static const struct upstream_owner waiter = {.takes = takes_nothing, .lost = lost_wait};
+
+int pinned_open_waits(struct client *client)
+{
+    struct pinned *pinned = &client->pinned;
+    struct pool *pool = client_pool(client);
+    unsigned count = 0;
+    for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;)
+        count++;
+    if (!make_room(client, count))
+        return refuse_busy(client);
+    pinned->waits = xcalloc(count ? count : 1, sizeof(struct upstream *));
+    for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;)
+        pinned->waits[pinned->wait_count++] = pool_own(pool, node, &waiter, client);
+    pinned->waiting = count;
+    client->serving->own_connections += count;
+    if (client->replies.first)
+        pinned->wait_fence = reply_slot_open(&client->replies, &fence_kind);
+    for (unsigned i = 0; i < count && pinned->wait_fence; i++)
+        upstream_hold(pinned->waits[i], true);
+    return (int)count;
+}
+
+static void each_wait(struct pinned *pinned, void (*act)(struct upstream *upstream))
+{
+    for (unsigned i = 0; i < pinned->wait_count; i++)
+        if (pinned->waits[i])
+            act(pinned->waits[i]);
+}
+
+static void give_up(struct upstream *upstream)
+{
+    upstream_give_up(upstream, "not needed any more");
+}
+
+void pinned_close_wait(struct client *client, unsigned number, bool all)
+{
+    struct pinned *pinned = &client->pinned;
+    upstream_close(pinned->waits[number]);
+    pinned->waits[number] = NULL;
+    client->serving->own_connections--;
+    if (all)
+        each_wait(pinned, give_up);
+    if (--pinned->waiting)
+        return;
+    free(pinned->waits);
+    pinned->waits = NULL;
+    pinned->wait_count = 0;
+}
+
+static void close_waits(struct client *client)
+{
+    struct pinned *pinned = &client->pinned;
+    for (unsigned i = 0; i < pinned->wait_count; i++)
+        if (pinned->waits[i])
+            pinned_close_wait(client, i, false);
+    if (pinned->wait_fence)
+        reply_slot_answered(pinned->wait_fence);
+    pinned->wait_fence = NULL;
+}
+
+static void let_go(struct upstream *upstream)
+{
+    upstream_hold(upstream, false);
 }
 
 void pinned_reset(struct client *client)
@@ -119,15 +214,23 @@ void pinned_reset(struct client *client)
 
 /* At its queue's head the fence has nothing before it: what went over the shared connection is
  * answered. */
+static bool is_reached(struct client *client, struct reply_slot **fence)
+{
+    struct reply_slot *slot = *fence;
+    if (!slot || client->replies.first != slot)
+        return false;
+    *fence = NULL;
+    reply_slot_answered(slot);
+    return true;
+}
+
 void pinned_flush(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
-    if (!pinned->fence || client->replies.first != pinned->fence)
-        return;
-    struct reply_slot *fence = pinned->fence;
-    pinned->fence = NULL;
-    reply_slot_answered(fence);
-    upstream_hold(pinned->own, false);
+    if (is_reached(client, &pinned->fence))
+        upstream_hold(pinned->own, false);
+    if (is_reached(client, &pinned->wait_fence))
+        each_wait(pinned, let_go);
 }
 
 void pinned_pace(struct client *client)
@@ -141,6 +244,11 @@ void pinned_check(struct client *client, uint64_t now)
     struct pinned *pinned = &client->pinned;
     if (client->replies.slow && !pinned->own && client->state == CLIENT_OPEN)
         isolate(client);
+    if (client->settling && pinned_is_blocked(client))
+        client_resume(client); /* it may not have been when its reading stopped */
+    each_wait(pinned, upstream_check_progress);
+    if (pinned->waiting && client->input_ended && client->state == CLIENT_LEAVING)
+        client_close(client);
     if (!pinned->own || client->state >= CLIENT_CLOSING)
         return;
     upstream_check_progress(pinned->own);
@@ -153,6 +261,9 @@ void pinned_check(struct client *client, uint64_t now)
 void pinned_follow(struct client *client, bool late)
 {
     struct upstream *own = client->pinned.own;
+    struct pinned *pinned = &client->pinned;
+    if (late && pinned->waiting && client_pool(client) != client->serving->pool)
+        each_wait(pinned, give_up);
     if (!own || upstream_route(own) == client->serving->route || client->state >= CLIENT_CLOSING)
         return;
     if (is_idle(client))
@@ -166,9 +277,8 @@ void pinned_follow(struct client *client, bool late)
 void pinned_finish(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
-    if (pinned->fence)
-        reply_slot_answered(pinned->fence);
-    pinned->fence = NULL;
+    answer_fence(pinned);
+    close_waits(client);
     buffer_finish(&pinned->late);
     if (!pinned->own)
         return;
@@ -177,12 +287,17 @@ void pinned_finish(struct client *client)
     client->serving->own_connections--;
 }
 
+bool pinned_is_blocked(const struct client *client)
+{
+    const struct pinned *pinned = &client->pinned;
+    return pinned->waiting || (pinned->own && upstream_is_waiting(pinned->own));
+}
+
 bool pinned_waits(const struct client *client)
 {
     const struct pinned *pinned = &client->pinned;
-    return pinned->own &&
-           (pinned->states & (PINNED_SUBSCRIBED | PINNED_MONITOR | PINNED_RELAY | PINNED_UPLOAD) ||
-            upstream_is_waiting(pinned->own));
+    const unsigned unasked = PINNED_SUBSCRIBED | PINNED_MONITOR | PINNED_RELAY | PINNED_UPLOAD;
+    return pinned_is_blocked(client) || (pinned->own && pinned->states & unasked);
 }
 
 /* Its state went with the connection, and nobody can bring that back. Without any, only what was
@@ -194,9 +309,6 @@ static void lost(struct client *client)
         client_leave(client);
         return;
     }
-    if (pinned->fence)
-        reply_slot_answered(pinned->fence);
-    pinned->fence = NULL;
     pinned_end(client);
     if (client->replies.first) /* the shared one may be another than before */
         client_settle(client);

@@ -15,6 +15,12 @@
  * -EBUSY: own_connections are used up; then it has got the error as its reply. */
 int pinned_begin(struct client *client);
 
+/* In a cluster: opens pinned.waits, on which nothing is sent before all is answered that was asked
+ * for so far. How many there are, or -EBUSY as above. The second: one is not needed any more;
+ * `all`: the others are given up, too. */
+int pinned_open_waits(struct client *client);
+void pinned_close_wait(struct client *client, unsigned number, bool all);
+
 /* Goes back to a shared connection. Nothing is under way on its own. */
 void pinned_end(struct client *client);
 
@@ -41,6 +47,8 @@ void pinned_finish(struct client *client);
 /* Something may come at any time, or never: with a client that has closed its sending side there is
  * no point in waiting for that. */
 bool pinned_waits(const struct client *client);
+/* Of that: a command of its own waits, and may do so for ever. */
+bool pinned_is_blocked(const struct client *client);
 
 /* How many subscriptions of its kind an UNSUBSCRIBE, PUNSUBSCRIBE or SUNSUBSCRIBE may end. */
 unsigned pinned_subscriptions(const struct pinned *pinned, const char *name);

@@ -29,6 +29,11 @@ struct pinned {
     struct upstream *own; /* NULL: the client shares */
     struct reply_slot
         *fence; /* stands before the first command for `own`, which is held until it leads */
+    /* In a cluster: one to each primary, for a WAIT; NULL: it is answered there. With a fence, too.
+     */
+    struct upstream **waits;
+    unsigned wait_count, waiting; /* waiting: that are left */
+    struct reply_slot *wait_fence;
     struct reply_slot *multi;            /* of the last MULTI, until its reply */
     unsigned queued;                     /* commands since */
     struct buffer late;                  /* in a cluster: of these, while MULTI has no node yet */

@@ -136,8 +136,8 @@ static bool queue_in_multi(struct client *client, const struct request *request,
     if (request->command->effect == EFFECT_EXEC)
         client_settle(client); /* what follows may be for another node */
     bool is_own = way->route == ROUTE_STATE || way->route == ROUTE_ANY || !way->key;
-    if (way->route == ROUTE_ALL || way->route == ROUTE_SCAN || way->route == ROUTE_REFUSED ||
-        way->route == ROUTE_NO_DB) {
+    if (way->route == ROUTE_ALL || way->route == ROUTE_WAIT || way->route == ROUTE_SCAN ||
+        way->route == ROUTE_REFUSED || way->route == ROUTE_NO_DB) {
         stateful_refuse_in_multi(client, false);
         return true;
     }
@@ -229,6 +229,9 @@ static bool go(struct client *client, const struct request *request, const struc
         return go_by_keys(client, request, way);
     case ROUTE_ALL:
         whole_to_all(client, request, way->join);
+        return true;
+    case ROUTE_WAIT:
+        whole_wait(client, request);
         return true;
     case ROUTE_SCAN:
         whole_scan(client, request);

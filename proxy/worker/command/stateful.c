@@ -316,12 +316,22 @@ static int forward_waiting(struct client *client, const struct request *request)
     return 0;
 }
 
+/* What the client wrote went over another connection: one that has asked nothing yet would have
+ * nothing to wait for. */
+static void catch_up(struct client *client, const struct request *request)
+{
+    if (strncmp(request->command->name, "WAIT", 4) == 0)
+        upstream_ask_role(client->upstream);
+}
+
 /* Inside MULTI nothing waits: Redis answers such a command at once. */
 static void block(struct client *client, const struct request *request)
 {
     bool queued = client->pinned.states & PINNED_MULTI;
     if (pinned_begin(client) < 0)
         return;
+    if (!queued)
+        catch_up(client, request);
     if (forward_waiting(client, request) == 0)
         upstream_be_patient(client->upstream, !queued);
     else if (queued)

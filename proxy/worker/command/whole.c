@@ -4,6 +4,7 @@
 #include "worker/command/whole.h"
 
 #include "resp/resp_number.h"
+#include "worker/client/pinned.h"
 #include "worker/command/keys/write.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
@@ -76,6 +77,8 @@ static void join_least(struct reply_slot *whole, struct span reply)
     struct span before = buffer_span(&whole->reply);
     const char *at, *other, *end = reply.at + reply.length, *other_end = before.at + before.length;
     int64_t count = resp_array_open(reply, &at);
+    if (before.length && reply.at[0] == ':' && number_in(before) <= number_in(reply))
+        return;
     if (!before.length || count < 0 || resp_array_open(before, &other) != count) {
         put(whole, reply);
         return;
@@ -171,6 +174,54 @@ void whole_to_all(struct client *client, const struct request *request, enum com
         node = node == NO_NODE ? NO_NODE : pool_next(client_pool(client), node);
     } while (node != NO_NODE);
     end(&whole);
+}
+
+/* ---- WAIT ---- */
+
+/* With an error nothing is left to wait for. */
+static void waited(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    struct client *client = client_of(slot->replies);
+    request_take_reply(slot, index, reply);
+    pinned_close_wait(client, index, reply.at[0] == '-');
+}
+
+static void waited_in_vain(struct reply_slot *slot, unsigned index, const char *why)
+{
+    struct client *client = client_of(slot->replies);
+    request_take_failure(slot, index, why);
+    pinned_close_wait(client, index, true);
+}
+
+static const struct reply_slot_kind wait_kind = {.on_cache = waited,
+                                                 .on_cache_failure = waited_in_vain};
+
+static void wait_for(struct client *client, unsigned number, struct span command)
+{
+    struct upstream *upstream = client->pinned.waits[number];
+    struct reply_slot *slot = reply_slot_open(&client->replies, &wait_kind);
+    upstream_ask_role(upstream);
+    upstream_send(upstream, slot, number, command);
+    upstream_be_patient(upstream, true);
+    reply_slot_answered(slot);
+}
+
+/* Where the client has written is not remembered: it waits for the replicas of all. */
+void whole_wait(struct client *client, const struct request *request)
+{
+    struct buffer command = {0};
+    int count = command_arity_ok(request->command, request->count) ? pinned_open_waits(client) : 0;
+    if (count == 0)
+        whole_to_all(client, request, JOIN_LEAST); /* it fails, at once */
+    if (count <= 0)
+        return;
+    struct whole whole = begin(client, JOIN_LEAST);
+    request_write(request, &command);
+    for (unsigned i = 0; i < (unsigned)count; i++)
+        wait_for(client, i, buffer_span(&command));
+    end(&whole);
+    buffer_finish(&command);
+    client_settle(client);
 }
 
 static bool writes(const struct request *request)

@@ -16,6 +16,9 @@
 /* To every primary. */
 void whole_to_all(struct client *client, const struct request *request, enum command_join join);
 
+/* To every primary, over connections that are for this alone. */
+void whole_wait(struct client *client, const struct request *request);
+
 /* Key by key. */
 void whole_by_keys(struct client *client, const struct request *request,
                    const struct command_way *way);

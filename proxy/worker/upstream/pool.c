@@ -98,6 +98,15 @@ static struct upstream *create(struct pool *pool, int node, bool resp3, unsigned
     return upstream;
 }
 
+struct upstream *pool_own(struct pool *pool, int node, const struct upstream_owner *owner,
+                          struct client *client)
+{
+    struct upstream_options options = options_for(pool, node);
+    options.owner = owner;
+    options.client = client;
+    return upstream_create(pool->serving, &options);
+}
+
 static void make_room(struct pool *pool, unsigned count)
 {
     if (count <= pool->node_count)

@@ -176,9 +176,6 @@ void upstream_fail_waiting(struct upstream *upstream);
 /* Connected, and the greeting is in its buffer. */
 void upstream_begin(struct upstream *upstream);
 
-/* Of a shared connection that is up. */
-void upstream_ask_role(struct upstream *upstream);
-
 /* From CLOSED: connects. */
 void upstream_start(struct upstream *upstream);
 

@@ -137,6 +137,12 @@ void upstream_check_progress(struct upstream *upstream)
     assert_false(upstream->closed);
 }
 
+/* The server has nothing to say to that. */
+void upstream_ask_role(struct upstream *upstream)
+{
+    assert_false(upstream->closed);
+}
+
 const struct cache_route *upstream_route(const struct upstream *upstream)
 {
     return upstream->options.route;
