@@ -38,6 +38,7 @@ struct publish {
     bool grow;                  /* by one bitmap after the other, instead of a larger one */
 };
 enum cluster_commands { CLUSTER_COMMANDS_REFUSE, CLUSTER_COMMANDS_PASS };
+enum cache_reads { CACHE_READS_PRIMARY, CACHE_READS_REPLICA };
 /* Whether sentinels are spoken to over TLS: as the cache is, or as these say. */
 enum sentinel_tls { SENTINEL_TLS_AS_CACHE, SENTINEL_TLS_ON, SENTINEL_TLS_OFF };
 
@@ -137,6 +138,9 @@ struct config {
     char *sentinel_user, *sentinel_password; /* of the sentinels' own; NULL: none */
     enum sentinel_tls sentinel_tls;
     enum cluster_commands cluster_commands;
+    enum cache_reads cache_reads;
+    char *cache_zone;          /* patterns of the replicas' hosts; NULL: all of them */
+    uint64_t cache_max_lag_ms; /* no replica's word is older */
     struct ssl_ctx_st *clients_tls, *cache_tls; /* made of these; NULL: not wanted */
     struct ssl_ctx_st *sentinels_tls;           /* likewise; of the same files as the cache's */
     char *database;                             /* NULL: no keyspace has rows */
@@ -211,6 +215,9 @@ static inline const struct keyspace *config_find_keyspace(const struct config *c
             return &config->keyspaces[i];
     return NULL;
 }
+
+/* Whether a replica at this host is near enough to be read from, by cache_zone. */
+bool config_is_in_zone(const struct config *config, const char *host);
 
 /* Reads and checks the file: syntax, types, ranges, and what the settings mean together. Every
  * mistake goes to `problems` with "file:line" as its place. Returns 0 and *out (freed by

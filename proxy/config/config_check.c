@@ -64,6 +64,16 @@ static void check_cache(const struct config *config, const struct config_source 
                       "cache is the guard's own address (see listen); it must be the Redis behind");
 }
 
+/* Of one server nobody says who its replicas are. */
+static void check_reads(const struct config *config, const struct config_source *source)
+{
+    bool is_fleet = config->cache.primary || config->cache.is_cluster;
+    if (config->cache_reads == CACHE_READS_REPLICA && top(source, "cache")->good && !is_fleet)
+        config_report(source, top(source, "cache_reads")->line,
+                      "cache_reads: replica needs a cache whose replicas are known: "
+                      "redis-sentinel:// or redis-cluster://");
+}
+
 /* ---- TLS ---- */
 
 /* A certificate and its key are of no use without each other. */
@@ -346,6 +356,7 @@ void config_check(struct config *config, const struct config_source *source)
     check_listen(config, source);
     check_control(config, source);
     check_cache(config, source);
+    check_reads(config, source);
     check_sizes(config, source);
     check_mode(config, source);
     check_clients_tls(config, source);

@@ -12,6 +12,7 @@
 #define AT(member) offsetof(struct config, member)
 
 static const char *const cluster_commands_choices[] = {"refuse", "pass", NULL};
+static const char *const cache_reads_choices[] = {"primary", "replica", NULL};
 static const char *const sentinel_tls_choices[] = {"as_cache", "on", "off", NULL};
 static const char *const sync_choices[] = {"replication", "poll", "none", NULL};
 static const char *const filter_choices[] = {
@@ -84,6 +85,22 @@ const struct setting config_settings[] = {
      .help = "the guard's own certificate (PEM), for a cache that asks for one"},
     {"cache_key_file", SETTING_TEXT, AT(cache_key_file), .moves = true, .otherwise = "none",
      .least = "1", .most = "4095", .help = "its private key (PEM)"},
+    {"cache_reads", SETTING_CHOICE, AT(cache_reads), .standard = "primary",
+     .choices = cache_reads_choices,
+     .help =
+         "with redis-sentinel:// and redis-cluster://, whether GET of guarded keys is answered by "
+         "replicas that are no further behind than cache_max_lag; all else, and what they do not "
+         "have, is asked of primaries"},
+    {"cache_zone", SETTING_TEXT, AT(cache_zone), .otherwise = "all replicas", .least = "1",
+     .most = "4095",
+     .help =
+         "with cache_reads: replica, those that are near: patterns of their hosts as the primary "
+         "names them, as in 10.1.*,*.a.example; without one of these primaries are read from"},
+    {"cache_max_lag", SETTING_DURATION, AT(cache_max_lag_ms), .standard = "1s", .least = "200ms",
+     .most = "10s",
+     .help =
+         "with cache_reads: replica, nothing is read from a replica that is not known to have all "
+         "that its primary had so long ago"},
     {"cluster_commands", SETTING_CHOICE, AT(cluster_commands), .standard = "refuse",
      .choices = cluster_commands_choices,
      .help =

@@ -33,6 +33,7 @@ void move_each(struct move *move, void (*act)(struct upstream *upstream))
 void move_resize(struct move *move)
 {
     pool_resize(move->clients->serving->pool);
+    pool_follow(move->clients->serving->pool);
     if (move->state == MOVE_PREPARING)
         pool_resize(move->pool);
 }
@@ -104,6 +105,7 @@ static void take_over(struct move *move)
     serving->pool = move->pool;
     move->other = old;
     move->pool = pool;
+    pool_follow(serving->pool);
     for (struct client *client = clients->first; client; client = client->following)
         if (!client->pinned.own && client->state < CLIENT_CLOSING)
             client->upstream = client_shared(client, client->replies.resp3);

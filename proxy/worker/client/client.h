@@ -13,6 +13,7 @@
 #include "guard/hint_share.h"
 #include "net/stream.h"
 #include "worker/client/pinned_state.h"
+#include "worker/client/reads_state.h"
 #include "worker/reply/reply_slot.h"
 #include <stdbool.h>
 
@@ -88,6 +89,7 @@ struct client {
     struct upstream *upstream; /* its own, or one of the shared: keeps its commands in order */
     struct pinned pinned;
     struct hint_share hints;
+    struct reads reads;
     struct acquaintance acquaintance;
     uint64_t heard;        /* the loop's time when something came from it */
     struct span fresh;     /* input of this turn, in the worker's scratch buffer */

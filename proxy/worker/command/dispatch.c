@@ -9,6 +9,7 @@
 
 #include "guard/guard.h"
 #include "worker/client/pinned.h"
+#include "worker/client/reads.h"
 #include "worker/command/keys/lookup.h"
 #include "worker/command/keys/lookup_many.h"
 #include "worker/command/keys/membership.h"
@@ -16,6 +17,7 @@
 #include "worker/command/local.h"
 #include "worker/command/mode.h"
 #include "worker/command/nodes.h"
+#include "worker/command/reads_order.h"
 #include "worker/command/stateful.h"
 #include "worker/command/upload.h"
 #include "worker/request/sampling.h"
@@ -120,11 +122,12 @@ static inline void add_request(struct batch *batch, const struct resp_command *c
     batch->first[batch->count++] = command->first;
 }
 
-/* A command may be the last before its client settles, and what follows is then parsed again: an
- * inline one, which parsing writes over, is not to be among that. */
+/* A command may be the last before its client settles, or one that has to wait itself, and what
+ * follows is then parsed again: an inline one, which parsing writes over, is not to be among that.
+ */
 static bool ends_part(const struct part *part, const char *at)
 {
-    return part->count && *at != '*';
+    return (part->count || part->client->reads.at_replicas) && *at != '*';
 }
 
 /* Parses until the input, the batch or good manners end. A client that has not authenticated yet is
@@ -268,9 +271,17 @@ static size_t leave_rest(const struct batch *batch, const struct part *part, siz
     return (size_t)(last->raw.at - part->input) + last->raw.length;
 }
 
+/* What it has read from replicas is to be answered first. */
+static bool waits_for_reads(struct client *client, const struct request *request)
+{
+    const struct serving *serving = client->serving;
+    bool may_read = serving->is_led && serving_config(serving)->cache_reads == CACHE_READS_REPLICA;
+    return (may_read || client->reads.at_replicas) && reads_order_holds(client, request);
+}
+
 static bool must_wait(struct client *client, const struct request *request)
 {
-    if (!lookup_many_must_wait(client, request))
+    if (!waits_for_reads(client, request) && !lookup_many_must_wait(client, request))
         return false;
     client_settle(client);
     return true;
@@ -328,10 +339,20 @@ static size_t dispatch_counted(struct batch *batch, const struct part *part)
 /* Else the client's input is not looked at again before `need` bytes of it are there. */
 static size_t begin_large(struct client *client, const char *input, size_t length)
 {
-    size_t begun = must_stop(client) ? 0 : upload_begin(client, input, length);
-    if (begun)
+    bool waits = must_stop(client) || client->reads.at_replicas;
+    size_t begun = waits ? 0 : upload_begin(client, input, length);
+    if (begun) {
         client->need = 0;
+        reads_note_write(client);
+    }
     return begun;
+}
+
+/* An inline command behind what was read from replicas, which was not parsed yet. */
+static bool has_waiting_inline(const struct part *part)
+{
+    return !part->count && part->status == RESP_DONE && part->length < part->available &&
+           part->client->reads.at_replicas;
 }
 
 /* Returns how many bytes are done with. */
@@ -341,6 +362,8 @@ static size_t dispatch_part(struct batch *batch, const struct part *part)
     size_t served = dispatch_counted(batch, part);
     if (client->settling)
         return leave_rest(batch, part, served);
+    if (has_waiting_inline(part))
+        client_settle(client);
     client->need = part->status == RESP_MORE ? part->last.need : 0;
     if (client->need > UPLOAD_BYTES)
         return part->length +

@@ -68,6 +68,7 @@ struct serving {
     struct log_state cache_state;    /* bad: it is lost, and why */
     struct cache_route *route;       /* of connections that are begun now */
     struct pool *pool;               /* the shared ones of these */
+    bool is_led;           /* a command goes elsewhere by its key: to a node, or to a replica */
     uint64_t sampled;      /* clock_ms() of the last would-be reject that was told to the keeper */
     struct ledger *ledger; /* of clients and keys; what is gathered there the keeper fetches */
     struct sampling sampling;

@@ -28,6 +28,7 @@ struct pool {
     struct pool_node nowhere; /* of slots that nobody has */
     bool holds;               /* what is sent, also on those that are yet to be opened */
     const struct pool_events *events;
+    struct replicas *replicas; /* of the nodes; NULL: they have not been wanted */
 };
 
 bool pool_is_cluster(const struct pool *pool)
@@ -146,6 +147,62 @@ void pool_each(struct pool *pool, void (*act)(struct upstream *upstream))
     for (unsigned i = 0; i < pool->node_count; i++)
         each_of(&pool->nodes[i], act);
     each_of(&pool->nowhere, act);
+    if (pool->replicas)
+        replicas_each(pool->replicas, act);
+}
+
+/* ---- replicas ---- */
+
+static bool reads_replicas(const struct pool *pool)
+{
+    return serving_config(pool->serving)->cache_reads == CACHE_READS_REPLICA;
+}
+
+void pool_follow(struct pool *pool)
+{
+    if (pool->serving->pool == pool)
+        pool->serving->is_led = pool_is_cluster(pool) || reads_replicas(pool);
+    if (reads_replicas(pool) && !pool->replicas)
+        pool->replicas = replicas_create(pool->serving, pool->route);
+}
+
+struct upstream *pool_replica(struct pool *pool, int node, bool resp3, uint64_t id)
+{
+    return reads_replicas(pool) && pool->replicas ? replicas_choose(pool->replicas, node, resp3, id)
+                                                  : NULL;
+}
+
+size_t pool_report_replicas(const struct pool *pool, struct replica_word *words, size_t room)
+{
+    return pool->replicas && reads_replicas(pool) ? replicas_report(pool->replicas, words, room)
+                                                  : 0;
+}
+
+/* Any lane that is up will do. */
+static void follow_replicas_of(struct pool *pool, int node, const struct redis_place *place)
+{
+    for (unsigned i = 0; i < PLACES; i++) {
+        struct upstream *upstream = pool->nodes[node].shared[i % 2][i / 2];
+        if (upstream && upstream_is_up(upstream)) {
+            replicas_follow(pool->replicas, node, place, upstream);
+            return;
+        }
+    }
+}
+
+static void follow_replicas(struct pool *pool)
+{
+    void (*ends)(void *arg, const struct upstream *upstream) =
+        pool->events ? pool->events->ends : NULL;
+    int node = NO_NODE;
+    if (!pool->replicas)
+        return;
+    replicas_close_idle(pool->replicas, !reads_replicas(pool), ends,
+                        pool->events ? pool->events->arg : NULL);
+    while (reads_replicas(pool) && (node = pool_next(pool, node)) != NO_NODE)
+        if ((unsigned)node < pool->node_count)
+            follow_replicas_of(pool, node,
+                               pool_is_cluster(pool) ? &map_of(pool)->nodes[node].place : NULL);
 }
 
 static void hold(struct upstream *upstream)
@@ -192,9 +249,11 @@ static bool all_of(const struct pool_node *node, bool (*is)(const struct upstrea
     return true;
 }
 
+/* What is under way at a replica is so, too. */
 bool pool_is_idle(struct pool *pool)
 {
-    return pool_all(pool, upstream_is_idle);
+    return pool_all(pool, upstream_is_idle) &&
+           (!pool->replicas || replicas_all_idle(pool->replicas));
 }
 
 bool pool_all(const struct pool *pool, bool (*is)(const struct upstream *upstream))
@@ -229,6 +288,9 @@ static void close_idle(struct pool *pool, unsigned first)
 void pool_close_idle(struct pool *pool)
 {
     close_idle(pool, 0);
+    if (pool->replicas)
+        replicas_close_idle(pool->replicas, true, pool->events ? pool->events->ends : NULL,
+                            pool->events ? pool->events->arg : NULL);
 }
 
 /* Whoever sent its last command there is led elsewhere before the next. */
@@ -318,6 +380,8 @@ void pool_tick(struct pool *pool)
         use_prepared(pool);
     close_idle(pool, pool->wanted);
     leave_nodes(pool);
+    if (pool->serving->pool == pool)
+        follow_replicas(pool);
 }
 
 /* ---- life ---- */
@@ -340,6 +404,7 @@ void pool_open(struct pool *pool)
     route->cluster = cache_cluster(&pool->serving->loop, route->config, on_changed, pool);
     for (unsigned i = 0; i < pool->count && !pool_is_cluster(pool); i++)
         pool_shared(pool, 0, false, i);
+    pool_follow(pool);
 }
 
 static bool speaks(const struct pool *pool, bool resp3)
@@ -368,10 +433,13 @@ void pool_close(struct pool *pool)
     if (pool_is_cluster(pool))
         redis_cluster_close(pool->route->cluster, NULL, NULL);
     pool->route->cluster = NULL;
+    if (pool->serving->pool == pool)
+        pool->serving->is_led = false;
 }
 
 void pool_destroy(struct pool *pool)
 {
+    replicas_destroy(pool->replicas);
     free(pool->nodes);
     free(pool);
 }

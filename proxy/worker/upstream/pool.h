@@ -20,7 +20,7 @@
 #ifndef NESTGUARD_POOL_H
 #define NESTGUARD_POOL_H
 
-#include "worker/upstream/upstream.h"
+#include "worker/upstream/replicas.h"
 
 struct pool;
 
@@ -75,13 +75,24 @@ struct upstream *pool_own(struct pool *pool, int node, const struct upstream_own
  * no worse than the others; of what is too many each ends when nothing is under way on it. */
 void pool_resize(struct pool *pool);
 
+/* The configuration, or where the pool leads, has changed: whether replicas are read from, which
+ * serving->is_led says, too. */
+void pool_follow(struct pool *pool);
+
+/* A replica of the node, as pool_shared(); NULL: none that will do, and the node itself is to be
+ * asked. */
+struct upstream *pool_replica(struct pool *pool, int node, bool resp3, uint64_t id);
+
+/* As replicas_report(). */
+size_t pool_report_replicas(const struct pool *pool, struct replica_word *words, size_t room);
+
 /* The node is told to be there by a redirection. */
 void pool_tell_changed(struct pool *pool);
 
 void pool_each(struct pool *pool, void (*act)(struct upstream *upstream));
 bool pool_all(const struct pool *pool, bool (*is)(const struct upstream *upstream));
 
-/* Nothing is under way on any. */
+/* Nothing is under way on any, nor at a replica. */
 bool pool_is_idle(struct pool *pool);
 
 /* Closes those on which nothing is under way. */

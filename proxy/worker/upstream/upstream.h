@@ -38,6 +38,8 @@ struct upstream_options {
     unsigned lane; /* of a shared one: which of the node's it is */
     /* It leads nowhere: of a slot that no node is known to have. Whatever is sent fails. */
     bool nowhere;
+    /* `node` is a replica: it need be no primary, and what it says of others is not followed. */
+    bool replica;
 };
 
 /* Connects at once; a shared one again with backoff whenever the connection is lost. */
@@ -107,6 +109,17 @@ void upstream_relay(struct upstream *upstream, struct span bytes);
 /* Once in a while: gives up a connection whose oldest request has had no reply for cache_timeout,
  * or whose server is found to be no primary any more, which shared ones ask once a second. */
 void upstream_check_progress(struct upstream *upstream);
+
+/* INFO replication, unless it is asked for already or the connection is not up. `hear` gets its
+ * text, or NULL, with the clock_ms() of the question; not when the connection is lost before. */
+typedef void (*upstream_standing_cb)(void *arg, struct upstream *upstream, const char *text,
+                                     uint64_t asked);
+void upstream_ask_standing(struct upstream *upstream, upstream_standing_cb hear, void *arg);
+
+/* As of which clock_ms(), or later, it answers (freshness.h); 0: nobody knows, as of every new
+ * connection. */
+void upstream_set_fresh(struct upstream *upstream, uint64_t fresh);
+uint64_t upstream_fresh(const struct upstream *upstream);
 
 /* Sentinels name another primary than before: what leads elsewhere is given up, and what waits for
  * its next attempt to connect makes it now. */

@@ -5,6 +5,14 @@
 #include "cache/cache_target.h"
 #include "cache/greeting.h"
 
+/* A replica in a cluster is told that it is meant. */
+unsigned upstream_facts(const struct upstream *upstream)
+{
+    if (upstream_is_own(upstream))
+        return 1;
+    return upstream->options.replica ? upstream->route->cluster != NULL : CACHE_LIMITS;
+}
+
 /* Requests may be waiting already: the answers to the greeting come before theirs. */
 void upstream_greet(struct upstream *upstream)
 {
@@ -14,13 +22,13 @@ void upstream_greet(struct upstream *upstream)
     size_t requests = upstream->in_flight.count;
     unsigned left =
         greeting_write(&upstream->greeting, cache, upstream->options.resp3, upstream->options.name);
-    if (upstream_is_own(upstream)) {
+    if (upstream_is_own(upstream))
         greeting_write_id(&upstream->greeting);
-        left++;
-    } else {
+    else if (!upstream->options.replica)
         greeting_write_limits(&upstream->greeting);
-        left += CACHE_LIMITS;
-    }
+    else if (upstream_facts(upstream))
+        resp_write_command(&upstream->greeting, (struct span[]){span_of("READONLY")}, 1);
+    left += upstream_facts(upstream);
     /* Numbered downwards: each answer says how many are still to come, as greeted() wants it. */
     while (left)
         upstream_push(upstream, NULL, --left);

@@ -92,9 +92,13 @@ struct upstream {
     uint64_t passing_until, passing_turn;
     bool asking_role;    /* while it is up; the answer is still to come */
     uint64_t role_asked; /* clock_ms() of the last time */
-    unsigned demotions;  /* the route's, when this connection was begun */
-    bool in_trouble;     /* an answer to this greeting says so */
-    bool is_urgent;      /* comes up though the cache is busy */
+    upstream_standing_cb hear;
+    void *hear_arg;
+    uint64_t standing_asked; /* clock_ms(); 0: it is not under way */
+    uint64_t fresh;          /* see upstream_fresh() */
+    unsigned demotions;      /* the route's, when this connection was begun */
+    bool in_trouble;         /* an answer to this greeting says so */
+    bool is_urgent;          /* comes up though the cache is busy */
     char trouble[160]; /* what the cache answered to the last greeting when it was busy; "": it was
                           not */
     struct backoff backoff;
@@ -108,6 +112,9 @@ struct upstream {
     struct in_flight_queue in_flight;
     struct in_flight_queue failed; /* to be told at the end of this turn */
 };
+
+/* Numbers of a connection's own questions while it is up. */
+enum { ASKED_ROLE, ASKED_STANDING };
 
 static inline bool upstream_is_own(const struct upstream *upstream)
 {
@@ -170,11 +177,31 @@ void upstream_closed(struct upstream *upstream);
  */
 void upstream_greet(struct upstream *upstream);
 
+/* How many replies of the greeting come behind that to ROLE. */
+unsigned upstream_facts(const struct upstream *upstream);
+
 /* What waits is told that the cache is in trouble. */
 void upstream_fail_waiting(struct upstream *upstream);
 
 /* Connected, and the greeting is in its buffer. */
 void upstream_begin(struct upstream *upstream);
+
+/* There will be no answer, and another connection may lead to another process. */
+static inline void upstream_forget_questions(struct upstream *upstream)
+{
+    upstream->asking_role = false;
+    upstream->standing_asked = upstream->fresh = 0;
+}
+
+/* The answer to INFO replication. */
+void upstream_take_standing(struct upstream *upstream, struct span reply);
+
+/* The log is told of the cache, not of its replicas: those are read from when there is one. */
+static inline void upstream_log(struct upstream *upstream, const char *why)
+{
+    if (!upstream->options.replica)
+        serving_log_cache(upstream->serving, why);
+}
 
 /* From CLOSED: connects. */
 void upstream_start(struct upstream *upstream);

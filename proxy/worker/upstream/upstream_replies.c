@@ -37,6 +37,7 @@ static bool is_idle(const struct upstream *upstream)
 static void connect_again(struct upstream *upstream)
 {
     upstream->attempt = ATTEMPT_AGAIN;
+    upstream->fresh = 0;
     buffer_clear(&upstream->in);
     upstream->frame = (struct resp_frame){0};
     upstream_close_stream(upstream);
@@ -66,7 +67,7 @@ static void come_up(struct upstream *upstream)
     upstream->trouble[0] = '\0';
     upstream->role_asked = clock_ms();
     backoff_reset(&upstream->backoff);
-    serving_log_cache(upstream->serving, NULL);
+    upstream_log(upstream, NULL);
     upstream_mark_dirty(upstream);
     follow_intake(upstream, true);
 }
@@ -75,7 +76,7 @@ static void come_up(struct upstream *upstream)
  * every reply was good has selected the right database. */
 static void stay_in_trouble(struct upstream *upstream)
 {
-    serving_log_cache(upstream->serving, upstream->trouble);
+    upstream_log(upstream, upstream->trouble);
     if (upstream_is_own(upstream)) {
         upstream_lose(upstream, upstream->trouble);
         return;
@@ -91,9 +92,12 @@ static void note_trouble(struct upstream *upstream, struct span reply)
     snprintf(upstream->trouble, sizeof upstream->trouble, "%.*s", length, reply.at + 1);
 }
 
-/* The last ones on a shared connection tell of limits, the last on an own one what it is called. */
+/* The last ones on a shared connection tell of limits, the last on an own one what it is called. A
+ * replica that does not know READONLY is none of a cluster, and will say so. */
 static bool takes_fact(struct upstream *upstream, unsigned left, struct span reply)
 {
+    if (upstream->options.replica)
+        return left < upstream_facts(upstream);
     if (upstream_is_own(upstream) && !left)
         upstream->cache_id = greeting_read_id(reply);
     if (upstream_is_own(upstream) || left >= CACHE_LIMITS)
@@ -111,7 +115,7 @@ static bool takes_fact(struct upstream *upstream, unsigned left, struct span rep
 /* The answer to ROLE, which may be refused: it is not for everybody. */
 static bool tells_role(const struct upstream *upstream, unsigned left)
 {
-    return left == (upstream_is_own(upstream) ? 1 : CACHE_LIMITS);
+    return left == upstream_facts(upstream);
 }
 
 /* `left` counts the greeting's replies that are still to come. */
@@ -120,10 +124,11 @@ static void greeted(struct upstream *upstream, unsigned left, struct span reply)
     char why[160];
     bool is_fact = takes_fact(upstream, left, reply);
     int verdict = is_fact ? 0 : greeting_judge(reply, upstream->options.resp3);
-    const char *objection = tells_role(upstream, left) ? greeting_judge_role(reply) : NULL;
+    bool tells = tells_role(upstream, left);
+    const char *objection = tells && !upstream->options.replica ? greeting_judge_role(reply) : NULL;
     if (verdict == -EBUSY)
         note_trouble(upstream, reply);
-    if (verdict == -EBUSY || tells_role(upstream, left))
+    if (verdict == -EBUSY || tells)
         verdict = 0;
     if (objection) {
         upstream_lose(upstream, objection);
@@ -161,6 +166,14 @@ static void take_role(struct upstream *upstream, struct span reply)
     if (!is_out_of_step(reply))
         upstream->route->demotions++;
     upstream_lose(upstream, objection);
+}
+
+static void take_own(struct upstream *upstream, unsigned asked, struct span reply)
+{
+    if (asked == ASKED_STANDING)
+        upstream_take_standing(upstream, reply);
+    else if (!upstream->options.replica)
+        take_role(upstream, reply);
 }
 
 /* A script may give such an error, too: of a shared connection the server is asked. A client's own
@@ -205,7 +218,7 @@ said_by_node(struct upstream *upstream, struct in_flight request, struct span re
     unsigned hops = 0;
     if (upstream->keeps && upstream->state == UP)
         command = kept_take(&upstream->kept, &hops);
-    if (request.slot && whole && reply.at[0] == '-' &&
+    if (request.slot && whole && reply.at[0] == '-' && !upstream->options.replica &&
         upstream_redirect(upstream, &request, &reply, command, hops))
         return (struct span){NULL, 0};
     return reply;
@@ -232,7 +245,7 @@ static void deliver(struct upstream *upstream, struct span reply)
     if (request.slot)
         reply_slot_cache_reply(request.slot, request.index, reply);
     else if (upstream->state == UP)
-        take_role(upstream, reply);
+        take_own(upstream, request.index, reply);
     else
         greeted(upstream, request.index, reply);
     if (is_readonly)

@@ -71,16 +71,10 @@ void upstream_set_tenure(struct upstream *upstream, enum tenure tenure)
 
 /* ---- the queue of requests in flight ---- */
 
-/* Its bytes are appended by the caller, at once. */
-static inline void push(struct upstream *upstream, struct reply_slot *slot, unsigned index)
+void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned index)
 {
     uint64_t now = uv_now(&upstream->serving->loop);
     in_flight_push(&upstream->in_flight, (struct in_flight){slot, index, now});
-}
-
-void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned index)
-{
-    push(upstream, slot, index);
 }
 
 __attribute__((noinline)) static void keep_command(struct upstream *upstream, unsigned hops)
@@ -88,18 +82,12 @@ __attribute__((noinline)) static void keep_command(struct upstream *upstream, un
     kept_begin(&upstream->kept, upstream->left + buffer_length(&upstream->out), hops);
 }
 
-static inline void push_command(struct upstream *upstream, struct reply_slot *slot, unsigned index,
-                                unsigned hops)
-{
-    if (upstream->keeps)
-        keep_command(upstream, hops);
-    push(upstream, slot, index);
-}
-
 void upstream_push_command(struct upstream *upstream, struct reply_slot *slot, unsigned index,
                            unsigned hops)
 {
-    push_command(upstream, slot, index, hops);
+    if (upstream->keeps)
+        keep_command(upstream, hops);
+    upstream_push(upstream, slot, index);
 }
 
 /* A caller in the middle of dispatching must not get an answer before its call has returned. */
@@ -214,11 +202,11 @@ void upstream_lose(struct upstream *upstream, const char *why)
     if (upstream->state == CLOSING || upstream->state == CLOSED)
         return;
     bool finished = upstream->tenure == TENURE_FINISHED;
-    if (!finished && !upstream_is_own(upstream) &&
+    if (!finished && !upstream_is_own(upstream) && !upstream->options.replica &&
         (upstream->state == UP || !upstream_was_tried(upstream)))
         counter_add(&upstream->serving->counters.upstream_failures, 1);
     if (!finished && (!upstream_is_own(upstream) || upstream->state != UP))
-        serving_log_cache(upstream->serving, why);
+        upstream_log(upstream, why);
     bool congested = upstream_is_congested(upstream);
     if (!finished)
         redis_dial_distrust(&upstream->dial);
@@ -228,7 +216,7 @@ void upstream_lose(struct upstream *upstream, const char *why)
         upstream->attempt = ATTEMPT_OVER;
     if (why != upstream->trouble)
         upstream->trouble[0] = '\0';
-    upstream->asking_role = false;
+    upstream_forget_questions(upstream);
     uv_timer_stop(&upstream->timer); /* of a stall, or of a busy cache */
     take_from_owner(upstream);
     fail_in_flight(upstream);
@@ -266,7 +254,7 @@ command_of(struct upstream *upstream, struct reply_slot *slot, unsigned index, u
         buffer_clear(&upstream->unsent);
         return &upstream->unsent;
     }
-    push_command(upstream, slot, index, hops);
+    upstream_push_command(upstream, slot, index, hops);
     counter_add(&upstream->serving->counters.forwarded, 1);
     upstream_mark_dirty(upstream);
     return &upstream->out;
@@ -455,7 +443,7 @@ static void set_node(struct upstream *upstream, const struct redis_place *node)
         return;
     upstream->node = *node;
     upstream->options.node = &upstream->node;
-    upstream->keeps = !upstream_is_own(upstream);
+    upstream->keeps = !upstream_is_own(upstream) && !upstream->options.replica;
 }
 
 struct upstream *upstream_create(struct serving *serving, const struct upstream_options *options)

@@ -3,9 +3,16 @@
 #include "worker/upstream/upstream_internal.h"
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "cache/greeting.h"
 
-enum { ROLE_MS = 1000 }; /* from one question for the server's role to the next */
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    ROLE_MS = 1000,            /* from one question for the server's role to the next */
+    STANDING_BYTES = 64 * 1024 /* of its answer: more is no such answer */
+};
 
 /* A large reply may take its time, as long as it comes; and what its owner does not read cannot.
  */
@@ -27,11 +34,53 @@ void upstream_ask_role(struct upstream *upstream)
     upstream_mark_dirty(upstream);
 }
 
+/* ---- how far it is ---- */
+
+void upstream_ask_standing(struct upstream *upstream, upstream_standing_cb hear, void *arg)
+{
+    const struct span words[] = {span_of("INFO"), span_of("replication")};
+    if (upstream->standing_asked || upstream->state != UP || upstream->tenure == TENURE_FINISHED)
+        return;
+    upstream->hear = hear;
+    upstream->hear_arg = arg;
+    upstream->standing_asked = clock_ms();
+    upstream_push_command(upstream, NULL, ASKED_STANDING, 0);
+    resp_write_command(&upstream->out, words, 2);
+    upstream_mark_dirty(upstream);
+}
+
+/* A bulk string, or a verbatim one. */
+void upstream_take_standing(struct upstream *upstream, struct span reply)
+{
+    uint64_t asked = upstream->standing_asked;
+    const char *line = memchr(reply.at, '\n', reply.length);
+    bool is_text =
+        line && (reply.at[0] == '$' || reply.at[0] == '=') && reply.length < STANDING_BYTES;
+    char *text = NULL;
+    if (is_text)
+        text = xasprintf("%.*s", (int)(reply.at + reply.length - line - 1), line + 1);
+    upstream->standing_asked = 0;
+    upstream->hear(upstream->hear_arg, upstream, text, asked);
+    free(text);
+}
+
+void upstream_set_fresh(struct upstream *upstream, uint64_t fresh)
+{
+    upstream->fresh = fresh;
+}
+
+uint64_t upstream_fresh(const struct upstream *upstream)
+{
+    return upstream->fresh;
+}
+
+/* ---- the role ---- */
+
 /* One shared connection finds it out, and all others are given up, too: also those whose clients
  * only wait for something. */
 static void check_role(struct upstream *upstream)
 {
-    if (upstream->state == CLOSED || upstream->state == CLOSING)
+    if (upstream->state == CLOSED || upstream->state == CLOSING || upstream->options.replica)
         return;
     if (redis_dial_is_outdated(&upstream->dial))
         upstream_lose(upstream, "the sentinels name another primary");
@@ -52,10 +101,18 @@ void upstream_moved(struct upstream *upstream)
         check_role(upstream);
 }
 
+/* What a replica does not answer for so long its primary is asked for. */
+static uint64_t patience_of(const struct upstream *upstream)
+{
+    const struct config *config = serving_config(upstream->serving);
+    bool hurries = upstream->options.replica && config->cache_max_lag_ms < config->cache_timeout_ms;
+    return hurries ? config->cache_max_lag_ms : config->cache_timeout_ms;
+}
+
 void upstream_check_progress(struct upstream *upstream)
 {
     static const char no_connection[] = "no connection within cache_timeout";
-    uint64_t patience = serving_config(upstream->serving)->cache_timeout_ms;
+    uint64_t patience = patience_of(upstream);
     uint64_t now = uv_now(&upstream->serving->loop);
     uint64_t asked = in_flight_oldest(&upstream->in_flight);
     if (upstream->state == DIALING && now - redis_dial_since(&upstream->dial) > patience) {

@@ -517,6 +517,7 @@ static void settings_that_contradict_each_other_are_reported(void **state)
     must_report_one("listen: 127.0.0.1:6379\n" DEFAULTS, 2, WORDS("guard's own address"));
     must_refuse_line("max_bulk: 2gb", WORDS("larger than max_command"));
     must_refuse_line("max_command: 1mb", WORDS("larger than max_command"));
+    must_refuse_line("cache_reads: replica", WORDS("redis-sentinel://", "redis-cluster://"));
     config_destroy(loaded(DEFAULTS "control: 127.0.0.1:6390\n"));
     config_destroy(loaded(DEFAULTS "control: unix:/tmp/c\n"));
     config_destroy(loaded(DEFAULTS "control: 0.0.0.0:6390\ncontrol_token: x\n"));

@@ -143,6 +143,23 @@ void upstream_ask_role(struct upstream *upstream)
     assert_false(upstream->closed);
 }
 
+void upstream_ask_standing(struct upstream *upstream, upstream_standing_cb hear, void *arg)
+{
+    assert_false(upstream->closed);
+    upstream->hear = hear;
+    upstream->hear_arg = arg;
+}
+
+void upstream_set_fresh(struct upstream *upstream, uint64_t fresh)
+{
+    upstream->fresh = fresh;
+}
+
+uint64_t upstream_fresh(const struct upstream *upstream)
+{
+    return upstream->fresh;
+}
+
 const struct cache_route *upstream_route(const struct upstream *upstream)
 {
     return upstream->options.route;
@@ -205,6 +222,14 @@ void cache_says(struct upstream *upstream, const char *reply)
         return;
     struct fake_request request = pop(upstream);
     reply_slot_cache_reply(request.slot, request.index, frame);
+}
+
+void cache_stands(struct upstream *upstream, const char *text, uint64_t asked)
+{
+    upstream_standing_cb hear = upstream->hear;
+    assert_non_null(hear);
+    upstream->hear = NULL;
+    hear(upstream->hear_arg, upstream, text, asked);
 }
 
 void cache_begins(struct upstream *upstream, const char *part)

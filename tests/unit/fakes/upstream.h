@@ -19,6 +19,9 @@ struct upstream {
     size_t count;
     struct buffer out; /* what the test has not looked at yet */
     bool held, unread, congested, relays, down, closed;
+    uint64_t fresh;
+    upstream_standing_cb hear; /* of the last question how far it is; NULL: none is open */
+    void *hear_arg;
 };
 
 /* The last that was created; NULL: none. */
@@ -32,6 +35,8 @@ void must_send(struct upstream *upstream, const char *bytes);
 
 /* A whole reply or push: the owner's, or else that of the oldest request. */
 void cache_says(struct upstream *upstream, const char *reply);
+/* The answer to the question how far it is; NULL: refused. */
+void cache_stands(struct upstream *upstream, const char *text, uint64_t asked);
 /* A piece of the reply to the oldest request. */
 void cache_begins(struct upstream *upstream, const char *part);
 
