@@ -45,6 +45,10 @@ void redis_survey_read(struct redis_survey *out, const char *text)
         .role = redis_role_read(text),
         .is_cluster_node = field_is(text, "cluster_enabled", "1"),
     };
+    redis_standing_read(&out->standing, text);
+    for (const char *at = text; out->replica_count < 8; out->replica_count++)
+        if (!redis_standing_next(&at, &out->replicas[out->replica_count]))
+            break;
     copy_field(text, "redis_version", out->version, sizeof out->version);
     copy_field(text, "maxmemory_policy", out->memory_policy, sizeof out->memory_policy);
 }

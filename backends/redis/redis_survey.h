@@ -5,6 +5,7 @@
 
 #include "redis/protocol/redis_role.h"
 #include "redis/redis.h"
+#include "redis/topology/redis_standing.h"
 
 struct redis_survey {
     char version[64];       /* "7.0.15"; "" when it does not say */
@@ -14,6 +15,9 @@ struct redis_survey {
     bool is_cluster_node;
     bool wants_all_slots;           /* a node that answers nothing while any slot has nobody */
     uint64_t max_bulk, max_clients; /* its limits; 0 when it does not say */
+    struct redis_standing standing;
+    struct redis_place replicas[8]; /* that follow it, the first of them */
+    size_t replica_count;
 };
 
 /* Connects by itself, authenticates, selects, and reads what INFO gives, all within timeout_ms. 0,

@@ -201,6 +201,51 @@ static bool locate(const struct config *config, enum problem_level down, struct 
     return status == 0;
 }
 
+/* ---- replicas ---- */
+
+/* What keeps lookups from a replica sends them to its primary: never more than a warning. */
+static void check_replica(const struct config *config, const struct redis_place *place,
+                          struct problems *problems)
+{
+    char error[256] = "", address[REDIS_PLACE_TEXT], text[REDIS_PLACE_TEXT + 20];
+    struct address at = {.host = (char *)place->host, .port = place->port};
+    struct redis_options options = options_of(config, &at);
+    struct redis_survey survey;
+    redis_place_print(place, address);
+    snprintf(text, sizeof text, "replica %s", address);
+    if (redis_survey(&options, &survey, error) < 0)
+        problems_add(problems, PROBLEM_WARNING, text, NULL,
+                     "it cannot be read from: %s; its primary names it by this address "
+                     "(replica-announce-ip)",
+                     error);
+    else if (survey.role != REDIS_REPLICA)
+        problems_add(problems, PROBLEM_WARNING, text, NULL,
+                     "it is not read from: it is no replica, although a primary names it");
+    else if (!survey.standing.is_linked)
+        problems_add(problems, PROBLEM_WARNING, text, NULL,
+                     "it is not read from: its link to its primary is down, or it is being copied "
+                     "to");
+}
+
+/* Of the primary that was asked. Of one server none are wanted, and the file's mistake is told. */
+static void check_replicas(const struct cache *cache, const struct config *config,
+                           const struct redis_survey *survey)
+{
+    size_t near = 0;
+    bool is_fleet = config->cache.is_cluster || config->cache.primary;
+    if (config->cache_reads != CACHE_READS_REPLICA || survey->role == REDIS_REPLICA || !is_fleet)
+        return;
+    for (size_t i = 0; i < survey->replica_count; i++)
+        if (config_is_in_zone(config, survey->replicas[i].host)) {
+            near++;
+            check_replica(config, &survey->replicas[i], cache->problems);
+        }
+    if (!near)
+        problems_add(cache->problems, PROBLEM_WARNING, cache->place, NULL,
+                     "it has no replica%s: it is read from itself, whatever cache_reads says",
+                     config->cache_zone && survey->replica_count ? " in cache_zone" : "");
+}
+
 /* ---- all ---- */
 
 /* Whether it could be asked; its version is "" when not. */
@@ -220,6 +265,7 @@ static bool check_server(const struct config *config, const struct address *addr
         check_memory(&cache, &survey);
         check_limits(&cache, config, &survey);
         check_all_published(&cache, config);
+        check_replicas(&cache, config, &survey);
     }
     memcpy(version, survey.version, sizeof survey.version);
     free(place);

@@ -300,13 +300,18 @@ static void guard_metrics(const struct report *report, struct buffer *out)
           tally_cache_is_up(report));
     exposition_family(
         out, "cache_node_up", "gauge",
-        "1 for the server that is the cache, and for a sentinel that names one; 0: status says "
-        "why not");
+        "1 for the server that is the cache, for a sentinel that names one, and for a replica "
+        "that is read from; 0: status says why not");
     for (size_t i = 0; i < report->cache_nodes; i++) {
         buffer_printf(out, "nestguard_cache_node_up{address=");
         exposition_value(out, report->cache[i].address);
         buffer_printf(out, ",role=\"%s\"} %d\n", redis_role_name(report->cache[i].role),
                       report->cache[i].up);
+    }
+    for (size_t i = 0; i < report->replica_count; i++) {
+        buffer_printf(out, "nestguard_cache_node_up{address=");
+        exposition_value(out, report->replicas[i].address);
+        buffer_printf(out, ",role=\"replica\"} %d\n", report->replicas[i].is_read);
     }
     gauge(out, "database_connections", "Connections for loads that are up",
           report->database_connections);

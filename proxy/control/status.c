@@ -200,12 +200,24 @@ static json_t *node_json(const struct redis_node *node)
                      node->why ? json_bytes(node->why, strlen(node->why)) : json_null());
 }
 
-/* The server that is used, and the sentinels that are asked for it. */
+/* Up is one that is read from. `lag_ms`: what it says is no older. */
+static json_t *replica_json(const struct replica_word *word)
+{
+    return json_pack(
+        "{s:s, s:s, s:b, s:o, s:o, s:o}", "address", word->address, "role", "replica", "up",
+        word->is_read, "why", word->why ? json_string(word->why) : json_null(), "lag_ms",
+        word->lag_ms == UINT64_MAX ? json_null() : json_integer((json_int_t)word->lag_ms),
+        "primary", text_or_null(word->primary));
+}
+
+/* The server that is used, and the sentinels that are asked for it; and replicas. */
 static json_t *nodes_json(const struct report *report)
 {
     json_t *nodes = json_array();
     for (size_t i = 0; i < report->cache_nodes; i++)
         json_array_append_new(nodes, node_json(&report->cache[i]));
+    for (size_t i = 0; i < report->replica_count; i++)
+        json_array_append_new(nodes, replica_json(&report->replicas[i]));
     return nodes;
 }
 

@@ -22,6 +22,7 @@ enum message_kind {
     MESSAGE_WRITE, /* worker -> keeper: this key is written or deleted; comes back when that is safe
                     */
     MESSAGE_LEDGER,   /* keeper -> worker: an empty ledger; comes back with what was gathered */
+    MESSAGE_REPLICAS, /* keeper -> one worker: whom does it read from? Comes back with the answer */
     MESSAGE_ROLL_CALL /* worker -> keeper -> each worker, and back: see roll_call */
 };
 
@@ -102,6 +103,14 @@ struct ledger; /* traffic/ledger.h */
 struct ledger_message {
     struct message message;
     struct ledger *ledger;
+};
+
+struct replica_word; /* worker/upstream/replicas.h */
+
+struct replicas_message {
+    struct message message;
+    struct replica_word *words; /* the keeper's; there is room for so many */
+    size_t room, count;
 };
 
 /* A sample of what shadow mode would have rejected: is there a row? Comes back at once. */

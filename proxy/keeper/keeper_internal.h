@@ -26,6 +26,7 @@
 #include "keeper/parts/publishing.h"
 #include "keeper/parts/purging.h"
 #include "keeper/parts/pushes.h"
+#include "keeper/parts/replica_watch.h"
 #include "keeper/parts/replication.h"
 #include "keeper/parts/server_watch.h"
 #include "keeper/parts/sources.h"
@@ -84,6 +85,7 @@ struct keeper {
     struct publishing publishing; /* configuration, generation and states, as workers have them */
     struct entries entries;       /* hints, tombstones, blocks: the table that workers copy */
     struct accounting accounting; /* who asks how much */
+    struct replica_watch replicas;
 
     struct worker **workers;             /* `worker_count` of them, by their indices */
     unsigned worker_count, workers_left; /* left: those that have not ended */

@@ -73,6 +73,8 @@ void keeper_report(const struct keeper *keeper, struct report *report)
                               .build = renewal_report(&keeper->renewal),
                               .stream = replication_report(&keeper->replication),
                               .confirms_everything = replication_lets_go(&keeper->replication),
+                              .replicas = keeper->replicas.words,
+                              .replica_count = keeper->replicas.count,
                               .entries = entries_count(&keeper->entries),
                               .attack = *traffic_attack(keeper->accounting.traffic),
                               .rejects = traffic_rate_of_all(keeper->accounting.traffic)};

@@ -101,6 +101,9 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_LEDGER:
         accounting_take_back(&keeper->accounting, (struct ledger_message *)message);
         break;
+    case MESSAGE_REPLICAS:
+        replica_watch_take_back(&keeper->replicas, (struct replicas_message *)message);
+        break;
     case MESSAGE_VIEW:
         take_view_back(keeper, (struct view_message *)message);
         break;
@@ -163,6 +166,9 @@ static void on_tick(uv_timer_t *tick)
     if (!keeper->draining)
         accounting_check_time(&keeper->accounting, keeper->workers,
                               keeper_config(keeper)->attack_threshold, now);
+    if (!keeper->draining)
+        replica_watch_check_time(&keeper->replicas,
+                                 keeper_config(keeper)->cache_reads == CACHE_READS_REPLICA, now);
     keeper_watch_sync(keeper, now);
     publisher_tick(keeper->publisher, now);
     succession_go_on(&keeper->succession);
@@ -202,6 +208,7 @@ static void free_all(struct keeper *keeper)
     publishing_finish(&keeper->publishing);
     entries_finish(&keeper->entries);
     accounting_finish(&keeper->accounting);
+    replica_watch_finish(&keeper->replicas);
     keeper_finish_cache(keeper);
     watch_destroy(keeper->watch);
     free(keeper->workers);
@@ -393,6 +400,7 @@ static void init(struct keeper *keeper, struct config *config)
     keeper->outlet = (struct outlet){.sender = &keeper->mailbox,
                                      .to = xcalloc(config->workers, sizeof(struct mailbox *))};
     accounting_init(&keeper->accounting, &keeper->outlet, KEYSPACES_MAX);
+    keeper->replicas.outlet = &keeper->outlet;
     entries_init(&keeper->entries, &keeper->outlet, &keeper->changes);
     keeper->watch = watch_create(config->max_known_absent + config->load_budget);
     touches_init(&keeper->touches, keeper->watch);

@@ -84,6 +84,14 @@ static void take_ledger(struct worker *worker, struct ledger_message *message)
     mailbox_return(&message->message);
 }
 
+static void take_replicas(struct worker *worker, struct replicas_message *message)
+{
+    struct serving *serving = &worker->serving;
+    if (!serving->ending)
+        message->count = pool_report_replicas(serving->pool, message->words, message->room);
+    mailbox_return(&message->message);
+}
+
 /* One of the others asks, or ours has been round. */
 static void take_roll_call(struct worker *worker, struct roll_call *call)
 {
@@ -185,6 +193,9 @@ static void on_message(void *arg, struct message *message)
         break;
     case MESSAGE_LEDGER:
         take_ledger(worker, (struct ledger_message *)message);
+        break;
+    case MESSAGE_REPLICAS:
+        take_replicas(worker, (struct replicas_message *)message);
         break;
     case MESSAGE_DRAIN:
         take_drain(worker, message);

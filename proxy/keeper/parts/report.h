@@ -19,6 +19,7 @@
 #include "redis/redis.h"
 #include "resp/command.h"
 #include "traffic/traffic.h"
+#include "worker/upstream/replicas.h"
 #include "worker/worker_report.h"
 
 #define REPORT_MEMBER(name, help) uint64_t name;
@@ -83,6 +84,8 @@ struct report {
     bool confirms_everything;    /* commits that wait for the guard return at once */
     struct redis_node *cache;    /* the server, and the sentinels that know it */
     size_t cache_nodes;
+    const struct replica_word *replicas; /* that lookups go to, where they may */
+    size_t replica_count;
     size_t purges_owed;
     unsigned database_connections;
     const char *database_error;               /* why there are not more; NULL: nothing is wrong */
