@@ -169,16 +169,28 @@ static void tell_of_keyspace(const struct keyspace *keyspace, enum change_kind k
                                          .taken = true});
 }
 
-/* What the file has beside another cache is not for the cluster that stays. */
+/* Why nothing can be published by what stays as it is, though the file was looked at with what it
+ * has in its place: what stands beside another cache is not for the cluster that stays, nor what
+ * stands beside the log for a guard that follows none. NULL: it can. */
+static const char *unpublishable(const struct config *running,
+                                 const struct setting_changes *changes)
+{
+    if (changes->cache_stays && running->cache.is_cluster)
+        return changes->cache_stays;
+    if (running->sync != SYNC_REPLICATION)
+        return "without sync: replication, which takes a restart, nothing tells of new rows";
+    return NULL;
+}
+
 static void keep_unpublished(const struct config *running, struct config *wanted,
                              struct setting_changes *changes)
 {
     static const struct keyspace unpublished;
     const struct setting *row = keyspace_settings;
-    bool is_possible = !changes->cache_stays || !running->cache.is_cluster;
+    const char *why = unpublishable(running, changes);
     while (row->offset != offsetof(struct keyspace, publish))
         row++;
-    for (size_t i = 0; i < wanted->keyspace_count && !is_possible; i++) {
+    for (size_t i = 0; i < wanted->keyspace_count && why; i++) {
         struct keyspace *keyspace = &wanted->keyspaces[i];
         if (!keyspace->publish.key)
             continue;
@@ -187,7 +199,7 @@ static void keep_unpublished(const struct config *running, struct config *wanted
                          .what = xasprintf("%s of keyspace %s", row->name, keyspace->name),
                          .before = setting_text(row, &unpublished),
                          .after = setting_text(row, keyspace),
-                         .why = xstrdup(changes->cache_stays)});
+                         .why = xstrdup(why)});
         setting_finish(row, keyspace);
         setting_copy(row, keyspace, &unpublished);
     }
@@ -286,6 +298,20 @@ static int give_numbers(struct config *wanted, const struct config *running)
 
 /* ---- all of it ---- */
 
+/* The file was looked at with the `sync` that it has. Whether the one that stays can have its
+ * keyspaces, too: a log says nothing of a query's rows, and its deletions need a filter that can
+ * remove. */
+static bool can_be_followed(const struct config *running, const struct config *wanted)
+{
+    for (size_t i = 0; i < wanted->keyspace_count && running->sync == SYNC_REPLICATION; i++) {
+        const struct keyspace *keyspace = &wanted->keyspaces[i];
+        if (keyspace_has_rows(keyspace) &&
+            (keyspace->query || !filter_can_remove(keyspace->filter)))
+            return false;
+    }
+    return true;
+}
+
 static void keep_context(struct ssl_ctx_st **wanted, struct ssl_ctx_st *running)
 {
     tls_context_release(*wanted);
@@ -315,6 +341,8 @@ int config_follow(struct config *wanted, const struct config *running,
 {
     if (!running->database && config_has_rows(wanted))
         return -ENOTSUP;
+    if (!can_be_followed(running, wanted))
+        return -EINVAL;
     compare_settings(running, wanted, changes);
     keep_unpublished(running, wanted, changes);
     compare_keyspaces(running, wanted, changes);

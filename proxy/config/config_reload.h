@@ -34,8 +34,9 @@ bool config_moves_cache(const struct config *running, const struct config *wante
 /* Makes of a configuration that was just loaded the one that follows the running one, and tells the
  * difference: what cannot change while the guard runs stays as it is, and so does the number of
  * each keyspace. A keyspace that is not wanted any more, or has other rows or keys, is retired;
- * what is new gets the next numbers. -ENOSPC when there are no more numbers: then `wanted` may only
- * be destroyed. */
+ * what is new gets the next numbers. -ENOSPC when there are no more numbers; -ENOTSUP when it has
+ * rows, and the running one no database; -EINVAL when its keyspaces cannot be had with the `sync`
+ * that stays: then `wanted` may only be destroyed. */
 int config_follow(struct config *wanted, const struct config *running,
                   struct setting_changes *changes);
 

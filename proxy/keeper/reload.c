@@ -48,6 +48,11 @@ static int follow(struct config *fresh, const struct config *running, struct rel
         problems_add(&reload->problems, PROBLEM_ERROR, fresh->file, NULL,
                      "this process was started without a database, and the file has a table now: "
                      "restart it");
+    else if (status == -EINVAL)
+        problems_add(&reload->problems, PROBLEM_ERROR, fresh->file, NULL,
+                     "it has a query, or a filter that cannot remove, for which sync: %s needs a "
+                     "restart: until then sync is %s",
+                     sync_mode_name(fresh->sync), sync_mode_name(running->sync));
     else if (status)
         problems_add(&reload->problems, PROBLEM_ERROR, fresh->file, NULL,
                      "this process has had %d keyspaces, which is all that it can number; restart "

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include "base/memory.h"
 #include "config/setting_value.h"
 #include "fakes/config_file.h"
@@ -203,6 +205,69 @@ static void a_cache_that_stays_is_named_with_its_reason(void **state)
 }
 
 /* Of several hosts the process keeps to the primary from its start on. */
+#define PUBLISHED "keyspaces:\n" ITEMS ", publish: {key: one}}\n"
+
+static void must_not_publish(const char *running_text, const char *wanted_text, const char *why)
+{
+    struct setting_changes changes = {.cache_stays = xstrdup("it takes a restart")};
+    struct config *running = config_from_text(running_text);
+    struct config *wanted = config_from_text(wanted_text);
+    assert_int_equal(config_follow(wanted, running, &changes), 0);
+    const struct setting_change *change = find_change(&changes, "publish of keyspace items");
+    assert_false(change->taken);
+    assert_non_null(strstr(change->why, why));
+    assert_null(wanted->keyspaces[wanted->keyspace_count - 1].publish.key);
+    setting_changes_finish(&changes);
+    config_destroy(wanted);
+    config_destroy(running);
+}
+
+/* Each file is right by itself. */
+static void nothing_is_published_by_what_stays(void **state)
+{
+    static const char plain[] = "cache: redis://c\n", cluster[] = "cache: redis-cluster://c\n";
+    static const char *const syncs[] = {"poll", "none"};
+    static const char database[] = "database: postgresql://d/e\n";
+    (void)state;
+    for (int has_items = 0; has_items < 2; has_items++) {
+        const char *keyspace = has_items ? ITEMS "}\n" : OTHERS "}\n";
+        char *running = xasprintf("%s%skeyspaces:\n%s", cluster, database, keyspace);
+        char *wanted = xasprintf("%s%s" PUBLISHED, plain, database);
+        must_not_publish(running, wanted, "it takes a restart");
+        free(running);
+        for (size_t i = 0; i < 2; i++) {
+            running =
+                xasprintf("%s%ssync: %s\nkeyspaces:\n%s", plain, database, syncs[i], keyspace);
+            must_not_publish(running, wanted, "new rows");
+            free(running);
+        }
+        free(wanted);
+    }
+}
+
+/* A log does not tell of a query's rows, and tells of deletions. */
+static void what_only_another_sync_can_have_is_refused(void **state)
+{
+    static const char *const keyspaces[] = {
+        ITEMS ", filter: bloom}\n",
+        "  - {name: items, key: \"item:{id}\", query: \"SELECT id, v FROM t\", value: v}\n"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct setting_changes changes = {0};
+        char *text = xasprintf("cache: redis://c\ndatabase: postgresql://d/e\nsync: poll\n"
+                               "keyspaces:\n%s",
+                               keyspaces[i]);
+        struct config *running = config_from_text("cache: redis://c\ndatabase: postgresql://d/e\n"
+                                                  "keyspaces:\n" ITEMS "}\n");
+        struct config *wanted = config_from_text(text);
+        assert_int_equal(config_follow(wanted, running, &changes), -EINVAL);
+        setting_changes_finish(&changes);
+        config_destroy(wanted);
+        config_destroy(running);
+        free(text);
+    }
+}
+
 static void several_hosts_in_the_place_of_one_need_a_restart(void **state)
 {
     static const char one[] = "cache: redis://h\ndatabase: host=a\nkeyspaces:\n" ITEMS "}\n",
@@ -628,6 +693,8 @@ int main(void)
         cmocka_unit_test(what_can_change_is_taken_from_the_file),
         cmocka_unit_test(what_is_fixed_is_kept_and_named),
         cmocka_unit_test(a_cache_that_stays_is_named_with_its_reason),
+        cmocka_unit_test(nothing_is_published_by_what_stays),
+        cmocka_unit_test(what_only_another_sync_can_have_is_refused),
         cmocka_unit_test(several_hosts_in_the_place_of_one_need_a_restart),
         cmocka_unit_test(what_the_same_database_shows_otherwise_needs_a_restart),
         cmocka_unit_test(a_control_port_that_stays_open_to_others_keeps_its_token),
