@@ -137,17 +137,19 @@ void shared_config_release(struct shared_config *shared)
  * many or because the thread was held up, is no matter: they are right as of t, and no client can
  * tell this from replies that were slow on their way. For the same reason a lease that is ended
  * (set to 0) binds all lookups that are sent from then on, and only these. */
-struct permission permission_begin(const struct view *view)
-{
-    struct permission permission = {.view = view};
-    if (view->generation)
-        permission.until = atomic_load_explicit(&view->generation->lease, memory_order_acquire);
-    return permission;
-}
-
 uint64_t permission_look_at_clock(struct permission *permission)
 {
     return permission->now = clock_ms();
+}
+
+/* Looked at later than a lease is: that is stricter of a standing that was ended meanwhile, and one
+ * that was extended was so by who had heard of this process, which had heard of all that it was to
+ * know. */
+bool permission_holds_of_set(struct permission *permission, int keyspace)
+{
+    const struct view *view = permission->view;
+    return view->sets[keyspace] &&
+           permission_time(permission) < atomic_load_explicit(view->standing, memory_order_acquire);
 }
 
 bool view_may_reject(const struct view *view, int keyspace)
@@ -187,6 +189,8 @@ void view_give_set(struct view *view, size_t keyspace, struct key_set *set)
     view->asked[keyspace] = (struct asked_filter){set->filter, &set->seed};
 }
 
+static const _Atomic uint64_t over = 0, endless = UINT64_MAX;
+
 struct view *view_create(struct shared_config *shared, struct generation *generation,
                          const enum keyspace_state *states, unsigned holders)
 {
@@ -198,6 +202,8 @@ struct view *view_create(struct shared_config *shared, struct generation *genera
     view->holders = holders;
     view->newest = generation ? generation->number : 0;
     view->building = false;
+    view->lease = generation ? &generation->lease : &over;
+    view->standing = &endless;
     memcpy(view->states, states, count * sizeof *states);
     shared->references++;
     if (generation)

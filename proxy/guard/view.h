@@ -103,6 +103,9 @@ struct asked_filter {
     const struct filter_seed *seed;
 };
 
+/* Two words say until when (clock_ms()) may be rejected, both looked at before each reject: the
+ * generation's, of what is known of rows, and one of the whole process, of whether there may be
+ * another by now that was told what this one was not (keeper/succession.h). */
 struct view {
     struct shared_config *shared;
     const struct config *config;   /* shared->config */
@@ -110,9 +113,11 @@ struct view {
     uint64_t newest;               /* number of the newest generation that was begun */
     bool building;                 /* it is being built: its snapshot may be older than a write */
     unsigned holders;              /* the workers that have it, and the keeper */
-    struct key_set **sets;         /* of each keyspace with a source; NULL: none yet */
-    struct asked_filter *asked;    /* of each keyspace: its set's, or the generation's */
-    enum keyspace_state states[];  /* of each keyspace */
+    const _Atomic uint64_t *lease; /* the generation's; without one it has ended */
+    const _Atomic uint64_t *standing; /* the process's; UINT64_MAX: there is no other */
+    struct key_set **sets;            /* of each keyspace with a source; NULL: none yet */
+    struct asked_filter *asked;       /* of each keyspace: its set's, or the generation's */
+    enum keyspace_state states[];     /* of each keyspace */
 };
 
 /* Whether the keyspace may reject at this moment. */
@@ -122,12 +127,18 @@ bool view_may_reject(const struct view *view, int keyspace);
  * if any of them asks, one at the clock. See view.c for why what they decide is right. */
 struct permission {
     const struct view *view;
-    uint64_t until; /* the lease at the beginning */
+    uint64_t until; /* the lease and the standing at the beginning, which of them ends first */
     uint64_t now;   /* clock_ms(), once it was looked at; before that 0 */
 };
 
 /* At the beginning: before any filter is asked, and after what asks for them all has come. */
-struct permission permission_begin(const struct view *view);
+static inline struct permission permission_begin(const struct view *view)
+{
+    uint64_t lease = atomic_load_explicit(view->lease, memory_order_acquire);
+    uint64_t standing = atomic_load_explicit(view->standing, memory_order_acquire);
+    return (struct permission){.view = view, .until = lease < standing ? lease : standing};
+}
+
 uint64_t permission_look_at_clock(struct permission *permission);
 
 /* clock_ms(), or somewhat earlier */
@@ -136,16 +147,19 @@ static inline uint64_t permission_time(struct permission *permission)
     return permission->now ? permission->now : permission_look_at_clock(permission);
 }
 
-/* A source's keys are as they are: no lease ends them. */
+/* A source's keys are as they are: no lease ends them, but the process's standing does. */
+bool permission_holds_of_set(struct permission *permission, int keyspace);
+
 static inline bool permission_holds(struct permission *permission, int keyspace)
 {
     if (permission->view->states[keyspace] != KEYSPACE_GUARDING)
         return false;
     return permission->until == UINT64_MAX || permission_time(permission) < permission->until ||
-           permission->view->sets[keyspace];
+           permission_holds_of_set(permission, keyspace);
 }
 
-/* Takes a reference of each; `states` has one for each keyspace. */
+/* Takes a reference of each; `states` has one for each keyspace. Its standing does not end, unless
+ * another word is put in its place, which outlives the view, before anybody else has it. */
 struct view *view_create(struct shared_config *shared, struct generation *generation,
                          const enum keyspace_state *states, unsigned holders);
 /* Before anybody else has the view: the keyspace's keys are those of the set, a reference of which

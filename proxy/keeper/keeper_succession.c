@@ -82,6 +82,29 @@ static void yield(void *arg)
     keeper_leave(keeper, keeper_config(keeper)->drain_timeout_ms, true);
 }
 
+/* Lists are sent to the successor from here on, and nobody tells of them here. */
+static bool give_way(void *arg)
+{
+    struct keeper *keeper = arg;
+    if (!keeper->publishing.gives_way) {
+        publishing_give_way(&keeper->publishing, true);
+        keeper_publish(keeper, NULL);
+    }
+    return publishing_is_everywhere(&keeper->publishing);
+}
+
+static void stay(void *arg)
+{
+    struct keeper *keeper = arg;
+    publishing_give_way(&keeper->publishing, false);
+    keeper_publish(keeper, NULL);
+}
+
+static void stand(void *arg, uint64_t until)
+{
+    publishing_stand(&((struct keeper *)arg)->publishing, until);
+}
+
 static void leave(void *arg)
 {
     keeper_leave(arg, 0, false);
@@ -179,6 +202,9 @@ void keeper_open_succession(struct keeper *keeper)
                                                  .limit = limit,
                                                  .yield = yield,
                                                  .leave = leave,
+                                                 .give_way = give_way,
+                                                 .stay = stay,
+                                                 .stand = stand,
                                                  .arg = keeper});
     free(sockets);
 }

@@ -5,6 +5,7 @@
  *      ◀────── POSITION, up to where its log is followed; READY, it guards ───
  *      YOURS  ─────────── no client is let in here any more ─────────────────▶
  *      ALIVE  ─────────── again and again, for as long as clients are left ──▶
+ *      ◀────── HEARD, as each ALIVE was sent ──────────────────────────────────
  *      QUIET  ─────────── and not any more: it ends ─────────────────────────▶
  *      ◀────────────── ENTRY and APPLIED, both ways, while both guard ────────▶
  *
@@ -18,73 +19,43 @@
 #include "base/memory.h"
 #include "guard/guard.h"
 #include "handover/handover.h"
+#include "keeper/told_entry.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 /* Frames; `applied` answers entries in their order, once both guard. Alive and quiet are the
- * predecessor's: an older one says neither, and a frame that is not known is left alone. */
+ * predecessor's: an older one says neither, or not when, and a frame that is not known is left
+ * alone. */
 enum {
     ENTRY = 'e',
     APPLIED = 'a',
     POSITION = 'p',
     READY = 'r',
     YOURS = 'y',
-    ALIVE = 'l',
+    ALIVE = 'l', /* and when it was said, by the predecessor's clock */
+    HEARD = 'h',
     QUIET = 'q'
 };
 
 enum {
     PATIENCE_MS = 1000, /* with another process that owes an answer */
     BEAT_MS = 250,      /* from one alive to the next */
+    LEASE_MS = 2000,    /* a predecessor rejects for so long after what was answered */
     SILENCE_MS = 3000,  /* without any, whoever has given way hangs */
     STALL_MS = 500      /* between two looks: it was this process that stood still */
 };
 
-/* An entry, before its key. Times are what is left of them. */
-struct entry_frame {
-    uint64_t ms, blocked_ms;
-    uint8_t kind, sticky;
-};
-
 /* ---- entries, as they are told ---- */
-
-static uint64_t left_of(uint64_t until, uint64_t now)
-{
-    return until > now ? until - now : 0;
-}
 
 static void send_entry(void *arg, struct key key, struct override entry)
 {
     struct succession *succession = arg;
-    uint64_t now = clock_ms();
-    struct entry_frame frame = {.ms = left_of(entry.until, now),
-                                .blocked_ms = left_of(entry.blocked_until, now),
-                                .kind = (uint8_t)entry.kind,
-                                .sticky = entry.sticky};
     struct buffer bytes = {0};
-    buffer_append(&bytes, &frame, sizeof frame);
-    buffer_append(&bytes, key.text.at, key.text.length);
+    told_entry_write(&bytes, key, entry);
     channel_send(succession->channel, ENTRY, buffer_span(&bytes));
     buffer_finish(&bytes);
-}
-
-/* A hint is taken as if it had been given here, now: by our clock, and ended by our generations.
- * That it has ended there means nothing here, where the log may not be as far. A tombstone is not
- * taken: the row may have come back, and our log have told so before this came; without it the
- * database is asked. */
-static struct override entry_of(const struct entries *entries, struct key key,
-                                const struct entry_frame *frame)
-{
-    struct override entry = entries_find(entries, key);
-    if (frame->kind == OVERRIDE_HINT) {
-        struct override hint = entries_hint(entries, frame->sticky ? 0 : frame->ms + 1);
-        hint.until = clock_ms() + frame->ms;
-        entry = override_admit(entry, hint);
-    }
-    entry.blocked_until = frame->blocked_ms ? clock_ms() + frame->blocked_ms : 0;
-    return entry;
 }
 
 /* A frame that is only its kind. */
@@ -109,10 +80,10 @@ static void on_applied(void *arg, bool known)
 }
 
 /* Whoever sent it before both guard waits for no answer: one would be taken for another's. */
-static void put(struct succession *succession, struct key key, const struct entry_frame *frame)
+static void put(struct succession *succession, struct key key, const struct told_entry *told)
 {
     struct entries *entries = succession->options.entries;
-    entries_put_here(entries, key, entry_of(entries, key, frame),
+    entries_put_here(entries, key, told_entry_here(told, entries, key),
                      both_guard(succession) ? on_applied : NULL, succession);
 }
 
@@ -120,14 +91,12 @@ static void put(struct succession *succession, struct key key, const struct entr
 static void take_entry(struct succession *succession, struct span bytes)
 {
     struct entries *entries = succession->options.entries;
-    struct entry_frame frame;
-    if (bytes.length < sizeof frame)
+    struct told_entry told;
+    if (!told_entry_read(&told, bytes))
         return;
-    memcpy(&frame, bytes.at, sizeof frame);
-    struct span text = {bytes.at + sizeof frame, bytes.length - sizeof frame};
-    int keyspace = guard_match(entries->view->config, text);
+    int keyspace = guard_match(entries->view->config, told.key);
     if (keyspace != NOT_GUARDED && !entries->ending)
-        put(succession, key_make(keyspace, text), &frame);
+        put(succession, key_make(keyspace, told.key), &told);
     else if (both_guard(succession))
         on_applied(succession, true);
 }
@@ -191,10 +160,28 @@ static void stand_alone(struct succession *succession)
 /* Clients may come only when this process knows all that the other confirmed by now. */
 static void take_yours(struct succession *succession)
 {
-    succession->yours = clock_ms();
+    succession->yours = succession->answered = clock_ms();
     send_to_other(succession, true);
     succession->options.share(succession->options.arg);
     succession_go_on(succession);
+}
+
+/* Since when the other has not said that it has an entry, if that is for long; 0: it does not owe
+ * that. */
+static bool owes_for_long(const struct succession *succession, uint64_t now)
+{
+    uint64_t since = entries_remote_owes(succession->options.entries);
+    return since && now - since > PATIENCE_MS;
+}
+
+/* One whose workers hang though its keeper does not is let reject no longer. */
+static void take_alive(struct succession *succession, struct span bytes)
+{
+    uint64_t now = clock_ms();
+    if (!succession->yours || bytes.length != sizeof(uint64_t) || owes_for_long(succession, now))
+        return;
+    succession->answered = now;
+    channel_send(succession->channel, HEARD, bytes);
 }
 
 void succession_reached(struct succession *succession, uint64_t position)
@@ -227,16 +214,40 @@ static void say_alive(struct succession *succession)
         now - succession->told < BEAT_MS)
         return;
     succession->told = now;
-    say(succession, ALIVE);
+    channel_send(succession->channel, ALIVE, (struct span){(const char *)&now, sizeof now});
+}
+
+static void stand(struct succession *succession, uint64_t until)
+{
+    succession->options.stand(succession->options.arg, until);
+}
+
+/* The other's answers come in the order of what they answer. */
+static void take_heard(struct succession *succession, struct span bytes)
+{
+    uint64_t said;
+    if (bytes.length != sizeof said || !succession->stands)
+        return;
+    memcpy(&said, bytes.at, sizeof said);
+    stand(succession, said + LEASE_MS);
+}
+
+/* From here on nothing is rejected here: the other goes on alone, or may. */
+static void fall(struct succession *succession)
+{
+    succession->stands = false;
+    stand(succession, 0);
 }
 
 /* What the successor knows is asked before it lets anybody in: what was confirmed without it is
  * known by then, since it waits for the log's end as of "yours". */
-static void yield(struct succession *succession)
+static void yield(struct succession *succession, bool stands)
 {
     const struct succession_options *options = &succession->options;
     log_info("process %d takes over", (int)succession->other);
     succession->phase = SUCCESSION_YIELDED;
+    succession->stands = stands;
+    stand(succession, stands ? clock_ms() + LEASE_MS : 0);
     withdraw(succession);
     options->limit(options->arg, succession->position);
     options->yield(options->arg);
@@ -246,10 +257,19 @@ static void yield(struct succession *succession)
     say_alive(succession); /* at once: else one that hangs from here on would not be missed */
 }
 
+/* There is no time to have given way before. */
 void succession_end(struct succession *succession)
 {
     if (succession->phase == SUCCESSION_SERVING && succession->channel)
-        yield(succession);
+        yield(succession, false);
+}
+
+static void go_on_serving(struct succession *succession)
+{
+    if (succession->listening < 0)
+        offer(succession);
+    if (succession->is_ready && succession->options.give_way(succession->options.arg))
+        yield(succession, true);
 }
 
 /* Before "yours" it is only remembered: until then the predecessor alone answers clients. */
@@ -278,8 +298,14 @@ static void on_frame(void *arg, int kind, struct span bytes)
         take_position(succession, bytes);
     else if (kind == YOURS && succession->phase == SUCCESSION_WAITING && !succession->yours)
         take_yours(succession);
-    else if (kind == READY && succession->phase == SUCCESSION_SERVING)
-        yield(succession);
+    else if (kind == ALIVE)
+        take_alive(succession, bytes);
+    else if (kind == HEARD)
+        take_heard(succession, bytes);
+    else if (kind == READY && succession->phase == SUCCESSION_SERVING) {
+        succession->is_ready = true;
+        go_on_serving(succession);
+    }
 }
 
 /* A successor that has taken over may go on, for all its predecessor knows: that it does not
@@ -297,10 +323,20 @@ static void on_frame(void *arg, int kind, struct span bytes)
  * acknowledged stands before the end, and is read first. */
 static void lose_other(struct succession *succession)
 {
-    if (succession->phase == SUCCESSION_YIELDED)
+    if (succession->phase == SUCCESSION_YIELDED) {
+        fall(succession);
         entries_strand(succession->options.entries);
-    else
+    } else
         entries_remote_lost(succession->options.entries);
+}
+
+/* What waits for it is sent here again. */
+static void lose_next(struct succession *succession)
+{
+    log_warning("process %d, which was to take over, has ended", (int)succession->other);
+    if (succession->is_ready)
+        succession->options.stay(succession->options.arg);
+    succession->is_ready = false;
 }
 
 /* What it means depends on who has ended: a successor that has taken over, one that has not, or the
@@ -313,7 +349,7 @@ static void on_ended(void *arg)
     if (succession->phase == SUCCESSION_YIELDED)
         succession->options.leave(succession->options.arg);
     else if (succession->phase == SUCCESSION_SERVING)
-        log_warning("process %d, which was to take over, has ended", (int)succession->other);
+        lose_next(succession);
     else
         stand_alone(succession);
 }
@@ -328,12 +364,18 @@ static bool is_silent(struct succession *succession, uint64_t now)
     return succession->heard && now - succession->heard > SILENCE_MS;
 }
 
+/* A predecessor that hangs may reject when it goes on, until its time is over. */
+static bool may_reject(const struct succession *succession, uint64_t now)
+{
+    return succession->yours && now - succession->answered <= LEASE_MS;
+}
+
 /* Nobody's write waits for a process that hangs. */
 static void watch_other(struct succession *succession)
 {
-    uint64_t now = clock_ms(), since = entries_remote_owes(succession->options.entries);
-    bool owes = since && now - since > PATIENCE_MS;
-    if (!succession->channel || (!is_silent(succession, now) && !owes))
+    uint64_t now = clock_ms();
+    bool silent = is_silent(succession, now), owes = owes_for_long(succession, now);
+    if (!succession->channel || (!silent && !owes) || may_reject(succession, now))
         return;
     log_warning("process %d does not answer: it is not waited for", (int)succession->other);
     channel_close(succession->channel);
@@ -350,8 +392,8 @@ void succession_go_on(struct succession *succession)
 {
     watch_other(succession);
     say_alive(succession);
-    if (succession->phase == SUCCESSION_SERVING && succession->listening < 0)
-        offer(succession);
+    if (succession->phase == SUCCESSION_SERVING)
+        go_on_serving(succession);
     if (succession->phase == SUCCESSION_WAITING)
         go_on_waiting(succession);
 }

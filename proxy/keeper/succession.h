@@ -17,9 +17,22 @@
  * know of it, for the predecessor confirms only what the successor has reached; and a hint that is
  * given to one is answered when the other has it.
  *
+ * One that stands still hears of nothing, and rejects before it hears again that it was given up:
+ * in the first moment its workers run, and its keeper may not. So the predecessor may reject only
+ * for a while, which is counted from the last word of its own that the successor answered, and is
+ * read by workers (guard/view.h); and the successor goes on without it only when that is over:
+ *
+ *   predecessor        alive, at t ──▶ ◀── as I heard, at r     rejects until t + LEASE, r >= t
+ *   successor          waits for it until r + LEASE, whatever it owes
+ *
+ * What is pushed is sent to the successor alone: the predecessor rejects nothing by what was pushed
+ * to it before it gives way. One of an older program answers nothing: then the predecessor rejects
+ * for no longer than that.
+ *
  * A predecessor that ends without a word, or is told to end before the successor guards, leaves the
  * sockets to it as they are. A successor that ends before is no matter. One that does not answer
- * for a second, or has given way and is not heard of for three, is not waited for any more: then
+ * for a second, or has given way and is not heard of for three, is not waited for any more, once
+ * a predecessor cannot reject: then
  * the one that lets clients in is the guard. One that has given way and loses its successor
  * confirms no write and no admission any more that the successor did not acknowledge: they are
  * errors.
@@ -50,6 +63,11 @@ struct succession_options {
     void (*limit)(void *arg, uint64_t position);
     void (*yield)(void *arg);
     void (*leave)(void *arg);
+    /* Whether nothing is rejected here by what only a successor will be told of from here on. Asked
+     * again until it is so; `stay` when it need not be. */
+    bool (*give_way)(void *arg);
+    void (*stay)(void *arg);
+    void (*stand)(void *arg, uint64_t until); /* nothing is rejected after this (clock_ms()) */
     void *arg;
 };
 
@@ -65,8 +83,11 @@ struct succession {
     struct channel *channel; /* to the other one, or NULL */
     pid_t other;             /* its process */
     bool told_ready;         /* the successor has */
+    bool is_ready;           /* the successor, it says */
+    bool stands;             /* the predecessor that has given way may reject meanwhile */
     uint64_t yours;          /* the successor was told so, or by the other's end: clock_ms(); 0:
                                 not yet */
+    uint64_t answered;       /* the predecessor's last word that it is alive: clock_ms() */
     uint64_t told;           /* the successor that this one is alive: clock_ms() */
     uint64_t heard;          /* the last of a predecessor that says it is; 0: nothing is expected */
     uint64_t looked;         /* whether something was */

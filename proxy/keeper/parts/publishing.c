@@ -71,6 +71,8 @@ static struct keyspace_status status_of_source(const struct publishing *publishi
                                             ? "nobody has pushed its keys yet"
                                             : "its source was not read yet",
                                         0};
+    if (publishing->gives_way && keyspace_is_pushed(keyspace_at(publishing, keyspace)))
+        return (struct keyspace_status){KEYSPACE_PASSING, "its keys are sent to the successor", 0};
     if (set->is_full)
         return (struct keyspace_status){
             KEYSPACE_PASSING,
@@ -80,6 +82,11 @@ static struct keyspace_status status_of_source(const struct publishing *publishi
     return (struct keyspace_status){KEYSPACE_GUARDING, "the keys of its source are known", 0};
 }
 
+static bool has_ended(const _Atomic uint64_t *word)
+{
+    return clock_ms() >= atomic_load_explicit(word, memory_order_relaxed);
+}
+
 /* Keyspaces share a generation, but for those that it does not have, or had to give up. */
 static struct keyspace_status status_now(const struct publishing *publishing, size_t keyspace)
 {
@@ -87,6 +94,8 @@ static struct keyspace_status status_now(const struct publishing *publishing, si
     const char *obstacle = obstacle_of(publishing);
     if (is_retired(publishing, keyspace))
         return (struct keyspace_status){KEYSPACE_PASSING, "it is not configured any more", 0};
+    if (has_ended(&publishing->standing))
+        return (struct keyspace_status){KEYSPACE_PASSING, "the successor is not heard of", 0};
     if (publishing_config(publishing)->keyspaces[keyspace].source)
         return status_of_source(publishing, keyspace);
     if (!generation || !generation->filters[keyspace])
@@ -95,7 +104,7 @@ static struct keyspace_status status_now(const struct publishing *publishing, si
         return (struct keyspace_status){KEYSPACE_PASSING, obstacle, 0};
     if (generation->faults[keyspace])
         return status_without(publishing, keyspace);
-    if (clock_ms() >= atomic_load_explicit(&generation->lease, memory_order_relaxed))
+    if (has_ended(&generation->lease))
         return (struct keyspace_status){KEYSPACE_PASSING,
                                         "further behind the database than max_lag", 0};
     return (struct keyspace_status){KEYSPACE_GUARDING, "the generation is complete", 0};
@@ -236,6 +245,16 @@ void publishing_clear(struct publishing *publishing, enum obstacle obstacle)
     publishing->obstacles[obstacle][0] = '\0';
 }
 
+void publishing_stand(struct publishing *publishing, uint64_t until)
+{
+    atomic_store_explicit(&publishing->standing, until, memory_order_release);
+}
+
+void publishing_give_way(struct publishing *publishing, bool gives_way)
+{
+    publishing->gives_way = gives_way;
+}
+
 /* ---- views ---- */
 
 /* Mailboxes keep the order: whatever is posted after this is decided by the new view. */
@@ -277,6 +296,7 @@ void publishing_now(struct publishing *publishing, struct generation *fresh)
     give_sets(publishing, view);
     view->newest = publishing->newest;
     view->building = publishing->building;
+    view->standing = &publishing->standing;
     /* Sent first: what the keeper's own parts tell workers when they adopt it comes behind it. */
     send_view(publishing, view);
     adopt(publishing, view);
@@ -330,7 +350,7 @@ void publishing_builds(struct publishing *publishing, uint64_t newest, bool buil
 
 void publishing_init(struct publishing *publishing, const struct publishing_options *options)
 {
-    *publishing = (struct publishing){.options = *options};
+    *publishing = (struct publishing){.options = *options, .standing = UINT64_MAX};
     publishing->first = publishing->shared = shared_config_create(options->config);
     publishing->first->references++;
     publishing->keyspaces = xcalloc(KEYSPACES_MAX, sizeof *publishing->keyspaces);

@@ -47,6 +47,8 @@ struct publishing {
     char obstacles[OBSTACLES][256]; /* "": it is none */
     uint64_t newest;                /* number of the newest generation that was begun */
     bool building;                  /* it is being built */
+    bool gives_way;                 /* a successor is sent the keys that were pushed here */
+    _Atomic uint64_t standing;      /* see view.h */
     unsigned views_out; /* views that have not replaced the one before them everywhere */
 };
 
@@ -65,6 +67,12 @@ void publishing_refuse_set(struct publishing *publishing, size_t keyspace, const
 /* Until a generation has it. */
 void publishing_lacks(struct publishing *publishing, size_t keyspace, const char *why);
 void publishing_builds(struct publishing *publishing, uint64_t newest, bool building);
+
+/* Until this time (clock_ms()) anything may be rejected, by the views that there are, too. */
+void publishing_stand(struct publishing *publishing, uint64_t until);
+/* Whether a successor is sent what was pushed here so far. If so, nothing is rejected by that from
+ * the next view on. */
+void publishing_give_way(struct publishing *publishing, bool gives_way);
 
 /* Makes a fresh generation (NULL: keeps the present one) the one in force, works out every
  * keyspace's state, and sends the workers a new view. Takes the generation's reference. */

@@ -143,6 +143,45 @@ static void a_permission_is_that_of_its_beginning(void **state)
     shared_config_release(shared);
 }
 
+/* Whatever is known of rows, and of keys that are a source's. */
+static void nothing_is_rejected_by_a_process_that_does_not_stand(void **state)
+{
+    struct filter_options options = {.capacity = 100, .false_positive_rate = 0.001};
+    struct shared_config *shared = shared_config_create(config_from_text(text));
+    static const enum keyspace_state both[] = {KEYSPACE_GUARDING, KEYSPACE_GUARDING};
+    _Atomic uint64_t standing = UINT64_MAX;
+    (void)state;
+    for (int has_rows = 0; has_rows < 2; has_rows++) {
+        struct generation *generation = has_rows ? built(1) : NULL;
+        struct view *view = view_create(shared, generation, both, 1);
+        struct filter *filter;
+        const char *error;
+        assert_int_equal(filter_create(&filter, &options, &error), 0);
+        struct key_set *set = key_set_create(filter, (struct filter_seed){1, 2});
+        view_give_set(view, 1, set);
+        view->standing = &standing;
+        atomic_store(&standing, UINT64_MAX);
+        assert_int_equal(view_may_reject(view, 0), has_rows);
+        assert_true(view_may_reject(view, 1));
+        atomic_store(&standing, clock_ms() + 60000);
+        assert_int_equal(view_may_reject(view, 0), has_rows);
+        assert_true(view_may_reject(view, 1));
+        if (has_rows) /* a source's keys do not end with what is known of rows */
+            atomic_store(&generation->lease, 0);
+        assert_false(view_may_reject(view, 0));
+        assert_true(view_may_reject(view, 1));
+        atomic_store(&standing, clock_ms());
+        if (has_rows)
+            atomic_store(&generation->lease, UINT64_MAX);
+        assert_false(view_may_reject(view, 0));
+        assert_false(view_may_reject(view, 1));
+        view_release(view);
+        key_set_release(set);
+        generation_release(generation);
+    }
+    shared_config_release(shared);
+}
+
 static void one_look_at_the_clock_serves_all_decisions(void **state)
 {
     struct shared_config *shared = shared_config_create(config_from_text(text));
@@ -233,6 +272,7 @@ int main(void)
         cmocka_unit_test(a_configuration_lives_as_long_as_a_view_shows_it),
         cmocka_unit_test(without_a_generation_there_is_nothing_to_release),
         cmocka_unit_test(a_permission_is_that_of_its_beginning),
+        cmocka_unit_test(nothing_is_rejected_by_a_process_that_does_not_stand),
         cmocka_unit_test(one_look_at_the_clock_serves_all_decisions),
         cmocka_unit_test(a_generation_may_end_with_filters_missing),
         cmocka_unit_test(its_size_is_that_of_its_filters),

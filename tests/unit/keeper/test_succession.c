@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +23,9 @@ struct bench {
     bool guards, knows;
     uint64_t asked; /* what knows() was asked for last */
     unsigned shared, let_in, alone;
+    bool gives_way; /* the predecessor may */
+    unsigned yielded, stayed, left;
+    uint64_t stands; /* until then */
 };
 
 static bool is_ready(void *arg)
@@ -51,6 +55,37 @@ static void stand_alone(void *arg)
     ((struct bench *)arg)->alone++;
 }
 
+static void limit(void *arg, uint64_t position)
+{
+    (void)arg;
+    (void)position;
+}
+
+static void yield(void *arg)
+{
+    ((struct bench *)arg)->yielded++;
+}
+
+static bool give_way(void *arg)
+{
+    return ((struct bench *)arg)->gives_way;
+}
+
+static void stay(void *arg)
+{
+    ((struct bench *)arg)->stayed++;
+}
+
+static void leave(void *arg)
+{
+    ((struct bench *)arg)->left++;
+}
+
+static void stand(void *arg, uint64_t until)
+{
+    ((struct bench *)arg)->stands = until;
+}
+
 static void run(struct bench *bench)
 {
     for (int i = 0; i < 10; i++)
@@ -75,6 +110,12 @@ static void bench_init(struct bench *bench)
                                                                      .knows = knows,
                                                                      .let_in = let_in,
                                                                      .stand_alone = stand_alone,
+                                                                     .limit = limit,
+                                                                     .yield = yield,
+                                                                     .leave = leave,
+                                                                     .give_way = give_way,
+                                                                     .stay = stay,
+                                                                     .stand = stand,
                                                                      .arg = bench});
 }
 
@@ -141,11 +182,163 @@ static void nor_when_who_confirmed_it_is_no_more(void **state)
     }
 }
 
+/* ---- how long a predecessor may reject ---- */
+
+enum { LEASE_MS = 2000, PATIENCE_MS = 1000 };
+
+static void say_at(struct bench *bench, char kind, uint64_t time)
+{
+    char frame[5 + sizeof time] = {kind, sizeof time};
+    memcpy(frame + 5, &time, sizeof time);
+    assert_int_equal(write(bench->other, frame, sizeof frame), sizeof frame);
+    run(bench);
+}
+
+/* Whether such a frame was sent, since it was looked last; with this number, or with any for 0. */
+static bool was_said(struct bench *bench, char kind, uint64_t number)
+{
+    char frame[5];
+    bool found = false;
+    run(bench);
+    while (read(bench->other, frame, sizeof frame) == sizeof frame) {
+        uint32_t length;
+        uint64_t said = 0;
+        memcpy(&length, frame + 1, sizeof length);
+        char bytes[256];
+        assert_true(length <= sizeof bytes);
+        assert_int_equal(read(bench->other, bytes, length), length);
+        if (length == sizeof said)
+            memcpy(&said, bytes, sizeof said);
+        found |= frame[0] == kind && (!number || said == number);
+    }
+    return found;
+}
+
+/* One that serves, and is asked for its sockets by the other. */
+static void bench_init_predecessor(struct bench *bench)
+{
+    bench_init(bench);
+    bench->succession.phase = SUCCESSION_SERVING;
+    bench->stands = UINT64_MAX;
+}
+
+static void who_gave_way_rejects_for_a_while_after_what_was_answered(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init_predecessor(&bench);
+    bench.gives_way = true;
+    uint64_t before = clock_ms();
+    say(&bench, 'r');
+    assert_int_equal(bench.yielded, 1);
+    assert_in_range(bench.stands, before + LEASE_MS, clock_ms() + LEASE_MS);
+    assert_true(was_said(&bench, 'l', 0));
+    say_at(&bench, 'h', before + 77);
+    assert_int_equal(bench.stands, before + 77 + LEASE_MS);
+    close(bench.other);
+    run(&bench);
+    assert_int_equal(bench.left, 1);
+    assert_int_equal(bench.stands, 0);
+    bench_finish(&bench);
+}
+
+static void who_gives_way_first_rejects_nothing_that_is_told_to_the_other(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init_predecessor(&bench);
+    say(&bench, 'r');
+    assert_int_equal(bench.yielded, 0);
+    assert_false(was_said(&bench, 'y', 0));
+    bench.gives_way = true;
+    succession_go_on(&bench.succession);
+    assert_int_equal(bench.yielded, 1);
+    assert_true(was_said(&bench, 'y', 0));
+    close(bench.other);
+    run(&bench);
+    assert_int_equal(bench.stayed, 0);
+    bench_finish(&bench);
+}
+
+static void who_loses_the_next_one_before_stays(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init_predecessor(&bench);
+    say(&bench, 'r');
+    close(bench.other);
+    run(&bench);
+    assert_int_equal(bench.yielded, 0);
+    assert_int_equal(bench.stayed, 1);
+    assert_true(bench.stands == UINT64_MAX);
+    bench_finish(&bench);
+}
+
+/* There is no time for giving way. */
+static void who_ends_with_one_that_waits_rejects_nothing_more(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init_predecessor(&bench);
+    succession_end(&bench.succession);
+    assert_int_equal(bench.stands, 0);
+    assert_true(was_said(&bench, 'y', 0));
+    say_at(&bench, 'h', clock_ms());
+    assert_int_equal(bench.stands, 0);
+    close(bench.other);
+    run(&bench);
+    bench_finish(&bench);
+}
+
+/* An entry that the other does not say to have. */
+static void owe_for_long(struct bench *bench)
+{
+    struct view view = {.generation = NULL};
+    struct keyspace keyspace = {.name = NULL};
+    struct config config = {.keyspaces = &keyspace, .keyspace_count = 1};
+    view.config = &config;
+    bench->entries.view = &view;
+    entries_put(&bench->entries, key_make(0, span_of("k")),
+                (struct override){.kind = OVERRIDE_HINT, .until = UINT64_MAX}, NULL, NULL);
+    bench->entries.view = NULL;
+    while (clock_ms() - entries_remote_owes(&bench->entries) <= PATIENCE_MS)
+        usleep(1000);
+}
+
+static void who_took_over_waits_until_the_other_cannot_reject(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    bench.knows = true;
+    say(&bench, 'y');
+    say_at(&bench, 'l', 4711);
+    assert_true(was_said(&bench, 'h', 4711));
+    owe_for_long(&bench);
+    bench.succession.answered = clock_ms();
+    succession_go_on(&bench.succession);
+    assert_non_null(bench.succession.channel);
+    say_at(&bench, 'l', 4712); /* it lives, but a worker of its hangs */
+    assert_false(was_said(&bench, 'h', 0));
+    bench.succession.answered = clock_ms() - LEASE_MS - 1;
+    succession_go_on(&bench.succession);
+    assert_null(bench.succession.channel);
+    assert_int_equal(bench.alone, 1);
+    assert_true(entries_remote_owes(&bench.entries) == 0);
+    close(bench.other);
+    bench_finish(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_is_let_in_before_what_was_confirmed_is_known),
         cmocka_unit_test(nor_when_who_confirmed_it_is_no_more),
+        cmocka_unit_test(who_gave_way_rejects_for_a_while_after_what_was_answered),
+        cmocka_unit_test(who_gives_way_first_rejects_nothing_that_is_told_to_the_other),
+        cmocka_unit_test(who_loses_the_next_one_before_stays),
+        cmocka_unit_test(who_ends_with_one_that_waits_rejects_nothing_more),
+        cmocka_unit_test(who_took_over_waits_until_the_other_cannot_reject),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
