@@ -209,12 +209,16 @@ void visibility_changed(struct commit_visibility *visibility, struct key key, ui
         mention(visibility, transaction, key);
 }
 
-void visibility_all_changed(struct commit_visibility *visibility, uint32_t xid)
+/* A key that stands for all keys of its keyspace. If there were a key of these bytes, more would be
+ * unseen than is. */
+static struct key stand_in(const int *keyspace)
 {
-    struct transaction *transaction =
-        is_over(visibility, xid) ? NULL : transaction_of(visibility, xid);
-    if (transaction)
-        mark_everything(visibility, transaction);
+    return key_make(*keyspace, (struct span){(const char *)keyspace, sizeof *keyspace});
+}
+
+void visibility_all_changed(struct commit_visibility *visibility, int keyspace, uint32_t xid)
+{
+    visibility_changed(visibility, stand_in(&keyspace), xid);
 }
 
 /* An earlier log's beginning needs no remembering: all that was over then is over in this one, too.
@@ -252,7 +256,8 @@ void visibility_learn(struct commit_visibility *visibility, const char *text)
 bool visibility_has(const struct commit_visibility *visibility, struct key key)
 {
     return visibility && (visibility->has_horizon || visibility->has_begin ||
-                          visibility->everything || key_find(&visibility->keys, key) != NULL);
+                          visibility->everything || key_find(&visibility->keys, key) ||
+                          key_find(&visibility->keys, stand_in(&key.keyspace)));
 }
 
 void visibility_hurry(struct commit_visibility *visibility)

@@ -39,10 +39,10 @@ struct visibility_options {
 struct commit_visibility *visibility_create(const struct visibility_options *options);
 void visibility_destroy(struct commit_visibility *visibility); /* NULL is allowed */
 
-/* The log tells of a row with this key, or of many rows, that transaction `xid` (not a part of
- * another) has changed or is changing. */
+/* The log tells of a row with this key, or of many rows of a keyspace, that transaction `xid` (not
+ * a part of another) has changed or is changing. */
 void visibility_changed(struct commit_visibility *visibility, struct key key, uint32_t xid);
-void visibility_all_changed(struct commit_visibility *visibility, uint32_t xid);
+void visibility_all_changed(struct commit_visibility *visibility, int keyspace, uint32_t xid);
 
 /* A log is followed from a snapshot on, which is taken over: it tells nothing of what was over by
  * then, and some of that may not be seen yet. Snapshots that were learned before count no more: a

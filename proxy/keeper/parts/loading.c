@@ -19,7 +19,7 @@ void loading_unsee(void *arg, const struct key_change *change)
 {
     struct loading *loading = arg;
     if (cause_is_of_keyspace(change->cause))
-        visibility_all_changed(loading->visibility, change->xid);
+        visibility_all_changed(loading->visibility, change->key.keyspace, change->xid);
     else
         visibility_changed(loading->visibility, change->key, change->xid);
 }

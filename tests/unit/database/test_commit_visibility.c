@@ -49,7 +49,7 @@ static void what_is_over_already_is_seen_at_once(void **state)
     (void)state;
     visibility_learn(visibility, "7:9:7");
     change(visibility, "a", 8);
-    visibility_all_changed(visibility, 6);
+    visibility_all_changed(visibility, 0, 6);
     assert_false(has(visibility, "a"));
     change(visibility, "a", 7);
     assert_true(has(visibility, "a"));
@@ -75,13 +75,14 @@ static void each_transaction_of_a_key_must_be_over(void **state)
     }
 }
 
-static void a_truncation_hides_every_key(void **state)
+static void a_truncation_hides_every_key_of_its_keyspace(void **state)
 {
     struct commit_visibility *visibility = create(100);
     (void)state;
-    visibility_all_changed(visibility, 7);
-    visibility_all_changed(visibility, 7);
+    visibility_all_changed(visibility, 0, 7);
+    visibility_all_changed(visibility, 0, 7);
     assert_true(has(visibility, "a"));
+    assert_false(visibility_has(visibility, key_make(1, span_of("b"))));
     visibility_learn(visibility, "8:8:");
     assert_false(has(visibility, "a"));
     visibility_destroy(visibility);
@@ -268,7 +269,7 @@ static void tell(struct commit_visibility *visibility, struct model *model)
     model->changes[model->count].xid = model->first + place;
     model->changes[model->count++].key = key;
     if (key < 0)
-        visibility_all_changed(visibility, model->first + place);
+        visibility_all_changed(visibility, 0, model->first + place);
     else
         change(visibility, text, model->first + place);
 }
@@ -323,7 +324,7 @@ int main(void)
         cmocka_unit_test(a_change_is_unseen_until_its_transaction_is_over),
         cmocka_unit_test(what_is_over_already_is_seen_at_once),
         cmocka_unit_test(each_transaction_of_a_key_must_be_over),
-        cmocka_unit_test(a_truncation_hides_every_key),
+        cmocka_unit_test(a_truncation_hides_every_key_of_its_keyspace),
         cmocka_unit_test(keys_beyond_the_bound_are_unseen_all_together),
         cmocka_unit_test(transactions_beyond_the_bound_are_waited_for_by_a_horizon),
         cmocka_unit_test(a_new_log_hides_all_until_what_it_does_not_tell_is_over),
