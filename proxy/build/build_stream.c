@@ -39,24 +39,48 @@ static int probe(struct survey *survey, struct pg_error *error)
     return 0;
 }
 
-/* Each keyspace's table, by its oid in the stream. */
+/* "123,456", from the next one on. */
+static uint32_t next_table(const char **list)
+{
+    char *end;
+    uint32_t table = (uint32_t)strtoul(*list, &end, 10);
+    *list = *end ? end + 1 : end;
+    return table;
+}
+
+/* False, with *error, when it is of a keyspace that has rows and not there. `what` is "the table",
+ * or how else it is called. */
+static bool has_table(const struct build_stream_options *options, const struct keyspace *keyspace,
+                      uint32_t table, const char *what, struct pg_error *error)
+{
+    if (table || !keyspace_has_rows(keyspace))
+        return true;
+    *options->blamed = keyspace;
+    pg_error_say(error, "%s of keyspace %s is not there or not published", what, keyspace->name);
+    return false;
+}
+
+/* What is followed for each keyspace, by its oid in the stream. */
 static int read_tables(struct built *built, const struct build_stream_options *options,
                        const char *list, struct pg_error *error)
 {
     const struct config *config = options->config;
-    size_t count = config->keyspace_count;
-    built->tables = xcalloc(count, sizeof *built->tables);
-    for (size_t i = 0; i < count; i++) {
-        char *end;
-        uint32_t table = (uint32_t)strtoul(list, &end, 10);
-        built->tables[i] = keyspace_has_rows(&config->keyspaces[i]) ? table : 0;
-        list = *end ? end + 1 : end;
-        if (table || !keyspace_has_rows(&config->keyspaces[i]))
-            continue;
-        *options->blamed = &config->keyspaces[i];
-        pg_error_say(error, "the table of keyspace %s is not there or not published",
-                     config->keyspaces[i].name);
-        return -EPROTO;
+    uint32_t *table = built->tables = xcalloc(config_followed(config), sizeof *built->tables);
+    for (size_t i = 0; i < config->keyspace_count; i++, table++) {
+        const struct keyspace *keyspace = &config->keyspaces[i];
+        uint32_t found = next_table(&list);
+        *table = keyspace_has_rows(keyspace) ? found : 0;
+        if (!has_table(options, keyspace, found, "the table", error))
+            return -EPROTO;
+    }
+    for (size_t i = 0; i < config->keyspace_count; i++) {
+        const struct keyspace *keyspace = &config->keyspaces[i];
+        for (size_t j = 0; j < keyspace->depends.count; j++, table++) {
+            uint32_t found = next_table(&list);
+            *table = keyspace_has_rows(keyspace) ? found : 0;
+            if (!has_table(options, keyspace, found, "a table in `depends`", error))
+                return -EPROTO;
+        }
     }
     return 0;
 }

@@ -13,7 +13,7 @@ struct built {
     struct generation *generation; /* one reference */
     struct pg_server server;       /* that all of it is of */
     struct pg_stream *stream;      /* not started; NULL where no log is followed */
-    uint32_t *tables;              /* each keyspace's table, by its oid in the stream */
+    uint32_t *tables;              /* that are followed, by their oids in the stream */
     struct snapshot snapshot;      /* that it was read under, and that the stream begins behind */
     uint32_t next_xid;             /* that no transaction had before; see settled.h */
     char *fingerprint;             /* of what the stream was told to report; see publication.h */

@@ -79,6 +79,9 @@ void loads_changed(struct loads *loads, struct key key);
 /* Any row may have changed, and with it what is said of its key. */
 void loads_all_changed(struct loads *loads);
 
+/* What any row of the keyspace is in the cache may have changed; which rows there are has not. */
+void loads_revalued(struct loads *loads, int keyspace);
+
 /* Every 100 ms or so: answers those who have waited for longer than load_timeout, in line or for
  * the database. */
 void loads_check_time(struct loads *loads, uint64_t now);

@@ -383,6 +383,17 @@ void loads_all_changed(struct loads *loads)
     }
 }
 
+void loads_revalued(struct loads *loads, int keyspace)
+{
+    struct keymap_node *next;
+    for (struct keymap_node *node = loads->in_flight.oldest; node; node = next) {
+        struct load *load = container_of(node, struct load, node);
+        next = node->newer;
+        if (load->key.keyspace == keyspace)
+            change(load);
+    }
+}
+
 /* The query may still be on its way: the load stays, so that the key is not asked for a second
  * time. */
 static void time_out(struct load *load)

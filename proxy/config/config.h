@@ -9,6 +9,7 @@
 #include "base/span.h"
 #include "base/text/address.h"
 #include "config/syntax/cache_url.h"
+#include "config/syntax/dependency.h"
 #include "config/syntax/key_template.h"
 #include "filters/bitmap/bitmap_shape.h"
 #include "filters/filter.h"
@@ -62,17 +63,18 @@ struct keyspace {
     char *table_text;   /* as written; with a source NULL, as is the rest of the table */
     char *table_schema; /* NULL: by search_path; this and the name as the catalogue has them */
     char *table_name;
-    char *query;                /* the SELECT whose rows these are, in place of a table's */
-    char *where;                /* NULL: all rows */
-    char *value;                /* column name; NULL with json, an expression or a list */
-    bool value_is_json;         /* row_to_json of the whole row */
-    enum fill fill;             /* what a row is in the cache */
-    char *value_expression;     /* SQL over the row; NULL: none */
-    struct column_list columns; /* of the hash, with FILL_HASH; none: not a list */
-    uint64_t ttl_ms;            /* 0: no expiry */
-    char *ttl_expression;       /* SQL over the row: seconds, in place of ttl_ms; NULL: none */
-    double ttl_jitter;          /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */
-    double false_positive_rate; /* wanted of its filter: a share, 1e-7 to 0.03 */
+    char *query;                 /* the SELECT whose rows these are, in place of a table's */
+    char *where;                 /* NULL: all rows */
+    char *value;                 /* column name; NULL with json, an expression or a list */
+    bool value_is_json;          /* row_to_json of the whole row */
+    enum fill fill;              /* what a row is in the cache */
+    char *value_expression;      /* SQL over the row; NULL: none */
+    struct column_list columns;  /* of the hash, with FILL_HASH; none: not a list */
+    struct dependencies depends; /* other tables that values are made of */
+    uint64_t ttl_ms;             /* 0: no expiry */
+    char *ttl_expression;        /* SQL over the row: seconds, in place of ttl_ms; NULL: none */
+    double ttl_jitter;           /* 0 to 1: a TTL is drawn from ttl * (1 - jitter) to ttl */
+    double false_positive_rate;  /* wanted of its filter: a share, 1e-7 to 0.03 */
     enum filter_kind filter;
     unsigned min_keys;        /* of a source: fewer are not believed */
     enum on_absent on_absent; /* what the lookup of an absent key gets */
@@ -187,6 +189,16 @@ struct config {
     bool lacks_cache, lacks_database; /* of a draft: it is not known where that is */
     size_t left_out;                  /* of a draft: keyspaces that were not understood */
 };
+
+/* How many tables the log is to tell of: the keyspaces' own, by their numbers, and behind them
+ * those that values are made of, in the keyspaces' order and in that of `depends`. */
+static inline size_t config_followed(const struct config *config)
+{
+    size_t count = config->keyspace_count;
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        count += config->keyspaces[i].depends.count;
+    return count;
+}
 
 /* Whether any keyspace has: else there is no database, and nothing to follow. */
 static inline bool config_has_rows(const struct config *config)

@@ -200,8 +200,8 @@ static void check_fill(const struct config *config, const struct config_source *
  * no use to keys from elsewhere. */
 static void check_source(const struct config *config, const struct config_source *source, size_t i)
 {
-    static const char *const of_rows[] = {"table",          "query", "where",  "value",
-                                          "ttl_expression", "fill",  "publish"};
+    static const char *const of_rows[] = {"table",          "query", "where",   "value",
+                                          "ttl_expression", "fill",  "publish", "depends"};
     const struct keyspace *keyspace = &config->keyspaces[i];
     const struct mention *mention = of(source, i, "source");
     if (!mention->line && !of(source, i, "table")->line && !of(source, i, "query")->line)
@@ -311,6 +311,32 @@ static void check_publish(const struct config *config, const struct config_sourc
     config_check_publish(config, source, i, publish->line);
 }
 
+/* Whose key a row of the other table is part of it tells as a whole or not at all. */
+static bool has_whole_key(const struct dependency *dependency, const struct key_template *key)
+{
+    return !dependency->columns || dependency_key(dependency, key).columns > 0;
+}
+
+static void check_depends(const struct config *config, const struct config_source *source, size_t i)
+{
+    const struct keyspace *keyspace = &config->keyspaces[i];
+    const struct mention *depends = of(source, i, "depends"), *sync = top(source, "sync");
+    if (!depends->good || !of(source, i, "key")->good)
+        return;
+    if (usable(sync) && config->sync != SYNC_REPLICATION)
+        config_report(source, depends->line,
+                      "depends needs sync: replication: with %s nobody tells when a row changes, "
+                      "and a cached value is as old as its ttl allows, whatever it is made of",
+                      sync_mode_name(config->sync));
+    for (size_t j = 0; j < keyspace->depends.count; j++)
+        if (!has_whole_key(&keyspace->depends.at[j], &keyspace->key))
+            config_report(source, depends->line,
+                          "depends \"%s\": behind `on` each column of the key \"%s\" stands once, "
+                          "behind an = (without `on` any change of the table makes all values of "
+                          "the keyspace old)",
+                          keyspace->depends.at[j].text, keyspace->key.text);
+}
+
 /* Each pair is compared once, with the keyspaces before. */
 static void check_keyspace(const struct config *config, const struct config_source *source,
                            size_t i)
@@ -324,6 +350,7 @@ static void check_keyspace(const struct config *config, const struct config_sour
     check_absent(config, source, i);
     check_filter(config, source, i);
     check_publish(config, source, i);
+    check_depends(config, source, i);
     for (size_t j = 0; j < i; j++) {
         check_names(config, source, i, j);
         check_keys(config, source, i, j);

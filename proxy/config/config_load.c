@@ -168,7 +168,9 @@ static bool read_list(struct loader *loader, const struct section *section,
     }
     if (list_length(node) == 0)
         config_report(&loader->source, line_of(node), "%s must name at least one %s", setting->name,
-                      setting->type == SETTING_LISTEN ? "address" : "column");
+                      setting->type == SETTING_LISTEN    ? "address"
+                      : setting->type == SETTING_DEPENDS ? "table"
+                                                         : "column");
     return good && list_length(node) > 0;
 }
 
@@ -186,7 +188,8 @@ static bool read_setting(struct loader *loader, const struct section *section,
     if (setting->type == SETTING_PUBLISH)
         return read_publish(loader, (struct publish *)((char *)section->base + setting->offset),
                             node);
-    if (setting->type == SETTING_LISTEN || setting->type == SETTING_VALUE)
+    if (setting->type == SETTING_LISTEN || setting->type == SETTING_VALUE ||
+        setting->type == SETTING_DEPENDS)
         return read_list(loader, section, setting, node);
     return read_scalar(loader, section, setting, node);
 }

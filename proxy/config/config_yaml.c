@@ -112,6 +112,16 @@ static void write_columns(struct writer *writer, const struct column_list *colum
     buffer_printf(writer->out, "]\n");
 }
 
+static void write_depends(struct writer *writer, const struct dependencies *depends)
+{
+    begin_line(writer, "depends");
+    for (size_t i = 0; i < depends->count; i++) {
+        buffer_printf(writer->out, "%s", i ? ", " : " [");
+        append_quoted(writer->out, depends->at[i].text, NULL);
+    }
+    buffer_printf(writer->out, "]\n");
+}
+
 /* ---- tables ---- */
 
 static void write_table(struct writer *writer, const struct setting *table, const void *base);
@@ -146,6 +156,8 @@ static void write_setting(struct writer *writer, const struct setting *setting, 
         write_keyspaces(writer, base);
     else if (setting->type == SETTING_VALUE && ((const struct keyspace *)base)->columns.count)
         write_columns(writer, &((const struct keyspace *)base)->columns);
+    else if (setting->type == SETTING_DEPENDS)
+        write_depends(writer, &((const struct keyspace *)base)->depends);
     else if (setting->type == SETTING_PUBLISH)
         write_publish(writer, setting, base);
     else

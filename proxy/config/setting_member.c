@@ -138,6 +138,8 @@ bool setting_equal(const struct setting *setting, const void *a, const void *b)
         return same_table(a, b);
     case SETTING_VALUE:
         return same_value(a, b);
+    case SETTING_DEPENDS:
+        return dependencies_equal(x, y);
     case SETTING_PUBLISH:
         return same_publish(x, y);
     case SETTING_KEYSPACES: /* compared one by one, by their own rows */
@@ -215,6 +217,9 @@ void setting_copy(const struct setting *setting, void *to, const void *from)
         break;
     case SETTING_VALUE:
         copy_value(to, from);
+        break;
+    case SETTING_DEPENDS:
+        dependencies_copy(x, y);
         break;
     case SETTING_TEXT:
     case SETTING_NAME:
@@ -297,6 +302,9 @@ void setting_finish(const struct setting *setting, void *base)
         break;
     case SETTING_VALUE:
         finish_value(base);
+        break;
+    case SETTING_DEPENDS:
+        dependencies_finish(member);
         break;
     case SETTING_CACHE:
         cache_url_finish(member);

@@ -147,6 +147,17 @@ static char *value_text(const struct setting *setting, const struct keyspace *ke
     return keyspace->value_is_json ? xstrdup("json") : text_or(setting, text);
 }
 
+static char *depends_text(const struct setting *setting, const struct dependencies *depends)
+{
+    struct buffer out = {0};
+    if (!depends->count)
+        return text_or(setting, NULL);
+    for (size_t i = 0; i < depends->count; i++)
+        buffer_printf(&out, "%s%s", i ? ", " : "[", depends->at[i].text);
+    buffer_printf(&out, "]");
+    return buffer_string(&out);
+}
+
 static bool has_value(const struct keyspace *keyspace)
 {
     return keyspace->value_is_json || keyspace->value_expression || keyspace->value ||
@@ -167,6 +178,8 @@ bool setting_is_there(const struct setting *setting, const void *base)
         return ((const struct config *)base)->has_control;
     case SETTING_VALUE:
         return has_value(base);
+    case SETTING_DEPENDS:
+        return ((const struct dependencies *)member)->count > 0;
     case SETTING_PUBLISH:
         return ((const struct publish *)member)->key;
     default:
@@ -216,6 +229,8 @@ char *setting_text_hiding(const struct setting *setting, const void *base, const
         return xstrdup(((const struct key_template *)member)->text);
     case SETTING_VALUE:
         return value_text(setting, base);
+    case SETTING_DEPENDS:
+        return depends_text(setting, member);
     case SETTING_PUBLISH:
         return text_or(setting, ((const struct publish *)member)->key);
     }

@@ -313,6 +313,26 @@ static int read_value(const struct setting *setting, void *member, const char *t
     return explain(column_name_parse(text, &keyspace->value, &reason), error, &reason);
 }
 
+/* Called for each item of the list, too. */
+static int read_depends(const struct setting *setting, void *member, const char *text,
+                        struct setting_error *error)
+{
+    struct dependencies *list = member;
+    struct dependency fresh;
+    const char *reason = NULL;
+    (void)setting;
+    if (dependency_parse(&fresh, text, &reason))
+        return refuse(error, "%s", reason);
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->at[i].text, text) == 0) {
+            dependency_finish(&fresh);
+            return refuse(error, "is listed twice");
+        }
+    list->at = xrealloc(list->at, (list->count + 1) * sizeof *list->at);
+    list->at[list->count++] = fresh;
+    return 0;
+}
+
 typedef int (*reader)(const struct setting *setting, void *member, const char *text,
                       struct setting_error *error);
 
@@ -320,14 +340,15 @@ int setting_read(const struct setting *setting, void *base, const char *text,
                  struct setting_error *error)
 {
     static const reader readers[] = {
-        [SETTING_COUNT] = read_whole,   [SETTING_DURATION] = read_whole,
-        [SETTING_SIZE] = read_whole,    [SETTING_SHARE] = read_share,
-        [SETTING_FLAG] = read_flag,     [SETTING_CHOICE] = read_choice,
-        [SETTING_TEXT] = read_text,     [SETTING_NAME] = read_name,
-        [SETTING_SECRET] = read_secret, [SETTING_DATABASE] = read_database,
-        [SETTING_CACHE] = read_cache,   [SETTING_CONTROL] = read_control,
-        [SETTING_LISTEN] = read_listen, [SETTING_KEY] = read_key,
-        [SETTING_TABLE] = read_table,   [SETTING_VALUE] = read_value,
+        [SETTING_COUNT] = read_whole,     [SETTING_DURATION] = read_whole,
+        [SETTING_SIZE] = read_whole,      [SETTING_SHARE] = read_share,
+        [SETTING_FLAG] = read_flag,       [SETTING_CHOICE] = read_choice,
+        [SETTING_TEXT] = read_text,       [SETTING_NAME] = read_name,
+        [SETTING_SECRET] = read_secret,   [SETTING_DATABASE] = read_database,
+        [SETTING_CACHE] = read_cache,     [SETTING_CONTROL] = read_control,
+        [SETTING_LISTEN] = read_listen,   [SETTING_KEY] = read_key,
+        [SETTING_TABLE] = read_table,     [SETTING_VALUE] = read_value,
+        [SETTING_DEPENDS] = read_depends,
     };
     return readers[setting->type](setting, (char *)base + setting->offset, text, error);
 }

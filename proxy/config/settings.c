@@ -250,6 +250,11 @@ const struct setting keyspace_settings[] = {
          "the column that is cached, json for the whole row as row_to_json gives it, or an SQL "
          "expression over the row: one stands in parentheses, or has one of ( ' || :: -> in it; "
          "with fill: hash a list of columns, json, or an expression that gives a JSON object"},
+    {"depends", SETTING_DEPENDS, AT(depends), .remakes = true, .otherwise = "the row alone",
+     .help = "other tables that values are made of, which are followed, too: a list of tables, any "
+             "change of which has all of the keyspace's keys deleted from the cache, or of \"table "
+             "on column = key_column\" (more behind `and`), where each of its rows tells which "
+             "key; needs sync: replication"},
     {"fill", SETTING_CHOICE, AT(fill), .remakes = true, .standard = "string",
      .choices = fill_choices,
      .help = "what a row is in the cache: a string, or a hash with a field for each column, which "
@@ -352,6 +357,7 @@ const char *setting_type_name(enum setting_type type)
         [SETTING_KEY] = "key template",
         [SETTING_TABLE] = "table",
         [SETTING_VALUE] = "column, json, expression or list of columns",
+        [SETTING_DEPENDS] = "list of tables",
         [SETTING_PUBLISH] = "mapping",
     };
     return names[type];

@@ -28,6 +28,7 @@ enum setting_type {
     SETTING_TABLE,     /* struct keyspace: table_text, table_schema, table_name */
     SETTING_VALUE, /* struct keyspace: value, value_is_json, value_expression, columns; takes a list
                     */
+    SETTING_DEPENDS, /* struct dependencies; takes a list */
     SETTING_PUBLISH, /* struct publish; a mapping of publish_settings, read by the loader itself */
 };
 

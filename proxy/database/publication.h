@@ -5,9 +5,10 @@
  * tables, their key columns, their replica identities and their partitions are what they were when
  * the generation was built. DDL is not in the stream; so all of that is condensed into a
  * fingerprint, asked together with the log's end: a position of the log counts as followed only
- * with the fingerprint that the generation was built under. Each keyspace has its own, so that what
- * happens to one table says nothing of the others. It also names the server: while a standby takes
- * over, new connections may lead to another one than the stream comes from.
+ * with the fingerprint that the generation was built under. Each keyspace has its own, of its table
+ * and those that its values depend on, so that what happens to one says nothing of the others. It
+ * also names the server: while a standby takes over, new connections may lead to another one than
+ * the stream comes from.
  *
  *   publication_ensure() ─▶ fingerprint ─▶ slot ─▶ COPY ─▶ stream ─▶ fingerprint, again and again
  */
@@ -18,8 +19,9 @@
 
 /* A new string: one SELECT without parameters, of one row:
  *   the fingerprint (text),
- *   the oid of each keyspace's table as relations in the stream have it (text, comma-separated, in
- *   the keyspaces' order; 0 where the table is not there or not in the publication),
+ *   the oid of each table that is followed as relations in the stream have it (text,
+ *   comma-separated, in the order of config_followed(); 0 where the table is not there or not in
+ *   the publication),
  *   pg_current_wal_insert_lsn() and pg_current_wal_flush_lsn() as decimal numbers of bytes,
  *   pg_current_snapshot() (text),
  *   publication_values_sql()'s answer.

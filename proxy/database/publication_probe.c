@@ -66,19 +66,20 @@ static bool depends_on_all(const struct keyspace *keyspace)
 }
 
 /* Of one without rows nothing is found: it only keeps its place. */
-static void put_retired(struct buffer *out, size_t place)
+static void put_retired(struct buffer *out, size_t place, size_t number)
 {
-    buffer_printf(out, "%s(%zu, NULL::name, NULL::name, '{}'::name[], NULL::name, '{}'::name[])",
-                  place ? ", " : "", place);
+    buffer_printf(out,
+                  "%s(%zu, %zu, NULL::name, NULL::name, '{}'::name[], NULL::name, '{}'::name[])",
+                  place ? ", " : "", place, number);
 }
 
 static void put_keyspace(struct buffer *out, const struct keyspace *keyspace, size_t place)
 {
     if (!keyspace_has_rows(keyspace)) {
-        put_retired(out, place);
+        put_retired(out, place, place);
         return;
     }
-    buffer_printf(out, "%s(%zu, ", place ? ", " : "", place);
+    buffer_printf(out, "%s(%zu, %zu, ", place ? ", " : "", place, place);
     put_name(out, keyspace->table_schema);
     buffer_printf(out, ", ");
     put_name(out, keyspace->table_name);
@@ -91,12 +92,43 @@ static void put_keyspace(struct buffer *out, const struct keyspace *keyspace, si
     buffer_printf(out, ")");
 }
 
-static void put_keyspaces(struct buffer *out, const struct config *config)
+static void put_dependency(struct buffer *out, const struct keyspace *keyspace, size_t number,
+                           const struct dependency *dependency, size_t place)
+{
+    if (!keyspace_has_rows(keyspace)) {
+        put_retired(out, place, number);
+        return;
+    }
+    buffer_printf(out, ", (%zu, %zu, ", place, number);
+    put_name(out, dependency->schema);
+    buffer_printf(out, ", ");
+    put_name(out, dependency->name);
+    buffer_printf(out, ", ");
+    put_names(out, dependency->column, dependency->columns);
+    buffer_printf(out, ", NULL::name, '{}'::name[])");
+}
+
+/* Places as config_followed() counts them. */
+static void put_dependencies(struct buffer *out, const struct config *config)
+{
+    size_t place = config->keyspace_count;
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        for (size_t j = 0; j < config->keyspaces[i].depends.count; j++)
+            put_dependency(out, &config->keyspaces[i], i, &config->keyspaces[i].depends.at[j],
+                           place++);
+}
+
+/* With `followed`, what values are made of, too: what these are beside their rows is found by the
+ * names in the expression. */
+static void put_keyspaces(struct buffer *out, const struct config *config, bool followed)
 {
     buffer_printf(out,
-                  "WITH RECURSIVE guarded (place, schema, name, columns, value, used) AS (VALUES ");
+                  "WITH RECURSIVE guarded (place, keyspace, schema, name, columns, value, used)"
+                  " AS (VALUES ");
     for (size_t i = 0; i < config->keyspace_count; i++)
         put_keyspace(out, &config->keyspaces[i], i);
+    if (followed)
+        put_dependencies(out, config);
     buffer_printf(out, "), ");
 }
 
@@ -117,7 +149,7 @@ static const char published[] =
  * the schema that the table is in is taken down, too. */
 static const char located[] =
     "located AS ("
-    " SELECT g.place, g.columns, g.value, g.used, c.*"
+    " SELECT g.place, g.keyspace, g.columns, g.value, g.used, c.*"
     "   FROM guarded g"
     "   LEFT JOIN LATERAL (SELECT c.oid, c.relnamespace, c.relhassubclass, c.relispartition,"
     "               c.relrowsecurity,"
@@ -195,25 +227,30 @@ static void put_description(struct buffer *out)
 {
     buffer_printf(
         out,
-        "described AS (SELECT f.place, CASE WHEN f.entry IS NULL THEN 0 ELSE f.oid END"
+        "described AS (SELECT f.place, f.keyspace, CASE WHEN f.entry IS NULL THEN 0 ELSE f.oid END"
         " AS oid, ROW(f.oid, f.relnamespace, f.entry, %s, %s, %s, %s)::text AS text FROM found f) ",
         tables, key_columns, policies, ancestors);
 }
 
-/* For each keyspace two hashes of 64 bits, unlike md5() there in every build of the server; then
- * which server it is: a promoted standby has the same catalogue, and a log of its own. */
+/* For each keyspace two hashes of 64 bits, of all the tables that are followed for it, unlike md5()
+ * there in every build of the server; then which server it is: a promoted standby has the same
+ * catalogue, and a log of its own. */
 static const char conclusion[] =
     "SELECT s.prints || '@' || extract(epoch FROM pg_postmaster_start_time()), s.oids,"
     "       pg_current_wal_insert_lsn() - '0/0'::pg_lsn, pg_current_wal_flush_lsn() - "
     "'0/0'::pg_lsn,"
     "       pg_current_snapshot()::text, (SELECT list FROM valued)"
-    "  FROM (SELECT string_agg(d.oid::text, ',' ORDER BY d.place) AS oids,"
+    "  FROM (SELECT string_agg(d.oids, ',' ORDER BY d.keyspace)"
+    "                || coalesce(',' || string_agg(d.more, ',' ORDER BY d.keyspace), '') AS oids,"
     "               string_agg(to_hex(hashtextextended(d.text, 0))"
-    "                || to_hex(hashtextextended(d.text, 1)), ',' ORDER BY d.place) AS prints"
-    "          FROM (SELECT d.place, d.oid,"
+    "                || to_hex(hashtextextended(d.text, 1)), ',' ORDER BY d.keyspace) AS prints"
+    "          FROM (SELECT d.keyspace,"
+    "                   max(d.oid::text) FILTER (WHERE d.place = d.keyspace) AS oids,"
+    "                   string_agg(d.oid::text, ',' ORDER BY d.place)"
+    "                     FILTER (WHERE d.place <> d.keyspace) AS more,"
     "                   (ROW((SELECT ROW(p.oid, p.flags, p.members)::text FROM published p),"
-    "                    d.text)::text) COLLATE \"C\" AS text"
-    "                  FROM described d OFFSET 0) d OFFSET 0) s";
+    "                    string_agg(d.text, '|' ORDER BY d.place))::text) COLLATE \"C\" AS text"
+    "                  FROM described d GROUP BY d.keyspace OFFSET 0) d OFFSET 0) s";
 
 /* Empty: there are fewer. */
 static struct span print_of(const char *fingerprint, size_t keyspace)
@@ -244,7 +281,7 @@ const char *publication_server(const char *fingerprint)
 char *publication_probe_sql(const struct config *config)
 {
     struct buffer out = {0};
-    put_keyspaces(&out, config);
+    put_keyspaces(&out, config, true);
     buffer_printf(&out, "%s", published);
     put_literal(&out, config->publication);
     buffer_printf(&out, "), %s%s, %s%s", located, publication_values, found, tree);
@@ -256,7 +293,7 @@ char *publication_probe_sql(const struct config *config)
 char *publication_values_sql(const struct config *config)
 {
     struct buffer out = {0};
-    put_keyspaces(&out, config);
+    put_keyspaces(&out, config, false);
     buffer_printf(&out, "%s%s SELECT list FROM valued", located, publication_values);
     return buffer_string(&out);
 }

@@ -17,8 +17,9 @@
  * looked at once. The multirange's is found without an index, in what is a handful of rows: servers
  * before version 14 have not even the column. */
 const char publication_values[] =
+    "valued_of AS (SELECT * FROM located l WHERE l.place = l.keyspace), "
     "printed (place, type) AS ("
-    " SELECT l.place, a.type FROM located l, unnest(ARRAY(SELECT a.atttypid FROM pg_attribute a"
+    " SELECT l.place, a.type FROM valued_of l, unnest(ARRAY(SELECT a.atttypid FROM pg_attribute a"
     "         WHERE a.attrelid = l.oid AND a.attnum > 0 AND NOT a.attisdropped"
     "           AND (l.value IS NULL OR a.attname = l.value) AND a.atttypid" USERS ")"
     "         || ARRAY(SELECT y.oid FROM pg_type y WHERE y.typname = ANY (l.used)"
@@ -35,8 +36,8 @@ const char publication_values[] =
     /* The table, or a view, and those that an expression or a query names, and the views that they
      * read. */
     "defined (place, oid) AS ("
-    " SELECT l.place, l.oid FROM located l"
-    " UNION SELECT l.place, y.typrelid FROM located l, unnest(ARRAY(SELECT y.typrelid"
+    " SELECT l.place, l.oid FROM valued_of l"
+    " UNION SELECT l.place, y.typrelid FROM valued_of l, unnest(ARRAY(SELECT y.typrelid"
     "            FROM pg_type y WHERE y.typname = ANY (l.used) AND y.typrelid" USERS
     ")) AS y (typrelid)"
     " UNION SELECT d.place, v.oid FROM defined d, unnest(ARRAY(SELECT p.refobjid"
@@ -76,4 +77,4 @@ const char publication_values[] =
     "        FROM defined d, pg_rewrite r"
     "       WHERE d.place = l.place AND r.ev_class = d.oid AND r.ev_type = '1'))::text) COLLATE "
     "\"C\" AS text"
-    "     FROM located l OFFSET 0) s)";
+    "     FROM valued_of l OFFSET 0) s)";

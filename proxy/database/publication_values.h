@@ -8,7 +8,8 @@
 #ifndef NESTGUARD_PUBLICATION_VALUES_H
 #define NESTGUARD_PUBLICATION_VALUES_H
 
-/* Members of a WITH RECURSIVE list. They ask located (place, oid, value, used):
+/* Members of a WITH RECURSIVE list. They ask located (place, keyspace, oid, value, used), of which
+ * those count that stand in their own keyspace's place:
  * each keyspace's number, table (NULL: none), the column of its value (NULL: all of them) and the
  * names in its expression (an array). They
  * give valued (list): a fingerprint for each keyspace (text, comma-separated, in their order). */

@@ -49,7 +49,7 @@ struct follower_options {
         *config; /* whose keyspaces the generation was built for; outlives the follower */
     struct generation *generation; /* holds a reference */
     struct pg_stream *stream;      /* taken over */
-    const uint32_t *tables;        /* each keyspace's table, by its oid in the stream; copied */
+    const uint32_t *tables;        /* those of config_followed(), by their oids; copied */
     /* Each change, when its transaction is committed. After CAUSE_TRUNCATED the filter still holds
      * the keys: a new generation is wanted. */
     struct change_sink changes;

@@ -18,11 +18,12 @@ enum {
 static const enum cause causes[] = {
     [CHANGE_INSERTED] = CAUSE_INSERTED, [CHANGE_DUE] = CAUSE_INSERTED,
     [CHANGE_UPDATED] = CAUSE_UPDATED,   [CHANGE_DELETED] = CAUSE_DELETED,
-    [CHANGE_UNTOLD] = CAUSE_UNTOLD,     [CHANGE_TRUNCATED] = CAUSE_TRUNCATED};
+    [CHANGE_UNTOLD] = CAUSE_UNTOLD,     [CHANGE_TRUNCATED] = CAUSE_TRUNCATED,
+    [CHANGE_DEPENDED] = CAUSE_DEPENDED};
 
 static void tell(const struct follower *follower, const struct change *change)
 {
-    bool has_key = change->kind != CHANGE_UNTOLD && change->kind != CHANGE_TRUNCATED;
+    bool has_key = change->kind < CHANGE_UNTOLD;
     struct key_change told = {.cause = causes[change->kind],
                               .key = {.keyspace = change->keyspace},
                               .xid = transaction_xid(follower->ending.transaction),
@@ -56,7 +57,7 @@ static void share_descriptions(struct follower *follower, struct transaction *of
 {
     struct row_shape *known = transaction_shapes(follower->whole);
     const struct row_shape *told = transaction_shapes(of);
-    for (size_t i = 0; i < follower->config->keyspace_count; i++)
+    for (size_t i = 0; i < follower->followed_count; i++)
         if (told[i].described > known[i].described)
             known[i] = told[i];
 }

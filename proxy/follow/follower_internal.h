@@ -2,6 +2,7 @@
  *
  *   follower_stream.c   the stream, and which transaction its messages belong to
  *   follower_rows.c     a message about rows ─▶ changes of its transaction
+ *   follower_depends.c    the same of tables that values are made of beside their row
  *   follower_end.c      the end of a transaction: its changes are carried out, or taken back
  *   follower_removals.c   removals, which wait for a word more
  *
@@ -23,6 +24,12 @@ struct ending {
     int64_t time_us;
 };
 
+/* A table that the stream tells of. */
+struct followed {
+    int keyspace;
+    const struct dependency *dependency; /* NULL: the keyspace's own table */
+};
+
 struct follower {
     struct pg_stream *stream;
     uv_idle_t idle; /* for the next slice of an ending */
@@ -32,7 +39,9 @@ struct follower {
     struct change_sink changes;
     struct follower_events events;
     void *arg;
-    uint32_t *tables;              /* of each keyspace */
+    struct followed *followed; /* in the order of config_followed() */
+    size_t followed_count;
+    uint32_t *tables;              /* of each of them */
     struct transaction *whole;     /* the one after the other that come whole, when committed */
     struct transaction **streamed; /* those that come in pieces, while they are in progress */
     size_t streamed_count, streamed_size;
@@ -55,6 +64,20 @@ int follower_fault(struct follower *follower, const char *format, const char *de
  * others are followed without it. */
 int follower_give_up(struct follower *follower, int keyspace, const char *format);
 const char *follower_keyspace(const struct follower *follower, int keyspace); /* its name */
+
+/* Of a configuration, which outlives it: in the order of config_followed(); on the heap. */
+struct followed *follower_followed(const struct config *config);
+
+/* Keeps a change of the open transaction until its end. */
+int follower_keep(struct follower *follower, uint32_t subxid, const struct change *change);
+
+/* Of the table in this place, one that values depend on: its rows; its description; and that all of
+ * the keyspace's values may be old by it. */
+int follower_take_depended(struct follower *follower, size_t place,
+                           const struct pgoutput_event *event);
+int follower_describe_depended(struct follower *follower, size_t place,
+                               struct pgoutput_relation described);
+int follower_depended(struct follower *follower, const struct followed *followed, uint32_t subxid);
 
 /* Puts a key into the filter of a keyspace, or takes it out. */
 int follower_put_in(struct follower *follower, int keyspace, struct span key);

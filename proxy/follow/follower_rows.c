@@ -4,7 +4,7 @@
  */
 #include "follow/follower_internal.h"
 
-static int keep(struct follower *follower, uint32_t subxid, const struct change *change)
+int follower_keep(struct follower *follower, uint32_t subxid, const struct change *change)
 {
     int status = transaction_add(follower->open, subxid, change);
     return status ? follower_fault(follower,
@@ -16,7 +16,7 @@ static int keep(struct follower *follower, uint32_t subxid, const struct change 
 static int keep_key(struct follower *follower, const struct pgoutput_event *event,
                     enum change_kind kind, int keyspace, const struct buffer *key)
 {
-    return keep(follower, event->xid, &(struct change){kind, keyspace, buffer_span(key)});
+    return follower_keep(follower, event->xid, &(struct change){kind, keyspace, buffer_span(key)});
 }
 
 /* Whether the key has to wait for its transaction's commit: that of one in progress whose share of
@@ -107,7 +107,8 @@ static int take_update(struct follower *follower, int keyspace, const struct pgo
     if (event->old_tuple.at)
         was = key_of(follower, keyspace, event->old_tuple, no_tuple, &follower->old_key);
     if (is == ROW_KEY_UNKNOWN && !event->old_tuple.at)
-        return keep(follower, event->xid, &(struct change){CHANGE_UNTOLD, keyspace, {"", 0}});
+        return follower_keep(follower, event->xid,
+                             &(struct change){CHANGE_UNTOLD, keyspace, {"", 0}});
     if (is == ROW_KEY_UNKNOWN || was == ROW_KEY_UNKNOWN)
         return unknown_key(follower, keyspace);
     if (is == ROW_KEY_WHOLE && (!event->old_tuple.at || (was == is && same_key(follower))))
@@ -135,14 +136,29 @@ static int take_row(struct follower *follower, int keyspace, const struct pgoutp
     }
 }
 
+static int take_at(struct follower *follower, size_t place, const struct pgoutput_event *event)
+{
+    return follower->followed[place].dependency ? follower_take_depended(follower, place, event)
+                                                : take_row(follower, (int)place, event);
+}
+
 static int take_change(struct follower *follower, const struct pgoutput_event *event)
 {
     int status = 0;
     follower->counts.changes++;
-    for (size_t i = 0; i < follower->config->keyspace_count && !status; i++)
+    for (size_t i = 0; i < follower->followed_count && !status; i++)
         if (follower->tables[i] == event->relation)
-            status = take_row(follower, (int)i, event);
+            status = take_at(follower, i, event);
     return status;
+}
+
+static int take_emptied(struct follower *follower, size_t place, uint32_t subxid)
+{
+    const struct followed *followed = &follower->followed[place];
+    if (followed->dependency)
+        return follower_depended(follower, followed, subxid);
+    return follower_keep(follower, subxid,
+                         &(struct change){CHANGE_TRUNCATED, followed->keyspace, {"", 0}});
 }
 
 /* One message may name several tables, as TRUNCATE does, and CASCADE adds to them. */
@@ -152,10 +168,9 @@ static int take_truncate(struct follower *follower, const struct pgoutput_event 
     uint32_t table;
     int status = 0;
     while (pgoutput_truncated_next(&list, &table))
-        for (size_t i = 0; i < follower->config->keyspace_count && !status; i++)
+        for (size_t i = 0; i < follower->followed_count && !status; i++)
             if (follower->tables[i] == table)
-                status =
-                    keep(follower, event->xid, &(struct change){CHANGE_TRUNCATED, (int)i, {"", 0}});
+                status = take_emptied(follower, i, event->xid);
     return status;
 }
 
@@ -176,15 +191,22 @@ static int describe_one(struct follower *follower, int keyspace, struct pgoutput
     return 0;
 }
 
+static int describe_at(struct follower *follower, size_t place, struct pgoutput_relation described)
+{
+    return follower->followed[place].dependency
+               ? follower_describe_depended(follower, place, described)
+               : describe_one(follower, (int)place, described);
+}
+
 /* Counted, so that of two descriptions of a table the later one can be told, whichever transaction
  * it came in (share_descriptions()). */
 static int describe(struct follower *follower, const struct pgoutput_event *event)
 {
     int status = 0;
     follower->descriptions++;
-    for (size_t i = 0; i < follower->config->keyspace_count && !status; i++)
+    for (size_t i = 0; i < follower->followed_count && !status; i++)
         if (follower->tables[i] == event->described.id)
-            status = describe_one(follower, (int)i, event->described);
+            status = describe_at(follower, i, event->described);
     return status;
 }
 

@@ -100,7 +100,7 @@ static struct transaction *add_streamed(struct follower *follower, uint32_t xid)
         follower->streamed =
             xrealloc(follower->streamed, follower->streamed_size * sizeof *follower->streamed);
     }
-    struct transaction *transaction = transaction_create(xid, follower->config->keyspace_count);
+    struct transaction *transaction = transaction_create(xid, follower->followed_count);
     return follower->streamed[follower->streamed_count++] = transaction;
 }
 
@@ -228,6 +228,7 @@ static void release(struct follower *follower)
     buffer_finish(&follower->new_key);
     buffer_finish(&follower->old_key);
     free(follower->tables);
+    free(follower->followed);
     free(follower->room);
     free(follower);
 }
@@ -254,10 +255,12 @@ static struct follower *create(uv_loop_t *loop, const struct follower_options *o
     follower->changes = options->changes;
     follower->events = *options->events;
     follower->arg = options->arg;
-    follower->tables = xcalloc(keyspaces, sizeof *follower->tables);
-    memcpy(follower->tables, options->tables, keyspaces * sizeof *follower->tables);
+    follower->followed = follower_followed(options->config);
+    follower->followed_count = config_followed(options->config);
+    follower->tables = xcalloc(follower->followed_count, sizeof *follower->tables);
+    memcpy(follower->tables, options->tables, follower->followed_count * sizeof *follower->tables);
     follower->room = xcalloc(keyspaces, sizeof *follower->room);
-    follower->whole = transaction_create(0, keyspaces);
+    follower->whole = transaction_create(0, follower->followed_count);
     follower->removals = removals_create(keyspaces);
     uv_idle_init(loop, &follower->idle);
     follower->idle.data = follower;

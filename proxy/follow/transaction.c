@@ -23,6 +23,9 @@ struct record {
 struct transaction {
     uint32_t xid;
     bool committed, has_due;
+    /* By keyspaces: 1 + the subtransaction of its last CHANGE_DEPENDED; 0: there was none. */
+    uint64_t *depended;
+    size_t tables;
     struct spool spool;
     /* Subtransactions; sorted when all are known. They are only looked up at the end: what they did
      * lies between what stays. */
@@ -31,11 +34,13 @@ struct transaction {
     struct row_shape shapes[];
 };
 
-struct transaction *transaction_create(uint32_t xid, size_t keyspaces)
+struct transaction *transaction_create(uint32_t xid, size_t tables)
 {
     struct transaction *transaction =
-        xcalloc(1, sizeof *transaction + keyspaces * sizeof *transaction->shapes);
+        xcalloc(1, sizeof *transaction + tables * sizeof *transaction->shapes);
     transaction->xid = xid;
+    transaction->tables = tables;
+    transaction->depended = xcalloc(tables, sizeof *transaction->depended);
     return transaction;
 }
 
@@ -45,6 +50,7 @@ void transaction_destroy(struct transaction *transaction)
         return;
     spool_finish(&transaction->spool);
     free(transaction->rolled_back);
+    free(transaction->depended);
     free(transaction);
 }
 
@@ -52,6 +58,7 @@ void transaction_renew(struct transaction *transaction, uint32_t xid)
 {
     transaction->xid = xid;
     transaction->committed = transaction->has_due = false;
+    memset(transaction->depended, 0, transaction->tables * sizeof *transaction->depended);
     transaction->rolled_back_count = 0;
     spool_clear(&transaction->spool);
 }
@@ -66,6 +73,18 @@ struct row_shape *transaction_shapes(struct transaction *transaction)
     return transaction->shapes;
 }
 
+/* A million rows of another table make the same values old as one does. */
+static bool is_repeated(struct transaction *transaction, uint32_t subxid,
+                        const struct change *change)
+{
+    if (change->kind != CHANGE_DEPENDED)
+        return false;
+    uint64_t *last = &transaction->depended[change->keyspace];
+    bool repeated = *last == (uint64_t)subxid + 1;
+    *last = (uint64_t)subxid + 1;
+    return repeated;
+}
+
 int transaction_add(struct transaction *transaction, uint32_t subxid, const struct change *change)
 {
     struct record record = {.kind = change->kind,
@@ -74,6 +93,8 @@ int transaction_add(struct transaction *transaction, uint32_t subxid, const stru
                             .length = (uint32_t)change->key.length};
     if (change->key.length > UINT32_MAX)
         return -EFBIG;
+    if (is_repeated(transaction, subxid, change))
+        return 0;
     transaction->has_due |= change->kind == CHANGE_DUE;
     int status = spool_append(&transaction->spool, &record, sizeof record);
     return status ? status : spool_append(&transaction->spool, change->key.at, change->key.length);

@@ -14,12 +14,13 @@
 struct transaction;
 
 enum change_kind {
-    CHANGE_INSERTED, /* a row with this key came to be, and the filter has the key already */
-    CHANGE_DUE,      /* the same, but the filter does not have it yet */
-    CHANGE_UPDATED,  /* a row was updated and kept this key */
-    CHANGE_DELETED,  /* a row with this key is gone */
-    CHANGE_UNTOLD,   /* a row was updated and kept its key, which is not told */
-    CHANGE_TRUNCATED /* all rows are gone */
+    CHANGE_INSERTED,  /* a row with this key came to be, and the filter has the key already */
+    CHANGE_DUE,       /* the same, but the filter does not have it yet */
+    CHANGE_UPDATED,   /* a row was updated and kept this key */
+    CHANGE_DELETED,   /* a row with this key is gone */
+    CHANGE_UNTOLD,    /* a row was updated and kept its key, which is not told */
+    CHANGE_TRUNCATED, /* all rows are gone */
+    CHANGE_DEPENDED   /* of another table that values are made of: any of them may be old */
 };
 
 struct change {
@@ -28,20 +29,22 @@ struct change {
     struct span key; /* of the first four */
 };
 
-/* It keeps a shape of the rows of each keyspace's table. */
-struct transaction *transaction_create(uint32_t xid, size_t keyspaces);
+/* It keeps a shape of the rows of each table that is followed. */
+struct transaction *transaction_create(uint32_t xid, size_t tables);
 void transaction_destroy(struct transaction *transaction); /* NULL is allowed */
 
 /* Makes it another one without any changes. The shapes and the memory stay. */
 void transaction_renew(struct transaction *transaction, uint32_t xid);
 
 uint32_t transaction_xid(const struct transaction *transaction);
-/* By keyspaces' numbers: as the log has described their tables to this transaction, which may have
+/* In the tables' order: as the log has described them to this transaction, which may have
  * altered them itself. */
 struct row_shape *transaction_shapes(struct transaction *transaction);
 
-/* Adds a change that the subtransaction made, or the transaction itself (its own xid, or 0). 0, or
- * a negative errno of the temporary file. */
+/* Adds a change that the subtransaction made, or the transaction itself (its own xid, or 0). Of
+ * several CHANGE_DEPENDED of a keyspace and one of these in a row one is kept. 0, or a negative
+ * errno of the temporary file.
+ */
 int transaction_add(struct transaction *transaction, uint32_t subxid, const struct change *change);
 
 /* What the subtransaction did, if anything, does not stay. 0, or -E2BIG after too many of them. */

@@ -17,6 +17,8 @@ PUBLICATION = "nestguard"
 def publish(database, *keyspaces):
     """The publication as an administrator makes it; `guard` may only follow it."""
     tables = {keyspace["table"]: keyspace.get("where") for keyspace in keyspaces}
+    tables |= {table.split(" on ")[0]: None for keyspace in keyspaces
+               for table in keyspace.get("depends", ()) if table.split(" on ")[0] not in tables}
     members = ", ".join(f"{table} WHERE ({where})" if where else table
                         for table, where in tables.items())
     database.execute(f"DROP PUBLICATION IF EXISTS {PUBLICATION}")

@@ -98,6 +98,11 @@ const char *subject_role(const struct subject *subject)
     return answer_text(subject->table, 0, TABLE_ROLE);
 }
 
+const char *subject_setting(const struct subject *subject)
+{
+    return subject->dependency ? "depends" : "key";
+}
+
 bool subject_is(const struct subject *subject, enum table_cell cell)
 {
     return answer_true(subject->table, 0, (int)cell);
@@ -131,7 +136,7 @@ void subject_report(const struct subject *subject, enum problem_level level, con
     va_start(list, format);
     struct problems *problems = subject->inspection->options->problems;
     problems_add_list(problems, level, subject->place, remedy, format, list);
-    problems->at[problems->count - 1].about = subject->keyspace;
+    problems->at[problems->count - 1].about = subject->about;
     va_end(list);
 }
 
@@ -192,7 +197,8 @@ static void report_missing(const struct subject *subject, const PGresult *tables
         first = first ? first : answer_text(tables, row, 0);
         list_name(similar, sizeof similar, answer_text(tables, row, 0));
     }
-    char *remedy = first ? xasprintf("table: %s", first) : NULL;
+    char *remedy =
+        first ? xasprintf("%s: %s", subject->dependency ? "depends" : "table", first) : NULL;
     subject_report(subject, PROBLEM_ERROR, remedy, "table %s does not exist%s%s%s",
                    keyspace->table_text,
                    keyspace->table_schema ? "" : " in any schema of the search path",
@@ -262,6 +268,10 @@ static bool check_kind(const struct subject *subject)
         return true;
     const char *refusal = kind_refusal(answer_text(subject->table, 0, TABLE_KIND)[0],
                                        subject->config->sync == SYNC_REPLICATION);
+    if (refusal && subject->dependency && subject_is_view(subject))
+        refusal =
+            "is a view: the database's log does not say when its rows change; name the tables "
+            "that it is made of";
     if (!refusal && subject_is(subject, TABLE_TEMPORARY))
         refusal = "is a temporary table: no other session sees its rows; name a permanent one";
     if (refusal)
@@ -321,31 +331,65 @@ static void inspect_table(struct subject *subject)
     if (!subject->columns)
         return;
     inspect_row_security(subject);
+    if (subject->dependency) {
+        subject->is_sound = inspect_dependency(subject);
+        return;
+    }
     bool key_is_known = inspect_key(subject);
     bool condition_may_be = subject->inspection->options->only_following ||
                             inspect_service(subject, key_is_known, errors);
     subject->is_sound = key_is_known && condition_may_be;
+    errors = subject->inspection->options->problems->errors;
+    if (subject->is_sound)
+        inspect_reads(subject);
+    subject->is_sound &= errors == subject->inspection->options->problems->errors;
 }
 
 /* ---- all of them ---- */
 
-/* A subject for each keyspace that is configured. */
+static struct subject *add_subject(struct inspection *inspection, const struct keyspace *about)
+{
+    const struct config *config = inspection->options->config;
+    struct subject *subject = &inspection->subjects[inspection->subject_count++];
+    *subject = (struct subject){
+        .inspection = inspection,
+        .questions = inspection->options->questions,
+        .config = config,
+        .about = about,
+        .keyspace = about,
+        .place = xasprintf("keyspace %s (%s:%d)", about->name, config->file, about->line),
+    };
+    return subject;
+}
+
+/* All texts are the configuration's. */
+static void add_dependency(struct inspection *inspection, const struct keyspace *about,
+                           const struct dependency *dependency)
+{
+    struct subject *subject = add_subject(inspection, about);
+    struct keyspace *stand_in = xcalloc(1, sizeof *stand_in);
+    *stand_in = (struct keyspace){.name = about->name,
+                                  .key = dependency_key(dependency, &about->key),
+                                  .table_text = dependency->name,
+                                  .table_schema = dependency->schema,
+                                  .table_name = dependency->name};
+    subject->keyspace = stand_in;
+    subject->dependency = dependency;
+}
+
+/* A subject for each keyspace that is configured; behind them those of `depends`. */
 static void begin(struct inspection *inspection)
 {
     const struct config *config = inspection->options->config;
-    inspection->subjects = xcalloc(config->keyspace_count, sizeof *inspection->subjects);
-    for (size_t i = 0; i < config->keyspace_count; i++) {
-        const struct keyspace *keyspace = &config->keyspaces[i];
-        if (!keyspace_has_rows(keyspace))
-            continue;
-        inspection->subjects[inspection->subject_count++] = (struct subject){
-            .inspection = inspection,
-            .questions = inspection->options->questions,
-            .config = config,
-            .keyspace = keyspace,
-            .place = xasprintf("keyspace %s (%s:%d)", keyspace->name, config->file, keyspace->line),
-        };
-    }
+    inspection->subjects = xcalloc(config_followed(config), sizeof *inspection->subjects);
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (keyspace_has_rows(&config->keyspaces[i]))
+            add_subject(inspection, &config->keyspaces[i]);
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        for (size_t j = 0; j < config->keyspaces[i].depends.count; j++)
+            if (keyspace_has_rows(&config->keyspaces[i]))
+                add_dependency(inspection, &config->keyspaces[i],
+                               &config->keyspaces[i].depends.at[j]);
 }
 
 static void finish_subject(struct subject *subject)
@@ -353,6 +397,8 @@ static void finish_subject(struct subject *subject)
     PQclear(subject->table);
     PQclear(subject->columns);
     PQclear(subject->entry);
+    if (subject->dependency)
+        free((void *)subject->keyspace);
     free(subject->place);
 }
 

@@ -42,7 +42,7 @@ static void report_missing_column(const struct subject *subject, const char *set
     const char *nearest = nearest_column(subject, name);
     bool is_key = strcmp(setting, "key") == 0;
     char *names = column_names(subject);
-    char *remedy = !nearest ? NULL
+    char *remedy = !nearest || subject->dependency ? NULL
                    : is_key ? xasprintf("in the key: {%s} in place of {%s}", nearest, name)
                             : xasprintf("value: %s", nearest);
     subject_report(
@@ -105,9 +105,9 @@ void inspect_generated(const struct subject *subject)
     char *names = generated_columns(subject);
     if (names)
         subject_report(subject, PROBLEM_ERROR, NULL,
-                       "key: the value of %s is generated from other columns, and the stream does "
+                       "%s: the value of %s is generated from other columns, and the stream does "
                        "not tell it; the key needs ordinary columns, or use sync: poll",
-                       names);
+                       subject_setting(subject), names);
     free(names);
 }
 
@@ -118,7 +118,7 @@ bool inspect_key(const struct subject *subject)
     for (size_t i = 0; i < key->columns; i++) {
         if (subject_column(subject, key->column[i]) >= 0)
             continue;
-        report_missing_column(subject, "key", key->column[i]);
+        report_missing_column(subject, subject_setting(subject), key->column[i]);
         known = false;
     }
     return known;

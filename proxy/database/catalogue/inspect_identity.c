@@ -128,9 +128,31 @@ static void check_key(const struct subject *subject, const PGresult *members)
     char *sql = buffer_string(&remedy);
     if (table)
         subject_report(subject, PROBLEM_ERROR, sql,
-                       "key: the replica identity of table %s lacks %s: the log does not say "
+                       "%s: the replica identity of table %s lacks %s: the log does not say "
                        "which key a deleted row had%s",
-                       table, columns, cost_of(sql));
+                       subject_setting(subject), table, columns, cost_of(sql));
+    free(sql);
+}
+
+/* Whoever needs no column of it needs an identity all the same: once a table without one is
+ * published, the server refuses the application's UPDATE and DELETE. */
+static void check_presence(const struct subject *subject, const PGresult *members)
+{
+    struct buffer remedy = {0};
+    const char *table = NULL;
+    for (int row = 0; row < PQntuples(members); row++) {
+        if (!is_followed(members, row) || cell(members, row, MEMBER_FULL)[0] == 't' ||
+            cell(members, row, MEMBER_IDENTITY)[0])
+            continue;
+        table = table ? table : cell(members, row, MEMBER_NAME);
+        put_remedy(&remedy, cell(members, row, MEMBER_NAME), cell(members, row, MEMBER_SUGGESTION));
+    }
+    char *sql = buffer_string(&remedy);
+    if (table)
+        subject_report(subject, PROBLEM_ERROR, sql,
+                       "depends: table %s has no replica identity: in a publication, the "
+                       "application could not UPDATE or DELETE its rows any more%s",
+                       table, cost_of(sql));
     free(sql);
 }
 
@@ -207,6 +229,8 @@ void inspect_identity(const struct subject *subject)
     for (int row = 0; row < PQntuples(members); row++)
         check_log(subject, members, row);
     check_key(subject, members);
+    if (!subject->keyspace->key.columns)
+        check_presence(subject, members);
     if (subject->keyspace->where)
         check_filter(subject, members);
     PQclear(members);

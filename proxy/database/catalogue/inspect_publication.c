@@ -146,6 +146,25 @@ static bool differ(const struct subject *subject, const char *a, const char *b)
     return answer == CONDITION_NO;
 }
 
+/* Where all of a table's rows count and of the same table some. */
+static void report_condition(const struct subject *subject, const struct subject *other)
+{
+    const struct subject *whole = subject->keyspace->where ? other : subject;
+    const struct subject *part = subject->keyspace->where ? subject : other;
+    if (!whole->dependency) {
+        subject_report(subject, PROBLEM_ERROR, NULL,
+                       "where: keyspace %s is of the same table %s under another condition, but a "
+                       "table has one row filter in a publication; give both the same, or use "
+                       "sync: poll",
+                       other->keyspace->name, subject_table(subject));
+        return;
+    }
+    subject_report(whole, PROBLEM_ERROR, NULL,
+                   "depends: keyspace %s is of the same table %s with a `where`, which is the "
+                   "table's row filter in the publication: changes of other rows would not be told",
+                   part->keyspace->name, subject_table(subject));
+}
+
 /* A table has one entry in the publication, and a row is told once. */
 static void check_other_keyspace(const struct subject *subject, const struct subject *other)
 {
@@ -160,11 +179,7 @@ static void check_other_keyspace(const struct subject *subject, const struct sub
     free(listed);
     if (other < subject && strcmp(oid(other), oid(subject)) == 0 &&
         differ(subject, subject->keyspace->where, other->keyspace->where))
-        subject_report(subject, PROBLEM_ERROR, NULL,
-                       "where: keyspace %s is of the same table %s under another condition, but a "
-                       "table has one row filter in a publication; give both the same, or use "
-                       "sync: poll",
-                       other->keyspace->name, subject_table(subject));
+        report_condition(subject, other);
 }
 
 /* Appends the table as publications name it. */
@@ -321,9 +336,9 @@ static void plan_tables(struct inspection *inspection, struct buffer *tables)
         buffer_printf(tables, "%s", buffer_length(tables) ? ", " : "");
         put_table(tables, subject);
         if (!plan->hindered && (plan->exists || !subject_is(subject, TABLE_OWNED)))
-            plan->hindered = subject->keyspace;
+            plan->hindered = subject->about;
         if (!subject_is(subject, TABLE_OWNED) && plan->allowed)
-            plan->hindered = subject->keyspace; /* its table alone is in the way */
+            plan->hindered = subject->about; /* its table alone is in the way */
         plan->allowed = plan->allowed && subject_is(subject, TABLE_OWNED);
         plan->filtered = plan->filtered || subject->keyspace->where;
     }

@@ -4,7 +4,7 @@
  *
  *   inspect.c ──▶ inspect_columns.c ──▶ inspect_spelling.c
  *             ──▶ inspect_permissions.c, inspect_index.c, inspect_statements.c,
- *                 inspect_expressions.c, inspect_query.c
+ *                 inspect_expressions.c, inspect_query.c, inspect_depends.c
  *             ──▶ inspect_publication.c ──▶ inspect_identity.c    what the log says of a row's end
  *   inspect_condition.c    what two conditions have in common, for all of them
  */

@@ -11,7 +11,8 @@ struct inspection {
     int status;               /* of that */
     bool failed;              /* one about the publication had none: no more are asked about it */
     PGresult *publication;    /* one row; NULL: not known */
-    struct subject *subjects; /* of each keyspace that is not retired */
+    struct subject *subjects; /* of each keyspace that is not retired, and of each table that its
+                                 values depend on */
     bool is_whole;            /* all of them are sound; after that only those that are are left */
     size_t subject_count;
 };
@@ -20,8 +21,11 @@ struct subject {
     struct inspection *inspection;
     struct questions *questions;
     const struct config *config;
-    const struct keyspace *keyspace;
-    char *place;       /* "keyspace items (nestguard.yaml:12)" */
+    const struct keyspace *about;    /* that findings are about */
+    const struct keyspace *keyspace; /* the same; of a table that its values depend on one that has
+                                        nothing but that table and its columns for a key */
+    const struct dependency *dependency; /* NULL: it is the keyspace's own table */
+    char *place;                         /* "keyspace items (nestguard.yaml:12)" */
     PGresult *table;   /* one row, columns as in enum table_cell; NULL: not found */
     PGresult *columns; /* a row for each column, as in enum column_cell; NULL: not known */
     bool is_sound;   /* table, key and condition make sense: the publication's part can be asked */
@@ -122,6 +126,16 @@ void inspect_unique_index(const struct subject *subject);
 
 /* Of what has no index that says so: each key that its rows have now has one row. */
 void inspect_unique_rows(const struct subject *subject);
+
+/* Of a keyspace's own table: every other one that its values read is in `depends`. */
+void inspect_reads(const struct subject *subject);
+
+/* Of one in `depends`: its columns of `on`, if any, tell keys. False: they do not, which has been
+ * reported. */
+bool inspect_dependency(const struct subject *subject);
+
+/* How findings about the columns call what needs them: "key" or "depends". */
+const char *subject_setting(const struct subject *subject);
 
 /* The server accepts `where`. False: it does not, which has been reported. */
 bool inspect_where(const struct subject *subject);

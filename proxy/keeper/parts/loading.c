@@ -25,11 +25,13 @@ void loading_unsee(void *arg, const struct key_change *change)
 }
 
 /* Any row may have changed, of any keyspace: that costs no more than some loads which are not
- * shared. */
+ * shared. But which rows there are another table's changes do not say, and these may be many. */
 void loading_age(void *arg, const struct key_change *change)
 {
     struct loading *loading = arg;
-    if (cause_is_of_keyspace(change->cause))
+    if (change->cause == CAUSE_DEPENDED)
+        loads_revalued(loading->loads, change->key.keyspace);
+    else if (cause_is_of_keyspace(change->cause))
         loads_all_changed(loading->loads);
     else
         loads_changed(loading->loads, change->key);

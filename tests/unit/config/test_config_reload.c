@@ -521,6 +521,7 @@ static size_t member_size(enum setting_type type)
         [SETTING_KEY] = sizeof(struct key_template),
         [SETTING_TABLE] = sizeof(char *),
         [SETTING_VALUE] = sizeof(char *),
+        [SETTING_DEPENDS] = sizeof(struct dependencies),
         [SETTING_PUBLISH] = sizeof(struct publish),
     };
     return sizes[type];
@@ -573,25 +574,40 @@ static void every_member_of_a_keyspace_is_known(void **state)
         MEMBER(struct keyspace, line),             /* where it was read */
         MEMBER(struct keyspace, retired),          /* when it is none any more */
     };
-    struct keyspace every = {NULL,        {.columns = 1},
-                             NULL,        1,
-                             1,           NULL,
-                             NULL,        NULL,
-                             NULL,        NULL,
-                             NULL,        true,
-                             FILL_STRING, NULL,
-                             {NULL, 1},   1,
-                             NULL,        1,
-                             1,           FILTER_CUCKOO,
-                             1,           ABSENT_NIL,
-                             NULL,        MISS_LOAD,
-                             true,        {NULL, BITMAP_GUAVA_64, 1, PUBLISH_KEY, true},
-                             1,           false};
+    struct keyspace every = {NULL,
+                             {.columns = 1},
+                             NULL,
+                             1,
+                             1,
+                             NULL,
+                             NULL,
+                             NULL,
+                             NULL,
+                             NULL,
+                             NULL,
+                             true,
+                             FILL_STRING,
+                             NULL,
+                             {NULL, 1},
+                             {NULL, 1},
+                             1,
+                             NULL,
+                             1,
+                             1,
+                             FILTER_CUCKOO,
+                             1,
+                             ABSENT_NIL,
+                             NULL,
+                             MISS_LOAD,
+                             true,
+                             {NULL, BITMAP_GUAVA_64, 1, PUBLISH_KEY, true},
+                             1,
+                             false};
     size_t rows = 0;
     (void)state;
     while (keyspace_settings[rows].name)
         rows++;
-    assert_int_equal(rows + COUNT_OF(derived), 28);
+    assert_int_equal(rows + COUNT_OF(derived), 29);
     memset(&every, 0xff, sizeof every);
     unmark_rows(&every, keyspace_settings);
     unmark(&every, derived, COUNT_OF(derived));

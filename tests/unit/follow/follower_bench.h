@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 enum { ITEMS, ORDERS, OTHERS, KEYSPACES };
-enum { ITEM_TABLE = 101, ORDER_TABLE = 102, XID = 7 };
+enum { ITEM_TABLE = 101, ORDER_TABLE, AUTHOR_TABLE, LINE_TABLE, XID = 7 };
 
 static const char text[] =
     "cache: redis://127.0.0.1\n"
@@ -20,7 +20,8 @@ static const char text[] =
     "sync: replication\n"
     "keyspaces:\n"
     "  - {name: items, key: \"item:{id}\", table: items, value: v}\n"
-    "  - {name: orders, key: \"order:{customer}:{number}\", table: orders, value: v}\n"
+    "  - {name: orders, key: \"order:{customer}:{number}\", table: orders, value: v,\n"
+    "     depends: [authors, lines on nr = number and who = customer]}\n"
     "  - {name: others, key: \"other:{name}\", table: items, value: v}\n";
 
 /* ---- what the follower tells ---- */
@@ -67,6 +68,8 @@ static void on_change(void *arg, const struct key_change *change)
     assert_ptr_equal(change->generation, bench->generation);
     if (change->cause == CAUSE_UNTOLD)
         hear(bench, "unknown in", name);
+    else if (change->cause == CAUSE_DEPENDED)
+        hear(bench, "depended", name);
     else if (change->cause == CAUSE_TRUNCATED)
         hear(bench, "truncated", name);
     else
@@ -96,7 +99,8 @@ static const struct follower_events events = {
 
 static void bench_init_with(struct bench *bench, size_t capacity)
 {
-    static const uint32_t tables[] = {ITEM_TABLE, ORDER_TABLE, ITEM_TABLE};
+    static const uint32_t tables[] = {ITEM_TABLE, ORDER_TABLE, ITEM_TABLE, AUTHOR_TABLE,
+                                      LINE_TABLE};
     struct filter_options options = {.capacity = capacity, .false_positive_rate = 1e-7};
     struct pg_error error;
     const char *why;

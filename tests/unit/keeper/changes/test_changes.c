@@ -44,6 +44,7 @@ static void what_the_log_tells_makes_old_whatever_is_kept_of_a_key(void **state)
     assert_string_equal(who_hears(&changes, CAUSE_DELETED), "DULPB");
     assert_string_equal(who_hears(&changes, CAUSE_UNTOLD), "ULP");
     assert_string_equal(who_hears(&changes, CAUSE_TRUNCATED), "ULPR");
+    assert_string_equal(who_hears(&changes, CAUSE_DEPENDED), "ULP");
 }
 
 static void entries_and_writes_make_loads_old_and_leave_the_cache_alone(void **state)
@@ -83,8 +84,8 @@ static void every_cause_is_told_to_somebody(void **state)
 
 static void a_cause_is_of_a_key_or_of_a_keyspace(void **state)
 {
-    const enum cause keyspaces[] = {CAUSE_UNTOLD, CAUSE_TRUNCATED, CAUSE_ASKED,
-                                    CAUSE_FILLED, CAUSE_MISSED,    CAUSE_ALTERED};
+    const enum cause keyspaces[] = {CAUSE_UNTOLD, CAUSE_TRUNCATED, CAUSE_ASKED,   CAUSE_FILLED,
+                                    CAUSE_MISSED, CAUSE_ALTERED,   CAUSE_DEPENDED};
     unsigned count = 0;
     (void)state;
     for (unsigned cause = 0; cause < CAUSES; cause++)
