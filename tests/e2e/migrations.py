@@ -23,7 +23,7 @@ from tables import PARTITIONS, partition_ids
 KINDS = ["add column", *["rewrite"] * 3, "rename column", "rename value", *["retype"] * 2, "index",
          "truncate", "vacuum full", "cluster", "detach", *["publication"] * 8, "row security", "role",
          "rename table", "enum", "function", "swap", "restore", *["refresh view"] * 3,
-         *["replace view"] * 2]
+         *["replace view"] * 2, "depended"]
 REWRITES = ["rewrite", "retype", "truncate", "refresh view"]  # which a snapshot from before does not see
 COLUMNS_MAX = 800  # of 1600 that a table may ever have had
 
@@ -68,7 +68,7 @@ class Migrator(Committer):
             connection.close()
 
     def tables_for(self, kind):
-        wanted = {"detach": ["parts"], "enum": ["docs"], "function": ["parts"], "role": ["items"],
+        wanted = {"depended": ["made"], "detach": ["parts"], "enum": ["docs"], "function": ["parts"], "role": ["items"],
                   "publication": ["items"], "swap": ["items", "bulk", "docs"],
                   "restore": ["items", "bulk", "docs"], "cluster": ["items", "bulk", "docs"]}
         shown = {"refresh view": lambda table: table.is_materialized(),
@@ -348,7 +348,7 @@ class Migrator(Committer):
         with contextlib.suppress(psycopg2.Error):
             [(most,)] = query_alone(self.run_.database, "SELECT max(relnatts) FROM pg_class"
                                     " WHERE oid = to_regclass(%s)", ("public." + table.name,))
-            if most and most > COLUMNS_MAX and table.name != "parts":
+            if most and most > COLUMNS_MAX and table.name not in ("parts", "made"):
                 self.swap(table)
             elif most and most > COLUMNS_MAX:
                 self.kinds = [kind for kind in self.kinds if kind not in ("add column", "rewrite")]
@@ -397,6 +397,22 @@ class Migrator(Committer):
                     rows=False)
         self.rest()
         self.do(table, f"DROP INDEX IF EXISTS public.{name}", ids=[], rows=False)
+
+    def depended(self, table):
+        """What is done to tables that values are made of, while nobody changes these values."""
+        other = self.chance.choice(["seals", "pieces"])
+        full, new = f"public.{other}", f"public.{other}_{self.count}"
+        identity = [f"ALTER TABLE {new} REPLICA IDENTITY FULL"] * (other == "pieces")
+        add = [f"ALTER PUBLICATION {PUBLICATION} ADD TABLE {full}"] * self.run_.publishes
+        change = self.chance.choice([
+            [f"ALTER TABLE {full} ALTER word TYPE text USING split_part(word, '#', 1) || '#{self.count}'"],
+            [f"TRUNCATE {full}"],
+            [f"CREATE TABLE {new} (LIKE {full} INCLUDING ALL)", *identity,
+             f"INSERT INTO {new} SELECT id, {'made_id, ' * (other == 'pieces')} split_part(word, '#', 1)"
+             f" || '#{self.count}' FROM {full}", f"DROP TABLE {full}",
+             f"ALTER TABLE {new} RENAME TO {other}", *add]])
+        with self.away([table]):
+            self.do(table, "LOCK TABLE public.made IN ACCESS EXCLUSIVE MODE", *change, rows=False)
 
     def vacuum_full(self, table):
         self.alone(f"VACUUM FULL public.{table.name}")

@@ -134,11 +134,15 @@ class Changes:
         number, other = chance.sample(some, 2)
         payload = self.fresh(table.key(number))
         kinds = ["insert", "update", "update", "delete", "again", "move"]
-        kind = chance.choice([*kinds, "hide"] if hasattr(table, "hide") else kinds)
+        kind = chance.choice([*kinds, "hide"] if hasattr(table, "hide") else
+                             [*kinds, *["depend"] * 6] if hasattr(table, "depend") else kinds)
         if kind == "update":
             self.note(table, number, table.update(self.cursor, number, payload))
         elif kind == "hide":
             self.note(table, number, table.hide(self.cursor, number))
+        elif kind == "depend":
+            for one in table.depend(self.cursor, chance, number, other, payload):
+                self.note(table, one, 1)
         elif kind == "move":
             self.note(table, other, table.delete(self.cursor, other))
             moved = table.move(self.cursor, number, other)

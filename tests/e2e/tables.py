@@ -4,6 +4,8 @@
     docs    the whole row as JSON, with an enum and a time in it
     rows    cached as hashes, of which one column is a value; asked by each command of hashes
     parts   partitioned; its value is an expression with a function that is defined anew
+    made    its value is of other tables' rows, too: of `seals` each writer has one, which all of its
+            keys show, and `pieces` go from key to key
     items   a condition that few of its rows meet; a name without its schema; the last to be read
 
 What is in them is never reckoned: whoever changes a row, or a table, asks the database in the same
@@ -61,6 +63,10 @@ class Table:
     def is_whole(self):
         """Whether names of columns are part of the values."""
         return self.keyspace["value"] == "json"
+
+    def is_string(self):
+        """As a row of it is cached; else it is a hash."""
+        return self.keyspace.get("fill") != "hash"
 
     def published(self):
         """As a publication names it."""
@@ -126,6 +132,35 @@ class Docs(Table):
         return cursor.rowcount
 
 
+class Made(Table):
+    VALUE = ("payload || '/' || coalesce((SELECT s.word FROM public.seals s WHERE s.id = made.id / 1000),"
+             " '') || '/' || coalesce((SELECT string_agg(p.word, '+' ORDER BY p.id) FROM public.pieces p"
+             " WHERE p.made_id = made.id), '')")
+    DEPENDS = ["public.seals", "public.pieces on made_id = id"]
+    CHANGES = {
+        "seal": "INSERT INTO public.seals VALUES (%(number)s / 1000, %(word)s)"
+                " ON CONFLICT (id) DO UPDATE SET word = excluded.word",
+        "unseal": "DELETE FROM public.seals WHERE id = %(number)s / 1000",
+        "put": "INSERT INTO public.pieces VALUES (%(number)s, %(number)s, %(word)s)"
+               " ON CONFLICT (id) DO UPDATE SET word = excluded.word",
+        "move": "UPDATE public.pieces SET made_id = %(other)s WHERE id = %(number)s",
+        "lose": "UPDATE public.pieces SET made_id = NULL WHERE id = %(number)s",
+        "drop": "DELETE FROM public.pieces WHERE id = %(number)s"}
+
+    def published(self):
+        return ", ".join([super().published(), *(name.split(" on ")[0] for name in self.DEPENDS)])
+
+    def depend(self, cursor, chance, number, other, word):
+        """Changes what the value is made of; the keys of which it may be. The lock keeps off who
+        alters the table, and asks for all values: that transaction is in order with this one."""
+        kind = chance.choice(["seal", "seal", *self.CHANGES, "put", "put", "move", "move"])
+        if number // 1000 != other // 1000:
+            other = number
+        cursor.execute("LOCK TABLE public.made IN ROW SHARE MODE;" + self.CHANGES[kind],
+                       {"number": number, "other": other, "word": word})
+        return [n for n in self.ids if n // 1000 == number // 1000]
+
+
 class Rows(Table):
     COMMANDS = {
         "HGETALL": ([], lambda found: found), "HVALS": ([], lambda found: dict(zip(
@@ -154,7 +189,13 @@ class Rows(Table):
         return fields.get(b"payload")
 
 
-def make_tables(shown=False):
+def made_table():
+    return Made({"name": "made", "key": "made:{id}", "table": "public.made", "value": Made.VALUE,
+                 "depends": Made.DEPENDS},
+                [writer * 1000 + n for writer in range(WRITERS) for n in range(30)], Made.VALUE)
+
+
+def make_tables(shown=False, depends=False):
     writers = range(WRITERS)
     return [
         Table({"name": "bulk", "key": "bulk:{id}", "table": "bulk", "value": "payload",
@@ -171,6 +212,7 @@ def make_tables(shown=False):
                "value": "label(payload) || ' of ' || id"},
               list(range(PARTITIONS * PARTITION)), "public.label(payload) || ' of ' || id",
               shown=shown),
+        *([made_table()] if depends else []),
         Items({"name": "items", "key": "item:{id}", "table": "items", "value": "payload",
                "where": "deleted_at IS NULL", "false_positive_rate": 0.02},
               [writer * 1000 + n for writer in writers for n in range(60)], "payload",
@@ -205,6 +247,11 @@ def create_tables(database):
         CREATE TABLE parts (id bigint PRIMARY KEY, payload text NOT NULL, note text)
             PARTITION BY RANGE (id);
         CREATE FUNCTION label(text) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT $1 $$;
+        CREATE TABLE made (id bigint PRIMARY KEY, payload text NOT NULL, note text);
+        CREATE TABLE seals (id bigint PRIMARY KEY, word text NOT NULL);
+        CREATE TABLE pieces (id bigint PRIMARY KEY, made_id bigint, word text NOT NULL);
+        CREATE INDEX ON pieces (made_id);
+        ALTER TABLE pieces REPLICA IDENTITY FULL;
         CREATE TABLE journal (number bigint PRIMARY KEY);
         {DECOYS};
         INSERT INTO decoys.items SELECT n, 'a decoy', NULL, NULL FROM generate_series(0, 9) n;

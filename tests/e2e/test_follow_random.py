@@ -17,7 +17,7 @@ def start_run(follow, database, cache, capsys):
     """start_run(slack): what takes part, ready to go."""
     create_tables(database)
     database.execute("ALTER ROLE guard SET logical_decoding_work_mem = '64kB'")
-    tables = make_tables()
+    tables = make_tables(depends=True)
     guard = follow(*({**table.keyspace, "publish": table.publish} for table in tables),
                    max_lag=f"{MAX_LAG * 1000:.0f}ms", cache_timeout="500ms")
     runs = []
