@@ -1,4 +1,4 @@
-/* What a program does with hiredis: hiredis_client PORT
+/* What a program does with hiredis: hiredis_client PORT [cluster]
  *
  * Prints every reply. Run against the guard and against Redis, the output must be alike. */
 #include <hiredis/hiredis.h>
@@ -44,19 +44,35 @@ static void ask(redisContext *context, const char *command)
     take(context);
 }
 
-/* Many commands of every kind are on their way before the first reply is read. */
-static void pipeline(redisContext *context)
+/* Many commands of every kind are on their way before the first reply is read. In a cluster the
+ * keys of a transaction have one slot. */
+static void pipeline(redisContext *context, const char *const *commands, int count)
 {
-    static const char *const commands[] = {
-        "GET item:901", "INCR counter", "MULTI",           "GET item:901",         "INCR counter",
-        "EXEC",         "GET item:902", "BLPOP none 0.01", "LPUSH counter x",      "SELECT 2",
-        "GET counter",  "SELECT 0",     "GET counter",     "MGET item:901 counter"};
-    enum { COUNT = sizeof commands / sizeof *commands, TURNS = 50 };
+    enum { TURNS = 50 };
     for (int turn = 0; turn < TURNS; turn++)
-        for (int i = 0; i < COUNT; i++)
+        for (int i = 0; i < count; i++)
             redisAppendCommand(context, commands[i]);
-    for (int i = 0; i < COUNT * TURNS; i++)
+    for (int i = 0; i < count * TURNS; i++)
         take(context);
+}
+
+static void pipelines(redisContext *context, int cluster)
+{
+    static const char *const commands[] = {"GET item:901",
+                                           "INCR counter{item:901}",
+                                           "MULTI",
+                                           "GET item:901",
+                                           "INCR counter{item:901}",
+                                           "EXEC",
+                                           "GET item:902",
+                                           "BLPOP none 0.01",
+                                           "LPUSH counter{item:901} x",
+                                           "MGET item:901 counter{item:901}"};
+    static const char *const elsewhere[] = {"SELECT 2", "GET counter{item:901}", "SELECT 0",
+                                            "GET counter{item:901}", "MGET item:901 none"};
+    pipeline(context, commands, sizeof commands / sizeof *commands);
+    if (!cluster)
+        pipeline(context, elsewhere, sizeof elsewhere / sizeof *elsewhere);
 }
 
 static void binary(redisContext *context)
@@ -68,14 +84,24 @@ static void binary(redisContext *context)
     take(context);
 }
 
-static void subscribe(int port, redisContext *publisher)
+/* How many have heard a message is known to each node of a cluster for its own clients alone. */
+static void publish(redisContext *context, int cluster)
+{
+    redisReply *reply = redisCommand(context, "PUBLISH news one");
+    if (!reply || reply->type != REDIS_REPLY_INTEGER)
+        exit(1);
+    if (!cluster)
+        print(reply, 0);
+    freeReplyObject(reply);
+}
+
+static void subscribe(int port, redisContext *publisher, int cluster)
 {
     redisContext *context = connect_to(port);
     redisAppendCommand(context, "SUBSCRIBE news weather");
     take(context);
     take(context);
-    redisAppendCommand(publisher, "PUBLISH news one");
-    take(publisher);
+    publish(publisher, cluster);
     take(context);
     redisAppendCommand(context, "UNSUBSCRIBE news weather");
     take(context);
@@ -86,17 +112,18 @@ static void subscribe(int port, redisContext *publisher)
 
 int main(int count, char **arguments)
 {
-    if (count != 2)
+    if (count < 2)
         return 2;
     int port = (int)strtol(arguments[1], NULL, 10);
     redisContext *context = connect_to(port);
     ask(context, "PING");
     ask(context, "GET item:901");
     ask(context, "HGETALL item:901");
-    ask(context, "NOSUCH command");
+    if (count == 2)
+        ask(context, "NOSUCH command");
     binary(context);
-    pipeline(context);
-    subscribe(port, context);
+    pipelines(context, count > 2);
+    subscribe(port, context, count > 2);
     redisFree(context);
     return 0;
 }
