@@ -111,12 +111,17 @@ class Run:
         for table in tables:
             for number in table.ids:
                 self.histories.add_key(table.key(number), table.first(number))
-        self.nemesis = nemesis.Nemesis(self, chosen(
-            nemesis.FILE_KINDS if exported else nemesis.KINDS
-            + nemesis.STREAM_KINDS * self.publishes))
-        self.parts = [
+        self.nemesis = self.make_nemesis(exported)
+        self.parts = self.make_parts(exported)
+
+    def make_nemesis(self, exported):
+        return nemesis.Nemesis(self, chosen(nemesis.FILE_KINDS if exported else nemesis.KINDS
+                                            + nemesis.STREAM_KINDS * self.publishes))
+
+    def make_parts(self, exported):
+        return [
             *(Writer(self, n) for n in range(WRITERS)), *(Reader(self, n) for n in range(READERS)),
-            *(migrations.Migrator(self, n, tables[n::2], chosen(migrations.KINDS))
+            *(migrations.Migrator(self, n, self.tables[n::2], chosen(migrations.KINDS))
               for n in range(0 if exported else 2)),
             StreamMonitor(self, "monitor") if self.publishes else
             Exporter(self) if exported else PollMonitor(self, "monitor"),
