@@ -57,12 +57,12 @@ class Twemproxy(rig.Pinned, Foreign):
     name = "twemproxy"
     cores = SERVER_CORES
 
-    def __init__(self, cache):
+    def __init__(self, *caches):
         super().__init__()
         settings = self.directory / "nutcracker.yml"
         settings.write_text(f"bench:\n  listen: 127.0.0.1:{self.port}\n  redis: true\n"
-                            "  preconnect: true\n  servers:\n"
-                            f"   - 127.0.0.1:{cache.port}:1\n")
+                            "  preconnect: true\n  servers:\n" +
+                            "".join(f"   - 127.0.0.1:{cache.port}:1\n" for cache in caches))
         self.arguments = (rig.need("nutcracker", "bench"), "-c", settings, "-a", "127.0.0.1", "-s",
                           servers.free_port(), "-p", self.directory / "pid")
 
@@ -140,11 +140,14 @@ class World:
 
     def ask(self, system, depth, ids, *more):
         """What the load saw of a system, which has its core to itself meanwhile."""
-        server = getattr(self, system)
         self.redis.move(SERVER_CORES if system == "redis" else BACK_CORES)
-        return rig.run_for_json(LOAD_CORES, [
-            rig.BUILD / "tests" / "bench_load", "--port", server.port, "--pid", server.process.pid,
-            "--connections", CONNECTIONS, "--depth", depth, "--ids", "%d:%d" % ids, *more])
+        return ask(getattr(self, system), depth, ids, *more)
+
+
+def ask(server, depth, ids, *more):
+    return rig.run_for_json(LOAD_CORES, [
+        rig.BUILD / "tests" / "bench_load", "--port", server.port, "--pid", server.process.pid,
+        "--connections", CONNECTIONS, "--depth", depth, "--ids", "%d:%d" % ids, *more])
 
 
 def words_of(part):
