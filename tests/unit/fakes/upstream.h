@@ -6,7 +6,7 @@
 
 #include "worker/upstream/upstream.h"
 
-enum { FAKE_IN_FLIGHT = 1100 };
+enum { FAKE_IN_FLIGHT = 3000 };
 
 struct upstream {
     struct upstream *previous; /* created before this */
