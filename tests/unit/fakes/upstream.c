@@ -32,7 +32,11 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
 struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *slot, unsigned index)
 {
     assert_false(upstream->closed || upstream->relays);
-    assert_true(upstream->count < FAKE_IN_FLIGHT);
+    if (upstream->count == upstream->room) {
+        upstream->room = 2 * upstream->room + 8;
+        upstream->in_flight =
+            xrealloc(upstream->in_flight, upstream->room * sizeof *upstream->in_flight);
+    }
     upstream->in_flight[upstream->count++] = (struct fake_request){.slot = slot, .index = index};
     slot->waiting++;
     return &upstream->out;
@@ -262,6 +266,7 @@ void upstreams_finish(void)
         last_upstream = upstream->previous;
         buffer_finish(&upstream->out);
         free((char *)(size_t)upstream->options.name);
+        free(upstream->in_flight);
         free(upstream);
     }
 }

@@ -6,8 +6,6 @@
 
 #include "worker/upstream/upstream.h"
 
-enum { FAKE_IN_FLIGHT = 3000 };
-
 struct upstream {
     struct upstream *previous; /* created before this */
     struct upstream_options options;
@@ -15,8 +13,8 @@ struct upstream {
         struct reply_slot *slot;
         unsigned index;
         bool patient;
-    } in_flight[FAKE_IN_FLIGHT]; /* oldest first */
-    size_t count;
+    } *in_flight; /* oldest first */
+    size_t count, room;
     struct buffer out; /* what the test has not looked at yet */
     bool held, unread, congested, relays, down, closed;
     uint64_t fresh;
