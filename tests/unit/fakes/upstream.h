@@ -13,7 +13,7 @@ struct upstream {
         struct reply_slot *slot;
         unsigned index;
         bool patient;
-    } *in_flight; /* oldest first */
+    } * in_flight; /* oldest first */
     size_t count, room;
     struct buffer out; /* what the test has not looked at yet */
     bool held, unread, congested, relays, down, closed;
