@@ -136,7 +136,6 @@ static const struct row rows[] = {
     SUB("CLIENT", "TRACKING", REFUSED, FIRST, 0),
     SUB("CLIENT", "PAUSE", ALL, FIRST, 0),
     SUB("CLIENT", "UNPAUSE", ALL, FIRST, 0),
-    SUB("CLIENT", "UNBLOCK", REFUSED, FIRST, 0),
     ONE("CLIENT", STATE),
 
     ONE("ACL", REFUSED),

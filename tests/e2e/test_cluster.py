@@ -46,6 +46,24 @@ def on_each(cluster, count=8, prefix="plain:"):
     return [name for each in chosen.values() for name in each[:count]]
 
 
+def number_of(wire):
+    return int(wire.ask("CLIENT", "ID")[1:])
+
+
+def one_on_each_worker(guard, workers):
+    wires = {}
+    def are_there():
+        wire = guard.wire()
+        wires[number_of(wire) >> 40] = wire
+        return len(wires) == workers
+    wait_until(are_there, PATIENCE, "a client on each worker")
+    return wires.values()
+
+
+def blocked_on(cluster):
+    return sum(node.client().info("clients")["blocked_clients"] for node in cluster.primaries)
+
+
 class TestGuardedKeys:
     def test_they_are_loaded_filled_and_hit_on_whatever_node(self, guard, cluster):
         client = guard.redis()
@@ -291,6 +309,25 @@ class TestState:
                        "the client to wait")
             guard.redis().rpush(name, "x")
             assert wire.read_reply().endswith(b"$1\r\nx\r\n")
+
+    @pytest.mark.parametrize("word, reply", [("TIMEOUT", b"*-1\r\n"), ("ERROR", b"-UNBLOCKED ")])
+    def test_who_is_blocked_is_unblocked_by_its_id_on_its_node_alone(self, follow, items, cluster,
+                                                                     word, reply):
+        guard = follow(items(), cache=cluster.url, workers=2)
+        for admin in one_on_each_worker(guard, 2):
+            waiting = []
+            for name in on_each(cluster, 2):
+                wire = guard.wire()
+                waiting.append((number_of(wire), wire))
+                assert admin.ask("CLIENT", "UNBLOCK", waiting[-1][0], word) == b":0\r\n"
+                wire.send(command("BLPOP", name, 0))
+            wait_until(lambda: blocked_on(cluster) == len(waiting), PATIENCE, "all to wait")
+            while waiting:
+                number, wire = waiting.pop()
+                assert admin.ask("CLIENT", "UNBLOCK", number, word) == b":1\r\n"
+                assert wire.read_reply().startswith(reply)
+                assert blocked_on(cluster) == len(waiting)
+                assert wire.ask("SET", "plain", "x") == b"+OK\r\n"
 
     def test_a_watched_key_that_changes_makes_exec_fail(self, guard, cluster):
         for name in on_each(cluster, 1):

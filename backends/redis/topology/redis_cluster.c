@@ -334,6 +334,11 @@ static void ask_named(struct redis_cluster *cluster, const struct redis_place *p
     leave(cluster);
 }
 
+int redis_cluster_number(struct redis_cluster *cluster, const struct redis_place *place)
+{
+    return redis_map_number(&cluster->map, place);
+}
+
 int redis_cluster_follow(struct redis_cluster *cluster, const struct redis_redirect *redirect,
                          bool *changed)
 {

@@ -56,6 +56,12 @@ unsigned pool_slot_of(struct span key)
     return redis_slot_of(key.at, key.length);
 }
 
+int pool_node_at(struct pool *pool, const struct redis_place *place)
+{
+    int node = redis_cluster_number(pool->route->cluster, place);
+    return node < 0 ? NO_NODE : node;
+}
+
 int pool_next(const struct pool *pool, int node)
 {
     if (!pool_is_cluster(pool))

@@ -57,6 +57,9 @@ int pool_node_of(const struct pool *pool, struct span key);
 unsigned pool_slot_of(struct span key);
 int pool_node_for(const struct pool *pool, uint64_t id);
 
+/* In a cluster: the node at that place, even if it has no slots. NO_NODE: there are too many. */
+int pool_node_at(struct pool *pool, const struct redis_place *place);
+
 /* The next node that has slots, behind that one; from NO_NODE on. NO_NODE: there is none. */
 int pool_next(const struct pool *pool, int node);
 

@@ -68,6 +68,7 @@ static void some_are_for_all_and_some_for_any(void **state)
     assert_int_equal(way_of("SCAN 0").route, ROUTE_SCAN);
     assert_int_equal(way_of("MULTI").route, ROUTE_STATE);
     assert_int_equal(way_of("CLIENT ID").route, ROUTE_STATE);
+    assert_int_equal(way_of("CLIENT UNBLOCK 7").route, ROUTE_STATE);
 }
 
 static void several_keys_are_taken_apart(void **state)

@@ -5,7 +5,9 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "redis/topology/redis_place.h"
 #include "worker/command/clients/client_words.h"
+#include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
 
 #include <stdlib.h>
@@ -27,6 +29,7 @@ struct inquiry {
     unsigned killed;             /* how many, with the asker */
     bool kills_asker;            /* who is still to hear of it */
     uint64_t sought, cache_id;   /* an id here, and what the cache calls it; 0: that is not known */
+    struct redis_place node;     /* of a cluster, that calls it so; host "": there is no cluster */
     struct buffer before, after; /* what the command has around the number */
     /* While a worker has it: */
     struct turn_task visit;
@@ -208,8 +211,13 @@ static void kill_them(struct inquiry *inquiry, const struct clients *clients)
 static void find(struct inquiry *inquiry, const struct clients *clients)
 {
     const struct client *client = roster_find(clients, inquiry->sought);
-    if (client)
-        inquiry->cache_id = roster_cache_id(client);
+    uint64_t cache_id = client ? roster_cache_id(client) : 0;
+    if (!cache_id)
+        return;
+    const struct redis_place *node = upstream_node(client->pinned.own);
+    inquiry->cache_id = cache_id;
+    if (node)
+        inquiry->node = *node;
 }
 
 static void go_on_to_others(struct inquiry *inquiry)
@@ -277,13 +285,26 @@ static void answer_kill(const struct inquiry *inquiry, struct reply_slot *slot)
         client_leave(client_of(slot->replies));
 }
 
-/* The highest number that there can be belongs to nobody. */
+/* A number is that of one node's client, and would be another's anywhere else: so the asker is led
+ * there. The highest number that there can be belongs to nobody, wherever that is asked. */
+static uint64_t go_to_sought(struct client *asker, const struct inquiry *inquiry)
+{
+    struct pool *pool = client_pool(asker);
+    bool has_node = inquiry->node.host[0];
+    if (!inquiry->cache_id || has_node != pool_is_cluster(pool))
+        return INT64_MAX;
+    if (has_node)
+        client_go_to(asker, pool_node_at(pool, &inquiry->node));
+    return inquiry->cache_id;
+}
+
 static void translate(const struct inquiry *inquiry, struct reply_slot *slot)
 {
     char number[24];
-    uint64_t id = inquiry->cache_id ? inquiry->cache_id : INT64_MAX;
+    struct client *asker = client_of(slot->replies);
+    uint64_t id = go_to_sought(asker, inquiry);
     struct span before = buffer_span(&inquiry->before), after = buffer_span(&inquiry->after);
-    struct buffer *out = upstream_command(client_of(slot->replies)->upstream, slot, 0);
+    struct buffer *out = upstream_command(asker->upstream, slot, 0);
     snprintf(number, sizeof number, "%llu", (unsigned long long)id);
     buffer_append(out, before.at, before.length);
     resp_write_bulk(out, number, strlen(number));
