@@ -128,15 +128,24 @@ static void put_where(struct buffer *out, const struct keyspace *keyspace)
         buffer_printf(out, " AND (%s\n)", keyspace->where);
 }
 
+/* The rows that so many ways to split a key name. */
+static void put_ways_condition(struct buffer *out, const struct keyspace *keyspace, size_t ways)
+{
+    size_t columns = keyspace->key.columns;
+    put(out, ways > 1 ? " WHERE (" : " WHERE ");
+    for (size_t i = 0; i < ways * columns; i++) {
+        put(out, i == 0 ? "" : i % columns ? " AND " : " OR ");
+        identifier_put(out, keyspace->key.column[i % columns]);
+        buffer_printf(out, " = $%zu", i + 1);
+    }
+    put(out, ways > 1 ? ")" : "");
+    put_where(out, keyspace);
+}
+
 /* The one row that a key names. */
 static void put_row_condition(struct buffer *out, const struct keyspace *keyspace)
 {
-    for (size_t i = 0; i < keyspace->key.columns; i++) {
-        put(out, i ? " AND " : " WHERE ");
-        identifier_put(out, keyspace->key.column[i]);
-        buffer_printf(out, " = $%zu", i + 1);
-    }
-    put_where(out, keyspace);
+    put_ways_condition(out, keyspace, 1);
 }
 
 /* All rows that have a key: a row without a whole one cannot be asked for. */
@@ -232,7 +241,7 @@ char *keyspace_sql_find(const struct keyspace *keyspace)
  * Locks are held until the statement ends, and what the subquery compares is worked out behind the
  * reading: the catalogue's rows are those of the statement's snapshot, what the functions say of
  * them is true now. */
-char *keyspace_sql_confirm(const struct keyspace *keyspace)
+char *keyspace_sql_confirm(const struct keyspace *keyspace, size_t ways)
 {
     struct buffer out = {0};
     put(&out, "WITH asked AS MATERIALIZED (SELECT ");
@@ -243,7 +252,7 @@ char *keyspace_sql_confirm(const struct keyspace *keyspace)
     }
     put(&out, " FROM ");
     put_rows(&out, keyspace);
-    put_row_condition(&out, keyspace);
+    put_ways_condition(&out, keyspace, ways);
     put(&out,
         "), read AS MATERIALIZED (SELECT count(*) AS rows FROM asked) SELECT (" SQL_REWRITTEN ")");
     for (size_t i = 0; i < keyspace->key.columns; i++)

@@ -1,11 +1,16 @@
 /* From a cache key to one row, and back to the keeper:
  *
  *   key ─split─▶ way 0 ─▶ query ─┬─ a row whose printed columns are the key's ─▶ done
- *                 ▲              ├─ none: the next way; absent when there is no other, with the
- *                 │              │  key of a row that came all the same, equal to this one
+ *                 ▲              ├─ none: the next way; when there is no other, all at once: absent,
+ *                 │              │  with the key of a row that came all the same, equal to this one
  *                 │              └─ an error about a value ─▶ do the columns accept the texts?
  *                 │                      no: the next way ◀───┴───▶ yes: once more, parsed anew
  *                 └──────────────────────┘
+ *
+ * The ways are tried one after the other, since mostly the first has the row. But each answer is of
+ * a moment of its own, and between two an UPDATE may take the row from a way that is still to be
+ * tried to one that was. So that there is none is said by one statement about all of them, but for
+ * those whose texts the columns cannot hold; where it finds a row, its way is tried again.
  *
  * An error about a value (SQLSTATE class 22) does not say whose value. That of the key's texts
  * means that no row has the key; that of a row that is there, or of what `where` makes of it, means
@@ -14,35 +19,23 @@
  * texts alone, only together with its constants, which may be what fails: there each such error is
  * a failure.
  *
- * That there is none is asked once more where a view, a query or a condition may call a function
- * (without a log: of what is followed the server allows none). What a statement names it locks
- * before it takes its snapshot, so that a table which somebody rewrites, and commits meanwhile, is
- * seen as it is then. What a function reads it locks behind that: then the table looks empty, and
- * the rows that it had before and has since are in no answer. Such a thing is seen by the locks,
- * behind the reading, in one statement with it (keyspace_sql_confirm()), which is asked again.
- *
- * A statement's number in the pool is keyspace * STATEMENTS + what it does.
+ * That there is none is asked once more, too, where a view, a query or a condition may call a
+ * function (without a log: of what is followed the server allows none). What a statement names it
+ * locks before it takes its snapshot, so that a table which somebody rewrites, and commits
+ * meanwhile, is seen as it is then. What a function reads it locks behind that: then the table
+ * looks empty, and the rows that it had before and has since are in no answer. Such a thing is seen
+ * by the locks, behind the reading, in one statement with it (keyspace_sql_confirm()), which is
+ * asked again.
  */
 #include "database/rows.h"
 
 #include "base/container_of.h"
 #include "base/memory.h"
-#include "database/keyspace_sql.h"
+#include "database/rows_statements.h"
 
 #include <stdlib.h>
 
-enum { BYTEA_OID = 17, CONFIRM_MAX = 8 /* times that a way is asked for again */ };
-
-enum {
-    STATEMENT_LOAD,
-    STATEMENT_LOAD_ANEW,
-    STATEMENT_LOAD_LARGE,
-    STATEMENT_FIND,
-    STATEMENT_CONFIRM,
-    STATEMENT_REMOVE,
-    STATEMENT_ACCEPTS,
-    STATEMENTS
-};
+enum { BYTEA_OID = 17, CONFIRM_MAX = 8 /* times that absence is asked for again */ };
 
 struct query {
     const struct rows *rows;
@@ -51,50 +44,15 @@ struct query {
     unsigned statement;          /* under way */
     struct row_lane_place place; /* with STATEMENT_LOAD_LARGE */
     struct pg_error refusal;     /* with STATEMENT_ACCEPTS: what it is asked for */
-    unsigned confirmed;          /* so often the way was asked for again */
+    unsigned confirmed;          /* so often absence was asked for */
     size_t way, ways;            /* the one being tried, and the one before which to stop */
+    unsigned left_out;           /* a bit for each way that no row can have */
     struct span splits[ROW_WAYS_MAX][KEY_COLUMNS_MAX]; /* of the key's text */
     struct buffer other;                               /* the key of a row that equals it */
     row_cb done;
     void *arg;
     char text[]; /* the key's */
 };
-
-void rows_statements_init(struct rows_statements *statements, const struct config *config)
-{
-    statements->count = config->keyspace_count * STATEMENTS;
-    statements->at = xcalloc(statements->count, sizeof *statements->at);
-    for (size_t i = 0; i < config->keyspace_count; i++) {
-        const struct keyspace *keyspace = &config->keyspaces[i];
-        if (!keyspace_is_of_rows(keyspace)) /* nothing is ever asked of it */
-            continue;
-        int params = (int)keyspace->key.columns;
-        struct pg_statement *own = &statements->at[i * STATEMENTS];
-        size_t most = config->max_value;
-        char *load = keyspace_sql_load(keyspace, most < ROW_SMALL ? most : ROW_SMALL);
-        own[STATEMENT_LOAD] = (struct pg_statement){load, params, false};
-        own[STATEMENT_LOAD_ANEW] = (struct pg_statement){load, params, true};
-        own[STATEMENT_LOAD_LARGE] =
-            (struct pg_statement){keyspace_sql_load(keyspace, most), params, true};
-        own[STATEMENT_FIND] = (struct pg_statement){keyspace_sql_find(keyspace), params, true};
-        own[STATEMENT_CONFIRM] =
-            (struct pg_statement){keyspace_sql_confirm(keyspace), params, true};
-        if (keyspace->query) /* the two below are never asked */
-            continue;
-        own[STATEMENT_REMOVE] = (struct pg_statement){keyspace_sql_remove(keyspace), params, true};
-        own[STATEMENT_ACCEPTS] =
-            (struct pg_statement){keyspace_sql_accepts(keyspace), params, true};
-    }
-}
-
-void rows_statements_finish(struct rows_statements *statements)
-{
-    for (size_t i = 0; i < statements->count; i++)
-        if (i % STATEMENTS != STATEMENT_LOAD_ANEW) /* which is that of STATEMENT_LOAD */
-            free((char *)statements->at[i].sql);
-    free(statements->at);
-    *statements = (struct rows_statements){0};
-}
 
 static const struct keyspace *keyspace_of(const struct query *query)
 {
@@ -232,18 +190,41 @@ static void finish(struct query *query, const struct row_result *result)
 }
 
 static void ask(struct query *query, unsigned statement);
+static void ask_all(struct query *query);
 
-static void next_way(struct query *query)
+static bool is_left_out(const struct query *query, size_t way)
+{
+    return query->left_out & 1u << way;
+}
+
+static size_t count_ways(const struct query *query)
+{
+    size_t count = 0;
+    for (size_t way = 0; way < query->ways; way++)
+        count += !is_left_out(query, way);
+    return count;
+}
+
+static void finish_absent(struct query *query)
 {
     struct row_result result = {.outcome = LOAD_ABSENT, .error = ""};
-    query->confirmed = 0;
-    if (++query->way < query->ways) {
-        ask(query, query->first);
-        return;
-    }
     if (query->other.bytes)
         result.other_spelling = buffer_span(&query->other);
     finish(query, &result);
+}
+
+static void next_way(struct query *query)
+{
+    size_t enough = query->rows->config->sync == SYNC_REPLICATION ? 1 : 0;
+    do {
+        query->way++;
+    } while (query->way < query->ways && is_left_out(query, query->way));
+    if (query->way < query->ways)
+        ask(query, query->first);
+    else if (count_ways(query) <= enough)
+        finish_absent(query);
+    else
+        ask_all(query);
 }
 
 /* Whether the columns accept the texts. If they do, the error was a row's, or the statement's types
@@ -252,6 +233,7 @@ static void on_accepts(struct query *query, const struct pg_answer *answer)
 {
     struct row_result result = {.outcome = LOAD_REFUSED, .error = query->refusal.text};
     if (is_about_a_value(answer)) {
+        query->left_out |= 1u << query->way;
         next_way(query);
     } else if (answer->outcome == PG_DONE && loads(query)) {
         ask(query, STATEMENT_LOAD_ANEW);
@@ -346,29 +328,34 @@ static bool is_doubted(struct query *query, const struct pg_answer *answer)
     return true;
 }
 
-/* No row is the answer to the way's question. */
-static void doubt_absence(struct query *query, const PGresult *result)
+/* Whether one of the rows, of whichever way, has the key; then its way is the one to try. */
+static bool find_way(struct query *query, const PGresult *result)
 {
-    note_other_spelling(query, result);
-    if (query->rows->config->sync == SYNC_REPLICATION)
-        next_way(query);
-    else
-        ask(query, STATEMENT_CONFIRM);
+    for (query->way = 0; query->way < query->ways; query->way++)
+        for (int row = 0; row < PQntuples(result); row++)
+            if (!is_left_out(query, query->way) && is_key_of_row(query, result, row))
+                return true;
+    return false;
 }
 
-/* A row that has come since is asked for as if it had been there. */
+/* Of all ways. A row that has come since is asked for as if it had been there. */
 static void on_confirm(struct query *query, const struct pg_answer *answer)
 {
-    struct row_result result = {.outcome = outcome_of(query, answer), .error = answer->error.text};
     bool is_known = answer->outcome == PG_DONE && !strcmp(PQgetvalue(answer->result, 0, 0), "0");
-    if (is_known && result.outcome == LOAD_ABSENT) {
-        next_way(query);
+    bool is_found = is_known && find_way(query, answer->result);
+    if (is_known && !is_found) {
+        finish_absent(query);
     } else if (answer->outcome == PG_DONE && query->confirmed++ < CONFIRM_MAX) {
-        ask(query, is_known ? query->first : STATEMENT_CONFIRM);
+        if (is_found)
+            ask(query, query->first);
+        else
+            ask_all(query);
     } else {
-        if (answer->outcome == PG_DONE)
-            result = (struct row_result){.outcome = LOAD_REFUSED,
-                                         .error = "what it reads is rewritten all the time"};
+        struct row_result result = {.outcome = LOAD_REFUSED,
+                                    .error = "what it reads is rewritten or moved all the time"};
+        if (answer->outcome != PG_DONE)
+            result = (struct row_result){.outcome = outcome_of(query, answer),
+                                         .error = answer->error.text};
         finish(query, &result);
     }
 }
@@ -380,12 +367,14 @@ static void on_answer(void *arg, const struct pg_answer *answer)
         row_lane_leave(query->rows->lane, &query->place);
     if (query->statement == STATEMENT_ACCEPTS) {
         on_accepts(query, answer);
-    } else if (query->statement == STATEMENT_CONFIRM) {
+    } else if (query->statement == STATEMENT_CONFIRM ||
+               query->statement == STATEMENT_CONFIRM_WAYS) {
         on_confirm(query, answer);
     } else if (is_doubted(query, answer)) {
         return;
     } else if (outcome_of(query, answer) == LOAD_ABSENT) {
-        doubt_absence(query, answer->result);
+        note_other_spelling(query, answer->result);
+        next_way(query);
     } else {
         on_found(query, answer);
     }
@@ -393,18 +382,41 @@ static void on_answer(void *arg, const struct pg_answer *answer)
 
 /* ---- asking ---- */
 
-/* About the way that is being tried. Parameters go as C strings, which the pool copies. */
-static void ask(struct query *query, unsigned statement)
+/* About so many ways. Parameters go as C strings, which the pool copies. */
+static void ask_about(struct query *query, unsigned statement, const size_t *ways, size_t count)
 {
-    const struct key_template *key = &keyspace_of(query)->key;
-    char *texts[KEY_COLUMNS_MAX];
-    for (size_t c = 0; c < key->columns; c++)
-        texts[c] = xspandup(query->splits[query->way][c]);
+    size_t columns = keyspace_of(query)->key.columns;
+    char *texts[ROW_WAYS_MAX * KEY_COLUMNS_MAX];
+    for (size_t i = 0; i < count * columns; i++)
+        texts[i] = xspandup(query->splits[ways[i / columns]][i % columns]);
     query->statement = statement;
     pg_pool_submit(query->rows->pool, (size_t)query->key.keyspace * STATEMENTS + statement,
                    (const char *const *)texts, on_answer, query);
-    for (size_t c = 0; c < key->columns; c++)
-        free(texts[c]);
+    for (size_t i = 0; i < count * columns; i++)
+        free(texts[i]);
+}
+
+/* About the way that is being tried. */
+static void ask(struct query *query, unsigned statement)
+{
+    ask_about(query, statement, &query->way, 1);
+}
+
+/* About all ways that a row can have, one at least. Where they are fewer than the statement has
+ * places for, the last one fills the others. */
+static void ask_all(struct query *query)
+{
+    size_t ways[ROW_WAYS_MAX], count = 0;
+    for (size_t way = 0; way < query->ways; way++)
+        if (!is_left_out(query, way))
+            ways[count++] = way;
+    if (count == 1) {
+        ask_about(query, STATEMENT_CONFIRM, ways, 1);
+        return;
+    }
+    for (size_t i = count; i < ROW_WAYS_MAX; i++)
+        ways[i] = ways[count - 1];
+    ask_about(query, STATEMENT_CONFIRM_WAYS, ways, ROW_WAYS_MAX);
 }
 
 static struct query *query_create(const struct rows *rows, struct key key, unsigned first,
@@ -413,7 +425,7 @@ static struct query *query_create(const struct rows *rows, struct key key, unsig
     struct query *query = xmalloc(sizeof *query + key.text.length);
     query->rows = rows;
     query->first = first;
-    query->way = query->confirmed = 0;
+    query->way = query->confirmed = query->left_out = 0;
     query->other = (struct buffer){0};
     query->done = done;
     query->arg = arg;
@@ -449,5 +461,6 @@ void rows_remove(const struct rows *rows, struct key key, size_t way, row_cb don
     struct query *query = query_create(rows, key, STATEMENT_REMOVE, done, arg);
     query->way = way;
     query->ways = way + 1;
+    query->left_out = (1u << way) - 1;
     ask(query, STATEMENT_REMOVE);
 }

@@ -1,11 +1,12 @@
 /* Reading and deleting single rows by cache key, over the pool's prepared statements.
  *
- * A key may split into columns in several ways; they are tried one after the other. A row counts
- * only when the database prints its key columns exactly as the key has them: `item:042` is not the
- * key of row 42, though 042 = 42 for a bigint. So each row has one key, and a purge of that key
- * reaches everything that was cached of the row; the filter, too, knows rows by that key alone.
- * Hence such a key is absent. But "no row has this key" is not "there is no such row": the row's
- * own key comes with the answer, for those who tell people.
+ * A key may split into columns in several ways; they are tried one after the other, and that no row
+ * is there by any of them is the word of one statement about all. A row counts only when the
+ * database prints its key columns exactly as the key has them: `item:042` is not the key of row 42,
+ * though 042 = 42 for a bigint. So each row has one key, and a purge of that key reaches everything
+ * that was cached of the row; the filter, too, knows rows by that key alone. Hence such a key is
+ * absent. But "no row has this key" is not "there is no such row": the row's own key comes with the
+ * answer, for those who tell people.
  *
  * A value is asked for as far as it is small (ROW_SMALL); of a larger one comes how large it is. If
  * that is no more than max_value it is asked for again, when there is room in the lane; else it is
@@ -36,15 +37,6 @@ struct rows {
     const struct config *config; /* the one in force */
     struct row_lane *lane; /* for values that are not small; NULL: they have no bound in all */
 };
-
-/* The pool's statements for a configuration, as many for each keyspace. */
-struct rows_statements {
-    struct pg_statement *at;
-    size_t count;
-};
-
-void rows_statements_init(struct rows_statements *statements, const struct config *config);
-void rows_statements_finish(struct rows_statements *statements); /* zeroed ones, too */
 
 struct row_result {
     enum load_outcome outcome;

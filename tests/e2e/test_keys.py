@@ -2,8 +2,10 @@
 import pytest
 import redis
 
+from following import follow  # noqa: F401, a fixture
 from servers import PATIENCE
 from waiting import wait_until
+from wire import command
 
 TYPES = {
     "bigint": ["0", "-1", "9223372036854775807", "-9223372036854775808"],
@@ -103,6 +105,24 @@ def test_a_key_that_splits_in_several_ways_finds_the_row_of_any(start_guard, dat
     assert client.get("pair:x:y:z") == b"left"
     assert client.get("pair:p:q:r") == b"right"
     assert client.get("pair:x:y") is None
+
+
+@pytest.mark.parametrize("start", ["start_guard", "follow"])
+def test_a_row_that_moves_between_the_ways_to_split_its_key_is_there(request, start, gate, database):
+    """It is in the one way before the other is asked, and in the other before that is."""
+    database.execute("""
+        CREATE TABLE pairs (a text, b text, v text, PRIMARY KEY (a, b));
+        INSERT INTO pairs VALUES ('x:y', 'z', 'moved')""")
+    guard = request.getfixturevalue(start)(
+        {"name": "pairs", "key": "pair:{a}:{b}", "table": "pairs", "value": "v"},
+        database=database.url.replace(f":{database.server.port}/", f":{gate.port}/"))
+    gate.hold_requests(having=b"x:y\0\0\0\1z")
+    with guard.wire() as wire:
+        wire.send(command("GET", "pair:x:y:z"))
+        gate.wait_held()
+        database.execute("UPDATE pairs SET a = 'x', b = 'y:z'")
+        gate.release()
+        assert wire.read_reply() == b"$5\r\nmoved\r\n"
 
 
 def test_the_order_of_a_template_is_its_own(start_guard, orders):

@@ -14,6 +14,7 @@
 #include "cache/loads.h"
 #include "database/commit_visibility.h"
 #include "database/rows.h"
+#include "database/rows_statements.h"
 #include "keeper/changes/changes.h"
 #include "keeper/parts/report.h"
 #include "postgres/pg_pool.h"

@@ -1,6 +1,7 @@
 /* Rows by cache key, against a database that answers when the test says so. */
 #include "database/keyspace_sql.h"
 #include "database/rows.h"
+#include "database/rows_statements.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,10 +28,13 @@ enum {
     LOAD_ITEM_LARGE,
     FIND_ITEM,
     CONFIRM_ITEM,
+    CONFIRM_ITEM_WAYS, /* there is none: it has one column */
     REMOVE_ITEM,
     ACCEPTS_ITEM,
     LOAD_ORDER,
-    REMOVE_ORDER = 12,
+    CONFIRM_ORDER = 12,
+    CONFIRM_ORDER_WAYS,
+    REMOVE_ORDER,
     ACCEPTS_ORDER
 };
 
@@ -120,21 +124,27 @@ static void each_keyspace_has_its_statements(void **state)
     struct rows_statements statements;
     rows_statements_init(&statements, bench.config);
     const struct pg_statement *at = statements.at;
-    assert_int_equal(statements.count, 14);
+    assert_int_equal(statements.count, 16);
     must_be_sql(&at[LOAD_ITEM], keyspace_sql_load(&bench.config->keyspaces[ITEMS], ROW_SMALL));
     assert_ptr_equal(at[LOAD_ITEM_ANEW].sql, at[LOAD_ITEM].sql);
     must_be_sql(&at[LOAD_ITEM_LARGE],
                 keyspace_sql_load(&bench.config->keyspaces[ITEMS], bench.config->max_value));
     must_be_sql(&at[FIND_ITEM], keyspace_sql_find(&bench.config->keyspaces[ITEMS]));
-    must_be_sql(&at[CONFIRM_ITEM], keyspace_sql_confirm(&bench.config->keyspaces[ITEMS]));
+    must_be_sql(&at[CONFIRM_ITEM], keyspace_sql_confirm(&bench.config->keyspaces[ITEMS], 1));
+    assert_null(at[CONFIRM_ITEM_WAYS].sql);
+    must_be_sql(&at[CONFIRM_ORDER_WAYS],
+                keyspace_sql_confirm(&bench.config->keyspaces[ORDERS], ROW_WAYS_MAX));
     must_be_sql(&at[REMOVE_ITEM], keyspace_sql_remove(&bench.config->keyspaces[ITEMS]));
     must_be_sql(&at[ACCEPTS_ITEM], keyspace_sql_accepts(&bench.config->keyspaces[ITEMS]));
     must_be_sql(&at[LOAD_ORDER], keyspace_sql_load(&bench.config->keyspaces[ORDERS], ROW_SMALL));
     must_be_sql(&at[REMOVE_ORDER], keyspace_sql_remove(&bench.config->keyspaces[ORDERS]));
     assert_int_equal(at[REMOVE_ITEM].params, 1);
+    assert_int_equal(at[CONFIRM_ORDER].params, 2);
+    assert_int_equal(at[CONFIRM_ORDER_WAYS].params, 2 * ROW_WAYS_MAX);
     assert_int_equal(at[ACCEPTS_ORDER].params, 2);
     for (size_t i = 0; i < statements.count; i++)
-        assert_int_equal(at[i].always_new, i != LOAD_ITEM && i != LOAD_ORDER);
+        assert_int_equal(at[i].always_new,
+                         i != LOAD_ITEM && i != LOAD_ORDER && i != CONFIRM_ITEM_WAYS);
     rows_statements_finish(&statements);
     bench_finish(&bench);
 }
@@ -526,6 +536,12 @@ static void no_answer_is_not_absent(void **state)
 
 /* ---- several ways to split a key ---- */
 
+static void fake_none_of_all(void)
+{
+    assert_int_equal(fake_pool.queries[0].statement, CONFIRM_ORDER_WAYS);
+    ROW("0", NULL, NULL);
+}
+
 static void must_ask(const char *customer, const char *number)
 {
     assert_int_equal(fake_pool.count, 1);
@@ -628,6 +644,66 @@ static void sixteen_ways_are_all_tried(void **state)
         assert_int_equal(bench.calls, 0);
         fake_no_row();
     }
+    fake_none_of_all();
+    must_end(&bench, LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
+/* What each way's statement has not seen need not have been away at any moment. */
+static void a_row_that_moves_from_way_to_way_is_not_absent(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:a:b:c");
+    fake_no_row();
+    fake_no_row();
+    assert_int_equal(bench.calls, 0);
+    assert_int_equal(fake_pool.queries[0].statement, CONFIRM_ORDER_WAYS);
+    ROW("0", "a:b", "c");
+    assert_int_equal(fake_pool.queries[0].statement, LOAD_ORDER);
+    must_ask("a:b", "c");
+    fake_no_row(); /* gone again */
+    assert_int_equal(fake_pool.queries[0].statement, CONFIRM_ORDER_WAYS);
+    fake_rows(FAKE_TEXT, (const char *[]){"0", "A", "b:c", "0", "a", "b:c"}, 2, 3);
+    must_ask("a", "b:c");
+    ROW("payload", "a", "b:c");
+    must_end(&bench, LOAD_ROW);
+    assert_int_equal(bench.result.way, 0);
+
+    load(&bench, ORDERS, "order:a:b:c"); /* it is never where it is looked for */
+    while (!bench.calls)
+        if (fake_pool.queries[0].statement == CONFIRM_ORDER_WAYS)
+            ROW("0", "a", "b:c");
+        else
+            fake_no_row();
+    must_end(&bench, LOAD_REFUSED);
+    load(&bench, ORDERS, "order:a:b:c");
+    fake_no_row();
+    fake_no_row();
+    fake_outcome(PG_TIMEOUT);
+    must_end(&bench, LOAD_TIMEOUT);
+    bench_finish(&bench);
+}
+
+static void all_ways_are_asked_at_once_but_those_that_no_row_can_have(void **state)
+{
+    struct bench bench;
+    const char *asked[] = {"a", "b:c:d", "a:b:c", "d", "a:b:c", "d"};
+    (void)state;
+    bench_init(&bench, 2);
+    load(&bench, ORDERS, "order:a:b:c:d");
+    fake_no_row();
+    fake_refusal("22P02");
+    fake_refusal("22P02");
+    must_ask("a:b:c", "d");
+    fake_pool.params = 2 * ROW_WAYS_MAX;
+    fake_no_row();
+    assert_int_equal(fake_pool.queries[0].statement, CONFIRM_ORDER_WAYS);
+    for (int i = 0; i < 6; i++)
+        assert_string_equal(fake_pool.queries[0].values[i], asked[i]);
+    assert_string_equal(fake_pool.queries[0].values[2 * ROW_WAYS_MAX - 1], "d");
+    ROW("0", NULL, NULL);
     must_end(&bench, LOAD_ABSENT);
     bench_finish(&bench);
 }
@@ -864,6 +940,8 @@ int main(void)
         cmocka_unit_test(a_way_that_is_impossible_leaves_the_others),
         cmocka_unit_test(a_failure_on_the_way_is_the_answer),
         cmocka_unit_test(sixteen_ways_are_all_tried),
+        cmocka_unit_test(a_row_that_moves_from_way_to_way_is_not_absent),
+        cmocka_unit_test(all_ways_are_asked_at_once_but_those_that_no_row_can_have),
         cmocka_unit_test(removing_takes_the_one_way_and_counts_the_rows),
         cmocka_unit_test(removing_says_when_nothing_went_or_nothing_is_known),
         cmocka_unit_test(a_value_above_the_bound_is_never_asked_for),

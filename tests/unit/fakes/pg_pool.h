@@ -5,7 +5,7 @@
 
 #include "postgres/pg_pool.h"
 
-enum { FAKE_QUERIES = 64, FAKE_VALUES = 8, FAKE_BYTEA = 17, FAKE_TEXT = 25 };
+enum { FAKE_QUERIES = 64, FAKE_VALUES = 32, FAKE_BYTEA = 17, FAKE_TEXT = 25 };
 
 /* Queries without an answer, oldest first. */
 struct fake_query {

@@ -1,0 +1,46 @@
+#include "database/rows_statements.h"
+
+#include "base/memory.h"
+#include "database/keyspace_sql.h"
+#include "database/rows.h"
+
+#include <stdlib.h>
+
+void rows_statements_init(struct rows_statements *statements, const struct config *config)
+{
+    statements->count = config->keyspace_count * STATEMENTS;
+    statements->at = xcalloc(statements->count, sizeof *statements->at);
+    for (size_t i = 0; i < config->keyspace_count; i++) {
+        const struct keyspace *keyspace = &config->keyspaces[i];
+        if (!keyspace_is_of_rows(keyspace)) /* nothing is ever asked of it */
+            continue;
+        int params = (int)keyspace->key.columns;
+        struct pg_statement *own = &statements->at[i * STATEMENTS];
+        size_t most = config->max_value;
+        char *load = keyspace_sql_load(keyspace, most < ROW_SMALL ? most : ROW_SMALL);
+        own[STATEMENT_LOAD] = (struct pg_statement){load, params, false};
+        own[STATEMENT_LOAD_ANEW] = (struct pg_statement){load, params, true};
+        own[STATEMENT_LOAD_LARGE] =
+            (struct pg_statement){keyspace_sql_load(keyspace, most), params, true};
+        own[STATEMENT_FIND] = (struct pg_statement){keyspace_sql_find(keyspace), params, true};
+        own[STATEMENT_CONFIRM] =
+            (struct pg_statement){keyspace_sql_confirm(keyspace, 1), params, true};
+        if (params > 1) /* of one column there is one way */
+            own[STATEMENT_CONFIRM_WAYS] = (struct pg_statement){
+                keyspace_sql_confirm(keyspace, ROW_WAYS_MAX), ROW_WAYS_MAX * params, true};
+        if (keyspace->query) /* the two below are never asked */
+            continue;
+        own[STATEMENT_REMOVE] = (struct pg_statement){keyspace_sql_remove(keyspace), params, true};
+        own[STATEMENT_ACCEPTS] =
+            (struct pg_statement){keyspace_sql_accepts(keyspace), params, true};
+    }
+}
+
+void rows_statements_finish(struct rows_statements *statements)
+{
+    for (size_t i = 0; i < statements->count; i++)
+        if (i % STATEMENTS != STATEMENT_LOAD_ANEW) /* which is that of STATEMENT_LOAD */
+            free((char *)statements->at[i].sql);
+    free(statements->at);
+    *statements = (struct rows_statements){0};
+}
