@@ -1,5 +1,4 @@
-"""WAIT and WAITAOF: for what this client has written, whichever connection that went over, and in
-nobody's way."""
+"""WAIT: for what this client has written, whichever connection that went over, and in nobody's way."""
 import pytest
 import redis
 
@@ -73,14 +72,12 @@ def test_it_waits_for_the_replicas_of_all_primaries(guard):
 
 def test_what_a_replica_lacks_is_not_said_to_be_there(guard, fleet):
     """Of any of them. What was written went over connections that others share."""
-    major, minor = fleet.primaries[0].client().info("server")["redis_version"].split(".")[:2]
-    if (int(major), int(minor)) >= (7, 2):
-        pytest.skip("since 7.2 a connection that has written nothing waits for nothing")
     client, other = guard.redis(), guard.redis()
     for primary in fleet.primaries:
         with paused(fleet.follower_of(primary).process.pid):
             write(client)
             assert client.wait(1, 200) == 0
+            assert client.wait(0, 0) == 0
             wire = guard.wire()
             wire.send(b"".join(command("SET", key, "y") for key in KEYS) + command("WAIT", 1, 0))
             assert wire.read_replies(len(KEYS)) == b"+OK\r\n" * len(KEYS)
@@ -88,6 +85,37 @@ def test_what_a_replica_lacks_is_not_said_to_be_there(guard, fleet):
                 assert other.get(key) == b"y"
         assert wire.read_reply() == b":1\r\n"
         wire.close()
+
+
+def test_one_that_has_begun_something_waits_for_what_it_wrote_before(guard, fleet):
+    client = guard.redis()
+    with paused(fleet.follower_of(fleet.primaries[0]).process.pid):
+        write(client)
+        with client.pipeline() as own:
+            own.watch(KEYS[0])
+            assert own.immediate_execute_command("WAIT", 1, 200) == 0
+    assert client.wait(1, 10000) == 1
+
+
+def test_a_primary_that_hangs_ends_it_with_an_error(start_guard, items, fleet):
+    guard = start_guard(items(), cache=fleet.url, cache_timeout="1s")
+    primary = fleet.primaries[-1]
+    with paused(fleet.follower_of(primary).process.pid):
+        wire = guard.wire()
+        wire.send(command("WAIT", 5, 0))
+        wait_until(lambda: int(primary.client().info("clients")["blocked_clients"]), PATIENCE,
+                   guard.log)
+        with paused(primary.process.pid):
+            assert wire.read_reply().startswith(b"-NESTGUARD ")
+    wait_until(lambda: own_connections(guard) == 0, PATIENCE, guard.log)
+    wait_until(lambda: waits_for_one(guard), PATIENCE, guard.log)
+
+
+def waits_for_one(guard):
+    try:
+        return guard.redis().wait(1, 1000) == 1
+    except redis.ResponseError:
+        return False
 
 
 def test_a_client_that_leaves_waits_for_no_element_either(guard, fleet):

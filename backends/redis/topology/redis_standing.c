@@ -65,27 +65,43 @@ static bool member(const char *line, size_t length, const char *name, char *out,
     return false;
 }
 
-static bool read_replica(const char *line, struct redis_place *place)
+/* The members of the next who is online, and their length. NULL: there is no more. */
+static const char *next_online(const char **at, size_t *length)
 {
-    char host[REDIS_HOST_SIZE], port[8], state[16];
-    size_t length = strcspn(line, "\r\n"), digits = strspn(line + 5, "0123456789");
-    if (!digits || line[5 + digits] != ':')
-        return false;
-    line += 6 + digits;
-    length -= 6 + digits;
-    return member(line, length, "ip=", host, sizeof host) &&
-           member(line, length, "port=", port, sizeof port) &&
-           member(line, length, "state=", state, sizeof state) && strcmp(state, "online") == 0 &&
-           redis_place_set(place, host, port);
+    char state[16];
+    while (*at) {
+        const char *line = *at;
+        *at = next_line(line);
+        size_t digits = strncmp(line, "slave", 5) == 0 ? strspn(line + 5, "0123456789") : 0;
+        if (!digits || line[5 + digits] != ':')
+            continue;
+        line += 6 + digits;
+        *length = strcspn(line, "\r\n");
+        if (member(line, *length, "state=", state, sizeof state) && strcmp(state, "online") == 0)
+            return line;
+    }
+    return NULL;
 }
 
 bool redis_standing_next(const char **at, struct redis_place *place)
 {
-    while (*at) {
-        const char *line = *at;
-        *at = next_line(line);
-        if (strncmp(line, "slave", 5) == 0 && read_replica(line, place))
+    char host[REDIS_HOST_SIZE], port[8];
+    size_t length;
+    for (const char *line; (line = next_online(at, &length));)
+        if (member(line, length, "ip=", host, sizeof host) &&
+            member(line, length, "port=", port, sizeof port) && redis_place_set(place, host, port))
             return true;
-    }
     return false;
+}
+
+unsigned redis_standing_acknowledged(const char *text, uint64_t offset)
+{
+    char done[24];
+    size_t length;
+    unsigned count = 0;
+    for (const char *line; (line = next_online(&text, &length));)
+        if (member(line, length, "offset=", done, sizeof done) && done[0] >= '0' &&
+            done[0] <= '9' && strtoull(done, NULL, 10) >= offset)
+            count++;
+    return count;
 }

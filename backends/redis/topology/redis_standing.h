@@ -25,4 +25,7 @@ void redis_standing_read(struct redis_standing *out, const char *text);
  * and goes on. False: there is no more. */
 bool redis_standing_next(const char **at, struct redis_place *place);
 
+/* How many of those have told their primary, whose text it is, that they have done as much. */
+unsigned redis_standing_acknowledged(const char *text, uint64_t offset);
+
 #endif

@@ -130,32 +130,46 @@ static void lost_wait(struct client *client)
 
 static const struct upstream_owner waiter = {.takes = takes_nothing, .lost = lost_wait};
 
+/* One server is asked as whoever the client has logged in as there. */
+static int wait_in_own(struct client *client)
+{
+    struct pinned *pinned = &client->pinned;
+    if (pinned_begin(client) < 0)
+        return -EBUSY;
+    pinned->waits = xcalloc(1, sizeof *pinned->waits);
+    pinned->waits[0].upstream = pinned->own;
+    pinned->wait_count = pinned->waiting = 1;
+    return 1;
+}
+
 int pinned_open_waits(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
     struct pool *pool = client_pool(client);
     unsigned count = 0;
+    if (!pool_is_cluster(pool))
+        return wait_in_own(client);
     for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;)
         count++;
     if (!make_room(client, count))
         return refuse_busy(client);
-    pinned->waits = xcalloc(count ? count : 1, sizeof(struct upstream *));
+    pinned->waits = xcalloc(count ? count : 1, sizeof *pinned->waits);
     for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;)
-        pinned->waits[pinned->wait_count++] = pool_own(pool, node, &waiter, client);
+        pinned->waits[pinned->wait_count++].upstream = pool_own(pool, node, &waiter, client);
     pinned->waiting = count;
     client->serving->own_connections += count;
     if (client->replies.first)
         pinned->wait_fence = reply_slot_open(&client->replies, &fence_kind);
     for (unsigned i = 0; i < count && pinned->wait_fence; i++)
-        upstream_hold(pinned->waits[i], true);
+        upstream_hold(pinned->waits[i].upstream, true);
     return (int)count;
 }
 
 static void each_wait(struct pinned *pinned, void (*act)(struct upstream *upstream))
 {
     for (unsigned i = 0; i < pinned->wait_count; i++)
-        if (pinned->waits[i])
-            act(pinned->waits[i]);
+        if (pinned->waits[i].upstream)
+            act(pinned->waits[i].upstream);
 }
 
 static void give_up(struct upstream *upstream)
@@ -166,9 +180,12 @@ static void give_up(struct upstream *upstream)
 void pinned_close_wait(struct client *client, unsigned number, bool all)
 {
     struct pinned *pinned = &client->pinned;
-    upstream_close(pinned->waits[number]);
-    pinned->waits[number] = NULL;
-    client->serving->own_connections--;
+    struct upstream *upstream = pinned->waits[number].upstream;
+    pinned->waits[number].upstream = NULL;
+    if (upstream != pinned->own) {
+        upstream_close(upstream);
+        client->serving->own_connections--;
+    }
     if (all)
         each_wait(pinned, give_up);
     if (--pinned->waiting)
@@ -182,7 +199,7 @@ static void close_waits(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
     for (unsigned i = 0; i < pinned->wait_count; i++)
-        if (pinned->waits[i])
+        if (pinned->waits[i].upstream)
             pinned_close_wait(client, i, false);
     if (pinned->wait_fence)
         reply_slot_answered(pinned->wait_fence);

@@ -15,8 +15,8 @@
  * -EBUSY: own_connections are used up; then it has got the error as its reply. */
 int pinned_begin(struct client *client);
 
-/* In a cluster: opens pinned.waits, on which nothing is sent before all is answered that was asked
- * for so far. How many there are, or -EBUSY as above. The second: one is not needed any more;
+/* Opens pinned.waits, to each primary, on which nothing is sent before all is answered that was
+ * asked for so far. How many there are, or -EBUSY as above. The second: one is not needed any more;
  * `all`: the others are given up, too. */
 int pinned_open_waits(struct client *client);
 void pinned_close_wait(struct client *client, unsigned number, bool all);

@@ -24,15 +24,23 @@ enum pinned_state {
     PINNED_SKIP = 1 << 10     /* the next command gets no reply */
 };
 
+/* What WAIT asks of one primary. */
+struct pinned_wait {
+    struct upstream *upstream; /* NULL: it has answered, or failed */
+    uint64_t offset;           /* that replicas are to have acknowledged */
+    uint64_t until;            /* clock_ms() */
+    unsigned pause;            /* until they are counted again; 0: nothing is known yet */
+};
+
 struct pinned {
     unsigned states;
     struct upstream *own; /* NULL: the client shares */
     struct reply_slot
         *fence; /* stands before the first command for `own`, which is held until it leads */
-    /* In a cluster: one to each primary, for a WAIT; NULL: it is answered there. With a fence, too.
-     */
-    struct upstream **waits;
-    unsigned wait_count, waiting; /* waiting: that are left */
+    /* For a WAIT: over `own`; in a cluster over one to each primary, with a fence, too. */
+    struct pinned_wait *waits;
+    unsigned wait_count, waiting;       /* waiting: that are left */
+    uint64_t wait_replicas, wait_limit; /* how many; and for so many ms: 0: for ever */
     struct reply_slot *wait_fence;
     struct reply_slot *multi;            /* of the last MULTI, until its reply */
     unsigned queued;                     /* commands since */

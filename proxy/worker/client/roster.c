@@ -110,7 +110,8 @@ void client_filter_finish(struct client_filter *filter)
 static bool is_blocked(const struct client *client)
 {
     const struct pinned *pinned = &client->pinned;
-    return pinned->own && !(pinned->states & PINNED_UPLOAD) && upstream_is_waiting(pinned->own);
+    return pinned->own && !(pinned->states & PINNED_UPLOAD) &&
+           (pinned->waiting || upstream_is_waiting(pinned->own));
 }
 
 /* Redis' letters, in its order. */

@@ -12,6 +12,7 @@
 #include "worker/client/pinned.h"
 #include "worker/command/keys/lookup_many.h"
 #include "worker/command/stateful.h"
+#include "worker/command/wait.h"
 #include "worker/command/whole.h"
 #include "worker/upstream/pool.h"
 
@@ -231,7 +232,7 @@ static bool go(struct client *client, const struct request *request, const struc
         whole_to_all(client, request, way->join);
         return true;
     case ROUTE_WAIT:
-        whole_wait(client, request);
+        wait_dispatch(client, request);
         return true;
     case ROUTE_SCAN:
         whole_scan(client, request);

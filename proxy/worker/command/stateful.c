@@ -12,6 +12,7 @@
 #include "worker/command/keys/lookup.h"
 #include "worker/command/keys/membership.h"
 #include "worker/command/keys/write.h"
+#include "worker/command/wait.h"
 #include "worker/upstream/upstream.h"
 
 static void forward_in_own(struct client *client, const struct request *request)
@@ -316,22 +317,16 @@ static int forward_waiting(struct client *client, const struct request *request)
     return 0;
 }
 
-/* What the client wrote went over another connection: one that has asked nothing yet would have
- * nothing to wait for. */
-static void catch_up(struct client *client, const struct request *request)
-{
-    if (strncmp(request->command->name, "WAIT", 4) == 0)
-        upstream_ask_role(client->upstream);
-}
-
 /* Inside MULTI nothing waits: Redis answers such a command at once. */
 static void block(struct client *client, const struct request *request)
 {
     bool queued = client->pinned.states & PINNED_MULTI;
+    if (!queued && strcmp(request->command->name, "WAIT") == 0) {
+        wait_dispatch(client, request);
+        return;
+    }
     if (pinned_begin(client) < 0)
         return;
-    if (!queued)
-        catch_up(client, request);
     if (forward_waiting(client, request) == 0)
         upstream_be_patient(client->upstream, !queued);
     else if (queued)

@@ -4,7 +4,6 @@
 #include "worker/command/whole.h"
 
 #include "resp/resp_number.h"
-#include "worker/client/pinned.h"
 #include "worker/command/keys/write.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
@@ -139,14 +138,7 @@ static const struct reply_slot_kind whole_kinds[JOINS] = {KIND, KIND, KIND, KIND
 
 /* ---- one becomes several ---- */
 
-struct whole {
-    struct client *client;
-    struct reply_slot *slot;
-    bool muted; /* the client is */
-};
-
-/* What the client asks until end() is a part. */
-static struct whole begin(struct client *client, enum command_join join)
+struct whole whole_begin(struct client *client, enum command_join join)
 {
     struct whole whole = {client, reply_slot_open(&client->replies, &whole_kinds[join]),
                           client->replies.muted};
@@ -156,7 +148,7 @@ static struct whole begin(struct client *client, enum command_join join)
     return whole;
 }
 
-static void end(struct whole *whole)
+void whole_end(struct whole *whole)
 {
     whole->client->replies.whole = NULL;
     whole->client->replies.muted = whole->muted;
@@ -167,62 +159,16 @@ static void end(struct whole *whole)
 void whole_to_all(struct client *client, const struct request *request, enum command_join join)
 {
     int node = pool_next(client_pool(client), NO_NODE);
-    struct whole whole = begin(client, join);
+    struct whole whole = whole_begin(client, join);
     do {
         client_go_to(client, node);
         request_forward(request, client);
         node = node == NO_NODE ? NO_NODE : pool_next(client_pool(client), node);
     } while (node != NO_NODE);
-    end(&whole);
+    whole_end(&whole);
 }
 
-/* ---- WAIT ---- */
-
-/* With an error nothing is left to wait for. */
-static void waited(struct reply_slot *slot, unsigned index, struct span reply)
-{
-    struct client *client = client_of(slot->replies);
-    request_take_reply(slot, index, reply);
-    pinned_close_wait(client, index, reply.at[0] == '-');
-}
-
-static void waited_in_vain(struct reply_slot *slot, unsigned index, const char *why)
-{
-    struct client *client = client_of(slot->replies);
-    request_take_failure(slot, index, why);
-    pinned_close_wait(client, index, true);
-}
-
-static const struct reply_slot_kind wait_kind = {.on_cache = waited,
-                                                 .on_cache_failure = waited_in_vain};
-
-static void wait_for(struct client *client, unsigned number, struct span command)
-{
-    struct upstream *upstream = client->pinned.waits[number];
-    struct reply_slot *slot = reply_slot_open(&client->replies, &wait_kind);
-    upstream_ask_role(upstream);
-    upstream_send(upstream, slot, number, command);
-    upstream_be_patient(upstream, true);
-    reply_slot_answered(slot);
-}
-
-/* Where the client has written is not remembered: it waits for the replicas of all. */
-void whole_wait(struct client *client, const struct request *request)
-{
-    struct buffer command = {0};
-    int count = command_arity_ok(request->command, request->count) ? pinned_open_waits(client) : 0;
-    if (count == 0)
-        whole_to_all(client, request, JOIN_LEAST); /* it fails, at once */
-    if (count <= 0)
-        return;
-    struct whole whole = begin(client, JOIN_LEAST);
-    request_write(request, &command);
-    for (unsigned i = 0; i < (unsigned)count; i++)
-        wait_for(client, i, buffer_span(&command));
-    end(&whole);
-    buffer_finish(&command);
-    client_settle(client);
-}
+/* ---- key by key ---- */
 
 static bool writes(const struct request *request)
 {
@@ -253,10 +199,10 @@ static void ask_for(struct client *client, const struct request *request, size_t
 void whole_by_keys(struct client *client, const struct request *request,
                    const struct command_way *way)
 {
-    struct whole whole = begin(client, way->join);
+    struct whole whole = whole_begin(client, way->join);
     for (size_t i = way->key; i + way->step <= request->count; i += way->step)
         ask_for(client, request, i, way->step, whole.slot);
-    end(&whole);
+    whole_end(&whole);
 }
 
 /* ---- SCAN ---- */

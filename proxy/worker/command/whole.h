@@ -13,11 +13,18 @@
 #include "resp/command_way.h"
 #include "worker/request/request.h"
 
+struct whole {
+    struct client *client;
+    struct reply_slot *slot;
+    bool muted; /* the client is */
+};
+
+/* What the client asks between the two is a part. */
+struct whole whole_begin(struct client *client, enum command_join join);
+void whole_end(struct whole *whole);
+
 /* To every primary. */
 void whole_to_all(struct client *client, const struct request *request, enum command_join join);
-
-/* To every primary, over connections that are for this alone. */
-void whole_wait(struct client *client, const struct request *request);
 
 /* Key by key. */
 void whole_by_keys(struct client *client, const struct request *request,

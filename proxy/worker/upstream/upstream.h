@@ -60,8 +60,7 @@ struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *sl
 /* Whether there is memory for a command of so many bytes. */
 bool upstream_has_room(struct upstream *upstream, size_t bytes);
 
-/* Asks the server what it is. It changes nothing; and a WAIT behind it is for all that the server
- * has done by then, whoever asked for that. */
+/* Asks the server what it is. It changes nothing. */
 void upstream_ask_role(struct upstream *upstream);
 
 /* More bytes of the last request. */

@@ -3,16 +3,12 @@
 #include "worker/upstream/upstream_internal.h"
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "cache/greeting.h"
+#include "worker/upstream/standing_text.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    ROLE_MS = 1000,            /* from one question for the server's role to the next */
-    STANDING_BYTES = 64 * 1024 /* of its answer: more is no such answer */
-};
+enum { ROLE_MS = 1000 }; /* from one question for the server's role to the next */
 
 /* A large reply may take its time, as long as it comes; and what its owner does not read cannot.
  */
@@ -49,16 +45,10 @@ void upstream_ask_standing(struct upstream *upstream, upstream_standing_cb hear,
     upstream_mark_dirty(upstream);
 }
 
-/* A bulk string, or a verbatim one. */
 void upstream_take_standing(struct upstream *upstream, struct span reply)
 {
     uint64_t asked = upstream->standing_asked;
-    const char *line = memchr(reply.at, '\n', reply.length);
-    bool is_text =
-        line && (reply.at[0] == '$' || reply.at[0] == '=') && reply.length < STANDING_BYTES;
-    char *text = NULL;
-    if (is_text)
-        text = xasprintf("%.*s", (int)(reply.at + reply.length - line - 1), line + 1);
+    char *text = standing_text(reply);
     upstream->standing_asked = 0;
     upstream->hear(upstream->hear_arg, upstream, text, asked);
     free(text);

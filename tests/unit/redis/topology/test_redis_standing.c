@@ -58,6 +58,22 @@ static void what_a_replica_has_done_counts_and_not_what_it_has_read(void **state
     assert_int_equal(standing.offset, 710);
 }
 
+static void those_count_that_are_online_and_have_done_as_much(void **state)
+{
+    (void)state;
+    static const char unclear[] = "slave0:ip=1.2.3.4,port=1,state=online\r\n"
+                                  "slave1:ip=1.2.3.4,port=2,state=online,offset=\r\n"
+                                  "slave2:ip=1.2.3.4,port=3,state=online,offset=-1\r\n"
+                                  "slave3:state=send_bulk,offset=9\r\n";
+    assert_int_equal(redis_standing_acknowledged(primary, 0), 2);
+    assert_int_equal(redis_standing_acknowledged(primary, 690), 2);
+    assert_int_equal(redis_standing_acknowledged(primary, 691), 1);
+    assert_int_equal(redis_standing_acknowledged(primary, 700), 1);
+    assert_int_equal(redis_standing_acknowledged(primary, 701), 0);
+    assert_int_equal(redis_standing_acknowledged(unclear, 0), 0);
+    assert_int_equal(redis_standing_acknowledged("", 0), 0);
+}
+
 static bool is_linked(const char *text)
 {
     struct redis_standing standing;
@@ -108,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_primary_says_how_far_it_is),
         cmocka_unit_test(only_those_are_named_that_are_not_being_copied_to),
+        cmocka_unit_test(those_count_that_are_online_and_have_done_as_much),
         cmocka_unit_test(what_a_replica_has_done_counts_and_not_what_it_has_read),
         cmocka_unit_test(one_that_is_cut_off_or_copied_to_is_not_linked),
         cmocka_unit_test(what_is_no_such_text_says_nothing),
