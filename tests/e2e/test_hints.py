@@ -32,8 +32,9 @@ def write(guard, cache, key):
 
 def outlive_the_ttl(guard):
     """What was admitted before has been for longer than hint_ttl."""
-    guard.control("PUT", guard.key_path("item:9999") + f"?for={HINT_TTL}")
-    wait_until(lambda: not is_admitted(guard, "item:9999"), PATIENCE, guard.status)
+    key = next(key for key in (f"item:{n}" for n in range(9000, 9999)) if not is_admitted(guard, key))
+    guard.control("PUT", guard.key_path(key) + f"?for={HINT_TTL}")
+    wait_until(lambda: not is_admitted(guard, key), PATIENCE, guard.status)
 
 
 def is_admitted(guard, key):

@@ -69,7 +69,7 @@ def test_mget_answers_each_key_in_its_place(start_guard, database, cache, items)
 
 
 def test_an_mget_of_absent_keys_alone_asks_nobody(start_guard, database, cache, items):
-    guard = start_guard(items(false_positive_rate=1e-7))
+    guard = start_guard(items())
     assert guard.redis().mget([f"item:{n}" for n in range(1000, 1050)]) == [None] * 50
     assert cache.calls("get") + cache.calls("mget") == 0
     assert database.count_loads() == 0

@@ -169,7 +169,7 @@ def test_items_are_any_bytes_of_any_length(start_guard, database):
 
 
 def test_many_items_in_one_command_and_many_commands_at_once(start_guard, items):
-    guard = start_guard(items(false_positive_rate=1e-7))
+    guard = start_guard(items())
     wanted = [int(1 <= n <= 100) for n in range(20_000)]
     assert are_there(guard, *range(20_000)) == wanted
     with guard.wire() as wire:
