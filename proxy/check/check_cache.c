@@ -136,6 +136,12 @@ static const char published_script[] =
     "end "
     "return kind == 'none' and info or kind";
 
+/* Another node of the cluster has the slot, and is asked, too. */
+static bool is_elsewhere(const struct cache *cache, const char *error)
+{
+    return cache->is_node && strstr(error, "refused: MOVED ") != NULL;
+}
+
 static void check_published(const struct cache *cache, const struct keyspace *keyspace)
 {
     char error[256], said[64];
@@ -143,10 +149,10 @@ static void check_published(const struct cache *cache, const struct keyspace *ke
     char *info = xasprintf("%s:info", keyspace->publish.key);
     int status = redis_ask_script(&cache->options, published_script,
                                   (const char *const[]){bitmap, info}, said, error);
-    if (status)
+    if (status && !is_elsewhere(cache, error))
         problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
                      "publish of keyspace %s needs scripts: %s", keyspace->name, error);
-    else if (strcmp(said, "none") != 0 && strcmp(said, "published") != 0)
+    else if (!status && strcmp(said, "none") != 0 && strcmp(said, "published") != 0)
         problems_add(
             cache->problems, PROBLEM_WARNING, cache->place, NULL,
             "publish of keyspace %s: \"%s\" is there already (a %s) and no guard wrote it; "

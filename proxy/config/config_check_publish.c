@@ -45,12 +45,22 @@ static bool belongs_to(const char *text, const char *key)
     return *text == '-' && text[1] && strspn(text + 1, "0123456789") == strlen(text + 1);
 }
 
+bool config_has_hash_tag(const char *key)
+{
+    const char *begin = strchr(key, '{');
+    const char *end = begin ? strchr(begin, '}') : NULL;
+    return end && end > begin + 1;
+}
+
 void config_check_publish(const struct config *config, const struct config_source *source,
                           size_t keyspace, int line)
 {
     const char *key = config->keyspaces[keyspace].publish.key;
-    if (config->cache.is_cluster)
-        config_report(source, line, "publish is not supported with a Redis Cluster as the cache");
+    if (config->cache.is_cluster && !config_has_hash_tag(key))
+        config_report(source, line,
+                      "with a Redis Cluster as the cache publish.key needs a hash tag, so that all "
+                      "that is published has one slot, as in \"{%s}\"",
+                      key);
     report_guarded(config, source, key, line);
     for (size_t i = 0; i < keyspace; i++) {
         const char *other = config->keyspaces[i].publish.key;

@@ -11,6 +11,7 @@
 #include "config/config_reload.h"
 
 #include "base/memory.h"
+#include "config/config_source.h"
 #include "config/file_limits.h"
 #include "config/setting_value.h"
 #include "net/tls.h"
@@ -172,10 +173,10 @@ static void tell_of_keyspace(const struct keyspace *keyspace, enum change_kind k
 /* Why nothing can be published by what stays as it is, though the file was looked at with what it
  * has in its place: what stands beside another cache is not for the cluster that stays, nor what
  * stands beside the log for a guard that follows none. NULL: it can. */
-static const char *unpublishable(const struct config *running,
+static const char *unpublishable(const struct config *running, const struct publish *publish,
                                  const struct setting_changes *changes)
 {
-    if (changes->cache_stays && running->cache.is_cluster)
+    if (changes->cache_stays && running->cache.is_cluster && !config_has_hash_tag(publish->key))
         return changes->cache_stays;
     if (running->sync != SYNC_REPLICATION)
         return "without sync: replication, which takes a restart, nothing tells of new rows";
@@ -187,12 +188,13 @@ static void keep_unpublished(const struct config *running, struct config *wanted
 {
     static const struct keyspace unpublished;
     const struct setting *row = keyspace_settings;
-    const char *why = unpublishable(running, changes);
     while (row->offset != offsetof(struct keyspace, publish))
         row++;
-    for (size_t i = 0; i < wanted->keyspace_count && why; i++) {
+    for (size_t i = 0; i < wanted->keyspace_count; i++) {
         struct keyspace *keyspace = &wanted->keyspaces[i];
-        if (!keyspace->publish.key)
+        const struct publish *publish = &keyspace->publish;
+        const char *why = publish->key ? unpublishable(running, publish, changes) : NULL;
+        if (!why)
             continue;
         add(changes, (struct setting_change){
                          .keyspace = xstrdup(keyspace->name),

@@ -35,4 +35,7 @@ void config_make_draft(struct config *config, const struct config_source *source
 void config_check_publish(const struct config *config, const struct config_source *source,
                           size_t keyspace, int line);
 
+/* Whether a cluster has all that is called after the key in the key's own slot. */
+bool config_has_hash_tag(const char *key);
+
 #endif

@@ -105,13 +105,15 @@ static void on_redis_state(void *arg, bool up, const char *error)
 
 /* ---- a cluster's nodes ---- */
 
-/* Up is a cluster when all of its nodes are. Nothing is published there. */
+/* Up is a cluster when all of its nodes are. */
 static void on_node_state(void *arg, int number, bool up, const char *error)
 {
     struct cache_side *side = arg;
     bool all = redis_is_up(side->redis);
     if (purgers_of(side))
         purgers_cache_is(purgers_of(side), number, up);
+    if (publishes(side))
+        publisher_node_is(side->keeper->publisher, number, up);
     if (up && !all)
         return; /* of another it is known that it is not */
     set_answered(side, all ? "" : error);
@@ -128,8 +130,11 @@ static void on_node_joined(void *arg, int number, struct redis *node, bool late)
 
 static void on_node_ended(void *arg, int number)
 {
-    if (purgers_of(arg))
-        purgers_ended(purgers_of(arg), number);
+    struct cache_side *side = arg;
+    if (purgers_of(side))
+        purgers_ended(purgers_of(side), number);
+    if (publishes(side))
+        publisher_node_is(side->keeper->publisher, number, false);
 }
 
 static void on_node_gave(void *arg, int from, int to)

@@ -19,6 +19,12 @@
  *   once, by bit m, which is always set.
  * - A new generation's bitmap is written beside the one that is read, which is kept true meanwhile.
  *
+ * One node. In a cluster all names have one slot, and all that belongs to an attempt goes to the
+ * node that had it at the beginning, until that is lost, or says that the slot is elsewhere: then,
+ * when each command has its answer, it begins again at the node that has it. What another node was
+ * given with the slot, or has as the lost one's replica, is not known to be all that was
+ * acknowledged, and is not renewed.
+ *
  * Two guards: who holds the lease writes, the other one waits until it has lapsed. A guard that was
  * held up meanwhile may still set bits of its own; they do no harm, and its renewals find another's
  * name.
@@ -49,6 +55,7 @@ struct published_known {
 struct published {
     const struct keyspace *keyspace;
     struct redis *redis;
+    int node; /* of a cluster: its number, see "One node"; else 0 */
     const char *owner;
     struct publish_names names;
     enum published_state state;
@@ -132,6 +139,10 @@ void published_end(struct published *published);
 bool published_is_over(const struct published *published);
 
 void published_cache_is(struct published *published, bool up);
+/* A cluster's node of this number; not up: it may be none any more. */
+void published_node_is(struct published *published, int node, bool up);
+/* Another cache; nothing is under way to the one before. */
+void published_use_cache(struct published *published, struct redis *redis);
 void published_tick(struct published *published, uint64_t now); /* once in a while */
 void published_drop(struct published *published);               /* the lease; at the end */
 

@@ -33,6 +33,38 @@ void published_enter(struct published *published, enum published_state state)
     published->state = state;
 }
 
+/* ---- where to ---- */
+
+static int home_of(const struct published *published)
+{
+    const char *key = published->keyspace->publish.key;
+    return redis_number_of(published->redis, (struct redis_bytes){key, strlen(key)});
+}
+
+/* Where a cluster has no node of that number, whoever stands for all: there every command fails. */
+static struct redis *server_of(const struct published *published)
+{
+    int number = published->node;
+    struct redis *node = number < 0 ? NULL : redis_next_node(published->redis, &number);
+    return node && number == published->node ? node : published->redis;
+}
+
+bool published_is_reachable(const struct published *published)
+{
+    return redis_is_up(server_of(published));
+}
+
+/* Answers of two nodes come in any order, and counts would not tell them apart. */
+bool published_go_home(struct published *published)
+{
+    int home = home_of(published);
+    bool rests = published->state <= PUBLISHED_WAITING && !published->old.count &&
+                 published->answered == published->sent;
+    if (rests)
+        published->node = home;
+    return published->node == home;
+}
+
 /* ---- commands ---- */
 
 /* Counted, for all that is known is acknowledged by counts. `done` gets `published`. */
@@ -40,7 +72,7 @@ void published_submit(struct published *published, const struct publish_command 
                       redis_answer_cb done)
 {
     published->sent++;
-    redis_send(published->redis, command->words, command->count, done, published);
+    redis_send(server_of(published), command->words, command->count, done, published);
 }
 
 /* Whether it is of the attempt that is under way. */
@@ -117,7 +149,7 @@ void published_drop(struct published *published)
 {
     struct publish_command command = {.count = 0};
     published->lease = 0;
-    if (!redis_is_up(published->redis))
+    if (!published_is_reachable(published))
         return;
     publish_script(&command, publish_script_drop, 2, &published->names);
     publish_word(&command, published->owner);
@@ -238,7 +270,7 @@ void published_review_known(struct published *published)
 void published_known(struct published *published, uint64_t until)
 {
     if (!published->may_lease || published->pending.until || until <= published->acknowledged ||
-        published->state == PUBLISHED_EMPTY || !redis_is_up(published->redis))
+        published->state == PUBLISHED_EMPTY || !published_is_reachable(published))
         return;
     published->pending = (struct published_known){until, published->sent};
     published_review_known(published);
@@ -368,10 +400,24 @@ void published_cache_is(struct published *published, bool up)
         published->lease = 0;
 }
 
+/* What failed for want of a node may do by now. */
+void published_node_is(struct published *published, int node, bool up)
+{
+    if (up || published->node == node)
+        published_cache_is(published, up);
+}
+
+void published_use_cache(struct published *published, struct redis *redis)
+{
+    published->redis = redis;
+    published->node = home_of(published);
+}
+
 void published_init(struct published *published, const struct keyspace *keyspace,
                     struct redis *redis, const char *owner)
 {
-    *published = (struct published){.keyspace = keyspace, .redis = redis, .owner = owner};
+    *published = (struct published){.keyspace = keyspace, .owner = owner};
+    published_use_cache(published, redis);
     publish_names_init(&published->names, &keyspace->publish);
 }
 
@@ -391,7 +437,7 @@ void published_end(struct published *published)
 
 bool published_is_over(const struct published *published)
 {
-    return published->removed;
+    return published->removed && published->answered == published->sent;
 }
 
 void published_finish(struct published *published)

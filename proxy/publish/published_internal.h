@@ -10,6 +10,12 @@ void published_enter(struct published *published, enum published_state state);
 void published_submit(struct published *published, const struct publish_command *command,
                       redis_answer_cb done);
 
+/* Whether what is sent can be run. */
+bool published_is_reachable(const struct published *published);
+
+/* Before an attempt, or the removal: to the node that has the key by now. False: not yet. */
+bool published_go_home(struct published *published);
+
 /* To be called with each answer. Whether it is of the attempt that is under way. */
 bool published_take_answer(struct published *published);
 

@@ -239,12 +239,15 @@ static void remove_all(struct published *published)
 
 void published_tick(struct published *published, uint64_t now)
 {
-    if (published->ended) {
-        if (!published->removing && !published->removed && redis_is_up(published->redis))
-            remove_all(published);
+    bool removes = published->ended && !published->removing && !published->removed;
+    bool asks =
+        published->state == PUBLISHED_WAITING && published->may_lease && now >= published->retry.at;
+    if (!removes && !asks)
         return;
-    }
-    if (published->state == PUBLISHED_WAITING && published->may_lease &&
-        now >= published->retry.at && redis_is_up(published->redis))
+    if (!published_go_home(published) || !published_is_reachable(published))
+        return;
+    if (removes)
+        remove_all(published);
+    else
         ask(published);
 }

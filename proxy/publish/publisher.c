@@ -277,9 +277,9 @@ void publisher_use_cache(struct publisher *publisher, struct redis *redis)
     publisher->redis = redis;
     for (size_t i = 0; i < publisher->count; i++)
         if (find(publisher, i))
-            find(publisher, i)->redis = redis;
+            published_use_cache(find(publisher, i), redis);
     for (size_t i = 0; i < publisher->ended_count; i++)
-        publisher->ended[i].published->redis = redis;
+        published_use_cache(publisher->ended[i].published, redis);
     publisher_cache_is(publisher, redis_is_up(redis));
 }
 
@@ -288,6 +288,13 @@ void publisher_cache_is(struct publisher *publisher, bool up)
     for (size_t i = 0; publisher && i < publisher->count; i++)
         if (find(publisher, i))
             published_cache_is(find(publisher, i), up);
+}
+
+void publisher_node_is(struct publisher *publisher, int node, bool up)
+{
+    for (size_t i = 0; publisher && i < publisher->count; i++)
+        if (find(publisher, i))
+            published_node_is(find(publisher, i), node, up);
 }
 
 /* What has ended goes first: another may have its name by now. */

@@ -30,6 +30,7 @@ void publisher_known(struct publisher *publisher); /* more rows are: the lease h
 /* The cache is another from now on: the one before was told to be down, and its redis has ended. */
 void publisher_use_cache(struct publisher *publisher, struct redis *redis);
 void publisher_cache_is(struct publisher *publisher, bool up);
+void publisher_node_is(struct publisher *publisher, int node, bool up); /* of a cluster */
 void publisher_tick(struct publisher *publisher, uint64_t now);
 void publisher_end(struct publisher *publisher); /* leases end here */
 

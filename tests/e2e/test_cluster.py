@@ -402,10 +402,16 @@ class TestCheck:
         assert "redis-cluster://" in check(keyspace(), cache=one).one("error")[0]
         assert check(keyspace(), cache=f"redis-cluster://127.0.0.1:{cache.port}").status != 0
 
-    def test_what_is_published_is_not_supported(self, check, database, cluster):
+    def test_what_is_published_must_have_one_slot(self, check, database, cluster):
+        def said(key):
+            return check(keyspace(publish={"key": key}), cache=cluster.url, sync="replication").text
+
         database.execute(GOOD)
-        report = check(keyspace(publish={"key": "rows"}), cache=cluster.url, sync="replication")
-        assert "publish is not supported" in report.text and report.status != 0
+        for key in ("rows", "{}rows", "rows}{"):
+            assert "publish.key needs a hash tag" in said(key)
+        assert "publish of" not in said("{rows}") and "hash tag" not in said("{rows}")
+        cluster.node_of("{rows}").client().set("{rows}", "text")
+        assert '"{rows}" is there already (a string)' in said("{rows}")
 
 
 class TestSlotsThatMove:

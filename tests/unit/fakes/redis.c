@@ -18,9 +18,15 @@ struct redis *fake_other_redis(void)
     return (struct redis *)&fake_redis;
 }
 
+struct redis *fake_redis_node(int number)
+{
+    return (struct redis *)&fake_redis.calls[number];
+}
+
 static void must_be_one(const struct redis *redis)
 {
-    assert_true(!redis || redis == fake_other_redis());
+    assert_true(!redis || redis == fake_other_redis() || redis == fake_redis_node(0) ||
+                redis == fake_redis_node(1));
 }
 
 bool redis_is_up(const struct redis *redis)
@@ -32,8 +38,7 @@ bool redis_is_up(const struct redis *redis)
 struct redis *redis_next_node(const struct redis *redis, int *number)
 {
     (void)redis;
-    (void)number;
-    return NULL;
+    return fake_redis.is_led && *number < 2 ? fake_redis_node(*number) : NULL;
 }
 
 bool redis_is_cluster(const struct redis *redis)
@@ -46,7 +51,7 @@ int redis_number_of(const struct redis *redis, struct redis_bytes key)
 {
     (void)key;
     (void)redis;
-    return 0;
+    return fake_redis.owner;
 }
 
 size_t redis_node_count(const struct redis *redis)
@@ -149,6 +154,8 @@ void fake_redis_reset(void)
 {
     fake_redis.up = true;
     fake_redis.doubt = NULL;
+    fake_redis.is_led = false;
+    fake_redis.owner = 0;
     fake_redis.count = 0;
 }
 

@@ -25,12 +25,17 @@ struct fake_call {
 extern struct fake_redis {
     bool up;
     const char *doubt;
+    bool is_led; /* by number to one of two nodes, of which the one numbered `owner` has all keys */
+    int owner;
     struct fake_call calls[FAKE_CALLS]; /* without an answer */
     size_t count;
 } fake_redis;
 
 /* A second one, beside NULL; its calls are in the same line. */
 struct redis *fake_other_redis(void);
+
+/* The node with that number. */
+struct redis *fake_redis_node(int number);
 
 /* Up, and asked nothing: whatever a failed test left. */
 void fake_redis_reset(void);

@@ -279,6 +279,38 @@ static void a_cache_that_comes_back_is_written_anew(void **state)
     end(&published);
 }
 
+/* What one node acknowledged the other may lack, and counts tell nothing of answers of two. */
+static void in_a_cluster_an_attempt_keeps_to_its_node_and_the_next_begins_behind_it(void **state)
+{
+    struct published published;
+    (void)state;
+    begin(&published, false);
+    fake_redis.is_led = true;
+    become_live(&published);
+    add(&published, "1");
+    fake_redis.owner = 1;
+    add(&published, "2");
+    assert_ptr_equal(fake_redis.calls[0].redis, fake_redis_node(0));
+    assert_ptr_equal(fake_redis.calls[1].redis, fake_redis_node(0));
+    published_node_is(&published, 1, false);
+    assert_int_equal(published.state, PUBLISHED_LIVE);
+    published_node_is(&published, 0, false);
+    assert_int_equal(published.state, PUBLISHED_WAITING);
+    while (fake_redis.count) {
+        size_t count = fake_redis.count;
+        published_tick(&published, now_ms);
+        assert_int_equal(fake_redis.count, count); /* not before the last has its answer */
+        fake_redis_ends(REDIS_DOWN);
+    }
+    published_tick(&published, now_ms);
+    assert_int_equal(fake_redis.count, 1);
+    assert_ptr_equal(fake_redis.calls[0].redis, fake_redis_node(1));
+    assert_string_equal(argument(0, 1), "drop");
+    answers("EVAL", "free");
+    assert_ptr_equal(fake_redis.calls[0].redis, fake_redis_node(1));
+    end(&published);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +324,7 @@ int main(void)
         cmocka_unit_test(who_may_not_reject_gives_no_lease),
         cmocka_unit_test(one_that_grows_says_so_before_its_next_bits),
         cmocka_unit_test(a_cache_that_comes_back_is_written_anew),
+        cmocka_unit_test(in_a_cluster_an_attempt_keeps_to_its_node_and_the_next_begins_behind_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
