@@ -93,6 +93,29 @@ def test_lookups_of_thousands_of_keys_keep_their_place_in_a_pipeline(guard):
         assert much.socket.recv(1) == b""
 
 
+def pairs(start):
+    return [word for i in range(GIANT) for word in (f"item:{start + i}", "v")]
+
+
+def test_writes_of_thousands_of_keys_keep_their_place_in_a_pipeline(guard):
+    rounds = 3
+    with clients(guard, 2) as (much, little):
+        for number in range(rounds):
+            much.send(count_up(1) + command("MSET", *pairs(10**6)) + count_up(1) +
+                      command("GET", "item:1000001") + giant("DEL", 10**6) + count_up(1))
+            little.send(command("GET", "other"))
+        much.socket.shutdown(1)
+        for number in range(rounds):
+            assert places(much, 1) == [3 * number + 1]
+            assert much.read_reply() == b"+OK\r\n"
+            assert places(much, 1) == [3 * number + 2]
+            assert much.read_reply() == b"$1\r\nv\r\n"
+            assert much.read_reply() == b":%d\r\n" % GIANT
+            assert places(much, 1) == [3 * number + 3]
+            assert little.read_reply() == b"$-1\r\n"
+        assert much.socket.recv(1) == b""
+
+
 def test_of_a_large_lookup_each_key_is_answered_in_its_place(guard):
     words = [f"other:{i}" if i % 3 else f"item:{i % 5 + 1}" for i in range(2000)]
     with clients(guard, 1) as (wire,):

@@ -281,7 +281,8 @@ static bool waits_for_reads(struct client *client, const struct request *request
 
 static bool must_wait(struct client *client, const struct request *request)
 {
-    if (!waits_for_reads(client, request) && !lookup_many_must_wait(client, request))
+    if (!waits_for_reads(client, request) && !lookup_many_must_wait(client, request) &&
+        !write_must_wait(client, request))
         return false;
     client_settle(client);
     return true;

@@ -9,7 +9,6 @@
 #include "worker/reply/reply_slot.h"
 
 #include "base/memory.h"
-#include "guard/guard.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -60,9 +59,7 @@ static inline void empty(struct buffer *buffer)
 static void drop_lookups(struct reply_slot *slot)
 {
     if (slot->lookups != &slot->one) {
-        if (slot->replies)
-            slot->replies->gathered -= slot->gathered;
-        slot->gathered = 0;
+        reply_slot_let_go(slot, slot->gathered);
         free(slot->lookups);
     }
     empty(&slot->keys);
@@ -307,83 +304,6 @@ void reply_slot_starve(struct reply_slot *slot)
 {
     if (slot->replies)
         end_replies(slot->replies, REPLIES_BROKEN);
-}
-
-/* The keys lie one behind the other in memory that is reserved once: it does not move while
- * lookups point into it. */
-bool reply_slot_try_lookups(struct reply_slot *slot, const struct span *keys, size_t count)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        bytes += keys[i].length;
-    char *at = buffer_try_reserve(&slot->keys, bytes + 1);
-    slot->lookups = at ? calloc(count, sizeof *slot->lookups) : NULL;
-    if (!slot->lookups)
-        return false;
-    slot->lookup_count = count;
-    slot->gathered = bytes + count * sizeof *slot->lookups;
-    slot->replies->gathered += slot->gathered;
-    for (size_t i = 0; i < count; i++) {
-        memcpy(at, keys[i].at, keys[i].length);
-        slot->lookups[i] =
-            (struct lookup){.slot = slot, .key = {at, keys[i].length}, .keyspace = NOT_GUARDED};
-        at += keys[i].length;
-    }
-    return true;
-}
-
-void reply_slot_set_lookups(struct reply_slot *slot, const struct span *keys, size_t count)
-{
-    if (!reply_slot_try_lookups(slot, keys, count))
-        out_of_memory();
-}
-
-size_t lookup_begin(const struct lookup *lookup)
-{
-    return buffer_length(&lookup->slot->reply);
-}
-
-void lookup_end(struct lookup *lookup, size_t begun)
-{
-    struct reply_slot *slot = lookup->slot;
-    size_t length = buffer_length(&slot->reply) - begun;
-    if (!length)
-        return; /* it may be in line to be loaded */
-    lookup->answer = begun;
-    lookup->answer_length = (unsigned)length;
-    slot->gathered += length;
-    if (slot->replies)
-        slot->replies->gathered += length;
-}
-
-struct buffer reply_slot_take_answers(struct reply_slot *slot)
-{
-    struct buffer answers = slot->reply;
-    slot->reply = (struct buffer){0};
-    return answers;
-}
-
-struct span lookup_answer(const struct lookup *lookup, const struct buffer *answers)
-{
-    size_t length = lookup->answer_length;
-    return length ? (struct span){buffer_span(answers).at + lookup->answer, length}
-                  : (struct span){"", 0};
-}
-
-/* Every GET that is not rejected has one: only what is looked at is written. */
-void reply_slot_set_lookup(struct reply_slot *slot, struct span key, int keyspace)
-{
-    struct lookup *lookup = &slot->one;
-    char *at = slot->short_key;
-    if (key.length > SHORT_KEY)
-        at = buffer_reserve(&slot->keys, key.length);
-    memcpy(at, key.at, key.length);
-    lookup->slot = slot;
-    lookup->key = (struct span){at, key.length};
-    lookup->keyspace = keyspace;
-    lookup->rejected = lookup->shadowed = false;
-    slot->lookups = lookup;
-    slot->lookup_count = 1;
 }
 
 /* Replies that nobody takes must not pile up; but the first to pass the bound may be as large as it

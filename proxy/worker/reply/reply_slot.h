@@ -160,6 +160,15 @@ static inline bool reply_slot_reserve(struct reply_slot *slot, struct buffer *to
 bool reply_slot_try_lookups(struct reply_slot *slot, const struct span *keys, size_t count);
 void reply_slot_set_lookups(struct reply_slot *slot, const struct span *keys, size_t count);
 
+/* The same in two steps, the second of them for some at a time: room for so many lookups, whose
+ * keys have so many bytes, and the next of them. */
+bool reply_slot_try_lookup_room(struct reply_slot *slot, size_t count, size_t bytes);
+void reply_slot_add_lookups(struct reply_slot *slot, const struct span *keys, size_t count);
+
+/* Memory that the slot's command takes beside that, in bytes; and that it takes no more. */
+void reply_slot_hold(struct reply_slot *slot, size_t bytes);
+void reply_slot_let_go(struct reply_slot *slot, size_t bytes);
+
 /* One of several lookups is answered: what is appended to the slot's `reply` between the two calls
  * is its part, unless it is nothing. */
 size_t lookup_begin(const struct lookup *lookup);

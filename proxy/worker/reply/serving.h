@@ -60,7 +60,9 @@ struct serving {
     struct turn_task relief;            /* the worker's: clients may send to the cache again */
     struct reply_slot *free_slots;      /* reply_slot.c's store */
     size_t free_slot_count;
-    size_t piecemeal; /* bytes of lookups that are served in pieces, see lookup_many.h */
+    size_t piecemeal; /* bytes of commands that are served in pieces, see piecemeal.h */
+    size_t
+        hints_meant; /* places of the overrides that such writes have taken, and not filled yet */
     struct resp_arguments arguments; /* of the batch being served */
     char scratch[64 * 1024];         /* where clients' input is read and parsed */
     size_t scratch_used;             /* of it, by input that is not served yet */

@@ -59,6 +59,12 @@ void turn_cancel(struct turn *turn, struct turn_task *task);
 /* Whether a task of this phase or one before it is queued. */
 bool turn_has(const struct turn *turn, enum turn_phase last);
 
+/* Whether anybody is in line. */
+static inline bool turn_has_line(const struct turn *turn)
+{
+    return turn->front != NULL;
+}
+
 /* How long the next whole turn takes is told, and that of each further one until `timed` says that
  * it was of use: its end, all that was left for it, and what was served before. */
 void turn_time_next(struct turn *turn, bool (*timed)(void *arg, uint64_t nanoseconds), void *arg);

@@ -9,6 +9,7 @@
 #include "worker/command/keys/answer.h"
 #include "worker/command/keys/course.h"
 #include "worker/reply/measuring.h"
+#include "worker/reply/piecemeal.h"
 #include "worker/upstream/pool.h"
 
 #include <stdlib.h>
@@ -312,28 +313,10 @@ static void ask(struct client *client, struct reply_slot *slot, struct range ran
 
 /* ---- in pieces ---- */
 
-/* Until all keys have been asked for, the slot waits for it. */
-struct piecemeal {
-    struct turn_task task;
-    struct reply_slot *slot;
+struct pieces {
+    struct piecemeal piecemeal;
     size_t first; /* of the next piece */
-    size_t bytes; /* of serving->piecemeal */
 };
-
-static void end_pieces(struct piecemeal *piecemeal)
-{
-    piecemeal->slot->serving->piecemeal -= piecemeal->bytes;
-    reply_slot_answered(piecemeal->slot);
-    free(piecemeal);
-}
-
-/* Who takes turns needs memory for longer, all of them at a time, and past max_client_memory the
- * heaviest client is cut off. An eighth of it is for that; then each is served at once. */
-static bool may_take_turns(const struct reply_slot *slot)
-{
-    const struct serving *serving = slot->serving;
-    return serving->piecemeal + slot->gathered <= serving_config(serving)->max_client_memory / 8;
-}
 
 /* As dispatch_many() does for all: what there was room for then may be sent by now. */
 static bool has_room(const struct client *client, const struct reply_slot *slot, struct range range)
@@ -345,41 +328,33 @@ static bool has_room(const struct client *client, const struct reply_slot *slot,
 }
 
 /* The view of now decides. */
-static void go_on(struct turn_task *task)
+static bool go_on(struct piecemeal *piecemeal)
 {
-    struct piecemeal *piecemeal = container_of(task, struct piecemeal, task);
+    struct pieces *pieces = container_of(piecemeal, struct pieces, piecemeal);
     struct reply_slot *slot = piecemeal->slot;
-    if (!slot->replies) {
-        end_pieces(piecemeal);
-        return;
-    }
+    if (!slot->replies)
+        return false;
     struct serving *serving = slot->serving;
     struct client *client = client_of(slot->replies);
-    struct range range = range_of(slot, piecemeal->first);
+    struct range range = range_of(slot, pieces->first);
     if (!has_room(client, slot, range)) {
         reply_slot_starve(slot);
-        end_pieces(piecemeal);
-        return;
+        return false;
     }
     serving->permission = permission_begin(serving->view);
     ask(client, slot, range);
     turn_worked(&serving->turn, range.end - range.first);
-    piecemeal->first = range.end;
-    if (range.end < slot->lookup_count)
-        turn_line_up(&serving->turn, task);
-    else
-        end_pieces(piecemeal);
+    pieces->first = range.end;
+    return range.end < slot->lookup_count;
 }
 
 /* It may move on to another connection when this is answered, but not to another command. */
 static void begin_pieces(struct client *client, struct reply_slot *slot)
 {
-    struct piecemeal *piecemeal = xmalloc(sizeof *piecemeal);
-    *piecemeal = (struct piecemeal){
-        .task = {.run = go_on, .phase = TURN_READ}, .slot = slot, .bytes = slot->gathered};
-    slot->serving->piecemeal += slot->gathered;
+    struct pieces *pieces = xmalloc(sizeof *pieces);
+    *pieces = (struct pieces){.piecemeal = {.slot = slot, .go_on = go_on}};
     client_settle(client);
-    turn_line_up(&slot->serving->turn, &piecemeal->task);
+    piecemeal_begin(&pieces->piecemeal, slot->gathered);
 }
 
 /* An inline command is none that could wait: its bytes were written over when it was parsed. */
@@ -399,7 +374,7 @@ static void dispatch_many(struct client *client, const struct request *request, 
         request_refuse_memory(slot);
         return;
     }
-    if (has_pieces(request) && may_take_turns(slot)) {
+    if (has_pieces(request) && piecemeal_has_room(slot->serving, slot->gathered)) {
         begin_pieces(client, slot);
         return;
     }

@@ -16,33 +16,37 @@
 #include "worker/command/keys/write.h"
 
 #include "base/clock.h"
+#include "base/container_of.h"
 #include "base/memory.h"
 #include "guard/guard.h"
+#include "worker/command/keys/write_found.h"
+#include "worker/command/keys/write_keys.h"
 #include "worker/command/keys/write_proof.h"
+#include "worker/reply/piecemeal.h"
+#include "worker/upstream/pool.h"
 
-#include <errno.h>
+#include <stdlib.h>
 
 const char write_refusal[] = "NESTGUARD busy: too many keys that no row is known for were written "
                              "(max_hints), try again later";
 
 enum { PROOFS = PROOF_SCRIPT + 1 };
 
+/* Of the keys of a command. */
+struct range {
+    size_t first, end;
+};
+
+static struct range next_piece(size_t first, size_t count, size_t step)
+{
+    size_t most = WRITES_AT_ONCE * step;
+    return (struct range){first, count - first < most ? count : first + most};
+}
+
 /* Of writes, one for each proof; and of deletions. */
 static const struct reply_slot_kind write_kinds[PROOFS], delete_kind;
 
 /* ---- what it leads to ---- */
-
-/* Which keys are worth a hint: those that the filter lacks, or also some that it holds. */
-enum worth { LACKED, ALSO_HELD };
-
-/* With ALSO_HELD a key that is held counts as lacked while there is room for such. */
-static bool wants_hint(const struct serving *serving, struct key key, enum worth worth)
-{
-    bool held = guard_holds(serving->view, key) &&
-                (worth == LACKED ||
-                 !guard_has_room_for_held(serving->view, &serving->overrides, key.keyspace));
-    return guard_wants_hint(serving->view, &serving->overrides, key, held);
-}
 
 static struct key key_of(const struct lookup *lookup)
 {
@@ -59,8 +63,8 @@ static void tell_keeper(const struct lookup *lookup, bool done)
     *write = (struct write_request){.message = {.kind = MESSAGE_WRITE},
                                     .slot = slot,
                                     .done = done,
-                                    .wants_hint =
-                                        done && !deletes && wants_hint(serving, key, ALSO_HELD),
+                                    .wants_hint = done && !deletes &&
+                                                  write_wants_hint(serving, key, ALSO_HELD),
                                     .deletes = deletes,
                                     .key = key_copy(key, write->text)};
     if (write->wants_hint)
@@ -85,26 +89,53 @@ void write_returned(struct serving *serving, const struct write_request *request
     reply_slot_answered(request->slot);
 }
 
-static size_t places_of(const struct reply_slot *slot)
-{
-    size_t places = 0;
-    for (size_t i = 0; i < slot->lookup_count; i++)
-        places += override_places(slot->lookups[i].key.length);
-    return places;
-}
-
-/* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. */
-static void conclude(struct reply_slot *slot, bool done)
+/* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. What a
+ * refused write has taken of its client's share goes back. */
+static void conclude_some(struct reply_slot *slot, struct range range, bool done)
 {
     struct serving *serving = slot->serving;
-    for (size_t i = 0; i < slot->lookup_count; i++) {
-        if (done && !serving->ending)
+    size_t places = 0;
+    for (size_t i = range.first; i < range.end; i++) {
+        if (done && !serving->ending) {
             tell_keeper(&slot->lookups[i], true);
-        else if (slot->kind != &delete_kind)
+        } else if (slot->kind != &delete_kind) {
             overrides_end_write(&serving->overrides, key_of(&slot->lookups[i]));
+            places += override_places(slot->lookups[i].key.length);
+        }
     }
     if (!done && slot->replies)
-        hint_share_return(&client_of(slot->replies)->hints, places_of(slot));
+        hint_share_return(&client_of(slot->replies)->hints, places);
+}
+
+struct conclusion {
+    struct piecemeal piecemeal;
+    size_t first; /* of the next piece */
+    bool done;
+};
+
+static bool conclude_piece(struct piecemeal *piecemeal)
+{
+    struct conclusion *conclusion = container_of(piecemeal, struct conclusion, piecemeal);
+    struct reply_slot *slot = piecemeal->slot;
+    struct range range = next_piece(conclusion->first, slot->lookup_count, 1);
+    conclude_some(slot, range, conclusion->done);
+    turn_worked(&slot->serving->turn, range.end - range.first);
+    conclusion->first = range.end;
+    return range.end < slot->lookup_count;
+}
+
+/* At the worker's end there are no turns any more. */
+static void conclude(struct reply_slot *slot, bool done)
+{
+    if (slot->lookup_count <= WRITES_AT_ONCE || slot->serving->ending) {
+        conclude_some(slot, (struct range){0, slot->lookup_count}, done);
+        return;
+    }
+    struct conclusion *conclusion = xmalloc(sizeof *conclusion);
+    *conclusion =
+        (struct conclusion){.piecemeal = {.slot = slot, .go_on = conclude_piece}, .done = done};
+    slot->waiting++;
+    piecemeal_begin(&conclusion->piecemeal, 0);
 }
 
 static bool is_done(const struct reply_slot *slot, struct span reply)
@@ -145,106 +176,51 @@ static const struct reply_slot_kind delete_kind = KIND;
 
 /* ---- which keys the keeper must know of ---- */
 
-static bool must_note(const struct serving *serving, struct span text, bool deletes,
-                      enum worth worth)
+static bool try_room(struct reply_slot *slot, const struct buffer *found)
 {
-    int keyspace = guard_match(serving_config(serving), text);
-    if (keyspace == NOT_GUARDED)
-        return false;
-    struct key key = key_make(keyspace, text);
-    return watch_has(serving->watch, key) || (!deletes && wants_hint(serving, key, worth));
+    size_t bytes = 0;
+    for (size_t i = 0; i < found_count(found); i++)
+        bytes += found_spans(found)[i].length;
+    return reply_slot_try_lookup_room(slot, found_count(found), bytes);
 }
 
-/* Of keys whose writes have begun. */
-static void note_begun(struct reply_slot *slot, const struct span *keys, size_t count)
+static void make_room(struct reply_slot *slot, const struct buffer *found)
 {
-    struct serving *serving = slot->serving;
-    reply_slot_set_lookups(slot, keys, count);
-    for (size_t i = 0; i < count; i++) {
-        struct lookup *lookup = &slot->lookups[i];
-        lookup->keyspace = guard_match(serving_config(serving), lookup->key);
-        if (watch_has(serving->watch, key_of(lookup)))
-            tell_keeper(lookup, false);
-    }
+    if (!try_room(slot, found))
+        out_of_memory();
 }
 
-/* The text is of a guarded key. */
-static struct key key_by_text(const struct serving *serving, struct span text)
+/* Of a key whose write has begun; the slot has room for it. */
+static void note_begun(struct reply_slot *slot, struct key key)
 {
-    return key_make(guard_match(serving_config(serving), text), text);
+    struct lookup *lookup = &slot->lookups[slot->lookup_count];
+    reply_slot_add_lookups(slot, &key.text, 1);
+    lookup->keyspace = key.keyspace;
+    if (watch_has(slot->serving->watch, key))
+        tell_keeper(lookup, false);
 }
 
-/* Before the command goes to the cache. */
+/* Before the command goes to the cache. A key that was found may be of no keyspace any more. */
 static void note(struct reply_slot *slot, const struct span *keys, size_t count)
 {
     struct serving *serving = slot->serving;
-    for (size_t i = 0; i < count && slot->kind != &delete_kind; i++)
-        overrides_begin_write(&serving->overrides, key_by_text(serving, keys[i]));
-    note_begun(slot, keys, count);
+    for (size_t i = 0; i < count; i++) {
+        int keyspace = guard_match(serving_config(serving), keys[i]);
+        if (keyspace == NOT_GUARDED)
+            continue;
+        struct key key = key_make(keyspace, keys[i]);
+        if (slot->kind != &delete_kind)
+            overrides_begin_write(&serving->overrides, key);
+        note_begun(slot, key);
+    }
 }
 
-/* Takes so many places of the client's share; see hint_share.h. Those that turn out not to be
- * needed go back (conclude()). */
-static bool has_room(struct client *client, size_t places)
+static void note_found(struct reply_slot *slot, const struct buffer *found)
 {
-    const struct serving *serving = client->serving;
-    const struct config *config = serving_config(serving);
-    const struct generation *generation = serving->view->generation;
-    struct hint_room room = {.used = overrides_places(&serving->overrides),
-                             .most = config->max_hints,
-                             .now = clock_ms(),
-                             .ttl_ms = config_ends_hints(config) ? config->hint_ttl_ms : 0,
-                             .generation = generation ? generation->settled : 0};
-    return hint_share_take(&client->hints, &room, places);
-}
-
-/* ---- which keys are noted ---- */
-
-/* Keys that a command names, each `step` behind the one before. Those found are an array of spans.
- */
-struct named {
-    const struct span *keys;
-    size_t count, step;
-    bool deleted;
-};
-
-static const struct span *spans_in(const struct buffer *found)
-{
-    return (const struct span *)(const void *)buffer_span(found).at;
-}
-
-static size_t count_in(const struct buffer *found)
-{
-    return buffer_length(found) / sizeof(struct span);
-}
-
-static size_t places_for(const struct buffer *found)
-{
-    size_t places = 0;
-    for (size_t i = 0; i < count_in(found); i++)
-        places += override_places(spans_in(found)[i].length);
-    return places;
-}
-
-static size_t find_worth(const struct serving *serving, const struct named *named, enum worth worth,
-                         struct buffer *found)
-{
-    buffer_clear(found);
-    for (size_t i = 0; i < named->count; i += named->step)
-        if (must_note(serving, named->keys[i], named->deleted, worth))
-            buffer_append(found, (const char *)&named->keys[i], sizeof *named->keys);
-    return count_in(found);
-}
-
-/* No command is refused because of keys that the filter holds: where there is no room for all,
- * these go without. -ENOSPC: nor is there for the others. */
-static int find_noted(struct client *client, const struct named *named, struct buffer *found)
-{
-    size_t count = find_worth(client->serving, named, ALSO_HELD, found);
-    if (!count || named->deleted || has_room(client, places_for(found)))
-        return 0;
-    count = find_worth(client->serving, named, LACKED, found);
-    return !count || has_room(client, places_for(found)) ? 0 : -ENOSPC;
+    if (!found_count(found))
+        return;
+    make_room(slot, found);
+    note(slot, found_spans(found), found_count(found));
 }
 
 /* The end of a large one: it cannot be refused any more. */
@@ -255,8 +231,11 @@ struct reply_slot *write_open(struct client *client)
 
 void write_note(struct reply_slot *slot, struct span key)
 {
-    if (must_note(slot->serving, key, false, ALSO_HELD))
-        note(slot, &key, 1);
+    const struct named named = {.keys = &key, .count = 1, .step = 1};
+    struct buffer found = {0};
+    write_find_some(slot->serving, &named, 0, 1, ALSO_HELD, &found);
+    note_found(slot, &found);
+    buffer_finish(&found);
 }
 
 /* ---- keys that are admitted, and not written ---- */
@@ -264,8 +243,14 @@ void write_note(struct reply_slot *slot, struct span key)
 /* Whether nothing has said yet that the key exists; one that is named twice is new once. */
 static bool is_new(const struct serving *serving, struct key key)
 {
-    return wants_hint(serving, key, LACKED) &&
+    return write_wants_hint(serving, key, LACKED) &&
            !overrides_find(&serving->overrides, key, clock_ms()).writes;
+}
+
+/* The text is of a guarded key. */
+static struct key key_by_text(const struct serving *serving, struct span text)
+{
+    return key_make(guard_match(serving_config(serving), text), text);
 }
 
 /* are_new[i]: of each, before those found count as known. */
@@ -276,7 +261,7 @@ static void begin_admission(struct serving *serving, const struct named *named,
     for (size_t i = 0; i < named->count; i++) {
         struct key key = key_by_text(serving, named->keys[i]);
         are_new[i] = is_new(serving, key);
-        if (next == count_in(found) || spans_in(found)[next].at != named->keys[i].at)
+        if (next == found_count(found) || found_spans(found)[next].at != named->keys[i].at)
             continue;
         overrides_begin_write(&serving->overrides, key);
         next++;
@@ -289,11 +274,13 @@ struct reply_slot *write_admit(struct client *client, const struct span *keys, s
     const struct named named = {.keys = keys, .count = count, .step = 1};
     struct buffer found = {0};
     struct reply_slot *slot = NULL;
-    if (find_noted(client, &named, &found) == 0) {
+    if (write_find_noted(client, &named, &found) == 0) {
         begin_admission(client->serving, &named, &found, are_new);
         slot = write_open(client);
-        if (count_in(&found))
-            note_begun(slot, spans_in(&found), count_in(&found));
+        if (found_count(&found))
+            make_room(slot, &found);
+        for (size_t i = 0; i < found_count(&found); i++)
+            note_begun(slot, key_by_text(client->serving, found_spans(&found)[i]));
     }
     buffer_finish(&found);
     return slot;
@@ -305,65 +292,6 @@ void write_admitted(struct reply_slot *slot)
     reply_slot_answered(slot);
 }
 
-struct keys {
-    size_t first, end;
-};
-
-/* As many as the argument before them says; more than there are is the cache's to refuse. */
-static struct keys counted_keys(const struct request *request)
-{
-    size_t first = (size_t)request->command->first_key, number = 0;
-    struct span text = request->arguments[first - 1];
-    for (size_t i = 0; i < text.length && number < request->count; i++) {
-        if (text.at[i] < '0' || text.at[i] > '9')
-            return (struct keys){0, 0};
-        number = number * 10 + (size_t)(text.at[i] - '0');
-    }
-    size_t end = first + number * (size_t)request->command->key_step;
-    return (struct keys){first, end < request->count ? end : request->count};
-}
-
-static bool is_store(struct span word)
-{
-    return span_is_word(word, "STORE") || span_is_word(word, "STOREDIST");
-}
-
-/* The last one counts. */
-static struct keys stored_key(const struct request *request)
-{
-    for (size_t i = request->count - 1; i > (size_t)request->command->first_key; i--)
-        if (is_store(request->arguments[i - 1]))
-            return (struct keys){i, i + 1};
-    return (struct keys){0, 0};
-}
-
-/* A BITFIELD of GETs alone only reads. */
-static bool writes_no_field(const struct request *request)
-{
-    if (strcmp(request->command->name, "BITFIELD") != 0)
-        return false;
-    for (size_t i = 2; i < request->count; i++)
-        if (span_is_word(request->arguments[i], "SET") ||
-            span_is_word(request->arguments[i], "INCRBY"))
-            return false;
-    return true;
-}
-
-static struct keys keys_of(const struct request *request)
-{
-    const struct command *command = request->command;
-    size_t first = (size_t)command->first_key;
-    if (writes_no_field(request))
-        return (struct keys){0, 0};
-    if (command->last_key >= 0)
-        return (struct keys){first, (size_t)command->last_key + 1};
-    if (command->last_key == KEYS_COUNTED)
-        return counted_keys(request);
-    if (command->last_key == KEYS_STORED)
-        return stored_key(request);
-    return (struct keys){first, request->count};
-}
-
 static const struct reply_slot_kind *kind_of(const struct request *request)
 {
     if (request->command->kind == COMMAND_DELETE)
@@ -371,20 +299,183 @@ static const struct reply_slot_kind *kind_of(const struct request *request)
     return &write_kinds[write_proof(request->command, request->arguments, request->count)];
 }
 
+static struct named named_by(const struct request *request)
+{
+    struct write_keys keys = write_keys_of(request);
+    return (struct named){.keys = request->arguments + keys.first,
+                          .count = keys.end > keys.first ? keys.end - keys.first : 0,
+                          .step = (size_t)request->command->key_step,
+                          .deleted = request->command->kind == COMMAND_DELETE};
+}
+
+/* ---- in pieces ---- */
+
+/* First all named keys are looked at, then those found are noted, then the command is sent. */
+struct large_write {
+    struct piecemeal piecemeal;
+    struct request request; /* of copies, which stand behind */
+    struct named named;
+    struct buffer found;
+    enum worth worth;
+    bool is_granted; /* all are found, and there is room for them */
+    size_t next;     /* of the named keys, then of those found */
+    size_t meant;    /* of serving->hints_meant */
+    struct span arguments[];
+};
+
+static struct large_write *copy(const struct request *request)
+{
+    size_t spans = request->count * sizeof(struct span);
+    struct large_write *large = malloc(sizeof *large + spans + request->raw.length);
+    if (!large)
+        return NULL;
+    char *raw = (char *)(large->arguments + request->count);
+    memcpy(raw, request->raw.at, request->raw.length);
+    for (size_t i = 0; i < request->count; i++)
+        large->arguments[i] = (struct span){raw + (request->arguments[i].at - request->raw.at),
+                                            request->arguments[i].length};
+    large->request = *request;
+    large->request.raw.at = raw;
+    large->request.arguments = large->arguments;
+    return large;
+}
+
+static void change_meant(struct large_write *large, size_t meant)
+{
+    large->piecemeal.slot->serving->hints_meant += meant - large->meant;
+    large->meant = meant;
+}
+
+/* There is room for what was found, or for less, or the write is refused. */
+static bool settle_found(struct large_write *large)
+{
+    struct reply_slot *slot = large->piecemeal.slot;
+    struct buffer *found = &large->found;
+    large->next = 0;
+    large->is_granted = write_is_granted(client_of(slot->replies), &large->named, found);
+    if (!large->is_granted && large->worth == LACKED) {
+        resp_write_error(reply_slot_output(slot), "%s", write_refusal);
+        return false;
+    }
+    if (!large->is_granted) {
+        large->worth = LACKED;
+        buffer_clear(found);
+    } else if (found_count(found) && !try_room(slot, found)) {
+        resp_write_error(reply_slot_output(slot), "NESTGUARD out of memory");
+        return false;
+    } else if (!large->named.deleted) {
+        change_meant(large, found_places(found));
+    }
+    return true;
+}
+
+static bool find_piece(struct large_write *large)
+{
+    const struct named *named = &large->named;
+    struct serving *serving = large->piecemeal.slot->serving;
+    struct range range = next_piece(large->next, named->count, named->step);
+    write_find_some(serving, named, range.first, range.end, large->worth, &large->found);
+    turn_worked(&serving->turn, range.end - range.first);
+    large->next = range.end;
+    return range.end < named->count || settle_found(large);
+}
+
+/* In a cluster the client may have been led elsewhere meanwhile. */
+static void send_large(struct large_write *large)
+{
+    struct reply_slot *slot = large->piecemeal.slot;
+    struct client *client = client_of(slot->replies);
+    struct pool *pool = client_pool(client);
+    if (pool_is_cluster(pool))
+        client_go_to(client, pool_node_of(pool, large->named.keys[0]));
+    request_to_cache(&large->request, client, slot, 0);
+}
+
+static bool note_piece(struct large_write *large)
+{
+    struct reply_slot *slot = large->piecemeal.slot;
+    struct range range = next_piece(large->next, found_count(&large->found), 1);
+    size_t count = range.end - range.first, before = overrides_places(&slot->serving->overrides);
+    note(slot, found_spans(&large->found) + range.first, count);
+    size_t taken = overrides_places(&slot->serving->overrides) - before;
+    change_meant(large, large->meant - (taken < large->meant ? taken : large->meant));
+    turn_worked(&slot->serving->turn, count);
+    large->next = range.end;
+    if (range.end < found_count(&large->found))
+        return true;
+    send_large(large);
+    return false;
+}
+
+/* Of a client that has gone nothing is sent any more, and what was noted is as if refused. */
+static bool go_on(struct piecemeal *piecemeal)
+{
+    struct large_write *large = container_of(piecemeal, struct large_write, piecemeal);
+    struct reply_slot *slot = piecemeal->slot;
+    if (slot->replies && (large->is_granted ? note_piece(large) : find_piece(large)))
+        return true;
+    if (!slot->replies)
+        conclude(slot, false);
+    change_meant(large, 0);
+    reply_slot_let_go(slot, piecemeal->bytes);
+    buffer_finish(&large->found);
+    return false;
+}
+
+/* What is queued, or waits itself, is not; nor an inline command: its bytes were written over. */
+static bool may_have_pieces(const struct client *client, const struct request *request)
+{
+    enum command_kind kind = request->command->kind;
+    return request->count > WRITES_AT_ONCE && !request->is_inline &&
+           (kind == COMMAND_WRITE || kind == COMMAND_DELETE) &&
+           !(client->pinned.states & PINNED_MULTI) &&
+           command_arity_ok(request->command, request->count);
+}
+
+bool write_must_wait(const struct client *client, const struct request *request)
+{
+    return client->replies.first && may_have_pieces(client, request);
+}
+
+/* False: it is done at once. */
+static bool begin_pieces(struct client *client, const struct request *request,
+                         const struct named *named)
+{
+    size_t bytes = request->raw.length + request->count * 2 * sizeof(struct span);
+    bool few = named->count <= WRITES_AT_ONCE * named->step;
+    if (few || client->replies.first || !may_have_pieces(client, request) ||
+        !piecemeal_has_room(client->serving, bytes))
+        return false;
+    struct large_write *large = copy(request);
+    if (!large)
+        return false;
+    large->piecemeal = (struct piecemeal){
+        .slot = reply_slot_open(&client->replies, kind_of(request)), .go_on = go_on};
+    large->named = *named;
+    large->named.keys = large->arguments + (named->keys - request->arguments);
+    large->found = (struct buffer){0};
+    large->worth = ALSO_HELD;
+    large->is_granted = false;
+    large->next = large->meant = 0;
+    client_settle(client);
+    reply_slot_hold(large->piecemeal.slot, bytes);
+    piecemeal_begin(&large->piecemeal, bytes);
+    return true;
+}
+
+/* ---- and at once ---- */
+
 /* Mostly there is nothing to tell, and the command is forwarded like any other. */
 int write_dispatch(struct client *client, const struct request *request)
 {
     struct buffer found = {0};
-    struct keys keys = keys_of(request);
-    const struct named named = {.keys = request->arguments + keys.first,
-                                .count = keys.end > keys.first ? keys.end - keys.first : 0,
-                                .step = (size_t)request->command->key_step,
-                                .deleted = request->command->kind == COMMAND_DELETE};
-    int status = find_noted(client, &named, &found);
+    const struct named named = named_by(request);
+    if (begin_pieces(client, request, &named))
+        return 0;
+    int status = write_find_noted(client, &named, &found);
     if (!status) {
         struct reply_slot *slot = reply_slot_open(&client->replies, kind_of(request));
-        if (count_in(&found))
-            note(slot, spans_in(&found), count_in(&found));
+        note_found(slot, &found);
         request_to_cache(request, client, slot, 0);
         reply_slot_answered(slot);
     }

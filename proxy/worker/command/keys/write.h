@@ -6,10 +6,19 @@
 
 #include "worker/request/request.h"
 
+/* Of a command with more than so many keys these are looked at and noted so many at a time, in turn
+ * with other clients, before it goes to the cache as it came; and so they are when the cache has
+ * done it. Its client has nothing else under way meanwhile, as in lookup_many.h. If it goes before
+ * the command is sent, that is not sent. */
+enum { WRITES_AT_ONCE = 256 };
+
+/* Whether it is served so, and something of the client's is still to be answered. */
+bool write_must_wait(const struct client *client, const struct request *request);
+
 /* Forwards a COMMAND_WRITE or COMMAND_DELETE. When the cache has done it, its reply leaves as soon
  * as every worker has admitted the keys that no filter knew, and nothing older of them can reach
  * the cache any more. A write of more such keys than the client may is refused instead: -ENOSPC,
- * and nothing is written to the client's replies. */
+ * and nothing is written to the client's replies; but in pieces the refusal is. */
 int write_dispatch(struct client *client, const struct request *request);
 extern const char write_refusal[]; /* what to answer then */
 

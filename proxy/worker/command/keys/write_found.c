@@ -1,0 +1,72 @@
+/* Nothing here is changed but the client's share: what is found is looked at again when the cache
+ * has done the write. */
+#include "worker/command/keys/write_found.h"
+
+#include "base/clock.h"
+#include "guard/guard.h"
+
+#include <errno.h>
+
+/* With ALSO_HELD a key that is held counts as lacked while there is room for such. */
+bool write_wants_hint(const struct serving *serving, struct key key, enum worth worth)
+{
+    bool held = guard_holds(serving->view, key) &&
+                (worth == LACKED ||
+                 !guard_has_room_for_held(serving->view, &serving->overrides, key.keyspace));
+    return guard_wants_hint(serving->view, &serving->overrides, key, held);
+}
+
+static bool must_note(const struct serving *serving, struct span text, bool deletes,
+                      enum worth worth)
+{
+    int keyspace = guard_match(serving_config(serving), text);
+    if (keyspace == NOT_GUARDED)
+        return false;
+    struct key key = key_make(keyspace, text);
+    return watch_has(serving->watch, key) || (!deletes && write_wants_hint(serving, key, worth));
+}
+
+/* What writes have taken that are on their way through their pieces counts as used. */
+static bool has_room(struct client *client, size_t places)
+{
+    const struct serving *serving = client->serving;
+    const struct config *config = serving_config(serving);
+    const struct generation *generation = serving->view->generation;
+    struct hint_room room = {.used = overrides_places(&serving->overrides) + serving->hints_meant,
+                             .most = config->max_hints,
+                             .now = clock_ms(),
+                             .ttl_ms = config_ends_hints(config) ? config->hint_ttl_ms : 0,
+                             .generation = generation ? generation->settled : 0};
+    return hint_share_take(&client->hints, &room, places);
+}
+
+size_t found_places(const struct buffer *found)
+{
+    size_t places = 0;
+    for (size_t i = 0; i < found_count(found); i++)
+        places += override_places(found_spans(found)[i].length);
+    return places;
+}
+
+void write_find_some(const struct serving *serving, const struct named *named, size_t first,
+                     size_t end, enum worth worth, struct buffer *found)
+{
+    for (size_t i = first; i < end; i += named->step)
+        if (must_note(serving, named->keys[i], named->deleted, worth))
+            buffer_append(found, (const char *)&named->keys[i], sizeof *named->keys);
+}
+
+bool write_is_granted(struct client *client, const struct named *named, const struct buffer *found)
+{
+    return !found_count(found) || named->deleted || has_room(client, found_places(found));
+}
+
+int write_find_noted(struct client *client, const struct named *named, struct buffer *found)
+{
+    write_find_some(client->serving, named, 0, named->count, ALSO_HELD, found);
+    if (write_is_granted(client, named, found))
+        return 0;
+    buffer_clear(found);
+    write_find_some(client->serving, named, 0, named->count, LACKED, found);
+    return write_is_granted(client, named, found) ? 0 : -ENOSPC;
+}

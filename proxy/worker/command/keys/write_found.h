@@ -1,0 +1,45 @@
+/* Of which keys of a write or deletion the keeper must know, and whether there is room for them
+ * (hint_share.h). */
+#ifndef NESTGUARD_WRITE_FOUND_H
+#define NESTGUARD_WRITE_FOUND_H
+
+#include "worker/client/client.h"
+
+/* Which keys are worth a hint: those that the filter lacks, or also some that it holds. */
+enum worth { LACKED, ALSO_HELD };
+
+bool write_wants_hint(const struct serving *serving, struct key key, enum worth worth);
+
+/* Keys that a command names, each `step` behind the one before. */
+struct named {
+    const struct span *keys;
+    size_t count, step;
+    bool deleted;
+};
+
+/* Appends those from `first` up to `end` that must be noted: an array of spans. */
+void write_find_some(const struct serving *serving, const struct named *named, size_t first,
+                     size_t end, enum worth worth, struct buffer *found);
+
+/* Takes places of the client's share for those found, or says that there are not enough. Those that
+ * turn out not to be needed go back. */
+bool write_is_granted(struct client *client, const struct named *named, const struct buffer *found);
+
+/* Both of all named keys. No command is refused because of keys that the filter holds: where there
+ * is no room for all, these go without. -ENOSPC: nor is there for the others. */
+int write_find_noted(struct client *client, const struct named *named, struct buffer *found);
+
+static inline const struct span *found_spans(const struct buffer *found)
+{
+    return (const struct span *)(const void *)buffer_span(found).at;
+}
+
+static inline size_t found_count(const struct buffer *found)
+{
+    return buffer_length(found) / sizeof(struct span);
+}
+
+/* Of the table of overrides. */
+size_t found_places(const struct buffer *found);
+
+#endif
