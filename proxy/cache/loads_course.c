@@ -16,6 +16,7 @@
 #include "base/log/log_pace.h"
 #include "base/memory.h"
 #include "cache/row_hash.h"
+#include "database/rows_statements.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* From a cache key to one row, and back to the keeper:
  *
  *   key ─split─▶ way 0 ─▶ query ─┬─ a row whose printed columns are the key's ─▶ done
- *                 ▲              ├─ none: the next way; when there is no other, all at once: absent,
- *                 │              │  with the key of a row that came all the same, equal to this one
+ *                 ▲              ├─ none: the next way; when there is no other, all at once:
+ *                 │              │  absent, with the key of a row that equals this one
  *                 │              └─ an error about a value ─▶ do the columns accept the texts?
  *                 │                      no: the next way ◀───┴───▶ yes: once more, parsed anew
  *                 └──────────────────────┘

@@ -25,11 +25,6 @@
 #include "guard/messages.h"
 #include "postgres/pg_pool.h"
 
-enum {
-    ROW_WAYS_MAX = 16,      /* more splits than this: LOAD_AMBIGUOUS */
-    ROW_SMALL = 1024 * 1024 /* bytes of a value that is loaded at once */
-};
-
 /* Outlives all queries that are asked of it. The configuration may be another when an answer comes:
  * a keyspace's number has the same key's columns in both. */
 struct rows {

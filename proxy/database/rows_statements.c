@@ -2,7 +2,6 @@
 
 #include "base/memory.h"
 #include "database/keyspace_sql.h"
-#include "database/rows.h"
 
 #include <stdlib.h>
 

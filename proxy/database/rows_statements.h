@@ -5,6 +5,11 @@
 #include "config/config.h"
 #include "postgres/pg_pool.h"
 
+enum {
+    ROW_WAYS_MAX = 16,      /* to split a key; of more: LOAD_AMBIGUOUS */
+    ROW_SMALL = 1024 * 1024 /* bytes of a value that is loaded at once */
+};
+
 /* A statement's number in the pool is keyspace * STATEMENTS + one of these. */
 enum {
     STATEMENT_LOAD,
