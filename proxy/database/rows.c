@@ -386,7 +386,7 @@ static void on_answer(void *arg, const struct pg_answer *answer)
 static void ask_about(struct query *query, unsigned statement, const size_t *ways, size_t count)
 {
     size_t columns = keyspace_of(query)->key.columns;
-    char *texts[ROW_WAYS_MAX * KEY_COLUMNS_MAX];
+    char *texts[ROW_WAYS_MAX * KEY_COLUMNS_MAX] = {0};
     for (size_t i = 0; i < count * columns; i++)
         texts[i] = xspandup(query->splits[ways[i / columns]][i % columns]);
     query->statement = statement;
