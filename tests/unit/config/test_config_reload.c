@@ -204,7 +204,6 @@ static void a_cache_that_stays_is_named_with_its_reason(void **state)
     config_destroy(running);
 }
 
-/* Of several hosts the process keeps to the primary from its start on. */
 #define PUBLISHED "keyspaces:\n" ITEMS ", publish: {key: one}}\n"
 
 static void must_not_publish(const char *running_text, const char *wanted_text, const char *why)
@@ -268,6 +267,7 @@ static void what_only_another_sync_can_have_is_refused(void **state)
     }
 }
 
+/* Of several hosts the process keeps to the primary from its start on. */
 static void several_hosts_in_the_place_of_one_need_a_restart(void **state)
 {
     static const char one[] = "cache: redis://h\ndatabase: host=a\nkeyspaces:\n" ITEMS "}\n",
