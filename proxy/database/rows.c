@@ -197,11 +197,13 @@ static bool is_left_out(const struct query *query, size_t way)
     return query->left_out & 1u << way;
 }
 
-static size_t count_ways(const struct query *query)
+/* That a row can have: how many. */
+static size_t list_ways(const struct query *query, size_t ways[ROW_WAYS_MAX])
 {
     size_t count = 0;
     for (size_t way = 0; way < query->ways; way++)
-        count += !is_left_out(query, way);
+        if (!is_left_out(query, way))
+            ways[count++] = way;
     return count;
 }
 
@@ -215,13 +217,13 @@ static void finish_absent(struct query *query)
 
 static void next_way(struct query *query)
 {
-    size_t enough = query->rows->config->sync == SYNC_REPLICATION ? 1 : 0;
+    size_t enough = query->rows->config->sync == SYNC_REPLICATION ? 1 : 0, ways[ROW_WAYS_MAX];
     do {
         query->way++;
     } while (query->way < query->ways && is_left_out(query, query->way));
     if (query->way < query->ways)
         ask(query, query->first);
-    else if (count_ways(query) <= enough)
+    else if (list_ways(query, ways) <= enough)
         finish_absent(query);
     else
         ask_all(query);
@@ -406,10 +408,7 @@ static void ask(struct query *query, unsigned statement)
  * places for, the last one fills the others. */
 static void ask_all(struct query *query)
 {
-    size_t ways[ROW_WAYS_MAX], count = 0;
-    for (size_t way = 0; way < query->ways; way++)
-        if (!is_left_out(query, way))
-            ways[count++] = way;
+    size_t ways[ROW_WAYS_MAX], count = list_ways(query, ways);
     if (count == 1) {
         ask_about(query, STATEMENT_CONFIRM, ways, 1);
         return;
