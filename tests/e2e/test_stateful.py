@@ -1,5 +1,6 @@
 """Commands that need a connection of their own: each family answered as by a Redis asked directly,
 and what holds of guarded keys meanwhile."""
+import contextlib
 import select
 import threading
 
@@ -7,6 +8,7 @@ import pytest
 import redis
 
 from beside import Pair, redis_beside
+from following import paused
 from servers import PATIENCE
 from waiting import wait_until
 from wire import Wire, bulk, command
@@ -114,6 +116,23 @@ def test_a_transaction_waits_for_the_load_before_it(guard, database, cache):
             assert is_quiet(wire)
         assert wire.read_replies(5) == bulk("payload 1") + b"+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n" \
             + bulk("x")
+
+
+def test_a_transaction_that_has_waited_for_long_has_all_of_cache_timeout(
+        start_guard, items, database, cache):
+    guard = start_guard(items(), cache_timeout="2s", load_timeout="30s")
+    with guard.wire() as wire:
+        with contextlib.ExitStack() as stack:
+            with database.locked():
+                wire.send(command("GET", "item:1") + command("MULTI") + command("SET", "plain", "x")
+                          + command("EXEC"))
+                wait_until(lambda: not is_shared(guard), PATIENCE, "a connection of its own")
+                select.select([], [], [], 2.2)  # longer than cache_timeout
+                stack.enter_context(paused(cache.process.pid))
+            assert wire.read_replies(1) == bulk("payload 1")
+            select.select([wire.socket], [], [], 0.5)
+            assert is_quiet(wire)
+        assert wire.read_replies(3) == b"+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n"
 
 
 @pytest.mark.parametrize("line", [

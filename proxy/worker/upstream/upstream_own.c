@@ -39,9 +39,12 @@ uint64_t upstream_cache_id(const struct upstream *upstream)
     return upstream->cache_id;
 }
 
-/* What was kept back leaves at the end of the turn. */
+/* What was kept back leaves at the end of the turn. The cache's time to answer it begins now,
+ * however long it has waited here for what came before it. */
 void upstream_hold(struct upstream *upstream, bool hold)
 {
+    if (upstream->held && !hold)
+        upstream->heard = uv_now(&upstream->serving->loop);
     upstream->held = hold;
     upstream_mark_dirty(upstream);
 }
