@@ -4,7 +4,8 @@
  *   PUT                    every worker has the hint ─▶ 201, 204
  *   DELETE                 database: is there a row? ─yes, or in another spelling─▶ 409
  *                                                    └─no─▶ tombstone
- *   DELETE ?row=delete     the same; if there is one: DELETE ─▶ tombstone
+ *   DELETE ?row=delete     the same; if there is one: DELETE ─▶ is there another? ─no─▶ tombstone
+ *                                                                               └─yes─▶ 409
  *   DELETE ?block          block, without asking
  *
  * Tombstones and blocks are answered when every worker has them and the cache has deleted the key.
@@ -34,6 +35,8 @@ struct key_call {
     bool deletes_row;
     bool created;         /* PUT: the key had no hint */
     bool no_room;         /* DELETE: no entry could be made */
+    bool removed;         /* DELETE: its row went */
+    bool others;          /* DELETE: and there is another with this key */
     bool stranded;        /* DELETE: a process that has taken over does not have it */
     unsigned outstanding; /* answers still to come: workers, cache */
     const char *cache_error;
@@ -158,11 +161,15 @@ static void deleted_in_part(struct key_call *key)
 {
     if (--key->outstanding)
         return;
-    if (key->no_room) {
+    if (key->no_room && !key->others) {
         answer_busy_table(key, -ENOSPC);
         return;
     }
-    if (key->stranded)
+    if (key->others)
+        http_answer_error(
+            key->call, 409,
+            "a row was deleted, and the key is not rejected: another row has it, too");
+    else if (key->stranded)
         http_answer_error(key->call, 503, "%s", stranded);
     else if (key->cache_error)
         http_answer_error(key->call, 503,
@@ -223,6 +230,13 @@ static void bury(struct key_call *key)
     reject_and_purge(key, tombstone);
 }
 
+/* What was loaded of the row that went goes; what is said of the key stays. */
+static void forget(struct key_call *key)
+{
+    key->others = true;
+    reject_and_purge(key, known_of(key));
+}
+
 /* Only the database's word that a row is gone lets a key be rejected: without it, nothing changes.
  */
 static void answer_database(struct key_call *key, const struct row_result *result)
@@ -274,15 +288,24 @@ static void bury_unless_touched(struct key_call *key)
     }
 }
 
+/* Of a key of one column alone the row was the only one. */
+static bool may_be_of_others(const struct key_call *key)
+{
+    const struct config *config = key->parts.loading->rows.config;
+    return config->keyspaces[key_of(key).keyspace].key.columns > 1;
+}
+
+/* The DELETE was by one way to split the key, and another row may have it by another. Where none
+ * went, the row was gone meanwhile, or a trigger or rule has kept it: the DELETE does not say. */
 static void row_removed(void *arg, const struct row_result *result)
 {
     struct key_call *key = arg;
     key->deletes_row = false;
-    if (result->outcome == LOAD_ROW && result->removed == 1)
+    key->removed = result->outcome == LOAD_ROW && result->removed == 1;
+    if (key->removed && !may_be_of_others(key))
         bury_unless_touched(key);
     else if (result->outcome == LOAD_ABSENT || result->outcome == LOAD_ROW)
-        ask_row(
-            key); /* gone meanwhile, or a trigger or rule has kept it: the DELETE does not say */
+        ask_row(key);
     else
         answer_database(key, result);
 }
@@ -312,6 +335,8 @@ static void row_asked(void *arg, const struct row_result *result)
         bury_unless_touched(key);
     } else if (result->outcome != LOAD_ROW) {
         answer_database(key, result);
+    } else if (key->removed) {
+        forget(key);
     } else if (key->deletes_row &&
                key->parts.loading->rows.config->keyspaces[key->touch.key.keyspace].query) {
         http_answer_error(key->call, 409,

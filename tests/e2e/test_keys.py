@@ -125,6 +125,26 @@ def test_a_row_that_moves_between_the_ways_to_split_its_key_is_there(request, st
         assert wire.read_reply() == b"$5\r\nmoved\r\n"
 
 
+@pytest.mark.parametrize("start", ["start_guard", "follow"])
+def test_a_row_stays_there_when_another_with_its_key_is_deleted(request, start, database, cache):
+    """The DELETE is by one way to split the key alone."""
+    database.execute("""
+        CREATE TABLE pairs (a text, b text, v text, PRIMARY KEY (a, b));
+        INSERT INTO pairs VALUES ('x', 'y:z', 'one'), ('x:y', 'z', 'other')""")
+    guard = request.getfixturevalue(start)(
+        {"name": "pairs", "key": "pair:{a}:{b}", "table": "pairs", "value": "v"})
+    client = guard.redis()
+    assert client.get("pair:x:y:z") in (b"one", b"other")
+    cache.wait_for_key("pair:x:y:z")
+    answer = guard.control("DELETE", "/v1/keys/pair:x:y:z?row=delete")
+    [(left,)] = database.query("SELECT v FROM pairs")
+    assert client.get("pair:x:y:z") == left.encode()
+    assert answer.status_code == 409 and "another row has it" in answer.text
+    assert guard.control("DELETE", "/v1/keys/pair:x:y:z?row=delete").status_code == 204
+    assert client.get("pair:x:y:z") is None
+    assert database.value("SELECT count(*) FROM pairs") == 0
+
+
 def test_the_order_of_a_template_is_its_own(start_guard, orders):
     guard = start_guard({**orders, "key": "{number}/of/{customer}"})
     assert guard.redis().get("2/of/ann") == b"ann two"
