@@ -158,6 +158,24 @@ def test_what_is_wrong_with_it_the_cache_says(guard, fleet):
     assert client.wait(1, 10000) == 1
 
 
+def test_a_user_who_may_not_ask_info_is_told_so(start_guard, items, fleet):
+    """That is how the guard learns how far a primary is. (It does not start without.)"""
+    def allow(*rights):
+        for primary in fleet.primaries:
+            primary.client().execute_command("ACL", "SETUSER", "blind", *rights)
+
+    allow(*"on >pass ~* &* +@all".split())
+    guard = start_guard(items(), cache=fleet.url.replace("://", "://blind:pass@"))
+    allow("-info")
+    client = guard.redis(single_connection_client=True)
+    client.set(KEYS[0], "x")
+    for _ in range(2):
+        with pytest.raises(redis.ResponseError, match="info"):
+            client.wait(1, 10000)
+        assert client.get(KEYS[0]) == b"x"
+    wait_until(lambda: own_connections(guard) == 0, PATIENCE, guard.log)
+
+
 def answer(client, words):
     try:
         return client.execute_command(*words)
