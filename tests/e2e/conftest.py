@@ -12,6 +12,7 @@ import sys
 import pytest
 
 import servers
+from clusters import Cluster
 from gate import Gate
 
 sys.path.append(str(servers.ROOT / "tests" / "e2e" / "clients"))
@@ -68,6 +69,14 @@ def cache(redis_server):
     client.flushall()
     client.config_resetstat()
     yield redis_server
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Three primaries without replicas; files that need others have a fixture of that name."""
+    started = Cluster(replicas=0).start()
+    yield started
+    started.remove()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import pytest
 import redis
 
 import servers
-from clusters import Cluster
 from servers import PATIENCE, free_port
 
 SCRIPTS = pathlib.Path(__file__).parent / "clients"
@@ -31,13 +30,6 @@ def node_modules():
             pytest.skip("npm cannot install the client libraries: " + made.stderr[-300:])
         done.write_text(wanted)
     return place / "node_modules"
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    started = Cluster(replicas=0).start()
-    yield started
-    started.remove()
 
 
 @pytest.fixture

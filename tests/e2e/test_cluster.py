@@ -3,7 +3,7 @@ import pytest
 import redis
 
 from checking import GOOD, check, keyspace  # check is a fixture
-from clusters import Cluster, slot_of
+from clusters import slot_of
 from following import follow, wait_generation  # follow is a fixture
 from ports import free_port
 from servers import PATIENCE
@@ -11,23 +11,16 @@ from waiting import wait_until
 from wire import command
 
 
-@pytest.fixture(scope="module")
-def shared_cluster():
-    started = Cluster(replicas=0).start()
-    yield started
-    started.remove()
-
-
 @pytest.fixture
-def cluster(shared_cluster):
+def cluster(cluster):
     """Empty, and whole."""
-    for node in shared_cluster.primaries:
+    for node in cluster.primaries:
         node.ensure_running()
-    shared_cluster.settle()
-    for node in shared_cluster.primaries:
+    cluster.settle()
+    for node in cluster.primaries:
         node.client().flushall()
         node.client().config_resetstat()
-    yield shared_cluster
+    yield cluster
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ have one hash tag: what becomes of several slots is test_cluster.py's."""
 import pytest
 
 import test_every_command as single
-from clusters import Cluster
 from following import follow  # a fixture
 from servers import PATIENCE
 from test_every_command import twin  # a fixture
@@ -25,13 +24,6 @@ def tagged(words):
     """Those of DATA: the key is the second word, or behind a subcommand the third."""
     at = 2 if words[0] == "XGROUP" else 1
     return words[:at] + [TAG + words[at]] + words[at + 1:]
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    started = Cluster(replicas=0).start()
-    yield started
-    started.remove()
 
 
 @pytest.fixture
