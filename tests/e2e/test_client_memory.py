@@ -29,7 +29,7 @@ def test_the_heaviest_client_is_cut_off_and_no_other(start_guard, items):
         others = [wires.enter_context(guard.wire()) for _ in range(8)]
         heavy = wires.enter_context(guard.wire())
         for other in others:
-            keys = [f"item:{n}" for n in range(1, 60_000)]
+            keys = [f"item:{n}" for n in range(1, 70_000)]
             other.send(command("MGET", *keys)[:1_000_000])  # not its end
         with contextlib.suppress(OSError):
             heavy.send(command("MGET", *["x" * 1000] * 50_000)[:48 * MEGABYTE])
