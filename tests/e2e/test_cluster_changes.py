@@ -342,3 +342,29 @@ def test_within_a_second_of_the_new_primary_its_keys_are_as_before(follow, items
     print(f"\n{how}: writes {resumed - took:.3f} s after the replica was a primary; "
           f"the keeper's connection within {known - took:.3f} s")
     assert resumed - took < 5
+
+
+def test_a_failover_is_no_news_once_it_is_over(guard, cluster):
+    """Its clients' transactions come and go over connections of their own meanwhile."""
+    client = guard.redis()
+    keys = [f"{{{n}}}" for n in range(30)]
+    for key in keys:
+        client.set(key, "1")
+    node = cluster.node_of(keys[0])
+    cluster.follower_of(node).ask("CLUSTER", "FAILOVER")
+    wait_until(lambda: cluster.node_of(keys[0]) is not node, 2 * PATIENCE, "another primary")
+    cluster.settle()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        with contextlib.suppress(redis.RedisError):  # the guard may not know of it yet
+            for key in keys:
+                guard.redis().pipeline(transaction=True).set(key, "2").get(key).execute()
+
+    def told():
+        """By each worker, in order."""
+        lines = [line for line in guard.log().splitlines() if ": cache connection" in line]
+        return [[line for line in lines if f"worker {n}:" in line] for n in range(2)]
+
+    wait_until(lambda: all(lines[-1].endswith("is back") for lines in told() if lines), PATIENCE,
+               guard.log)
+    assert all(len(lines) <= 2 for lines in told()), told()

@@ -3,6 +3,7 @@
 #ifndef NESTGUARD_IN_FLIGHT_H
 #define NESTGUARD_IN_FLIGHT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,8 @@ static inline struct in_flight in_flight_pop(struct in_flight_queue *queue)
 const struct in_flight *in_flight_first(const struct in_flight_queue *queue);
 /* Puts the first `count` of them behind the others. */
 void in_flight_rotate(struct in_flight_queue *queue, size_t count);
+/* Whether any of them is a slot's. Those that are not are few, and mostly there are none. */
+bool in_flight_has_slot(const struct in_flight_queue *queue);
 /* When the first of them was sent; 0: the queue is empty, or at no time. */
 uint64_t in_flight_oldest(const struct in_flight_queue *queue);
 /* When the last of them counts as sent; 0: at no time. */

@@ -299,7 +299,16 @@ void pool_close_idle(struct pool *pool)
                             pool->events ? pool->events->arg : NULL);
 }
 
-/* Whoever sent its last command there is led elsewhere before the next. */
+static bool is_any_up(const struct pool_node *node)
+{
+    for (unsigned i = 0; i < PLACES; i++)
+        if (node->shared[i % 2][i / 2] && upstream_is_up(node->shared[i % 2][i / 2]))
+            return true;
+    return false;
+}
+
+/* Whoever sent its last command there is led elsewhere before the next. One that cannot be
+ * connected to, as a primary that has become a replica, is not worth keeping. */
 static void leave_nodes(struct pool *pool)
 {
     uint64_t now = clock_ms();
@@ -309,7 +318,8 @@ static void leave_nodes(struct pool *pool)
         bool is_one = map_of(pool)->nodes[i].slots > 0;
         if (is_one || !node->used || !all_of(node, upstream_is_idle)) {
             node->used = now;
-        } else if (now - node->used > KEEP_MS && map_of(pool)->nodes[i].place.host[0]) {
+        } else if ((now - node->used > KEEP_MS || !is_any_up(node)) &&
+                   map_of(pool)->nodes[i].place.host[0]) {
             close_idle_of(pool, node, 0);
             *node = (struct pool_node){0};
             pool_tell_changed(pool);
@@ -380,14 +390,29 @@ void pool_resize(struct pool *pool)
     pool_tell_changed(pool);
 }
 
+static bool is_not_lost(const struct upstream *upstream)
+{
+    return !upstream_is_lost(upstream);
+}
+
+/* Of many connections one may be lost while another comes up: the cache is back when none is lost.
+ */
+static void tell_log(const struct pool *pool)
+{
+    if (pool->serving->cache_state.is_bad && pool_all(pool, is_not_lost))
+        serving_log_cache(pool->serving, NULL);
+}
+
 void pool_tick(struct pool *pool)
 {
     if (pool->count < pool->wanted)
         use_prepared(pool);
     close_idle(pool, pool->wanted);
     leave_nodes(pool);
-    if (pool->serving->pool == pool)
-        follow_replicas(pool);
+    if (pool->serving->pool != pool)
+        return;
+    follow_replicas(pool);
+    tell_log(pool);
 }
 
 /* ---- life ---- */

@@ -130,8 +130,11 @@ const struct cache_route *upstream_route(const struct upstream *upstream);
 /* Commands can be sent at once. */
 bool upstream_is_up(const struct upstream *upstream);
 
-/* No request is without its reply. */
+/* No request is without its reply, but what it asks for itself, to greet or to look. */
 bool upstream_is_idle(const struct upstream *upstream);
+
+/* It is not up, though it was tried: what is sent fails. */
+bool upstream_is_lost(const struct upstream *upstream);
 
 /* Gives the connection up: what is under way fails, and an owner hears that it is lost. */
 void upstream_give_up(struct upstream *upstream, const char *why);

@@ -196,7 +196,8 @@ static inline void upstream_forget_questions(struct upstream *upstream)
 /* The answer to INFO replication. */
 void upstream_take_standing(struct upstream *upstream, struct span reply);
 
-/* The log is told of the cache, not of its replicas: those are read from when there is one. */
+/* The log is told of the cache, not of its replicas: those are read from when there is one. That
+ * all is there again the pool tells. */
 static inline void upstream_log(struct upstream *upstream, const char *why)
 {
     if (!upstream->options.replica)

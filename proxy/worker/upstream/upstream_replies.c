@@ -67,7 +67,6 @@ static void come_up(struct upstream *upstream)
     upstream->trouble[0] = '\0';
     upstream->role_asked = clock_ms();
     backoff_reset(&upstream->backoff);
-    upstream_log(upstream, NULL);
     upstream_mark_dirty(upstream);
     follow_intake(upstream, true);
 }

@@ -140,11 +140,15 @@ bool upstream_is_up(const struct upstream *upstream)
     return upstream->state == UP;
 }
 
-/* Of the connection's own questions nobody waits for the answer; but one that is under way is soon
- * there. */
+/* A server that is not what it should be is greeted again and again. */
 bool upstream_is_idle(const struct upstream *upstream)
 {
-    return !upstream->in_flight.count && !upstream->failed.count;
+    return !in_flight_has_slot(&upstream->in_flight) && !upstream->failed.count;
+}
+
+bool upstream_is_lost(const struct upstream *upstream)
+{
+    return upstream->state != UP && upstream->attempt == ATTEMPT_OVER;
 }
 
 void upstream_give_up(struct upstream *upstream, const char *why)

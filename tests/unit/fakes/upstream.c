@@ -131,6 +131,11 @@ bool upstream_is_idle(const struct upstream *upstream)
     return !upstream->count;
 }
 
+bool upstream_is_lost(const struct upstream *upstream)
+{
+    return upstream->down;
+}
+
 void upstream_set_waiting(struct upstream *upstream, bool waiting)
 {
     upstream->congested = waiting;
