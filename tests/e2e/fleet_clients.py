@@ -55,7 +55,7 @@ class Line(Wire):
 
 class Owned:
     """A key that one client alone writes. `sure`: since when `value` is what it holds; None: it may
-    be anything that was ever sent."""
+    be anything that was ever sent. `fickle`: it is guarded and has no row, so that it may be nil."""
 
     def __init__(self, name, slot, fickle=False):
         self.name, self.slot, self.fickle = name, slot, fickle
@@ -244,7 +244,9 @@ class Client(Part):
         lost = owned.sure is None or troubles.may_have_lost([owned.slot], owned.sure, answered)
         self.run_.counts["own keys" if lost else "own keys, surely"] += 1
         is_right = value is None or owned.is_ours(value) if lost else value == owned.value
-        if not is_right and not (owned.fickle and value is None):
+        if owned.fickle and value is None:
+            return  # it has no row: that is told while the guard may tell it, whatever is cached
+        if not is_right:
             self.wrong(f"{owned.name} is {value}, and not {owned.value} (of {owned.number}, since"
                        f" {owned.sure}):\n{self.story(owned.name)}", asked, answered)
         owned.learn(value, asked.time)
