@@ -57,6 +57,18 @@ struct resp_command {
 enum resp_status resp_read_command(char *input, size_t length, const struct resp_limits *limits,
                                    struct resp_arguments *arguments, struct resp_command *command);
 
+/* How far a command that is not all there was looked at. Zeroed: not at all. */
+struct resp_measure {
+    size_t scanned; /* bytes of it, up to the end of an argument */
+    size_t left;    /* arguments still to come */
+};
+
+/* Whether a command that resp_read_command() found incomplete still is, looking only at what has
+ * come since the last call: fewer bytes than are returned cannot complete it. 0: that is not to be
+ * said without reading it again, because it is whole, or wrong, or inline. */
+size_t resp_measure(struct resp_measure *measure, const char *input, size_t length,
+                    const struct resp_limits *limits);
+
 /* Streamed types inside each other. Redis sends none; that its modules nest them deeper is not to
  * be feared. */
 enum { RESP_LEVELS = 4 };

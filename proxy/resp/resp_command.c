@@ -5,9 +5,9 @@
  *   *2\r\n  $3\r\n GET\r\n  $6\r\n item:1\r\n
  *   header  bulk ......... bulk .............
  *
- * An item that is not all there is read again from its start when `need` bytes have come, which
- * keeps no state between calls. The verdict depends on the bytes alone, never on how they were cut
- * into reads.
+ * An item that is not all there is read again from its start when it can be whole. Until then only
+ * what is new of it is measured: of a million arguments thousands come at a time. The verdict
+ * depends on the bytes alone, never on how they were cut into reads.
  */
 #include "base/memory.h"
 #include "filters/short_word.h"
@@ -386,4 +386,61 @@ enum resp_status resp_read_command(char *input, size_t length, const struct resp
     command->count = arguments->count - command->first;
     command->head = remember_head(arguments, input, command);
     return RESP_DONE;
+}
+
+/* ---- what is not all there ---- */
+
+/* The array's header; a good one. */
+static bool measure_header(struct resp_measure *measure, const char *input, const char *end)
+{
+    const char *at = input + 1;
+    int64_t number = 0;
+    if (input == end || *input != '*' || resp_read_number(&at, end, &number) != RESP_DONE ||
+        number <= 0)
+        return false;
+    *measure = (struct resp_measure){.scanned = (size_t)(at - input), .left = (size_t)number};
+    return true;
+}
+
+/* Passes the next argument. RESP_MORE: it is not all there, and *body is what of it stands behind
+ * *at. RESP_BAD: the reader has the word. */
+static enum resp_status measure_bulk(const char **at, const char *end, size_t max_bulk,
+                                     size_t *body)
+{
+    const char *next = *at;
+    int64_t length = 0;
+    *body = SMALLEST_BULK;
+    if (next == end)
+        return RESP_MORE;
+    enum resp_status status = *next++ == '$' ? resp_read_number(&next, end, &length) : RESP_BAD;
+    if (status != RESP_DONE)
+        return status;
+    if (length < 0 || (size_t)length > max_bulk)
+        return RESP_BAD;
+    *body = (size_t)(next - *at) + (size_t)length + 2;
+    if ((size_t)(end - *at) < *body)
+        return RESP_MORE;
+    *at += *body;
+    return is_line_end(*at - 2) ? RESP_DONE : RESP_BAD;
+}
+
+size_t resp_measure(struct resp_measure *measure, const char *input, size_t length,
+                    const struct resp_limits *limits)
+{
+    const char *end = input + length;
+    if (!measure->scanned && !measure_header(measure, input, end))
+        return 0;
+    const char *at = input + measure->scanned;
+    while (measure->left) {
+        size_t body;
+        enum resp_status status = measure_bulk(&at, end, limits->max_bulk, &body);
+        size_t need = measure->scanned + body + (measure->left - 1) * SMALLEST_BULK;
+        if (status == RESP_MORE)
+            return need > limits->max_command ? 0 : need > length ? need : length + 1;
+        if (status == RESP_BAD)
+            return 0;
+        measure->scanned = (size_t)(at - input);
+        measure->left--;
+    }
+    return 0;
 }

@@ -52,23 +52,27 @@ static void check_written_reads_back(const struct resp_arguments *arguments)
 }
 
 /* Gives the reader one byte more at a time: it must say MORE until it says what it says of the
- * whole, and never ask for more than completes the command. */
+ * whole, and never ask for more than completes the command. What is measured meanwhile asks for as
+ * much, or has no opinion. */
 static void check_in_pieces(const char *input, size_t length, const struct resp_limits *limits,
                             const struct resp_arguments *arguments, enum resp_status wanted,
                             size_t command_length)
 {
     struct resp_arguments read = {0};
     struct resp_command command = {0};
+    struct resp_measure measure = {0};
     enum resp_status status = RESP_MORE;
     for (size_t have = 0; have <= length && status == RESP_MORE; have++) {
         char *piece = copy_of(input, have);
+        size_t measured = resp_measure(&measure, piece, have, limits);
         status = resp_read_command(piece, have, limits, &read, &command);
         if (status == RESP_MORE) {
             CHECK(memcmp(piece, input, have) == 0);
             CHECK(command.need > have && read.count == 0);
+            CHECK(!measured || measured == command.need);
             CHECK(wanted != RESP_DONE || command.need <= command_length);
         } else if (status == RESP_DONE) {
-            CHECK(have == command_length);
+            CHECK(have == command_length && !measured);
             check_same_arguments(arguments, &read);
         }
         free(piece);

@@ -225,6 +225,8 @@ static void drop_input(struct client *client, size_t bytes)
         client->fresh = (struct span){client->fresh.at + bytes, client->fresh.length - bytes};
         return;
     }
+    if (bytes)
+        client->measure = (struct resp_measure){0};
     buffer_take(&client->in, bytes);
     buffer_trim(&client->in, KEEP_BYTES);
 }

@@ -96,8 +96,9 @@ struct client {
     struct buffer in;      /* input that could not be served yet */
     struct buffer sending; /* replies that the kernel has not taken yet */
     size_t need;           /* fewer bytes of input than this cannot complete the next command */
-    size_t queued;         /* bytes that the kernel had not taken when that was last looked at */
-    uint64_t progress;     /* when they were last seen to become fewer, or none */
+    struct resp_measure measure; /* of that, where it begins in `in` */
+    size_t queued;     /* bytes that the kernel had not taken when that was last looked at */
+    uint64_t progress; /* when they were last seen to become fewer, or none */
     uv_write_t write;
     uint64_t id;
     struct introduction self;

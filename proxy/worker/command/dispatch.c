@@ -419,12 +419,32 @@ static void add_part(struct client *client, char *input, size_t length)
         serve_now(batch); /* the error's text is the reader's until it reads on */
 }
 
-void dispatch_input(struct client *client, char *input, size_t length)
+static size_t pass_on(struct client *client, const char *input, size_t length)
 {
     if (client->pinned.states & PINNED_RELAY)
-        client_took(client, pinned_relay(client, input, length));
-    else if (client->pinned.states & PINNED_UPLOAD)
-        client_took(client, upload_go_on(client, input, length));
+        return pinned_relay(client, input, length);
+    return upload_go_on(client, input, length);
+}
+
+/* A command that was not all there still is not: then it is not parsed again, but where it has
+ * turned out to be so large that it may be passed on unfinished. */
+static bool stays_incomplete(struct client *client, const char *input, size_t length)
+{
+    struct resp_limits limits = limits_of(client);
+    size_t need = resp_measure(&client->measure, input, length, &limits);
+    bool is_large = need > UPLOAD_BYTES && client->need <= UPLOAD_BYTES;
+    if (!need || is_large)
+        return false;
+    client->need = need;
+    return true;
+}
+
+void dispatch_input(struct client *client, char *input, size_t length)
+{
+    if (client->pinned.states & (PINNED_RELAY | PINNED_UPLOAD))
+        client_took(client, pass_on(client, input, length));
+    else if (client->need && stays_incomplete(client, input, length))
+        client_took(client, 0);
     else
         add_part(client, input, length);
 }

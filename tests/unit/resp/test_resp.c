@@ -393,6 +393,63 @@ static void an_incomplete_command_says_what_it_needs(void **state)
     assert_more("*1\r\nx", 10);
 }
 
+/* `text` is a command of many arguments: it is measured in pieces of up to `most` bytes. */
+static void measure_in_pieces(const char *text, size_t length, size_t most)
+{
+    struct resp_measure measure = {0};
+    char *input = xmalloc(length);
+    for (size_t have = 0; have < length;) {
+        size_t piece = (size_t)rand() % most + 1;
+        piece = piece < length - have ? piece : length - have;
+        memcpy(input + have, text + have, piece);
+        have += piece;
+        size_t need = resp_measure(&measure, input, have, &roomy);
+        if (have == length)
+            assert_int_equal(need, 0);
+        else if (measure.scanned)
+            assert_in_range(need, have + 1, length);
+        memset(input, '?', measure.scanned);
+    }
+    assert_int_equal(measure.left, 0);
+    free(input);
+}
+
+/* What was passed is overwritten: nobody looks there a second time. */
+static void of_an_incomplete_command_only_what_is_new_is_looked_at(void **state)
+{
+    enum { ARGUMENTS = 2000, LONGEST = 300 };
+    struct buffer text = {0};
+    char argument[LONGEST] = "";
+    (void)state;
+    resp_write_array(&text, ARGUMENTS);
+    for (int i = 0; i < ARGUMENTS; i++)
+        resp_write_bulk(&text, argument, (size_t)rand() % LONGEST);
+    for (size_t most = 1; most < 100000; most *= 10)
+        measure_in_pieces(buffer_span(&text).at, buffer_length(&text), most);
+    buffer_finish(&text);
+}
+
+/* The reader has the word of what is no array of bulks, or over a limit. */
+static void of_what_is_wrong_nothing_is_measured(void **state)
+{
+    static const char *const wrong[] = {"",
+                                        "get item:1",
+                                        "*",
+                                        "*x\r\n",
+                                        "*-1\r\n",
+                                        "*2\r\n:1\r\n",
+                                        "*2\r\n$-1\r\n",
+                                        "*2\r\n$1\r\nab\r\n",
+                                        "*2\r\n$20\r\n",
+                                        "*20\r\n$1\r\n"};
+    const struct resp_limits small = {100, 10, 100, 100};
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct resp_measure measure = {0};
+        assert_int_equal(resp_measure(&measure, wrong[i], strlen(wrong[i]), &small), 0);
+    }
+}
+
 static void a_header_alone_allocates_nothing(void **state)
 {
     (void)state;
@@ -564,6 +621,8 @@ int main(void)
         cmocka_unit_test(endless_lines_are_refused),
         cmocka_unit_test(an_inline_line_fills_its_limit),
         cmocka_unit_test(an_incomplete_command_says_what_it_needs),
+        cmocka_unit_test(of_an_incomplete_command_only_what_is_new_is_looked_at),
+        cmocka_unit_test(of_what_is_wrong_nothing_is_measured),
         cmocka_unit_test(a_header_alone_allocates_nothing),
         cmocka_unit_test(arguments_grow_as_they_come),
         cmocka_unit_test(inline_arguments_stand_between_blanks),

@@ -55,6 +55,38 @@ static void an_unfinished_command_waits_for_as_many_bytes_as_it_takes(void **sta
     bench_finish(&bench);
 }
 
+/* What was passed is overwritten meanwhile: parsed again it would be a protocol error. Behind it
+ * the next command is measured from its own start. */
+static void an_unfinished_command_of_many_arguments_is_not_parsed_again(void **state)
+{
+    enum { KEYS = 400, PIECE = 100 };
+    struct bench bench;
+    struct buffer command = {0};
+    (void)state;
+    bench_init(&bench, "");
+    resp_write_array(&command, KEYS + 1);
+    resp_write_bulk(&command, "EXISTS", 6);
+    for (int i = 0; i < KEYS; i++)
+        resp_write_bulk(&command, "item:nothing", 12);
+    struct span all = buffer_span(&command);
+    for (int round = 1; round <= 3; round++) {
+        size_t have = PIECE;
+        type_bytes(bench.client, all.at, have);
+        for (; have + PIECE < all.length; have += PIECE) {
+            size_t passed = bench.client->measure.scanned;
+            memset(bench.client->in.bytes, '?', passed);
+            type_bytes(bench.client, all.at + have, PIECE);
+            memcpy(bench.client->in.bytes, all.at, passed);
+        }
+        assert_in_range(bench.client->measure.scanned, all.length / 2, all.length);
+        type_bytes(bench.client, all.at + have, all.length - have);
+        must_reply(bench.client, ":0\r\n");
+        assert_int_equal(commands(&bench), round);
+    }
+    buffer_finish(&command);
+    bench_finish(&bench);
+}
+
 static void a_pipeline_longer_than_a_batch_keeps_its_order(void **state)
 {
     enum { GETS = 200 };
@@ -291,6 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_are_taken_however_their_bytes_arrive),
         cmocka_unit_test(an_unfinished_command_waits_for_as_many_bytes_as_it_takes),
+        cmocka_unit_test(an_unfinished_command_of_many_arguments_is_not_parsed_again),
         cmocka_unit_test(a_pipeline_longer_than_a_batch_keeps_its_order),
         cmocka_unit_test(clients_of_one_batch_get_their_own_replies),
         cmocka_unit_test(an_inline_command_behind_a_settling_one_is_whole),
