@@ -49,7 +49,6 @@ struct batch {
     struct serving *serving;
     size_t count, parts;
     struct request requests[BATCH_COMMANDS];
-    size_t first[BATCH_COMMANDS]; /* where its arguments begin in the worker's list */
     struct part part[BATCH_COMMANDS];
     uint64_t head; /* of the commands, see resp.h, that `command` is the row of */
     const struct command *command;
@@ -112,14 +111,14 @@ static inline void add_request(struct batch *batch, const struct resp_command *c
                                const char *at)
 {
     const struct serving *serving = batch->serving;
-    struct request *request = &batch->requests[batch->count];
+    struct request *request = &batch->requests[batch->count++];
+    request->first = command->first;
     request->arguments = serving->arguments.at + command->first;
     request->count = command->count;
     request->raw = (struct span){at, command->length};
     request->is_inline = command->is_inline;
     request->command = find_command(batch, command->head, request->arguments[0]);
     prepare(batch, serving->view, request);
-    batch->first[batch->count++] = command->first;
 }
 
 /* A command may be the last before its client settles, or one that has to wait itself, and what
@@ -279,7 +278,9 @@ static bool waits_for_reads(struct client *client, const struct request *request
     return (may_read || client->reads.at_replicas) && reads_order_holds(client, request);
 }
 
-static bool must_wait(struct client *client, const struct request *request)
+/* Apart from the lookups of one guarded key, which are so compiled without regard to it. */
+__attribute__((noinline)) static bool must_wait(struct client *client,
+                                                const struct request *request)
 {
     if (!waits_for_reads(client, request) && !lookup_many_must_wait(client, request) &&
         !write_must_wait(client, request))
@@ -304,22 +305,21 @@ static inline size_t dispatch_each(struct batch *batch, const struct part *part)
 {
     struct serving *serving = batch->serving;
     struct client *client = part->client;
-    size_t served = 0, ask = part->first_ask;
+    struct request *request = &batch->requests[part->first], *end = request + part->count;
+    const struct key_ask *ask = &batch->asks.at[part->first_ask];
     bool behind_write = false;
     client->settling &= client->replies.first != NULL; /* led elsewhere since the batch was read */
-    while (served < part->count && !must_stop(client)) {
-        size_t at = part->first + served++;
-        struct request *request = &batch->requests[at];
-        request->arguments = serving->arguments.at + batch->first[at];
+    for (; request < end && !must_stop(client); request++) {
+        request->arguments = serving->arguments.at + request->first;
         if (request->keyspace != NOT_GUARDED)
-            request->held = is_held(serving, request, batch->asks.at[ask++].held, behind_write);
+            request->held = is_held(serving, request, (ask++)->held, behind_write);
         else if (must_wait(client, request))
-            return served - 1;
+            break;
         else
             behind_write |= makes_keys(request->command);
         dispatch_one(client, request);
     }
-    return served;
+    return (size_t)(request - &batch->requests[part->first]);
 }
 
 /* Returns how many were served. */

@@ -9,9 +9,9 @@
 
 struct request {
     const struct command *command;
-    const struct span *arguments; /* in the worker's list, until the batch ends */
-    size_t count;
-    struct span raw; /* as sent */
+    const struct span *arguments; /* in the worker's list, until it moves or the batch ends */
+    size_t first, count;          /* where they begin in it */
+    struct span raw;              /* as sent */
     bool is_inline;
     int keyspace; /* of its first key, when that is all that the command looks up; or NOT_GUARDED */
     bool held;    /* of a guarded one: whether its filter may hold it */
