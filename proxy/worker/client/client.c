@@ -219,6 +219,26 @@ void client_queue_input(struct client *client)
         turn_add(turn, &client->input_task);
 }
 
+void client_give_input(struct client *client, struct buffer *heir)
+{
+    client->heir = heir;
+}
+
+/* What stands behind was read with it: little. */
+static void bequeath(struct client *client, size_t bytes)
+{
+    struct buffer *heir = client->heir, rest = {0};
+    struct span all = buffer_span(&client->in);
+    bool kept = buffer_try_append(&rest, all.at + bytes, all.length - bytes);
+    buffer_finish(heir);
+    *heir = client->in;
+    heir->end = heir->start + bytes;
+    client->in = rest;
+    client->heir = NULL;
+    if (!kept)
+        client_close(client);
+}
+
 static void drop_input(struct client *client, size_t bytes)
 {
     if (client->fresh.length) {
@@ -227,6 +247,10 @@ static void drop_input(struct client *client, size_t bytes)
     }
     if (bytes)
         client->measure = (struct resp_measure){0};
+    if (client->heir) {
+        bequeath(client, bytes);
+        return;
+    }
     buffer_take(&client->in, bytes);
     buffer_trim(&client->in, KEEP_BYTES);
 }

@@ -97,6 +97,7 @@ struct client {
     struct buffer sending; /* replies that the kernel has not taken yet */
     size_t need;           /* fewer bytes of input than this cannot complete the next command */
     struct resp_measure measure; /* of that, where it begins in `in` */
+    struct buffer *heir;         /* of `in`: client_give_input() */
     size_t queued;     /* bytes that the kernel had not taken when that was last looked at */
     uint64_t progress; /* when they were last seen to become fewer, or none */
     uv_write_t write;
@@ -185,6 +186,10 @@ struct span client_input(const struct client *client);
 /* So many bytes of that are done with. 0: not one whole command is there, and client->need says how
  * many bytes it takes, or the client is to have no more. */
 void client_took(struct client *client, size_t bytes);
+
+/* The kept input that is done with next, from its start, goes to `heir` as it is, and nothing of it
+ * moves; what stands behind it is kept elsewhere. Before client_took(), which `heir` outlives. */
+void client_give_input(struct client *client, struct buffer *heir);
 
 /* Forgets name and user; `all`: and the library. */
 void introduction_end(struct introduction *self, bool all);

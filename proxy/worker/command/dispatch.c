@@ -260,10 +260,13 @@ static bool must_stop(const struct client *client)
     return client_is_ending(client) || client->settling;
 }
 
-/* Returns how many bytes are done with, of so many commands; the rest will be parsed again. */
+/* Returns how many bytes are done with, of so many commands; the rest will be parsed again. Before
+ * a command there may be empty ones. */
 static size_t leave_rest(const struct batch *batch, const struct part *part, size_t served)
 {
     part->client->need = 0;
+    if (served < part->count)
+        return (size_t)(batch->requests[part->first + served].raw.at - part->input);
     if (!served)
         return 0;
     const struct request *last = &batch->requests[part->first + served - 1];

@@ -9,7 +9,8 @@
 
 bool piecemeal_has_room(const struct serving *serving, size_t bytes)
 {
-    return serving->piecemeal + bytes <= serving_config(serving)->max_client_memory / 8;
+    return !serving->piecemeal ||
+           serving->piecemeal + bytes <= serving_config(serving)->max_client_memory / 8;
 }
 
 static void run(struct turn_task *task)

@@ -14,7 +14,8 @@ struct piecemeal {
 };
 
 /* Whether there is room for so many bytes that are held for as long as it takes: past
- * max_client_memory the heaviest client is cut off, and an eighth of it is for that. */
+ * max_client_memory the heaviest client is cut off, and an eighth of it is for that. One alone may
+ * have more: the turn would be long without it, and the memory is the same. */
 bool piecemeal_has_room(const struct serving *serving, size_t bytes);
 
 /* `slot` and `go_on` are set, in memory of malloc() that this is the first member of: it is freed

@@ -165,6 +165,10 @@ void reply_slot_set_lookups(struct reply_slot *slot, const struct span *keys, si
 bool reply_slot_try_lookup_room(struct reply_slot *slot, size_t count, size_t bytes);
 void reply_slot_add_lookups(struct reply_slot *slot, const struct span *keys, size_t count);
 
+/* Likewise of keys that are in the slot's memory already, or will be before they are looked at. */
+bool reply_slot_try_lookup_places(struct reply_slot *slot, size_t count);
+void reply_slot_add_lookup(struct reply_slot *slot, struct span key);
+
 /* Memory that the slot's command takes beside that, in bytes; and that it takes no more. */
 void reply_slot_hold(struct reply_slot *slot, size_t bytes);
 void reply_slot_let_go(struct reply_slot *slot, size_t bytes);

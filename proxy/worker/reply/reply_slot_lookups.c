@@ -18,16 +18,30 @@ void reply_slot_let_go(struct reply_slot *slot, size_t bytes)
         slot->replies->gathered -= bytes;
 }
 
+/* Each is written when it is added: of a million the memory is not touched before. */
+bool reply_slot_try_lookup_places(struct reply_slot *slot, size_t count)
+{
+    slot->lookups = malloc(count * sizeof *slot->lookups);
+    if (!slot->lookups)
+        return false;
+    reply_slot_hold(slot, count * sizeof *slot->lookups);
+    return true;
+}
+
 /* The keys lie one behind the other in memory that is reserved once: it does not move while
  * lookups point into it. */
 bool reply_slot_try_lookup_room(struct reply_slot *slot, size_t count, size_t bytes)
 {
-    if (buffer_try_reserve(&slot->keys, bytes + 1))
-        slot->lookups = calloc(count, sizeof *slot->lookups);
-    if (!slot->lookups)
+    if (!buffer_try_reserve(&slot->keys, bytes + 1) || !reply_slot_try_lookup_places(slot, count))
         return false;
-    reply_slot_hold(slot, bytes + count * sizeof *slot->lookups);
+    reply_slot_hold(slot, bytes);
     return true;
+}
+
+void reply_slot_add_lookup(struct reply_slot *slot, struct span key)
+{
+    slot->lookups[slot->lookup_count++] =
+        (struct lookup){.slot = slot, .key = key, .keyspace = NOT_GUARDED};
 }
 
 void reply_slot_add_lookups(struct reply_slot *slot, const struct span *keys, size_t count)
@@ -35,8 +49,7 @@ void reply_slot_add_lookups(struct reply_slot *slot, const struct span *keys, si
     for (size_t i = 0; i < count; i++) {
         struct span key = {buffer_reserve(&slot->keys, keys[i].length), keys[i].length};
         buffer_append(&slot->keys, keys[i].at, keys[i].length);
-        slot->lookups[slot->lookup_count++] =
-            (struct lookup){.slot = slot, .key = key, .keyspace = NOT_GUARDED};
+        reply_slot_add_lookup(slot, key);
     }
 }
 

@@ -6,8 +6,10 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "guard/guard.h"
+#include "resp/resp_number.h"
 #include "worker/command/keys/answer.h"
 #include "worker/command/keys/course.h"
+#include "worker/command/keys/lookup_join.h"
 #include "worker/reply/measuring.h"
 #include "worker/reply/piecemeal.h"
 #include "worker/upstream/pool.h"
@@ -112,24 +114,10 @@ static void answer_loaded(struct lookup *lookup, enum load_outcome outcome,
     lookup_end(lookup, begun);
 }
 
-/* All parts are there, each where it was written; they are put behind one another in the keys'
- * order.
- */
-static void mget_finish(struct reply_slot *slot)
-{
-    struct buffer answers = reply_slot_take_answers(slot);
-    struct buffer *out = reply_slot_output(slot);
-    resp_write_array(out, slot->lookup_count);
-    for (size_t i = 0; i < slot->lookup_count; i++)
-        if (!reply_slot_append(slot, out, lookup_answer(&slot->lookups[i], &answers)))
-            break;
-    buffer_finish(&answers);
-}
-
 static const struct reply_slot_kind mget_kind = {.on_cache = mget_reply,
                                                  .on_cache_failure = mget_failure,
                                                  .on_loaded = answer_loaded,
-                                                 .finish = mget_finish};
+                                                 .finish = lookup_join_list};
 
 /* In a cluster, of one key. */
 static void mget_one_failure(struct reply_slot *slot, unsigned index, const char *why)
@@ -152,7 +140,7 @@ static void mget_one_reply(struct reply_slot *slot, unsigned index, struct span 
 static const struct reply_slot_kind mget_each_kind = {.on_cache = mget_one_reply,
                                                       .on_cache_failure = mget_one_failure,
                                                       .on_loaded = answer_loaded,
-                                                      .finish = mget_finish};
+                                                      .finish = lookup_join_list};
 
 /* Nothing is asked when all keys are rejected. */
 static void mget_ask(struct client *client, struct reply_slot *slot, struct range range,
@@ -206,29 +194,10 @@ static void exists_loaded(struct lookup *lookup, enum load_outcome outcome,
     lookup_end(lookup, begun);
 }
 
-/* The sum, or the first error: a count that leaves out a key would be wrong. */
-static void exists_finish(struct reply_slot *slot)
-{
-    struct buffer answers = reply_slot_take_answers(slot);
-    struct span error = {"", 0};
-    int64_t sum = 0;
-    for (size_t i = 0; i < slot->lookup_count && !error.length; i++) {
-        struct span answer = lookup_answer(&slot->lookups[i], &answers);
-        if (span_starts(answer, "-"))
-            error = answer;
-        sum += span_is(answer, ":1\r\n");
-    }
-    if (error.length)
-        buffer_append(reply_slot_output(slot), error.at, error.length);
-    else
-        resp_write_integer(reply_slot_output(slot), sum);
-    buffer_finish(&answers);
-}
-
 static const struct reply_slot_kind exists_kind = {.on_cache = exists_reply,
                                                    .on_cache_failure = exists_failure,
                                                    .on_loaded = exists_loaded,
-                                                   .finish = exists_finish};
+                                                   .finish = lookup_join_sum};
 
 /* A request for each key that passes, with its place among the lookups for a number. */
 static void ask_each(struct client *client, struct reply_slot *slot, struct range range,
@@ -316,7 +285,24 @@ static void ask(struct client *client, struct reply_slot *slot, struct range ran
 struct pieces {
     struct piecemeal piecemeal;
     size_t first; /* of the next piece */
+    /* Keys of which there is no lookup yet, in the input that the slot has got. */
+    size_t left;
+    const char *at;
 };
+
+/* The command was read before, and is well-formed. */
+static void add_lookups(struct pieces *pieces)
+{
+    struct reply_slot *slot = pieces->piecemeal.slot;
+    struct span input = buffer_span(&slot->keys);
+    for (size_t i = 0; i < LOOKUPS_AT_ONCE && pieces->left; i++, pieces->left--) {
+        const char *key = pieces->at + 1; /* behind the marker */
+        int64_t length = 0;
+        resp_read_number(&key, input.at + input.length, &length);
+        reply_slot_add_lookup(slot, (struct span){key, (size_t)length});
+        pieces->at = key + length + 2;
+    }
+}
 
 /* As dispatch_many() does for all: what there was room for then may be sent by now. */
 static bool has_room(const struct client *client, const struct reply_slot *slot, struct range range)
@@ -336,6 +322,7 @@ static bool go_on(struct piecemeal *piecemeal)
         return false;
     struct serving *serving = slot->serving;
     struct client *client = client_of(slot->replies);
+    add_lookups(pieces);
     struct range range = range_of(slot, pieces->first);
     if (!has_room(client, slot, range)) {
         reply_slot_starve(slot);
@@ -345,14 +332,21 @@ static bool go_on(struct piecemeal *piecemeal)
     ask(client, slot, range);
     turn_worked(&serving->turn, range.end - range.first);
     pieces->first = range.end;
-    return range.end < slot->lookup_count;
+    return range.end < slot->lookup_count || pieces->left;
 }
 
-/* It may move on to another connection when this is answered, but not to another command. */
-static void begin_pieces(struct client *client, struct reply_slot *slot)
+/* It may move on to another connection when this is answered, but not to another command. The keys
+ * stay where they were read: that memory goes over to the slot. */
+static void begin_pieces(struct client *client, const struct request *request,
+                         struct reply_slot *slot)
 {
     struct pieces *pieces = xmalloc(sizeof *pieces);
-    *pieces = (struct pieces){.piecemeal = {.slot = slot, .go_on = go_on}};
+    struct span name = request->arguments[0];
+    *pieces = (struct pieces){.piecemeal = {.slot = slot, .go_on = go_on},
+                              .left = request->count - 1,
+                              .at = name.at + name.length + 2};
+    reply_slot_hold(slot, client->in.size);
+    client_give_input(client, &slot->keys);
     client_settle(client);
     piecemeal_begin(&pieces->piecemeal, slot->gathered);
 }
@@ -363,19 +357,33 @@ static bool has_pieces(const struct request *request)
     return request->count - 1 > LOOKUPS_AT_ONCE && !request->is_inline;
 }
 
+static bool may_have_pieces(const struct client *client, const struct request *request)
+{
+    size_t bytes = client->in.size + request->count * sizeof(struct lookup);
+    return has_pieces(request) && buffer_span(&client->in).at == request->raw.at &&
+           piecemeal_has_room(client->serving, bytes);
+}
+
+static bool try_room(struct reply_slot *slot, const struct request *request, bool in_pieces)
+{
+    if (in_pieces)
+        return reply_slot_try_lookup_places(slot, request->count - 1);
+    return reply_slot_try_lookups(slot, &request->arguments[1], request->count - 1);
+}
+
 /* Memory is asked for before anything is sent: a command of a million keys is refused whole.
  * `each`: the keys of an MGET are asked for one by one, too. */
 static void dispatch_many(struct client *client, const struct request *request, bool each)
 {
     struct reply_slot *slot = reply_slot_open(&client->replies, kind_of(request, each));
     size_t most = request->raw.length + 3 * RESP_HEADER_ROOM * request->count; /* EXISTS' */
-    if (!reply_slot_try_lookups(slot, &request->arguments[1], request->count - 1) ||
-        !upstream_has_room(client->upstream, most)) {
+    bool in_pieces = may_have_pieces(client, request);
+    if (!try_room(slot, request, in_pieces) || !upstream_has_room(client->upstream, most)) {
         request_refuse_memory(slot);
         return;
     }
-    if (has_pieces(request) && piecemeal_has_room(slot->serving, slot->gathered)) {
-        begin_pieces(client, slot);
+    if (in_pieces) {
+        begin_pieces(client, request, slot);
         return;
     }
     for (size_t first = 0; first < slot->lookup_count; first += LOOKUPS_AT_ONCE)
@@ -383,11 +391,18 @@ static void dispatch_many(struct client *client, const struct request *request, 
     reply_slot_answered(slot);
 }
 
+/* Behind other commands in the same input, which is to be its alone. */
+static bool stands_behind(const struct client *client, const struct request *request)
+{
+    struct span input = buffer_span(&client->in);
+    return request->raw.at > input.at && request->raw.at < input.at + input.length;
+}
+
 bool lookup_many_must_wait(const struct client *client, const struct request *request)
 {
     enum command_kind kind = request->command->kind;
-    return has_pieces(request) && client->replies.first &&
-           (kind == COMMAND_MGET || kind == COMMAND_EXISTS);
+    return has_pieces(request) && (kind == COMMAND_MGET || kind == COMMAND_EXISTS) &&
+           (client->replies.first || stands_behind(client, request));
 }
 
 static bool any_guarded(const struct serving *serving, const struct request *request)

@@ -14,9 +14,10 @@
  *     been asked for by a command of its own: no key is decided upon by what another piece saw;
  *   - the client may go: the slot is left to the next piece, which frees it and asks for no more.
  *
- * Together they may take an eighth of max_client_memory; past that a command is served at once. In
- * any case such an MGET is several to the cache, and no snapshot: of a transaction that is done
- * meanwhile it may see a part.
+ * The keys stay in the memory that they were read into, and so does the reply until it is joined,
+ * in pieces, too. Together such commands may take an eighth of max_client_memory, or one alone as
+ * much as it likes; past that a command is served at once. In any case such an MGET is several to
+ * the cache, and no snapshot: of a transaction that is done meanwhile it may see a part.
  */
 #ifndef NESTGUARD_LOOKUP_MANY_H
 #define NESTGUARD_LOOKUP_MANY_H
@@ -29,7 +30,8 @@ bool lookup_many_is_guarded(const struct client *client, const struct request *r
 
 enum { LOOKUPS_AT_ONCE = 512 };
 
-/* Whether it is served in pieces, and something of the client's is still to be answered. */
+/* Whether it is served in pieces, and something of the client's is to be answered or let go of
+ * before. */
 bool lookup_many_must_wait(const struct client *client, const struct request *request);
 
 /* Dispatches such a command; false: it is none, and nothing has been done. Keys without memory for

@@ -206,28 +206,59 @@ static void a_clients_commands_keep_their_order_around_pieces(void **state)
     bench_finish(&bench);
 }
 
-/* Else many who take turns would need memory all at a time, and be cut off for it. */
-static void past_a_share_of_the_memory_a_lookup_is_served_at_once(void **state)
+/* With one visit in each turn: that many keys are taken, and that much of the reply is written. */
+static void a_turn_takes_few_keys_and_joins_little_of_the_reply(void **state)
+{
+    enum { REPLY_AT_ONCE = 2 * LOOKUPS_AT_ONCE * KEY_SIZE };
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    bench.serving->turn.work = 1;
+    for (int round = 0; round < 2; round++) {
+        is_mget = round;
+        draw_keys(MOST_KEYS);
+        say_lookup(bench.client);
+        const struct reply_slot *slot = bench.client->replies.first;
+        for (size_t turn = 1; turn <= MOST_KEYS / LOOKUPS_AT_ONCE; turn++) {
+            assert_int_equal(slot->lookup_count, (turn - 1) * LOOKUPS_AT_ONCE);
+            turn_loop(&bench.clients.serving);
+        }
+        assert_int_equal(slot->lookup_count, MOST_KEYS);
+        cache_answers(bench.shared, SIZE_MAX);
+        size_t turns = 0, written = 0;
+        for (; !is_done(bench.client); turns++) {
+            turn_loop(&bench.clients.serving);
+            size_t now = buffer_length(&bench.client->replies.out);
+            assert_in_range(now - written, 0, REPLY_AT_ONCE);
+            written = now;
+        }
+        assert_int_equal(turns, MOST_KEYS / LOOKUPS_AT_ONCE);
+        must_reply_as_one(bench.client, "");
+    }
+    bench_finish(&bench);
+}
+
+/* Else many who take turns would need memory all at a time, and be cut off for it; of one alone
+ * that says nothing. */
+static void past_a_share_of_the_memory_a_second_lookup_is_served_at_once(void **state)
 {
     struct bench bench;
     (void)state;
     bench_init(&bench, "max_client_memory: 1mb\n");
+    struct client *other = client_add(&bench.clients);
     is_mget = true;
     draw_keys(MOST_KEYS);
     say_lookup(bench.client);
-    assert_int_equal(bench.shared->count, MOST_KEYS / LOOKUPS_AT_ONCE);
-    assert_int_equal(bench.serving->piecemeal, 0);
-    cache_answers(bench.shared, SIZE_MAX);
-    must_reply_as_one(bench.client, "");
-    draw_keys(LOOKUPS_AT_ONCE + 1);
-    say_lookup(bench.client);
     assert_int_equal(bench.shared->count, 0);
-    assert_true(bench.serving->piecemeal > 0);
-    while (!is_done(bench.client)) {
+    assert_true(bench.serving->piecemeal > 1024 * 1024 / 8);
+    say_lookup(other);
+    assert_int_equal(bench.shared->count, MOST_KEYS / LOOKUPS_AT_ONCE);
+    while (!is_done(bench.client) || !is_done(other)) {
         turn_loop(&bench.clients.serving);
         cache_answers(bench.shared, SIZE_MAX);
     }
     assert_int_equal(bench.serving->piecemeal, 0);
+    must_reply_as_one(other, "");
     must_reply_as_one(bench.client, "");
     bench_finish(&bench);
 }
@@ -308,7 +339,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_give_the_reply_of_one_whoever_comes_between),
         cmocka_unit_test(a_clients_commands_keep_their_order_around_pieces),
-        cmocka_unit_test(past_a_share_of_the_memory_a_lookup_is_served_at_once),
+        cmocka_unit_test(a_turn_takes_few_keys_and_joins_little_of_the_reply),
+        cmocka_unit_test(past_a_share_of_the_memory_a_second_lookup_is_served_at_once),
         cmocka_unit_test(an_inline_command_waits_for_nothing),
         cmocka_unit_test(a_keyspace_that_stops_guarding_between_pieces_rejects_no_more),
         cmocka_unit_test(a_client_that_goes_between_pieces_asks_for_no_more),
