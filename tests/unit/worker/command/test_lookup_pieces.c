@@ -206,6 +206,36 @@ static void a_clients_commands_keep_their_order_around_pieces(void **state)
     bench_finish(&bench);
 }
 
+/* What stands before the lookup may be answered at once, or be no command at all; its keys stay
+ * where they were read all the same. */
+static void a_lookup_waits_until_it_stands_first(void **state)
+{
+    static const char *const before[] = {"", GET_ABSENT, "*0\r\n", "\r\n", GET_ABSENT "*0\r\n"};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        struct buffer input = {0};
+        is_mget = i % 2;
+        draw_keys(MOST_KEYS);
+        buffer_append(&input, before[i], strlen(before[i]));
+        write_command(&input);
+        buffer_append(&input, GET_ABSENT, strlen(GET_ABSENT));
+        say(bench.client, buffer_span(&input).at, buffer_length(&input));
+        assert_int_equal(bench.shared->count, 0); /* it is in line, and not served at once */
+        while (!is_done(bench.client) || client_input(bench.client).length) {
+            cache_answers(bench.shared, 1);
+            turn_loop(&bench.clients.serving);
+        }
+        if (span_starts(span_of(before[i]), GET_ABSENT))
+            buffer_take(&bench.client->replies.out, strlen(NIL));
+        must_reply_as_one(bench.client, NIL);
+        assert_int_equal(buffer_length(&bench.client->in), 0);
+        buffer_finish(&input);
+    }
+    bench_finish(&bench);
+}
+
 /* With one visit in each turn: that many keys are taken, and that much of the reply is written. */
 static void a_turn_takes_few_keys_and_joins_little_of_the_reply(void **state)
 {
@@ -339,6 +369,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_give_the_reply_of_one_whoever_comes_between),
         cmocka_unit_test(a_clients_commands_keep_their_order_around_pieces),
+        cmocka_unit_test(a_lookup_waits_until_it_stands_first),
         cmocka_unit_test(a_turn_takes_few_keys_and_joins_little_of_the_reply),
         cmocka_unit_test(past_a_share_of_the_memory_a_second_lookup_is_served_at_once),
         cmocka_unit_test(an_inline_command_waits_for_nothing),
