@@ -87,10 +87,9 @@ const struct setting config_settings[] = {
      .least = "1", .most = "4095", .help = "its private key (PEM)"},
     {"cache_reads", SETTING_CHOICE, AT(cache_reads), .standard = "primary",
      .choices = cache_reads_choices,
-     .help =
-         "with redis-sentinel:// and redis-cluster://, whether GET of guarded keys is answered by "
-         "replicas that are no further behind than cache_max_lag; all else, and what they do not "
-         "have, is asked of primaries"},
+     .help = "with redis-sentinel:// and redis-cluster://, whether GET, MGET, EXISTS and reads of "
+             "hashes, of guarded keys, are answered by replicas that are no further behind than "
+             "cache_max_lag; all else, and what they do not have, is asked of primaries"},
     {"cache_zone", SETTING_TEXT, AT(cache_zone), .otherwise = "all replicas", .least = "1",
      .most = "4095",
      .help =

@@ -60,8 +60,8 @@
     X(commands, "Commands received")                                                               \
     X(redirected, "Commands that a node of a cluster sent on to another")                          \
     X(forwarded, "Commands forwarded to the cache")                                                \
-    X(replica_reads, "Guarded keys that were read from a replica")                                 \
-    X(replica_misses, "Of these, keys that it did not have or failed at, asked of its primary")    \
+    X(replica_reads, "Lookups of guarded keys that a replica was asked")                           \
+    X(replica_misses, "Of these, lookups that it could not answer, asked of its primary")          \
     X(upstream_failures, "Times that a shared cache connection was lost or refused")
 
 typedef _Atomic uint64_t counter;

@@ -1,4 +1,4 @@
-"""GET of guarded keys from replicas (cache_reads: replica): which are read from, how old what they
+"""Lookups of guarded keys at replicas (cache_reads: replica): which are read from, how old what they
 say may be, and what a client sees of its own writes."""
 import contextlib
 import time
@@ -22,8 +22,19 @@ def nodes(guard):
     return guard.status()["backends"]["cache"]["nodes"]
 
 
-def lookups(servers):
-    return sum(server.calls("get") for server in servers)
+# Of strings and of hashes; the name of a command, and what it says of item:7.
+STRINGS = {"GET": b"payload 7", "MGET": [b"payload 7"], "EXISTS": 1}
+HASHES = {"HGET": b"payload 7", "HMGET": [b"payload 7", b"7"], "EXISTS": 1,
+          "HGETALL": {b"id": b"7", b"payload": b"payload 7"}}
+FIELDS = {"HGET": ["payload"], "HMGET": ["payload", "id"]}
+
+
+def lookups(servers, command="get"):
+    return sum(server.calls(command) for server in servers)
+
+
+def ask(client, command, key):
+    return client.execute_command(command, key, *FIELDS.get(command, []))
 
 
 def wait_read_from(guard, servers, key="item:7"):
@@ -85,6 +96,42 @@ class TestCluster:
             return after[0] == before[0] and after[1] == before[1] + len(keys)
 
         wait_until(all_from_replicas, PATIENCE, "all lookups at replicas")
+
+    @pytest.mark.parametrize("command, fill", [
+        *((command, "string") for command in STRINGS), *((command, "hash") for command in HASHES)])
+    def test_commands_that_read_through_read_there(self, follow, items, cluster, command, fill):
+        value = {"value": ["id", "payload"], "fill": "hash"} if fill == "hash" else {}
+        client = follow(items(**value), cache=cluster.url, cache_reads="replica").redis()
+        said = (HASHES if fill == "hash" else STRINGS)[command]
+        assert ask(client, command, "item:7") == said
+        cluster.wait_for_key("item:7")
+        followers_now = followers(cluster)
+
+        def at_replica():
+            before = [lookups(servers, command.lower()) for servers in (followers_now, primaries_now)]
+            assert [ask(client, command, "item:7") for _ in range(20)] == [said] * 20
+            after = [lookups(servers, command.lower()) for servers in (followers_now, primaries_now)]
+            return after == [before[0] + 20, before[1]]
+
+        primaries_now = primaries(cluster)
+        wait_until(at_replica, PATIENCE, "all lookups at replicas")
+
+    def test_each_key_of_several_slots_is_read_at_a_replica_of_its_own(self, guard, cluster):
+        client, keys = guard.redis(), [f"item:{n}" for n in range(1, 31)]
+        values = [b"payload %d" % n for n in range(1, 31)]
+        assert client.mget(keys) == values
+        for key in keys:
+            cluster.wait_for_key(key)
+        client.set("plain", "1")  # it is not guarded: its primary is asked
+
+        def at_replicas():
+            before = lookups(primaries(cluster), "mget"), lookups(primaries(cluster), "exists")
+            assert client.mget(["plain", *keys]) == [b"1", *values]
+            assert client.exists("plain", *keys) == 31
+            return (lookups(primaries(cluster), "mget"), lookups(primaries(cluster), "exists")) == (
+                before[0] + 1, before[1] + 1)
+
+        wait_until(at_replicas, PATIENCE, "all lookups of guarded keys at replicas")
 
     def test_what_is_not_guarded_is_asked_of_primaries(self, guard, cluster):
         client = guard.redis()
@@ -273,8 +320,10 @@ class TestBehind:
         wait_read_from(guard, [replica])
         return guard.redis()
 
+    @pytest.mark.parametrize("way", ["GET", "MGET"])
     def test_a_deleted_value_is_seen_no_longer_than_cache_max_lag(
-            self, guard, fleet, replica, gate, read, database):
+            self, guard, fleet, replica, gate, read, database, way):
+        old, new = {"GET": (b"payload 7", b"new"), "MGET": ([b"payload 7"], [b"new"])}[way]
         gate.hold_answers()
         database.execute("UPDATE items SET payload = 'new' WHERE id = 7")
         wait_until(lambda: fleet.first.client().get("item:7") != b"payload 7", PATIENCE,
@@ -283,9 +332,9 @@ class TestBehind:
         late, seen = [], 0
         while time.monotonic() < purged + 3 * LAG:
             asked = time.monotonic()
-            value = read.get("item:7")
-            assert value in (b"payload 7", b"new")
-            if value == b"payload 7":
+            value = ask(read, way, "item:7")
+            assert value in (old, new)
+            if value == old:
                 seen += 1
                 late += [asked - purged] * (asked > purged + LAG)
         assert seen, "the replica was not behind: nothing was shown"
@@ -314,6 +363,8 @@ class TestBehind:
         assert lookups([replica]) == before + 1, "it was not asked"
         assert guard.counter("nestguard_loads_total", result="row") == loads
         assert guard.metric("nestguard_replica_misses_total") >= 1
+        assert client.mget("item:7", "item:8") == [b"payload 7", b"of the primary"]
+        assert client.exists("item:7", "item:8") == 2
         gate.release()
 
     def test_one_whose_link_is_down_is_read_from_no_more(self, guard, fleet, replica, gate, read):

@@ -126,7 +126,7 @@ static inline void add_request(struct batch *batch, const struct resp_command *c
  */
 static bool ends_part(const struct part *part, const char *at)
 {
-    return (part->count || part->client->reads.at_replicas) && *at != '*';
+    return (part->count || part->client->replies.at_replicas) && *at != '*';
 }
 
 /* Parses until the input, the batch or good manners end. A client that has not authenticated yet is
@@ -278,7 +278,7 @@ static bool waits_for_reads(struct client *client, const struct request *request
 {
     const struct serving *serving = client->serving;
     bool may_read = serving->is_led && serving_config(serving)->cache_reads == CACHE_READS_REPLICA;
-    return (may_read || client->reads.at_replicas) && reads_order_holds(client, request);
+    return (may_read || client->replies.at_replicas) && reads_order_holds(client, request);
 }
 
 /* Apart from the lookups of one guarded key, which are so compiled without regard to it. */
@@ -343,7 +343,7 @@ static size_t dispatch_counted(struct batch *batch, const struct part *part)
 /* Else the client's input is not looked at again before `need` bytes of it are there. */
 static size_t begin_large(struct client *client, const char *input, size_t length)
 {
-    bool waits = must_stop(client) || client->reads.at_replicas;
+    bool waits = must_stop(client) || client->replies.at_replicas;
     size_t begun = waits ? 0 : upload_begin(client, input, length);
     if (begun) {
         client->need = 0;
@@ -356,7 +356,7 @@ static size_t begin_large(struct client *client, const char *input, size_t lengt
 static bool has_waiting_inline(const struct part *part)
 {
     return !part->count && part->status == RESP_DONE && part->length < part->available &&
-           part->client->reads.at_replicas;
+           part->client->replies.at_replicas;
 }
 
 /* Returns how many bytes are done with. */

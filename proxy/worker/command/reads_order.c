@@ -44,7 +44,7 @@ bool reads_order_holds(struct client *client, const struct request *request)
 {
     if (!may_write(client->serving, request))
         return false;
-    if (client->reads.at_replicas)
+    if (client->replies.at_replicas)
         return true;
     reads_note_write(client);
     return false;

@@ -43,6 +43,9 @@ struct reply_slot_kind {
     /* In place of these two when nobody waits for the reply any more; `reply` is empty when the
      * cache did not answer. NULL: then it does not matter. */
     void (*on_unheard)(struct reply_slot *slot, struct span reply);
+    /* A replica had no answer to that request: the primary is asked the same (at_replica.h). NULL:
+     * replicas are never asked. */
+    void (*ask_again)(struct reply_slot *slot, unsigned index);
     /* The keeper's answer to one lookup; NULL when the kind never loads. */
     void (*on_loaded)(struct lookup *lookup, enum load_outcome outcome, const struct blob *value);
     /* A part of the slot's command has been answered (reply_slot's `whole`). */
@@ -107,6 +110,7 @@ struct replies {
     struct lookup *to_load, *last_to_load; /* row_loads.c's, and the two that follow */
     size_t to_load_count;
     unsigned loading;        /* lookups that are with the keeper */
+    unsigned at_replicas;    /* requests that replicas have not answered yet */
     uint64_t origin;         /* where the client is; loads of one origin share its turns */
     uint64_t loads;          /* asked for so far */
     struct upstream *stalls; /* not read from before the client has taken more of a large reply */

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "cache/greeting.h"
+#include "worker/reply/at_replica.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -208,16 +209,20 @@ static bool goes_beside(struct upstream *upstream, struct span frame)
     return true;
 }
 
-/* What a node of a cluster says, if that is for the client; at NULL: the request has gone to
- * another. Apart from the rest, which is so compiled without regard to it. */
+/* What a node says that is known by its place, if that is for the client; at NULL: it has been seen
+ * to. Apart from the rest, which is so compiled without regard to it. */
 __attribute__((noinline)) static struct span
 said_by_node(struct upstream *upstream, struct in_flight request, struct span reply, bool whole)
 {
     struct span command = {"", 0};
     unsigned hops = 0;
+    if (request.slot && upstream->options.replica) {
+        at_replica_reply(request.slot, request.index, reply);
+        return (struct span){NULL, 0};
+    }
     if (upstream->keeps && upstream->state == UP)
         command = kept_take(&upstream->kept, &hops);
-    if (request.slot && whole && reply.at[0] == '-' && !upstream->options.replica &&
+    if (request.slot && whole && reply.at[0] == '-' &&
         upstream_redirect(upstream, &request, &reply, command, hops))
         return (struct span){NULL, 0};
     return reply;

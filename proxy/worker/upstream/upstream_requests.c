@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "cache/greeting.h"
 #include "redis/topology/redis_cluster.h"
+#include "worker/reply/at_replica.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -402,7 +403,11 @@ static void flush(struct turn_task *task)
     upstream->failed = (struct in_flight_queue){0}; /* a failure may make the client send more */
     while (failed.count) {
         struct in_flight request = in_flight_pop(&failed);
-        reply_slot_cache_failure(request.slot, request.index, failure_text(upstream));
+        const char *why = failure_text(upstream);
+        if (upstream->options.replica)
+            at_replica_failure(request.slot, request.index, why);
+        else
+            reply_slot_cache_failure(request.slot, request.index, why);
     }
     in_flight_finish(&failed);
     if (upstream->tenure == TENURE_LOST) {

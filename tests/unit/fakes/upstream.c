@@ -1,6 +1,7 @@
 #include "fakes/upstream.h"
 
 #include "base/memory.h"
+#include "worker/reply/at_replica.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -230,7 +231,10 @@ void cache_says(struct upstream *upstream, const char *reply)
     if (goes_beside(upstream, frame))
         return;
     struct fake_request request = pop(upstream);
-    reply_slot_cache_reply(request.slot, request.index, frame);
+    if (upstream->options.replica)
+        at_replica_reply(request.slot, request.index, frame);
+    else
+        reply_slot_cache_reply(request.slot, request.index, frame);
 }
 
 void cache_stands(struct upstream *upstream, const char *text, uint64_t asked)
@@ -251,7 +255,10 @@ static void fail_all(struct upstream *upstream)
 {
     while (upstream->count) {
         struct fake_request request = pop(upstream);
-        reply_slot_cache_failure(request.slot, request.index, "NESTGUARD cache down");
+        if (upstream->options.replica)
+            at_replica_failure(request.slot, request.index, "NESTGUARD cache down");
+        else
+            reply_slot_cache_failure(request.slot, request.index, "NESTGUARD cache down");
     }
 }
 

@@ -10,11 +10,12 @@
  */
 #include "worker/command/keys/hash_lookup.h"
 
+#include "worker/client/reads.h"
 #include "worker/command/keys/answer.h"
 #include "worker/command/keys/course.h"
 #include "worker/command/keys/hash_answer.h"
 #include "worker/reply/measuring.h"
-#include "worker/upstream/pool.h"
+#include "worker/upstream/upstream.h"
 
 enum { WORD_NAME, WORD_KEY, WORD_FIELDS };
 enum { ASK_AS_SENT, ASK_FOR_ALL }; /* numbers of a slot's requests */
@@ -152,9 +153,8 @@ static const struct reply_slot_kind all_kind = {
 static struct upstream *upstream_of(struct reply_slot *slot)
 {
     struct client *client = client_of(slot->replies);
-    struct pool *pool = client_pool(client);
     if (!slot->replies->no_fallback)
-        return pool_shared(pool, pool_node_of(pool, lookup_of(slot)->key), slot->resp3, client->id);
+        return reads_primary(slot, lookup_of(slot)->key);
     return slot->replies->last == slot ? client->upstream : NULL;
 }
 
@@ -193,12 +193,30 @@ static void take_part(struct reply_slot *slot, struct span bytes)
     reply_slot_append(slot, reply_slot_output(slot), bytes);
 }
 
+/* A replica lacks the hash, or something of it. */
+static void ask_again(struct reply_slot *slot, unsigned index)
+{
+    struct upstream *primary = reads_primary(slot, lookup_of(slot)->key);
+    size_t bytes = buffer_length(&slot->keys) + RESP_HEADER_ROOM * (slot->lookup_count + 1);
+    if (!upstream_has_room(primary, bytes)) {
+        hear_failure(slot, index, "NESTGUARD out of memory");
+        return;
+    }
+    struct buffer *command = upstream_command(primary, slot, index);
+    resp_write_array(command, slot->lookup_count);
+    for (size_t i = 0; i < slot->lookup_count; i++)
+        resp_write_bulk(command, slot->lookups[i].key.at, slot->lookups[i].key.length);
+}
+
 static const struct reply_slot_kind first_kind = {.on_cache = take_reply,
                                                   .on_part = take_part,
                                                   .on_cache_failure = hear_failure,
+                                                  .ask_again = ask_again,
                                                   .on_loaded = take_row};
-static const struct reply_slot_kind first_whole_kind = {
-    .on_cache = take_reply, .on_cache_failure = hear_failure, .on_loaded = take_row};
+static const struct reply_slot_kind first_whole_kind = {.on_cache = take_reply,
+                                                        .on_cache_failure = hear_failure,
+                                                        .ask_again = ask_again,
+                                                        .on_loaded = take_row};
 
 /* Of the kinds that are told apart here: others may write. */
 static bool only_reads(const struct reply_slot *slot)
@@ -208,7 +226,8 @@ static bool only_reads(const struct reply_slot *slot)
 
 /* ---- dispatching ---- */
 
-void hash_lookup_dispatch(struct client *client, const struct request *request, bool shadowed)
+void hash_lookup_dispatch(struct client *client, const struct request *request, bool shadowed,
+                          struct upstream *replica)
 {
     bool whole = request->command->hash == HASH_VALUES;
     struct reply_slot *slot =
@@ -220,7 +239,10 @@ void hash_lookup_dispatch(struct client *client, const struct request *request, 
     lookup_of(slot)->keyspace = request->keyspace;
     lookup_of(slot)->shadowed = shadowed;
     measuring_begin(slot);
-    request_to_cache(request, client, slot, ASK_AS_SENT);
+    if (replica)
+        request_write(request, reads_ask_replica(replica, slot, ASK_AS_SENT));
+    else
+        request_to_cache(request, client, slot, ASK_AS_SENT);
     reply_slot_answered(slot);
 }
 

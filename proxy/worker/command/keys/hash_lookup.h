@@ -24,8 +24,10 @@ static inline bool hash_lookup_is_one(const struct client *client, const struct 
            keyspace->on_miss == MISS_LOAD;
 }
 
-/* Dispatches it; it is not rejected. `shadowed`: it would have been, but for shadow mode. */
-void hash_lookup_dispatch(struct client *client, const struct request *request, bool shadowed);
+/* Dispatches it; it is not rejected. `shadowed`: it would have been, but for shadow mode. To the
+ * `replica` (reads_replica()), or with NULL to the client's connection. */
+void hash_lookup_dispatch(struct client *client, const struct request *request, bool shadowed,
+                          struct upstream *replica);
 
 /* What a lookup of a key without a row gets where that depends on how many fields it asks for. */
 void hash_lookup_write_absent(struct client *client, const struct request *request);

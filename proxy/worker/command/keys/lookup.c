@@ -52,15 +52,22 @@ static void get_loaded(struct lookup *lookup, enum load_outcome outcome, const s
     answer_write_loaded(lookup, reply_slot_output(lookup->slot), outcome, value);
 }
 
+/* A replica did not have it. */
+static void get_again(struct reply_slot *slot, unsigned index)
+{
+    if (!reads_ask_again(slot, index, "GET", slot->lookups->key))
+        get_failure(slot, index, "NESTGUARD out of memory");
+}
+
 static const struct reply_slot_kind get_kind = {.on_cache = get_reply,
                                                 .on_part = get_part,
                                                 .on_cache_failure = get_failure,
+                                                .ask_again = get_again,
                                                 .on_loaded = get_loaded};
 
-static struct reply_slot *open_get(struct client *client, const struct request *request,
-                                   const struct reply_slot_kind *kind)
+static struct reply_slot *open_get(struct client *client, const struct request *request)
 {
-    struct reply_slot *slot = reply_slot_open(&client->replies, kind);
+    struct reply_slot *slot = reply_slot_open(&client->replies, &get_kind);
     reply_slot_set_lookup(slot, request->arguments[1], request->keyspace);
     slot->lookups->shadowed = measures_take_shadow(&client->serving->measures);
     measuring_begin(slot);
@@ -69,79 +76,9 @@ static struct reply_slot *open_get(struct client *client, const struct request *
 
 static void dispatch_get(struct client *client, const struct request *request)
 {
-    struct reply_slot *slot = open_get(client, request, &get_kind);
+    struct reply_slot *slot = open_get(client, request);
     request_to_cache(request, client, slot, 0);
     reply_slot_answered(slot);
-}
-
-/* ---- at a replica ---- */
-
-/* A value is the answer. Of nothing, or an error, the primary is asked: the replica may lack what
- * the primary has, and says nothing of what the row's absence would mean. What the client has sent
- * behind this waits until it is answered (client/reads.h), so that it comes no earlier there,
- * either.
- */
-static void ask_primary(struct reply_slot *slot)
-{
-    struct client *client = client_of(slot->replies);
-    struct pool *pool = client_pool(client);
-    struct span words[] = {span_of("GET"), slot->lookups->key};
-    int node = pool_node_of(pool, words[1]);
-    struct upstream *primary = pool_shared(pool, node, slot->resp3, client->id);
-    slot->kind = &get_kind;
-    counter_add(&slot->serving->counters.replica_misses, 1);
-    if (upstream_has_room(primary, words[1].length + 4 * RESP_HEADER_ROOM))
-        resp_write_command(upstream_command(primary, slot, 0), words, 2);
-    else
-        get_failure(slot, 0, "NESTGUARD out of memory");
-}
-
-static void end_at_replica(const struct reply_slot *slot)
-{
-    client_of(slot->replies)->reads.at_replicas--;
-}
-
-static void replica_reply(struct reply_slot *slot, unsigned index, struct span reply)
-{
-    end_at_replica(slot);
-    if (!slot->begun && (reply.at[0] == '-' || answer_is_nil(reply)))
-        ask_primary(slot);
-    else
-        get_reply(slot, index, reply);
-}
-
-/* Of what has begun the client's replies have ended. */
-static void replica_failure(struct reply_slot *slot, unsigned index, const char *why)
-{
-    end_at_replica(slot);
-    if (slot->begun)
-        get_failure(slot, index, why);
-    else
-        ask_primary(slot);
-}
-
-static const struct reply_slot_kind replica_kind = {.on_cache = replica_reply,
-                                                    .on_part = get_part,
-                                                    .on_cache_failure = replica_failure,
-                                                    .on_loaded = get_loaded};
-
-/* False: it is for the primary. */
-static bool dispatch_to_replica(struct client *client, const struct request *request, int node)
-{
-    struct pool *pool = client->serving->pool;
-    if (serving_config(client->serving)->cache_reads != CACHE_READS_REPLICA ||
-        request->command->kind != COMMAND_GET || request->is_inline ||
-        !reads_may_go_to_replica(client))
-        return false;
-    struct upstream *replica = pool_replica(pool, node, client->replies.resp3, client->id);
-    if (!replica || !upstream_has_room(replica, request->raw.length))
-        return false;
-    struct reply_slot *slot = open_get(client, request, &replica_kind);
-    counter_add(&client->serving->counters.replica_reads, 1);
-    client->reads.at_replicas++;
-    upstream_send(replica, slot, 0, request->raw);
-    reply_slot_answered(slot);
-    return true;
 }
 
 /* ---- */
@@ -164,33 +101,61 @@ __attribute__((always_inline)) static inline void reject(struct client *client,
     }
 }
 
-/* False: it is for the client's connection, which is now that to the key's node. */
-__attribute__((noinline)) static bool go_elsewhere(struct client *client,
-                                                   const struct request *request)
+/* By a command that reads through: what a replica does not have the primary is asked for. */
+static bool may_be_at_replica(struct client *client, const struct request *request)
+{
+    bool is_get = request->command->kind == COMMAND_GET;
+    return (is_get || hash_lookup_is_one(client, request)) && reads_may_go_to_replica(client);
+}
+
+/* NULL: it is for the client's connection, which is now that to the key's node. */
+__attribute__((noinline)) static struct upstream *go_elsewhere(struct client *client,
+                                                               const struct request *request)
 {
     struct pool *pool = client_pool(client);
     int node = pool_node_of(pool, request->arguments[request->command->first_key]);
     if (pool_is_cluster(pool))
         client_go_to(client, node);
-    return dispatch_to_replica(client, request, node);
+    if (!may_be_at_replica(client, request))
+        return NULL;
+    return reads_replica(client, node,
+                         request->raw.length + RESP_HEADER_ROOM * (request->count + 1));
+}
+
+static void dispatch_read(struct client *client, const struct request *request,
+                          struct upstream *replica)
+{
+    measures_call(&client->serving->measures, request->command);
+    bool shadowed = measures_take_shadow(&client->serving->measures);
+    if (hash_lookup_is_one(client, request))
+        hash_lookup_dispatch(client, request, shadowed, replica);
+    else
+        request_forward(request, client);
+}
+
+static void dispatch_at_replica(struct client *client, const struct request *request,
+                                struct upstream *replica)
+{
+    if (request->command->kind != COMMAND_GET) {
+        dispatch_read(client, request, replica);
+        return;
+    }
+    struct reply_slot *slot = open_get(client, request);
+    request_write(request, reads_ask_replica(replica, slot, 0));
+    reply_slot_answered(slot);
 }
 
 /* Apart from the rejects, which are so compiled without regard to it. */
 __attribute__((noinline)) static void pass(struct client *client, const struct request *request)
 {
     bool may_go = client->serving->is_led || client->pinned.own;
-    if (may_go && go_elsewhere(client, request))
-        return;
-    if (request->command->kind == COMMAND_GET) {
+    struct upstream *replica = may_go ? go_elsewhere(client, request) : NULL;
+    if (replica)
+        dispatch_at_replica(client, request, replica);
+    else if (request->command->kind == COMMAND_GET)
         dispatch_get(client, request);
-    } else {
-        measures_call(&client->serving->measures, request->command);
-        bool shadowed = measures_take_shadow(&client->serving->measures);
-        if (hash_lookup_is_one(client, request))
-            hash_lookup_dispatch(client, request, shadowed);
-        else
-            request_forward(request, client);
-    }
+    else
+        dispatch_read(client, request, NULL);
 }
 
 void lookup_dispatch(struct client *client, const struct request *request)

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "guard/guard.h"
 #include "resp/resp_number.h"
+#include "worker/client/reads.h"
 #include "worker/command/keys/answer.h"
 #include "worker/command/keys/course.h"
 #include "worker/command/keys/lookup_join.h"
@@ -15,6 +16,8 @@
 #include "worker/upstream/pool.h"
 
 #include <stdlib.h>
+
+static const char no_memory[] = "NESTGUARD out of memory";
 
 /* Lookups of a slot, from `first` up to `end`. */
 struct range {
@@ -25,6 +28,15 @@ static struct range range_of(const struct reply_slot *slot, size_t first)
 {
     size_t left = slot->lookup_count - first;
     return (struct range){first, first + (left < LOOKUPS_AT_ONCE ? left : LOOKUPS_AT_ONCE)};
+}
+
+/* Most bytes of a command that asks for these. */
+static size_t bytes_of(const struct reply_slot *slot, struct range range)
+{
+    size_t most = 0;
+    for (size_t i = range.first; i < range.end; i++)
+        most += slot->lookups[i].key.length + 3 * RESP_HEADER_ROOM;
+    return most;
 }
 
 /* ---- MGET ---- */
@@ -114,8 +126,33 @@ static void answer_loaded(struct lookup *lookup, enum load_outcome outcome,
     lookup_end(lookup, begun);
 }
 
+/* For the keys that are not rejected. */
+static void write_mget(const struct reply_slot *slot, struct range range, struct buffer *command)
+{
+    size_t passing = 0;
+    for (size_t i = range.first; i < range.end; i++)
+        passing += !slot->lookups[i].rejected;
+    resp_write_array(command, passing + 1);
+    resp_write_bulk(command, "MGET", 4);
+    for (size_t i = range.first; i < range.end; i++)
+        if (!slot->lookups[i].rejected)
+            resp_write_bulk(command, slot->lookups[i].key.at, slot->lookups[i].key.length);
+}
+
+/* A replica lacked some of them. */
+static void mget_again(struct reply_slot *slot, unsigned index)
+{
+    struct range range = range_asked(slot, index);
+    struct upstream *primary = reads_primary(slot, slot->lookups[range.first].key);
+    if (upstream_has_room(primary, bytes_of(slot, range)))
+        write_mget(slot, range, upstream_command(primary, slot, index));
+    else
+        mget_failure(slot, index, no_memory);
+}
+
 static const struct reply_slot_kind mget_kind = {.on_cache = mget_reply,
                                                  .on_cache_failure = mget_failure,
+                                                 .ask_again = mget_again,
                                                  .on_loaded = answer_loaded,
                                                  .finish = lookup_join_list};
 
@@ -137,24 +174,44 @@ static void mget_one_reply(struct reply_slot *slot, unsigned index, struct span 
     mget_element(&slot->lookups[index], resp_array_next(&at, reply.at + reply.length));
 }
 
+/* A replica lacked the one key of a request, whose number is its place. */
+static void ask_one_again(struct reply_slot *slot, unsigned index, const char *name)
+{
+    if (!reads_ask_again(slot, index, name, slot->lookups[index].key))
+        fail_lookup(&slot->lookups[index], no_memory);
+}
+
+static void mget_one_again(struct reply_slot *slot, unsigned index)
+{
+    ask_one_again(slot, index, "MGET");
+}
+
 static const struct reply_slot_kind mget_each_kind = {.on_cache = mget_one_reply,
                                                       .on_cache_failure = mget_one_failure,
+                                                      .ask_again = mget_one_again,
                                                       .on_loaded = answer_loaded,
                                                       .finish = lookup_join_list};
 
-/* Nothing is asked when all keys are rejected. */
-static void mget_ask(struct client *client, struct reply_slot *slot, struct range range,
-                     size_t passing)
+/* Where a request for these keys, all of one node, is written: to a replica only for guarded ones.
+ */
+static struct buffer *request_for(struct client *client, struct reply_slot *slot, unsigned index,
+                                  struct range range, bool may_be_at_replica)
 {
-    if (!passing)
-        return;
-    struct buffer *command =
-        upstream_command(client->upstream, slot, (unsigned)(range.first / LOOKUPS_AT_ONCE));
-    resp_write_array(command, passing + 1);
-    resp_write_bulk(command, "MGET", 4);
-    for (size_t i = range.first; i < range.end; i++)
-        if (!slot->lookups[i].rejected)
-            resp_write_bulk(command, slot->lookups[i].key.at, slot->lookups[i].key.length);
+    const struct pool *pool = client_pool(client);
+    for (size_t i = range.first; i < range.end && may_be_at_replica; i++)
+        may_be_at_replica = slot->lookups[i].keyspace != NOT_GUARDED;
+    int node = may_be_at_replica ? pool_node_of(pool, slot->lookups[range.first].key) : NO_NODE;
+    struct upstream *replica =
+        may_be_at_replica ? reads_replica(client, node, bytes_of(slot, range)) : NULL;
+    return replica ? reads_ask_replica(replica, slot, index)
+                   : upstream_command(client->upstream, slot, index);
+}
+
+static void mget_ask(struct client *client, struct reply_slot *slot, struct range range,
+                     bool may_be_at_replica)
+{
+    unsigned index = (unsigned)(range.first / LOOKUPS_AT_ONCE);
+    write_mget(slot, range, request_for(client, slot, index, range, may_be_at_replica));
 }
 
 /* ---- EXISTS: asked key by key, because the cache gives only a sum ---- */
@@ -194,14 +251,20 @@ static void exists_loaded(struct lookup *lookup, enum load_outcome outcome,
     lookup_end(lookup, begun);
 }
 
+static void exists_again(struct reply_slot *slot, unsigned index)
+{
+    ask_one_again(slot, index, "EXISTS");
+}
+
 static const struct reply_slot_kind exists_kind = {.on_cache = exists_reply,
                                                    .on_cache_failure = exists_failure,
+                                                   .ask_again = exists_again,
                                                    .on_loaded = exists_loaded,
                                                    .finish = lookup_join_sum};
 
 /* A request for each key that passes, with its place among the lookups for a number. */
 static void ask_each(struct client *client, struct reply_slot *slot, struct range range,
-                     const char *name)
+                     const char *name, bool may_be_at_replica)
 {
     struct span arguments[2] = {span_of(name)};
     const struct pool *pool = client_pool(client);
@@ -211,7 +274,9 @@ static void ask_each(struct client *client, struct reply_slot *slot, struct rang
         arguments[1] = slot->lookups[i].key;
         if (pool_is_cluster(pool))
             client_go_to(client, pool_node_of(pool, arguments[1]));
-        resp_write_command(upstream_command(client->upstream, slot, (unsigned)i), arguments, 2);
+        resp_write_command(
+            request_for(client, slot, (unsigned)i, (struct range){i, i + 1}, may_be_at_replica),
+            arguments, 2);
     }
 }
 
@@ -268,16 +333,19 @@ static const struct reply_slot_kind *kind_of(const struct request *request, bool
     return each ? &mget_each_kind : &mget_kind;
 }
 
-static void ask(struct client *client, struct reply_slot *slot, struct range range)
+/* Nothing is asked when all keys are rejected. */
+static void ask(struct client *client, struct reply_slot *slot, struct range range,
+                bool may_be_at_replica)
 {
     size_t passing = decide_all(slot, range);
     client->account.rejected_keys += range.end - range.first - passing;
     if (!range.first)
         measuring_begin(slot);
-    if (slot->kind == &mget_kind)
-        mget_ask(client, slot, range, passing);
-    else
-        ask_each(client, slot, range, slot->kind == &exists_kind ? "EXISTS" : "MGET");
+    if (slot->kind != &mget_kind)
+        ask_each(client, slot, range, slot->kind == &exists_kind ? "EXISTS" : "MGET",
+                 may_be_at_replica);
+    else if (passing)
+        mget_ask(client, slot, range, may_be_at_replica);
 }
 
 /* ---- in pieces ---- */
@@ -307,10 +375,7 @@ static void add_lookups(struct pieces *pieces)
 /* As dispatch_many() does for all: what there was room for then may be sent by now. */
 static bool has_room(const struct client *client, const struct reply_slot *slot, struct range range)
 {
-    size_t most = 0;
-    for (size_t i = range.first; i < range.end; i++)
-        most += slot->lookups[i].key.length + 3 * RESP_HEADER_ROOM;
-    return upstream_has_room(client->upstream, most);
+    return upstream_has_room(client->upstream, bytes_of(slot, range));
 }
 
 /* The view of now decides. */
@@ -329,7 +394,7 @@ static bool go_on(struct piecemeal *piecemeal)
         return false;
     }
     serving->permission = permission_begin(serving->view);
-    ask(client, slot, range);
+    ask(client, slot, range, false);
     turn_worked(&serving->turn, range.end - range.first);
     pieces->first = range.end;
     return range.end < slot->lookup_count || pieces->left;
@@ -375,6 +440,7 @@ static bool try_room(struct reply_slot *slot, const struct request *request, boo
  * `each`: the keys of an MGET are asked for one by one, too. */
 static void dispatch_many(struct client *client, const struct request *request, bool each)
 {
+    bool may_be_at_replica = client->serving->is_led && reads_may_go_to_replica(client);
     struct reply_slot *slot = reply_slot_open(&client->replies, kind_of(request, each));
     size_t most = request->raw.length + 3 * RESP_HEADER_ROOM * request->count; /* EXISTS' */
     bool in_pieces = may_have_pieces(client, request);
@@ -387,7 +453,7 @@ static void dispatch_many(struct client *client, const struct request *request, 
         return;
     }
     for (size_t first = 0; first < slot->lookup_count; first += LOOKUPS_AT_ONCE)
-        ask(client, slot, range_of(slot, first));
+        ask(client, slot, range_of(slot, first), may_be_at_replica);
     reply_slot_answered(slot);
 }
 

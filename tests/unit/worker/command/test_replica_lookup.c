@@ -1,5 +1,5 @@
-/* GET of a guarded key at a replica: which is read from, that only a value is believed, and what a
- * client sees of what it sends. */
+/* Lookups of guarded keys at a replica: which is read from, that only what lacks nothing is
+ * believed, and what a client sees of what it sends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,19 @@
 #define DEL_ITEM_1 "*2\r\n$3\r\nDEL\r\n$6\r\nitem:1\r\n"
 #define SET_OTHER "*3\r\n$3\r\nSET\r\n$5\r\nother\r\n$1\r\nv\r\n"
 #define ONE "$3\r\none\r\n"
+#define MGET_BOTH "*3\r\n$4\r\nMGET\r\n$6\r\nitem:1\r\n$6\r\nitem:2\r\n"
+#define MGET_OTHER "*3\r\n$4\r\nMGET\r\n$6\r\nitem:1\r\n$5\r\nother\r\n"
+#define EXISTS_BOTH "*3\r\n$6\r\nEXISTS\r\n$6\r\nitem:1\r\n$6\r\nitem:2\r\n"
+#define EXISTS_OTHER "*3\r\n$6\r\nEXISTS\r\n$6\r\nitem:1\r\n$5\r\nother\r\n"
+#define EXISTS(key) "*2\r\n$6\r\nEXISTS\r\n" key
+#define ITEM_1 "$6\r\nitem:1\r\n"
+#define ITEM_2 "$6\r\nitem:2\r\n"
+#define HGET_F "*3\r\n$4\r\nHGET\r\n" ITEM_1 "$1\r\nf\r\n"
+#define HMGET_FG "*4\r\n$5\r\nHMGET\r\n" ITEM_1 "$1\r\nf\r\n$1\r\ng\r\n"
+#define HGETALL "*2\r\n$7\r\nHGETALL\r\n" ITEM_1
+#define HLEN "*2\r\n$4\r\nHLEN\r\n" ITEM_1
+#define STRLEN "*2\r\n$6\r\nSTRLEN\r\n" ITEM_1
+#define WITH_F "*4\r\n$2\r\nid\r\n$1\r\n1\r\n$1\r\nf\r\n$1\r\nv\r\n"
 
 static const char primary_at_100[] =
     "role:master\r\nslave0:ip=10.1.0.7,port=7001,state=online,offset=100,lag=0\r\n"
@@ -89,20 +102,106 @@ static void of_nothing_and_of_errors_the_primary_is_asked(void **state)
     bench_finish(&bench);
 }
 
+static void several_keys_are_read_from_it_when_all_are_guarded(void **state)
+{
+    struct bench bench;
+    (void)state;
+    struct upstream *replica = begin(&bench);
+    type(bench.client, MGET_BOTH EXISTS_BOTH);
+    must_send(replica, MGET_BOTH EXISTS(ITEM_1) EXISTS(ITEM_2));
+    cache_says(replica, "*2\r\n" ONE ONE);
+    cache_says(replica, ":1\r\n");
+    cache_says(replica, ":1\r\n");
+    must_reply(bench.client, "*2\r\n" ONE ONE ":2\r\n");
+    must_send(bench.shared, "");
+    type(bench.client, MGET_OTHER EXISTS_OTHER);
+    must_send(bench.shared, MGET_OTHER EXISTS("$5\r\nother\r\n"));
+    must_send(replica, EXISTS(ITEM_1));
+    cache_says(bench.shared, "*2\r\n" ONE NIL);
+    cache_says(bench.shared, ":0\r\n");
+    cache_says(replica, ":1\r\n");
+    must_reply(bench.client, "*2\r\n" ONE NIL ":1\r\n");
+    assert_int_equal(counter_read(&bench.serving->counters.replica_misses), 0);
+    bench_finish(&bench);
+}
+
+static void of_several_keys_that_it_lacks_one_of_the_primary_is_asked(void **state)
+{
+    struct bench bench;
+    (void)state;
+    struct upstream *replica = begin(&bench);
+    type(bench.client, MGET_BOTH EXISTS_BOTH);
+    must_send(replica, MGET_BOTH EXISTS(ITEM_1) EXISTS(ITEM_2));
+    cache_says(replica, "*2\r\n" ONE NIL);
+    cache_says(replica, ":1\r\n");
+    cache_says(replica, ":0\r\n");
+    must_send(bench.shared, MGET_BOTH EXISTS(ITEM_2));
+    must_not_ask(bench.keeper);
+    cache_says(bench.shared, "*2\r\n" ONE NIL);
+    cache_says(bench.shared, ":1\r\n");
+    load_row(&bench, "item:2", "one");
+    must_reply(bench.client, "*2\r\n" ONE ONE ":2\r\n");
+    assert_int_equal(counter_read(&bench.serving->counters.replica_misses), 2);
+    bench_finish(&bench);
+}
+
+static void hashes_are_read_from_it(void **state)
+{
+    struct bench bench;
+    (void)state;
+    struct upstream *replica = begin(&bench);
+    config_of(&bench)->keyspaces[ITEMS].fill = FILL_HASH;
+    type(bench.client, HGET_F HMGET_FG HGETALL HLEN STRLEN);
+    must_send(replica, HGET_F HMGET_FG HGETALL HLEN);
+    must_send(bench.shared, STRLEN);
+    cache_says(replica, "$1\r\nv\r\n");
+    cache_says(replica, "*2\r\n$1\r\nv\r\n$1\r\nw\r\n");
+    cache_says(replica, WITH_F);
+    cache_says(replica, ":2\r\n");
+    must_reply(bench.client, "$1\r\nv\r\n*2\r\n$1\r\nv\r\n$1\r\nw\r\n" WITH_F ":2\r\n");
+    must_not_ask(bench.keeper);
+    bench_finish(&bench);
+}
+
+static void of_a_hash_that_it_lacks_or_a_field_the_primary_is_asked(void **state)
+{
+    struct bench bench;
+    (void)state;
+    struct upstream *replica = begin(&bench);
+    config_of(&bench)->keyspaces[ITEMS].fill = FILL_HASH;
+    type(bench.client, HGET_F HMGET_FG HGETALL HLEN);
+    cache_says(replica, NIL);
+    cache_says(replica, "*2\r\n$1\r\nv\r\n$-1\r\n");
+    cache_says(replica, "*0\r\n");
+    cache_says(replica, ":0\r\n");
+    must_send(bench.shared, HGET_F HMGET_FG HGETALL HLEN);
+    cache_says(bench.shared, "$1\r\nv\r\n");
+    cache_says(bench.shared, "*2\r\n$1\r\nv\r\n$-1\r\n");
+    cache_says(bench.shared, WITH_F);
+    cache_says(bench.shared, ":2\r\n");
+    must_reply(bench.client, "$1\r\nv\r\n*2\r\n$1\r\nv\r\n$-1\r\n" WITH_F ":2\r\n");
+    must_not_ask(bench.keeper);
+    must_send(replica, HGET_F HMGET_FG HGETALL HLEN);
+    bench_finish(&bench);
+}
+
 static void what_a_lost_replica_had_is_asked_of_the_primary(void **state)
 {
     struct bench bench;
     (void)state;
     struct upstream *replica = begin(&bench);
-    type(bench.client, GET_ITEM_1 GET_ITEM_2);
-    must_send(replica, GET_ITEM_1 GET_ITEM_2);
+    type(bench.client, GET_ITEM_1 GET_ITEM_2 MGET_BOTH EXISTS_BOTH);
+    must_send(replica, GET_ITEM_1 GET_ITEM_2 MGET_BOTH EXISTS(ITEM_1) EXISTS(ITEM_2));
     cache_is_lost(replica);
     hear_keeper(&bench);
-    must_send(bench.shared, GET_ITEM_1 GET_ITEM_2);
+    must_send(bench.shared, GET_ITEM_1 GET_ITEM_2 MGET_BOTH EXISTS(ITEM_1) EXISTS(ITEM_2));
     cache_says(bench.shared, ONE);
     cache_says(bench.shared, NIL);
+    cache_says(bench.shared, "*2\r\n" ONE ONE);
+    cache_says(bench.shared, ":1\r\n");
+    cache_says(bench.shared, ":1\r\n");
     load_row(&bench, "item:2", "one");
-    must_reply(bench.client, ONE ONE);
+    must_reply(bench.client, ONE ONE "*2\r\n" ONE ONE ":2\r\n");
     bench_finish(&bench);
 }
 
@@ -226,6 +325,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_of_a_replica_is_the_answer),
         cmocka_unit_test(of_nothing_and_of_errors_the_primary_is_asked),
+        cmocka_unit_test(several_keys_are_read_from_it_when_all_are_guarded),
+        cmocka_unit_test(of_several_keys_that_it_lacks_one_of_the_primary_is_asked),
+        cmocka_unit_test(hashes_are_read_from_it),
+        cmocka_unit_test(of_a_hash_that_it_lacks_or_a_field_the_primary_is_asked),
         cmocka_unit_test(what_a_lost_replica_had_is_asked_of_the_primary),
         cmocka_unit_test(one_that_is_not_known_to_be_fresh_is_not_read),
         cmocka_unit_test(what_the_primary_said_long_ago_makes_nothing_fresh),
