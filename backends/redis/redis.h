@@ -116,6 +116,10 @@ struct redis *redis_next_node(const struct redis *redis, int *number);
  * nobody knows. */
 const char *redis_doubt(const struct redis *redis);
 
+/* Of the server that the last connection led to, whose greeting went well; "": none, or it does not
+ * say. At most 40 characters. */
+const char *redis_run_id(const struct redis *redis);
+
 /* Why what was confirmed over the one may not hold for what the other leads to (static text):
  * another server, another database of it, or one of them is not up. Of clusters: the other has a
  * node that is none of the one's. NULL: nothing speaks for that. */

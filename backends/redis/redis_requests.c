@@ -230,6 +230,11 @@ const char *redis_differ(const struct redis *one, const struct redis *other)
     return redis_identity_doubt(&one->greeting.own, &other->greeting.own);
 }
 
+const char *redis_run_id(const struct redis *redis)
+{
+    return redis->greeting.last.run_id;
+}
+
 const char *redis_doubt(const struct redis *redis)
 {
     return redis->greeting.doubt;

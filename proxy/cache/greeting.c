@@ -7,6 +7,7 @@
 #include "redis/protocol/redis_role.h"
 #include "resp/resp.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -118,6 +119,25 @@ uint64_t greeting_read_limit(enum cache_limit limit, struct span reply)
         return limits[limit].standard;
     uint64_t value = read_number(at + 1, end);
     return value ? value : limits[limit].standard;
+}
+
+void greeting_write_server(struct buffer *out)
+{
+    resp_write_command(out, (struct span[]){span_of("INFO"), span_of("server")}, 2);
+}
+
+/* Of the text that INFO gives, as a bulk string or a verbatim one. */
+void greeting_read_run_id(char run_id[RUN_ID_SIZE], struct span reply)
+{
+    static const char field[] = "\nrun_id:";
+    const char *line = memmem(reply.at, reply.length, field, sizeof field - 1);
+    const char *at = line ? line + sizeof field - 1 : reply.at;
+    size_t room = line ? (size_t)(reply.at + reply.length - at) : 0;
+    size_t length = 0;
+    while (length < room && length < RUN_ID_SIZE - 1 && isxdigit((unsigned char)at[length]))
+        length++;
+    memcpy(run_id, at, length);
+    run_id[length] = '\0';
 }
 
 void greeting_write_id(struct buffer *out)

@@ -3,6 +3,7 @@
 #define NESTGUARD_GREETING_H
 
 #include "base/buffer.h"
+#include "cache/vouched.h"
 #include "config/config.h"
 
 /* Appends the commands that log in, select the database, and with `resp3` switch to that protocol;
@@ -23,6 +24,11 @@ uint64_t greeting_read_limit(enum cache_limit limit, struct span reply);
  * not say. */
 void greeting_write_id(struct buffer *out);
 uint64_t greeting_read_id(struct span reply);
+
+/* Behind it on either, before these: which server it is, which has one reply, and may be an error.
+ * "": it does not say. */
+void greeting_write_server(struct buffer *out);
+void greeting_read_run_id(char run_id[RUN_ID_SIZE], struct span reply);
 
 /* Only the first of them, also where no password is configured. */
 void greeting_write_auth(struct buffer *out, const struct cache_url *cache);

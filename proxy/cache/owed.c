@@ -6,7 +6,9 @@
  */
 #include "cache/owed.h"
 
+#include "base/clock.h"
 #include "base/log/log.h"
+#include "base/log/log_pace.h"
 #include "base/memory.h"
 
 #include <stdlib.h>
@@ -98,14 +100,26 @@ void owed_give_back(struct owed *owed, struct owed_key *key, bool up)
     owed->count++;
 }
 
-bool owed_all(struct owed *owed)
+/* A cluster may have many nodes. */
+static void say_all(const char *why)
+{
+    static struct log_pace pace;
+    uint64_t left_out;
+    if (log_pace_may(&pace, clock_ms(), &left_out))
+        log_warning("cache: %s: it may have forgotten what was deleted from it, so all keys of the "
+                    "keyspaces will be; %llu such lines were left out since the last",
+                    why, (unsigned long long)left_out);
+}
+
+void owed_all(struct owed *owed, const char *why)
 {
     bool news = false;
     for (size_t i = 0; i < owed->config->keyspace_count; i++) {
         news |= !owed->lanes[i].whole;
         owed->lanes[i].whole = true;
     }
-    return news;
+    if (news)
+        say_all(why);
 }
 
 bool owed_any_whole(const struct owed *owed)

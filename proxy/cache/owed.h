@@ -52,8 +52,9 @@ struct owed_key *owed_take(struct owed *owed, size_t keyspace);
 /* It was not deleted; freed if it is owed again by now. May go past the limit. */
 void owed_give_back(struct owed *owed, struct owed_key *key, bool up);
 
-/* All of all keyspaces; false: that was so before. */
-bool owed_all(struct owed *owed);
+/* All of all keyspaces: for this reason the server may have forgotten what was deleted; the log is
+ * told unless all was owed before. */
+void owed_all(struct owed *owed, const char *why);
 bool owed_any_whole(const struct owed *owed);
 
 #endif

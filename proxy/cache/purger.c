@@ -52,6 +52,7 @@ struct purger {
     uint64_t swept_at;          /* the loop's time when one ended last; 0: never */
     bool is_retired;            /* its node is gone: nothing is swept */
     bool is_clean;              /* at some moment since the last sweep began nothing was owed */
+    bool is_doubted;            /* it may have forgotten deletions, and is not swept yet */
     struct retry sweep_retry;   /* set while SCAN is refused, for whichever lane */
     struct log_pace complained; /* of the log's lines about refusals */
     uv_idle_t idle;   /* runs when there may be something to do, at the next turn of the loop */
@@ -129,6 +130,23 @@ static void complain(const struct lane *lane, const char *command, const char *e
               name_of(lane), command, error);
 }
 
+/* ---- whether the server can be believed ---- */
+
+static void vouch(struct purger *purger)
+{
+    purger->is_doubted = false;
+    vouched_set(purger->options.vouched, purger, redis_run_id(purger->options.redis));
+}
+
+/* What the cache confirmed it may have forgotten. */
+void purger_doubt(struct purger *purger, const char *why)
+{
+    purger->is_doubted = true;
+    vouched_set(purger->options.vouched, purger, NULL);
+    owed_all(&purger->owed, why);
+    schedule(purger);
+}
+
 /* ---- batches ---- */
 
 /* A refusal in between counts no more: the next one is waited for as if it were the first. */
@@ -150,39 +168,18 @@ static void owe_again(struct batch *batch)
     owed_keep_limit(&purger->owed, cache_is_up(purger));
 }
 
-/* What the cache confirmed it may have forgotten. A cluster may have many nodes. */
-static void owe_everything(struct purger *purger, const char *why)
-{
-    static struct log_pace pace;
-    uint64_t left_out;
-    if (!owed_all(&purger->owed) || !log_pace_may(&pace, clock_ms(), &left_out))
-        return;
-    log_warning("cache: %s: it may have forgotten what was deleted from it, so all keys of the "
-                "keyspaces will be; %llu such lines were left out since the last",
-                why, (unsigned long long)left_out);
-}
-
-void purger_doubt(struct purger *purger, const char *why)
-{
-    owe_everything(purger, why);
-    schedule(purger);
-}
-
-/* A replica takes over what its primary has, whatever it confirmed before: without the connection
- * being lost, and whether or not it is made a primary afterwards. */
-static bool is_replicas(const char *error)
-{
-    return strncmp(error, "READONLY", 8) == 0;
-}
-
 /* What a sweep found is deleted by then; keys of changes that come without a pause do not put that
  * off for ever, as long as the cache keeps up with them. */
 static void see_clean(struct purger *purger)
 {
     if (purger_owed(purger) == 0)
         purger->is_clean = true;
+    if (purger->is_doubted && cache_is_up(purger) && purger_is_swept(purger))
+        vouch(purger);
 }
 
+/* A replica takes over what its primary has, whatever it confirmed before: without the connection
+ * being lost, and whether or not it is made a primary afterwards. */
 static void on_deleted(void *arg, const struct redis_answer *answer)
 {
     struct batch *batch = arg;
@@ -197,8 +194,8 @@ static void on_deleted(void *arg, const struct redis_answer *answer)
         counter_add(&purger->options.counters[lane->keyspace].purges_refused, batch->count);
         complain(lane, "DEL", answer->error);
         retry_later(purger, &lane->retry);
-        if (is_replicas(answer->error))
-            owe_everything(purger, "it is a replica");
+        if (redis_is_readonly(answer->error, strlen(answer->error)))
+            purger_doubt(purger, "it is a replica");
     } else if (answer->outcome == REDIS_DOWN && cache_is_up(purger) && purger->options.all)
         retry_later(purger, &lane->retry); /* another node has it by now, and is down */
     free(batch);
@@ -356,12 +353,14 @@ void purger_keyspace(struct purger *purger, int keyspace)
  * confirmed counts for nothing. */
 static void begin_anew(struct purger *purger)
 {
-    const char *doubt = redis_doubt(purger->options.redis);
+    const char *why = redis_doubt(purger->options.redis);
     purger->sweep_retry = (struct retry){0};
     for (size_t i = 0; i < lane_count(purger); i++)
         purger->lanes[i].retry = (struct retry){0};
-    if (doubt)
-        owe_everything(purger, doubt);
+    if (why)
+        purger_doubt(purger, why);
+    else if (!purger->is_doubted)
+        vouch(purger);
     send_batches(purger, 1);
 }
 
@@ -396,6 +395,7 @@ void purger_retire(struct purger *purger)
 {
     purger->is_retired = true;
     purger->options.redis = purger->options.all;
+    vouched_set(purger->options.vouched, purger, NULL);
     abandon_sweep(purger);
 }
 
@@ -472,6 +472,8 @@ struct purger *purger_create(const struct purger_options *options)
     uv_timer_init(options->loop, &purger->timer);
     purger->idle.data = purger->timer.data = purger;
     purger->handles = 2;
+    if (cache_is_up(purger) && !redis_doubt(options->redis))
+        vouch(purger);
     return purger;
 }
 
@@ -486,6 +488,7 @@ void purger_destroy(struct purger *purger)
 {
     if (!purger)
         return;
+    vouched_set(purger->options.vouched, purger, NULL);
     owed_finish(&purger->owed);
     free(purger->lanes);
     sweep_finish(&purger->sweep);

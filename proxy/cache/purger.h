@@ -22,6 +22,7 @@
 #ifndef NESTGUARD_PURGER_H
 #define NESTGUARD_PURGER_H
 
+#include "cache/vouched.h"
 #include "config/config.h"
 #include "guard/counters.h"
 #include "guard/key.h"
@@ -36,6 +37,7 @@ struct purger_options {
     const struct config *config;    /* keyspaces and their templates; until another is used */
     struct load_counters *counters; /* one for each number: purges, purges_refused */
     size_t max_owed;                /* keys remembered one by one, of all keyspaces */
+    struct vouched *vouched; /* is told of the server when it lacks no deletion. NULL: nobody is */
 };
 
 struct purger *purger_create(const struct purger_options *options);

@@ -88,6 +88,13 @@ static void set_answered(struct cache_side *side, const char *why)
     snprintf(side->why, sizeof side->why, "%s", why);
 }
 
+/* After the purgers, each of which has vouched for its server by now if it ever did. */
+static void see_whole(const struct cache_side *side)
+{
+    if (side == side->keeper->cache.here && redis_is_up(side->redis))
+        vouched_settle(side->keeper->vouched);
+}
+
 /* Each worker has others. */
 static void on_redis_state(void *arg, bool up, const char *error)
 {
@@ -96,6 +103,7 @@ static void on_redis_state(void *arg, bool up, const char *error)
     set_answered(side, up ? "" : error);
     if (purgers_of(side))
         purgers_cache_is(purgers_of(side), 0, up);
+    see_whole(side);
     if (publishes(side))
         publisher_cache_is(keeper->publisher, up);
     log_state_set(&side->state, !up, "%s", up ? "up" : error);
@@ -112,6 +120,7 @@ static void on_node_state(void *arg, int number, bool up, const char *error)
     bool all = redis_is_up(side->redis);
     if (purgers_of(side))
         purgers_cache_is(purgers_of(side), number, up);
+    see_whole(side);
     if (publishes(side))
         publisher_node_is(side->keeper->publisher, number, up);
     if (up && !all)

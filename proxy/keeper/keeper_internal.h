@@ -96,6 +96,7 @@ struct keeper {
     struct keeper_cache cache;
     struct reloading reloading;
     struct watch *watch;                  /* what workers must tell of before they write it */
+    struct vouched *vouched;              /* where workers may read what is guarded */
     struct loading loading;               /* rows: the pool, loads, fills */
     struct checking checking;             /* false-negative checks and self-checks */
     struct purging purging;               /* keys that are to go from the cache */

@@ -211,6 +211,7 @@ static void free_all(struct keeper *keeper)
     replica_watch_finish(&keeper->replicas);
     keeper_finish_cache(keeper);
     watch_destroy(keeper->watch);
+    vouched_destroy(keeper->vouched);
     free(keeper->workers);
     free(keeper->outlet.to);
     free(keeper->counters);
@@ -252,6 +253,7 @@ static int open_loading(struct keeper *keeper)
                                            .config = config,
                                            .redis = keeper->cache.here->redis,
                                            .counters = keeper->counters,
+                                           .vouched = keeper->vouched,
                                            .changes = changes_sink(&keeper->changes),
                                            .replication = &keeper->replication});
     return loading_open(&keeper->loading,
@@ -301,6 +303,7 @@ static int start_worker(struct keeper *keeper, unsigned index)
     struct worker_options options = {.index = index,
                                      .keeper = &keeper->mailbox,
                                      .watch = keeper->watch,
+                                     .vouched = keeper->vouched,
                                      .view = keeper->publishing.view,
                                      .fds = fds,
                                      .addresses = addresses,
@@ -404,6 +407,7 @@ static void init(struct keeper *keeper, struct config *config)
     entries_init(&keeper->entries, &keeper->outlet, &keeper->changes);
     keeper->watch = watch_create(config->max_known_absent + config->load_budget);
     touches_init(&keeper->touches, keeper->watch);
+    keeper->vouched = vouched_create();
     uv_loop_init(&keeper->loop);
     mailbox_init(&keeper->mailbox, &keeper->loop, on_message, keeper);
     uv_timer_init(&keeper->loop, &keeper->tick);

@@ -290,6 +290,7 @@ static void init_serving(struct worker *worker, const struct worker_options *opt
     serving->relief = (struct turn_task){.run = resume_clients, .phase = TURN_WRITE};
     serving->keeper = options->keeper;
     serving->watch = options->watch;
+    serving->vouched = options->vouched;
     serving->view = options->view;
     serving_update_limits(serving);
     serving->keyspaces = xcalloc_aligned(CACHE_LINE, KEYSPACES_MAX * sizeof *serving->keyspaces);

@@ -29,6 +29,7 @@ struct worker_options {
     unsigned index;
     struct mailbox *keeper;
     const struct watch *watch;
+    struct vouched *vouched;         /* NULL: all servers of the cache are believed */
     struct view *view;               /* this worker is one of its holders */
     const int *fds;                  /* bound sockets, taken over */
     const struct address *addresses; /* of each; during the call */

@@ -207,6 +207,7 @@ static void open_purgers(const struct purging *purging, struct purgers *purgers,
                                                    .loop = options->loop,
                                                    .config = options->config,
                                                    .counters = options->counters,
+                                                   .vouched = options->vouched,
                                                    .max_owed = options->config->max_hints});
 }
 

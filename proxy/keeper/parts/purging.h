@@ -30,6 +30,7 @@ struct purging_options {
     const struct config *config; /* of the start */
     struct redis *redis;
     struct load_counters *counters;        /* by keyspaces' numbers */
+    struct vouched *vouched;               /* as in purger.h */
     struct change_sink changes;            /* are told what is old; among them is this part again */
     const struct replication *replication; /* whether a log tells of rows */
 };

@@ -19,6 +19,7 @@
 
 struct ledger;
 struct pool;
+struct vouched;
 struct reply_slot;
 struct redis_cluster;
 struct redis_topology;
@@ -47,6 +48,7 @@ struct serving {
     alignas(CACHE_LINE) struct mailbox mailbox; /* what the keeper sends, and what it returns */
     alignas(CACHE_LINE) struct mailbox *keeper; /* from here on nobody else writes */
     const struct watch *watch;                  /* the keys that the keeper must hear of */
+    struct vouched *vouched;                    /* the cache's servers; NULL: all are believed */
     unsigned own_connections;                   /* of clients that do not share */
     unsigned own_limit;                         /* as many as configuration and cache allow */
     size_t max_bulk;                            /* likewise: bytes of an argument */

@@ -9,19 +9,22 @@
 unsigned upstream_facts(const struct upstream *upstream)
 {
     if (upstream_is_own(upstream))
-        return 1;
-    return upstream->options.replica ? upstream->route->cluster != NULL : CACHE_LIMITS;
+        return 2;
+    return upstream->options.replica ? upstream->route->cluster != NULL : 1 + CACHE_LIMITS;
 }
 
 /* Requests may be waiting already: the answers to the greeting come before theirs. */
 void upstream_greet(struct upstream *upstream)
 {
     upstream->in_trouble = false;
+    upstream->run_id[0] = '\0';
     upstream->since = clock_ms();
     const struct cache_url *cache = &upstream->route->config->cache;
     size_t requests = upstream->in_flight.count;
     unsigned left =
         greeting_write(&upstream->greeting, cache, upstream->options.resp3, upstream->options.name);
+    if (!upstream->options.replica)
+        greeting_write_server(&upstream->greeting);
     if (upstream_is_own(upstream))
         greeting_write_id(&upstream->greeting);
     else if (!upstream->options.replica)

@@ -1,15 +1,18 @@
 /* Between the parts of an upstream.
  *
  *   upstream_requests.c  requests on a connection, and its end
+ *   upstream_state.c     which states may follow which
  *   upstream_replies.c   what the cache sends on it
  *   upstream_own.c       what only an owner does
  *   upstream_connect.c   how a connection comes about
+ *   upstream_doubt.c     whether its server may have forgotten what was deleted
  *   upstream_watch.c     what has taken too long, and the server's role
  *   upstream_redirect.c  in a cluster: what has to go to another node
  */
 #ifndef NESTGUARD_UPSTREAM_INTERNAL_H
 #define NESTGUARD_UPSTREAM_INTERNAL_H
 
+#include "cache/vouched.h"
 #include "net/backoff.h"
 #include "redis/topology/redis_dial.h"
 #include "worker/upstream/in_flight.h"
@@ -75,11 +78,13 @@ struct upstream {
     enum tenure tenure;
     enum intake intake;
     struct upstream_options options;
-    uint64_t cache_id;       /* see upstream_cache_id() */
-    char *name;              /* what options.name points to */
-    struct redis_place node; /* what options.node points to */
-    bool waits;              /* see upstream_set_waiting() */
-    bool keeps;              /* its commands, for another node: a shared one of a cluster */
+    uint64_t cache_id;        /* see upstream_cache_id() */
+    char run_id[RUN_ID_SIZE]; /* of its server, as that told with the greeting */
+    bool is_doubted;          /* see upstream_is_doubted() */
+    char *name;               /* what options.name points to */
+    struct redis_place node;  /* what options.node points to */
+    bool waits;               /* see upstream_set_waiting() */
+    bool keeps;               /* its commands, for another node: a shared one of a cluster */
     struct kept kept;
     uint64_t left;    /* bytes that have left `out`, since the connection's beginning */
     bool held;        /* nothing but the greeting is written */
@@ -114,7 +119,7 @@ struct upstream {
 };
 
 /* Numbers of a connection's own questions while it is up. */
-enum { ASKED_ROLE, ASKED_STANDING };
+enum { ASKED_ROLE, ASKED_STANDING, ASKED_NO_MORE };
 
 static inline bool upstream_is_own(const struct upstream *upstream)
 {
@@ -179,6 +184,17 @@ void upstream_greet(struct upstream *upstream);
 
 /* How many replies of the greeting come behind that to ROLE. */
 unsigned upstream_facts(const struct upstream *upstream);
+
+/* The slot hears at the end of the turn that the request has failed. */
+void upstream_fail_later(struct upstream *upstream, struct in_flight request);
+
+/* The slot's command looks up rows that the guard could load. */
+bool upstream_looks_up_rows(const struct reply_slot *slot);
+
+/* It comes up: whether it is doubted; then what waits for it and is a lookup of rows fails. */
+void upstream_judge_server(struct upstream *upstream);
+/* Once in a while: it may be believed by now. */
+void upstream_review_server(struct upstream *upstream);
 
 /* What waits is told that the cache is in trouble. */
 void upstream_fail_waiting(struct upstream *upstream);

@@ -39,6 +39,7 @@ static void connect_again(struct upstream *upstream)
 {
     upstream->attempt = ATTEMPT_AGAIN;
     upstream->fresh = 0;
+    upstream->is_doubted = false;
     buffer_clear(&upstream->in);
     upstream->frame = (struct resp_frame){0};
     upstream_close_stream(upstream);
@@ -68,6 +69,7 @@ static void come_up(struct upstream *upstream)
     upstream->trouble[0] = '\0';
     upstream->role_asked = clock_ms();
     backoff_reset(&upstream->backoff);
+    upstream_judge_server(upstream);
     upstream_mark_dirty(upstream);
     follow_intake(upstream, true);
 }
@@ -92,16 +94,22 @@ static void note_trouble(struct upstream *upstream, struct span reply)
     snprintf(upstream->trouble, sizeof upstream->trouble, "%.*s", length, reply.at + 1);
 }
 
-/* The last ones on a shared connection tell of limits, the last on an own one what it is called. A
- * replica that does not know READONLY is none of a cluster, and will say so. */
+/* The first tells which server it is; those behind it on a shared connection of limits, the last on
+ * an own one what that is called. A replica that does not know READONLY is none of a
+ * cluster, and will say so. */
 static bool takes_fact(struct upstream *upstream, unsigned left, struct span reply)
 {
-    if (upstream->options.replica)
-        return left < upstream_facts(upstream);
-    if (upstream_is_own(upstream) && !left)
+    unsigned facts = upstream_facts(upstream);
+    if (left >= facts || upstream->options.replica)
+        return left < facts;
+    if (left == facts - 1) {
+        greeting_read_run_id(upstream->run_id, reply);
+        return true;
+    }
+    if (upstream_is_own(upstream)) {
         upstream->cache_id = greeting_read_id(reply);
-    if (upstream_is_own(upstream) || left >= CACHE_LIMITS)
-        return upstream_is_own(upstream) && !left;
+        return true;
+    }
     if (greeting_is_passing_trouble(reply))
         return true;
     enum cache_limit limit = (enum cache_limit)(CACHE_LIMITS - 1 - left);
@@ -172,7 +180,7 @@ static void take_own(struct upstream *upstream, unsigned asked, struct span repl
 {
     if (asked == ASKED_STANDING)
         upstream_take_standing(upstream, reply);
-    else if (!upstream->options.replica)
+    else if (asked == ASKED_ROLE && !upstream->options.replica)
         take_role(upstream, reply);
 }
 

@@ -16,7 +16,6 @@
 #include "redis/topology/redis_cluster.h"
 #include "worker/reply/at_replica.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -31,44 +30,6 @@ static const struct backoff_bounds followed_bounds = {100, 500};
 static const char down_text[] = "NESTGUARD cache down";
 static const char nowhere_text[] = "CLUSTERDOWN Hash slot not served"; /* Redis' own, likewise */
 static const char too_old_text[] = "NOPROTO unsupported protocol version"; /* Redis' own */
-
-/* One more, one less, or none. */
-static void count_connection(const struct upstream *upstream, int change)
-{
-    struct worker_counters *counters = &upstream->serving->counters;
-    counter_add(upstream_is_own(upstream) ? &counters->own_connections
-                                          : &counters->shared_connections,
-                (uint64_t)change);
-}
-
-/* For each state, the states that may follow it, a bit each. */
-void upstream_set_state(struct upstream *upstream, enum state state)
-{
-    static const unsigned allowed[] = {[CLOSED] = 1u << DIALING,
-                                       [DIALING] = 1u << GREETING | 1u << CLOSING,
-                                       [GREETING] = 1u << UP | 1u << CLOSING,
-                                       [UP] = 1u << CLOSING,
-                                       [CLOSING] = 1u << CLOSED};
-    assert(allowed[upstream->state] & 1u << state);
-    (void)allowed;
-    count_connection(upstream, (upstream->state != UP && state == UP) -
-                                   (upstream->state == UP && state != UP));
-    upstream->state = state;
-    upstream->since = clock_ms();
-}
-
-void upstream_set_tenure(struct upstream *upstream, enum tenure tenure)
-{
-    static const unsigned allowed[] = {
-        [TENURE_HELD] = 1u << TENURE_LOST | 1u << TENURE_FINISHED,
-        [TENURE_LOST] = 1u << TENURE_TOLD | 1u << TENURE_FINISHED,
-        [TENURE_TOLD] = 1u << TENURE_FINISHED,
-        [TENURE_FINISHED] = 0,
-    };
-    assert(allowed[upstream->tenure] & 1u << tenure);
-    (void)allowed;
-    upstream->tenure = tenure;
-}
 
 /* ---- the queue of requests in flight ---- */
 
@@ -92,7 +53,7 @@ void upstream_push_command(struct upstream *upstream, struct reply_slot *slot, u
 }
 
 /* A caller in the middle of dispatching must not get an answer before its call has returned. */
-static void fail_later(struct upstream *upstream, struct in_flight request)
+void upstream_fail_later(struct upstream *upstream, struct in_flight request)
 {
     in_flight_push(&upstream->failed, request);
     upstream_mark_dirty(upstream);
@@ -104,7 +65,7 @@ static void fail_in_flight(struct upstream *upstream)
     while (upstream->in_flight.count) {
         struct in_flight request = in_flight_pop(&upstream->in_flight);
         if (request.slot)
-            fail_later(upstream, request);
+            upstream_fail_later(upstream, request);
     }
     kept_clear(&upstream->kept);
 }
@@ -218,6 +179,7 @@ void upstream_lose(struct upstream *upstream, const char *why)
     if (why != upstream->trouble)
         upstream->trouble[0] = '\0';
     upstream_forget_questions(upstream);
+    upstream->is_doubted = false;
     uv_timer_stop(&upstream->timer); /* of a stall, or of a busy cache */
     take_from_owner(upstream);
     fail_in_flight(upstream);
@@ -241,20 +203,34 @@ static void start_anew(struct upstream *upstream)
     upstream_start(upstream);
 }
 
-/* While no attempt has ended requests wait in `out`; later, what cannot be sent fails, and its
- * bytes go to `unsent`, which nobody reads. */
+/* While no attempt has ended requests wait in `out`; later, what cannot be sent fails. */
+__attribute__((noinline)) static bool takes(struct upstream *upstream,
+                                            const struct reply_slot *slot)
+{
+    if (upstream->attempt == ATTEMPT_TOO_OLD && upstream->state == CLOSED)
+        start_anew(upstream);
+    if (upstream->tenure == TENURE_FINISHED ||
+        (upstream->state != UP && upstream_was_tried(upstream)))
+        return false;
+    return !upstream->is_doubted || !upstream_looks_up_rows(slot);
+}
+
+/* Its bytes go to `unsent`, which nobody reads. */
+__attribute__((noinline)) static struct buffer *refuse(struct upstream *upstream,
+                                                       struct reply_slot *slot, unsigned index)
+{
+    upstream_fail_later(upstream, (struct in_flight){slot, index, 0});
+    buffer_clear(&upstream->unsent);
+    return &upstream->unsent;
+}
+
 __attribute__((always_inline)) static inline struct buffer *
 command_of(struct upstream *upstream, struct reply_slot *slot, unsigned index, unsigned hops)
 {
     slot->waiting++;
-    if (upstream->attempt == ATTEMPT_TOO_OLD && upstream->state == CLOSED)
-        start_anew(upstream);
-    if (upstream->tenure == TENURE_FINISHED ||
-        (upstream->state != UP && upstream_was_tried(upstream))) {
-        fail_later(upstream, (struct in_flight){slot, index, 0});
-        buffer_clear(&upstream->unsent);
-        return &upstream->unsent;
-    }
+    if ((upstream->state != UP || upstream->tenure == TENURE_FINISHED || upstream->is_doubted) &&
+        !takes(upstream, slot))
+        return refuse(upstream, slot, index);
     upstream_push_command(upstream, slot, index, hops);
     counter_add(&upstream->serving->counters.forwarded, 1);
     upstream_mark_dirty(upstream);
@@ -391,6 +367,8 @@ static const char *failure_text(const struct upstream *upstream)
         return too_old_text;
     if (upstream->options.nowhere)
         return nowhere_text;
+    if (upstream->is_doubted)
+        return upstream_doubted_text;
     return upstream->trouble[0] ? upstream->trouble : down_text;
 }
 

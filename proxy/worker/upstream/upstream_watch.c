@@ -103,6 +103,7 @@ void upstream_check_progress(struct upstream *upstream)
 {
     static const char no_connection[] = "no connection within cache_timeout";
     uint64_t patience = patience_of(upstream);
+    upstream_review_server(upstream);
     uint64_t now = uv_now(&upstream->serving->loop);
     uint64_t asked = in_flight_oldest(&upstream->in_flight);
     if (upstream->state == DIALING && now - redis_dial_since(&upstream->dial) > patience) {

@@ -20,9 +20,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ROLES = 8, PIECE = 64 * 1024, FDS = 1024 };
+enum { ASKED = 16, PIECE = 64 * 1024, FDS = 1024 };
 
 static const char primary[] = "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
+static const char nobody[] =
+    "-NOPERM this user may not\r\n"; /* to the question which server it is */
 static const struct resp_limits limits = {1 << 20, 1 << 30, 1 << 30, 1 << 16};
 
 struct side {
@@ -39,12 +41,16 @@ struct relay {
     atomic_size_t passed; /* of these, to the worker's socket */
     atomic_bool is_over;
     struct side worker, test;
-    size_t taken;                    /* bytes from the test */
-    size_t begun;                    /* bytes of an unfinished reply that have been passed on */
-    struct resp_frame frame;         /* of that */
-    size_t commands, replies;        /* so far, with the roles */
-    size_t roles[ROLES], role_count; /* which of the commands were these, and have no reply yet */
-    bool is_lost;                    /* what the test says is no reply to anything */
+    size_t taken;             /* bytes from the test */
+    size_t begun;             /* bytes of an unfinished reply that have been passed on */
+    struct resp_frame frame;  /* of that */
+    size_t commands, replies; /* so far, with the worker's own */
+    struct own {
+        size_t number; /* of the commands */
+        const char *answer;
+    } own[ASKED]; /* that the worker asked by itself, and that have no reply yet */
+    size_t own_count;
+    bool is_lost; /* what the test says is no reply to anything */
 };
 
 static struct relay *newest, *relay_of[FDS]; /* by the test's end */
@@ -52,34 +58,41 @@ static atomic_uint roles_asked;
 
 /* ---- what passes ---- */
 
-static void answer_roles(struct relay *relay)
+static void answer_own(struct relay *relay)
 {
-    while (relay->role_count && relay->roles[0] == relay->replies && !relay->is_lost) {
-        buffer_append(&relay->worker.out, primary, sizeof primary - 1);
+    while (relay->own_count && relay->own[0].number == relay->replies && !relay->is_lost) {
+        const char *answer = relay->own[0].answer;
+        buffer_append(&relay->worker.out, answer, strlen(answer));
         relay->replies++;
-        relay->role_count--;
-        memmove(relay->roles, relay->roles + 1, relay->role_count * sizeof *relay->roles);
+        relay->own_count--;
+        memmove(relay->own, relay->own + 1, relay->own_count * sizeof *relay->own);
     }
 }
 
-static bool is_role(const struct resp_arguments *words)
+/* NULL: it is a client's. */
+static const char *own_answer(const struct resp_arguments *words)
 {
-    return words->count == 1 && span_is_word(words->at[0], "role");
+    if (words->count == 1 && span_is_word(words->at[0], "role"))
+        return primary;
+    bool asks_who = words->count == 2 && span_is_word(words->at[0], "info") &&
+                    span_is_word(words->at[1], "server");
+    return asks_who ? nobody : NULL;
 }
 
 static void take_command(struct relay *relay, const struct resp_arguments *words, size_t length)
 {
     struct buffer *in = &relay->worker.in;
-    if (is_role(words)) {
-        assert(relay->role_count < ROLES);
-        relay->roles[relay->role_count++] = relay->commands;
-        atomic_fetch_add(&roles_asked, 1);
+    const char *answer = own_answer(words);
+    if (answer) {
+        assert(relay->own_count < ASKED);
+        relay->own[relay->own_count++] = (struct own){relay->commands, answer};
+        atomic_fetch_add(&roles_asked, answer == primary);
     } else {
         buffer_append(&relay->test.out, buffer_span(in).at, length);
     }
     relay->commands++;
     buffer_take(in, length);
-    answer_roles(relay);
+    answer_own(relay);
 }
 
 static void take_commands(struct relay *relay)
@@ -111,7 +124,7 @@ static void take_reply(struct relay *relay, size_t length)
     buffer_take(&relay->test.in, length);
     if (!is_push && relay->replies++ == relay->commands)
         relay->is_lost = true;
-    answer_roles(relay);
+    answer_own(relay);
 }
 
 static void take_replies(struct relay *relay)

@@ -1,7 +1,7 @@
 /* A worker's connection to the cache that a test plays. What the guard asks of every cache by
- * itself, its role once a second, is answered here as by a primary, whenever it comes and in its
- * place among the replies: the test neither sees it nor answers it. All other bytes pass as they
- * are, as they come, and so do ends.
+ * itself, its role once a second and at first which server it is, is answered here as by a primary
+ * that does not say, whenever it comes and in its place among the replies: the test neither sees it
+ * nor answers it. All other bytes pass as they are, as they come, and so do ends.
  *
  *   worker ─▶ PING ROLE GET ─▶ fake ─▶ PING GET ─▶ test
  *          ◀─ +PONG *3.. $1 ◀─      ◀─ +PONG $1 ◀─

@@ -67,6 +67,12 @@ void redis_describe(const struct redis *redis, size_t number, struct redis_node 
     *node = (struct redis_node){.up = fake_redis.up, .role = REDIS_PRIMARY};
 }
 
+const char *redis_run_id(const struct redis *redis)
+{
+    (void)redis;
+    return fake_redis.run_id;
+}
+
 const char *redis_doubt(const struct redis *redis)
 {
     must_be_one(redis);
@@ -154,6 +160,7 @@ void fake_redis_reset(void)
 {
     fake_redis.up = true;
     fake_redis.doubt = NULL;
+    fake_redis.run_id = "";
     fake_redis.is_led = false;
     fake_redis.owner = 0;
     fake_redis.count = 0;

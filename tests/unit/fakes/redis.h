@@ -24,7 +24,7 @@ struct fake_call {
 
 extern struct fake_redis {
     bool up;
-    const char *doubt;
+    const char *doubt, *run_id;
     bool is_led; /* by number to one of two nodes, of which the one numbered `owner` has all keys */
     int owner;
     struct fake_call calls[FAKE_CALLS]; /* without an answer */

@@ -16,7 +16,7 @@ struct upstream {
     } * in_flight; /* oldest first */
     size_t count, room;
     struct buffer out; /* what the test has not looked at yet */
-    bool held, unread, congested, relays, down, closed;
+    bool held, unread, congested, relays, down, doubted, closed;
     uint64_t fresh;
     upstream_standing_cb hear; /* of the last question how far it is; NULL: none is open */
     void *hear_arg;

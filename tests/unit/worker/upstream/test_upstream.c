@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "cache/vouched.h"
 #include "fakes/allocator.h"
 #include "fakes/log.h"
 #include "fakes/peer.h"
@@ -23,12 +24,14 @@
 #define SELECT "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n" ROLE
 #define PRIMARY "*3\r\n$6\r\nmaster\r\n:3\r\n*0\r\n"
 #define REPLICA "*5\r\n$5\r\nslave\r\n$1\r\nh\r\n:1\r\n$4\r\nsync\r\n:-1\r\n"
+#define SERVER "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"
 #define LIMITS                                                                                     \
-    "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$18\r\nproto-max-bulk-len\r\n"                             \
-    "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$10\r\nmaxclients\r\n"
-#define CLIENT_ID "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
+    SERVER "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$18\r\nproto-max-bulk-len\r\n"                      \
+           "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$10\r\nmaxclients\r\n"
+#define CLIENT_ID SERVER "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
 #define OK "+OK\r\n"
-#define NO_LIMITS "-NOPERM no\r\n-NOPERM no\r\n" /* CONFIG is not for everybody */
+#define NOT_SAID "-NOPERM no\r\n"
+#define NO_LIMITS NOT_SAID NOT_SAID NOT_SAID /* INFO and CONFIG are not for everybody */
 #define WELCOME OK PRIMARY NO_LIMITS
 #define DOWN "NESTGUARD cache down"
 
@@ -163,7 +166,7 @@ static void greet_it(void)
     uint64_t until = uv_hrtime() + UINT64_C(1000000) * PATIENCE_MS;
     accept_it();
     must_arrive(is_shared ? SELECT LIMITS : SELECT CLIENT_ID);
-    say(cache, is_shared ? WELCOME : OK PRIMARY ":7\r\n");
+    say(cache, is_shared ? WELCOME : OK PRIMARY NOT_SAID ":7\r\n");
     while (!is_up() && uv_hrtime() < until)
         uv_run(&serving->loop, UV_RUN_NOWAIT);
     assert_true(is_up());
@@ -378,7 +381,8 @@ static void a_busy_cache_is_greeted_again_and_answers_in_its_own_words(void **st
     ask(upstream, 1);
     accept_it();
     must_arrive(SELECT LIMITS);
-    say(cache, "-BUSY a script\r\n-BUSY a script\r\n-BUSY a script\r\n-BUSY a script\r\n");
+    say(cache,
+        "-BUSY a script\r\n-BUSY a script\r\n" NOT_SAID "-BUSY a script\r\n-BUSY a script\r\n");
     must_come("1 failed BUSY a script|");
     must_arrive(SELECT LIMITS);
     ask(upstream, 2);
@@ -399,10 +403,123 @@ static void a_busy_cache_answers_only_what_ends_its_script(void **state)
     ask(upstream, 1);
     accept_it();
     must_arrive(SELECT CLIENT_ID);
-    say(cache, "-BUSY a script\r\n-BUSY a script\r\n-BUSY a script\r\n");
+    say(cache, "-BUSY a script\r\n-BUSY a script\r\n-BUSY a script\r\n-BUSY a script\r\n");
     must_arrive("1\r\n");
     say(cache, "+OK\r\n");
     must_come("1:+OK|");
+}
+
+/* ---- a server that may have forgotten what was deleted ---- */
+
+static void take_row(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
+{
+    (void)lookup;
+    (void)outcome;
+    (void)value;
+}
+
+static const struct reply_slot_kind of_rows = {
+    .on_cache = take_reply, .on_cache_failure = take_failure, .on_loaded = take_row};
+
+/* The same as ask(), of a row. */
+static void look_up(struct upstream *upstream, unsigned index)
+{
+    char bytes[20];
+    struct reply_slot *slot = reply_slot_open(&replies, &of_rows);
+    reply_slot_set_lookup(slot, span_of("item:1"), ITEMS);
+    snprintf(bytes, sizeof bytes, "%u\r\n", index);
+    upstream_send(upstream, slot, index, span_of(bytes));
+    reply_slot_answered(slot);
+}
+
+#define DOUBTED                                                                                    \
+    " failed NESTGUARD cache started anew: what it may have forgotten to delete is being "         \
+    "deleted, try again|"
+#define RUN_ID "0123456789abcdef0123456789abcdef01234567"
+#define SAID "$73\r\n# Server\r\nredis_mode:a\r\nrun_id:" RUN_ID "\r\n\r\n"
+#define DOUBTFUL OK PRIMARY SAID NOT_SAID NOT_SAID
+
+static struct vouched *doubt_all(void)
+{
+    serving->vouched = vouched_create();
+    vouched_settle(serving->vouched);
+    return serving->vouched;
+}
+
+static void trust_all(struct vouched *vouched)
+{
+    serving->vouched = NULL;
+    vouched_destroy(vouched);
+}
+
+static void a_server_that_nobody_vouches_for_is_not_asked_for_rows(void **state)
+{
+    struct vouched *vouched = doubt_all();
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    ask(upstream, 1);
+    accept_it();
+    must_arrive(SELECT LIMITS);
+    say(cache, DOUBTFUL);
+    must_arrive("1\r\n");
+    assert_true(upstream_is_doubted(upstream));
+    look_up(upstream, 2);
+    ask(upstream, 3);
+    must_come("2" DOUBTED);
+    must_arrive("3\r\n");
+    vouched_set(vouched, &upstream, RUN_ID);
+    upstream_check_progress(upstream);
+    assert_false(upstream_is_doubted(upstream));
+    look_up(upstream, 4);
+    must_arrive("4\r\n");
+    trust_all(vouched);
+}
+
+/* They were sent before anybody knew which server it would be. */
+static void lookups_that_waited_for_such_a_server_fail(void **state)
+{
+    struct vouched *vouched = doubt_all();
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    look_up(upstream, 1);
+    ask(upstream, 2);
+    look_up(upstream, 3);
+    accept_it();
+    must_arrive(SELECT LIMITS);
+    say(cache, DOUBTFUL);
+    must_come("1" DOUBTED "3" DOUBTED);
+    must_arrive("1\r\n2\r\n3\r\n");
+    say(cache, ":10\r\n:20\r\n:30\r\n");
+    must_come("2::20|");
+    ask(upstream, 4);
+    must_arrive("4\r\n");
+    say(cache, ":40\r\n");
+    must_come("4::40|");
+    trust_all(vouched);
+}
+
+static void the_next_connection_is_doubted_for_itself(void **state)
+{
+    struct vouched *vouched = doubt_all();
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    accept_it();
+    must_arrive(SELECT LIMITS);
+    say(cache, DOUBTFUL);
+    while (!is_up())
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    assert_true(upstream_is_doubted(upstream));
+    vanish(cache);
+    while (is_up())
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    assert_false(upstream_is_doubted(upstream));
+    accept_it();
+    must_arrive(SELECT LIMITS);
+    say(cache, WELCOME); /* it does not say who it is any more */
+    while (!is_up())
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    assert_false(upstream_is_doubted(upstream));
+    trust_all(vouched);
 }
 
 static void a_lost_connection_fails_each_request_once_and_comes_back(void **state)
@@ -608,6 +725,9 @@ int main(void)
         UPSTREAM_TEST(replies_go_to_requests_in_order),
         UPSTREAM_TEST(of_a_large_reply_a_turn_takes_more_than_one_read),
         UPSTREAM_TEST(requests_wait_for_the_greeting),
+        UPSTREAM_TEST(a_server_that_nobody_vouches_for_is_not_asked_for_rows),
+        UPSTREAM_TEST(lookups_that_waited_for_such_a_server_fail),
+        UPSTREAM_TEST(the_next_connection_is_doubted_for_itself),
         UPSTREAM_TEST(a_refused_greeting_fails_what_waited_for_it),
         UPSTREAM_TEST(a_server_that_is_no_primary_is_as_good_as_none),
         UPSTREAM_TEST(a_server_that_does_not_tell_its_role_is_believed),

@@ -1,0 +1,152 @@
+/* A lock is good enough: it is taken for a moment, and by nobody who serves a lookup. */
+#include "cache/vouched.h"
+
+#include "base/log/log.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+enum {
+    STRANGERS = 64, /* of more the oldest are forgotten, and get another minute */
+    DOUBT_MS = 60000
+};
+
+struct voucher {
+    const void *by;
+    char run_id[RUN_ID_SIZE];
+};
+
+/* One that was asked for and that nobody vouches for. */
+struct stranger {
+    char run_id[RUN_ID_SIZE]; /* "": this place is free */
+    uint64_t since;           /* clock_ms() */
+    bool is_told;             /* the log knows that it is believed */
+};
+
+struct vouched {
+    uv_mutex_t lock;
+    bool is_settled;
+    struct voucher *vouchers; /* one for each server; there are few */
+    size_t count;
+    struct stranger strangers[STRANGERS];
+    unsigned next; /* of the strangers' places */
+};
+
+struct vouched *vouched_create(void)
+{
+    struct vouched *vouched = xcalloc(1, sizeof *vouched);
+    uv_mutex_init(&vouched->lock);
+    return vouched;
+}
+
+void vouched_destroy(struct vouched *vouched)
+{
+    if (!vouched)
+        return;
+    uv_mutex_destroy(&vouched->lock);
+    free(vouched->vouchers);
+    free(vouched);
+}
+
+static bool is_same(const char *one, const char *other)
+{
+    return strncmp(one, other, RUN_ID_SIZE - 1) == 0;
+}
+
+static void copy_id(char to[RUN_ID_SIZE], const char *run_id)
+{
+    strncpy(to, run_id, RUN_ID_SIZE - 1);
+    to[RUN_ID_SIZE - 1] = '\0';
+}
+
+/* ---- vouchers ---- */
+
+static void drop(struct vouched *vouched, const void *by)
+{
+    for (size_t i = 0; i < vouched->count; i++)
+        if (vouched->vouchers[i].by == by) {
+            vouched->vouchers[i] = vouched->vouchers[--vouched->count];
+            return;
+        }
+}
+
+static void add(struct vouched *vouched, const void *by, const char *run_id)
+{
+    vouched->vouchers =
+        xrealloc(vouched->vouchers, (vouched->count + 1) * sizeof *vouched->vouchers);
+    struct voucher *voucher = &vouched->vouchers[vouched->count++];
+    voucher->by = by;
+    copy_id(voucher->run_id, run_id);
+}
+
+static struct stranger *find_stranger(struct vouched *vouched, const char *run_id)
+{
+    for (unsigned i = 0; i < STRANGERS; i++)
+        if (is_same(vouched->strangers[i].run_id, run_id))
+            return &vouched->strangers[i];
+    return NULL;
+}
+
+/* One that is vouched for is no stranger any more: should it be doubted later, that is a doubt of
+ * its own. */
+void vouched_set(struct vouched *vouched, const void *by, const char *run_id)
+{
+    if (!vouched)
+        return;
+    uv_mutex_lock(&vouched->lock);
+    drop(vouched, by);
+    if (run_id && run_id[0]) {
+        struct stranger *stranger = find_stranger(vouched, run_id);
+        if (stranger)
+            *stranger = (struct stranger){0};
+        add(vouched, by, run_id);
+    }
+    uv_mutex_unlock(&vouched->lock);
+}
+
+void vouched_settle(struct vouched *vouched)
+{
+    uv_mutex_lock(&vouched->lock);
+    vouched->is_settled = true;
+    uv_mutex_unlock(&vouched->lock);
+}
+
+/* ---- who asks ---- */
+
+static bool is_vouched_for(const struct vouched *vouched, const char *run_id)
+{
+    for (size_t i = 0; i < vouched->count; i++)
+        if (is_same(vouched->vouchers[i].run_id, run_id))
+            return true;
+    return false;
+}
+
+static bool is_doubted_too_long(struct vouched *vouched, const char *run_id, uint64_t now)
+{
+    struct stranger *stranger = find_stranger(vouched, run_id);
+    if (!stranger) {
+        stranger = &vouched->strangers[vouched->next++ % STRANGERS];
+        *stranger = (struct stranger){.since = now};
+        copy_id(stranger->run_id, run_id);
+    }
+    bool is_late = now - stranger->since >= DOUBT_MS;
+    if (is_late && !stranger->is_told)
+        log_warning("cache: lookups are asked of the server %.8s... again, though it was not seen "
+                    "to be swept: it may hold stale values",
+                    run_id);
+    stranger->is_told |= is_late;
+    return is_late;
+}
+
+bool vouched_believes(struct vouched *vouched, const char *run_id, uint64_t now)
+{
+    if (!vouched || !run_id[0])
+        return true;
+    uv_mutex_lock(&vouched->lock);
+    bool believes = !vouched->is_settled || is_vouched_for(vouched, run_id) ||
+                    is_doubted_too_long(vouched, run_id, now);
+    uv_mutex_unlock(&vouched->lock);
+    return believes;
+}

@@ -1,0 +1,64 @@
+/* A server that may have forgotten what was deleted from it is not asked for rows before it is
+ * swept: the row itself is, as when the cache is down. Decided when the connection comes up, so
+ * that lookups over one that is believed cost nothing more.
+ *
+ *   GREETING ─ run_id ─▶ UP, believed                                  cache/vouched.h
+ *                  └───▶ UP, doubted ─ asked again with each tick ─▶ believed
+ */
+#include "worker/upstream/upstream_internal.h"
+
+#include "base/clock.h"
+#include "guard/guard.h"
+
+const char upstream_doubted_text[] = "NESTGUARD cache started anew: what it may have forgotten to "
+                                     "delete is being deleted, try again";
+
+/* The guard could load them if the cache did not have them. */
+bool upstream_looks_up_rows(const struct reply_slot *slot)
+{
+    for (size_t i = 0; slot->kind->on_loaded && i < slot->lookup_count; i++) {
+        int keyspace = slot->lookups[i].keyspace;
+        if (keyspace != NOT_GUARDED && keyspace_has_rows(serving_keyspace(slot->serving, keyspace)))
+            return true;
+    }
+    return false;
+}
+
+/* What has waited for the connection leaves with the rest, but nobody hears the answer. */
+static void withdraw_lookups(struct upstream *upstream)
+{
+    for (size_t count = upstream->in_flight.count; count; count--) {
+        struct in_flight request = in_flight_pop(&upstream->in_flight);
+        if (request.slot && upstream_looks_up_rows(request.slot)) {
+            upstream_fail_later(upstream, request);
+            request.slot = NULL;
+            request.index = ASKED_NO_MORE;
+        }
+        in_flight_push(&upstream->in_flight, request);
+    }
+}
+
+/* Replicas are chosen by what their primary says, and that is not asked while it is doubted. */
+static bool is_believed(const struct upstream *upstream)
+{
+    return upstream->options.replica ||
+           vouched_believes(upstream->serving->vouched, upstream->run_id, clock_ms());
+}
+
+void upstream_judge_server(struct upstream *upstream)
+{
+    upstream->is_doubted = !is_believed(upstream);
+    if (upstream->is_doubted)
+        withdraw_lookups(upstream);
+}
+
+void upstream_review_server(struct upstream *upstream)
+{
+    if (upstream->is_doubted)
+        upstream->is_doubted = !is_believed(upstream);
+}
+
+bool upstream_is_doubted(const struct upstream *upstream)
+{
+    return upstream->is_doubted;
+}

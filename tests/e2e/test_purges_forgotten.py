@@ -1,0 +1,193 @@
+"""A server of the cache that has forgotten deletions, and that workers reach before the keeper does: not
+once does a lookup of a row get the old value."""
+import pytest
+import redis
+
+from beside import redis_beside
+from clusters import Cluster
+from following import fill, follow, wait_followed, wait_purged
+from gate import Gate
+from sentinels import Fleet
+from servers import PATIENCE
+from waiting import wait_until
+from wire import command
+
+# In the keeper's greeting, and in no worker's that reads from no replica.
+KEEPERS = b"\r\nreplication\r\n"
+PLAIN = "plain"
+
+
+@pytest.fixture
+def other():
+    with redis_beside() as server:
+        yield server
+
+
+@pytest.fixture
+def gate(other):
+    opened = Gate(other.port)
+    yield opened
+    opened.release()
+    opened.close()
+
+
+@pytest.fixture
+def guard(follow, items, gate):
+    return follow(items(), cache=f"redis://127.0.0.1:{gate.port}/0", cache_timeout="60s")
+
+
+def serves(guard):
+    """Each connection to the cache that clients share."""
+    try:
+        return all(guard.redis().get(PLAIN) == b"stays" for _ in range(16))
+    except redis.RedisError:
+        return False
+
+
+def change(guard, database, cache):
+    database.execute("UPDATE items SET payload = 'changed' WHERE id = 7")
+    wait_purged(cache, "item:7")
+    wait_followed(database)
+    wait_until(lambda: guard.status()["stream"]["purges_owed"] == 0, PATIENCE, guard.status)
+
+
+def restart_with_older_snapshot(guard, database, other, gate):
+    """Workers are connected to it again, and the keeper is not."""
+    fill(guard, other, "item:7")
+    other.client().set(PLAIN, "stays")
+    other.client().save()
+    change(guard, database, other)
+    gate.hold_requests(KEEPERS)
+    other.kill()
+    other.start()
+    gate.wait_held()
+    wait_until(lambda: serves(guard), PATIENCE, guard.log)
+    assert other.client().get("item:7") == b"payload 7"
+
+
+def hits(guard):
+    return guard.counter("nestguard_cache_hits_total")
+
+
+def wait_believed(guard):
+    """Found in the cache again, over any connection."""
+    def is_believed():
+        before = hits(guard)
+        assert all(guard.redis().get("item:7") == b"changed" for _ in range(16))
+        return hits(guard) == before + 16
+
+    wait_until(is_believed, PATIENCE, guard.log)
+
+
+class TestOneServer:
+    def test_it_is_not_asked_for_rows_before_it_is_swept(self, guard, database, other, gate):
+        restart_with_older_snapshot(guard, database, other, gate)
+        before = hits(guard)
+        for _ in range(16):
+            client = guard.redis()
+            assert client.get("item:7") == b"changed"
+            assert client.mget("item:7", "item:8") == [b"changed", b"payload 8"]
+            assert client.exists("item:7", "item:8") == 2
+            with pytest.raises(redis.ResponseError, match="NESTGUARD cache started anew"):
+                client.strlen("item:7")
+            assert client.get(PLAIN) == b"stays"
+        assert hits(guard) == before
+        gate.release()
+        wait_purged(other, "item:7")
+        wait_believed(guard)
+        assert guard.redis().strlen("item:7") == len("changed")
+
+    def test_what_waited_for_the_connection_is_not_asked_either(self, guard, database, other, gate):
+        """Closed while it was idle, a connection is opened again, and meanwhile requests wait."""
+        fill(guard, other, "item:7")
+        with redis_beside() as older:
+            older.client().mset({"item:7": "payload 7", PLAIN: "stays"})
+            change(guard, database, other)
+            gate.server_port = older.port
+            gate.hold_answers(b"\nrun_id:")
+            other.client().client_kill_filter(_type="normal", skipme=True)
+            gate.wait_held()
+            looked_up = guard.counter("nestguard_lookups_total")
+            clients = [guard.wire() for _ in range(8)]
+            for client in clients:
+                client.send(command("GET", "item:7"))
+            wait_until(lambda: guard.counter("nestguard_lookups_total") == looked_up + 8, PATIENCE,
+                       guard.metrics)
+            gate.release()
+            for client in clients:
+                assert client.read_replies(1) == b"$7\r\nchanged\r\n"
+                client.close()
+            wait_until(lambda: serves(guard), PATIENCE, guard.log)
+
+    def test_a_server_that_was_only_out_of_reach_is_believed_at_once(
+            self, guard, other, gate):
+        fill(guard, other, "item:7")
+        other.client().set(PLAIN, "stays")
+        gate.hold_requests(KEEPERS)
+        other.client().client_kill_filter(_type="normal", skipme=True)
+        gate.wait_held()
+        wait_until(lambda: serves(guard), PATIENCE, guard.log)
+        before = hits(guard)
+        for _ in range(16):
+            assert guard.redis().get("item:7") == b"payload 7"
+        assert hits(guard) == before + 16
+
+
+class Fronted:
+    """A server that tells its friends another port: that of a gate."""
+
+    def __init__(self, server, setting):
+        self.server, self.gate = server, Gate(server.port)
+        server.client().config_set(setting, self.gate.port)
+
+    def __enter__(self):
+        return self.gate
+
+    def __exit__(self, *_):
+        self.gate.release()
+        self.gate.close()
+
+
+def test_a_replica_that_missed_a_deletion_is_not_asked_when_it_is_promoted(follow, items, database):
+    fleet = Fleet(replicas=1)
+    [replica] = fleet.servers[1:]
+    with Fronted(replica, "replica-announce-port") as gate:
+        fleet.start()
+        guard = follow(items(), cache=fleet.url, cache_timeout="60s")
+        fill(guard, fleet.first, "item:7")
+        guard.redis().set(PLAIN, "stays")
+        change(guard, database, fleet.first)
+        wait_until(lambda: replica.client().exists(PLAIN), PATIENCE, "the replica")
+        replica.client().config_set("replica-read-only", "no")
+        replica.client().set("item:7", "payload 7")
+        gate.hold_requests(KEEPERS)
+        fleet.first.kill()
+        gate.wait_held()
+        wait_until(lambda: serves(guard), 2 * PATIENCE, guard.log)
+        assert replica.client().get("item:7") == b"payload 7"
+        for _ in range(16):
+            assert guard.redis().get("item:7") == b"changed"
+        gate.release()
+        wait_purged(replica, "item:7")
+        wait_believed(guard)
+        assert guard.stop() == 0
+    fleet.remove()
+
+
+def test_a_node_of_a_cluster_that_starts_from_an_older_snapshot_is_not_asked(
+        follow, items, database):
+    cluster = Cluster(primaries=1, replicas=0)
+    [node] = cluster.nodes
+    cluster.start()
+    with Fronted(node, "cluster-announce-port") as gate:
+        node.settings = ("--cluster-announce-port", str(gate.port))
+        guard = follow(items(), cache=cluster.url, cache_timeout="60s")
+        restart_with_older_snapshot(guard, database, node, gate)
+        for _ in range(16):
+            assert guard.redis().get("item:7") == b"changed"
+            assert guard.redis().mget("item:7", "item:8") == [b"changed", b"payload 8"]
+        gate.release()
+        wait_purged(node, "item:7")
+        wait_believed(guard)
+        assert guard.stop() == 0
+    cluster.remove()

@@ -1,0 +1,109 @@
+#include "cache/vouched.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static const char ours[] = "0123456789abcdef0123456789abcdef01234567";
+static const char others[] = "fedcba9876543210fedcba9876543210fedcba98";
+
+enum { MINUTE = 60000 };
+
+static void all_are_believed_until_the_cache_was_up(void **state)
+{
+    struct vouched *vouched = vouched_create();
+    (void)state;
+    assert_true(vouched_believes(vouched, ours, 0));
+    vouched_settle(vouched);
+    assert_false(vouched_believes(vouched, ours, 0));
+    vouched_destroy(vouched);
+}
+
+static void who_does_not_say_is_believed(void **state)
+{
+    struct vouched *vouched = vouched_create();
+    (void)state;
+    vouched_settle(vouched);
+    assert_true(vouched_believes(vouched, "", 0));
+    assert_true(vouched_believes(NULL, ours, 0));
+    vouched_destroy(vouched);
+}
+
+static void each_vouches_for_one_and_for_none_before(void **state)
+{
+    struct vouched *vouched = vouched_create();
+    int one, other;
+    (void)state;
+    vouched_settle(vouched);
+    vouched_set(vouched, &one, ours);
+    vouched_set(vouched, &other, ours);
+    vouched_set(vouched, &one, others);
+    assert_true(vouched_believes(vouched, ours, 0));
+    assert_true(vouched_believes(vouched, others, 0));
+    vouched_set(vouched, &other, NULL);
+    assert_false(vouched_believes(vouched, ours, 0));
+    assert_true(vouched_believes(vouched, others, 0));
+    vouched_set(vouched, &one, "");
+    assert_false(vouched_believes(vouched, others, 0));
+    vouched_destroy(vouched);
+}
+
+static void a_doubt_ends_after_a_minute(void **state)
+{
+    struct vouched *vouched = vouched_create();
+    (void)state;
+    vouched_settle(vouched);
+    assert_false(vouched_believes(vouched, ours, 1000));
+    assert_false(vouched_believes(vouched, others, 2000));
+    assert_false(vouched_believes(vouched, ours, 999 + MINUTE));
+    assert_true(vouched_believes(vouched, ours, 1000 + MINUTE));
+    assert_false(vouched_believes(vouched, others, 1000 + MINUTE));
+    vouched_destroy(vouched);
+}
+
+static void a_doubt_after_it_was_vouched_for_is_one_of_its_own(void **state)
+{
+    struct vouched *vouched = vouched_create();
+    int one;
+    (void)state;
+    vouched_settle(vouched);
+    assert_false(vouched_believes(vouched, ours, 0));
+    vouched_set(vouched, &one, ours);
+    vouched_set(vouched, &one, NULL);
+    assert_false(vouched_believes(vouched, ours, 2 * MINUTE));
+    vouched_destroy(vouched);
+}
+
+/* Those that were forgotten have their minute anew. */
+static void of_many_strangers_the_oldest_are_forgotten(void **state)
+{
+    struct vouched *vouched = vouched_create();
+    char run_id[] = "00";
+    (void)state;
+    vouched_settle(vouched);
+    for (char high = 'a'; high <= 'z'; high++)
+        for (char low = 'a'; low <= 'z'; low++) {
+            run_id[0] = high;
+            run_id[1] = low;
+            assert_false(vouched_believes(vouched, run_id, 1));
+        }
+    assert_true(vouched_believes(vouched, "zz", 1 + MINUTE));
+    assert_false(vouched_believes(vouched, "aa", 1 + MINUTE));
+    vouched_destroy(vouched);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_are_believed_until_the_cache_was_up),
+        cmocka_unit_test(who_does_not_say_is_believed),
+        cmocka_unit_test(each_vouches_for_one_and_for_none_before),
+        cmocka_unit_test(a_doubt_ends_after_a_minute),
+        cmocka_unit_test(a_doubt_after_it_was_vouched_for_is_one_of_its_own),
+        cmocka_unit_test(of_many_strangers_the_oldest_are_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
