@@ -133,7 +133,6 @@ static const struct row rows[] = {
     ONE("POST", STATE),
     ONE("HOST:", STATE),
     ONE("SELECT", NO_DB),
-    SUB("CLIENT", "TRACKING", REFUSED, FIRST, 0),
     SUB("CLIENT", "PAUSE", ALL, FIRST, 0),
     SUB("CLIENT", "UNPAUSE", ALL, FIRST, 0),
     ONE("CLIENT", STATE),

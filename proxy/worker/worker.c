@@ -17,6 +17,7 @@
 #include "worker/client/client_memory.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
+#include "worker/client/tracking.h"
 #include "worker/command/clients/inquiry.h"
 #include "worker/command/dispatch.h"
 #include "worker/command/keys/write.h"
@@ -217,6 +218,8 @@ static void on_tick(uv_timer_t *tick)
         connection_check_progress(client, now);
     for (struct client *client = worker->clients.first; client; client = client->following)
         pinned_check(client, now);
+    for (struct client *client = worker->clients.first; client; client = client->following)
+        tracking_check(client, now);
     strangers_check(&worker->clients, now);
     client_memory_settle(&worker->clients);
     measuring_tick(&worker->serving);
@@ -255,8 +258,10 @@ static void on_keys_moved(void *arg)
 {
     struct worker *worker = arg;
     for (struct client *client = worker->clients.first; client; client = client->following)
-        if (client->state < CLIENT_CLOSING)
+        if (client->state < CLIENT_CLOSING) {
+            tracking_follow(client);
             client_reroute(client);
+        }
 }
 
 /* The message goes back last of all: the keeper may free the worker as soon as it has it. */

@@ -126,9 +126,8 @@ struct upstream *client_shared(struct client *client, bool resp3)
 
 bool client_needs_own(const struct client *client)
 {
-    const struct pinned *pinned = &client->pinned;
-    return pinned->own &&
-           (pinned->states & ~(unsigned)PINNED_SKIP || !upstream_is_idle(pinned->own));
+    const struct upstream *own = client->pinned.own;
+    return own && (pinned_is_held(&client->pinned) || !upstream_is_idle(own));
 }
 
 static bool is_meant(const struct client *client, const struct upstream *shared)
@@ -142,14 +141,30 @@ static bool is_meant(const struct client *client, const struct upstream *shared)
 struct pool *client_pool(const struct client *client)
 {
     const struct upstream *own = client->pinned.own;
+    if (!own && client->pinned.tracking.count)
+        own = client->pinned.tracking.at[0].upstream;
     return own ? upstream_route(own)->pool : client->serving->pool;
+}
+
+struct upstream *client_track_to(const struct client *client, int node)
+{
+    const struct pinned_tracking *tracking = &client->pinned.tracking;
+    const struct redis_place *place = pool_place(client_pool(client), node);
+    for (unsigned i = 0; place && i < tracking->count; i++) {
+        const struct redis_place *there = upstream_node(tracking->at[i].upstream);
+        if (!tracking->at[i].outdated && there && redis_place_equal(place, there))
+            return tracking->at[i].upstream;
+    }
+    return NULL;
 }
 
 void client_go_to(struct client *client, int node)
 {
+    struct pool *pool = client_pool(client);
+    struct upstream *track = client->pinned.tracking.count ? client_track_to(client, node) : NULL;
     struct upstream *shared =
-        pool_shared(client_pool(client), node, client->replies.resp3, client->id);
-    client->upstream = is_meant(client, shared) ? client->pinned.own : shared;
+        track ? track : pool_shared(pool, node, client->replies.resp3, client->id);
+    client->upstream = !track && is_meant(client, shared) ? client->pinned.own : shared;
 }
 
 void client_reroute(struct client *client)

@@ -164,6 +164,10 @@ struct pool *client_pool(const struct client *client);
  * the same node, and would be overtaken. */
 bool client_needs_own(const struct client *client);
 
+/* In a cluster: the connection by which the client is told of what it reads at this node
+ * (tracking.h). NULL: it has none. */
+struct upstream *client_track_to(const struct client *client, int node);
+
 /* In a cluster: what the client asks next goes to this node, over its own connection if that leads
  * there. */
 void client_go_to(struct client *client, int node);

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "resp/pubsub.h"
 #include "worker/client/strangers.h"
+#include "worker/client/tracking.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
 
@@ -32,49 +33,6 @@ static const struct reply_slot_kind fence_kind = {0};
 
 /* ---- there and back ---- */
 
-static bool is_idle(const struct client *client)
-{
-    return client->pinned.own && !(client->pinned.states & ~(unsigned)PINNED_SKIP) &&
-           !client->replies.first && !client->replies.slow;
-}
-
-static void answer_fence(struct pinned *pinned)
-{
-    if (pinned->fence)
-        reply_slot_answered(pinned->fence);
-    pinned->fence = NULL;
-}
-
-void pinned_end(struct client *client)
-{
-    struct pinned *pinned = &client->pinned;
-    answer_fence(pinned);
-    upstream_close(pinned->own);
-    pinned->own = NULL;
-    pinned->awaited = 0;
-    client->serving->own_connections--;
-    client->upstream = client_shared(client, client->replies.resp3);
-}
-
-/* When there is no room, some other client may hold on to a connection just in case. */
-static bool make_room(struct client *client, unsigned count)
-{
-    struct serving *serving = client->serving;
-    struct client *other = client->clients->first;
-    while (serving->own_connections + count > serving->own_limit && other) {
-        if (is_idle(other))
-            pinned_end(other);
-        other = other->following;
-    }
-    return serving->own_connections + count <= serving->own_limit;
-}
-
-static int refuse_busy(struct client *client)
-{
-    resp_write_error(client_reply(client), "NESTGUARD busy: own_connections are used up");
-    return -EBUSY;
-}
-
 static void begin(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
@@ -84,6 +42,7 @@ static void begin(struct client *client)
                                        .client = client,
                                        .node = upstream_node(client->upstream),
                                        .nowhere = upstream_is_nowhere(client->upstream)};
+    pinned->tracking.owner = &owner;
     pinned->own = client->upstream = upstream_create(client->serving, &options);
     client->serving->own_connections++;
     if (client->replies.first) {
@@ -97,8 +56,12 @@ int pinned_begin(struct client *client)
     client->pinned.used = clock_ms();
     if (client->pinned.own)
         return 0;
-    if (!make_room(client, 1))
-        return refuse_busy(client);
+    if (tracking_has(client, client->upstream)) {
+        client->pinned.own = client->upstream; /* whatever was sent to its node went over it */
+        return 0;
+    }
+    if (!pinned_make_room(client, 1))
+        return pinned_refuse_busy(client);
     begin(client);
     return 0;
 }
@@ -106,7 +69,7 @@ int pinned_begin(struct client *client)
 /* Whoever reads so slowly that others who share a connection would feel it, shares none. */
 static void isolate(struct client *client)
 {
-    if (make_room(client, 1))
+    if (pinned_make_room(client, 1))
         begin(client);
     else
         client_drop(client);
@@ -115,17 +78,19 @@ static void isolate(struct client *client)
 /* ---- to all primaries ---- */
 
 /* All that comes is a reply. */
-static bool takes_nothing(struct client *client, struct span frame)
+static bool takes_nothing(struct client *client, struct upstream *upstream, struct span frame)
 {
     (void)client;
+    (void)upstream;
     (void)frame;
     return false;
 }
 
 /* What was asked has failed by then. */
-static void lost_wait(struct client *client)
+static void lost_wait(struct client *client, struct upstream *upstream)
 {
     (void)client;
+    (void)upstream;
 }
 
 static const struct upstream_owner waiter = {.takes = takes_nothing, .lost = lost_wait};
@@ -151,11 +116,12 @@ int pinned_open_waits(struct client *client)
         return wait_in_own(client);
     for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;)
         count++;
-    if (!make_room(client, count))
-        return refuse_busy(client);
+    if (!pinned_make_room(client, count))
+        return pinned_refuse_busy(client);
     pinned->waits = xcalloc(count ? count : 1, sizeof *pinned->waits);
+    struct upstream_options options = {.owner = &waiter, .client = client};
     for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;)
-        pinned->waits[pinned->wait_count++].upstream = pool_own(pool, node, &waiter, client);
+        pinned->waits[pinned->wait_count++].upstream = pool_own(pool, node, &options);
     pinned->waiting = count;
     client->serving->own_connections += count;
     if (client->replies.first)
@@ -220,6 +186,7 @@ void pinned_reset(struct client *client)
     client->replies.resp3 = client->replies.muted = client->replies.no_fallback = false;
     client->reply_off = false;
     client->pinned.states = 0;
+    tracking_end(client);
     buffer_finish(&client->pinned.late);
     client->pinned.redirect = 0;
     client->pinned.channels = client->pinned.patterns = client->pinned.shards = 0;
@@ -252,8 +219,10 @@ void pinned_flush(struct client *client)
 
 void pinned_pace(struct client *client)
 {
+    bool wanted = replies_waiting(&client->replies) < PAUSE_BYTES;
     if (client->pinned.own)
-        upstream_read(client->pinned.own, replies_waiting(&client->replies) < PAUSE_BYTES);
+        upstream_read(client->pinned.own, wanted);
+    tracking_read(client, wanted);
 }
 
 void pinned_check(struct client *client, uint64_t now)
@@ -271,7 +240,7 @@ void pinned_check(struct client *client, uint64_t now)
     upstream_check_progress(pinned->own);
     if (client->input_ended && client->state == CLIENT_LEAVING && pinned_waits(client))
         client_close(client);
-    else if (is_idle(client) && now - pinned->used > KEEP_MS)
+    else if (pinned_is_idle(client) && now - pinned->used > KEEP_MS)
         pinned_end(client);
 }
 
@@ -281,9 +250,10 @@ void pinned_follow(struct client *client, bool late)
     struct pinned *pinned = &client->pinned;
     if (late && pinned->waiting && client_pool(client) != client->serving->pool)
         each_wait(pinned, give_up);
+    tracking_move(client, late);
     if (!own || upstream_route(own) == client->serving->route || client->state >= CLIENT_CLOSING)
         return;
-    if (is_idle(client))
+    if (pinned_is_idle(client))
         pinned_end(client);
     else if (late)
         upstream_give_up(own, "the cache is elsewhere now");
@@ -294,14 +264,15 @@ void pinned_follow(struct client *client, bool late)
 void pinned_finish(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
-    answer_fence(pinned);
+    pinned_answer_fence(pinned);
     close_waits(client);
     buffer_finish(&pinned->late);
-    if (!pinned->own)
-        return;
-    upstream_close(pinned->own);
+    if (pinned->own && !pinned_track_of(pinned, pinned->own)) {
+        upstream_close(pinned->own);
+        client->serving->own_connections--;
+    }
     pinned->own = NULL;
-    client->serving->own_connections--;
+    tracking_finish(client);
 }
 
 bool pinned_is_blocked(const struct client *client)
@@ -319,14 +290,16 @@ bool pinned_waits(const struct client *client)
 
 /* Its state went with the connection, and nobody can bring that back. Without any, only what was
  * under way is lost. */
-static void lost(struct client *client)
+static void lost(struct client *client, struct upstream *upstream)
 {
-    struct pinned *pinned = &client->pinned;
-    if (pinned->states & ~(unsigned)PINNED_SKIP) {
+    bool is_own = client->pinned.own == upstream;
+    if (is_own && pinned_is_held(&client->pinned)) {
         client_leave(client);
         return;
     }
-    pinned_end(client);
+    if (is_own)
+        pinned_end(client);
+    tracking_lose(client, upstream);
     if (client->replies.first) /* the shared one may be another than before */
         client_settle(client);
 }
@@ -334,11 +307,11 @@ static void lost(struct client *client)
 /* ---- what comes unasked ---- */
 
 /* The queue of a client that is about to be closed knows its slots no more. */
-static void push(struct client *client, struct span bytes)
+static void push(struct client *client, struct upstream *upstream, struct span bytes)
 {
     if (client->state >= CLIENT_CLOSING || client->replies.end)
         return;
-    replies_push(&client->replies, upstream_next_slot(client->pinned.own), bytes);
+    replies_push(&client->replies, tracking_place(client, upstream), bytes);
     if (replies_waiting(&client->replies) > serving_config(client->serving)->max_output)
         client_drop(client);
 }
@@ -380,7 +353,7 @@ static bool takes_confirmation(struct client *client, const struct pubsub_messag
     take_count(pinned, message);
     if (is_subscribing(pinned) && --pinned->awaited == 0)
         return false;
-    push(client, frame);
+    push(client, pinned->own, frame);
     return true;
 }
 
@@ -393,7 +366,7 @@ static bool is_monitored(const struct pinned *pinned, struct span frame)
 
 /* Confirmations first, which may be a reply; then what comes unasked; what is left is the oldest
  * request's. */
-static bool takes(struct client *client, struct span frame)
+static bool takes_own(struct client *client, struct span frame)
 {
     struct pinned *pinned = &client->pinned;
     struct pubsub_message message = {.kind = PUBSUB_NONE};
@@ -405,7 +378,7 @@ static bool takes(struct client *client, struct span frame)
         return takes_confirmation(client, &message, frame);
     if (pinned->states & PINNED_RELAY || frame.at[0] == '>' || message.kind == PUBSUB_MESSAGE ||
         is_monitored(pinned, frame)) {
-        push(client, frame);
+        push(client, pinned->own, frame);
         return true;
     }
     if (frame.at[0] == '-' && subscribing)
@@ -413,7 +386,18 @@ static bool takes(struct client *client, struct span frame)
     return false;
 }
 
-static const struct upstream_owner owner = {.takes = takes, .lost = lost};
+/* On one that it only tracks by, invalidations come. */
+static bool takes(struct client *client, struct upstream *upstream, struct span frame)
+{
+    if (upstream == client->pinned.own)
+        return takes_own(client, frame);
+    if (frame.at[0] == '>' && tracking_hears(client, upstream))
+        push(client, upstream, frame);
+    return frame.at[0] == '>';
+}
+
+static const struct upstream_owner owner = {
+    .takes = takes, .lost = lost, .up = tracking_is_up, .elsewhere = tracking_elsewhere};
 
 size_t pinned_relay(struct client *client, const char *input, size_t length)
 {

@@ -9,7 +9,7 @@
 #ifndef NESTGUARD_PINNED_H
 #define NESTGUARD_PINNED_H
 
-#include "worker/client/client.h"
+#include "worker/client/pinned_room.h"
 
 /* Gives the client a connection of its own, to which all that it sends from now on goes. 0, or
  * -EBUSY: own_connections are used up; then it has got the error as its reply. */
@@ -20,9 +20,6 @@ int pinned_begin(struct client *client);
  * `all`: the others are given up, too. */
 int pinned_open_waits(struct client *client);
 void pinned_close_wait(struct client *client, unsigned number, bool all);
-
-/* Goes back to a shared connection. Nothing is under way on its own. */
-void pinned_end(struct client *client);
 
 /* As a new client, but for the name: RESET. */
 void pinned_reset(struct client *client);

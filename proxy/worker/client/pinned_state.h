@@ -8,8 +8,9 @@
 struct reply_slot;
 struct upload;
 struct upstream;
+struct upstream_owner;
 
-/* Bits. All but the last hold the own connection. */
+/* Bits. All but the last hold the own connection, and in a cluster all but PINNED_TRACKING. */
 enum pinned_state {
     PINNED_MULTI = 1 << 0, /* commands are queued: none is answered here */
     PINNED_WATCH = 1 << 1,
@@ -32,8 +33,36 @@ struct pinned_wait {
     unsigned pause;            /* until they are counted again; 0: nothing is known yet */
 };
 
+/* One of a client that tracks in a cluster (tracking.h). */
+struct pinned_track {
+    struct upstream *upstream;
+    bool outdated; /* nothing is sent on it any more, and it goes when nothing is under way there */
+};
+
+/* How CLIENT TRACKING is to be, or is. */
+struct pinned_tracking_words {
+    bool broadcast, opts_in, opts_out;
+    struct buffer bytes; /* the command, or those that made it so; empty: none */
+    unsigned commands;
+};
+
+enum pinned_caching { CACHING_UNSAID, CACHING_YES, CACHING_NO };
+
+/* In a cluster; zeroed: it does not track. */
+struct pinned_tracking {
+    struct pinned_track *at;
+    unsigned count;
+    struct pinned_tracking_words words, asked; /* asked: by the last CLIENT TRACKING */
+    enum pinned_caching caching;               /* said of the next command */
+    struct reply_slot *beginning;       /* of that CLIENT TRACKING, until every node has agreed */
+    const struct upstream_owner *owner; /* of each */
+    bool unsettled;                     /* nodes are others, or a connection was lost */
+    uint64_t tried;                     /* clock_ms() when what was missing was last connected to */
+};
+
 struct pinned {
     unsigned states;
+    struct pinned_tracking tracking;
     struct upstream *own; /* NULL: the client shares */
     struct reply_slot
         *fence; /* stands before the first command for `own`, which is held until it leads */
@@ -54,5 +83,13 @@ struct pinned {
     struct reply_slot *subscribing;      /* of the last (UN)SUBSCRIBE */
     size_t awaited;                      /* messages that still answer it */
 };
+
+/* Whether there is state on the own connection. Where tracking has connections of its own it needs
+ * none besides. */
+static inline bool pinned_is_held(const struct pinned *pinned)
+{
+    unsigned none = PINNED_SKIP | (pinned->tracking.words.commands ? PINNED_TRACKING : 0);
+    return pinned->states & ~none;
+}
 
 #endif

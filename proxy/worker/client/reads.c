@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "worker/client/client.h"
+#include "worker/client/tracking.h"
 #include "worker/reply/at_replica.h"
 #include "worker/upstream/pool.h"
 
@@ -28,7 +29,7 @@ bool reads_may_go_to_replica(struct client *client)
     const struct config *config = serving_config(client->serving);
     uint64_t lag = config->cache_max_lag_ms;
     if (config->cache_reads != CACHE_READS_REPLICA || client->pinned.own ||
-        client->replies.no_fallback || client->settling)
+        tracking_is_on(client) || client->replies.no_fallback || client->settling)
         return false;
     if (reads->wrote && !client->replies.first)
         note_answered(client, lag);

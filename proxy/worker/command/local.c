@@ -8,6 +8,7 @@
 #include "cache/greeting.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
+#include "worker/client/tracking.h"
 #include "worker/command/clients/client_command.h"
 #include "worker/upstream/upstream.h"
 
@@ -239,8 +240,12 @@ static void hello_reply(struct reply_slot *slot, unsigned index, struct span cac
     struct client *client = client_of(slot->replies);
     (void)index;
     write_hello(reply_slot_output(slot), cache_reply, client);
-    if (cache_reply.at[0] != '-')
-        client_speak(client, cache_reply.at[0] == '%');
+    if (cache_reply.at[0] == '-')
+        return;
+    bool before = client->replies.resp3;
+    client_speak(client, cache_reply.at[0] == '%');
+    if (client->replies.resp3 != before)
+        tracking_renew(client);
 }
 
 static const struct reply_slot_kind hello_kind = {.on_cache = hello_reply,

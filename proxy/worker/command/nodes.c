@@ -10,6 +10,7 @@
 #include "worker/command/nodes.h"
 
 #include "worker/client/pinned.h"
+#include "worker/client/tracking.h"
 #include "worker/command/keys/lookup_many.h"
 #include "worker/command/stateful.h"
 #include "worker/command/wait.h"
@@ -33,14 +34,27 @@ static void leave_unneeded(struct client *client)
         pinned_end(client);
 }
 
-/* Where the client's state is, or else the node for what has no key. */
+/* Where the client's state is, or else the node for what has no key: while that is told of keys,
+ * over a connection that is, if there may be one. */
 static void go_home(struct client *client)
 {
+    int home = pool_node_for(client_pool(client), client->id);
     leave_unneeded(client);
     if (client->pinned.own)
         client->upstream = client->pinned.own;
+    else if (tracking_is_on(client) && tracking_open(client, home) == 0)
+        client_go_to(client, home);
     else
         client->upstream = client_shared(client, client->replies.resp3);
+}
+
+/* What it reads there it is told of, if it is told of anything. True: it cannot be. */
+static bool is_untold(struct client *client, int node)
+{
+    if (tracking_open(client, node) == 0)
+        return false;
+    pinned_refuse_busy(client);
+    return true;
 }
 
 /* ---- refusals ---- */
@@ -86,8 +100,12 @@ static bool is_named(const struct request *request, const char *name)
 static bool begin_multi(struct client *client, const struct request *request)
 {
     go_home(client);
-    if (request->count > 1 || client->pinned.own)
+    if (request->count > 1)
         return false;
+    if (client->pinned.own) {
+        tracking_precede(client);
+        return false;
+    }
     client->pinned.states |= PINNED_MULTI;
     client->pinned.queued = 0;
     resp_write_status(client_reply(client), "OK");
@@ -97,7 +115,13 @@ static bool begin_multi(struct client *client, const struct request *request)
 /* What it has held back so far goes to this node. False: it cannot. */
 static bool go_on_at(struct client *client, int node)
 {
+    if (is_untold(client, node)) {
+        client_leave(client);
+        return false;
+    }
     client_go_to(client, node);
+    tracking_precede(client);
+    client->pinned.tracking.caching = CACHING_UNSAID;
     return stateful_begin_late(client);
 }
 
@@ -184,15 +208,16 @@ static bool go_to_key(struct client *client, const struct request *request,
         go_home(client);
         return false;
     }
-    if (needs_own(request)) {
-        bool waits = request->command->effect == EFFECT_BLOCK;
-        if (is_elsewhere(client, request, node_of(client, request, way)))
-            return true;
-        if (waits)
-            client_settle(client);
-        return false;
-    }
-    client_go_to(client, node_of(client, request, way));
+    int node = node_of(client, request, way);
+    if (is_untold(client, node))
+        return true;
+    if (!needs_own(request))
+        client_go_to(client, node);
+    else if (is_elsewhere(client, request, node))
+        return true;
+    else if (request->command->effect == EFFECT_BLOCK)
+        client_settle(client);
+    tracking_precede(client);
     return false;
 }
 
@@ -214,6 +239,9 @@ static bool go_by_keys(struct client *client, const struct request *request,
 {
     if (is_one(request, way))
         return go_to_key(client, request, way);
+    for (size_t i = way->key; i < request->count && tracking_is_on(client); i += way->step)
+        if (is_untold(client, pool_node_of(client_pool(client), request->arguments[i])))
+            return true;
     if (request->command->kind != COMMAND_MGET && request->command->kind != COMMAND_EXISTS)
         whole_by_keys(client, request, way);
     else
@@ -252,6 +280,21 @@ static bool go(struct client *client, const struct request *request, const struc
     return is_named(request, "MULTI") && begin_multi(client, request);
 }
 
+/* What all nodes are asked for goes to some over connections that are shared: nothing may overtake
+ * it on one that comes to be then. */
+static bool go_tracking(struct client *client, const struct request *request,
+                        const struct command_way *way)
+{
+    if (stateful_refuse_tracked(client, request))
+        return true;
+    bool went = go(client, request, way);
+    if (way->route == ROUTE_ALL || way->route == ROUTE_SCAN)
+        client_settle(client);
+    if (!is_named(request, "CLIENT") && !(client->pinned.states & PINNED_MULTI))
+        client->pinned.tracking.caching = CACHING_UNSAID;
+    return went;
+}
+
 /* In RESP2 a subscriber may ask for nothing else, which its node tells. */
 static bool is_bound(const struct client *client)
 {
@@ -286,5 +329,5 @@ bool nodes_dispatch(struct client *client, const struct request *request)
         go_home(client);
         return false;
     }
-    return go(client, request, &way);
+    return tracking_is_on(client) ? go_tracking(client, request, &way) : go(client, request, &way);
 }

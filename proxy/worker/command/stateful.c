@@ -407,7 +407,7 @@ void stateful_dispatch(struct client *client, const struct request *request)
 
 /* Redis would track a key only if the lookup reached it; and it would not tell when the row of an
  * absent key appears. */
-static bool refuse_tracked(struct client *client, const struct request *request)
+bool stateful_refuse_tracked(struct client *client, const struct request *request)
 {
     bool asks_filter =
         request->command->kind == COMMAND_MEMBER && membership_is_meant(client, request);
@@ -455,5 +455,5 @@ bool stateful_pinned(struct client *client, const struct request *request)
         request_forward(request, client);
         return true;
     }
-    return states & PINNED_TRACKING && refuse_tracked(client, request);
+    return states & PINNED_TRACKING && stateful_refuse_tracked(client, request);
 }

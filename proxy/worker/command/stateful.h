@@ -12,6 +12,9 @@ void stateful_dispatch(struct client *client, const struct request *request);
 /* Dispatches any command of a client in one of enum pinned_state; false: as if there were none. */
 bool stateful_pinned(struct client *client, const struct request *request);
 
+/* Refuses a client that tracks what it would not be told of: a guarded key. True: it has. */
+bool stateful_refuse_tracked(struct client *client, const struct request *request);
+
 /* A transaction in a cluster, as long as no key has told which node it is for (nodes.h). */
 void stateful_hold_late(struct client *client, const struct request *request);
 void stateful_discard_late(struct client *client);

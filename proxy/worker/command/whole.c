@@ -4,6 +4,7 @@
 #include "worker/command/whole.h"
 
 #include "resp/resp_number.h"
+#include "worker/client/tracking.h"
 #include "worker/command/keys/write.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
@@ -189,6 +190,7 @@ static void ask_for(struct client *client, const struct request *request, size_t
     for (size_t i = 0; i < part.count; i++)
         part.raw.length = i ? part.raw.length + words[i].length : words[i].length;
     client_go_to(client, pool_node_of(client_pool(client), words[1]));
+    tracking_precede(client);
     if (!writes(request))
         request_forward(&part, client);
     else if (write_dispatch(client, &part) < 0)

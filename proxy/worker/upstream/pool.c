@@ -86,12 +86,15 @@ int pool_node_for(const struct pool *pool, uint64_t id)
 
 /* ---- connections ---- */
 
+const struct redis_place *pool_place(const struct pool *pool, int node)
+{
+    return pool_is_cluster(pool) && node != NO_NODE ? &map_of(pool)->nodes[node].place : NULL;
+}
+
 static struct upstream_options options_for(const struct pool *pool, int node)
 {
-    struct upstream_options options = {.route = pool->route, .nowhere = node == NO_NODE};
-    if (pool_is_cluster(pool) && node != NO_NODE)
-        options.node = &map_of(pool)->nodes[node].place;
-    return options;
+    return (struct upstream_options){
+        .route = pool->route, .node = pool_place(pool, node), .nowhere = node == NO_NODE};
 }
 
 static struct upstream *create(struct pool *pool, int node, bool resp3, unsigned lane)
@@ -105,13 +108,13 @@ static struct upstream *create(struct pool *pool, int node, bool resp3, unsigned
     return upstream;
 }
 
-struct upstream *pool_own(struct pool *pool, int node, const struct upstream_owner *owner,
-                          struct client *client)
+struct upstream *pool_own(struct pool *pool, int node, const struct upstream_options *options)
 {
-    struct upstream_options options = options_for(pool, node);
-    options.owner = owner;
-    options.client = client;
-    return upstream_create(pool->serving, &options);
+    struct upstream_options whole = *options, where = options_for(pool, node);
+    whole.route = where.route;
+    whole.node = where.node;
+    whole.nowhere = where.nowhere;
+    return upstream_create(pool->serving, &whole);
 }
 
 static void make_room(struct pool *pool, unsigned count)

@@ -70,9 +70,11 @@ struct upstream *pool_shared(struct pool *pool, int node, bool resp3, uint64_t i
 /* That lane itself, in use or not: what was under way on it at another node keeps its order. */
 struct upstream *pool_lane(struct pool *pool, int node, bool resp3, unsigned lane);
 
-/* One to that node which is this owner's, and his to close. RESP2. */
-struct upstream *pool_own(struct pool *pool, int node, const struct upstream_owner *owner,
-                          struct client *client);
+/* One to that node which is an owner's, and his to close; what else it is the options say. */
+struct upstream *pool_own(struct pool *pool, int node, const struct upstream_options *options);
+
+/* Where a node is; NULL: it is none of a cluster. */
+const struct redis_place *pool_place(const struct pool *pool, int node);
 
 /* As many connections to a node as the configuration says now. More are used when they are up, or
  * no worse than the others; of what is too many each ends when nothing is under way on it. */

@@ -22,9 +22,14 @@ struct upstream;
 struct upstream_owner {
     /* A whole reply or push; with upstream_relay() any bytes. True: the owner has taken it. False:
      * it is the reply to the oldest request. */
-    bool (*takes)(struct client *client, struct span frame);
+    bool (*takes)(struct client *client, struct upstream *upstream, struct span frame);
     /* The connection is lost, and every request has been failed. It does not come back. */
-    void (*lost)(struct client *client);
+    void (*lost)(struct client *client, struct upstream *upstream);
+    /* It can be used from now on. May be NULL. */
+    void (*up)(struct client *client, struct upstream *upstream);
+    /* In a cluster: which connection gets a request that another node is to answer, by this one's
+     * word. NULL, or what gives NULL: none does, and the client gets an error. */
+    struct upstream *(*elsewhere)(struct client *client, struct upstream *upstream, int node);
 };
 
 struct upstream_options {
@@ -32,7 +37,10 @@ struct upstream_options {
     const char *name; /* for CLIENT SETNAME; NULL: none */
     const struct upstream_owner *owner; /* NULL: shared */
     struct client *client;              /* the owner's */
-    struct cache_route *route;          /* NULL: serving->route */
+    struct span opening; /* of an own one: commands that its greeting ends with, and that must not
+                            fail; copied */
+    unsigned opening_commands;
+    struct cache_route *route; /* NULL: serving->route */
     /* In a cluster: the node that it leads to; copied. NULL: wherever the configuration says. */
     const struct redis_place *node;
     unsigned lane; /* of a shared one: which of the node's it is */
@@ -56,6 +64,9 @@ bool upstream_try_send(struct upstream *upstream, struct reply_slot *slot, unsig
                        struct span bytes);
 /* The same for a command that the caller writes to the end of the buffer, at once. */
 struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *slot, unsigned index);
+
+/* Another command goes before the next. Its reply is nobody's: a status or an error. */
+void upstream_precede(struct upstream *upstream, const struct span *words, size_t count);
 
 /* Whether there is memory for a command of so many bytes. */
 bool upstream_has_room(struct upstream *upstream, size_t bytes);

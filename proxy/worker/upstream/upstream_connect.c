@@ -9,7 +9,7 @@
 unsigned upstream_facts(const struct upstream *upstream)
 {
     if (upstream_is_own(upstream))
-        return 2;
+        return 2 + upstream->options.opening_commands;
     return upstream->options.replica ? upstream->route->cluster != NULL : 1 + CACHE_LIMITS;
 }
 
@@ -25,6 +25,9 @@ void upstream_greet(struct upstream *upstream)
         greeting_write(&upstream->greeting, cache, upstream->options.resp3, upstream->options.name);
     if (!upstream->options.replica)
         greeting_write_server(&upstream->greeting);
+    if (upstream->options.opening.length)
+        buffer_append(&upstream->greeting, upstream->options.opening.at,
+                      upstream->options.opening.length);
     if (upstream_is_own(upstream))
         greeting_write_id(&upstream->greeting);
     else if (!upstream->options.replica)

@@ -84,7 +84,7 @@ struct upstream {
     char *name;               /* what options.name points to */
     struct redis_place node;  /* what options.node points to */
     bool waits;               /* see upstream_set_waiting() */
-    bool keeps;               /* its commands, for another node: a shared one of a cluster */
+    bool keeps;               /* its commands, for another node: one to a node of a cluster */
     struct kept kept;
     uint64_t left;    /* bytes that have left `out`, since the connection's beginning */
     bool held;        /* nothing but the greeting is written */
@@ -111,6 +111,7 @@ struct upstream {
     uv_timer_t timer;
     struct redis_dial dial;
     uv_write_t write;
+    struct buffer opening; /* what options.opening points to */
     struct buffer greeting, in, out, sending;
     struct buffer unsent; /* where a command is written that no connection takes */
     struct resp_frame frame;

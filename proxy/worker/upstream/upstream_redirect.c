@@ -7,8 +7,8 @@
  * same answer, and go on in the order of their replies; what has not been sent yet waits until
  * these are answered (pool.h's `changed`).
  *
- * A connection that one client owns has a state that leads nowhere else: there it is an error,
- * which is worth another try.
+ * A connection that one client owns mostly has a state that leads nowhere else: there it is an
+ * error, which is worth another try. Its owner may know of another (upstream_owner's `elsewhere`).
  */
 #include "worker/upstream/upstream_internal.h"
 
@@ -19,11 +19,21 @@ enum { MOST_HOPS = 8 }; /* further on there is no end to it: nodes contradict ea
 
 static const char lost_text[] = "CLUSTERDOWN the nodes send each other's keys around";
 
-static void send_on(struct upstream *upstream, const struct in_flight *request, int node,
+/* What waits for something does so where its client's state is. */
+static struct upstream *destination(struct upstream *upstream, const struct in_flight *request,
+                                    int node)
+{
+    const struct upstream_options *options = &upstream->options;
+    if (!upstream_is_own(upstream))
+        return pool_lane(upstream->route->pool, node, options->resp3, options->lane);
+    if (!options->owner->elsewhere || !request->since)
+        return NULL;
+    return options->owner->elsewhere(options->client, upstream, node);
+}
+
+static void send_on(struct upstream *upstream, const struct in_flight *request, struct upstream *to,
                     struct span bytes, unsigned hops, bool asks)
 {
-    struct pool *pool = upstream->route->pool;
-    struct upstream *to = pool_lane(pool, node, upstream->options.resp3, upstream->options.lane);
     counter_add(&upstream->serving->counters.redirected, 1);
     upstream_send_on(to, request->slot, request->index, bytes, hops + 1, asks);
     request->slot->waiting--; /* it waited for one already */
@@ -54,13 +64,15 @@ bool upstream_redirect(struct upstream *upstream, const struct in_flight *reques
     int node = redis_cluster_follow(cluster, &redirect, &changed);
     if (changed)
         pool_tell_changed(upstream->route->pool);
-    if (!upstream->keeps) {
+    bool is_lost = node < 0 || hops >= MOST_HOPS;
+    struct upstream *to = is_lost ? NULL : destination(upstream, request, node);
+    if (!is_lost && !to) {
         *reply = moved;
         return false;
     }
-    if (node < 0 || hops >= MOST_HOPS)
-        reply_slot_cache_failure(request->slot, request->index, lost_text);
+    if (to)
+        send_on(upstream, request, to, bytes, hops, redirect.asks);
     else
-        send_on(upstream, request, node, bytes, hops, redirect.asks);
+        reply_slot_cache_failure(request->slot, request->index, lost_text);
     return true;
 }

@@ -72,6 +72,9 @@ static void come_up(struct upstream *upstream)
     upstream_judge_server(upstream);
     upstream_mark_dirty(upstream);
     follow_intake(upstream, true);
+    const struct upstream_options *options = &upstream->options;
+    if (upstream_is_own(upstream) && options->owner->up && upstream->tenure != TENURE_FINISHED)
+        options->owner->up(options->client, upstream);
 }
 
 /* Connected, and of no use for now: its requests get the cache's own word for that. Only one whose
@@ -106,6 +109,8 @@ static bool takes_fact(struct upstream *upstream, unsigned left, struct span rep
         greeting_read_run_id(upstream->run_id, reply);
         return true;
     }
+    if (upstream_is_own(upstream) && left)
+        return false; /* of `opening`, which must not fail */
     if (upstream_is_own(upstream)) {
         upstream->cache_id = greeting_read_id(reply);
         return true;
@@ -201,7 +206,8 @@ static bool owner_takes(struct upstream *upstream, struct span frame)
 {
     const struct upstream_options *options = &upstream->options;
     return upstream->state == UP && upstream_is_own(upstream) &&
-           upstream->tenure != TENURE_FINISHED && options->owner->takes(options->client, frame);
+           upstream->tenure != TENURE_FINISHED &&
+           options->owner->takes(options->client, upstream, frame);
 }
 
 /* A push on a shared connection is part of what its oldest command does. */

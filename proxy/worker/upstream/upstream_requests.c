@@ -95,6 +95,7 @@ static void free_if_done(uv_handle_t *timer)
     struct upstream *upstream = timer->data;
     upstream->route->connections--;
     turn_cancel(&upstream->serving->turn, &upstream->task);
+    buffer_finish(&upstream->opening);
     buffer_finish(&upstream->greeting);
     buffer_finish(&upstream->in);
     buffer_finish(&upstream->out);
@@ -243,19 +244,21 @@ struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *sl
 }
 
 /* Its answer says nothing that matters: it is taken for that to a question for the role. */
-static void write_asking(struct upstream *upstream)
+void upstream_precede(struct upstream *upstream, const struct span *words, size_t count)
 {
-    struct span word = span_of("ASKING");
+    bool goes = upstream->state == UP || !upstream_was_tried(upstream);
+    if (!goes || upstream->tenure == TENURE_FINISHED)
+        return;
     upstream_push_command(upstream, NULL, 0, 0);
-    resp_write_command(&upstream->out, &word, 1);
+    resp_write_command(&upstream->out, words, count);
 }
 
 void upstream_send_on(struct upstream *upstream, struct reply_slot *slot, unsigned index,
                       struct span bytes, unsigned hops, bool asking)
 {
-    bool goes = upstream->state == UP || !upstream_was_tried(upstream);
-    if (asking && goes && upstream->tenure != TENURE_FINISHED)
-        write_asking(upstream);
+    struct span word = span_of("ASKING");
+    if (asking)
+        upstream_precede(upstream, &word, 1);
     buffer_append(command_of(upstream, slot, index, hops), bytes.at, bytes.length);
 }
 
@@ -390,7 +393,7 @@ static void flush(struct turn_task *task)
     in_flight_finish(&failed);
     if (upstream->tenure == TENURE_LOST) {
         upstream_set_tenure(upstream, TENURE_TOLD);
-        upstream->options.owner->lost(upstream->options.client);
+        upstream->options.owner->lost(upstream->options.client, upstream);
     }
 }
 
@@ -426,7 +429,7 @@ static void set_node(struct upstream *upstream, const struct redis_place *node)
         return;
     upstream->node = *node;
     upstream->options.node = &upstream->node;
-    upstream->keeps = !upstream_is_own(upstream) && !upstream->options.replica;
+    upstream->keeps = !upstream->options.replica;
 }
 
 struct upstream *upstream_create(struct serving *serving, const struct upstream_options *options)
@@ -440,6 +443,9 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
     set_node(upstream, options->node);
     if (options->name)
         upstream->options.name = upstream->name = xstrdup(options->name);
+    if (options->opening.length)
+        buffer_append(&upstream->opening, options->opening.at, options->opening.length);
+    upstream->options.opening = buffer_span(&upstream->opening);
     upstream->task.run = flush;
     upstream->task.phase = TURN_WRITE;
     uv_timer_init(&serving->loop, &upstream->timer);

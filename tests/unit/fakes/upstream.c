@@ -112,6 +112,12 @@ void upstream_relay(struct upstream *upstream, struct span bytes)
     upstream_append(upstream, bytes);
 }
 
+/* Written, and nobody's request: it is not answered. */
+void upstream_precede(struct upstream *upstream, const struct span *words, size_t count)
+{
+    resp_write_command(&upstream->out, words, count);
+}
+
 const struct redis_place *upstream_node(const struct upstream *upstream)
 {
     return upstream->options.node;
@@ -223,7 +229,7 @@ static bool goes_beside(struct upstream *upstream, struct span frame)
 {
     struct reply_slot *next = upstream_next_slot(upstream);
     if (upstream->options.owner)
-        return upstream->options.owner->takes(upstream->options.client, frame);
+        return upstream->options.owner->takes(upstream->options.client, upstream, frame);
     if (!upstream->options.resp3 || frame.at[0] != '>')
         return false;
     if (next && next->replies)
@@ -274,7 +280,7 @@ void cache_is_lost(struct upstream *upstream)
     fail_all(upstream);
     buffer_clear(&upstream->out);
     if (upstream->options.owner && !upstream->closed)
-        upstream->options.owner->lost(upstream->options.client);
+        upstream->options.owner->lost(upstream->options.client, upstream);
 }
 
 void upstreams_finish(void)

@@ -86,7 +86,7 @@ static void what_means_one_server_or_nobody_knows_is_refused(void **state)
     (void)state;
     assert_int_equal(way_of("MONITOR").route, ROUTE_REFUSED);
     assert_int_equal(way_of("SCRIPT KILL").route, ROUTE_REFUSED);
-    assert_int_equal(way_of("CLIENT TRACKING ON").route, ROUTE_REFUSED);
+    assert_int_equal(way_of("CLIENT TRACKING ON").route, ROUTE_STATE);
     assert_int_equal(way_of("MEMORY DOCTOR").route, ROUTE_REFUSED);
     assert_int_equal(way_of("SOME.MODULE x").route, ROUTE_REFUSED);
 }

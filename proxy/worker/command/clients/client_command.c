@@ -9,8 +9,10 @@
 
 #include "base/memory.h"
 #include "worker/client/pinned.h"
+#include "worker/client/tracking.h"
 #include "worker/command/clients/client_words.h"
 #include "worker/command/clients/inquiry.h"
+#include "worker/upstream/pool.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -234,15 +236,36 @@ static void set_replies(struct client *client, const struct request *request)
 
 /* ---- what its connection does ---- */
 
-/* Refused, it has changed nothing: what was there before goes on. */
+/* Refused, it has changed nothing: what was there before goes on. In a cluster other nodes are
+ * asked then, by requests with other numbers: of one that cannot be reached the client is told when
+ * it can. */
 static void tracking_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
-    struct pinned *pinned = &client_of(slot->replies)->pinned;
-    if (cache_reply.at[0] == '+') {
-        pinned->states |= PINNED_TRACKING;
-        pinned->redirect = pinned->asked_redirect;
+    struct client *client = client_of(slot->replies);
+    if (index)
+        return;
+    if (cache_reply.at[0] != '+') {
+        request_take_reply(slot, index, cache_reply);
+        return;
     }
-    request_take_reply(slot, index, cache_reply);
+    client->pinned.states |= PINNED_TRACKING;
+    client->pinned.redirect = client->pinned.asked_redirect;
+    slot->joined = true;
+    if (pool_is_cluster(client_pool(client)))
+        tracking_begin(client, slot);
+}
+
+static void tracking_failure(struct reply_slot *slot, unsigned index, const char *why)
+{
+    if (!index)
+        request_take_failure(slot, index, why);
+}
+
+static void tracking_done(struct reply_slot *slot)
+{
+    client_of(slot->replies)->pinned.tracking.beginning = NULL;
+    if (slot->joined)
+        resp_write_status(reply_slot_output(slot), "OK");
 }
 
 static void untracking_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
@@ -251,29 +274,92 @@ static void untracking_reply(struct reply_slot *slot, unsigned index, struct spa
     if (cache_reply.at[0] == '+') {
         pinned->states &= ~(unsigned)PINNED_TRACKING;
         pinned->redirect = 0;
+        tracking_end(client_of(slot->replies));
     }
     request_take_reply(slot, index, cache_reply);
 }
 
-static const struct reply_slot_kind tracking_kind = {.on_cache = tracking_reply,
-                                                     .on_cache_failure = request_take_failure};
+/* Its `joined` says whether it is on. */
+static const struct reply_slot_kind tracking_kind = {
+    .on_cache = tracking_reply, .on_cache_failure = tracking_failure, .finish = tracking_done};
 static const struct reply_slot_kind untracking_kind = {.on_cache = untracking_reply,
                                                        .on_cache_failure = request_take_failure};
+
+enum { TRACKING_BYTES = 64 * 1024 };
+
+/* What other nodes are asked for as well. NULL, or why it cannot be had in a cluster. */
+static const char *note_tracking(struct client *client, const struct request *request)
+{
+    struct pinned_tracking *tracking = &client->pinned.tracking;
+    struct buffer *bytes = &tracking->asked.bytes;
+    if (client->pinned.asked_redirect)
+        return "NESTGUARD unsupported: in a cluster CLIENT TRACKING has no REDIRECT, each node "
+               "would "
+               "tell its own clients alone; use RESP3 (HELLO 3)";
+    if (request->raw.length + buffer_length(&tracking->words.bytes) > TRACKING_BYTES)
+        return "NESTGUARD unsupported: in a cluster CLIENT TRACKING has 64 kB of prefixes at most";
+    buffer_clear(bytes);
+    request_write(request, bytes);
+    tracking->asked.commands = 1;
+    return NULL;
+}
+
+/* With BCAST, to all primaries at once. */
+static bool has_room(struct client *client)
+{
+    const struct pool *pool = client_pool(client);
+    unsigned count = 0;
+    for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;)
+        count++;
+    return !client->pinned.tracking.asked.broadcast || pinned_make_room(client, count);
+}
+
+static bool begin_tracking(struct client *client, const struct request *request)
+{
+    bool is_cluster = pool_is_cluster(client_pool(client));
+    const char *error = is_cluster ? note_tracking(client, request) : NULL;
+    if (error)
+        client_answer(client, error);
+    else if (is_cluster && !has_room(client))
+        pinned_refuse_busy(client);
+    else
+        return pinned_begin(client) == 0;
+    return false;
+}
 
 /* The id behind REDIRECT is that of a client here. It has subscribed already, and so has a
  * connection to the cache that has an id there. */
 static void track(struct client *client, const struct request *request)
 {
     bool on = span_is_word(request->arguments[2], "ON");
-    const struct reply_slot_kind *kind = on ? &tracking_kind : &untracking_kind;
-    size_t at = client_words_redirect(request, &client->pinned);
-    if (pinned_begin(client) < 0)
+    size_t at = client_words_tracking(request, &client->pinned);
+    if (!begin_tracking(client, request))
         return;
-    if (at)
-        inquiry_translate(client, request, at, reply_slot_open(&client->replies, kind));
-    else
-        request_forward_as(request, client, kind);
+    struct reply_slot *slot =
+        reply_slot_open(&client->replies, on ? &tracking_kind : &untracking_kind);
+    slot->joined = false;
+    if (at) {
+        inquiry_translate(client, request, at, slot);
+    } else {
+        request_to_cache(request, client, slot, 0);
+        reply_slot_answered(slot);
+    }
     client_settle(client);
+}
+
+/* In a cluster it is for the node that the next command goes to. What is wrong with it the cache
+ * says. */
+static void set_caching(struct client *client, const struct request *request)
+{
+    struct pinned_tracking *tracking = &client->pinned.tracking;
+    bool yes = span_is_word(request->arguments[2], "YES");
+    bool no = span_is_word(request->arguments[2], "NO");
+    if ((yes && tracking->words.opts_in) || (no && tracking->words.opts_out)) {
+        tracking->caching = yes ? CACHING_YES : CACHING_NO;
+        client_answer(client, NULL);
+    } else {
+        request_forward(request, client);
+    }
 }
 
 /* The index says which was asked for: 1 is ON. */
@@ -341,7 +427,7 @@ void client_command(struct client *client, const struct request *request)
                 {"UNPAUSE", 2, 2, forward},
                 {"HELP", 2, 2, forward},
                 {"TRACKINGINFO", 2, 2, forward},
-                {"CACHING", 3, 3, forward}};
+                {"CACHING", 3, 3, set_caching}};
     const struct span *words = request->arguments;
     bool known = request->count < 2;
     for (size_t i = 0; request->count > 1 && i < sizeof rows / sizeof *rows; i++) {

@@ -147,18 +147,24 @@ bool client_words_kill(struct client_filter *filter, const struct request *reque
 
 /* ---- TRACKING: a PREFIX may be of any name ---- */
 
-size_t client_words_redirect(const struct request *request, struct pinned *pinned)
+size_t client_words_tracking(const struct request *request, struct pinned *pinned)
 {
+    struct pinned_tracking_words *asked = &pinned->tracking.asked;
+    size_t redirect = 0;
     pinned->asked_redirect = 0;
-    for (size_t i = 3; i + 1 < request->count; i++) {
+    asked->broadcast = asked->opts_in = asked->opts_out = false;
+    for (size_t i = 3; i < request->count; i++) {
         struct span word = request->arguments[i];
-        if (span_is_word(word, "PREFIX")) {
+        bool has_value = i + 1 < request->count;
+        asked->broadcast |= span_is_word(word, "BCAST");
+        asked->opts_in |= span_is_word(word, "OPTIN");
+        asked->opts_out |= span_is_word(word, "OPTOUT");
+        if (has_value && span_is_word(word, "PREFIX")) {
             i++;
-        } else if (span_is_word(word, "REDIRECT")) {
-            uint64_t id = client_words_id(request->arguments[i + 1]);
-            pinned->asked_redirect = id;
-            return id ? i + 1 : 0;
+        } else if (has_value && span_is_word(word, "REDIRECT")) {
+            pinned->asked_redirect = client_words_id(request->arguments[++i]);
+            redirect = pinned->asked_redirect ? i : 0;
         }
     }
-    return 0;
+    return redirect;
 }

@@ -16,7 +16,8 @@ bool client_words_list(struct client_filter *filter, const struct request *reque
 bool client_words_kill(struct client_filter *filter, const struct request *request,
                        struct buffer *out);
 
-/* Which argument is the id behind REDIRECT, which is noted. 0: there is none, or not a good one. */
-size_t client_words_redirect(const struct request *request, struct pinned *pinned);
+/* Of a CLIENT TRACKING, which is noted: how it is to be, but not its bytes, and the id behind
+ * REDIRECT. Returns which argument that id is; 0: there is none, or not a good one. */
+size_t client_words_tracking(const struct request *request, struct pinned *pinned);
 
 #endif

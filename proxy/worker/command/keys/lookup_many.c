@@ -8,6 +8,7 @@
 #include "guard/guard.h"
 #include "resp/resp_number.h"
 #include "worker/client/reads.h"
+#include "worker/client/tracking.h"
 #include "worker/command/keys/answer.h"
 #include "worker/command/keys/course.h"
 #include "worker/command/keys/lookup_join.h"
@@ -272,8 +273,10 @@ static void ask_each(struct client *client, struct reply_slot *slot, struct rang
         if (slot->lookups[i].rejected)
             continue;
         arguments[1] = slot->lookups[i].key;
-        if (pool_is_cluster(pool))
+        if (pool_is_cluster(pool)) {
             client_go_to(client, pool_node_of(pool, arguments[1]));
+            tracking_precede(client);
+        }
         resp_write_command(
             request_for(client, slot, (unsigned)i, (struct range){i, i + 1}, may_be_at_replica),
             arguments, 2);
@@ -401,7 +404,8 @@ static bool go_on(struct piecemeal *piecemeal)
 }
 
 /* It may move on to another connection when this is answered, but not to another command. The keys
- * stay where they were read: that memory goes over to the slot. */
+ * stay where they were read: that memory goes over to the slot. What CLIENT CACHING has asked for
+ * is forgotten by then. */
 static void begin_pieces(struct client *client, const struct request *request,
                          struct reply_slot *slot)
 {
@@ -413,6 +417,8 @@ static void begin_pieces(struct client *client, const struct request *request,
     reply_slot_hold(slot, client->in.size);
     client_give_input(client, &slot->keys);
     client_settle(client);
+    if (client->pinned.tracking.caching == CACHING_YES)
+        tracking_invalidate(client);
     piecemeal_begin(&pieces->piecemeal, slot->gathered);
 }
 

@@ -70,18 +70,20 @@ static void take_failure(struct reply_slot *slot, unsigned index, const char *wh
 static const struct reply_slot_kind plain = {.on_cache = take_reply,
                                              .on_cache_failure = take_failure};
 
-static bool takes(struct client *client, struct span frame)
+static bool takes(struct client *client, struct upstream *upstream, struct span frame)
 {
     (void)client;
+    (void)upstream;
     if (frame.at[0] != '*' && frame.at[0] != 'r')
         return false;
     hear("owner ", frame);
     return true;
 }
 
-static void lost(struct client *client)
+static void lost(struct client *client, struct upstream *upstream)
 {
     (void)client;
+    (void)upstream;
     hear("lost", span_of(""));
 }
 

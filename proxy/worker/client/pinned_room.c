@@ -1,0 +1,59 @@
+/* A connection that is kept just in case is given up for who needs one. */
+#include "worker/client/pinned_room.h"
+
+#include "worker/upstream/upstream.h"
+
+#include <errno.h>
+
+struct pinned_track *pinned_track_of(const struct pinned *pinned, const struct upstream *upstream)
+{
+    for (unsigned i = 0; i < pinned->tracking.count; i++)
+        if (pinned->tracking.at[i].upstream == upstream)
+            return &pinned->tracking.at[i];
+    return NULL;
+}
+
+bool pinned_is_idle(const struct client *client)
+{
+    return client->pinned.own && !pinned_is_held(&client->pinned) && !client->replies.first &&
+           !client->replies.slow;
+}
+
+void pinned_answer_fence(struct pinned *pinned)
+{
+    if (pinned->fence)
+        reply_slot_answered(pinned->fence);
+    pinned->fence = NULL;
+}
+
+void pinned_end(struct client *client)
+{
+    struct pinned *pinned = &client->pinned;
+    pinned_answer_fence(pinned);
+    if (!pinned_track_of(pinned, pinned->own)) {
+        upstream_close(pinned->own);
+        client->serving->own_connections--;
+    }
+    pinned->own = NULL;
+    pinned->awaited = 0;
+    client->upstream = client_shared(client, client->replies.resp3);
+}
+
+/* When there is no room, some other client may hold on to a connection just in case. */
+bool pinned_make_room(struct client *client, unsigned count)
+{
+    struct serving *serving = client->serving;
+    struct client *other = client->clients->first;
+    while (serving->own_connections + count > serving->own_limit && other) {
+        if (pinned_is_idle(other))
+            pinned_end(other);
+        other = other->following;
+    }
+    return serving->own_connections + count <= serving->own_limit;
+}
+
+int pinned_refuse_busy(struct client *client)
+{
+    resp_write_error(client_reply(client), "NESTGUARD busy: own_connections are used up");
+    return -EBUSY;
+}

@@ -1,0 +1,24 @@
+/* How many connections clients have of their own, and when one is given back. */
+#ifndef NESTGUARD_PINNED_ROOM_H
+#define NESTGUARD_PINNED_ROOM_H
+
+#include "worker/client/client.h"
+
+/* Room for so many more of the client's own. False: own_connections are used up, as the second then
+ * answers: -EBUSY. */
+bool pinned_make_room(struct client *client, unsigned count);
+int pinned_refuse_busy(struct client *client);
+
+/* Nothing is under way or left on its own connection, and it has one. */
+bool pinned_is_idle(const struct client *client);
+
+/* Goes back to a shared connection. Nothing is under way on its own. */
+void pinned_end(struct client *client);
+
+/* Nobody waits for what is before the first command for the own connection any more. */
+void pinned_answer_fence(struct pinned *pinned);
+
+/* Which of those that it tracks by (tracking.h) this is; NULL: none. */
+struct pinned_track *pinned_track_of(const struct pinned *pinned, const struct upstream *upstream);
+
+#endif
