@@ -16,6 +16,7 @@ from wire import Wire, command
 # What a lookup may be told on a busy machine, whatever becomes of the cache.
 DATABASES = ("NESTGUARD busy", "NESTGUARD timeout")
 STALL = 0.5  # seconds
+SEASON = 4  # seconds; in every other one a client only looks up: who writes reads at primaries
 PATIENCE_OF_CACHE = 3  # seconds: the guard's cache_timeout
 CLOSED = "the guard closed the connection"
 
@@ -94,7 +95,8 @@ class Client(Part):
         self.free = [Owned(name, slot_of(name)) for name in free]
         self.tied = [Owned(name, slot_of(name)) for name in tied]
         self.hinted = [Owned(name, slot_of(name), fickle=True) for name in hinted]
-        self.kinds = [self.look_up] * 8 + [self.look_up_many] * 2 + [self.exists] * 2 + [
+        self.lookups = [self.look_up] * 8 + [self.look_up_many] * 2 + [self.exists] * 2
+        self.kinds = self.lookups + [
             self.forget, self.set, self.set, self.get, self.get, self.set_many, self.get_many,
             self.delete, self.transact, self.echo]
 
@@ -103,8 +105,13 @@ class Client(Part):
             self.line.close()
             self.line = None
 
+    def kinds_now(self):
+        season = int(time.monotonic() / SEASON) + self.number
+        return self.lookups if season % 2 else self.kinds
+
     def step(self):
-        asks = [self.chance.choice(self.kinds)() for _ in range(self.chance.choice([1, 4, 16]))]
+        kinds = self.kinds_now()
+        asks = [self.chance.choice(kinds)() for _ in range(self.chance.choice([1, 4, 16]))]
         asked = self.run_.histories.now()
         done = 0
         try:
@@ -354,7 +361,7 @@ class Prober(Client):
 
     def step(self):
         for probe in self.probes:
-            self.kinds = [lambda probe=probe: self.probe(probe)]
+            self.kinds = self.lookups = [lambda probe=probe: self.probe(probe)]
             super().step()
 
     def probe(self, owned):

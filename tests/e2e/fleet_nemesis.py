@@ -12,6 +12,7 @@ import redis
 
 import nemesis
 from clusters import Node, slot_of
+from sentinels import NAME
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -32,6 +33,7 @@ class FleetNemesis(nemesis.Nemesis):
     def step(self):
         if self.run_.stop.wait(self.chance.uniform(0.1, 0.5)) or not self.kinds:
             return
+        self.run_.turn_to_replicas()
         kind = self.chance.choice(self.kinds)
         self.run_.counts[kind] += 1
         try:
@@ -232,7 +234,8 @@ class ClusterNemesis(FleetNemesis):
 
     def is_known(self):
         nodes = self.status() or []
-        return {(each["address"], each["up"], each["role"]) for each in nodes} == {
+        return {(each["address"], each["up"], each["role"]) for each in nodes
+                if "primary" not in each} == {  # a replica's is its primary
             (node.address, True, "primary") for node in self.shards()}
 
     def describe(self):
@@ -390,7 +393,9 @@ class SentinelNemesis(FleetNemesis):
             first["address"] == f"127.0.0.1:{primary.port}")
 
     def describe(self):
-        return str(self.status())
+        named = [(sentinel.primary(), sentinel.client().sentinel_masters()[NAME]["flags"])
+                 for sentinel in self.fleet.sentinels if sentinel.is_running()]
+        return f"{self.status()}, sentinels: {named}"
 
     def await_follower(self, node):
         """Sentinels take their time to make it follow the new primary: mostly its own file does."""
@@ -402,11 +407,18 @@ class SentinelNemesis(FleetNemesis):
 
     def failover(self):
         primary, _ = self.pick()
+        sentinel = self.chance.choice(self.fleet.sentinels)
         with self.trouble("failover", None) as trouble:
-            self.chance.choice(self.fleet.sentinels).client().execute_command(
-                "SENTINEL", "FAILOVER", "mymaster")
-            self.await_(lambda: self.fleet.primary() not in (primary, None), "another primary")
+            self.await_(lambda: self.is_led_by_another(primary, sentinel), "another primary")
             trouble.led = time.monotonic()
+
+    def is_led_by_another(self, primary, sentinel):
+        """A sentinel whose heir does not become one in time gives it up, and is asked again."""
+        flags = sentinel.client().sentinel_masters()[NAME]["flags"]
+        if sentinel.primary() == primary.port and "failover" not in flags:
+            with contextlib.suppress(redis.ResponseError):  # it has just begun, or has no heir now
+                sentinel.client().execute_command("SENTINEL", "FAILOVER", NAME)
+        return self.fleet.primary() not in (primary, None)
 
     def cut_off_replica(self):
         """It goes by itself, until the sentinels have it follow again."""

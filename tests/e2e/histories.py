@@ -12,6 +12,9 @@ A migration makes versions like any other commit. The log does not tell of them,
 may not tell of others: they are `unlogged`, and the guard is to find out by asking (`probed`). A row
 that was there all the time is never denied, whatever half of its transaction the log tells.
 
+Where replicas are read from the cache's word may be older than what was reported as purged, by `stale`:
+what had been reported that long before the request is surely gone.
+
 Without a log (`max_age`) nil may be as old as the snapshot that the guard rejects by, and a value as
 old as `max_age`.
 """
@@ -44,11 +47,13 @@ class Moment(collections.namedtuple("Moment", "time purged probed followed")):
 class Histories:
     """`probing`: how long the guard may take to find out what the log does not tell."""
 
-    def __init__(self, slack, probing, max_age=None):
-        self.slack, self.probing, self.max_age = slack, probing, max_age
+    def __init__(self, slack, probing, max_age=None, stale=0):
+        self.slack, self.probing, self.max_age, self.stale = slack, probing, max_age, stale
+        self.reads_replicas = False  # or may have done so until now
         self.lock = threading.Lock()
         self.versions = {}  # key: its versions; the first is of before the beginning
         self.purged = self.probed = self.followed = 0
+        self.reports = collections.deque([(0, 0, 0)])  # when, and what these two were
         self.gaps = []      # [from, to, over]: changes committed in it were followed by no guard;
                             # what the cache held of before was gone when it was over
         self.lapses = []    # [moment, from, to]: the cache may be as it was at the moment
@@ -117,14 +122,22 @@ class Histories:
 
     # the guard
 
+    def _report(self):
+        now = time.monotonic()
+        self.reports.append((now, self.purged, self.probed))
+        while len(self.reports) > 1 and self.reports[1][0] <= now - self.stale:
+            self.reports.popleft()
+
     def confirm_purged(self, until):
         with self.lock:
             self.purged = max(self.purged, until)
+            self._report()
 
     def confirm_probed(self, until):
         """Nothing is to be purged, and all is as it was found to be by a question sent then."""
         with self.lock:
             self.probed = max(self.probed, until - self.probing)
+            self._report()
 
     def confirm_followed(self, until):
         with self.lock:
@@ -165,7 +178,16 @@ class Histories:
     def _moment(self, now):
         if self.max_age is not None:
             return Moment(now, now - self.max_age, now - self.max_age, self.followed)
-        return Moment(now, min(self.purged, now), min(self.probed, now), self.followed)
+        purged, probed = self.purged, self.probed
+        if self.reads_replicas:
+            _, purged, probed = next((report for report in reversed(self.reports)
+                                      if report[0] <= now - self.stale), self.reports[0])
+        return Moment(now, min(purged, now), min(probed, now), self.followed)
+
+    def read_replicas(self):
+        """From now on."""
+        with self.lock:
+            self.reads_replicas = True
 
     # replies
 
@@ -182,7 +204,7 @@ class Histories:
         """The values (None for nil) that the reply may be."""
         with self.lock:
             for moment, begin, end in self.lapses:
-                if begin <= answered and asked.time <= end:
+                if begin <= answered and asked.time <= end + self.stale * self.reads_replicas:
                     asked = asked.without(moment)
             values, nil, cached = set(), True, True
             for version in reversed(self.versions[key]):

@@ -94,12 +94,13 @@ class PollMonitor(Part):
 
 class Run:
     """`publishes`: the guard follows a publication; else what is cached lives for so long as `max_age`,
-    and the guard polls, or knows files of keys that are `exported`, and no table."""
+    and the guard polls, or knows files of keys that are `exported`, and no table. `stale`: how old
+    replicas' words may be."""
 
-    def __init__(self, database, cache, guard, tables, slack, max_age=None, exported=False):
+    def __init__(self, database, cache, guard, tables, slack, max_age=None, exported=False, stale=0):
         self.database, self.cache, self.guard, self.tables = database, cache, guard, tables
         self.publishes, self.truncates = max_age is None, bool(chosen(["truncate"]))
-        self.histories = Histories(slack, MAX_LAG, max_age)
+        self.histories = Histories(slack, MAX_LAG, max_age, stale)
         self.stop = threading.Event()
         self.starting = threading.Lock()  # held while a guard is, or while none should be
         self.locking = threading.Lock()

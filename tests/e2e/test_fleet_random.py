@@ -1,10 +1,13 @@
 """No reply is wrong, old, out of order or somebody else's while a guard's cache is a cluster, or
 watched by sentinels, whose nodes are killed, paused, promoted, added and removed, and whose slots
-move; and nothing is refused but for want of a primary. Rows change all the time. See random_run.py
-for the variables (a minute without NESTGUARD_SECONDS); each prints a table of its faults.
+move; and nothing is refused but for want of a primary. Rows change all the time. For the first half of the
+time lookups are the primaries' alone, then replicas are read from, too (NESTGUARD_READS=replica: from
+the beginning; =primary: never). See random_run.py for the other variables (a minute without
+NESTGUARD_SECONDS); each prints a table of its faults.
 """
 import collections
 import os
+import time
 
 import pytest
 
@@ -20,6 +23,9 @@ from test_follow_random import check_the_end
 from troubles import Troubles
 
 SECONDS = float(os.environ.get("NESTGUARD_SECONDS", 60))
+# How much of the time is over when replicas begin to be read from.
+PRIMARIES = {"both": 0.5, "replica": 0, "primary": 2}[os.environ.get("NESTGUARD_READS", "both")]
+STALE = 1  # seconds: the guard's cache_max_lag
 CLIENTS = 4
 LAG = 2  # seconds that the guard may be behind the database
 PAUSE = 0.01  # seconds between two transactions of a writer: others need the machine, too
@@ -48,8 +54,17 @@ class FleetRun(Run):
         self.troubles, self.refused = Troubles(), collections.Counter()
         self.probes, self.clients = self.probe_names(), []
         self.probe_slots = {slot(name) for name in self.probes}
-        super().__init__(database, fleet, guard, tables, LAG)
+        super().__init__(database, fleet, guard, tables, LAG, stale=STALE)
         self.truncates = False  # generations one upon the other are the matter of others
+
+    def turn_to_replicas(self):
+        """When it is time."""
+        if self.histories.reads_replicas or time.monotonic() < self.begun + PRIMARIES * SECONDS:
+            return
+        self.histories.read_replicas()
+        text = self.guard.file.read_text()
+        self.guard.file.write_text(text.replace('"cache_reads": "primary"', '"cache_reads": "replica"'))
+        assert self.guard.control("POST", "/v1/reload").status_code == 200
 
     def status(self):
         status = super().status()
@@ -74,6 +89,10 @@ class FleetRun(Run):
         return [*(Changer(self, n) for n in range(WRITERS)), SlowMonitor(self, "monitor"),
                 *self.clients, Prober(self, CLIENTS, self.probes), Watchman(self, "watchman")]
 
+    def check_replicas(self):
+        for name in ("replica_reads", "replica_misses"):
+            self.counts[name] = int(self.guard.metric(f"nestguard_{name}_total"))
+        assert bool(self.counts["replica_reads"]) == self.histories.reads_replicas
 
     def summary(self):
         kinds = {*fleet_nemesis.CLUSTER_KINDS, *fleet_nemesis.SENTINEL_KINDS}
@@ -95,12 +114,14 @@ def go(follow, database, capsys):
         create_tables(database)
         tables = make_tables()
         guard = follow(*(table.keyspace for table in tables), cache=fleet.url,
+                       cache_reads="primary", cache_max_lag=f"{STALE}s",
                        max_lag=f"{LAG}s", cache_timeout=f"{PATIENCE_OF_CACHE}s",
                        load_timeout="10s")
         run = FleetRun(database, fleet, guard, tables, nemesis, slot)
         runs.append(run)
         run.go(SECONDS)
         check_the_end(run)
+        run.check_replicas()
 
     yield start
     with capsys.disabled():
