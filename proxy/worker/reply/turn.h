@@ -8,7 +8,7 @@
  *
  * The line goes on until a turn's work is done, or its time is over; then replies leave, and the
  * loop looks at its sockets before it goes on with it. So one visit that takes long is the turn's
- * last.
+ * last. After a turn in which much was done the processor goes to whoever else waits for it.
  */
 #ifndef NESTGUARD_TURN_H
 #define NESTGUARD_TURN_H
@@ -39,7 +39,8 @@ struct turn {
     uv_idle_t awake; /* while there is a line: the loop looks at its sockets, but does not wait */
     struct turn_task *first[TURN_PHASES];
     struct turn_task *front, **back; /* of the line */
-    size_t work, worked;             /* for the line in each turn, in arguments of commands; done */
+    size_t work;                     /* for the line in each turn, in arguments of commands */
+    size_t worked;                   /* in this turn so far; in the line by itself */
     uint64_t number;                 /* of turns begun */
     bool (*timed)(void *arg, uint64_t nanoseconds); /* of turn_time_next() */
     void *timed_arg;
@@ -82,7 +83,7 @@ static inline void turn_end_serving(struct turn *turn, uint64_t began)
 
 /* Now, until none of this phase and those before it is left; the line stays. */
 void turn_run(struct turn *turn, enum turn_phase last);
-/* So much was done, in arguments of commands: the line goes on for so much in each turn. */
+/* So much was done, in arguments of commands. */
 static inline void turn_worked(struct turn *turn, size_t arguments)
 {
     turn->worked += arguments;

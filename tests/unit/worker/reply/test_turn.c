@@ -27,6 +27,14 @@ struct named {
 static uv_loop_t loop;
 static struct turn turn;
 static char ran[100];
+static int yields;
+
+/* In the C library's place. */
+int sched_yield(void)
+{
+    yields++;
+    return 0;
+}
 
 static void run(struct turn_task *task)
 {
@@ -57,6 +65,7 @@ static int open_turn(void **state)
 {
     (void)state;
     ran[0] = '\0';
+    yields = 0;
     assert_int_equal(uv_loop_init(&loop), 0);
     return turn_init(&turn, &loop);
 }
@@ -289,6 +298,50 @@ static void the_loop_does_not_wait_while_there_is_a_line(void **state)
     assert_int_not_equal(uv_backend_timeout(&loop), 0);
 }
 
+static void only_after_much_work_others_get_the_processor(void **state)
+{
+    struct named little = task_of(TURN_READ, 'l'), much = task_of(TURN_SERVE, 'm'), line[1];
+    (void)state;
+    little.arguments = 16; /* a pipeline of eight lookups */
+    much.arguments = 1000;
+    for (int i = 0; i < 10; i++) {
+        turn_add(&turn, &little.task);
+        turn_once();
+    }
+    assert_int_equal(yields, 0);
+    turn_add(&turn, &much.task);
+    turn_once();
+    assert_int_equal(yields, 1);
+    line_up(line, "A", NULL);
+    line[0].arguments = 1000;
+    turn_once();
+    assert_int_equal(yields, 2);
+    turn_once();
+    assert_int_equal(yields, 2);
+}
+
+static bool nobody_times_more(void *arg, uint64_t nanoseconds)
+{
+    (void)nanoseconds;
+    *(int *)arg = yields;
+    return true;
+}
+
+/* What others do meanwhile is no part of it. */
+static void a_timed_turn_ends_before_others_get_the_processor(void **state)
+{
+    struct named much = task_of(TURN_SERVE, 'm');
+    int before = -1;
+    (void)state;
+    much.arguments = 1000;
+    turn_time_next(&turn, nobody_times_more, &before);
+    turn_once();
+    turn_add(&turn, &much.task);
+    turn_once();
+    assert_int_equal(before, 0);
+    assert_int_equal(yields, 1);
+}
+
 static void all_of_the_line_can_be_asked_for_now(void **state)
 {
     struct named tasks[2], write = task_of(TURN_WRITE, 'w');
@@ -431,6 +484,8 @@ int main(void)
         TURN_TEST(one_large_command_is_its_turns_last),
         TURN_TEST(nobody_starves_in_line_however_many_ask_for_little),
         TURN_TEST(the_loop_does_not_wait_while_there_is_a_line),
+        TURN_TEST(only_after_much_work_others_get_the_processor),
+        TURN_TEST(a_timed_turn_ends_before_others_get_the_processor),
         TURN_TEST(all_of_the_line_can_be_asked_for_now),
         TURN_TEST(who_leaves_the_line_does_not_break_it),
         TURN_TEST(a_cancelled_task_may_be_added_again),
