@@ -3,7 +3,6 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
-#include "worker/command/keys/lookup_many.h"
 #include "worker/reply/piecemeal.h"
 
 enum { BYTES_AT_ONCE = 64 * 1024 };

@@ -6,6 +6,8 @@
 
 #include "worker/reply/reply_slot.h"
 
+enum { LOOKUPS_AT_ONCE = 512 }; /* of a command, before other clients have their turn */
+
 /* All parts, in the order of the keys. */
 void lookup_join_list(struct reply_slot *slot);
 

@@ -176,20 +176,16 @@ static void mget_one_reply(struct reply_slot *slot, unsigned index, struct span 
 }
 
 /* A replica lacked the one key of a request, whose number is its place. */
-static void ask_one_again(struct reply_slot *slot, unsigned index, const char *name)
+static void ask_one_again(struct reply_slot *slot, unsigned index)
 {
+    const char *name = slot->kind->finish == lookup_join_sum ? "EXISTS" : "MGET";
     if (!reads_ask_again(slot, index, name, slot->lookups[index].key))
         fail_lookup(&slot->lookups[index], no_memory);
 }
 
-static void mget_one_again(struct reply_slot *slot, unsigned index)
-{
-    ask_one_again(slot, index, "MGET");
-}
-
 static const struct reply_slot_kind mget_each_kind = {.on_cache = mget_one_reply,
                                                       .on_cache_failure = mget_one_failure,
-                                                      .ask_again = mget_one_again,
+                                                      .ask_again = ask_one_again,
                                                       .on_loaded = answer_loaded,
                                                       .finish = lookup_join_list};
 
@@ -252,14 +248,9 @@ static void exists_loaded(struct lookup *lookup, enum load_outcome outcome,
     lookup_end(lookup, begun);
 }
 
-static void exists_again(struct reply_slot *slot, unsigned index)
-{
-    ask_one_again(slot, index, "EXISTS");
-}
-
 static const struct reply_slot_kind exists_kind = {.on_cache = exists_reply,
                                                    .on_cache_failure = exists_failure,
-                                                   .ask_again = exists_again,
+                                                   .ask_again = ask_one_again,
                                                    .on_loaded = exists_loaded,
                                                    .finish = lookup_join_sum};
 

@@ -28,8 +28,6 @@
  * cache's alone, and its reply need not be taken apart. */
 bool lookup_many_is_guarded(const struct client *client, const struct request *request);
 
-enum { LOOKUPS_AT_ONCE = 512 };
-
 /* Whether it is served in pieces, and something of the client's is to be answered or let go of
  * before. */
 bool lookup_many_must_wait(const struct client *client, const struct request *request);

@@ -9,7 +9,7 @@
 
 #include "command_bench.h"
 #include "fakes/allocator.h"
-#include "worker/command/keys/lookup_many.h"
+#include "worker/command/keys/lookup_join.h"
 
 enum { LARGE = 32 * 1024, VALUE = 300000, KEYS = 4000, MOST = 40 };
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "command_bench.h"
-#include "worker/command/keys/lookup_many.h"
+#include "worker/command/keys/lookup_join.h"
 
 enum { ROUNDS = 30, MOST_KEYS = 5 * LOOKUPS_AT_ONCE, KEY_SIZE = 24 };
 
