@@ -14,7 +14,7 @@ from servers import PATIENCE
 from test_cache_moves import Pipelines, Reloading
 from test_published import published, wait_lease
 from waiting import wait_until
-from wire import command
+from wire import bulk, command
 
 
 @contextlib.contextmanager
@@ -156,6 +156,26 @@ class TestConnectionsWithState:
             assert wire.read_until_closed() == b""
         file.wait_left()
         assert not new.values(f"its:{n}" for n in range(20))
+
+    def test_who_tracks_keys_hears_of_those_that_were_read_until_it_is_cut(self, moving, place,
+                                                                           before, after):
+        left, new = place(before), place(after)
+        guard, file = moving(left)
+        with guard.wire() as wire:
+            wire.ask("HELLO", 3)
+            assert wire.ask("CLIENT", "TRACKING", "ON") == b"+OK\r\n"
+            assert wire.ask("GET", "its") == b"_\r\n"
+            file.take(cache=new.url)
+            wait_until(lambda: guard.redis().set("plain", "x") and new.calls("set"), PATIENCE,
+                       guard.log)
+            left.put("its", "1")
+            its = b">2\r\n" + bulk("invalidate") + b"*1\r\n" + bulk("its")
+            while wire.read_reply() != its:
+                pass  # everything: keys may be elsewhere by now
+            assert wire.ask("GET", "its") == bulk("1")
+            assert wire.read_until_closed() == b""
+        file.wait_left()
+        assert guard.status()["own_connections"] == 0
 
     def test_a_transaction_without_a_key_is_run_where_keys_are_then(self, moving, place, before,
                                                                     after):
