@@ -158,11 +158,19 @@ static const char located[] =
     "               c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = g.schema)"
     "               END OFFSET 0) c ON true), ";
 
+/* An entry names the columns of its row filter by their numbers, and a keyspace's `where` by their
+ * names: these must go on to mean the same. The server lets none of them have another type, but
+ * another name, and a generated one other values. */
 static const char found[] =
     "found AS ("
     " SELECT l.*, r.entry"
     "   FROM located l"
-    "   LEFT JOIN LATERAL (SELECT to_jsonb(r)::text AS entry"
+    "   LEFT JOIN LATERAL (SELECT to_jsonb(r)::text || coalesce(("
+    "            SELECT string_agg(ROW(a.attnum, a.attname, a.xmin)::text, ';' ORDER BY a.attnum)"
+    "              FROM pg_depend d, pg_attribute a"
+    "             WHERE d.classid = 'pg_publication_rel'::regclass AND d.objid = r.oid"
+    "               AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid > 0"
+    "               AND a.attrelid = d.refobjid AND a.attnum = d.refobjsubid), '') AS entry"
     "          FROM published p, pg_publication_rel r"
     "         WHERE r.prrelid = l.oid AND r.prpubid = p.oid OFFSET 0) r ON true), ";
 

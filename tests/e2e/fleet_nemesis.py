@@ -282,13 +282,18 @@ class ClusterNemesis(FleetNemesis):
 
     def await_follower(self, node):
         """Of whose slots some have gone elsewhere since, that stays a primary without any."""
+        self.await_(lambda: self.knows_owners(node), "the node to know whose the slots are")
         shards = self.shards()
-        self.await_(lambda: self.shards().keys() == shards.keys() and self.view(node) and (
-            self.info(node)["role"] == "slave" or node in shards or
-            node.port not in self.view(node).values()), "the node to know whose the slots are")
         if self.info(node)["role"] != "slave" and node not in shards:
             [heir] = [each for each in shards if not self.replicas_of(each)]
             node.ask("CLUSTER", "REPLICATE", heir.id())
+
+    def knows_owners(self, node):
+        """It, and whoever is asked for the shards: twice the same, since both are told by and by."""
+        shards, seen = self.shards(), self.view(node)
+        return seen and self.shards().keys() == shards.keys() and (
+            self.info(node)["role"] == "slave" or
+            (node in shards) == (node.port in seen.values()))
 
     # slots
 
