@@ -29,6 +29,7 @@ struct pool {
     bool holds;               /* what is sent, also on those that are yet to be opened */
     const struct pool_events *events;
     struct replicas *replicas; /* of the nodes; NULL: they have not been wanted */
+    struct learned learned;
 };
 
 bool pool_is_cluster(const struct pool *pool)
@@ -237,8 +238,15 @@ static void end_waiting(struct upstream *upstream)
     upstream_set_waiting(upstream, false);
 }
 
+struct learned *pool_learned(struct pool *pool)
+{
+    return &pool->learned;
+}
+
+/* Another node may be of another version, or have other modules. */
 void pool_tell_changed(struct pool *pool)
 {
+    learned_forget(&pool->learned);
     if (pool->events && pool->events->changed)
         pool->events->changed(pool->events->arg);
 }
@@ -474,6 +482,7 @@ void pool_close(struct pool *pool)
 void pool_destroy(struct pool *pool)
 {
     replicas_destroy(pool->replicas);
+    learned_forget(&pool->learned);
     free(pool->nodes);
     free(pool);
 }

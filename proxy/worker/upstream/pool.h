@@ -20,6 +20,7 @@
 #ifndef NESTGUARD_POOL_H
 #define NESTGUARD_POOL_H
 
+#include "worker/upstream/learned.h"
 #include "worker/upstream/replicas.h"
 
 struct pool;
@@ -90,6 +91,9 @@ struct upstream *pool_replica(struct pool *pool, int node, bool resp3, uint64_t 
 
 /* As replicas_report(). */
 size_t pool_report_replicas(const struct pool *pool, struct replica_word *words, size_t room);
+
+/* What the cache has said of commands; forgotten whenever anything is elsewhere. */
+struct learned *pool_learned(struct pool *pool);
 
 /* The node is told to be there by a redirection. */
 void pool_tell_changed(struct pool *pool);
