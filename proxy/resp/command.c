@@ -21,6 +21,9 @@ enum {
 /* Of every name that the table does not have; see command.h for why it is no FORWARD. */
 static const struct command stranger = {.name = "", .kind = COMMAND_STATEFUL};
 
+const struct command command_unnamed_waiting = {
+    .name = "", .kind = COMMAND_STATEFUL, .effect = EFFECT_BLOCK};
+
 /* Upper case, and zeros behind its end. */
 struct name {
     uint64_t words[NAME_WORDS];

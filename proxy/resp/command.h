@@ -1,6 +1,7 @@
 /* What the guard must know of a Redis command: which arguments are keys, and what becomes of it.
  * One const table; commands that it does not name are forwarded, so that those which do not exist
  * yet work too, over a connection of their client's own: nobody knows how many replies they have.
+ * In a cluster the cache is asked where they go (command_info.h).
  */
 #ifndef NESTGUARD_COMMAND_H
 #define NESTGUARD_COMMAND_H
@@ -100,6 +101,15 @@ void commands_prepare(void);
 /* The row of the command called by `name` in any case, or a row of COMMAND_STATEFUL for one that
  * the table does not name. Never NULL. */
 const struct command *command_find(struct span text);
+
+/* The row of one that the table does not name, and of which the cache says that it waits. */
+extern const struct command command_unnamed_waiting;
+
+/* It is none of the table's. */
+static inline bool command_is_unnamed(const struct command *command)
+{
+    return !command->name[0];
+}
 
 /* Whether a command with these arguments (the name first) blocks or changes state although its row
  * says FORWARD or READ (XREAD ... BLOCK, SCRIPT DEBUG): a row's exception, decided in one place. */

@@ -223,7 +223,7 @@ struct command_way command_way(const struct command *command, const struct span 
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_first_rows);
-    if (!command->name[0])
+    if (command_is_unnamed(command))
         return (struct command_way){.route = ROUTE_REFUSED};
     size_t first = first_rows[command_number(command)];
     for (size_t i = first - 1; first && i < sizeof rows / sizeof *rows; i++)

@@ -33,7 +33,8 @@ struct command_way {
     size_t step; /* with ROUTE_KEYS: words from a key to the next */
 };
 
-/* Of a command with these words. */
+/* Of a command with these words. One that the table does not name is refused: only the cache knows
+ * of its keys (command_info.h). */
 struct command_way command_way(const struct command *command, const struct span *words,
                                size_t count);
 

@@ -267,6 +267,7 @@ void pinned_finish(struct client *client)
     pinned_answer_fence(pinned);
     close_waits(client);
     buffer_finish(&pinned->late);
+    buffer_finish(&pinned->asked.text);
     if (pinned->own && !pinned_track_of(pinned, pinned->own)) {
         upstream_close(pinned->own);
         client->serving->own_connections--;

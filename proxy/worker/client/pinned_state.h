@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include <stdint.h>
 
+struct pool;
 struct reply_slot;
 struct upload;
 struct upstream;
@@ -60,8 +61,24 @@ struct pinned_tracking {
     uint64_t tried;                     /* clock_ms() when what was missing was last connected to */
 };
 
+/* What the cache has said of the client's next command, which the table does not name
+ * (unnamed.h). */
+enum asked_state {
+    ASKED_NOTHING, /* it was not asked, or what it said is kept with the pool */
+    ASKED_NO_KEY,
+    ASKED_KEY,    /* `text` is the first */
+    ASKED_REFUSED /* `text` is the error that the command gets */
+};
+
+struct pinned_asked {
+    enum asked_state state;
+    const struct pool *pool; /* whose cache it was */
+    struct buffer text;      /* until it has answered: the command's name */
+};
+
 struct pinned {
     unsigned states;
+    struct pinned_asked asked;
     struct pinned_tracking tracking;
     struct upstream *own; /* NULL: the client shares */
     struct reply_slot

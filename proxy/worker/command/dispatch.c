@@ -19,6 +19,7 @@
 #include "worker/command/nodes.h"
 #include "worker/command/reads_order.h"
 #include "worker/command/stateful.h"
+#include "worker/command/unnamed.h"
 #include "worker/command/upload.h"
 #include "worker/request/sampling.h"
 
@@ -282,11 +283,10 @@ static bool waits_for_reads(struct client *client, const struct request *request
 }
 
 /* Apart from the lookups of one guarded key, which are so compiled without regard to it. */
-__attribute__((noinline)) static bool must_wait(struct client *client,
-                                                const struct request *request)
+__attribute__((noinline)) static bool must_wait(struct client *client, struct request *request)
 {
     if (!waits_for_reads(client, request) && !lookup_many_must_wait(client, request) &&
-        !write_must_wait(client, request))
+        !write_must_wait(client, request) && !unnamed_must_wait(client, request))
         return false;
     client_settle(client);
     return true;

@@ -9,13 +9,16 @@
  */
 #include "worker/command/nodes.h"
 
+#include "redis/topology/redis_place.h"
 #include "worker/client/pinned.h"
 #include "worker/client/tracking.h"
 #include "worker/command/keys/lookup_many.h"
 #include "worker/command/stateful.h"
+#include "worker/command/unnamed.h"
 #include "worker/command/wait.h"
 #include "worker/command/whole.h"
 #include "worker/upstream/pool.h"
+#include "worker/upstream/upstream.h"
 
 static struct span key_of(const struct request *request, const struct command_way *way)
 {
@@ -26,6 +29,14 @@ static int node_of(const struct client *client, const struct request *request,
                    const struct command_way *way)
 {
     return pool_node_of(client_pool(client), key_of(request, way));
+}
+
+/* All that was asked is answered: nothing can be overtaken on its own connection, which is as good
+ * as a new one. */
+static bool may_reuse_own(const struct client *client)
+{
+    return pinned_is_idle(client) && upstream_is_up(client->pinned.own) &&
+           upstream_route(client->pinned.own) == client->serving->route && !tracking_is_on(client);
 }
 
 static void leave_unneeded(struct client *client)
@@ -62,10 +73,14 @@ static bool is_untold(struct client *client, int node)
 static void refuse(struct client *client, const struct request *request)
 {
     struct span name = request->arguments[0];
-    const char *why = request->command->name[0] ? "" : ": nobody knows which of its words are keys";
+    if (command_is_unnamed(request->command)) {
+        struct span why = unnamed_error(client);
+        resp_write_error(client_reply(client), "%.*s", (int)why.length, why.at);
+        return;
+    }
     resp_write_error(client_reply(client),
-                     "NESTGUARD unsupported: '%.*s' is not supported in a cluster%s",
-                     name.length < 64 ? (int)name.length : 64, name.at, why);
+                     "NESTGUARD unsupported: '%.*s' is not supported in a cluster",
+                     (int)name.length, name.at);
 }
 
 /* As a node says it. */
@@ -163,7 +178,8 @@ static bool queue_in_multi(struct client *client, const struct request *request,
     bool is_own = way->route == ROUTE_STATE || way->route == ROUTE_ANY || !way->key;
     if (way->route == ROUTE_ALL || way->route == ROUTE_WAIT || way->route == ROUTE_SCAN ||
         way->route == ROUTE_REFUSED || way->route == ROUTE_NO_DB) {
-        stateful_refuse_in_multi(client, false);
+        bool untold = command_is_unnamed(request->command);
+        stateful_refuse_in_multi(client, untold ? REFUSED_UNTOLD : REFUSED_ONE_NODE);
         return true;
     }
     if (is_own)
@@ -172,7 +188,7 @@ static bool queue_in_multi(struct client *client, const struct request *request,
     bool elsewhere = client->upstream != client->pinned.own;
     client->upstream = client->pinned.own;
     if (elsewhere)
-        stateful_refuse_in_multi(client, true);
+        stateful_refuse_in_multi(client, REFUSED_ELSEWHERE);
     return elsewhere;
 }
 
@@ -183,10 +199,27 @@ static bool needs_own(const struct request *request)
     return command_is_stateful(request->command, request->arguments, request->count);
 }
 
-/* It has one to another node: without any state that is given up, for one to this. Blocking
- * commands let nothing be served behind them, so that nothing is under way on it. */
+/* What follows may be for another node, and is not served before its reply. */
+static bool stands_alone(const struct request *request)
+{
+    return request->command->effect == EFFECT_BLOCK || command_is_unnamed(request->command);
+}
+
+static bool own_leads_to(const struct client *client, int node)
+{
+    const struct redis_place *there = upstream_node(client->pinned.own);
+    const struct redis_place *wanted = pool_place(client_pool(client), node);
+    return there && wanted && redis_place_equal(there, wanted);
+}
+
+/* It has one to another node: without any state that is given up, for one to this. What stands
+ * alone lets nothing be served behind it, so that nothing is under way on it. */
 static bool is_elsewhere(struct client *client, const struct request *request, int node)
 {
+    if (may_reuse_own(client) && own_leads_to(client, node)) {
+        client->upstream = client->pinned.own;
+        return false;
+    }
     leave_unneeded(client);
     client_go_to(client, node);
     if (!client->pinned.own || client->upstream == client->pinned.own)
@@ -215,10 +248,20 @@ static bool go_to_key(struct client *client, const struct request *request,
         client_go_to(client, node);
     else if (is_elsewhere(client, request, node))
         return true;
-    else if (request->command->effect == EFFECT_BLOCK)
+    else if (stands_alone(request))
         client_settle(client);
     tracking_precede(client);
     return false;
+}
+
+/* Of no key, and over a connection that is the client's own. */
+static void go_anywhere(struct client *client)
+{
+    if (may_reuse_own(client))
+        client->upstream = client->pinned.own;
+    else
+        go_home(client);
+    client_settle(client);
 }
 
 /* All in one slot are one command, and atomic; so is one that a node refuses. */
@@ -274,6 +317,10 @@ static bool go(struct client *client, const struct request *request, const struc
     case ROUTE_ANY:
         break;
     }
+    if (command_is_unnamed(request->command)) {
+        go_anywhere(client);
+        return false;
+    }
     go_home(client);
     if (request->command->effect == EFFECT_UNWATCH)
         client_settle(client); /* what follows may be for another node */
@@ -311,13 +358,20 @@ static bool leaves_late(struct client *client, const struct request *request)
     return queue_late(client, request, &way);
 }
 
+static struct command_way way_of(struct client *client, const struct request *request)
+{
+    if (command_is_unnamed(request->command))
+        return unnamed_way(client, request);
+    return command_way(request->command, request->arguments, request->count);
+}
+
 bool nodes_dispatch(struct client *client, const struct request *request)
 {
     if (client->pinned.states & PINNED_SKIP)
         return false;
     if (!pool_is_cluster(client_pool(client)))
         return leaves_late(client, request);
-    struct command_way way = command_way(request->command, request->arguments, request->count);
+    struct command_way way = way_of(client, request);
     if (names_user(request)) {
         refuse(client, request);
         return true;

@@ -151,10 +151,24 @@ static void one_node_reply(struct reply_slot *slot, unsigned index, struct span 
 static const struct reply_slot_kind one_node_kind = {.on_cache = one_node_reply,
                                                      .on_cache_failure = request_take_failure};
 
-void stateful_refuse_in_multi(struct client *client, bool elsewhere)
+static void untold_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
+    (void)index;
+    (void)reply;
+    resp_write_error(reply_slot_output(slot), "NESTGUARD cache error: it does not say which of "
+                                              "this command's words are keys");
+}
+
+static const struct reply_slot_kind untold_kind = {.on_cache = untold_reply,
+                                                   .on_cache_failure = request_take_failure};
+
+void stateful_refuse_in_multi(struct client *client, enum multi_refusal why)
+{
+    static const struct reply_slot_kind *const kinds[] = {[REFUSED_ELSEWHERE] = &elsewhere_kind,
+                                                          [REFUSED_ONE_NODE] = &one_node_kind,
+                                                          [REFUSED_UNTOLD] = &untold_kind};
     client->pinned.queued++;
-    refuse_in_multi(client, elsewhere ? &elsewhere_kind : &one_node_kind);
+    refuse_in_multi(client, kinds[why]);
 }
 
 /* ---- transactions that have no node yet ---- */

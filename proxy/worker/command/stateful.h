@@ -22,8 +22,12 @@ void stateful_discard_late(struct client *client);
  * the client has heard of that. */
 bool stateful_begin_late(struct client *client);
 
-/* A command that the transaction must not have; so it is given up. `elsewhere`: for its key is on
- * another node. */
-void stateful_refuse_in_multi(struct client *client, bool elsewhere);
+/* A command that the transaction must not have, and why; so it is given up. */
+enum multi_refusal {
+    REFUSED_ELSEWHERE, /* its key is on another node */
+    REFUSED_ONE_NODE,  /* all nodes would have to be asked */
+    REFUSED_UNTOLD     /* the cache does not say which node is meant */
+};
+void stateful_refuse_in_multi(struct client *client, enum multi_refusal why);
 
 #endif
