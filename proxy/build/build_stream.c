@@ -130,6 +130,35 @@ int build_stream_survey(struct built *built, const struct build_stream_options *
     return status;
 }
 
+/* Keyspaces that the build goes without count for nothing. */
+static const struct keyspace *find_altered(const struct built *built, const struct config *config,
+                                           const char *fingerprint)
+{
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (keyspace_has_rows(&config->keyspaces[i]) &&
+            !publication_agrees(fingerprint, built->fingerprint, i))
+            return &config->keyspaces[i];
+    return NULL;
+}
+
+int build_stream_compare(const struct built *built, const struct build_stream_options *options,
+                         struct pg_error *error)
+{
+    struct survey now = {.options = options};
+    int status = probe(&now, error);
+    if (status)
+        return status;
+    const struct keyspace *altered = find_altered(built, options->config, now.fingerprint);
+    if (altered)
+        pg_error_say(error,
+                     "the table of keyspace %s or the publication was altered before the "
+                     "snapshot that a generation was to be built from",
+                     altered->name);
+    free(now.fingerprint);
+    free(now.tables);
+    return altered ? -ESTALE : 0;
+}
+
 int build_stream_open(struct built *built, const struct build_stream_options *options,
                       struct pg_error *error)
 {

@@ -22,6 +22,11 @@ struct build_stream_options {
 int build_stream_survey(struct built *built, const struct build_stream_options *options,
                         struct pg_error *error);
 
+/* Whether the snapshot that the session's transaction has is of the fingerprint, too: names may
+ * have led elsewhere in it, and back since. 0, -ESTALE with *error, or as pg_session_exec(). */
+int build_stream_compare(const struct built *built, const struct build_stream_options *options,
+                         struct pg_error *error);
+
 /* Makes the slot; waits as pg_stream_open(). */
 int build_stream_open(struct built *built, const struct build_stream_options *options,
                       struct pg_error *error);

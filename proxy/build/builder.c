@@ -152,14 +152,20 @@ static int compare_servers(struct builder *builder)
     return -ESTALE;
 }
 
+static struct build_stream_options stream_options(struct builder *builder,
+                                                  const struct pg_session_options *log)
+{
+    return (struct build_stream_options){.whole = builder->scope.whole,
+                                         .config = builder->scope.config,
+                                         .blamed = &builder->blamed,
+                                         .session = builder->session,
+                                         .log = log};
+}
+
 static int open_stream(struct builder *builder)
 {
     struct pg_session_options log = session_options(builder);
-    struct build_stream_options options = {.whole = builder->scope.whole,
-                                           .config = builder->scope.config,
-                                           .blamed = &builder->blamed,
-                                           .session = builder->session,
-                                           .log = &log};
+    struct build_stream_options options = stream_options(builder, &log);
     int status = watch_waits(builder, &log);
     enter(builder, BUILD_SURVEYING);
     if (!status)
@@ -198,6 +204,10 @@ static int begin_snapshot(struct builder *builder)
     int status = build_locks_begin(&locks, builder->session, &builder->error);
     if (!status)
         status = compare(builder);
+    if (!status && builder->built.stream) {
+        struct build_stream_options options = stream_options(builder, NULL);
+        status = build_stream_compare(&builder->built, &options, &builder->error);
+    }
     if (status)
         return status;
     return build_session_read_snapshot(builder->session, &builder->built.snapshot,
