@@ -200,6 +200,9 @@ void keeper_open_server(struct keeper *keeper); /* once there are all pools */
  * had. */
 const char *keeper_take_server(struct keeper *keeper, const struct built *built);
 
+/* Loads and self-checks read what names lead to from now on. */
+void keeper_renew_names(struct keeper *keeper);
+
 /* While a generation guards, the next is built without haste, so that lookups go on as fast;
  * unless the one that guards may be full before. */
 void keeper_pace_builds(struct keeper *keeper);

@@ -358,22 +358,6 @@ static void on_build_ended(void *arg)
     keeper_publish(arg, NULL);
 }
 
-/* A statement that was prepared keeps to the table that its name led to, though a schema that comes
- * first in the search path has one of that name now: nothing tells the server to look again. A
- * build looks anew. So that loads and self-checks read what the generation was built from, their
- * connections are opened anew with it, and prepare anew. */
-static void renew_names(struct keeper *keeper)
-{
-    const struct config *config = keeper_config(keeper);
-    bool may_move = false;
-    for (size_t i = 0; i < config->keyspace_count; i++)
-        may_move |= !config->keyspaces[i].table_schema || config->keyspaces[i].where;
-    if (!may_move)
-        return;
-    pg_pool_renew(keeper->loading.pool);
-    checker_renew(keeper->checking.checker);
-}
-
 static void stand(struct keeper *keeper, struct built *built)
 {
     purging_learn_values(&keeper->purging, built->values);
@@ -384,7 +368,7 @@ static void stand(struct keeper *keeper, struct built *built)
 static void on_built(void *arg, struct built *built)
 {
     struct keeper *keeper = arg;
-    renew_names(keeper);
+    keeper_renew_names(keeper);
     const char *why = keeper_take_server(keeper, built);
     if (why)
         renewal_settle(&keeper->renewal, why);

@@ -4,6 +4,7 @@
 #include "base/log/log.h"
 #include "base/memory.h"
 #include "database/publication.h"
+#include "postgres/pg_pool.h"
 
 #include <stdlib.h>
 
@@ -59,6 +60,23 @@ static void on_begun(void *arg)
         purging_give_unvouched(&keeper->purging);
 }
 
+/* A statement that was prepared keeps to the table that its name led to, though a schema that comes
+ * first in the search path has one of that name now: nothing tells the server to look again. A
+ * build looks anew. So that loads and self-checks read what the generation was built from, their
+ * connections are opened anew with it, and prepare anew; and before, when the stream is known not
+ * to be of what is there, since a build may take long, or fail. */
+void keeper_renew_names(struct keeper *keeper)
+{
+    const struct config *config = keeper_config(keeper);
+    bool may_move = false;
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        may_move |= !config->keyspaces[i].table_schema || config->keyspaces[i].where;
+    if (!may_move)
+        return;
+    pg_pool_renew(keeper->loading.pool);
+    checker_renew(keeper->checking.checker);
+}
+
 static void on_in_force(void *arg, struct generation *generation)
 {
     struct keeper *keeper = arg;
@@ -72,6 +90,7 @@ static void on_lost(void *arg, const char *why)
     struct keeper *keeper = arg;
     publishing_obstruct(&keeper->publishing, OBSTACLE_UNFOLLOWED, why);
     keeper_publish(keeper, NULL);
+    keeper_renew_names(keeper);
     renewal_replace(&keeper->renewal, why);
 }
 
@@ -81,6 +100,7 @@ static void on_gave_up(void *arg, int keyspace, const char *why)
     struct keeper *keeper = arg;
     (void)keyspace;
     keeper_publish(keeper, NULL);
+    keeper_renew_names(keeper);
     renewal_replace(&keeper->renewal, why);
 }
 
