@@ -123,7 +123,7 @@ static void tear_down(struct client *client)
     if (client->state == CLIENT_CLOSED)
         return;
     strangers_review(client);
-    strangers_release(client, UINT64_MAX);
+    strangers_forget(client);
     end_stall(client, SIZE_MAX);
     upload_abort(client);
     inquiry_drop(client);
@@ -246,8 +246,7 @@ static void serve_rest(struct client *client)
     struct turn *turn = &client->serving->turn;
     turn_run(turn, TURN_SERVE);
     while (client->input_task.queued) {
-        turn_cancel(turn, &client->input_task);
-        client->input_task.run(&client->input_task);
+        turn_run_now(turn, &client->input_task);
         turn_run(turn, TURN_SERVE);
     }
 }

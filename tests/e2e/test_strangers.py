@@ -5,8 +5,10 @@ import time
 
 import pytest
 
+from following import paused
 from servers import PATIENCE
 from waiting import wait_until
+from wire import command
 
 
 def is_closed(one):
@@ -73,6 +75,26 @@ def test_who_guesses_waits_longer_each_time_and_is_seen(locked):
         assert wire.ask("GET", "item:1") == b"$9\r\npayload 1\r\n"
     assert guard.total("nestguard_authentication_failures_total") == 4
     assert 1 <= guard.log_path.read_text().count("failed authentication: 127.0.0.1:") <= 4
+
+
+def test_hundreds_whose_wait_is_over_at_once_keep_nobody_waiting(locked):
+    """Counted in what the cache was asked before him who asks when all of them are due."""
+    many = 300
+    guard = locked(cache_connections=1)
+    with contextlib.ExitStack() as stack:
+        client = stack.enter_context(guard.wire())
+        assert client.ask("AUTH", "secret") == b"+OK\r\n"
+        wires = [stack.enter_context(guard.wire()) for _ in range(many)]
+        for wire in wires:
+            wire.send(2 * command("AUTH", "guess") + command("AUTH", "secret") + command("INCR", "turns"))
+        wait_until(lambda: guard.total("nestguard_authentication_failures_total") == 2 * many, PATIENCE,
+                   "their second guesses")
+        with paused(guard.process.pid):
+            time.sleep(1)  # not a wait for anything: the time for which the answers are held back
+            client.send(command("INCR", "turns"))
+        assert int(client.read_reply()[1:]) < many // 2
+        for wire in wires:
+            assert wire.read_replies(4).count(b"WRONGPASS") == 2
 
 
 def test_a_user_that_the_cache_refuses_is_a_guess_too(locked):

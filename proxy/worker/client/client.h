@@ -40,6 +40,7 @@ struct acquaintance {
     unsigned failures;          /* to authenticate */
     struct reply_slot *refused; /* whose error is held back; NULL: none */
     uint64_t refused_until;     /* clock_ms() */
+    struct turn_task release;   /* in line when that is over */
 };
 
 struct strangers {

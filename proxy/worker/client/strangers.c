@@ -4,6 +4,7 @@
 #include "worker/client/strangers.h"
 
 #include "base/clock.h"
+#include "base/container_of.h"
 #include "base/log/log.h"
 #include "base/log/log_pace.h"
 
@@ -97,7 +98,24 @@ static void log_failure(const struct client *client)
                 (unsigned long long)left_out);
 }
 
-/* The slot waits for strangers_release() as for an answer. The client settles, so that guesses
+static void let_go(struct client *client)
+{
+    struct reply_slot *slot = client->acquaintance.refused;
+    client->acquaintance.refused = NULL;
+    if (slot)
+        reply_slot_answered(slot);
+}
+
+/* Its reply is written within the visit, and its next guess served, so that the line's bound counts
+ * them. */
+static void release(struct turn_task *task)
+{
+    struct client *client = container_of(task, struct client, acquaintance.release);
+    let_go(client);
+    turn_run_now(&client->serving->turn, &client->output_task);
+}
+
+/* The slot waits for let_go() as for an answer. The client settles, so that guesses
  * which were sent in one go are answered one by one. */
 void strangers_refuse(struct client *client, struct reply_slot *slot)
 {
@@ -107,16 +125,21 @@ void strangers_refuse(struct client *client, struct reply_slot *slot)
     log_failure(client);
     slot->waiting++;
     one->refused = slot;
+    one->release.run = release;
     one->refused_until = clock_ms() + (wait < LONGEST_WAIT_MS ? wait : LONGEST_WAIT_MS);
     client_settle(client);
 }
 
+/* Hundreds that have guessed at the same time are due at the same time. */
 void strangers_release(struct client *client, uint64_t now)
 {
     struct acquaintance *one = &client->acquaintance;
-    struct reply_slot *slot = one->refused;
-    if (!slot || now < one->refused_until)
-        return;
-    one->refused = NULL;
-    reply_slot_answered(slot);
+    if (one->refused && now >= one->refused_until)
+        turn_line_up(&client->serving->turn, &one->release);
+}
+
+void strangers_forget(struct client *client)
+{
+    turn_cancel(&client->serving->turn, &client->acquaintance.release);
+    let_go(client);
 }

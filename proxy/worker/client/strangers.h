@@ -18,7 +18,10 @@ void strangers_check(struct clients *clients, uint64_t now);
  * waits for one answer more, and is held back for some time, longer each time. */
 void strangers_refuse(struct client *client, struct reply_slot *slot);
 
-/* Once in a while, or (now) when the client goes: lets go of what is held back. */
+/* Once in a while: what has been held back for long enough lines up to be let go of. */
 void strangers_release(struct client *client, uint64_t now);
+
+/* The client goes: nothing is held back any more. */
+void strangers_forget(struct client *client);
 
 #endif

@@ -190,6 +190,14 @@ void turn_cancel(struct turn *turn, struct turn_task *task)
     task->queued = false;
 }
 
+void turn_run_now(struct turn *turn, struct turn_task *task)
+{
+    if (!task->queued)
+        return;
+    turn_cancel(turn, task);
+    task->run(task);
+}
+
 bool turn_has(const struct turn *turn, enum turn_phase last)
 {
     for (int phase = 0; phase <= (int)last; phase++)

@@ -57,6 +57,8 @@ void turn_add(struct turn *turn, struct turn_task *task);
 void turn_line_up(struct turn *turn, struct turn_task *task);
 /* Nothing happens when it is not queued. */
 void turn_cancel(struct turn *turn, struct turn_task *task);
+/* Runs it before its time. Nothing happens when it is not queued. */
+void turn_run_now(struct turn *turn, struct turn_task *task);
 /* Whether a task of this phase or one before it is queued. */
 bool turn_has(const struct turn *turn, enum turn_phase last);
 

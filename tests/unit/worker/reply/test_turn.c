@@ -121,6 +121,19 @@ static void what_a_task_adds_to_an_earlier_phase_runs_before_the_next(void **sta
     assert_int_equal(ran[4], 'r'); /* the other one added it, too */
 }
 
+static void a_task_that_runs_before_its_time_runs_once_and_the_others_wait(void **state)
+{
+    struct named first = task_of(TURN_WRITE, '1'), second = task_of(TURN_WRITE, '2');
+    (void)state;
+    turn_run_now(&turn, &first.task); /* not queued */
+    turn_add(&turn, &first.task);
+    turn_add(&turn, &second.task);
+    turn_run_now(&turn, &first.task);
+    must_have_run("1");
+    turn_run(&turn, TURN_WRITE);
+    must_have_run("2");
+}
+
 static void a_task_may_add_itself_while_it_runs(void **state)
 {
     struct named task = task_of(TURN_SERVE, 'a');
@@ -472,6 +485,7 @@ int main(void)
         TURN_TEST(a_task_that_is_added_twice_runs_once),
         TURN_TEST(tasks_of_earlier_phases_run_first),
         TURN_TEST(what_a_task_adds_to_an_earlier_phase_runs_before_the_next),
+        TURN_TEST(a_task_that_runs_before_its_time_runs_once_and_the_others_wait),
         TURN_TEST(a_task_may_add_itself_while_it_runs),
         TURN_TEST(later_phases_are_left_for_later),
         TURN_TEST(a_cancelled_task_does_not_run_and_leaves_the_others),
