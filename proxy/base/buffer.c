@@ -1,5 +1,8 @@
 /* Bytes between a socket and the protocol: what was read and is not yet parsed, what was answered
  * and is not yet written. Readable bytes stay contiguous, so that parsers need no second case.
+ *
+ * Large memory is mapped, not malloc()'s. It grows without a byte being copied, however much a
+ * client lets pile up, and goes back to the system at once, without a search for what is free.
  */
 #include "base/buffer.h"
 #include "base/memory.h"
@@ -9,12 +12,58 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
-enum { FIRST_SIZE = 512 };
+enum {
+    FIRST_SIZE = 512,
+    MAPPED_SIZE = 1024 * 1024 /* and more; for less the kernel's work costs more than it saves */
+};
+
+/* ---- memory ---- */
+
+static char *allocate(size_t size)
+{
+    if (size < MAPPED_SIZE)
+        return malloc(size);
+    void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+static void release(char *bytes, size_t size)
+{
+    if (size < MAPPED_SIZE)
+        free(bytes);
+    else
+        munmap(bytes, size);
+}
+
+static char *move(const struct buffer *buffer, size_t size)
+{
+    char *larger = allocate(size);
+    if (!larger)
+        return NULL;
+    struct span readable = buffer_span(buffer);
+    memcpy(larger, readable.at, readable.length);
+    release(buffer->bytes, buffer->size);
+    return larger;
+}
+
+/* Only the readable bytes travel: realloc() would also copy those already taken. */
+static char *enlarge(const struct buffer *buffer, size_t size)
+{
+    if (buffer->start > 0 || (buffer->size < MAPPED_SIZE && size >= MAPPED_SIZE))
+        return move(buffer, size);
+    if (size < MAPPED_SIZE)
+        return realloc(buffer->bytes, size);
+    void *mapped = mremap(buffer->bytes, buffer->size, size, MREMAP_MAYMOVE);
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+/* ---- the buffer ---- */
 
 void buffer_finish(struct buffer *buffer)
 {
-    free(buffer->bytes);
+    release(buffer->bytes, buffer->size);
     *buffer = (struct buffer){0};
 }
 
@@ -29,20 +78,13 @@ static size_t grown_size(const struct buffer *buffer, size_t room)
     return wanted < FIRST_SIZE ? FIRST_SIZE : wanted;
 }
 
-/* Only the readable bytes travel: realloc() would also copy those already taken. */
 static bool grow(struct buffer *buffer, size_t room)
 {
     size_t length = buffer_length(buffer);
     size_t size = grown_size(buffer, room);
-    char *larger = NULL;
-    if (size)
-        larger = buffer->start == 0 ? realloc(buffer->bytes, size) : malloc(size);
+    char *larger = size ? enlarge(buffer, size) : NULL;
     if (!larger)
         return false;
-    if (buffer->start > 0) {
-        memcpy(larger, buffer->bytes + buffer->start, length);
-        free(buffer->bytes);
-    }
     *buffer = (struct buffer){.bytes = larger, .end = length, .size = size};
     return true;
 }

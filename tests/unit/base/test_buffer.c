@@ -111,6 +111,47 @@ static void growing_doubles_so_that_appending_stays_cheap(void **state)
     buffer_finish(&buffer);
 }
 
+/* Below what is mapped, from there beyond it, mapped; and each with some of it already taken. */
+static void bytes_stay_the_same_however_large_the_buffer_grows(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {900 * 1000, 3 << 20, (12 << 20) + 1, 40 << 20};
+    for (size_t taken = 0; taken < 100; taken += 99) {
+        struct buffer buffer = {0};
+        size_t in = 0, out = 0;
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            char *at = buffer_reserve(&buffer, sizes[i] - in);
+            for (size_t j = 0; in < sizes[i]; in++)
+                at[j++] = (char)(in % 251);
+            buffer_commit(&buffer, sizes[i] - out - buffer_length(&buffer));
+            buffer_take(&buffer, taken);
+            out += taken;
+            struct span all = buffer_span(&buffer);
+            assert_int_equal(all.length, sizes[i] - out);
+            for (size_t j = 0; j < all.length; j++)
+                if (all.at[j] != (char)((out + j) % 251))
+                    fail_msg("byte %zu of %zu", j, all.length);
+        }
+        buffer_take(&buffer, buffer_length(&buffer));
+        buffer_trim(&buffer, 0);
+        assert_null(buffer.bytes);
+    }
+}
+
+static void more_than_there_is_leaves_the_buffer_as_it_was(void **state)
+{
+    (void)state;
+    for (size_t size = 1000; size < 10 << 20; size *= 2000) {
+        struct buffer buffer = {0};
+        memset(buffer_reserve(&buffer, size), 'x', size);
+        buffer_commit(&buffer, size);
+        assert_null(buffer_try_reserve(&buffer, SIZE_MAX / 4));
+        assert_int_equal(buffer_length(&buffer), size);
+        assert_int_equal(buffer_span(&buffer).at[size - 1], 'x');
+        buffer_finish(&buffer);
+    }
+}
+
 static void printf_appends_text_of_any_length_without_its_zero(void **state)
 {
     (void)state;
@@ -180,6 +221,8 @@ int main(void)
         cmocka_unit_test(reserved_room_can_be_written_to_its_last_byte),
         cmocka_unit_test(a_buffer_that_is_read_as_fast_as_it_is_written_does_not_grow),
         cmocka_unit_test(growing_doubles_so_that_appending_stays_cheap),
+        cmocka_unit_test(bytes_stay_the_same_however_large_the_buffer_grows),
+        cmocka_unit_test(more_than_there_is_leaves_the_buffer_as_it_was),
         cmocka_unit_test(printf_appends_text_of_any_length_without_its_zero),
         cmocka_unit_test(trim_gives_memory_back_only_when_empty_and_large),
         cmocka_unit_test(any_mix_of_calls_keeps_the_bytes),

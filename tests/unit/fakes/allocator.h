@@ -2,8 +2,8 @@
  * test names fails. Small ones are the system's: without memory for those the guard aborts on
  * purpose.
  *
- * The linker leads what the program's objects ask of malloc() and its kin here (--wrap), not what
- * libraries ask for themselves.
+ * The linker leads what the program's objects ask of malloc(), mmap() and their kin here (--wrap),
+ * not what libraries ask for themselves.
  */
 #ifndef NESTGUARD_FAKES_ALLOCATOR_H
 #define NESTGUARD_FAKES_ALLOCATOR_H
