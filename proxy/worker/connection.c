@@ -90,6 +90,15 @@ static void mark_dirty(struct client *client)
 
 /* ---- its end ---- */
 
+/* All but what libuv may still write: megabytes, maybe, and libuv lets go of all whose sockets were
+ * closed in a turn at once. */
+static void free_kept(struct client *client)
+{
+    buffer_finish(&client->in);
+    buffer_finish(&client->replies.out);
+    buffer_finish(&client->replies.unheard);
+}
+
 /* Slots that are still owed an answer were abandoned before: they do not know the client any more.
  */
 static void on_closed(uv_handle_t *handle)
@@ -99,9 +108,7 @@ static void on_closed(uv_handle_t *handle)
     turn_cancel(&client->serving->turn, &client->output_task);
     unlink_client(client);
     log_debug("client %llu: has gone", (unsigned long long)client->id);
-    buffer_finish(&client->in);
-    buffer_finish(&client->replies.out);
-    buffer_finish(&client->replies.unheard);
+    free_kept(client); /* something may have been added after it */
     buffer_finish(&client->sending);
     introduction_end(&client->self, true);
     free(client);
@@ -131,6 +138,7 @@ static void tear_down(struct client *client)
     pinned_finish(client);
     client_set_state(client, CLIENT_CLOSED);
     stream_close(&client->stream, on_closed);
+    free_kept(client);
 }
 
 /* Its replies can come to no good end. */
