@@ -204,6 +204,13 @@ static void on_message(void *arg, struct message *message)
     }
 }
 
+static void check_client(struct client *client, uint64_t now)
+{
+    connection_check_progress(client, now);
+    pinned_check(client, now);
+    tracking_check(client, now);
+}
+
 /* What no event would bring to light: peers that have fallen silent, and entries that have ended.
  */
 static void on_tick(uv_timer_t *tick)
@@ -215,11 +222,7 @@ static void on_tick(uv_timer_t *tick)
     /* Who is closed stays in the list until libuv has let go of its socket: these may close whom
      * they look at. */
     for (struct client *client = worker->clients.first; client; client = client->following)
-        connection_check_progress(client, now);
-    for (struct client *client = worker->clients.first; client; client = client->following)
-        pinned_check(client, now);
-    for (struct client *client = worker->clients.first; client; client = client->following)
-        tracking_check(client, now);
+        check_client(client, now);
     strangers_check(&worker->clients, now);
     client_memory_settle(&worker->clients);
     measuring_tick(&worker->serving);
