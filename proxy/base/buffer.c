@@ -59,6 +59,11 @@ static char *enlarge(const struct buffer *buffer, size_t size)
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
+size_t buffer_heap(const struct buffer *buffer)
+{
+    return buffer->size < MAPPED_SIZE ? buffer->size : 0;
+}
+
 /* ---- the buffer ---- */
 
 void buffer_finish(struct buffer *buffer)

@@ -32,6 +32,10 @@ void buffer_clear(struct buffer *buffer);               /* keeps the memory */
 /* Gives memory back when the buffer is empty and larger than `keep`. */
 void buffer_trim(struct buffer *buffer, size_t keep);
 
+/* How much of its memory malloc() has: what is freed of the rest goes back to the system at once.
+ */
+size_t buffer_heap(const struct buffer *buffer);
+
 void buffer_make_room(struct buffer *buffer, size_t room);     /* for buffer_reserve() */
 bool buffer_try_make_room(struct buffer *buffer, size_t room); /* for buffer_try_reserve() */
 

@@ -77,7 +77,7 @@ struct clients {
     struct client_memory *memory; /* of all workers; NULL: it has no bound */
     size_t memory_told;           /* this worker's part of it, as last seen; client_memory.c's */
     size_t memory_came;           /* bytes from clients since then */
-    size_t memory_peak;           /* the most there was since memory was given back */
+    size_t memory_peak;           /* the most malloc() had of it since that was given back */
 };
 
 struct client {

@@ -23,16 +23,27 @@ enum {
 
 /* Whole buffers, not what is in them; for slots with several lookups what they gathered comes on
  * top. */
+static size_t in_slots(const struct replies *replies)
+{
+    return replies->held + replies->gathered + replies->commands * sizeof(struct reply_slot);
+}
+
 size_t client_memory_of(const struct client *client)
 {
     const struct replies *replies = &client->replies;
-    return client->in.size + client->sending.size + replies->out.size + replies->held +
-           replies->gathered + replies->commands * sizeof(struct reply_slot);
+    return client->in.size + client->sending.size + replies->out.size + in_slots(replies);
+}
+
+static size_t heap_of(const struct client *client)
+{
+    const struct replies *replies = &client->replies;
+    return buffer_heap(&client->in) + buffer_heap(&client->sending) + buffer_heap(&replies->out) +
+           in_slots(replies);
 }
 
 struct weight {
     size_t total;
-    size_t leaving; /* of those that are closing; it is not freed yet */
+    size_t heap; /* malloc()'s part, with that of those who are closing: it is not freed yet */
     struct client *heaviest;
     size_t most; /* what that takes */
 };
@@ -41,11 +52,10 @@ static struct weight weigh(const struct clients *clients)
 {
     struct weight weight = {0};
     for (struct client *client = clients->first; client; client = client->following) {
-        size_t bytes = client_memory_of(client);
-        if (client->state >= CLIENT_CLOSING) {
-            weight.leaving += bytes;
+        weight.heap += heap_of(client);
+        if (client->state >= CLIENT_CLOSING)
             continue;
-        }
+        size_t bytes = client_memory_of(client);
         weight.total += bytes;
         if (bytes > weight.most) {
             weight.most = bytes;
@@ -87,30 +97,31 @@ static void cut(struct client *client, size_t bytes)
 }
 
 /* Seen before anybody is cut off: what that one took is the larger part of it. */
-static void note_peak(struct clients *clients, size_t total)
+static void note_peak(struct clients *clients, size_t heap)
 {
-    if (total > clients->memory_peak)
-        clients->memory_peak = total;
+    if (heap > clients->memory_peak)
+        clients->memory_peak = heap;
 }
 
-/* malloc() keeps what was freed for the next peak, which may never come. */
-static void give_back(struct clients *clients, size_t total)
+/* malloc() keeps what was freed for the next peak, which may never come. To look for all of it
+ * takes milliseconds: only when it is worth them. */
+static void give_back(struct clients *clients, size_t heap)
 {
-    if (clients->memory_peak < PEAK_BYTES || total > clients->memory_peak / PEAK_SHARE)
+    if (clients->memory_peak < PEAK_BYTES || heap > clients->memory_peak / PEAK_SHARE)
         return;
-    clients->memory_peak = total;
+    clients->memory_peak = heap;
     resp_arguments_finish(&clients->serving->arguments);
     malloc_trim(0);
 }
 
-void client_memory_check(struct clients *clients)
+static struct weight check(struct clients *clients)
 {
     size_t most = serving_config(clients->serving)->max_client_memory;
-    clients->memory_came = 0;
-    if (!clients->memory)
-        return;
     struct weight weight = weigh(clients);
-    note_peak(clients, weight.total);
+    clients->memory_came = 0;
+    note_peak(clients, weight.heap);
+    if (!clients->memory)
+        return weight;
     tell(clients, &weight);
     while (weight.heaviest && atomic_load(&clients->memory->total) > most &&
            !others_have_heavier(clients, weight.most)) {
@@ -118,12 +129,15 @@ void client_memory_check(struct clients *clients)
         weight = weigh(clients);
         tell(clients, &weight);
     }
+    return weight;
+}
+
+void client_memory_check(struct clients *clients)
+{
+    check(clients);
 }
 
 void client_memory_settle(struct clients *clients)
 {
-    client_memory_check(clients);
-    struct weight weight = weigh(clients);
-    note_peak(clients, weight.total);
-    give_back(clients, weight.total + weight.leaving);
+    give_back(clients, check(clients).heap);
 }
