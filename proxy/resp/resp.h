@@ -59,8 +59,8 @@ enum resp_status resp_read_command(char *input, size_t length, const struct resp
 
 /* How far a command that is not all there was looked at. Zeroed: not at all. */
 struct resp_measure {
-    size_t scanned; /* bytes of it, up to the end of an argument */
-    size_t left;    /* arguments still to come */
+    size_t scanned;      /* bytes of it, up to the end of an argument */
+    size_t passed, left; /* arguments: so far, and still to come */
 };
 
 /* Whether a command that resp_read_command() found incomplete still is, looking only at what has

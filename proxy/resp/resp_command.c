@@ -391,12 +391,13 @@ enum resp_status resp_read_command(char *input, size_t length, const struct resp
 /* ---- what is not all there ---- */
 
 /* The array's header; a good one. */
-static bool measure_header(struct resp_measure *measure, const char *input, const char *end)
+static bool measure_header(struct resp_measure *measure, const char *input, const char *end,
+                           const struct resp_limits *limits)
 {
     const char *at = input + 1;
     int64_t number = 0;
     if (input == end || *input != '*' || resp_read_number(&at, end, &number) != RESP_DONE ||
-        number <= 0)
+        number <= 0 || number > INT_MAX || (size_t)number > limits->max_arguments)
         return false;
     *measure = (struct resp_measure){.scanned = (size_t)(at - input), .left = (size_t)number};
     return true;
@@ -428,18 +429,20 @@ size_t resp_measure(struct resp_measure *measure, const char *input, size_t leng
                     const struct resp_limits *limits)
 {
     const char *end = input + length;
-    if (!measure->scanned && !measure_header(measure, input, end))
+    if (!measure->scanned && !measure_header(measure, input, end, limits))
         return 0;
     const char *at = input + measure->scanned;
     while (measure->left) {
         size_t body;
         enum resp_status status = measure_bulk(&at, end, limits->max_bulk, &body);
         size_t need = measure->scanned + body + (measure->left - 1) * SMALLEST_BULK;
+        need = need > length ? need : length + 1;
         if (status == RESP_MORE)
-            return need > limits->max_command ? 0 : need > length ? need : length + 1;
+            return need > limits->max_command ? 0 : need;
         if (status == RESP_BAD)
             return 0;
         measure->scanned = (size_t)(at - input);
+        measure->passed++;
         measure->left--;
     }
     return 0;

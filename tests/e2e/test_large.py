@@ -77,6 +77,23 @@ def test_several_large_arguments_of_one_command(guard, cache, value):
     assert cache.client().lrange("list", 0, -1) == parts
 
 
+@pytest.mark.parametrize("first", [10, 20, 40])
+def test_many_arguments_are_passed_on_however_the_first_bytes_come(start_guard, items, cache,
+                                                                   first):
+    """All of them would be more than clients may have."""
+    guard = start_guard(items(), workers=1, max_client_memory="24mb")
+    count = 200_000
+    head = b"*%d\r\n" % (count + 2) + bulk("RPUSH") + bulk("plain")
+    with guard.wire() as wire:
+        wire.send(head[:first])
+        assert guard.redis().ping()  # by then it has been looked at
+        wire.send(head[first:])
+        for _ in range(200):
+            wire.send(bulk("x" * 300) * (count // 200))
+        assert wire.read_reply() == b":%d\r\n" % count
+    assert guard.total("nestguard_clients_cut_total") == 0
+
+
 def test_a_large_write_is_a_hint_too(guard, value):
     with guard.wire() as wire:
         assert wire.ask("GET", "item:999") == bulk(None)

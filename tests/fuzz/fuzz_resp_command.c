@@ -74,6 +74,8 @@ static void check_in_pieces(const char *input, size_t length, const struct resp_
         } else if (status == RESP_DONE) {
             CHECK(have == command_length && !measured);
             check_same_arguments(arguments, &read);
+        } else {
+            CHECK(!measured);
         }
         free(piece);
     }

@@ -430,13 +430,14 @@ static size_t pass_on(struct client *client, const char *input, size_t length)
 }
 
 /* A command that was not all there still is not: then it is not parsed again, but where it has
- * turned out to be so large that it may be passed on unfinished. */
+ * turned out to be so large that it may be passed on unfinished, or where by now its name and a key
+ * may have come, without which that is not decided. */
 static bool stays_incomplete(struct client *client, const char *input, size_t length)
 {
     struct resp_limits limits = limits_of(client);
+    bool had_key = client->measure.passed >= 2;
     size_t need = resp_measure(&client->measure, input, length, &limits);
-    bool is_large = need > UPLOAD_BYTES && client->need <= UPLOAD_BYTES;
-    if (!need || is_large)
+    if (!need || (need > UPLOAD_BYTES && (client->need <= UPLOAD_BYTES || !had_key)))
         return false;
     client->need = need;
     return true;

@@ -442,12 +442,16 @@ static void of_what_is_wrong_nothing_is_measured(void **state)
                                         "*2\r\n$1\r\nab\r\n",
                                         "*2\r\n$20\r\n",
                                         "*20\r\n$1\r\n"};
-    const struct resp_limits small = {100, 10, 100, 100};
+    const struct resp_limits small = {100, 10, 100, 100}, few = {3, 100, 1000, 100};
+    struct resp_measure measure = {0};
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        struct resp_measure measure = {0};
+        measure = (struct resp_measure){0};
         assert_int_equal(resp_measure(&measure, wrong[i], strlen(wrong[i]), &small), 0);
     }
+    measure = (struct resp_measure){0};
+    assert_int_equal(resp_measure(&measure, "*4\r\n", 4, &few), 0);
+    assert_int_not_equal(resp_measure(&measure, "*3\r\n", 4, &few), 0);
 }
 
 static void a_header_alone_allocates_nothing(void **state)
