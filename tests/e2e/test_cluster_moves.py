@@ -177,6 +177,23 @@ class TestConnectionsWithState:
         file.wait_left()
         assert guard.status()["own_connections"] == 0
 
+    def test_who_tracks_keys_and_changes_the_protocol_reads_nothing_unheard(self, moving, place,
+                                                                            before, after):
+        left, new = place(before), place(after)
+        guard, file = moving(left)
+        with guard.wire() as wire:
+            wire.ask("HELLO", 3)
+            assert wire.ask("CLIENT", "TRACKING", "ON") == b"+OK\r\n"
+            file.take(cache=new.url)
+            wait_until(lambda: guard.redis().set("plain", "x") and new.calls("set"), PATIENCE,
+                       guard.log)
+            for n in range(30):
+                new.put(f"its:{n}", "new")
+            wire.send(command("HELLO", 2) + command("HELLO", 3) +
+                      b"".join(command("GET", f"its:{n}") for n in range(30)))
+            assert b"new" not in wire.read_until_closed()
+        file.wait_left()
+
     def test_a_transaction_without_a_key_is_run_where_keys_are_then(self, moving, place, before,
                                                                     after):
         left, new = place(before), place(after)

@@ -365,6 +365,48 @@ class TestNodesThatChange:
                 cluster.move(slot, giver)
 
 
+@contextlib.contextmanager
+def moved(cluster, name):
+    """The nodes know that the slot is elsewhere now, the guard does not."""
+    slot, to = slot_of(name), cluster.primaries[1]
+    giver = cluster.owners()[slot]
+    to.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", giver.id())
+    giver.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id())
+    for node in (to, giver):
+        node.ask("CLUSTER", "SETSLOT", slot, "NODE", to.id())
+    try:
+        yield to
+    finally:
+        to.client().delete(name)
+        cluster.end_move(slot, giver, to)
+        cluster.move(slot, giver)
+
+
+class TestWhatIsBoundToAConnection:
+    @pytest.mark.parametrize("end", ["EXEC", "DISCARD"])
+    def test_a_transaction_is_run_nowhere_when_its_keys_have_moved(self, guard, cluster, end):
+        name = name_on(cluster, cluster.primaries[0], "moving")
+        with tracker(guard) as wire:
+            wire.ask("GET", name)
+            with moved(cluster, name) as there:
+                wire.send(command("MULTI") + command("INCR", name) * 2 + command(end))
+                got = [wire.read_reply()]
+                while len(got) < 4:
+                    reply = wire.read_reply()
+                    got += [] if reply == EVERYTHING else [reply]
+                assert got[0] == OK and all(each.startswith(b"-TRYAGAIN") for each in got[1:3]), got
+                assert not there.client().exists(name)
+
+    def test_a_subscription_begins_on_no_other(self, guard, cluster):
+        name = name_on(cluster, cluster.primaries[0], "moving")
+        with tracker(guard) as wire:
+            wire.ask("GET", name)
+            with moved(cluster, name):
+                wire.send(command("SSUBSCRIBE", name) + command("PING"))
+                got = [each for each in read_up_to(wire, b"+PONG\r\n") if each != EVERYTHING]
+                assert len(got) == 2 and got[0].startswith(b"-TRYAGAIN"), got
+
+
 @pytest.fixture
 def replicated():
     started = Cluster(replicas=1).start()

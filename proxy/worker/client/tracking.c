@@ -218,11 +218,16 @@ void tracking_end(struct client *client)
     tracking->unsettled = false;
 }
 
-/* The own one has gone over to the other protocol by itself. */
+/* The own one has gone over to the other protocol by itself. Of the cache before, none is opened
+ * anew: it could not go on there, and nobody would tell it of what it reads elsewhere. */
 void tracking_renew(struct client *client)
 {
     if (!tracking_is_on(client))
         return;
+    if (client_pool(client) != client->serving->pool) {
+        client_leave(client);
+        return;
+    }
     bool has_own = tracking_has(client, client->pinned.own);
     outdate(client);
     if (has_own)
@@ -273,10 +278,13 @@ void tracking_is_up(struct client *client, struct upstream *upstream)
         tracking_invalidate(client);
 }
 
-/* What goes over to it with CLIENT CACHING has left that behind. */
+/* What goes over to it with CLIENT CACHING has left that behind. What is bound to the own
+ * connection stays there: an EXEC or DISCARD has ended the state before what it ends is answered,
+ * and a SSUBSCRIBE has not begun it yet; they settle. */
 struct upstream *tracking_elsewhere(struct client *client, struct upstream *upstream, int node)
 {
-    bool has_state = upstream == client->pinned.own && pinned_is_held(&client->pinned);
+    bool has_state =
+        upstream == client->pinned.own && (pinned_is_held(&client->pinned) || client->settling);
     if (!pinned_track_of(&client->pinned, upstream) || has_state || tracking_open(client, node) < 0)
         return NULL;
     if (client->pinned.tracking.words.opts_in)
