@@ -71,6 +71,7 @@ struct reply_slot {
     bool begun;        /* a part of the cache's reply has gone to the client */
     struct lookup *lookups; /* NULL: none; &one: reply_slot_set_lookup() */
     size_t lookup_count;
+    bool asks_for_rows;        /* of several lookups: one at least is of what the database has */
     char short_key[SHORT_KEY]; /* of the one lookup, when it fits */
     struct lookup one;
     uint64_t since; /* uv_hrtime() of when it went to the cache, if it has lookups and is timed */

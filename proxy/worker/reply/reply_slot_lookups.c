@@ -21,6 +21,7 @@ void reply_slot_let_go(struct reply_slot *slot, size_t bytes)
 /* Each is written when it is added: of a million the memory is not touched before. */
 bool reply_slot_try_lookup_places(struct reply_slot *slot, size_t count)
 {
+    slot->asks_for_rows = false;
     slot->lookups = malloc(count * sizeof *slot->lookups);
     if (!slot->lookups)
         return false;

@@ -16,12 +16,12 @@ const char upstream_doubted_text[] = "NESTGUARD cache started anew: what it may 
 /* The guard could load them if the cache did not have them. */
 bool upstream_looks_up_rows(const struct reply_slot *slot)
 {
-    for (size_t i = 0; slot->kind->on_loaded && i < slot->lookup_count; i++) {
-        int keyspace = slot->lookups[i].keyspace;
-        if (keyspace != NOT_GUARDED && keyspace_has_rows(serving_keyspace(slot->serving, keyspace)))
-            return true;
-    }
-    return false;
+    if (!slot->kind->on_loaded || !slot->lookup_count)
+        return false;
+    if (slot->lookup_count > 1)
+        return slot->asks_for_rows;
+    int keyspace = slot->lookups[0].keyspace;
+    return keyspace != NOT_GUARDED && keyspace_has_rows(serving_keyspace(slot->serving, keyspace));
 }
 
 /* What has waited for the connection leaves with the rest, but nobody hears the answer. */

@@ -289,6 +289,8 @@ static void decide_some(struct serving *serving, struct lookup *lookups, size_t 
     key_asks_end(&asks);
     for (size_t i = 0, ask = 0; i < count; i++)
         if (lookups[i].keyspace != NOT_GUARDED) {
+            lookups[i].slot->asks_for_rows |=
+                keyspace_has_rows(serving_keyspace(serving, lookups[i].keyspace));
             lookups[i].rejected =
                 decide(serving, lookups[i].keyspace, lookups[i].key, asks.at[ask++].held);
             lookups[i].shadowed = measures_take_shadow(&serving->measures);
