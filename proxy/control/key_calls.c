@@ -36,7 +36,7 @@ struct key_call {
     bool created;         /* PUT: the key had no hint */
     bool no_room;         /* DELETE: no entry could be made */
     bool removed;         /* DELETE: its row went */
-    bool others;          /* DELETE: and there is another with this key */
+    const char *kept;     /* DELETE: why it is not rejected all the same; or NULL */
     bool stranded;        /* DELETE: a process that has taken over does not have it */
     unsigned outstanding; /* answers still to come: workers, cache */
     const char *cache_error;
@@ -161,14 +161,13 @@ static void deleted_in_part(struct key_call *key)
 {
     if (--key->outstanding)
         return;
-    if (key->no_room && !key->others) {
+    if (key->no_room && !key->kept) {
         answer_busy_table(key, -ENOSPC);
         return;
     }
-    if (key->others)
-        http_answer_error(
-            key->call, 409,
-            "a row was deleted, and the key is not rejected: another row has it, too");
+    if (key->kept)
+        http_answer_error(key->call, 409, "a row was deleted, and the key is not rejected: %s",
+                          key->kept);
     else if (key->stranded)
         http_answer_error(key->call, 503, "%s", stranded);
     else if (key->cache_error)
@@ -230,10 +229,10 @@ static void bury(struct key_call *key)
     reject_and_purge(key, tombstone);
 }
 
-/* What was loaded of the row that went goes; what is said of the key stays. */
-static void forget(struct key_call *key)
+/* A row went: what was loaded of it goes, what is said of the key stays. */
+static void forget(struct key_call *key, const char *kept)
 {
-    key->others = true;
+    key->kept = kept;
     reject_and_purge(key, known_of(key));
 }
 
@@ -277,6 +276,8 @@ static void bury_unless_touched(struct key_call *key)
 {
     if (!key->touch.touched) {
         bury(key);
+    } else if (key->asked == ASK_MOST && key->removed) {
+        forget(key, "it is being written");
     } else if (key->asked == ASK_MOST) {
         http_answer_error(key->call, 409, "the key is being written: nothing was changed");
         key_call_close(key);
@@ -325,18 +326,29 @@ static void answer_other_spelling(struct key_call *key, struct span own)
     key_call_close(key);
 }
 
+/* After a row of the key went; NULL: the database has no other. */
+static const char *why_kept(const struct row_result *result)
+{
+    if (result->other_spelling.at)
+        return "a row has another spelling of it";
+    if (result->outcome == LOAD_ABSENT)
+        return NULL;
+    return result->outcome == LOAD_ROW ? "another row has it, too"
+                                       : "the database could not be asked for another row";
+}
+
 static void row_asked(void *arg, const struct row_result *result)
 {
     struct key_call *key = arg;
     blob_release(result->value);
-    if (result->other_spelling.at) {
+    if (key->removed && why_kept(result)) {
+        forget(key, why_kept(result));
+    } else if (result->other_spelling.at) {
         answer_other_spelling(key, result->other_spelling);
     } else if (result->outcome == LOAD_ABSENT) {
         bury_unless_touched(key);
     } else if (result->outcome != LOAD_ROW) {
         answer_database(key, result);
-    } else if (key->removed) {
-        forget(key);
     } else if (key->deletes_row &&
                key->parts.loading->rows.config->keyspaces[key->touch.key.keyspace].query) {
         http_answer_error(key->call, 409,

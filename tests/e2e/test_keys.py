@@ -1,4 +1,5 @@
 """Keys of every type and spelling find their rows; whatever else looks like one is absent."""
+import concurrent.futures
 import pytest
 import redis
 
@@ -143,6 +144,28 @@ def test_a_row_stays_there_when_another_with_its_key_is_deleted(request, start, 
     assert guard.control("DELETE", "/v1/keys/pair:x:y:z?row=delete").status_code == 204
     assert client.get("pair:x:y:z") is None
     assert database.value("SELECT count(*) FROM pairs") == 0
+
+
+def test_a_row_was_deleted_though_nobody_can_say_whether_there_is_another(start_guard, database,
+                                                                         cache, gate):
+    """Without a log only the call itself can purge what was cached of the row."""
+    database.execute("""
+        CREATE TABLE pairs (a text, b text, v text, PRIMARY KEY (a, b));
+        INSERT INTO pairs VALUES ('x', 'y:z', 'one')""")
+    guard = start_guard({"name": "pairs", "key": "pair:{a}:{b}", "table": "pairs", "value": "v"},
+                        database=database.url.replace(str(database.server.port), str(gate.port)))
+    assert guard.redis().get("pair:x:y:z") == b"one"
+    cache.wait_for_key("pair:x:y:z")
+    gate.hold_answers(b"DELETE 1")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        answer = pool.submit(guard.control, "DELETE", "/v1/keys/pair:x:y:z?row=delete")
+        gate.wait_held()
+        database.execute("ALTER TABLE pairs RENAME TO elsewhere")
+        gate.release()
+        assert answer.result().status_code == 409
+    assert "a row was deleted" in answer.result().text
+    assert "could not be asked for another row" in answer.result().text
+    assert not cache.client().exists("pair:x:y:z")
 
 
 def test_the_order_of_a_template_is_its_own(start_guard, orders):
