@@ -103,12 +103,16 @@ void standings_use_keyspaces(struct standings *standings)
         keep_candidate(standings);
 }
 
+/* A standby knows of transactions only what it has replayed: what was written on the primary before
+ * a build began may be above its bound. By the time that another build begins it has replayed that,
+ * unless it is behind by more than the time between two. */
 void standings_take(struct standings *standings, struct built *built)
 {
     struct generation *generation = built->generation;
     const struct config *config = built->config ? built->config->config : standings->options.config;
     generation->settled =
-        settled_learn(&standings->settled, generation->number, &built->snapshot, built->next_xid);
+        settled_learn(&standings->settled, generation->number, &built->snapshot, built->next_xid) -
+        (built->server.standby && standings->settled.number);
     standings->candidate =
         standing_create(built, &(struct standing_options){.config = config,
                                                           .checker = standings->options.checker,

@@ -110,14 +110,21 @@ static void bench_close(struct bench *bench)
 }
 
 /* A generation is built whose snapshot saw all transactions up to this one end. */
-static struct standing *take(struct bench *bench, uint64_t number, const char *snapshot,
-                             uint32_t next)
+static struct standing *take_of(struct bench *bench, bool standby, uint64_t number,
+                                const char *snapshot, uint32_t next)
 {
-    struct built built = {.generation = generation_create(number, 0), .next_xid = next};
+    struct built built = {
+        .generation = generation_create(number, 0), .server.standby = standby, .next_xid = next};
     atomic_store(&built.generation->lease, UINT64_MAX);
     assert_int_equal(snapshot_read(&built.snapshot, snapshot), 0);
     standings_take(&bench->standings, &built);
     return fake.last;
+}
+
+static struct standing *take(struct bench *bench, uint64_t number, const char *snapshot,
+                             uint32_t next)
+{
+    return take_of(bench, false, number, snapshot, next);
 }
 
 static void ready(struct standing *standing)
@@ -219,6 +226,21 @@ static void what_was_being_written_is_settled_by_a_later_snapshot(void **state)
     bench_close(&bench);
 }
 
+/* What the primary was writing by then it may not even have heard of. */
+static void a_standby_settles_a_generation_later(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench);
+    ready(take_of(&bench, true, 1, "10:10:", 12));
+    assert_int_equal(bench.in_force->settled, 0);
+    ready(take_of(&bench, true, 2, "13:13:", 13));
+    assert_int_equal(bench.in_force->settled, 1);
+    ready(take_of(&bench, true, 3, "13:13:", 14));
+    assert_int_equal(bench.in_force->settled, 1);
+    bench_close(&bench);
+}
+
 static void nothing_is_told_at_the_end(void **state)
 {
     struct bench bench;
@@ -244,6 +266,7 @@ int main(void)
         cmocka_unit_test(one_that_fails_later_rejects_nothing_from_then_on),
         cmocka_unit_test(both_are_given_up_for_another_server),
         cmocka_unit_test(what_was_being_written_is_settled_by_a_later_snapshot),
+        cmocka_unit_test(a_standby_settles_a_generation_later),
         cmocka_unit_test(nothing_is_told_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
