@@ -16,7 +16,9 @@
 
 enum {
     FIRST_SIZE = 512,
-    MAPPED_SIZE = 1024 * 1024 /* and more; for less the kernel's work costs more than it saves */
+    /* And more. What is used for a moment is had from malloc() again and again, and costs no page
+     * faults: an ordinary large reply does not come so far. */
+    MAPPED_SIZE = 8 * 1024 * 1024
 };
 
 /* ---- memory ---- */
