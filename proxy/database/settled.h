@@ -8,7 +8,8 @@
  * then, below any bound that is asked for later. (A snapshot's own upper bound will not do: it is
  * behind the last transaction that is over, and others run beyond it.) A generation whose snapshot
  * has passed the bound knows what became of all of them: the same one, when nobody writes just
- * then. (A standby knows of ids only what it has replayed: there whoever asks counts one generation less.)
+ * then. (A standby knows of ids only what it has replayed: there whoever asks counts one generation
+ * less.)
  *
  * Not each generation's bound is remembered, but that of the oldest that is still waited for: keys
  * that were told after it wait for the next in turn.
