@@ -230,7 +230,9 @@ enum { VALUES = 7 };
 static const char rich_keyspaces[] =
     COLUMN(text) COLUMN(feel) COLUMN(trips) COLUMN(ranges) RICH OWN MADE;
 
-/* Which of these keyspaces a step alters: a letter for each, - for those that stay. */
+/* Which of these keyspaces a step alters: a letter for each, - for those that stay, ? for those
+ * that only some servers count in: 17.12 writes the rows of all columns behind an altered one anew.
+ */
 static const struct value_step {
     const char *sql, *altered;
 } value_steps[] = {
@@ -249,7 +251,7 @@ static const struct value_step {
     {"ALTER TABLE rich RENAME other TO another", "----rom"},
     {"ALTER TABLE rich ADD token uuid DEFAULT gen_random_uuid()", "----rom"},
     {"ALTER TABLE rich DROP token", "----rom"},
-    {"ALTER TABLE rich ALTER feel TYPE feel USING 'sad'", "-f--rom"},
+    {"ALTER TABLE rich ALTER feel TYPE feel USING 'sad'", "-f??rom"},
     {"ALTER TYPE feel RENAME VALUE 'sad' TO 'blue'", "-f--rom"},
     {"BEGIN; ALTER TYPE feel RENAME VALUE 'blue' TO 'sad';"
      "ALTER TYPE feel RENAME VALUE 'sad' TO 'blue'; COMMIT",
@@ -322,7 +324,8 @@ static void values_have_a_fingerprint_for_each_keyspace(void **state)
         read_prints(session, probe_sql, 5, probed);
         for (size_t k = 0; k < VALUES; k++) {
             assert_string_equal(after[k], probed[k]);
-            if ((strcmp(before[k], after[k]) != 0) != (step->altered[k] != '-'))
+            bool altered = strcmp(before[k], after[k]) != 0;
+            if (step->altered[k] != '?' && altered != (step->altered[k] != '-'))
                 fail_msg("%s: keyspace %zu", step->sql, k);
         }
         memcpy(before, after, sizeof before);
