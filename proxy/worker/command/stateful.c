@@ -87,88 +87,40 @@ static void queued_reply(struct reply_slot *slot, unsigned index, struct span re
 static const struct reply_slot_kind queued_kind = {.on_cache = queued_reply,
                                                    .on_cache_failure = request_take_failure};
 
+/* The number of the request says why. */
 static void refused_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
-    (void)index;
+    static const char *const texts[] = {
+        [REFUSED_STATE] = "NESTGUARD unsupported: inside MULTI nothing may change the connection",
+        [REFUSED_NO_ROOM] = write_refusal,
+        [REFUSED_FILTER] =
+            "NESTGUARD unsupported: inside MULTI a keyspace's filter is not asked or "
+            "added to; do it before",
+        [REFUSED_ELSEWHERE] = "CROSSSLOT Keys in request don't hash to the same slot",
+        [REFUSED_ONE_NODE] = "NESTGUARD unsupported: inside MULTI a cluster is not asked for more "
+                             "than one node has; do it before",
+        [REFUSED_UNTOLD] = "NESTGUARD cache error: it does not say which of this command's words "
+                           "are keys"};
     (void)reply;
-    resp_write_error(reply_slot_output(slot),
-                     "NESTGUARD unsupported: inside MULTI nothing may change the connection");
+    resp_write_error(reply_slot_output(slot), "%s", texts[index]);
 }
 
 static const struct reply_slot_kind refused_kind = {.on_cache = refused_reply,
                                                     .on_cache_failure = request_take_failure};
 
-static void no_room_reply(struct reply_slot *slot, unsigned index, struct span reply)
-{
-    (void)index;
-    (void)reply;
-    resp_write_error(reply_slot_output(slot), "%s", write_refusal);
-}
-
-static const struct reply_slot_kind no_room_kind = {.on_cache = no_room_reply,
-                                                    .on_cache_failure = request_take_failure};
-
-/* The cache would look for the filter among its own, and perhaps say that nothing is in it. */
-static void no_filter_reply(struct reply_slot *slot, unsigned index, struct span reply)
-{
-    (void)index;
-    (void)reply;
-    resp_write_error(reply_slot_output(slot), "NESTGUARD unsupported: inside MULTI a keyspace's "
-                                              "filter is not asked or added to; do it before");
-}
-
-static const struct reply_slot_kind no_filter_kind = {.on_cache = no_filter_reply,
-                                                      .on_cache_failure = request_take_failure};
-
 /* In its place the cache gets a command without arguments, so that it gives the transaction up. */
-static void refuse_in_multi(struct client *client, const struct reply_slot_kind *kind)
+static void refuse_in_multi(struct client *client, enum multi_refusal why)
 {
     static const struct span wrong = {"*1\r\n$3\r\nGET\r\n", 13};
-    struct reply_slot *slot = reply_slot_open(&client->replies, kind);
-    upstream_send(client->upstream, slot, 0, wrong);
+    struct reply_slot *slot = reply_slot_open(&client->replies, &refused_kind);
+    upstream_send(client->upstream, slot, why, wrong);
     reply_slot_answered(slot);
 }
 
-static void elsewhere_reply(struct reply_slot *slot, unsigned index, struct span reply)
-{
-    (void)index;
-    (void)reply;
-    resp_write_error(reply_slot_output(slot),
-                     "CROSSSLOT Keys in request don't hash to the same slot");
-}
-
-static const struct reply_slot_kind elsewhere_kind = {.on_cache = elsewhere_reply,
-                                                      .on_cache_failure = request_take_failure};
-
-static void one_node_reply(struct reply_slot *slot, unsigned index, struct span reply)
-{
-    (void)index;
-    (void)reply;
-    resp_write_error(reply_slot_output(slot), "NESTGUARD unsupported: inside MULTI a cluster is "
-                                              "not asked for more than one node has; do it before");
-}
-
-static const struct reply_slot_kind one_node_kind = {.on_cache = one_node_reply,
-                                                     .on_cache_failure = request_take_failure};
-
-static void untold_reply(struct reply_slot *slot, unsigned index, struct span reply)
-{
-    (void)index;
-    (void)reply;
-    resp_write_error(reply_slot_output(slot), "NESTGUARD cache error: it does not say which of "
-                                              "this command's words are keys");
-}
-
-static const struct reply_slot_kind untold_kind = {.on_cache = untold_reply,
-                                                   .on_cache_failure = request_take_failure};
-
 void stateful_refuse_in_multi(struct client *client, enum multi_refusal why)
 {
-    static const struct reply_slot_kind *const kinds[] = {[REFUSED_ELSEWHERE] = &elsewhere_kind,
-                                                          [REFUSED_ONE_NODE] = &one_node_kind,
-                                                          [REFUSED_UNTOLD] = &untold_kind};
     client->pinned.queued++;
-    refuse_in_multi(client, kinds[why]);
+    refuse_in_multi(client, why);
 }
 
 /* ---- transactions that have no node yet ---- */
@@ -248,7 +200,7 @@ static void queue_write(struct client *client, const struct request *request)
         client->pinned.states & PINNED_OTHER_DB)
         request_forward(request, client);
     else if (write_dispatch(client, request) < 0)
-        refuse_in_multi(client, &no_room_kind);
+        refuse_in_multi(client, REFUSED_NO_ROOM);
 }
 
 static void queue(struct client *client, const struct request *request)
@@ -258,9 +210,9 @@ static void queue(struct client *client, const struct request *request)
                   command->kind == COMMAND_ADMIT;
     client->pinned.queued++;
     if (alters_by_exec(request))
-        refuse_in_multi(client, &refused_kind);
+        refuse_in_multi(client, REFUSED_STATE);
     else if (!(client->pinned.states & PINNED_OTHER_DB) && membership_is_meant(client, request))
-        refuse_in_multi(client, &no_filter_kind);
+        refuse_in_multi(client, REFUSED_FILTER);
     else if (writes)
         queue_write(client, request);
     else if (lookup_is_guarded(client, request))
@@ -344,7 +296,7 @@ static void block(struct client *client, const struct request *request)
     if (forward_waiting(client, request) == 0)
         upstream_be_patient(client->upstream, !queued);
     else if (queued)
-        refuse_in_multi(client, &no_room_kind);
+        refuse_in_multi(client, REFUSED_NO_ROOM);
     else
         resp_write_error(client_reply(client), "%s", write_refusal);
 }
