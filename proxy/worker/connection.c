@@ -425,9 +425,12 @@ static void flush(struct turn_task *task)
         return;
     obey_replies(client);
     if (client->state < CLIENT_CLOSING) {
-        pinned_flush(client);
+        bool is_paced = pinned_is_paced(&client->pinned);
+        if (is_paced)
+            pinned_flush(client);
         write_out(client);
-        pinned_pace(client);
+        if (is_paced)
+            pinned_pace(client);
         end_stall(client, STALL_BYTES);
         go_on(client);
     }

@@ -240,7 +240,7 @@ void client_give_input(struct client *client, struct buffer *heir)
 }
 
 /* What stands behind was read with it: little. */
-static void bequeath(struct client *client, size_t bytes)
+__attribute__((noinline)) static void bequeath(struct client *client, size_t bytes)
 {
     struct buffer *heir = client->heir, rest = {0};
     struct span all = buffer_span(&client->in);

@@ -109,4 +109,10 @@ static inline bool pinned_is_held(const struct pinned *pinned)
     return pinned->states & ~none;
 }
 
+/* False of nearly all clients: then neither pinned_flush() nor pinned_pace() has anything to do. */
+static inline bool pinned_is_paced(const struct pinned *pinned)
+{
+    return pinned->own || pinned->wait_fence || pinned->tracking.count;
+}
+
 #endif
