@@ -111,6 +111,16 @@ class TestWhatWasRead:
                     assert wire.read_reply() == told(name), words
             assert is_quiet(wire)
 
+    def test_of_one_node_does_not_keep_another_from_answering(self, guard, cluster):
+        first, second, _ = one_on_each(cluster)
+        value = b"x" * 20_000
+        write(cluster, first, value)
+        write(cluster, second, value)
+        with tracker(guard) as wire:
+            wire.send(command("GET", first) * 100 + command("GET", second) * 100)
+            for _ in range(200):
+                assert wire.read_reply() == bulk(value)
+
     def test_in_a_transaction_is_told_of(self, guard, cluster):
         with tracker(guard) as wire:
             for name in one_on_each(cluster):

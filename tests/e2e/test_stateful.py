@@ -196,6 +196,15 @@ def test_a_blocked_client_gets_what_comes_and_holds_up_nobody(start_guard, items
         assert blocked.read_replies(2) == b"*2\r\n" + bulk("list") + bulk("x") + bulk("payload 1")
 
 
+def test_what_a_blocked_client_asked_besides_may_be_large(guard):
+    asked = command("BF.MEXISTS", "items", *[1] * 100_000)
+    with guard.wire() as wire:
+        wire.send(command("BLPOP", "list", 0.5) + asked * 3)
+        assert wire.read_reply() == b"*-1\r\n"
+        for _ in range(3):
+            assert wire.read_reply() == b"*100000\r\n" + b":1\r\n" * 100_000
+
+
 @pytest.mark.parametrize("say", [[], [command("PING")]])
 def test_a_blocked_client_that_leaves_takes_no_element(guard, cache, say):
     with guard.wire() as wire:

@@ -217,9 +217,12 @@ void pinned_flush(struct client *client)
         each_wait(pinned, let_go);
 }
 
+/* By what can leave alone. What is held stands behind the head, whose reply may be due on one of
+ * these connections: not read, neither would ever leave. max_output bounds it. */
 void pinned_pace(struct client *client)
 {
-    bool wanted = replies_waiting(&client->replies) < PAUSE_BYTES;
+    const struct replies *replies = &client->replies;
+    bool wanted = buffer_length(&replies->out) + replies->sending < PAUSE_BYTES;
     if (client->pinned.own)
         upstream_read(client->pinned.own, wanted);
     tracking_read(client, wanted);

@@ -404,6 +404,21 @@ static void a_slow_reader_makes_its_own_connection_wait(void **state)
     free(large);
 }
 
+static void what_waits_behind_an_awaited_reply_keeps_none_from_being_read(void **state)
+{
+    char *large = xcalloc(1, 1024 * 1024);
+    (void)state;
+    begin(PINNED_SUBSCRIBED);
+    ask();
+    buffer_append(replies_ready(&client->replies), large, 1024 * 1024);
+    pinned_pace(client);
+    assert_false(pinned->own->unread);
+    buffer_clear(&client->replies.last->reply);
+    cache_says(pinned->own, ":1\r\n");
+    must_reply(client, ":1\r\n");
+    free(large);
+}
+
 /* ---- what may never come ---- */
 
 static void a_client_that_only_listens_waits_for_ever(void **state)
@@ -474,6 +489,7 @@ int main(void)
         PINNED_TEST(a_monitors_lines_are_no_replies),
         PINNED_TEST(who_does_not_read_its_messages_is_dropped),
         PINNED_TEST(a_slow_reader_makes_its_own_connection_wait),
+        PINNED_TEST(what_waits_behind_an_awaited_reply_keeps_none_from_being_read),
         PINNED_TEST(a_client_that_only_listens_waits_for_ever),
         PINNED_TEST(there_is_no_point_in_waiting_with_one_that_sends_no_more),
         PINNED_TEST(a_relay_passes_all_bytes_on),
