@@ -52,8 +52,13 @@ def change(guard, database, cache):
 
 
 def restart_with_older_snapshot(guard, database, other, gate):
-    """Workers are connected to it again, and the keeper is not."""
     fill(guard, other, "item:7")
+    restart_as_it_is(guard, database, other, gate)
+    assert other.client().get("item:7") == b"payload 7"
+
+
+def restart_as_it_is(guard, database, other, gate):
+    """Workers are connected to it again, and the keeper is not; it has forgotten a deletion."""
     other.client().set(PLAIN, "stays")
     other.client().save()
     change(guard, database, other)
@@ -62,7 +67,6 @@ def restart_with_older_snapshot(guard, database, other, gate):
     other.start()
     gate.wait_held()
     wait_until(lambda: serves(guard), PATIENCE, guard.log)
-    assert other.client().get("item:7") == b"payload 7"
 
 
 def hits(guard):
@@ -96,6 +100,24 @@ class TestOneServer:
         wait_purged(other, "item:7")
         wait_believed(guard)
         assert guard.redis().strlen("item:7") == len("changed")
+
+    def test_nor_is_it_for_rows_that_are_hashes(self, follow, items, database, other, gate):
+        guard = follow(items(value="json", fill="hash"),
+                       cache=f"redis://127.0.0.1:{gate.port}/0", cache_timeout="60s")
+        guard.redis().hgetall("item:7")
+        wait_until(lambda: other.client().exists("item:7"), PATIENCE, "the hash")
+        restart_as_it_is(guard, database, other, gate)
+        assert other.client().hget("item:7", "payload") == b"payload 7"
+        before = hits(guard)
+        for _ in range(16):
+            client = guard.redis()
+            assert client.hget("item:7", "payload") == b"changed"
+            assert client.hmget("item:7", "payload", "none") == [b"changed", None]
+            assert client.hgetall("item:7") == {b"id": b"7", b"payload": b"changed"}
+            assert client.hstrlen("item:7", "payload") == len("changed")
+        assert hits(guard) == before
+        gate.release()
+        wait_purged(other, "item:7")
 
     def test_what_waited_for_the_connection_is_not_asked_either(self, guard, database, other, gate):
         """Closed while it was idle, a connection is opened again, and meanwhile requests wait."""

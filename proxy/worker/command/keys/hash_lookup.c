@@ -238,6 +238,7 @@ void hash_lookup_dispatch(struct client *client, const struct request *request, 
     }
     lookup_of(slot)->keyspace = request->keyspace;
     lookup_of(slot)->shadowed = shadowed;
+    slot->asks_for_rows = keyspace_has_rows(serving_keyspace(slot->serving, request->keyspace));
     measuring_begin(slot);
     if (replica)
         request_write(request, reads_ask_replica(replica, slot, ASK_AS_SENT));
