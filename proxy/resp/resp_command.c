@@ -38,7 +38,7 @@ struct reader {
 void resp_arguments_finish(struct resp_arguments *arguments)
 {
     free(arguments->at);
-    *arguments = (struct resp_arguments){0};
+    *arguments = (struct resp_arguments){.head = arguments->head};
 }
 
 __attribute__((noinline)) static bool grow(struct resp_arguments *arguments)

@@ -66,3 +66,23 @@ def test_a_million_keys_take_little_and_give_it_back(start_guard, items, name):
     if not SANITIZED:
         wait_until(lambda: guard.resident_bytes() - before < 16 * MEGABYTE, PATIENCE,
                    lambda: f"{(guard.resident_bytes() - before) / MEGABYTE:.0f} MB to be given back")
+
+
+def test_commands_keep_their_names_when_memory_was_given_back(start_guard, items):
+    """A worker knows a command by how the last one like it began; what it keeps to see that is let go
+    with the memory of a peak."""
+    guard = start_guard(items(), workers=1)
+    keys = command("MGET", *[f"key:{n}" for n in range(500_000)])
+
+    def taken():
+        return guard.total("nestguard_client_memory_bytes")
+
+    with guard.wire() as wire:
+        assert wire.ask("SET", "plain", "x") == b"+OK\r\n"
+        with contextlib.ExitStack() as wires:
+            for _ in range(14):
+                wires.enter_context(guard.wire()).send(keys[:3 * MEGABYTE])
+            wait_until(lambda: taken() > 40 * MEGABYTE, PATIENCE, "a peak")
+        wait_until(lambda: taken() < MEGABYTE, PATIENCE, "its end")
+        assert wire.ask("GET", "item:1") == bulk("payload 1")
+        assert wire.ask("DEL", "plain") == b":1\r\n"

@@ -238,6 +238,26 @@ static void commands_of_one_name_have_one_head(void **state)
 }
 
 /* What the last command was allowed the next may not be. */
+/* Whoever knows a command by its head's number would take another for it. */
+static void a_number_of_a_head_is_not_given_again(void **state)
+{
+    char set[] = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";
+    char get[] = "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n";
+    struct resp_arguments arguments = {0};
+    struct resp_command first, second;
+    (void)state;
+    assert_int_equal(resp_read_command(set, sizeof set - 1, &roomy, &arguments, &first), RESP_DONE);
+    resp_arguments_finish(&arguments);
+    assert_int_equal(resp_read_command(get, sizeof get - 1, &roomy, &arguments, &second),
+                     RESP_DONE);
+    assert_int_not_equal(first.head, second.head);
+    resp_arguments_finish(&arguments);
+    assert_int_equal(resp_read_command(get, sizeof get - 1, &roomy, &arguments, &first), RESP_DONE);
+    assert_int_equal(first.head, second.head);
+    assert_memory_equal(arguments.at[0].at, "GET", 3);
+    resp_arguments_finish(&arguments);
+}
+
 static void a_known_head_is_held_to_the_limits(void **state)
 {
     char input[] = "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$1\r\nv\r\n";
@@ -615,6 +635,7 @@ int main(void)
         cmocka_unit_test(no_arguments_make_an_empty_command),
         cmocka_unit_test(many_commands_in_one_read_follow_one_another),
         cmocka_unit_test(commands_of_one_name_have_one_head),
+        cmocka_unit_test(a_number_of_a_head_is_not_given_again),
         cmocka_unit_test(a_known_head_is_held_to_the_limits),
         cmocka_unit_test(lengths_are_strictly_decimal),
         cmocka_unit_test(a_nil_bulk_is_no_argument),
