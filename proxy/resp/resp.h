@@ -36,8 +36,8 @@ struct resp_arguments {
     size_t count, size;
     struct resp_head head; /* the last one of those that are short enough */
 };
-/* Frees the list, which may be used again. Numbers of heads go on where they were: somebody may know
- * a command by one. */
+/* Frees the list, which may be used again. Numbers of heads go on where they were: somebody may
+ * know a command by one. */
 void resp_arguments_finish(struct resp_arguments *arguments);
 
 struct resp_command {

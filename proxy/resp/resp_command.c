@@ -421,8 +421,19 @@ static enum resp_status measure_bulk(const char **at, const char *end, size_t ma
     *body = (size_t)(next - *at) + (size_t)length + 2;
     if ((size_t)(end - *at) < *body)
         return RESP_MORE;
+    if (!is_line_end(*at + *body - 2))
+        return RESP_BAD;
     *at += *body;
-    return is_line_end(*at - 2) ? RESP_DONE : RESP_BAD;
+    return RESP_DONE;
+}
+
+/* The reader says what is wrong with a header when that has ended, or is too long: see
+ * bad_header(). Until then all that stands before it, which may be a million arguments, is not read
+ * again. */
+static bool has_no_end_yet(const char *header, const char *end, const struct resp_limits *limits)
+{
+    size_t left = (size_t)(end - header);
+    return left <= limits->max_inline && !memchr(header, '\r', left);
 }
 
 size_t resp_measure(struct resp_measure *measure, const char *input, size_t length,
@@ -437,10 +448,10 @@ size_t resp_measure(struct resp_measure *measure, const char *input, size_t leng
         enum resp_status status = measure_bulk(&at, end, limits->max_bulk, &body);
         size_t need = measure->scanned + body + (measure->left - 1) * SMALLEST_BULK;
         need = need > length ? need : length + 1;
-        if (status == RESP_MORE)
-            return need > limits->max_command ? 0 : need;
-        if (status == RESP_BAD)
+        if (status == RESP_BAD && !has_no_end_yet(at, end, limits))
             return 0;
+        if (status != RESP_DONE)
+            return need > limits->max_command ? 0 : need;
         measure->scanned = (size_t)(at - input);
         measure->passed++;
         measure->left--;

@@ -474,6 +474,22 @@ static void of_what_is_wrong_nothing_is_measured(void **state)
     assert_int_not_equal(resp_measure(&measure, "*3\r\n", 4, &few), 0);
 }
 
+/* Byte by byte as slowly as it may come, all before it is not read for each. */
+static void a_wrong_header_is_measured_to_its_end(void **state)
+{
+    static const char start[] = "*3\r\n$1\r\na\r\n$1\r\nb\r\n$x";
+    struct resp_measure measure = {0};
+    char text[sizeof start + 200];
+    size_t length = strlen(start);
+    (void)state;
+    memcpy(text, start, length);
+    for (; length < sizeof text - 1; text[length++] = 'x')
+        assert_int_equal(resp_measure(&measure, text, length, &roomy),
+                         length + 1 > 24 ? length + 1 : 24);
+    text[length++] = '\r';
+    assert_int_equal(resp_measure(&measure, text, length, &roomy), 0);
+}
+
 static void a_header_alone_allocates_nothing(void **state)
 {
     (void)state;
@@ -648,6 +664,7 @@ int main(void)
         cmocka_unit_test(an_incomplete_command_says_what_it_needs),
         cmocka_unit_test(of_an_incomplete_command_only_what_is_new_is_looked_at),
         cmocka_unit_test(of_what_is_wrong_nothing_is_measured),
+        cmocka_unit_test(a_wrong_header_is_measured_to_its_end),
         cmocka_unit_test(a_header_alone_allocates_nothing),
         cmocka_unit_test(arguments_grow_as_they_come),
         cmocka_unit_test(inline_arguments_stand_between_blanks),
