@@ -6,7 +6,8 @@ uint64_t stall_budget_left(struct stall_budget *budget, uint64_t now)
 {
     if (now - budget->over >= STALL_WINDOW_MS)
         budget->used = 0;
-    return budget->used < STALL_BUDGET_MS ? STALL_BUDGET_MS - budget->used : 0;
+    uint64_t left = budget->used < STALL_BUDGET_MS ? STALL_BUDGET_MS - budget->used : 0;
+    return left < STALL_ONCE_MS ? left : STALL_ONCE_MS;
 }
 
 void stall_budget_use(struct stall_budget *budget, uint64_t since, uint64_t now)
