@@ -252,7 +252,7 @@ static void a_turn_of_the_line_is_bounded_in_time(void **state)
     (void)state;
     line_up(tasks, "ABC", (const int[]){3, 3, 3});
     for (int i = 0; i < 3; i++)
-        tasks[i].takes = 100 * MICROSECOND;
+        tasks[i].takes = 50 * MICROSECOND;
     turn_once();
     must_have_run("ABC");
     turn_once();
