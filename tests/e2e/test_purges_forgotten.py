@@ -132,12 +132,13 @@ class TestOneServer:
             looked_up = guard.counter("nestguard_lookups_total")
             clients = [guard.wire() for _ in range(8)]
             for client in clients:
-                client.send(command("GET", "item:7"))
-            wait_until(lambda: guard.counter("nestguard_lookups_total") == looked_up + 8, PATIENCE,
+                client.send(command("GET", "item:7") + command("STRLEN", "item:7"))
+            wait_until(lambda: guard.counter("nestguard_lookups_total") == looked_up + 16, PATIENCE,
                        guard.metrics)
             gate.release()
             for client in clients:
                 assert client.read_replies(1) == b"$7\r\nchanged\r\n"
+                assert client.read_replies(1).startswith(b"-NESTGUARD cache ")
                 client.close()
             wait_until(lambda: serves(guard), PATIENCE, guard.log)
 

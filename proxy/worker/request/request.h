@@ -24,6 +24,10 @@ void request_to_cache(const struct request *request, struct client *client, stru
 /* Sends the command to the cache as it is; its reply is the client's. */
 void request_forward(const struct request *request, struct client *client);
 
+/* The same of a command that reads a guarded key: of a row's, it fails where the server may have
+ * forgotten a deletion, whenever that is found out (upstream_is_doubted()). */
+void request_forward_read(const struct request *request, struct client *client);
+
 /* Only the slot, for bytes that are sent otherwise. */
 struct reply_slot *request_open(struct client *client);
 

@@ -138,7 +138,6 @@ void upstream_moved(struct upstream *upstream);
 /* It is up, and its server may have forgotten what was deleted from it (cache/vouched.h): lookups
  * of rows fail as if the cache were down; all else goes there. */
 bool upstream_is_doubted(const struct upstream *upstream);
-extern const char upstream_doubted_text[]; /* why they do */
 
 /* Where it leads. */
 const struct cache_route *upstream_route(const struct upstream *upstream);

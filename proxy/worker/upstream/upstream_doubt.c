@@ -13,9 +13,12 @@
 const char upstream_doubted_text[] = "NESTGUARD cache started anew: what it may have forgotten to "
                                      "delete is being deleted, try again";
 
-/* The guard could load them if the cache did not have them. */
+/* The guard could load them if the cache did not have them; or the cache alone can tell, and may
+ * tell of a value that is old. */
 bool upstream_looks_up_rows(const struct reply_slot *slot)
 {
+    if (slot->kind->reads_row)
+        return true;
     if (!slot->kind->on_loaded || !slot->lookup_count)
         return false;
     if (slot->lookup_count > 1)

@@ -133,8 +133,6 @@ bool upstream_is_up(const struct upstream *upstream)
     return !upstream->down;
 }
 
-const char upstream_doubted_text[] = "NESTGUARD cache started anew";
-
 bool upstream_is_doubted(const struct upstream *upstream)
 {
     return upstream->doubted;

@@ -122,14 +122,6 @@ __attribute__((noinline)) static struct upstream *go_elsewhere(struct client *cl
                          request->raw.length + RESP_HEADER_ROOM * (request->count + 1));
 }
 
-/* What the cache alone can tell of a row's key, and may tell of a value that is old: see
- * upstream_is_doubted(). */
-static bool may_be_forgotten(const struct client *client, const struct request *request)
-{
-    return upstream_is_doubted(client->upstream) &&
-           keyspace_has_rows(serving_keyspace(client->serving, request->keyspace));
-}
-
 static void dispatch_read(struct client *client, const struct request *request,
                           struct upstream *replica)
 {
@@ -137,10 +129,8 @@ static void dispatch_read(struct client *client, const struct request *request,
     bool shadowed = measures_take_shadow(&client->serving->measures);
     if (hash_lookup_is_one(client, request))
         hash_lookup_dispatch(client, request, shadowed, replica);
-    else if (may_be_forgotten(client, request))
-        resp_write_error(client_reply(client), "%s", upstream_doubted_text);
     else
-        request_forward(request, client);
+        request_forward_read(request, client);
 }
 
 static void dispatch_at_replica(struct client *client, const struct request *request,
