@@ -59,6 +59,10 @@ int stream_write(struct stream *stream, uv_write_t *write, const char *bytes, si
 /* Bytes that were given and that the kernel has not taken yet. */
 size_t stream_queued(const struct stream *stream);
 
+/* The other end will send no more, or has gone: known of a stream that is not read, too. What it
+ * sent before may still be there. */
+bool stream_has_ended(const struct stream *stream);
+
 /* Who is at the other end, for people: "[::1]:40000", or "unix". */
 enum { STREAM_PEER_SIZE = 64 };
 void stream_peer(const struct stream *stream, char text[STREAM_PEER_SIZE]);

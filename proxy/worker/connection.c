@@ -162,20 +162,6 @@ static void serve_input(struct turn_task *task)
         client_took(client, 0);
 }
 
-/* What it waits for may never come, and nothing else is served before: it is read from all the
- * same, for its end would not be noticed. Where an UNSUBSCRIBE settles, its reply comes, and what
- * came behind it, with the end, is served then. */
-static bool is_listened_to(const struct client *client)
-{
-    return client->state == CLIENT_OPEN && client->settling && pinned_is_blocked(client) &&
-           buffer_length(&client->in) < READ_BYTES;
-}
-
-static bool is_read_from(const struct client *client)
-{
-    return client_wants_input(client) || is_listened_to(client);
-}
-
 /* There is no input any more to be served. */
 static void serve_end(struct turn_task *task)
 {
@@ -193,7 +179,7 @@ static void line_up_to_end(struct client *client)
  * that ends a wait. */
 static void leave_at_end(struct client *client)
 {
-    if (!client->input_ended || !is_read_from(client))
+    if (!client->input_ended || !client_wants_input(client))
         return;
     if (pinned_waits(client))
         client_close(client);
@@ -307,7 +293,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
 /* Reading follows from what is under way; nothing else starts or stops it. */
 static void update_reading(struct client *client)
 {
-    bool wanted = is_read_from(client) && !client->input_ended;
+    bool wanted = client_wants_input(client) && !client->input_ended;
     if (wanted == client->reading)
         return;
     client->reading = wanted;
@@ -458,6 +444,17 @@ static void check_idle(struct client *client)
     client_close(client);
 }
 
+/* What it waits for may never come, and meanwhile it need not be read from: its end would not be
+ * noticed. What it has sent besides is for nobody then, as with Redis. An upload waits for its
+ * client, and its last bytes may still be there. */
+static void check_blocked(struct client *client)
+{
+    if (client->reading || !pinned_is_blocked(client) || client->pinned.states & PINNED_UPLOAD)
+        return;
+    if (client->input_ended || stream_has_ended(&client->stream))
+        client_close(client);
+}
+
 void connection_check_progress(struct client *client, uint64_t now)
 {
     uint64_t patience = serving_config(client->serving)->output_timeout_ms;
@@ -465,6 +462,7 @@ void connection_check_progress(struct client *client, uint64_t now)
         return;
     strangers_release(client, now);
     check_idle(client);
+    check_blocked(client);
     size_t queued = stream_queued(&client->stream);
     if (!queued || queued != client->queued) {
         client->queued = queued;

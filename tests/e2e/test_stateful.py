@@ -205,10 +205,17 @@ def test_what_a_blocked_client_asked_besides_may_be_large(guard):
             assert wire.read_reply() == b"*100000\r\n" + b":1\r\n" * 100_000
 
 
-@pytest.mark.parametrize("say", [[], [command("PING")]])
-def test_a_blocked_client_that_leaves_takes_no_element(guard, cache, say):
+SAID_WHILE_BLOCKED = {
+    "nothing": b"", "little": command("PING"), "its end": command("QUIT"),
+    "more than its end": command("QUIT") + command("PING") * 10_000,
+    "many commands": command("PING") * 2000, "large commands": command("ECHO", b"x" * 100_000) * 20,
+    "what has large replies": command("BF.MEXISTS", "items", *[1] * 100_000) * 3}
+
+
+@pytest.mark.parametrize("said", SAID_WHILE_BLOCKED.values(), ids=SAID_WHILE_BLOCKED)
+def test_a_blocked_client_that_leaves_takes_no_element(guard, cache, said):
     with guard.wire() as wire:
-        wire.send(command("BLPOP", "list", 0) + b"".join(say))
+        wire.send(command("BLPOP", "list", 0) + said)
         wait_until(lambda: cache.client().info("clients")["blocked_clients"] == 1, PATIENCE,
                    "the blocking")
     wait_until(lambda: cache.client().info("clients")["blocked_clients"] == 0, PATIENCE, "its end")

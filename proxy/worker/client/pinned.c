@@ -233,11 +233,7 @@ void pinned_check(struct client *client, uint64_t now)
     struct pinned *pinned = &client->pinned;
     if (client->replies.slow && !pinned->own && client->state == CLIENT_OPEN)
         isolate(client);
-    if (client->settling && pinned_is_blocked(client))
-        client_resume(client); /* it may not have been when its reading stopped */
     each_wait(pinned, upstream_check_progress);
-    if (pinned->waiting && client->input_ended && client->state == CLIENT_LEAVING)
-        client_close(client);
     if (!pinned->own || client->state >= CLIENT_CLOSING)
         return;
     upstream_check_progress(pinned->own);
