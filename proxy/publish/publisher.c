@@ -78,7 +78,7 @@ static const struct keyspace *built_for(const struct generation *generation, siz
 }
 
 /* To the bitmap of the generation that tells of it, if nobody has taken that: by what it was built
- * for. */
+ * for. Also while nothing is published: a file may want it again before the next generation. */
 static void add_to_generation(struct publisher *publisher, const struct key_change *change)
 {
     struct span items[WAYS_MAX];
@@ -104,7 +104,6 @@ static void add_row(struct publisher *publisher, struct published *published,
                     const struct key_change *change)
 {
     struct span items[WAYS_MAX];
-    add_to_generation(publisher, change);
     size_t count = items_of(publisher, published->keyspace, change->key.text, items);
     if (count == SIZE_MAX)
         published_spoil(published, "a key can be made of columns in too many ways");
@@ -116,6 +115,8 @@ void publisher_hear(void *arg, const struct key_change *change)
 {
     struct publisher *publisher = arg;
     struct published *published = find(publisher, (size_t)change->key.keyspace);
+    if (change->cause == CAUSE_INSERTED)
+        add_to_generation(publisher, change);
     if (!published)
         return;
     if (change->cause == CAUSE_INSERTED)

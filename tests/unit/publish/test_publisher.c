@@ -246,6 +246,23 @@ static void what_is_wanted_anew_waits_for_a_generation(void **state)
     end(&b);
 }
 
+static void a_bitmap_that_nobody_wanted_for_a_while_lacks_no_row(void **state)
+{
+    struct bench b;
+    (void)state;
+    begin(&b);
+    struct generation *candidate = generation_of(&b, 2);
+    want(&b, CONFIG_WITH(""));
+    hear(&b, CAUSE_INSERTED, KEYS, "key:1", candidate); /* while it catches up */
+    use(&b, candidate, KEYSPACE_GUARDING);
+    hear(&b, CAUSE_INSERTED, KEYS, "key:2", candidate); /* and in force */
+    want(&b, CONFIG);
+    assert_int_equal(publisher_of(b.publisher, KEYS)->from, 2);
+    assert_true(is_in(&b, KEYS, "key:1"));
+    assert_true(is_in(&b, KEYS, "key:2"));
+    end(&b);
+}
+
 /* How many of the commands that wait for an answer have this word, which none of them is. */
 static size_t asked_with(const char *word)
 {
@@ -289,6 +306,7 @@ int main(void)
         cmocka_unit_test(no_publisher_publishes_nothing),
         cmocka_unit_test(what_is_wanted_otherwise_comes_with_the_next_generation),
         cmocka_unit_test(what_is_wanted_anew_waits_for_a_generation),
+        cmocka_unit_test(a_bitmap_that_nobody_wanted_for_a_while_lacks_no_row),
         cmocka_unit_test(what_is_not_wanted_is_deleted_as_soon_as_the_cache_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
