@@ -51,16 +51,17 @@ static void on_changed(void *arg)
     move->changed(move->arg);
 }
 
-/* A client that reads slowly may have had it wait; one with state on another node's connection may
- * have used it last. */
+/* A client that reads slowly may have had it wait; one with state on another node's connection, or
+ * that is told of keys by the cache that is left, may have used it last. */
 static void forget(void *arg, const struct upstream *upstream)
 {
     const struct move *move = arg;
     for (struct client *client = move->clients->first; client; client = client->following) {
         if (client->replies.stalls == upstream)
             client->replies.stalls = NULL;
-        if (client->upstream == upstream && client->pinned.own)
-            client->upstream = client->pinned.own;
+        if (client->upstream == upstream && client->state < CLIENT_CLOSING)
+            client->upstream = client->pinned.own ? client->pinned.own
+                                                  : client_shared(client, client->replies.resp3);
     }
 }
 

@@ -177,6 +177,28 @@ class TestConnectionsWithState:
         file.wait_left()
         assert guard.status()["own_connections"] == 0
 
+    def test_who_tracks_keys_asks_all_nodes_over_connections_that_end_when_idle(
+            self, moving, place, before, after):
+        left, new = place(before), place(after)
+        guard, file = moving(left, workers=1)
+        with contextlib.ExitStack() as stack:
+            wires = [stack.enter_context(guard.wire()) for _ in range(4)]
+            for wire in wires:
+                wire.ask("HELLO", 3)
+                assert wire.ask("CLIENT", "TRACKING", "ON") == b"+OK\r\n"
+            file.take(cache=new.url)
+            wait_until(lambda: guard.redis().set("plain", "x") and new.calls("set"), PATIENCE,
+                       guard.log)
+            for _ in range(5):
+                for wire in wires:
+                    wire.send(command("DBSIZE"))
+                    while not (answer := wire.read_reply()).startswith(b":"):
+                        assert answer.startswith(b">")
+                assert guard.redis().ping()
+            for wire in wires:
+                wire.read_until_closed()
+        file.wait_left()
+
     def test_who_tracks_keys_and_changes_the_protocol_reads_nothing_unheard(self, moving, place,
                                                                             before, after):
         left, new = place(before), place(after)

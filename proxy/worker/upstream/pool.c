@@ -128,11 +128,15 @@ static void make_room(struct pool *pool, unsigned count)
     pool->node_count = count;
 }
 
+static struct pool_node *node_at(struct pool *pool, int node)
+{
+    return node == NO_NODE ? &pool->nowhere : &pool->nodes[node];
+}
+
 struct upstream *pool_lane(struct pool *pool, int node, bool resp3, unsigned lane)
 {
     make_room(pool, (unsigned)(node + 1));
-    struct pool_node *at = node == NO_NODE ? &pool->nowhere : &pool->nodes[node];
-    struct upstream **upstream = &at->shared[resp3][lane];
+    struct upstream **upstream = &node_at(pool, node)->shared[resp3][lane];
     if (!*upstream)
         *upstream = create(pool, node, resp3, lane);
     if (node == NO_NODE)
@@ -281,25 +285,27 @@ bool pool_all(const struct pool *pool, bool (*is)(const struct upstream *upstrea
     return true;
 }
 
-/* From this lane on. */
-static void close_idle_of(struct pool *pool, struct pool_node *node, unsigned first)
+/* From this lane on. Whoever hears that one ends may be led to another, for which the nodes may
+ * have to move. */
+static void close_idle_of(struct pool *pool, int node, unsigned first)
 {
     for (unsigned i = 2 * first; i < PLACES; i++) {
-        struct upstream **at = &node->shared[i % 2][i / 2];
-        if (!*at || !upstream_is_idle(*at))
+        struct upstream **at = &node_at(pool, node)->shared[i % 2][i / 2];
+        struct upstream *upstream = *at;
+        if (!upstream || !upstream_is_idle(upstream))
             continue;
-        if (pool->events && pool->events->ends)
-            pool->events->ends(pool->events->arg, *at);
-        upstream_close(*at);
         *at = NULL;
+        if (pool->events && pool->events->ends)
+            pool->events->ends(pool->events->arg, upstream);
+        upstream_close(upstream);
     }
 }
 
 static void close_idle(struct pool *pool, unsigned first)
 {
     for (unsigned i = 0; i < pool->node_count; i++)
-        close_idle_of(pool, &pool->nodes[i], first);
-    close_idle_of(pool, &pool->nowhere, first);
+        close_idle_of(pool, (int)i, first);
+    close_idle_of(pool, NO_NODE, first);
 }
 
 void pool_close_idle(struct pool *pool)
@@ -331,8 +337,8 @@ static void leave_nodes(struct pool *pool)
             node->used = now;
         } else if ((now - node->used > KEEP_MS || !is_any_up(node)) &&
                    map_of(pool)->nodes[i].place.host[0]) {
-            close_idle_of(pool, node, 0);
-            *node = (struct pool_node){0};
+            close_idle_of(pool, (int)i, 0);
+            pool->nodes[i] = (struct pool_node){0};
             pool_tell_changed(pool);
             redis_cluster_drop(pool->route->cluster, (int)i);
         }
