@@ -10,7 +10,8 @@
 
 enum {
     STRANGERS = 64, /* of more the oldest are forgotten, and get another minute */
-    DOUBT_MS = 60000
+    DOUBT_MS = 60000,
+    LEFT_MS = 2000 /* whoever is connected to a stranger asks more often than that */
 };
 
 struct voucher {
@@ -21,7 +22,7 @@ struct voucher {
 /* One that was asked for and that nobody vouches for. */
 struct stranger {
     char run_id[RUN_ID_SIZE]; /* "": this place is free */
-    uint64_t since;           /* clock_ms() */
+    uint64_t since, asked;    /* clock_ms(): at first, and last */
     bool is_told;             /* the log knows that it is believed */
 };
 
@@ -123,15 +124,34 @@ static bool is_vouched_for(const struct vouched *vouched, const char *run_id)
     return false;
 }
 
-static bool is_doubted_too_long(struct vouched *vouched, const char *run_id, uint64_t now)
+static struct stranger *add_stranger(struct vouched *vouched, const char *run_id)
+{
+    struct stranger *stranger = &vouched->strangers[vouched->next++ % STRANGERS];
+    copy_id(stranger->run_id, run_id);
+    stranger->asked = 0;
+    return stranger;
+}
+
+/* One that all have left may have missed deletions since: should they come back, that is a doubt of
+ * its own. Each thread has read the clock before it had the lock. */
+static struct stranger *meet_stranger(struct vouched *vouched, const char *run_id, uint64_t now)
 {
     struct stranger *stranger = find_stranger(vouched, run_id);
-    if (!stranger) {
-        stranger = &vouched->strangers[vouched->next++ % STRANGERS];
-        *stranger = (struct stranger){.since = now};
-        copy_id(stranger->run_id, run_id);
+    if (!stranger)
+        stranger = add_stranger(vouched, run_id);
+    if (!stranger->asked || now > stranger->asked + LEFT_MS) {
+        stranger->since = now;
+        stranger->is_told = false;
     }
-    bool is_late = now - stranger->since >= DOUBT_MS;
+    if (now > stranger->asked)
+        stranger->asked = now;
+    return stranger;
+}
+
+static bool is_doubted_too_long(struct vouched *vouched, const char *run_id, uint64_t now)
+{
+    struct stranger *stranger = meet_stranger(vouched, run_id, now);
+    bool is_late = now >= stranger->since + DOUBT_MS;
     if (is_late && !stranger->is_told)
         log_warning("cache: lookups are asked of the server %.8s... again, though it was not seen "
                     "to be swept: it may hold stale values",

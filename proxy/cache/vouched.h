@@ -29,8 +29,8 @@ void vouched_set(struct vouched *vouched, const void *by, const char *run_id);
 void vouched_settle(struct vouched *vouched);
 
 /* Any thread; `now` is clock_ms(). True also of a server that does not say who it is, and of one
- * that the keeper did not come to, or was not let sweep, for a minute: then loads have lasted long
- * enough. */
+ * that the keeper did not come to, or was not let sweep, for a minute in which it was asked for
+ * each second: then loads have lasted long enough. */
 bool vouched_believes(struct vouched *vouched, const char *run_id, uint64_t now);
 
 #endif

@@ -10,7 +10,7 @@
 static const char ours[] = "0123456789abcdef0123456789abcdef01234567";
 static const char others[] = "fedcba9876543210fedcba9876543210fedcba98";
 
-enum { MINUTE = 60000 };
+enum { SECOND = 1000, MINUTE = 60 * SECOND };
 
 static void all_are_believed_until_the_cache_was_up(void **state)
 {
@@ -51,16 +51,47 @@ static void each_vouches_for_one_and_for_none_before(void **state)
     vouched_destroy(vouched);
 }
 
+/* As a connection to it does while it is doubted, for less than a minute. */
+static void doubt_for(struct vouched *vouched, const char *run_id, uint64_t from, uint64_t duration)
+{
+    for (uint64_t now = from; now < from + duration; now += SECOND)
+        assert_false(vouched_believes(vouched, run_id, now));
+}
+
 static void a_doubt_ends_after_a_minute(void **state)
 {
     struct vouched *vouched = vouched_create();
     (void)state;
     vouched_settle(vouched);
-    assert_false(vouched_believes(vouched, ours, 1000));
-    assert_false(vouched_believes(vouched, others, 2000));
+    doubt_for(vouched, ours, 1000, MINUTE);
+    doubt_for(vouched, others, 2000, MINUTE);
     assert_false(vouched_believes(vouched, ours, 999 + MINUTE));
     assert_true(vouched_believes(vouched, ours, 1000 + MINUTE));
     assert_false(vouched_believes(vouched, others, 1000 + MINUTE));
+    vouched_destroy(vouched);
+}
+
+static void one_that_was_left_while_it_was_doubted_is_doubted_anew(void **state)
+{
+    struct vouched *vouched = vouched_create();
+    (void)state;
+    vouched_settle(vouched);
+    assert_false(vouched_believes(vouched, ours, 1000));
+    doubt_for(vouched, ours, 10 * MINUTE, MINUTE);
+    assert_true(vouched_believes(vouched, ours, 11 * MINUTE));
+    assert_false(vouched_believes(vouched, ours, 20 * MINUTE));
+    vouched_destroy(vouched);
+}
+
+/* Another thread has read the clock a moment before. */
+static void who_asks_a_moment_late_is_told_the_same(void **state)
+{
+    struct vouched *vouched = vouched_create();
+    (void)state;
+    vouched_settle(vouched);
+    assert_false(vouched_believes(vouched, ours, 1000));
+    assert_false(vouched_believes(vouched, ours, 999));
+    doubt_for(vouched, ours, 1000, MINUTE);
     vouched_destroy(vouched);
 }
 
@@ -90,6 +121,7 @@ static void of_many_strangers_the_oldest_are_forgotten(void **state)
             run_id[1] = low;
             assert_false(vouched_believes(vouched, run_id, 1));
         }
+    doubt_for(vouched, "zz", 1, MINUTE);
     assert_true(vouched_believes(vouched, "zz", 1 + MINUTE));
     assert_false(vouched_believes(vouched, "aa", 1 + MINUTE));
     vouched_destroy(vouched);
@@ -102,6 +134,8 @@ int main(void)
         cmocka_unit_test(who_does_not_say_is_believed),
         cmocka_unit_test(each_vouches_for_one_and_for_none_before),
         cmocka_unit_test(a_doubt_ends_after_a_minute),
+        cmocka_unit_test(one_that_was_left_while_it_was_doubted_is_doubted_anew),
+        cmocka_unit_test(who_asks_a_moment_late_is_told_the_same),
         cmocka_unit_test(a_doubt_after_it_was_vouched_for_is_one_of_its_own),
         cmocka_unit_test(of_many_strangers_the_oldest_are_forgotten),
     };
