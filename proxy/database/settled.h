@@ -8,8 +8,8 @@
  * then, below any bound that is asked for later. (A snapshot's own upper bound will not do: it is
  * behind the last transaction that is over, and others run beyond it.) A generation whose snapshot
  * has passed the bound knows what became of all of them: the same one, when nobody writes just
- * then. (A standby knows of ids only what it has replayed: there whoever asks counts one generation
- * less.)
+ * then. (A standby knows of ids only what it has replayed: there whoever asks takes the generation
+ * that was built before that one.)
  *
  * Not each generation's bound is remembered, but that of the oldest that is still waited for: keys
  * that were told after it wait for the next in turn.
@@ -22,7 +22,11 @@
 /* Zeroed at the start. */
 struct settled {
     uint64_t number;  /* the newest generation that is settled; 0: none */
+    uint64_t before;  /* the one that was built before it; 0: none. Numbers are also of builds that
+                         failed, and were tried again at once */
     uint64_t waiting; /* the one that is waited for; 0: none */
+    uint64_t before_waiting;
+    uint64_t built; /* the last one */
     uint32_t bound;
 };
 

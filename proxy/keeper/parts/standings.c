@@ -110,9 +110,9 @@ void standings_take(struct standings *standings, struct built *built)
 {
     struct generation *generation = built->generation;
     const struct config *config = built->config ? built->config->config : standings->options.config;
-    generation->settled =
-        settled_learn(&standings->settled, generation->number, &built->snapshot, built->next_xid) -
-        (built->server.standby && standings->settled.number);
+    uint64_t newest =
+        settled_learn(&standings->settled, generation->number, &built->snapshot, built->next_xid);
+    generation->settled = built->server.standby ? standings->settled.before : newest;
     standings->candidate =
         standing_create(built, &(struct standing_options){.config = config,
                                                           .checker = standings->options.checker,

@@ -241,6 +241,23 @@ static void a_standby_settles_a_generation_later(void **state)
     bench_close(&bench);
 }
 
+/* A build that failed was begun a moment before the next one: of what was being written then the
+ * standby need not have heard. */
+static void on_a_standby_builds_that_failed_do_not_count(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench);
+    ready(take_of(&bench, true, 1, "10:10:", 10));
+    ready(take_of(&bench, true, 4, "13:13:", 13));
+    assert_int_equal(bench.in_force->settled, 1);
+    ready(take_of(&bench, true, 6, "13:13:", 14));
+    assert_int_equal(bench.in_force->settled, 1);
+    ready(take_of(&bench, true, 8, "14:14:", 15));
+    assert_int_equal(bench.in_force->settled, 4);
+    bench_close(&bench);
+}
+
 static void nothing_is_told_at_the_end(void **state)
 {
     struct bench bench;
@@ -267,6 +284,7 @@ int main(void)
         cmocka_unit_test(both_are_given_up_for_another_server),
         cmocka_unit_test(what_was_being_written_is_settled_by_a_later_snapshot),
         cmocka_unit_test(a_standby_settles_a_generation_later),
+        cmocka_unit_test(on_a_standby_builds_that_failed_do_not_count),
         cmocka_unit_test(nothing_is_told_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
