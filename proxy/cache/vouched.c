@@ -28,6 +28,7 @@ struct stranger {
 
 struct vouched {
     uv_mutex_t lock;
+    _Atomic uint64_t version; /* changed under the lock */
     bool is_settled;
     struct voucher *vouchers; /* one for each server; there are few */
     size_t count;
@@ -104,6 +105,7 @@ void vouched_set(struct vouched *vouched, const void *by, const char *run_id)
             *stranger = (struct stranger){0};
         add(vouched, by, run_id);
     }
+    vouched->version++;
     uv_mutex_unlock(&vouched->lock);
 }
 
@@ -111,10 +113,16 @@ void vouched_settle(struct vouched *vouched)
 {
     uv_mutex_lock(&vouched->lock);
     vouched->is_settled = true;
+    vouched->version++;
     uv_mutex_unlock(&vouched->lock);
 }
 
 /* ---- who asks ---- */
+
+uint64_t vouched_version(const struct vouched *vouched)
+{
+    return vouched ? vouched->version : 0;
+}
 
 static bool is_vouched_for(const struct vouched *vouched, const char *run_id)
 {
@@ -157,6 +165,7 @@ static bool is_doubted_too_long(struct vouched *vouched, const char *run_id, uin
                     "to be swept: it may hold stale values",
                     run_id);
     stranger->is_told |= is_late;
+    vouched->version += is_late; /* so that it is asked for as long as anybody is connected to it */
     return is_late;
 }
 

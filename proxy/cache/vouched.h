@@ -5,7 +5,7 @@
  *                 └─▶ a worker is connected to it, too, and maybe sooner: guarded keys are not read
  *                     there before
  *
- * Asked when a connection to the cache comes up, and while it is doubted; never by a lookup.
+ * Asked when a connection to the cache comes up, and then again and again; never by a lookup.
  */
 #ifndef NESTGUARD_VOUCHED_H
 #define NESTGUARD_VOUCHED_H
@@ -27,6 +27,9 @@ void vouched_set(struct vouched *vouched, const void *by, const char *run_id);
 /* The keeper: the cache was up as a whole. Until then all are believed: what was deleted before the
  * guard was started nobody knows. */
 void vouched_settle(struct vouched *vouched);
+
+/* Any thread: while it stays the same, who was believed still is. */
+uint64_t vouched_version(const struct vouched *vouched);
 
 /* Any thread; `now` is clock_ms(). True also of a server that does not say who it is, and of one
  * that the keeper did not come to, or was not let sweep, for a minute in which it was asked for

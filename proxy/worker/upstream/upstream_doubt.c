@@ -1,9 +1,9 @@
 /* A server that may have forgotten what was deleted from it is not asked for rows before it is
- * swept: the row itself is, as when the cache is down. Decided when the connection comes up, so
- * that lookups over one that is believed cost nothing more.
+ * swept: the row itself is, as when the cache is down. Decided when the connection comes up and
+ * with each tick, so that lookups over one that is believed cost nothing more.
  *
- *   GREETING ─ run_id ─▶ UP, believed                                  cache/vouched.h
- *                  └───▶ UP, doubted ─ asked again with each tick ─▶ believed
+ *   GREETING ─ run_id ─▶ UP, believed ◀──┐                             cache/vouched.h
+ *                  └───▶ UP, doubted ◀───┴─ asked again with each tick
  */
 #include "worker/upstream/upstream_internal.h"
 
@@ -42,23 +42,28 @@ static void withdraw_lookups(struct upstream *upstream)
 }
 
 /* Replicas are chosen by what their primary says, and that is not asked while it is doubted. */
-static bool is_believed(const struct upstream *upstream)
+static void judge(struct upstream *upstream)
 {
-    return upstream->options.replica ||
-           vouched_believes(upstream->serving->vouched, upstream->run_id, clock_ms());
+    struct vouched *vouched = upstream->serving->vouched;
+    upstream->judged = vouched_version(vouched);
+    upstream->is_doubted =
+        !upstream->options.replica && !vouched_believes(vouched, upstream->run_id, clock_ms());
 }
 
 void upstream_judge_server(struct upstream *upstream)
 {
-    upstream->is_doubted = !is_believed(upstream);
+    judge(upstream);
     if (upstream->is_doubted)
         withdraw_lookups(upstream);
 }
 
+/* There may be thousands of connections, and mostly nothing has changed. */
 void upstream_review_server(struct upstream *upstream)
 {
-    if (upstream->is_doubted)
-        upstream->is_doubted = !is_believed(upstream);
+    bool may_differ =
+        upstream->is_doubted || upstream->judged != vouched_version(upstream->serving->vouched);
+    if (upstream->state == UP && may_differ)
+        judge(upstream);
 }
 
 bool upstream_is_doubted(const struct upstream *upstream)

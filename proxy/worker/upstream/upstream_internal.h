@@ -81,6 +81,7 @@ struct upstream {
     uint64_t cache_id;        /* see upstream_cache_id() */
     char run_id[RUN_ID_SIZE]; /* of its server, as that told with the greeting */
     bool is_doubted;          /* see upstream_is_doubted() */
+    uint64_t judged;          /* vouched_version() of then */
     char *name;               /* what options.name points to */
     struct redis_place node;  /* what options.node points to */
     bool waits;               /* see upstream_set_waiting() */
@@ -195,7 +196,7 @@ extern const char upstream_doubted_text[]; /* why it fails then */
 
 /* It comes up: whether it is doubted; then what waits for it and is a lookup of rows fails. */
 void upstream_judge_server(struct upstream *upstream);
-/* Once in a while: it may be believed by now. */
+/* Once in a while: it may be believed by now, or doubted. What was sent before is answered. */
 void upstream_review_server(struct upstream *upstream);
 
 /* What waits is told that the cache is in trouble. */

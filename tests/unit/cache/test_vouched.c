@@ -71,6 +71,27 @@ static void a_doubt_ends_after_a_minute(void **state)
     vouched_destroy(vouched);
 }
 
+/* Who is believed though nobody vouches for it is asked for on and on: else it would seem left. */
+static void the_version_says_when_to_ask_again(void **state)
+{
+    struct vouched *vouched = vouched_create();
+    int one;
+    (void)state;
+    vouched_settle(vouched);
+    vouched_set(vouched, &one, others);
+    uint64_t version = vouched_version(vouched);
+    assert_true(vouched_believes(vouched, others, 1000));
+    assert_int_equal(vouched_version(vouched), version);
+    doubt_for(vouched, ours, 1000, MINUTE);
+    assert_int_equal(vouched_version(vouched), version);
+    assert_true(vouched_believes(vouched, ours, 1000 + MINUTE));
+    assert_int_not_equal(vouched_version(vouched), version);
+    version = vouched_version(vouched);
+    vouched_set(vouched, &one, NULL);
+    assert_int_not_equal(vouched_version(vouched), version);
+    vouched_destroy(vouched);
+}
+
 static void one_that_was_left_while_it_was_doubted_is_doubted_anew(void **state)
 {
     struct vouched *vouched = vouched_create();
@@ -134,6 +155,7 @@ int main(void)
         cmocka_unit_test(who_does_not_say_is_believed),
         cmocka_unit_test(each_vouches_for_one_and_for_none_before),
         cmocka_unit_test(a_doubt_ends_after_a_minute),
+        cmocka_unit_test(the_version_says_when_to_ask_again),
         cmocka_unit_test(one_that_was_left_while_it_was_doubted_is_doubted_anew),
         cmocka_unit_test(who_asks_a_moment_late_is_told_the_same),
         cmocka_unit_test(a_doubt_after_it_was_vouched_for_is_one_of_its_own),

@@ -511,6 +511,33 @@ static void lookups_that_waited_for_such_a_server_fail(void **state)
     trust_all(vouched);
 }
 
+/* What was sent before is answered. */
+static void a_server_may_be_doubted_while_it_is_connected_to(void **state)
+{
+    struct vouched *vouched = doubt_all();
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    vouched_set(vouched, &upstream, RUN_ID);
+    accept_it();
+    must_arrive(SELECT LIMITS);
+    say(cache, DOUBTFUL);
+    while (!is_up())
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    look_up(upstream, 1);
+    must_arrive("1\r\n");
+    vouched_set(vouched, &upstream, NULL);
+    upstream_check_progress(upstream);
+    assert_true(upstream_is_doubted(upstream));
+    look_up(upstream, 2);
+    must_come("2" DOUBTED);
+    say(cache, ":10\r\n");
+    must_come("1::10|");
+    vouched_set(vouched, &upstream, RUN_ID);
+    upstream_check_progress(upstream);
+    assert_false(upstream_is_doubted(upstream));
+    trust_all(vouched);
+}
+
 static void the_next_connection_is_doubted_for_itself(void **state)
 {
     struct vouched *vouched = doubt_all();
@@ -740,6 +767,7 @@ int main(void)
         UPSTREAM_TEST(requests_wait_for_the_greeting),
         UPSTREAM_TEST(a_server_that_nobody_vouches_for_is_not_asked_for_rows),
         UPSTREAM_TEST(lookups_that_waited_for_such_a_server_fail),
+        UPSTREAM_TEST(a_server_may_be_doubted_while_it_is_connected_to),
         UPSTREAM_TEST(the_next_connection_is_doubted_for_itself),
         UPSTREAM_TEST(a_refused_greeting_fails_what_waited_for_it),
         UPSTREAM_TEST(a_server_that_is_no_primary_is_as_good_as_none),
