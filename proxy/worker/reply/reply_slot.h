@@ -52,6 +52,7 @@ struct reply_slot_kind {
     void (*on_part_of)(struct reply_slot *whole, struct span reply);
     /* Everything is there: writes what is left of the reply to reply_slot_output(). May be NULL. */
     void (*finish)(struct reply_slot *slot);
+    bool asks_each; /* a request is for one of several lookups, whose place is its number */
     bool reads_row; /* without a lookup: what the cache alone can tell of a row's key */
 };
 

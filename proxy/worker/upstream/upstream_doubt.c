@@ -15,15 +15,15 @@ const char upstream_doubted_text[] = "NESTGUARD cache started anew: what it may 
 
 /* The guard could load them if the cache did not have them; or the cache alone can tell, and may
  * tell of a value that is old. */
-bool upstream_looks_up_rows(const struct reply_slot *slot)
+bool upstream_looks_up_rows(const struct reply_slot *slot, unsigned index)
 {
     if (slot->kind->reads_row)
         return true;
     if (!slot->kind->on_loaded || !slot->lookup_count)
         return false;
-    if (slot->lookup_count > 1)
+    if (slot->lookup_count > 1 && !slot->kind->asks_each)
         return slot->asks_for_rows;
-    int keyspace = slot->lookups[0].keyspace;
+    int keyspace = slot->lookups[slot->kind->asks_each ? index : 0].keyspace;
     return keyspace != NOT_GUARDED && keyspace_has_rows(serving_keyspace(slot->serving, keyspace));
 }
 
@@ -32,7 +32,7 @@ static void withdraw_lookups(struct upstream *upstream)
 {
     for (size_t count = upstream->in_flight.count; count; count--) {
         struct in_flight request = in_flight_pop(&upstream->in_flight);
-        if (request.slot && upstream_looks_up_rows(request.slot)) {
+        if (request.slot && upstream_looks_up_rows(request.slot, request.index)) {
             upstream_fail_later(upstream, request);
             request.slot = NULL;
             request.index = ASKED_NO_MORE;

@@ -190,8 +190,8 @@ unsigned upstream_facts(const struct upstream *upstream);
 /* The slot hears at the end of the turn that the request has failed. */
 void upstream_fail_later(struct upstream *upstream, struct in_flight request);
 
-/* The slot's command looks up rows that the guard could load, or reads one's key. */
-bool upstream_looks_up_rows(const struct reply_slot *slot);
+/* That request of the slot looks up rows that the guard could load, or reads one's key. */
+bool upstream_looks_up_rows(const struct reply_slot *slot, unsigned index);
 extern const char upstream_doubted_text[]; /* why it fails then */
 
 /* It comes up: whether it is doubted; then what waits for it and is a lookup of rows fails. */

@@ -206,14 +206,14 @@ static void start_anew(struct upstream *upstream)
 
 /* While no attempt has ended requests wait in `out`; later, what cannot be sent fails. */
 __attribute__((noinline)) static bool takes(struct upstream *upstream,
-                                            const struct reply_slot *slot)
+                                            const struct reply_slot *slot, unsigned index)
 {
     if (upstream->attempt == ATTEMPT_TOO_OLD && upstream->state == CLOSED)
         start_anew(upstream);
     if (upstream->tenure == TENURE_FINISHED ||
         (upstream->state != UP && upstream_was_tried(upstream)))
         return false;
-    return !upstream->is_doubted || !upstream_looks_up_rows(slot);
+    return !upstream->is_doubted || !upstream_looks_up_rows(slot, index);
 }
 
 /* Its bytes go to `unsent`, which nobody reads. */
@@ -230,7 +230,7 @@ command_of(struct upstream *upstream, struct reply_slot *slot, unsigned index, u
 {
     slot->waiting++;
     if ((upstream->state != UP || upstream->tenure == TENURE_FINISHED || upstream->is_doubted) &&
-        !takes(upstream, slot))
+        !takes(upstream, slot, index))
         return refuse(upstream, slot, index);
     upstream_push_command(upstream, slot, index, hops);
     counter_add(&upstream->serving->counters.forwarded, 1);

@@ -187,7 +187,8 @@ static const struct reply_slot_kind mget_each_kind = {.on_cache = mget_one_reply
                                                       .on_cache_failure = mget_one_failure,
                                                       .ask_again = ask_one_again,
                                                       .on_loaded = answer_loaded,
-                                                      .finish = lookup_join_list};
+                                                      .finish = lookup_join_list,
+                                                      .asks_each = true};
 
 /* Where a request for these keys, all of one node, is written: to a replica only for guarded ones.
  */
@@ -252,7 +253,8 @@ static const struct reply_slot_kind exists_kind = {.on_cache = exists_reply,
                                                    .on_cache_failure = exists_failure,
                                                    .ask_again = ask_one_again,
                                                    .on_loaded = exists_loaded,
-                                                   .finish = lookup_join_sum};
+                                                   .finish = lookup_join_sum,
+                                                   .asks_each = true};
 
 /* A request for each key that passes, with its place among the lookups for a number. */
 static void ask_each(struct client *client, struct reply_slot *slot, struct range range,

@@ -511,6 +511,36 @@ static void lookups_that_waited_for_such_a_server_fail(void **state)
     trust_all(vouched);
 }
 
+static const struct reply_slot_kind of_each = {.on_cache = take_reply,
+                                               .on_cache_failure = take_failure,
+                                               .on_loaded = take_row,
+                                               .asks_each = true};
+
+static void a_key_of_no_row_is_asked_for_beside_one_of_a_row(void **state)
+{
+    struct vouched *vouched = doubt_all();
+    struct upstream *upstream = begin(&shared);
+    const struct span keys[] = {span_of("item:1"), span_of("plain")};
+    (void)state;
+    accept_it();
+    must_arrive(SELECT LIMITS);
+    say(cache, DOUBTFUL);
+    while (!is_up())
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    struct reply_slot *slot = reply_slot_open(&replies, &of_each);
+    reply_slot_set_lookups(slot, keys, 2);
+    slot->lookups[0].keyspace = ITEMS;
+    slot->asks_for_rows = true;
+    upstream_send(upstream, slot, 0, span_of("0\r\n"));
+    upstream_send(upstream, slot, 1, span_of("1\r\n"));
+    reply_slot_answered(slot);
+    must_come("0" DOUBTED);
+    must_arrive("1\r\n");
+    say(cache, ":10\r\n");
+    must_come("1::10|");
+    trust_all(vouched);
+}
+
 /* What was sent before is answered. */
 static void a_server_may_be_doubted_while_it_is_connected_to(void **state)
 {
@@ -767,6 +797,7 @@ int main(void)
         UPSTREAM_TEST(requests_wait_for_the_greeting),
         UPSTREAM_TEST(a_server_that_nobody_vouches_for_is_not_asked_for_rows),
         UPSTREAM_TEST(lookups_that_waited_for_such_a_server_fail),
+        UPSTREAM_TEST(a_key_of_no_row_is_asked_for_beside_one_of_a_row),
         UPSTREAM_TEST(a_server_may_be_doubted_while_it_is_connected_to),
         UPSTREAM_TEST(the_next_connection_is_doubted_for_itself),
         UPSTREAM_TEST(a_refused_greeting_fails_what_waited_for_it),
