@@ -42,9 +42,9 @@ struct transaction {
 struct commit_visibility {
     struct visibility_options options;
     struct keymap keys, transactions;
-    size_t remembered; /* mentions and transactions */
-    size_t everything; /* transactions with that mark */
-    bool has_horizon;  /* nothing is seen until all below it are over */
+    size_t mentioned, running; /* mentions; transactions */
+    size_t everything;         /* transactions with that mark */
+    bool has_horizon;          /* nothing is seen until all below it are over */
     uint32_t horizon;
     struct snapshot begin; /* of a log, the latest: nothing is seen until all that was over is */
     bool has_begin;
@@ -67,7 +67,7 @@ struct commit_visibility *visibility_create(const struct visibility_options *opt
 static void drop_mention(struct commit_visibility *visibility, struct mention *mention)
 {
     struct visibility_key *key = mention->key;
-    visibility->remembered--;
+    visibility->mentioned--;
     free(mention);
     key->last = NULL;
     if (--key->mentions)
@@ -84,7 +84,7 @@ static void drop_transaction(struct commit_visibility *visibility, struct transa
         drop_mention(visibility, mention);
     }
     visibility->everything -= transaction->everything;
-    visibility->remembered--;
+    visibility->running--;
     keymap_remove(&visibility->transactions, &transaction->node);
     free(transaction);
 }
@@ -146,14 +146,15 @@ static struct span bytes_of(const uint32_t *xid)
     return (struct span){(const char *)xid, sizeof *xid};
 }
 
-/* NULL when there is no room: then the horizon covers the transaction. */
+/* NULL when there is no room: then the horizon covers the transaction, and all that run longer. So
+ * those that change much leave the room for transactions to the others. */
 static struct transaction *transaction_of(struct commit_visibility *visibility, uint32_t xid)
 {
     uint64_t hash = keymap_hash(bytes_of(&xid));
     struct keymap_node *known = keymap_find(&visibility->transactions, bytes_of(&xid), hash);
     if (known)
         return container_of(known, struct transaction, node);
-    if (visibility->remembered >= visibility->options.max_remembered) {
+    if (visibility->running >= visibility->options.max_remembered) {
         raise_horizon(visibility, xid + 1);
         return NULL;
     }
@@ -162,7 +163,7 @@ static struct transaction *transaction_of(struct commit_visibility *visibility, 
     transaction->node.key = bytes_of(&transaction->xid);
     transaction->node.hash = hash;
     keymap_insert(&visibility->transactions, &transaction->node);
-    visibility->remembered++;
+    visibility->running++;
     return transaction;
 }
 
@@ -193,7 +194,7 @@ static void mention(struct commit_visibility *visibility, struct transaction *tr
     transaction->mentions = mention;
     key->last = transaction;
     key->mentions++;
-    visibility->remembered++;
+    visibility->mentioned++;
 }
 
 void visibility_changed(struct commit_visibility *visibility, struct key key, uint32_t xid)
@@ -203,7 +204,7 @@ void visibility_changed(struct commit_visibility *visibility, struct key key, ui
     struct transaction *transaction = transaction_of(visibility, xid);
     if (!transaction || transaction->everything)
         return;
-    if (visibility->remembered >= visibility->options.max_remembered)
+    if (visibility->mentioned >= visibility->options.max_remembered)
         mark_everything(visibility, transaction);
     else
         mention(visibility, transaction, key);

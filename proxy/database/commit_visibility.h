@@ -29,7 +29,7 @@
 struct commit_visibility;
 
 struct visibility_options {
-    size_t max_remembered; /* changed keys and their transactions, together */
+    size_t max_remembered; /* changed keys; and as many of their transactions */
     /* A snapshot is wanted sooner than in its turn: asked for by visibility_hurry(), at most every
      * 10 ms. May be NULL. */
     void (*wanted)(void *arg);

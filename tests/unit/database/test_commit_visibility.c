@@ -90,7 +90,7 @@ static void a_truncation_hides_every_key_of_its_keyspace(void **state)
 
 static void keys_beyond_the_bound_are_unseen_all_together(void **state)
 {
-    struct commit_visibility *visibility = create(3); /* one transaction, two keys */
+    struct commit_visibility *visibility = create(2);
     (void)state;
     change(visibility, "a", 7);
     change(visibility, "b", 7);
@@ -104,6 +104,24 @@ static void keys_beyond_the_bound_are_unseen_all_together(void **state)
     change(visibility, "d", 10); /* there is room again */
     assert_true(has(visibility, "d"));
     assert_false(has(visibility, "e"));
+    visibility_destroy(visibility);
+}
+
+/* An older one that still runs is no reason to wait for those that are over. */
+static void one_that_changes_much_leaves_the_others_their_room(void **state)
+{
+    struct commit_visibility *visibility = create(2);
+    (void)state;
+    change(visibility, "a", 7);
+    change(visibility, "b", 7);
+    change(visibility, "c", 7);
+    change(visibility, "d", 8);
+    assert_true(has(visibility, "e"));
+    visibility_learn(visibility, "5:9:5,8");
+    assert_true(has(visibility, "d"));
+    visibility_learn(visibility, "5:9:5");
+    assert_false(has(visibility, "a"));
+    assert_false(has(visibility, "d"));
     visibility_destroy(visibility);
 }
 
@@ -326,6 +344,7 @@ int main(void)
         cmocka_unit_test(each_transaction_of_a_key_must_be_over),
         cmocka_unit_test(a_truncation_hides_every_key_of_its_keyspace),
         cmocka_unit_test(keys_beyond_the_bound_are_unseen_all_together),
+        cmocka_unit_test(one_that_changes_much_leaves_the_others_their_room),
         cmocka_unit_test(transactions_beyond_the_bound_are_waited_for_by_a_horizon),
         cmocka_unit_test(a_new_log_hides_all_until_what_it_does_not_tell_is_over),
         cmocka_unit_test(a_new_log_makes_older_snapshots_void),
