@@ -261,6 +261,21 @@ uint64_t renewal_begin(struct renewal *renewal)
     return renewal->newest;
 }
 
+bool renewal_takes_wishes(const struct renewal *renewal)
+{
+    return renewal->phase == RENEWAL_IDLE && !(renewal->retrying && renewal->for_itself);
+}
+
+void renewal_wish(struct renewal *renewal)
+{
+    if (!renewal_takes_wishes(renewal))
+        return;
+    if (renewal->retrying)
+        renewal->for_itself = true;
+    else
+        start(renewal, true);
+}
+
 void renewal_hurry(struct renewal *renewal, bool hurried)
 {
     if (renewal->hurried == hurried)

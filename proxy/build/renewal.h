@@ -68,6 +68,12 @@ uint64_t renewal_begin(struct renewal *renewal);
 /* Every worker knows that a generation is being built. */
 void renewal_announced(struct renewal *renewal);
 
+/* What the guard itself wants, and says at every look until it has it: no more than a try that is
+ * due later, for else one that fails would be begun again and again without a pause. */
+void renewal_wish(struct renewal *renewal);
+/* False: it would change nothing. */
+bool renewal_takes_wishes(const struct renewal *renewal);
+
 /* The generation that complete() took is in force (error NULL), or it failed: then another is
  * begun, with backoff. */
 void renewal_settle(struct renewal *renewal, const char *error);

@@ -117,7 +117,7 @@ static void on_settled(void *arg, const char *error)
 /* Beside the one in force, which goes on rejecting. */
 static void on_wanted(void *arg)
 {
-    renewal_begin(&((struct keeper *)arg)->renewal);
+    renewal_wish(&((struct keeper *)arg)->renewal);
 }
 
 /* A lease that was extended may have a keyspace guard again, and lets the published one be renewed.
@@ -168,17 +168,17 @@ static void renew_what_is_worn(struct keeper *keeper, uint64_t now)
 {
     const struct generation *generation = keeper->publishing.generation;
     const struct keyspace *worn = publisher_worn(keeper->publisher);
-    if (!worn || !generation || keeper->draining || keeper->renewal.phase != RENEWAL_IDLE ||
+    if (!worn || !generation || keeper->draining || !renewal_takes_wishes(&keeper->renewal) ||
         (double)(now - keeper->renewal.in_force) < 1000 + 10000 * generation->build_seconds)
         return;
     log_info("keyspace %s: what it publishes is full, of too many rows that are gone, or spoiled",
              worn->name);
-    renewal_begin(&keeper->renewal);
+    renewal_wish(&keeper->renewal);
 }
 
 void keeper_watch_sync(struct keeper *keeper, uint64_t now)
 {
-    replication_watch(&keeper->replication, now, keeper->renewal.phase == RENEWAL_IDLE);
+    replication_watch(&keeper->replication, now, renewal_takes_wishes(&keeper->renewal));
     renew_what_is_worn(keeper, now);
     keeper_pace_builds(keeper);
 }
@@ -201,8 +201,8 @@ static void on_moves(void *arg)
             "one before is left");
     keeper->moves = true;
     entries_move(&keeper->entries, true);
-    if (keeper->renewal.phase == RENEWAL_IDLE && !keeper->draining)
-        renewal_begin(&keeper->renewal);
+    if (!keeper->draining)
+        renewal_wish(&keeper->renewal);
 }
 
 /* What was cached is of another database's rows. */

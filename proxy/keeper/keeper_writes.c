@@ -35,10 +35,10 @@ static void is_purged(void *arg, const struct redis_answer *answer)
 void keeper_renew_hints(struct keeper *keeper, uint64_t now)
 {
     const struct config *config = keeper_config(keeper);
-    if (config->sync != SYNC_REPLICATION && keeper->renewal.phase == RENEWAL_IDLE &&
+    if (config->sync != SYNC_REPLICATION && renewal_takes_wishes(&keeper->renewal) &&
         hint_room_is_scarce(entries_places(&keeper->entries), config->max_hints) &&
         now - keeper->renewal.polled >= RENEW_HINTS_MS && !keeper->draining)
-        renewal_begin(&keeper->renewal);
+        renewal_wish(&keeper->renewal);
 }
 
 /* Whichever of two caches they were sent to. */

@@ -85,7 +85,7 @@ void replication_leave(struct replication *replication, const char *why);
 /* Every worker has the newest view. */
 void replication_views_are_in(struct replication *replication);
 
-/* Once in a while; `may_renew`: no generation is being built. */
+/* Once in a while; `may_renew`: none is being built, or due, for what it wants. */
 void replication_watch(struct replication *replication, uint64_t now, bool may_renew);
 
 /* Whether there is room in the filters that are followed for as long as a build takes. */

@@ -416,7 +416,7 @@ static void one_that_is_lost_while_the_next_is_built_has_its_successor(void **st
     bench_finish(&bench);
 }
 
-static void a_wish_does_not_wait_for_the_next_try(void **state)
+static void a_call_does_not_wait_for_the_next_try(void **state)
 {
     struct bench bench;
     (void)state;
@@ -426,6 +426,45 @@ static void a_wish_does_not_wait_for_the_next_try(void **state)
     renewal_replace(&bench.renewal, "altered");
     assert_int_equal(renewal_begin(&bench.renewal), 2);
     assert_null(fake.timer);
+    one_comes_into_force(&bench);
+    bench_finish(&bench);
+}
+
+/* A filter that is nearly full is so at every look, also while what fails is to be tried again. */
+static void what_the_guard_wants_itself_waits_for_the_next_try(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, replication);
+    renewal_wish(&bench.renewal);
+    renewal_announced(&bench.renewal);
+    builder_ends("max_filter_memory is used up");
+    assert_false(renewal_takes_wishes(&bench.renewal));
+    renewal_wish(&bench.renewal);
+    assert_int_equal(bench.renewal.newest, 1);
+    timer_fires(&bench, 500);
+    assert_int_equal(bench.renewal.newest, 2);
+    one_comes_into_force(&bench);
+    assert_true(renewal_takes_wishes(&bench.renewal));
+    bench_finish(&bench);
+}
+
+/* A try for what does not guard does for the others, too, when something is wanted of them. */
+static void a_try_takes_on_what_is_wanted_meanwhile(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, replication);
+    renewal_begin(&bench.renewal);
+    one_comes_into_force(&bench);
+    renewal_replace(&bench.renewal, "altered");
+    assert_false(bench.renewal.for_itself);
+    assert_true(renewal_takes_wishes(&bench.renewal));
+    renewal_wish(&bench.renewal);
+    assert_int_equal(bench.renewal.newest, 1);
+    assert_false(renewal_takes_wishes(&bench.renewal));
+    timer_fires(&bench, 500);
+    assert_true(bench.renewal.for_itself);
     one_comes_into_force(&bench);
     bench_finish(&bench);
 }
@@ -497,7 +536,9 @@ int main(void)
         cmocka_unit_test(one_that_lasted_is_replaced_at_once),
         cmocka_unit_test(those_that_do_not_last_are_replaced_later_and_later),
         cmocka_unit_test(one_that_is_lost_while_the_next_is_built_has_its_successor),
-        cmocka_unit_test(a_wish_does_not_wait_for_the_next_try),
+        cmocka_unit_test(a_call_does_not_wait_for_the_next_try),
+        cmocka_unit_test(what_the_guard_wants_itself_waits_for_the_next_try),
+        cmocka_unit_test(a_try_takes_on_what_is_wanted_meanwhile),
         cmocka_unit_test(it_is_built_again_after_the_interval),
         cmocka_unit_test(nothing_begins_behind_the_end),
         cmocka_unit_test(an_announcement_that_comes_behind_the_end_begins_nothing),
