@@ -8,7 +8,7 @@ from following import follow, wait_generation  # follow is a fixture
 from ports import free_port
 from servers import PATIENCE
 from waiting import wait_until
-from wire import command
+from wire import bulk, command
 
 
 @pytest.fixture
@@ -239,6 +239,18 @@ class TestState:
             assert wire.ask("SET", name, "5") == b"+QUEUED\r\n"
             assert wire.ask("EXEC") == b"*3\r\n+PONG\r\n$1\r\nx\r\n+OK\r\n"
             assert cluster.get(name) == b"5"
+
+    def test_with_much_before_its_first_key_it_runs_somewhere(self, guard, cluster):
+        """Its commands wait there, and not in the guard's memory."""
+        text = b"x" * 100_000
+        with guard.wire() as wire:
+            assert wire.ask("MULTI") == b"+OK\r\n"
+            assert wire.ask("ECHO", text) == b"+QUEUED\r\n"
+            assert guard.status()["own_connections"] == 0
+            for _ in range(19):
+                assert wire.ask("ECHO", text) == b"+QUEUED\r\n"
+            assert guard.status()["own_connections"] == 1
+            assert wire.ask("EXEC") == b"*20\r\n" + bulk(text) * 20
 
     def test_without_keys_it_runs_somewhere(self, guard, cluster):
         wire = guard.wire()

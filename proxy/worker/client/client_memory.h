@@ -16,7 +16,7 @@ struct client_memory {
     _Atomic size_t heaviest[CLIENT_MEMORY_WORKERS];
 };
 
-/* Input that waits, commands under way with their lookups, and replies that wait. */
+/* Input that waits, commands under way or held back, with their lookups, and replies that wait. */
 size_t client_memory_of(const struct client *client);
 
 /* Looks at all clients, and cuts off whom it must. */

@@ -149,7 +149,7 @@ static bool end_early(struct client *client, const struct request *request)
     return true;
 }
 
-/* A command of a transaction that has no node yet. */
+/* A command of a transaction that has no node yet. More of them than are held go to any. */
 static bool queue_late(struct client *client, const struct request *request,
                        const struct command_way *way)
 {
@@ -158,8 +158,7 @@ static bool queue_late(struct client *client, const struct request *request,
     if (way->key)
         return !go_on_at(client, node_of(client, request, way));
     if (way->route == ROUTE_ANY && request->command->kind == COMMAND_FORWARD &&
-        command_arity_ok(request->command, request->count)) {
-        stateful_hold_late(client, request);
+        command_arity_ok(request->command, request->count) && stateful_hold_late(client, request)) {
         resp_write_status(client_reply(client), "QUEUED");
         return true;
     }

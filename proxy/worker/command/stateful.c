@@ -125,16 +125,25 @@ void stateful_refuse_in_multi(struct client *client, enum multi_refusal why)
 
 /* ---- transactions that have no node yet ---- */
 
+enum { LATE_BYTES = 1024 * 1024 };
+
 /* Each with its length before it. */
-void stateful_hold_late(struct client *client, const struct request *request)
+bool stateful_hold_late(struct client *client, const struct request *request)
 {
-    struct buffer bytes = {0};
+    struct buffer *late = &client->pinned.late, bytes = {0};
+    size_t room = request->raw.length + RESP_HEADER_ROOM * (request->count + 1);
+    if (buffer_length(late) + room > LATE_BYTES || !buffer_try_reserve(&bytes, room) ||
+        !buffer_try_reserve(late, room)) {
+        buffer_finish(&bytes);
+        return false;
+    }
     request_write(request, &bytes);
     struct span command = buffer_span(&bytes);
-    buffer_append(&client->pinned.late, &command.length, sizeof command.length);
-    buffer_append(&client->pinned.late, command.at, command.length);
+    buffer_append(late, &command.length, sizeof command.length);
+    buffer_append(late, command.at, command.length);
     buffer_finish(&bytes);
     client->pinned.queued++;
+    return true;
 }
 
 void stateful_discard_late(struct client *client)

@@ -15,8 +15,9 @@ bool stateful_pinned(struct client *client, const struct request *request);
 /* Refuses a client that tracks what it would not be told of: a guarded key. True: it has. */
 bool stateful_refuse_tracked(struct client *client, const struct request *request);
 
-/* A transaction in a cluster, as long as no key has told which node it is for (nodes.h). */
-void stateful_hold_late(struct client *client, const struct request *request);
+/* A transaction in a cluster, as long as no key has told which node it is for (nodes.h). False: it
+ * holds too much already, and nothing has changed. */
+bool stateful_hold_late(struct client *client, const struct request *request);
 void stateful_discard_late(struct client *client);
 /* Where client->upstream leads: it begins there, and what was held is queued. False: it cannot, and
  * the client has heard of that. */

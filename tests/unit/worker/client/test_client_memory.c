@@ -72,6 +72,16 @@ static void above_it_those_who_take_most_go_until_it_is_enough(void **state)
     assert_in_range(atomic_load(&memory.total), 8 * MEGABYTE, CEILING);
 }
 
+static void what_is_held_back_of_a_transaction_counts(void **state)
+{
+    struct client *client = client_add(&fake);
+    (void)state;
+    buffer_try_reserve(&client->pinned.late, 9 * MEGABYTE);
+    client_memory_check(&fake.clients);
+    assert_in_range(atomic_load(&memory.total), 9 * MEGABYTE, 10 * MEGABYTE);
+    buffer_finish(&client->pinned.late);
+}
+
 static void who_takes_less_than_another_workers_client_stays(void **state)
 {
     struct client *heavy = client_of_megabytes(10);
@@ -153,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(below_the_ceiling_nobody_is_cut_off),
         TEST(above_it_those_who_take_most_go_until_it_is_enough),
+        TEST(what_is_held_back_of_a_transaction_counts),
         TEST(who_takes_less_than_another_workers_client_stays),
         TEST(no_evict_is_no_way_around_the_ceiling),
         TEST(what_came_is_looked_at_when_it_is_much),
