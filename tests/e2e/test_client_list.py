@@ -201,6 +201,17 @@ def test_who_kills_itself_gets_the_reply(guard):
         assert is_closed(other)
 
 
+@pytest.mark.parametrize("words, said", [
+    ([""], b"-ERR No such client\r\n"), (["x" * 100_000], b"-ERR No such client\r\n"),
+    (["ADDR", ""], b":0\r\n"), (["LADDR", ""], b":0\r\n"), (["USER", ""], b":0\r\n"),
+    (["USER", "x" * 100_000], b":0\r\n")], ids=lambda words: str(words)[:20])
+def test_what_is_empty_or_too_long_is_nobodys(guard, words, said):
+    with guard.wire() as wire, guard.wire() as other:
+        number_of(other)
+        assert wire.ask("CLIENT", "KILL", *words) == said
+        assert other.ask("PING") == wire.ask("PING") == b"+PONG\r\n"
+
+
 def test_a_blocked_client_and_one_in_a_transaction_are_killed(guard, cache):
     with guard.wire() as admin, guard.wire() as blocked, guard.wire() as multi:
         blocked.send(command("BLPOP", "list", 0))

@@ -49,6 +49,7 @@ struct strangers {
 };
 
 /* What a client has told of itself. Strings of its own; NULL: nothing. */
+enum { INTRODUCED_BYTES = 1024 }; /* no address is longer, either */
 struct introduction {
     char *name;                      /* CLIENT SETNAME */
     char *user;                      /* of the cache's own; NULL: the guard's one user, "default" */

@@ -199,7 +199,7 @@ static void kill_clients(struct client *client, const struct request *request)
 {
     struct client_filter filter = {.but = client->id};
     if (request->count == 3) {
-        filter = (struct client_filter){.address = text_of(request->arguments[2])};
+        filter = (struct client_filter){.address = client_words_text(request->arguments[2])};
         inquiry_kill(client, &filter, KILL_BY_ADDRESS);
     } else if (client_words_kill(&filter, request, client_reply(client))) {
         inquiry_kill(client, &filter, KILL_BY_FILTERS);

@@ -78,10 +78,17 @@ static bool take_id(struct client_filter *filter, struct span value, struct buff
     return true;
 }
 
+char *client_words_text(struct span text)
+{
+    if (text.length > INTRODUCED_BYTES)
+        text.length = INTRODUCED_BYTES + 1;
+    return xspandup(text);
+}
+
 static bool take_text(char **text, struct span value)
 {
     free(*text);
-    *text = xspandup(value);
+    *text = client_words_text(value);
     return true;
 }
 

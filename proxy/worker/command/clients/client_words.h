@@ -8,6 +8,10 @@
 /* 0: this is no number above that, or too large a one. */
 uint64_t client_words_id(struct span text);
 
+/* For a filter: an empty one, too, which nobody has. Of one that is longer than any, only so much
+ * that it stays so. */
+char *client_words_text(struct span text);
+
 /* Adds to the filter, which is to be finished in any case. False: the words are wrong, and the
  * error is in `out`, as Redis says it. */
 bool client_words_list(struct client_filter *filter, const struct request *request,
