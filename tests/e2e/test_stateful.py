@@ -414,6 +414,19 @@ def test_names_and_ids(guard, other):
         pair.ask("CLIENT GETNAME")
 
 
+def test_no_name_may_be_of_any_length(guard):
+    name = "x" * 1025
+    with guard.wire() as wire:
+        for words in (["CLIENT", "SETNAME", name], ["CLIENT", "SETINFO", "LIB-NAME", name],
+                      ["CLIENT", "SETINFO", "LIB-VER", name], ["HELLO", 3, "SETNAME", name],
+                      ["AUTH", name, "secret"], ["HELLO", 3, "AUTH", name, "secret"],
+                      ["WATCH", "k"], ["CLIENT", "SETNAME", name]):
+            reply = wire.ask(*words)
+            assert b"1024 bytes" in reply or words[0] == "WATCH", words
+        assert wire.ask("CLIENT", "SETNAME", name[1:]) == b"+OK\r\n"
+        assert wire.ask("CLIENT", "GETNAME") == bulk(name[1:])
+
+
 def test_libraries_say_who_they_are_to_any_redis(guard):
     with guard.wire() as wire:
         assert wire.ask("CLIENT", "SETINFO", "LIB-NAME", "lib(1.0)") == b"+OK\r\n"

@@ -48,7 +48,7 @@ struct strangers {
     unsigned count;
 };
 
-/* What a client has told of itself. Strings of its own; NULL: nothing. */
+/* What a client has told of itself. Strings of its own, of so many bytes at most; NULL: nothing. */
 enum { INTRODUCED_BYTES = 1024 }; /* no address is longer, either */
 struct introduction {
     char *name;                      /* CLIENT SETNAME */

@@ -112,6 +112,11 @@ static bool is_plain(struct span text)
     return true;
 }
 
+static bool is_long(struct span text)
+{
+    return text.length > INTRODUCED_BYTES;
+}
+
 static char *text_of(struct span text)
 {
     return text.length ? xspandup(text) : NULL;
@@ -119,6 +124,8 @@ static char *text_of(struct span text)
 
 const char *client_set_name(struct client *client, struct span name)
 {
+    if (is_long(name))
+        return "ERR Client names cannot be longer than 1024 bytes.";
     if (!is_plain(name))
         return "ERR Client names cannot contain spaces, newlines or special characters.";
     introduction_set(&client->self.name, text_of(name));
@@ -157,10 +164,11 @@ static void ask_to_say(struct client *client, const struct request *request, enu
 /* A connection that the client has of its own goes by its name, too. */
 static void set_name(struct client *client, const struct request *request)
 {
-    if (client->pinned.own && is_plain(request->arguments[2]))
+    struct span name = request->arguments[2];
+    if (client->pinned.own && !is_long(name) && is_plain(name))
         ask_to_say(client, request, SAID_NAME);
     else
-        client_answer(client, client_set_name(client, request->arguments[2]));
+        client_answer(client, client_set_name(client, name));
 }
 
 /* What libraries say of themselves. A field that there is not, the cache refuses. */
@@ -170,6 +178,9 @@ static void set_info(struct client *client, const struct request *request)
     bool is_name = span_is_word(field, "LIB-NAME");
     if (!is_name && !span_is_word(field, "LIB-VER")) {
         request_forward(request, client);
+    } else if (is_long(value)) {
+        resp_write_error(client_reply(client), "ERR %.*s cannot be longer than %d bytes.",
+                         (int)field.length, field.at, INTRODUCED_BYTES);
     } else if (!is_plain(value)) {
         resp_write_error(client_reply(client),
                          "ERR %.*s cannot contain spaces, newlines or special characters.",
