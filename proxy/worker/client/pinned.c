@@ -66,6 +66,14 @@ int pinned_begin(struct client *client)
     return 0;
 }
 
+/* In a cluster MULTI may be held back, and an own connection would be taken for one that has it. */
+static bool is_to_be_isolated(const struct client *client)
+{
+    const struct pinned *pinned = &client->pinned;
+    return client->replies.slow && !pinned->own && !(pinned->states & PINNED_MULTI) &&
+           client->state == CLIENT_OPEN;
+}
+
 /* Whoever reads so slowly that others who share a connection would feel it, shares none. */
 static void isolate(struct client *client)
 {
@@ -231,7 +239,7 @@ void pinned_pace(struct client *client)
 void pinned_check(struct client *client, uint64_t now)
 {
     struct pinned *pinned = &client->pinned;
-    if (client->replies.slow && !pinned->own && client->state == CLIENT_OPEN)
+    if (is_to_be_isolated(client))
         isolate(client);
     each_wait(pinned, upstream_check_progress);
     if (!pinned->own || client->state >= CLIENT_CLOSING)

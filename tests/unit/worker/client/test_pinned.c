@@ -191,6 +191,18 @@ static void when_all_are_used_up_an_idle_one_makes_room(void **state)
     assert_int_equal(own_connections(), 2);
 }
 
+static void a_slow_one_gets_its_own_but_not_behind_a_multi_that_has_no_node(void **state)
+{
+    (void)state;
+    client->replies.slow = true;
+    pinned->states = PINNED_MULTI; /* in a cluster: it is not sent yet */
+    pinned_check(client, now_ms);
+    assert_null(pinned->own);
+    pinned->states = 0;
+    pinned_check(client, now_ms);
+    assert_non_null(pinned->own);
+}
+
 static void reset_leaves_a_client_as_it_came(void **state)
 {
     (void)state;
@@ -474,6 +486,7 @@ int main(void)
         PINNED_TEST(who_needs_none_any_more_gives_it_back_after_a_while),
         PINNED_TEST(it_is_kept_while_a_reply_is_to_come),
         PINNED_TEST(when_all_are_used_up_an_idle_one_makes_room),
+        PINNED_TEST(a_slow_one_gets_its_own_but_not_behind_a_multi_that_has_no_node),
         PINNED_TEST(reset_leaves_a_client_as_it_came),
         PINNED_TEST(with_its_state_lost_a_client_goes),
         PINNED_TEST(without_a_state_only_what_was_under_way_is_lost),
