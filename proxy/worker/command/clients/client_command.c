@@ -222,7 +222,7 @@ static void kill_clients(struct client *client, const struct request *request)
 static void unblock(struct client *client, const struct request *request)
 {
     if (client_words_id(request->arguments[2]))
-        inquiry_translate(client, request, 2, request_open(client));
+        inquiry_translate(client, request, 2, request_open(client), false);
     else
         request_forward(request, client);
 }
@@ -350,7 +350,7 @@ static void track(struct client *client, const struct request *request)
         reply_slot_open(&client->replies, on ? &tracking_kind : &untracking_kind);
     slot->joined = false;
     if (at) {
-        inquiry_translate(client, request, at, slot);
+        inquiry_translate(client, request, at, slot, true);
     } else {
         request_to_cache(request, client, slot, 0);
         reply_slot_answered(slot);

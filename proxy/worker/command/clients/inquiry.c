@@ -31,6 +31,7 @@ struct inquiry {
     uint64_t sought, cache_id;   /* an id here, and what the cache calls it; 0: that is not known */
     struct redis_place node;     /* of a cluster, that calls it so; host "": there is no cluster */
     struct buffer before, after; /* what the command has around the number */
+    bool in_own;                 /* it must not go over a connection that others share */
     /* While a worker has it: */
     struct turn_task visit;
     struct clients *clients;
@@ -130,9 +131,10 @@ void inquiry_kill(struct client *client, struct client_filter *filter, enum kill
 }
 
 void inquiry_translate(struct client *client, const struct request *request, size_t at,
-                       struct reply_slot *slot)
+                       struct reply_slot *slot, bool in_own)
 {
     struct inquiry *inquiry = create(client, PURPOSE_TRANSLATE);
+    inquiry->in_own = in_own;
     inquiry->sought = client_words_id(request->arguments[at]);
     resp_write_array(&inquiry->before, request->count);
     for (size_t i = 0; i < request->count; i++) {
@@ -298,10 +300,15 @@ static uint64_t go_to_sought(struct client *asker, const struct inquiry *inquiry
     return inquiry->cache_id;
 }
 
+/* The asker's own connection may have been lost meanwhile. */
 static void translate(const struct inquiry *inquiry, struct reply_slot *slot)
 {
     char number[24];
     struct client *asker = client_of(slot->replies);
+    if (inquiry->in_own && !asker->pinned.own) {
+        slot->kind->on_cache_failure(slot, 0, "NESTGUARD cache down");
+        return;
+    }
     uint64_t id = go_to_sought(asker, inquiry);
     struct span before = buffer_span(&inquiry->before), after = buffer_span(&inquiry->after);
     struct buffer *out = upstream_command(asker->upstream, slot, 0);

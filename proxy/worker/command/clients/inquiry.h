@@ -23,9 +23,10 @@ void inquiry_kill(struct client *client, struct client_filter *filter, enum kill
 /* Sends the command to the cache for the slot, which the caller has opened, with the number that
  * the cache knows a client by in place of argument `at`, which is that client's id here. The cache
  * hears of one that it does not know when there is no such client, or it shares its connection. Of
- * a cluster it is the node whose number that is which gets the command. */
+ * a cluster it is the node whose number that is which gets the command. `in_own`: it changes its
+ * connection, which is the client's own, or it fails. */
 void inquiry_translate(struct client *client, const struct request *request, size_t at,
-                       struct reply_slot *slot);
+                       struct reply_slot *slot, bool in_own);
 
 /* Whether an answer of the cache to a CLIENT command says that this is not for its user to ask; not
  * that it does not know the words. */

@@ -17,6 +17,8 @@
 #define UNBLOCK_2 "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$1\r\n2\r\n"
 #define UNBLOCK_NOBODY "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$19\r\n9223372036854775807\r\n"
 
+#define REDIRECT "*5\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n$8\r\nREDIRECT\r\n$1\r\n2\r\n"
+
 static void take(void *arg, struct message *message)
 {
     struct bench *bench = arg;
@@ -162,6 +164,20 @@ static void a_client_without_a_connection_is_nobody_to_the_cache(void **state)
     must_reply(bench->client, ":0\r\n");
 }
 
+static void a_connection_that_others_share_is_never_made_to_track(void **state)
+{
+    struct bench *bench = *state;
+    client_add(&bench->clients);
+    type(bench->client, REDIRECT);
+    assert_non_null(bench->client->pinned.own);
+    cache_is_lost(bench->client->pinned.own); /* while the question goes round */
+    assert_null(bench->client->pinned.own);
+    go_round(bench, ROLL_CALL_DONE);
+    turn_loop(&bench->clients.serving);
+    must_send(bench->shared, "");
+    must_reply(bench->client, "-NESTGUARD cache down\r\n");
+}
+
 #define INQUIRY_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -174,6 +190,7 @@ int main(void)
         INQUIRY_TEST(an_asker_that_goes_is_answered_no_more),
         INQUIRY_TEST(a_guard_that_ends_gives_no_half_answer),
         INQUIRY_TEST(a_client_without_a_connection_is_nobody_to_the_cache),
+        INQUIRY_TEST(a_connection_that_others_share_is_never_made_to_track),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
