@@ -79,6 +79,7 @@ struct clients {
     size_t memory_told;           /* this worker's part of it, as last seen; client_memory.c's */
     size_t memory_came;           /* bytes from clients since then */
     size_t memory_peak;           /* the most malloc() had of it since that was given back */
+    uint64_t none_idle; /* the turn, from 1 on, in which pinned_room.c found nobody idle */
 };
 
 struct client {

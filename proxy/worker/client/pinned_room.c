@@ -39,16 +39,21 @@ void pinned_end(struct client *client)
     client->upstream = client_shared(client, client->replies.resp3);
 }
 
-/* When there is no room, some other client may hold on to a connection just in case. */
+/* When there is no room, some other client may hold on to a connection just in case. Once all were
+ * looked at, none is for the rest of the turn: thousands may ask in one. */
 bool pinned_make_room(struct client *client, unsigned count)
 {
     struct serving *serving = client->serving;
-    struct client *other = client->clients->first;
+    struct clients *clients = client->clients;
+    uint64_t turn = serving->turn.number + 1;
+    struct client *other = clients->none_idle == turn ? NULL : clients->first;
     while (serving->own_connections + count > serving->own_limit && other) {
         if (pinned_is_idle(other))
             pinned_end(other);
         other = other->following;
     }
+    if (!other)
+        clients->none_idle = turn;
     return serving->own_connections + count <= serving->own_limit;
 }
 

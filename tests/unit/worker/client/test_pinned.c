@@ -191,6 +191,20 @@ static void when_all_are_used_up_an_idle_one_makes_room(void **state)
     assert_int_equal(own_connections(), 2);
 }
 
+static void no_idle_one_is_looked_for_twice_in_a_turn(void **state)
+{
+    struct client *other = client_add(&clients), *third = client_add(&clients);
+    (void)state;
+    begin(PINNED_MULTI);
+    assert_int_equal(pinned_begin(other), 0);
+    other->pinned.states = PINNED_WATCH;
+    assert_false(pinned_make_room(third, 1));
+    other->pinned.states = 0;
+    assert_false(pinned_make_room(third, 1));
+    clients.clients.serving->turn.number++;
+    assert_true(pinned_make_room(third, 1));
+}
+
 static void a_slow_one_gets_its_own_but_not_behind_a_multi_that_has_no_node(void **state)
 {
     (void)state;
@@ -486,6 +500,7 @@ int main(void)
         PINNED_TEST(who_needs_none_any_more_gives_it_back_after_a_while),
         PINNED_TEST(it_is_kept_while_a_reply_is_to_come),
         PINNED_TEST(when_all_are_used_up_an_idle_one_makes_room),
+        PINNED_TEST(no_idle_one_is_looked_for_twice_in_a_turn),
         PINNED_TEST(a_slow_one_gets_its_own_but_not_behind_a_multi_that_has_no_node),
         PINNED_TEST(reset_leaves_a_client_as_it_came),
         PINNED_TEST(with_its_state_lost_a_client_goes),
