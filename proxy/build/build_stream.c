@@ -21,6 +21,7 @@ struct survey {
     const struct build_stream_options *options;
     char *fingerprint; /* the last one, or NULL */
     char *tables;      /* as it came with that: "123,456" */
+    char *identities;  /* the same: "df" */
     bool again;        /* what was found does not count */
 };
 
@@ -33,8 +34,10 @@ static int probe(struct survey *survey, struct pg_error *error)
     if (status)
         return status;
     free(survey->tables);
+    free(survey->identities);
     survey->fingerprint = xstrdup(PQgetvalue(result, 0, 0));
     survey->tables = xstrdup(PQgetvalue(result, 0, 1));
+    survey->identities = xstrdup(PQgetvalue(result, 0, 6));
     PQclear(result);
     return 0;
 }
@@ -126,6 +129,7 @@ int build_stream_survey(struct built *built, const struct build_stream_options *
     if (!status)
         status = read_tables(built, options, survey.tables, error);
     built->fingerprint = survey.fingerprint;
+    built->identities = survey.identities;
     free(survey.tables);
     return status;
 }
@@ -156,6 +160,7 @@ int build_stream_compare(const struct built *built, const struct build_stream_op
                      altered->name);
     free(now.fingerprint);
     free(now.tables);
+    free(now.identities);
     return altered ? -ESTALE : 0;
 }
 

@@ -24,6 +24,7 @@ void built_finish(struct built *built)
     if (built->stream)
         pg_stream_close(built->stream, NULL, NULL);
     free(built->tables);
+    free(built->identities);
     free(built->fingerprint);
     free(built->values);
     for (size_t i = 0; built->faults && i < built->keyspaces; i++)

@@ -14,10 +14,11 @@ struct built {
     struct pg_server server;       /* that all of it is of */
     struct pg_stream *stream;      /* not started; NULL where no log is followed */
     uint32_t *tables;              /* that are followed, by their oids in the stream */
-    struct snapshot snapshot;      /* that it was read under, and that the stream begins behind */
-    uint32_t next_xid;             /* that no transaction had before; see settled.h */
-    char *fingerprint;             /* of what the stream was told to report; see publication.h */
-    char *values;                  /* from before the snapshot; see values.h */
+    char *identities; /* of those, as of the fingerprint: a letter each; see publication.h */
+    struct snapshot snapshot; /* that it was read under, and that the stream begins behind */
+    uint32_t next_xid;        /* that no transaction had before; see settled.h */
+    char *fingerprint;        /* of what the stream was told to report; see publication.h */
+    char *values;             /* from before the snapshot; see values.h */
     char **faults; /* of each keyspace, `keyspaces` of them: why the build went without it; NULL: it
                       did not */
     size_t keyspaces;

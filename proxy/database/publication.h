@@ -24,7 +24,9 @@
  *   the publication),
  *   pg_current_wal_insert_lsn() and pg_current_wal_flush_lsn() as decimal numbers of bytes,
  *   pg_current_snapshot() (text),
- *   publication_values_sql()'s answer.
+ *   publication_values_sql()'s answer,
+ *   the replica identity of each table that is followed, as Relation messages tell it (text, a
+ *   letter each, in the order of config_followed(); - where the table is not there).
  *
  * It waits for no lock on a table, and is cheap enough for four times a second. The catalogue is
  * read as it was a moment before the positions are: DDL may commit in between. So it takes the

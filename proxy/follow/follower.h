@@ -50,6 +50,7 @@ struct follower_options {
     struct generation *generation; /* holds a reference */
     struct pg_stream *stream;      /* taken over */
     const uint32_t *tables;        /* those of config_followed(), by their oids; copied */
+    const char *identities;        /* of those, as of the build: see publication.h; copied */
     /* Each change, when its transaction is committed. After CAUSE_TRUNCATED the filter still holds
      * the keys: a new generation is wanted. */
     struct change_sink changes;
@@ -64,6 +65,9 @@ struct follower_counts {
     int64_t last_commit_us; /* microseconds since 2000-01-01 UTC; 0: none yet */
     size_t removals;        /* that wait for follower_vouch(), of all keyspaces */
 };
+
+/* Why a keyspace is given up when what it is followed by is not what it was at the build. */
+extern const char follower_altered[];
 
 /* Begins to follow. 0, or a negative errno with *error; then the stream is closed. */
 int follower_start(struct follower **out, uv_loop_t *loop, const struct follower_options *options,

@@ -42,6 +42,7 @@ struct follower {
     struct followed *followed; /* in the order of config_followed() */
     size_t followed_count;
     uint32_t *tables;              /* of each of them */
+    char *identities;              /* a letter of each, as of the build */
     struct transaction *whole;     /* the one after the other that come whole, when committed */
     struct transaction **streamed; /* those that come in pieces, while they are in progress */
     size_t streamed_count, streamed_size;
@@ -60,8 +61,8 @@ struct follower {
 /* Its `format` holds one %s. Returns a negative errno. */
 int follower_fault(struct follower *follower, const char *format, const char *detail);
 
-/* The same of what concerns one keyspace; its `format` holds one %s, for the name. 0 where the
- * others are followed without it. */
+/* The same of what concerns one keyspace; its `format` holds one %s, for the name, or none. 0 where
+ * the others are followed without it. */
 int follower_give_up(struct follower *follower, int keyspace, const char *format);
 const char *follower_keyspace(const struct follower *follower, int keyspace); /* its name */
 
@@ -77,6 +78,8 @@ int follower_take_depended(struct follower *follower, size_t place,
                            const struct pgoutput_event *event);
 int follower_describe_depended(struct follower *follower, size_t place,
                                struct pgoutput_relation described);
+bool follower_has_identity(const struct follower *follower, size_t place,
+                           struct pgoutput_relation described); /* that of the build */
 int follower_depended(struct follower *follower, const struct followed *followed, uint32_t subxid);
 
 /* Puts a key into the filter of a keyspace, or takes it out. */

@@ -174,8 +174,16 @@ static int take_truncate(struct follower *follower, const struct pgoutput_event 
     return status;
 }
 
+/* An identity that was altered, and altered back since, no question to the catalogue would find. In
+ * between an update may have been told without the key that the row had. */
+bool follower_has_identity(const struct follower *follower, size_t place,
+                           struct pgoutput_relation described)
+{
+    return described.identity == follower->identities[place];
+}
+
 /* A transaction in progress may have altered the table: what it is told of it is for its own rows.
- * An identity that was altered, and altered back since, no question to the catalogue would find. */
+ */
 static int describe_one(struct follower *follower, int keyspace, struct pgoutput_relation described)
 {
     const char *missing;
@@ -187,6 +195,8 @@ static int describe_one(struct follower *follower, int keyspace, struct pgoutput
                                 "the table of keyspace %s lacks a column of its key");
     if (!row_identity_tells(key, described))
         return unknown_key(follower, keyspace);
+    if (!follower_has_identity(follower, (size_t)keyspace, described))
+        return follower_give_up(follower, keyspace, follower_altered);
     shape->described = follower->descriptions;
     return 0;
 }

@@ -22,6 +22,8 @@ int follower_fault(struct follower *follower, const char *format, const char *de
     return -EPROTO;
 }
 
+const char follower_altered[] = "a table, its publication or its partitions were altered";
+
 int follower_give_up(struct follower *follower, int keyspace, const char *format)
 {
     char why[sizeof follower->why];
@@ -228,6 +230,7 @@ static void release(struct follower *follower)
     buffer_finish(&follower->new_key);
     buffer_finish(&follower->old_key);
     free(follower->tables);
+    free(follower->identities);
     free(follower->followed);
     free(follower->room);
     free(follower);
@@ -259,6 +262,7 @@ static struct follower *create(uv_loop_t *loop, const struct follower_options *o
     follower->followed_count = config_followed(options->config);
     follower->tables = xcalloc(follower->followed_count, sizeof *follower->tables);
     memcpy(follower->tables, options->tables, follower->followed_count * sizeof *follower->tables);
+    follower->identities = xstrdup(options->identities);
     follower->room = xcalloc(keyspaces, sizeof *follower->room);
     follower->whole = transaction_create(0, follower->followed_count);
     follower->removals = removals_create(keyspaces);

@@ -161,12 +161,11 @@ static bool on_check_failed(void *arg, size_t keyspace, const char *why)
 /* What is wrong with the whole of it; or NULL. */
 static const char *judge(struct tracker *tracker, const char *fingerprint)
 {
-    static const char altered[] = "a table, its publication or its partitions were altered";
     if (strcmp(fingerprint, tracker->fingerprint) == 0)
         return NULL;
     if (strcmp(publication_server(fingerprint), publication_server(tracker->fingerprint)) != 0)
         return "the database is another server now, or was restarted";
-    return keeps_to(tracker, fingerprint, altered) ? NULL : altered;
+    return keeps_to(tracker, fingerprint, follower_altered) ? NULL : follower_altered;
 }
 
 /* The order matters: what the stream reports must be unchanged before the position counts, and the
@@ -226,6 +225,7 @@ int tracker_start(struct tracker **out, uv_loop_t *loop, struct built *built,
                                       .generation = built->generation,
                                       .stream = built->stream,
                                       .tables = built->tables,
+                                      .identities = built->identities,
                                       .changes = options->changes,
                                       .events = &events,
                                       .arg = tracker};

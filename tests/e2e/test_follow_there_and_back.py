@@ -3,7 +3,7 @@ altered back before the guard has looked: the catalogue is what it was, the rows
 """
 import pytest
 
-from following import follow, is_possible, wait_followed, wait_generation
+from following import follow, is_possible, wait_generation, wait_removed
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -11,6 +11,10 @@ ITEMS = {"name": "items", "key": "item:{id}", "table": "items", "value": "payloa
 PLAIN = """
     CREATE TABLE items (id bigint PRIMARY KEY, nr int UNIQUE NOT NULL, payload text);
     INSERT INTO items SELECT n, n, 'payload ' || n FROM generate_series(1, 100) n;"""
+BESIDE = """
+    CREATE TABLE items (nr int PRIMARY KEY, id bigint UNIQUE NOT NULL, payload text);
+    INSERT INTO items SELECT n, n, 'payload ' || n FROM generate_series(1, 100) n;
+    ALTER TABLE items REPLICA IDENTITY """
 PARTITIONED = """
     CREATE TABLE items (id bigint PRIMARY KEY, payload text) PARTITION BY RANGE (id);
     CREATE TABLE low PARTITION OF items FOR VALUES FROM (0) TO (1000);
@@ -38,6 +42,16 @@ THERE_AND_BACK = [
         UPDATE items SET id = 1500, payload = 'new' WHERE id = 50;
         ALTER TABLE items REPLICA IDENTITY DEFAULT""",
                  id="a replica identity without the key"),
+    pytest.param(BESIDE + "USING INDEX items_id_key", """
+        ALTER TABLE items REPLICA IDENTITY DEFAULT;
+        UPDATE items SET id = 1500, payload = 'new' WHERE nr = 50;
+        ALTER TABLE items REPLICA IDENTITY USING INDEX items_id_key""",
+                 id="a replica identity that is the primary key for a while"),
+    pytest.param(BESIDE + "FULL", """
+        ALTER TABLE items REPLICA IDENTITY DEFAULT;
+        UPDATE items SET id = 1500, payload = 'new' WHERE nr = 50;
+        ALTER TABLE items REPLICA IDENTITY FULL""",
+                 id="a replica identity that is not full for a while"),
     pytest.param(PLAIN, """
         ALTER TABLE items DROP CONSTRAINT items_pkey;
         ALTER TABLE items ADD PRIMARY KEY (nr);
@@ -64,4 +78,13 @@ def test_what_is_altered_and_altered_back_is_noticed(follow, database, table, tr
     wait_generation(guard, 2)
     assert guard.redis().mget("item:1", "item:1500") == [b"payload 1", b"new"]
     assert not is_possible(guard, "item:1502")
-    wait_followed(database)
+    wait_removed(guard, database)
+
+
+def test_partitions_have_identities_of_their_own(follow, database):
+    database.execute(PARTITIONED + "ALTER TABLE low REPLICA IDENTITY FULL")
+    guard = follow(ITEMS, max_lag="500ms")
+    database.execute("UPDATE items SET id = id + 1500 WHERE id = 50; DELETE FROM items WHERE id = 51")
+    wait_removed(guard, database)
+    assert guard.redis().mget("item:1", "item:51", "item:1550") == [b"payload 1", None, b"payload 50"]
+    assert guard.status()["generation"]["number"] == 1

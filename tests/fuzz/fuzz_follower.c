@@ -168,6 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const struct follower_options options = {.config = &config,
                                              .generation = generation,
                                              .tables = tables,
+                                             .identities = "d",
                                              .changes = {on_change, NULL},
                                              .events = &events};
     CHECK(follower_start(&follower, &loop, &options, &error) == 0);

@@ -37,7 +37,8 @@ static int make_tables(void **state)
     (void)state;
     run_sql(owner, "DROP PUBLICATION IF EXISTS nestguard; DROP TABLE IF EXISTS items, notes;"
                    "CREATE TABLE items (id int PRIMARY KEY);"
-                   "CREATE TABLE notes (id int PRIMARY KEY)");
+                   "CREATE TABLE notes (id int PRIMARY KEY);"
+                   "ALTER TABLE notes REPLICA IDENTITY FULL");
     return 0;
 }
 
@@ -76,6 +77,7 @@ static void the_publication_is_made_and_the_tables_are_found(void **state)
     assert_int_equal(survey(), 0);
     assert_int_equal(built.tables[0], oid_of("items"));
     assert_int_equal(built.tables[1], oid_of("notes"));
+    assert_string_equal(built.identities, "df");
     assert_non_null(strchr(built.fingerprint, '@'));
 }
 
@@ -88,7 +90,7 @@ static void what_is_not_altered_has_the_same_fingerprint(void **state)
     assert_int_equal(survey(), 0);
     assert_string_equal(built.fingerprint, before);
     built_finish(&built);
-    run_sql(owner, "ALTER TABLE notes REPLICA IDENTITY FULL");
+    run_sql(owner, "ALTER TABLE notes REPLICA IDENTITY DEFAULT");
     assert_int_equal(survey(), 0);
     assert_string_not_equal(built.fingerprint, before);
     free(before);

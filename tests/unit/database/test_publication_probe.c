@@ -26,7 +26,7 @@ static const char tables[] =
     "SET search_path = first, public";
 
 struct answer {
-    char fingerprint[200], oids[100];
+    char fingerprint[200], oids[100], identities[20];
     unsigned long long insert, flush;
 };
 
@@ -38,10 +38,11 @@ static struct answer probe(struct pg_session *session, const char *sql)
     if (pg_session_exec(session, sql, 0, NULL, &result, &error) < 0)
         fail_msg("%s", error.text);
     assert_int_equal(PQntuples(result), 1);
-    assert_int_equal(PQnfields(result), 6);
+    assert_int_equal(PQnfields(result), 7);
     assert_in_range(strlen(PQgetvalue(result, 0, 0)), 8, 199);
     snprintf(answer.fingerprint, sizeof answer.fingerprint, "%s", PQgetvalue(result, 0, 0));
     snprintf(answer.oids, sizeof answer.oids, "%s", PQgetvalue(result, 0, 1));
+    snprintf(answer.identities, sizeof answer.identities, "%s", PQgetvalue(result, 0, 6));
     answer.insert = strtoull(PQgetvalue(result, 0, 2), NULL, 10);
     answer.flush = strtoull(PQgetvalue(result, 0, 3), NULL, 10);
     PQclear(result);
@@ -399,6 +400,28 @@ static void oids_are_in_the_keyspaces_order_and_0_for_what_is_not_published(void
     pg_session_close(session);
 }
 
+static void the_identities_are_in_the_same_order(void **state)
+{
+    struct pg_session *session = session_with_tables();
+    struct config *config =
+        config_of(PARTS "- {name: gone, key: 'g:{x}', table: gone, value: json}\n"
+                        "- {name: i, key: 'i:{id}', table: items, value: json,"
+                        " depends: [moods on mood = id, gone]}\n"
+                        "- {name: s, key: 's:{id}', table: strangers, value: json,"
+                        " depends: [parts]}\n");
+    char *sql = publication_probe_sql(config);
+    (void)state;
+    assert_string_equal(probe(session, sql).identities, "d-ddd-d");
+    run_sql(session, "ALTER TABLE items REPLICA IDENTITY FULL;"
+                     "ALTER TABLE strangers REPLICA IDENTITY NOTHING;"
+                     "ALTER TABLE moods REPLICA IDENTITY USING INDEX moods_pkey;"
+                     "ALTER TABLE parts_1 REPLICA IDENTITY FULL");
+    assert_string_equal(probe(session, sql).identities, "d-fni-d");
+    free(sql);
+    config_destroy(config);
+    pg_session_close(session);
+}
+
 static void positions_are_bytes_of_the_log(void **state)
 {
     struct pg_session *session = session_with_tables();
@@ -496,6 +519,7 @@ int main(void)
         cmocka_unit_test(a_partition_by_itself_depends_on_what_it_is_a_partition_of),
         cmocka_unit_test(what_is_undone_gives_the_old_fingerprint),
         cmocka_unit_test(oids_are_in_the_keyspaces_order_and_0_for_what_is_not_published),
+        cmocka_unit_test(the_identities_are_in_the_same_order),
         cmocka_unit_test(positions_are_bytes_of_the_log),
         cmocka_unit_test(another_server_is_told_by_the_same_catalogue),
         cmocka_unit_test(a_table_that_is_locked_does_not_hold_the_question_up),

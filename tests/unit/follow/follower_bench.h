@@ -114,6 +114,7 @@ static void bench_init_with(struct bench *bench, size_t capacity)
     struct follower_options follow = {.config = bench->config,
                                       .generation = bench->generation,
                                       .tables = tables,
+                                      .identities = "fdfdf",
                                       .changes = {on_change, bench},
                                       .events = &events,
                                       .arg = bench};

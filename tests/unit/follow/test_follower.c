@@ -292,6 +292,23 @@ static void columns_are_found_by_name_also_after_the_table_was_altered(void **st
     bench_finish(&bench);
 }
 
+/* Nothing but the log tells of an identity that is what it was again. */
+static void an_identity_that_is_not_that_of_the_build_is_a_fault(void **state)
+{
+    static const char others[] = {'f', 'n', 'i'};
+    (void)state;
+    for (size_t i = 0; i < sizeof others; i++) {
+        struct bench bench;
+        bench_init(&bench);
+        begin();
+        describe_orders();
+        assert_int_equal(feed(compose("cwsschcswwcsww", 'R', ORDER_TABLE, "public", "orders",
+                                      others[i], 2, 1, "number", 20, -1, 1, "customer", 25, -1)),
+                         -EPROTO);
+        bench_finish(&bench);
+    }
+}
+
 static void truncation_names_every_keyspace_of_the_table(void **state)
 {
     struct bench bench;
@@ -423,6 +440,7 @@ int main(void)
         cmocka_unit_test(a_key_column_that_is_not_sent_is_taken_from_the_old_row),
         cmocka_unit_test(null_in_a_key_column_means_no_key),
         cmocka_unit_test(columns_are_found_by_name_also_after_the_table_was_altered),
+        cmocka_unit_test(an_identity_that_is_not_that_of_the_build_is_a_fault),
         cmocka_unit_test(truncation_names_every_keyspace_of_the_table),
         cmocka_unit_test(other_tables_and_messages_leave_no_trace),
         cmocka_unit_test(positions_within_a_transaction_promise_nothing),

@@ -149,6 +149,28 @@ static void an_identity_that_does_not_tell_the_key_is_a_fault(void **state)
     bench_finish(&bench);
 }
 
+static void nor_is_one_trusted_that_is_not_that_of_the_build(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_bench(&bench);
+    assert_true(feed(compose("cwsschcswwcswwcsww", 'R', LINE_TABLE, "public", "lines", 'd', 3, 1,
+                             "id", 20, -1, 0, "who", 25, -1, 0, "nr", 20, -1)) < 0);
+    bench_finish(&bench);
+}
+
+/* Where all values may be old by any row of it, no row has to tell its key. */
+static void of_a_table_without_on_the_identity_does_not_matter(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_bench(&bench);
+    must_take(
+        compose("cwsschcsww", 'R', AUTHOR_TABLE, "public", "authors", 'f', 1, 1, "id", 20, -1));
+    commit(1000);
+    bench_finish(&bench);
+}
+
 static void a_row_without_its_description_is_a_fault(void **state)
 {
     struct bench bench;
@@ -170,6 +192,8 @@ int main(void)
         cmocka_unit_test(a_truncation_changes_all_values_and_empties_no_filter),
         cmocka_unit_test(what_is_rolled_back_is_not_told),
         cmocka_unit_test(an_identity_that_does_not_tell_the_key_is_a_fault),
+        cmocka_unit_test(nor_is_one_trusted_that_is_not_that_of_the_build),
+        cmocka_unit_test(of_a_table_without_on_the_identity_does_not_matter),
         cmocka_unit_test(a_row_without_its_description_is_a_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

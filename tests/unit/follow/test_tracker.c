@@ -49,6 +49,8 @@ uint64_t clock_ms(void)
     return fake.now_ms;
 }
 
+const char follower_altered[] = "it was altered";
+
 int follower_start(struct follower **out, uv_loop_t *loop, const struct follower_options *options,
                    struct pg_error *error)
 {
