@@ -305,11 +305,25 @@ static bool read_keyspace(struct loader *loader, size_t index, const yaml_node_t
     return true;
 }
 
+/* So many of the list are read. Of more, the place of the first of them. */
+static size_t keyspaces_to_read(struct loader *loader, const yaml_node_t *list)
+{
+    size_t count = list_length(list);
+    if (count <= KEYSPACES_MAX)
+        return count;
+    config_report(&loader->source,
+                  line_of(node_at(loader, list->data.sequence.items.start[KEYSPACES_MAX])),
+                  "there are %zu keyspaces, and one process can have no more than %d: let another "
+                  "guard, with a file of its own, have those from here on",
+                  count, KEYSPACES_MAX);
+    return KEYSPACES_MAX;
+}
+
 /* Their number is that of the file's items, also when one of them is no keyspace: nothing is used
  * of a file with a mistake. */
 static bool read_keyspaces(struct loader *loader, const yaml_node_t *node)
 {
-    size_t count = node->type == YAML_SEQUENCE_NODE ? list_length(node) : 0;
+    size_t count = node->type == YAML_SEQUENCE_NODE ? keyspaces_to_read(loader, node) : 0;
     bool good = count > 0;
     if (!good)
         config_report(

@@ -491,6 +491,30 @@ static void what_is_required_is_asked_for(void **state)
                     WORDS("must be a list"));
 }
 
+/* Each on a line of its own, from the fourth on. */
+static char *file_with_keyspaces(unsigned count)
+{
+    size_t size = 100 + count * (size_t)100;
+    char *text = malloc(size);
+    int used = snprintf(text, size, "cache: redis://h\ndatabase: dbname=x\nkeyspaces:\n");
+    for (unsigned i = 0; i < count; i++)
+        used += snprintf(text + used, size - (size_t)used,
+                         "  - {name: k%u, key: \"k%u:{id}\", table: t, value: v}\n", i, i);
+    return text;
+}
+
+static void no_more_keyspaces_are_read_than_a_process_can_number(void **state)
+{
+    (void)state;
+    char *text = file_with_keyspaces(KEYSPACES_MAX);
+    config_destroy(loaded(text));
+    free(text);
+    text = file_with_keyspaces(KEYSPACES_MAX + 2);
+    must_report_one(text, 3 + KEYSPACES_MAX + 1,
+                    WORDS("1026 keyspaces", "no more than 1024", "another guard"));
+    free(text);
+}
+
 static void a_filter_that_cannot_remove_is_refused_where_the_log_is_followed(void **state)
 {
     (void)state;
@@ -838,6 +862,7 @@ int main(void)
         cmocka_unit_test(unknown_settings_are_refused_with_the_nearest_name),
         cmocka_unit_test(a_setting_is_set_once),
         cmocka_unit_test(what_is_required_is_asked_for),
+        cmocka_unit_test(no_more_keyspaces_are_read_than_a_process_can_number),
         cmocka_unit_test(a_filter_that_cannot_remove_is_refused_where_the_log_is_followed),
         cmocka_unit_test(settings_that_contradict_each_other_are_reported),
         cmocka_unit_test(a_setting_that_was_wrong_causes_no_second_error),
