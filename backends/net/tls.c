@@ -5,7 +5,9 @@
 #include "net/tls.h"
 
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,6 +67,81 @@ static SSL_CTX *create(bool is_server)
     return context;
 }
 
+/* ---- what a context was made of ---- */
+
+enum { DIGEST_SIZE = 32 }; /* SHA-256 */
+
+static int digest_slot; /* in a context */
+static CRYPTO_ONCE digest_slot_once = CRYPTO_ONCE_STATIC_INIT;
+
+static void forget_digest(void *context, void *digest, CRYPTO_EX_DATA *of, int slot, long number,
+                          void *arg)
+{
+    (void)context;
+    (void)of;
+    (void)slot;
+    (void)number;
+    (void)arg;
+    OPENSSL_free(digest);
+}
+
+static void find_digest_slot(void)
+{
+    digest_slot = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, forget_digest);
+}
+
+/* Each behind the letter of its part, so that none is taken for one of another part. */
+static bool add_certificate(EVP_MD_CTX *digest, char part, const X509 *certificate)
+{
+    unsigned char its[EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    return X509_digest(certificate, EVP_sha256(), its, &length) == 1 &&
+           EVP_DigestUpdate(digest, &part, 1) == 1 && EVP_DigestUpdate(digest, its, length) == 1;
+}
+
+/* The key is that of the certificate, or the context would not have come about. */
+static bool add_identity(EVP_MD_CTX *digest, SSL_CTX *context)
+{
+    const X509 *own = SSL_CTX_get0_certificate(context);
+    STACK_OF(X509) *chain = NULL;
+    bool good = !own || add_certificate(digest, 'o', own);
+    SSL_CTX_get0_chain_certs(context, &chain);
+    for (int i = 0; i < sk_X509_num(chain); i++)
+        good &= add_certificate(digest, 'c', sk_X509_value(chain, i));
+    return good;
+}
+
+static bool add_authorities(EVP_MD_CTX *digest, const SSL_CTX *context)
+{
+    bool good = true;
+    const STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
+    for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
+        const X509 *authority = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(all, i));
+        good &= !authority || add_certificate(digest, 'a', authority);
+    }
+    return good;
+}
+
+/* Taken while nobody else has the context: who looks an authority up sorts them all, in whichever
+ * thread. Those that the system trusts are left out: they are nobody's file here, and found one by
+ * one as they are needed. */
+static int note_digest(SSL_CTX *context, const struct tls_options *options, char *error)
+{
+    unsigned char *out = OPENSSL_zalloc(DIGEST_SIZE);
+    EVP_MD_CTX *digest = EVP_MD_CTX_new();
+    bool good = out && digest && CRYPTO_THREAD_run_once(&digest_slot_once, find_digest_slot) &&
+                EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1 &&
+                add_identity(digest, context) &&
+                (!options->authorities || add_authorities(digest, context)) &&
+                EVP_DigestFinal_ex(digest, out, NULL) == 1 &&
+                SSL_CTX_set_ex_data(context, digest_slot, out) == 1;
+    EVP_MD_CTX_free(digest);
+    if (good)
+        return 0;
+    OPENSSL_free(out);
+    return fail(error, "TLS", NULL);
+}
+
 int tls_context_create(struct ssl_ctx_st **out, const struct tls_options *options,
                        char error[TLS_ERROR_SIZE])
 {
@@ -75,6 +152,8 @@ int tls_context_create(struct ssl_ctx_st **out, const struct tls_options *option
     int status = set_identity(context, options, error);
     if (!status)
         status = set_trust(context, options, error);
+    if (!status)
+        status = note_digest(context, options, error);
     if (status)
         SSL_CTX_free(context);
     else
@@ -82,30 +161,11 @@ int tls_context_create(struct ssl_ctx_st **out, const struct tls_options *option
     return status;
 }
 
-/* In the order of their files. */
-static bool has_same_authorities(const SSL_CTX *a, const SSL_CTX *b)
-{
-    const STACK_OF(X509_OBJECT) *one = X509_STORE_get0_objects(SSL_CTX_get_cert_store(a));
-    const STACK_OF(X509_OBJECT) *other = X509_STORE_get0_objects(SSL_CTX_get_cert_store(b));
-    if (sk_X509_OBJECT_num(one) != sk_X509_OBJECT_num(other))
-        return false;
-    for (int i = 0; i < sk_X509_OBJECT_num(one); i++) {
-        const X509 *mine = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(one, i));
-        const X509 *its = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(other, i));
-        if (!mine != !its || (mine && X509_cmp(mine, its)))
-            return false;
-    }
-    return true;
-}
-
 bool tls_context_equal(const struct ssl_ctx_st *a, const struct ssl_ctx_st *b)
 {
-    if (!a || !b)
-        return a == b;
-    const X509 *mine = SSL_CTX_get0_certificate(a), *its = SSL_CTX_get0_certificate(b);
-    if (!mine != !its || (mine && X509_cmp(mine, its)))
-        return false;
-    return has_same_authorities(a, b);
+    return a == b || (a && b &&
+                      memcmp(SSL_CTX_get_ex_data(a, digest_slot),
+                             SSL_CTX_get_ex_data(b, digest_slot), DIGEST_SIZE) == 0);
 }
 
 void tls_context_hold(struct ssl_ctx_st *context)

@@ -24,7 +24,8 @@ enum { TLS_ERROR_SIZE = 256 };
 /* TLS 1.2 or newer. 0, or a negative errno with `error`: which file, and what is wrong with it. */
 int tls_context_create(struct ssl_ctx_st **out, const struct tls_options *options,
                        char error[TLS_ERROR_SIZE]);
-/* Made of the same certificates, and trusting the same authorities; or both NULL. */
+/* Made of the same certificates, and of the same file of authorities, whatever either has been used
+ * for since: what the system trusts is not compared. Or both NULL. */
 bool tls_context_equal(const struct ssl_ctx_st *a, const struct ssl_ctx_st *b);
 void tls_context_hold(struct ssl_ctx_st *context);    /* until released once more */
 void tls_context_release(struct ssl_ctx_st *context); /* NULL is allowed */

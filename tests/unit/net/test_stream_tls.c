@@ -43,6 +43,13 @@ static void make_certificate(const char *name, const char *subject, const char *
     run(command);
 }
 
+static void join_files(const char *first, const char *second, const char *out)
+{
+    char command[300];
+    snprintf(command, sizeof command, "cd %s && cat %s %s > %s", directory, first, second, out);
+    run(command);
+}
+
 static int make_certificates(void **state)
 {
     (void)state;
@@ -500,6 +507,51 @@ static void wrong_files_are_named(void **state)
     must_fail(&(struct tls_options){.authorities = "/no/ca"}, "No such file", "/no/ca");
 }
 
+/* Both orders: one of them is not the one in which OpenSSL sorts them when it looks one up. */
+static void a_context_stays_equal_to_its_files_when_it_has_been_used(void **state)
+{
+    static const char *const files[] = {"one.pem", "other.pem"};
+    (void)state;
+    join_files("server.crt", "other.crt", files[0]);
+    join_files("other.crt", "server.crt", files[1]);
+    for (size_t i = 0; i < 2; i++) {
+        struct bench bench;
+        struct ssl_ctx_st *used = context_of(false, NULL, NULL, files[i]);
+        struct ssl_ctx_st *fresh = context_of(false, NULL, NULL, files[i]);
+        tls_context_hold(used);
+        bench_open(&bench, context_of(true, "server.crt", "server.key", NULL), used);
+        dial(&bench, "127.0.0.1");
+        assert_string_equal(bench.error, "");
+        bench_close(&bench);
+        assert_true(tls_context_equal(used, fresh));
+        tls_context_release(used);
+        tls_context_release(fresh);
+    }
+}
+
+static void must_differ(struct ssl_ctx_st *one, struct ssl_ctx_st *other)
+{
+    assert_true(tls_context_equal(one, one));
+    assert_false(tls_context_equal(one, other));
+    tls_context_release(one);
+    tls_context_release(other);
+}
+
+static void contexts_of_other_files_differ(void **state)
+{
+    (void)state;
+    join_files("server.crt", "other.crt", "chain.pem");
+    must_differ(context_of(false, NULL, NULL, "server.crt"),
+                context_of(false, NULL, NULL, "other.crt"));
+    must_differ(context_of(false, NULL, NULL, "server.crt"),
+                context_of(false, NULL, NULL, "chain.pem"));
+    must_differ(context_of(false, "server.crt", "server.key", NULL),
+                context_of(false, "client.crt", "client.key", NULL));
+    must_differ(context_of(false, "server.crt", "server.key", NULL),
+                context_of(false, "chain.pem", "server.key", NULL)); /* what is behind it counts */
+    must_differ(context_of(false, NULL, NULL, "server.crt"), NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -511,6 +563,8 @@ int main(void)
         cmocka_unit_test(a_client_with_the_certificate_it_needs_is_served),
         cmocka_unit_test(plain_text_and_garbage_are_refused),
         cmocka_unit_test(wrong_files_are_named),
+        cmocka_unit_test(a_context_stays_equal_to_its_files_when_it_has_been_used),
+        cmocka_unit_test(contexts_of_other_files_differ),
     };
     return cmocka_run_group_tests(tests, make_certificates, remove_certificates);
 }
