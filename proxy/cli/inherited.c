@@ -15,8 +15,32 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
+
+/* The manager goes on holding its socket when this process has ended, and whoever serves by then
+ * must know that, too, though it had the socket from a predecessor, or from that one's. So the
+ * socket itself keeps it: all who have it see the mark, programs before this one and after it as
+ * well. An option that says nothing of a unix socket that listens, and that its connections do not
+ * inherit. */
+enum { MARK = 2 }; /* of SO_RCVLOWAT, which is 1 */
+
+static void mark(int fd)
+{
+    static const int value = MARK;
+    int domain = AF_UNSPEC;
+    socklen_t size = sizeof domain;
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX)
+        setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &value, sizeof value);
+}
+
+bool inherited_is_managers(int fd)
+{
+    int value = 0;
+    socklen_t size = sizeof value;
+    return getsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &value, &size) == 0 && value == MARK;
+}
 
 /* A child of ours is not to take them for its own: the environment forgets them. They are made as
  * address_listen() would have made them: a manager's may be blocking. */
@@ -33,6 +57,7 @@ static void take_from_manager(struct inherited *inherited)
             continue;
         }
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+        mark(fd);
         inherited->fds[inherited->count++] = fd;
     }
 }

@@ -7,6 +7,8 @@
 
 #include "base/text/address.h"
 
+#include <stdbool.h>
+
 struct inherited {
     int *fds;        /* that nobody has taken yet */
     unsigned count;  /* of them */
@@ -20,6 +22,10 @@ void inherited_open(struct inherited *inherited, const char *file);
 
 /* One that is bound to this address, the caller's from here on; -1: there is none any more. */
 int inherited_take(struct inherited *inherited, const struct address *address);
+
+/* Whether the unix socket is the service manager's, given to this process or to one before it: then
+ * its file is the manager's, too. */
+bool inherited_is_managers(int fd);
 
 /* Lets the predecessor go on: nothing of it is ours. Closes what was not taken. */
 void inherited_finish(struct inherited *inherited);

@@ -34,7 +34,9 @@ struct ports {
     bool follows;                  /* a predecessor has one of our addresses */
     struct keeper_socket *sockets; /* by the order of `listen`; at least one a worker for each */
     size_t count;
-    int control; /* -1: there is no control port */
+    int control;   /* -1: there is no control port */
+    char **places; /* of socket files that are ours to remove */
+    size_t place_count;
 };
 
 static bool concerns(const struct problems *problems, const struct keyspace *keyspace)
@@ -148,6 +150,15 @@ static void add_sockets(struct ports *ports, size_t address, const int *fds, uns
         ports->sockets[ports->count++] = (struct keeper_socket){address, i % workers, fds[i]};
 }
 
+/* A manager goes on listening by the file of its socket. */
+static void note_place(struct ports *ports, const struct address *address, int fd)
+{
+    if (!address->path || inherited_is_managers(fd))
+        return;
+    ports->places = xrealloc(ports->places, (ports->place_count + 1) * sizeof *ports->places);
+    ports->places[ports->place_count++] = xstrdup(address->path);
+}
+
 /* What was bound for us is not bound again: its sockets are shared by as many workers as there are.
  */
 static int open_port(const struct config *config, size_t address, struct ports *ports)
@@ -159,6 +170,7 @@ static int open_port(const struct config *config, size_t address, struct ports *
                        : listen_on(config, &config->listen[address], fds, config->workers);
     if (status < 0)
         return status;
+    note_place(ports, &config->listen[address], fds[0]);
     add_sockets(ports, address, fds, count ? count : config->workers, config->workers);
     return 0;
 }
@@ -169,7 +181,10 @@ static int open_control(const struct config *config, struct ports *ports)
     if (!config->has_control)
         return 0;
     ports->control = inherited_take(&ports->inherited, &config->control);
-    return ports->control >= 0 ? 0 : listen_on(config, &config->control, &ports->control, 1);
+    int status = ports->control >= 0 ? 0 : listen_on(config, &config->control, &ports->control, 1);
+    if (!status)
+        note_place(ports, &config->control, ports->control);
+    return status;
 }
 
 static int open_ports(const struct config *config, struct ports *ports)
@@ -182,38 +197,27 @@ static int open_ports(const struct config *config, struct ports *ports)
 
 /* What a socket file was bound to is gone, unless a successor has it: the next start shall not have
  * to wonder about it. */
-static void unlink_sockets(char **paths, size_t count, bool ours)
+static void unlink_sockets(const struct ports *ports)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (ours)
-            unlink(paths[i]);
-        free(paths[i]);
-    }
-    free(paths);
+    for (size_t i = 0; i < ports->place_count; i++)
+        unlink(ports->places[i]);
 }
 
-/* New strings, in a new list. */
-static char **socket_paths(const struct config *config, size_t *count)
+static void ports_finish(struct ports *ports)
 {
-    char **paths = xcalloc(config->listens + 1, sizeof *paths);
-    *count = 0;
-    for (size_t i = 0; i < config->listens; i++)
-        if (config->listen[i].path)
-            paths[(*count)++] = xstrdup(config->listen[i].path);
-    if (config->has_control && config->control.path)
-        paths[(*count)++] = xstrdup(config->control.path);
-    return paths;
+    for (size_t i = 0; i < ports->place_count; i++)
+        free(ports->places[i]);
+    free(ports->places);
+    free(ports->sockets);
 }
 
 /* The configuration is the keeper's from here on. A successor is started by the path that this
  * program has now: by then an upgraded one may be there. */
 static int run(struct config *config, const char *file, struct ports *ports)
 {
-    size_t socket_count;
     bool handed_over = false;
     char program[PATH_MAX] = "";
     char *restart[] = {program, "serve", "-c", (char *)file, NULL};
-    char **paths = socket_paths(config, &socket_count);
     (void)!readlink("/proc/self/exe", program, sizeof program - 1);
     log_info("nestguard %s: %u workers, %zu keyspaces, sync: %s", NESTGUARD_VERSION,
              config->workers, config->keyspace_count, sync_mode_name(config->sync));
@@ -232,7 +236,8 @@ static int run(struct config *config, const char *file, struct ports *ports)
     }
     inherited_finish(&ports->inherited);
     int status = keeper_run(&options, &handed_over);
-    unlink_sockets(paths, socket_count, !handed_over);
+    if (!handed_over)
+        unlink_sockets(ports);
     return status;
 }
 
@@ -263,6 +268,6 @@ int serve_main(const char *file)
         inherited_finish(&ports.inherited);
         config_destroy(config);
     }
-    free(ports.sockets);
+    ports_finish(&ports);
     return status;
 }

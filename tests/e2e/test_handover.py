@@ -339,7 +339,7 @@ def test_the_service_manager_gives_the_sockets(start_guard, items, monkeypatch):
         port = server.getsockname()[1]
         client = socket.create_connection(("127.0.0.1", port), PATIENCE)
         client.sendall(b"PING\r\n")
-        guard = start_guard_with_fd(start_guard, items(), server, port, monkeypatch)
+        guard = start_guard_with_fd(start_guard, items(), server, f"127.0.0.1:{port}", monkeypatch)
         assert client.recv(7) == b"+PONG\r\n"
         client.close()
         guard.port = port
@@ -349,12 +349,31 @@ def test_the_service_manager_gives_the_sockets(start_guard, items, monkeypatch):
 def test_more_sockets_of_the_service_manager_than_are_wanted_are_closed(start_guard, items, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        guard = start_guard_with_fd(start_guard, items(), server, port, monkeypatch, count=5000)
+        guard = start_guard_with_fd(start_guard, items(), server, f"127.0.0.1:{port}", monkeypatch,
+                                    count=5000)
         assert "gives 5000 sockets: no more than 4096 are taken" in guard.log(lines=2000)
         guard.port = port
         assert guard.redis().ping()
         assert len(os.listdir(f"/proc/{guard.process.pid}/fd")) < 5000
         guard.wait_guarding()
+
+
+def test_a_unix_socket_of_the_service_manager_keeps_its_file(start_guard, tmp_path, items, monkeypatch):
+    """The manager goes on listening, and starts the next guard when somebody comes."""
+    path = tmp_path / "managed.sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        guard = start_guard_with_fd(start_guard, items(), server, f"unix:{path}", monkeypatch)
+        guard.wait_guarding()
+        for follows in (False, True):
+            if follows:
+                guard.start_unready()
+                guard.wait_guarding()
+                succeed(guard)  # who has the socket from a predecessor leaves the file, too
+            assert redis.Redis(unix_socket_path=str(path)).get("item:3") == b"payload 3"
+            assert guard.stop() == 0
+            assert path.exists()
 
 
 BECOME_A_SERVICE = """
@@ -367,7 +386,7 @@ os.execvp(sys.argv[3], sys.argv[3:])
 """
 
 
-def start_guard_with_fd(start_guard, keyspace, server, port, monkeypatch, count=1):
+def start_guard_with_fd(start_guard, keyspace, server, address, monkeypatch, count=1):
     """As so many descriptors from 3 on, with the number of the process that is to take them."""
     command = servers.Nestguard.command
 
@@ -378,7 +397,7 @@ def start_guard_with_fd(start_guard, keyspace, server, port, monkeypatch, count=
     monkeypatch.setattr(servers.Nestguard, "command", wrapped)
     monkeypatch.setattr(servers.subprocess, "Popen",
                         functools.partial(servers.subprocess.Popen, close_fds=False))
-    return start_guard(keyspace, listen=[f"127.0.0.1:{port}"], ready=False)
+    return start_guard(keyspace, listen=[address], ready=False)
 
 
 def test_a_successor_takes_over_without_a_keyspace_that_it_cannot_have(follow, database, items):
