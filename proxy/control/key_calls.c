@@ -34,7 +34,7 @@ struct key_call {
     unsigned asked; /* how often the database was asked */
     bool deletes_row;
     bool created;         /* PUT: the key had no hint */
-    bool no_room;         /* DELETE: no entry could be made */
+    int refused;          /* DELETE: why no entry could be made; or 0 */
     bool removed;         /* DELETE: its row went */
     const char *kept;     /* DELETE: why it is not rejected all the same; or NULL */
     bool stranded;        /* DELETE: a process that has taken over does not have it */
@@ -99,13 +99,16 @@ static int64_t query_duration(struct http_call *call, const char *name)
 }
 
 /* The override could not be made; frees the call. */
-static void answer_busy_table(struct key_call *key, int status)
+static void answer_refused(struct key_call *key, int status)
 {
     if (status == -ENOSPC)
         http_answer_error(key->call, 503,
                           "%u keys are admitted, deleted or blocked already: max_hints allows no "
                           "more",
                           entries_most(key->parts.entries));
+    else if (status == -ESTALE)
+        http_answer_error(key->call, 409,
+                          "the keyspace was changed meanwhile: nothing was changed");
     else
         http_answer_error(key->call, 503, "the guard is ending");
     key_call_close(key);
@@ -151,7 +154,7 @@ void key_calls_put(struct http_call *call, void *arg)
     key->created = entry.kind != OVERRIDE_HINT || entry.blocked_until;
     int status = entries_set(entries, key_of(key), hint, admitted, key);
     if (status)
-        answer_busy_table(key, status);
+        answer_refused(key, status);
 }
 
 /* ---- DELETE /v1/keys/{key} ---- */
@@ -161,8 +164,8 @@ static void deleted_in_part(struct key_call *key)
 {
     if (--key->outstanding)
         return;
-    if (key->no_room && !key->kept) {
-        answer_busy_table(key, -ENOSPC);
+    if (key->refused && !key->kept) {
+        answer_refused(key, key->refused);
         return;
     }
     if (key->kept)
@@ -196,15 +199,16 @@ static void purged(void *arg, const struct redis_answer *answer)
 }
 
 /* From here on the key is rejected and not cached. A load that is under way is stale by now, so it
- * fills nothing; a fill sent before goes to the cache ahead of the purge. Without room for the
- * entry the key is purged all the same. */
+ * fills nothing; a fill sent before goes to the cache ahead of the purge. Where the entry is
+ * refused the key is purged all the same. */
 static void reject_and_purge(struct key_call *key, struct override entry)
 {
     key->outstanding = 2; /* workers_know() and purged(), neither of which has been called yet */
-    if (entries_set(key->parts.entries, key_of(key), entry, workers_know, key)) {
-        key->no_room = true;
+    key->refused = entries_set(key->parts.entries, key_of(key), entry, workers_know, key);
+    if (key->refused)
         key->outstanding = 1;
-    }
+    if (key->refused == -ESTALE && key->removed && !key->kept)
+        key->kept = "its keyspace was changed meanwhile";
     purging_delete(key->parts.purging, key_of(key), purged, key);
 }
 
@@ -423,7 +427,7 @@ void key_calls_delete(struct http_call *call, void *arg)
     if (block_ms)
         block(key, (uint64_t)block_ms);
     else if (status) /* before a row is deleted */
-        answer_busy_table(key, status);
+        answer_refused(key, status);
     else
         ask_row(key);
 }

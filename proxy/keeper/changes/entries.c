@@ -180,7 +180,7 @@ int entries_set(struct entries *entries, struct key key, struct override entry, 
     int status = entries_have_room(entries, key);
     /* That the row is gone was asked by another rule than the key's now. */
     if (entry.kind == OVERRIDE_TOMBSTONE && entries->view->config->keyspaces[key.keyspace].retired)
-        entry.kind = OVERRIDE_NONE;
+        status = -ESTALE;
     if (!status)
         entries_put(entries, key, entry, done, arg);
     return status;

@@ -54,12 +54,14 @@ bool entries_are_taken(const struct entries *entries);
 /* What is in force for the key. */
 struct override entries_find(const struct entries *entries, struct key key);
 
-/* 0 when entries_set() would set an entry of this key; else what it would return. */
+/* 0 when entries_set() would set an entry of this key, other than a tombstone that is too late;
+ * else what it would return. */
 int entries_have_room(const struct entries *entries, struct key key);
 
 /* Sets an entry here and in every worker, and tells of the change; `done` (may be NULL) is called
  * when every worker has it, never before this has returned. -ENOSPC when the table is full of
- * others, -ESHUTDOWN at the end: then nothing is done. */
+ * others, -ESHUTDOWN at the end, -ESTALE of a tombstone whose keyspace has retired: then nothing is
+ * done. */
 int entries_set(struct entries *entries, struct key key, struct override entry, entries_done done,
                 void *arg);
 

@@ -195,6 +195,19 @@ static void a_block_outlasts_what_the_log_ends(void **state)
     bench_finish(&bench);
 }
 
+static void a_tombstone_of_a_keyspace_that_has_retired_changes_nothing(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, SYNC_REPLICATION);
+    hint(&bench, "item:1");
+    struct override tombstone = entries_tombstone(&bench.entries);
+    bench.config.keyspaces[item("item:1").keyspace].retired = true;
+    assert_int_equal(entries_set(&bench.entries, item("item:1"), tombstone, NULL, NULL), -ESTALE);
+    assert_int_equal(entries_find(&bench.entries, item("item:1")).kind, OVERRIDE_HINT);
+    bench_finish(&bench);
+}
+
 static void without_a_log_entries_hold_until_a_later_snapshot(void **state)
 {
     struct bench bench;
@@ -314,6 +327,7 @@ int main(void)
         cmocka_unit_test(each_entry_is_a_change_by_its_own_cause),
         cmocka_unit_test(the_log_of_who_serves_ends_a_hint_and_any_log_a_tombstone),
         cmocka_unit_test(a_block_outlasts_what_the_log_ends),
+        cmocka_unit_test(a_tombstone_of_a_keyspace_that_has_retired_changes_nothing),
         cmocka_unit_test(without_a_log_entries_hold_until_a_later_snapshot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
