@@ -23,6 +23,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Frames; `applied` answers entries in their order, once both guard. Alive and quiet are the
@@ -424,13 +425,34 @@ static void on_asked(uv_poll_t *poll, int status, int what)
     overrides_each(&succession->options.entries->table, clock_ms(), send_entry, succession);
 }
 
+/* A predecessor that ends has it for a moment longer. */
+static void tell_nameless(struct succession *succession, int status)
+{
+    uint64_t now = clock_ms();
+    if (!succession->nameless)
+        succession->nameless = now;
+    if (succession->nameless_told || now - succession->nameless < PATIENCE_MS)
+        return;
+    succession->nameless_told = true;
+    log_warning("no successor can take over from this process: the name under which one would ask "
+                "for the sockets cannot be had: %s%s; it is tried again",
+                strerror(-status),
+                status == -EADDRINUSE ? ", maybe by another guard of this file" : "");
+}
+
 /* Without a name there is no successor, and nothing else is lost: it is tried again, for the
  * predecessor may still have it. */
 static void offer(struct succession *succession)
 {
     int fd = handover_listen(succession->options.file);
-    if (fd < 0)
+    if (fd < 0) {
+        tell_nameless(succession, fd);
         return;
+    }
+    if (succession->nameless_told)
+        log_info("a successor can take over from this process from here on");
+    succession->nameless = 0;
+    succession->nameless_told = false;
     succession->listening = fd;
     uv_poll_init(succession->options.loop, &succession->asked, fd);
     succession->asked.data = succession;

@@ -93,8 +93,11 @@ struct succession {
     uint64_t looked;         /* whether something was */
     uint64_t position;       /* of the log, up to which the successor knows it */
     int *sockets;
-    uv_poll_t asked; /* somebody asks for them */
-    int listening;   /* -1: nobody can, as yet */
+    uv_poll_t asked;    /* somebody asks for them */
+    int listening;      /* -1: nobody can, as yet */
+    uint64_t nameless;  /* since when the name for that could not be had: clock_ms(); 0: it was not
+                           tried, or is had */
+    bool nameless_told; /* the log knows */
 };
 
 /* Takes part from here on: with a predecessor as its successor, and else as one that may be

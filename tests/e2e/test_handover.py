@@ -319,6 +319,26 @@ def test_a_unix_socket_stays(start_guard, tmp_path, items):
     guard.process = None
 
 
+def name_of(file):
+    """Under which a successor asks: of the file's path, by FNV-1a."""
+    number = 14695981039346656037
+    for byte in os.fsencode(os.path.realpath(file)):
+        number = (number ^ byte) * 1099511628211 % 2 ** 64
+    return f"\0nestguard-1-{os.getuid()}-{number:016x}"
+
+
+def test_it_is_told_that_nobody_can_take_over(start_guard, items):
+    guard = start_guard(items())
+    assert guard.stop() == 0
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(name_of(guard.file))
+        guard.start()
+        wait_until(lambda: "no successor can take over" in guard.log(lines=2000), PATIENCE, guard.log)
+        assert "Address already in use" in guard.log(lines=2000)
+    wait_until(lambda: "a successor can take over" in guard.log(lines=2000), PATIENCE, guard.log)
+    succeed(guard)
+
+
 def test_a_signal_starts_the_successor(start_guard, items):
     guard = start_guard(items())
     with Clients(guard, ask_both) as clients:
