@@ -142,7 +142,7 @@ static void vouch(struct purger *purger)
 void purger_doubt(struct purger *purger, const char *why)
 {
     purger->is_doubted = true;
-    vouched_set(purger->options.vouched, purger, NULL);
+    vouched_doubt(purger->options.vouched, purger, redis_run_id(purger->options.redis));
     owed_all(&purger->owed, why);
     schedule(purger);
 }

@@ -14,8 +14,10 @@ enum {
     LEFT_MS = 2000 /* whoever is connected to a stranger asks more often than that */
 };
 
+/* For a server, or against it: who is to sweep it. */
 struct voucher {
     const void *by;
+    bool doubts;
     char run_id[RUN_ID_SIZE];
 };
 
@@ -74,12 +76,13 @@ static void drop(struct vouched *vouched, const void *by)
         }
 }
 
-static void add(struct vouched *vouched, const void *by, const char *run_id)
+static void add(struct vouched *vouched, const void *by, const char *run_id, bool doubts)
 {
     vouched->vouchers =
         xrealloc(vouched->vouchers, (vouched->count + 1) * sizeof *vouched->vouchers);
     struct voucher *voucher = &vouched->vouchers[vouched->count++];
     voucher->by = by;
+    voucher->doubts = doubts;
     copy_id(voucher->run_id, run_id);
 }
 
@@ -91,22 +94,53 @@ static struct stranger *find_stranger(struct vouched *vouched, const char *run_i
     return NULL;
 }
 
+/* A doubt outweighs everybody's word: who comes to the same server by another connection, as when
+ * its password changes, has no reason to doubt it, and knows nothing of what it forgot. */
+static bool is_vouched_for(const struct vouched *vouched, const char *run_id)
+{
+    bool is = false;
+    for (size_t i = 0; i < vouched->count; i++) {
+        const struct voucher *voucher = &vouched->vouchers[i];
+        if (!is_same(voucher->run_id, run_id))
+            continue;
+        if (voucher->doubts)
+            return false;
+        is = true;
+    }
+    return is;
+}
+
 /* One that is vouched for is no stranger any more: should it be doubted later, that is a doubt of
  * its own. */
-void vouched_set(struct vouched *vouched, const void *by, const char *run_id)
+static void forget_stranger(struct vouched *vouched, const char *run_id)
+{
+    struct stranger *stranger = find_stranger(vouched, run_id);
+    if (stranger && is_vouched_for(vouched, run_id))
+        *stranger = (struct stranger){0};
+}
+
+static void say(struct vouched *vouched, const void *by, const char *run_id, bool doubts)
 {
     if (!vouched)
         return;
     uv_mutex_lock(&vouched->lock);
     drop(vouched, by);
     if (run_id && run_id[0]) {
-        struct stranger *stranger = find_stranger(vouched, run_id);
-        if (stranger)
-            *stranger = (struct stranger){0};
-        add(vouched, by, run_id);
+        add(vouched, by, run_id, doubts);
+        forget_stranger(vouched, run_id);
     }
     vouched->version++;
     uv_mutex_unlock(&vouched->lock);
+}
+
+void vouched_set(struct vouched *vouched, const void *by, const char *run_id)
+{
+    say(vouched, by, run_id, false);
+}
+
+void vouched_doubt(struct vouched *vouched, const void *by, const char *run_id)
+{
+    say(vouched, by, run_id, true);
 }
 
 void vouched_settle(struct vouched *vouched)
@@ -122,14 +156,6 @@ void vouched_settle(struct vouched *vouched)
 uint64_t vouched_version(const struct vouched *vouched)
 {
     return vouched ? vouched->version : 0;
-}
-
-static bool is_vouched_for(const struct vouched *vouched, const char *run_id)
-{
-    for (size_t i = 0; i < vouched->count; i++)
-        if (is_same(vouched->vouchers[i].run_id, run_id))
-            return true;
-    return false;
 }
 
 static struct stranger *add_stranger(struct vouched *vouched, const char *run_id)

@@ -41,8 +41,18 @@ struct bench {
     struct keyspace keyspaces[KEYSPACES];
     struct config config;
     struct load_counters counters[KEYSPACES];
+    struct vouched *vouched;
     struct purger *purger;
 };
+
+static inline struct purger *bench_purger(struct bench *bench, size_t max_owed)
+{
+    return purger_create(&(struct purger_options){.loop = &bench->loop,
+                                                  .config = &bench->config,
+                                                  .counters = bench->counters,
+                                                  .vouched = bench->vouched,
+                                                  .max_owed = max_owed});
+}
 
 static inline void bench_init(struct bench *bench, size_t max_owed)
 {
@@ -57,11 +67,9 @@ static inline void bench_init(struct bench *bench, size_t max_owed)
     }
     uv_loop_init(&bench->loop);
     fake_redis_reset();
-    struct purger_options options = {.loop = &bench->loop,
-                                     .config = &bench->config,
-                                     .counters = bench->counters,
-                                     .max_owed = max_owed};
-    bench->purger = purger_create(&options);
+    bench->vouched = vouched_create();
+    vouched_settle(bench->vouched);
+    bench->purger = bench_purger(bench, max_owed);
 }
 
 static inline void bench_finish(struct bench *bench)
@@ -70,6 +78,7 @@ static inline void bench_finish(struct bench *bench)
     while (fake_redis.count)
         end(REDIS_DOWN);
     purger_destroy(bench->purger);
+    vouched_destroy(bench->vouched);
     uv_run(&bench->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&bench->loop), 0);
     for (int i = 0; i < KEYSPACES; i++)

@@ -272,6 +272,25 @@ static void a_doubt_outlasts_the_connection_on_which_it_came_up(void **state)
     bench_finish(&bench);
 }
 
+/* As when a password is changed: another connection leads to it, its first one. */
+static void nobody_vouches_for_a_server_that_another_is_to_sweep(void **state)
+{
+    static const char id[] = "0123456789abcdef0123456789abcdef01234567";
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1000);
+    fake_redis.run_id = id;
+    fake_redis.doubt = "it is another one";
+    cache_is(&bench, true);
+    fake_redis.doubt = NULL;
+    struct purger *other = bench_purger(&bench, 1000);
+    assert_false(vouched_believes(bench.vouched, id, 0));
+    must_sweep_all(&bench);
+    assert_true(vouched_believes(bench.vouched, id, 0));
+    purger_destroy(other);
+    bench_finish(&bench);
+}
+
 /* It may be a primary again before anybody asks. */
 static void who_refuses_as_a_replica_is_swept(void **state)
 {
@@ -447,6 +466,7 @@ int main(void)
         cmocka_unit_test(a_sweep_ends_however_few_keys_may_be_owed),
         cmocka_unit_test(a_server_in_doubt_is_swept_and_one_that_is_known_is_not),
         cmocka_unit_test(a_doubt_outlasts_the_connection_on_which_it_came_up),
+        cmocka_unit_test(nobody_vouches_for_a_server_that_another_is_to_sweep),
         cmocka_unit_test(who_refuses_as_a_replica_is_swept),
         cmocka_unit_test(no_stale_value_outlives_any_storm),
     };
