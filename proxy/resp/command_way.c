@@ -51,6 +51,7 @@ static const struct row rows[] = {
     KEYS("MSET", FIRST, 2),
 
     KEY("BITOP", AT, 2),
+    KEY("MSETEX", COUNTED, 1),
     KEY("EVAL", COUNTED, 2),
     KEY("EVALSHA", COUNTED, 2),
     KEY("EVAL_RO", COUNTED, 2),

@@ -29,6 +29,7 @@ static void the_first_key_tells_the_node(void **state)
                  {"RENAME a b", 1},
                  {"BITOP AND d a", 2},
                  {"EVAL x 1 k v", 3},
+                 {"MSETEX 2 k v l w", 2},
                  {"EVAL x 0 v", 0},
                  {"EVAL x y k", 0},
                  {"EVAL x 1", 0},
