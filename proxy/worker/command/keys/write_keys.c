@@ -21,13 +21,24 @@ static bool is_store(struct span word)
     return span_is_word(word, "STORE") || span_is_word(word, "STOREDIST");
 }
 
+/* Words that belong to this option of SORT or GEORADIUS, and may read like one. */
+static size_t values_of(struct span option)
+{
+    if (span_is_word(option, "LIMIT"))
+        return 2;
+    return is_store(option) || span_is_word(option, "BY") || span_is_word(option, "GET") ||
+           span_is_word(option, "COUNT");
+}
+
 /* The last one counts. */
 static struct write_keys stored_key(const struct request *request)
 {
-    for (size_t i = request->count - 1; i > (size_t)request->command->first_key; i--)
-        if (is_store(request->arguments[i - 1]))
-            return (struct write_keys){i, i + 1};
-    return (struct write_keys){0, 0};
+    struct write_keys stored = {0, 0};
+    for (size_t i = (size_t)request->command->first_key; i + 1 < request->count;
+         i += 1 + values_of(request->arguments[i]))
+        if (is_store(request->arguments[i]))
+            stored = (struct write_keys){i + 1, i + 2};
+    return stored;
 }
 
 /* A BITFIELD of GETs alone only reads. */

@@ -277,6 +277,10 @@ static void a_key_behind_store_is_a_hint(void **state)
               "*6\r\n$4\r\nSORT\r\n$6\r\nitem:l\r\n$5\r\nSTORE\r\n$6\r\nitem:e\r\n$5\r\nstore\r\n"
               "$6\r\nitem:f\r\n",
               "item:f"); /* the last one counts */
+    must_hint(&bench,
+              "*9\r\n$4\r\nSORT\r\n$6\r\nitem:l\r\n$5\r\nSTORE\r\n$6\r\nitem:g\r\n$2\r\nBY\r\n"
+              "$5\r\nstore\r\n$5\r\nLIMIT\r\n$1\r\n0\r\n$1\r\n9\r\n",
+              "item:g"); /* a pattern that is called so */
     must_hint(&bench, "*2\r\n$4\r\nSORT\r\n$6\r\nitem:l\r\n", "");
     bench_finish(&bench);
 }

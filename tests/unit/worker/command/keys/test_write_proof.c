@@ -77,6 +77,9 @@ static void elsewhere_0_is_a_number_like_others(void **state)
     assert_true(is_done("HSET k f v", ":0\r\n"));
     assert_true(is_done("APPEND k v", ":0\r\n"));
     assert_true(is_done("ZADD k 1 m", ":0\r\n"));
+    assert_true(is_done("ZADD k 1 xx", ":0\r\n")); /* a member of that name */
+    assert_true(is_done("ZADD k ch 1 xx", ":0\r\n"));
+    assert_false(is_done("ZADD k ch xx 1 m", ":0\r\n"));
 }
 
 static void a_script_that_failed_may_have_written_before(void **state)
@@ -86,6 +89,9 @@ static void a_script_that_failed_may_have_written_before(void **state)
     assert_true(is_done("EVAL s 1 k", "-NOPERM no permission script: abc, on @user_script:1.\r\n"));
     assert_true(is_done("EVAL s 1 k", "$-1\r\n"));
     assert_true(is_done("FCALL f 1 k", "-OWN my error\r\n"));
+    /* an error of one of its commands, which it has returned */
+    assert_true(is_done("EVAL s 1 k", "-ERR value is not an integer or out of range\r\n"));
+    assert_true(is_done("EVAL s 1 k", "-ERR wrong number of arguments for 'set' command\r\n"));
 }
 
 static void what_is_queued_counts_as_done(void **state)
