@@ -10,6 +10,7 @@ from changes import CLIENTS, assert_found, call, delete, insert, outlive, update
 from gate import POSTGRES_READY, Gate
 from servers import PATIENCE
 from waiting import wait_until
+from wire import command
 
 HINT_TTL = 0.1
 
@@ -315,6 +316,27 @@ class TestStaleValue:
         assert {lookup.result(PATIENCE) for lookup in lookups} <= {b"payload 20", b"new"}
         wait_settled(guard, "item:20")
         assert guard.redis().get("item:20") == b"new"
+
+    def test_takes_nothing_that_is_sent_behind_the_deletion(self, loading, cache):
+        """The guard deletes once more behind fills, and not what the client has written since."""
+        guard, gate, _ = loading
+        with guard.wire() as wire:
+            wire.send(command("DEL", "item:20") + command("SET", "item:20", "mine"))
+            assert wire.read_replies(2) == b":0\r\n+OK\r\n"
+        gate.release()
+        wait_settled(guard, "item:20")
+        assert cache.client().get("item:20") == b"mine"
+
+    def test_a_deletion_that_is_discarded_deletes_nothing(self, loading, cache):
+        guard, gate, _ = loading
+        cache.client().set("item:20", "new")
+        with guard.wire() as wire:
+            wire.send(command("MULTI") + command("DEL", "item:20"))
+            assert wire.read_replies(2) == b"+OK\r\n+QUEUED\r\n"
+            assert wire.ask("DISCARD") == b"+OK\r\n"
+        gate.release()
+        wait_settled(guard, "item:20")
+        assert cache.client().get("item:20") == b"new"
 
     def test_does_not_replace_what_was_written(self, loading, cache):
         guard, gate, lookups = loading

@@ -43,8 +43,13 @@ static struct range next_piece(size_t first, size_t count, size_t step)
     return (struct range){first, count - first < most ? count : first + most};
 }
 
-/* Of writes, one for each proof; and of deletions. */
-static const struct reply_slot_kind write_kinds[PROOFS], delete_kind;
+/* Of writes and of deletions, one for each proof. */
+static const struct reply_slot_kind kinds[2][PROOFS];
+
+static bool is_deletion(const struct reply_slot *slot)
+{
+    return slot->kind - kinds[0] >= PROOFS;
+}
 
 /* ---- what it leads to ---- */
 
@@ -58,7 +63,7 @@ static void tell_keeper(const struct lookup *lookup, bool done)
     struct reply_slot *slot = lookup->slot;
     struct serving *serving = slot->serving;
     struct key key = key_of(lookup);
-    bool deletes = slot->kind == &delete_kind;
+    bool deletes = is_deletion(slot);
     struct write_request *write = xmalloc(sizeof *write + key.text.length);
     *write = (struct write_request){.message = {.kind = MESSAGE_WRITE},
                                     .slot = slot,
@@ -98,7 +103,7 @@ static void conclude_some(struct reply_slot *slot, struct range range, bool done
     for (size_t i = range.first; i < range.end; i++) {
         if (done && !serving->ending) {
             tell_keeper(&slot->lookups[i], true);
-        } else if (slot->kind != &delete_kind) {
+        } else if (!is_deletion(slot)) {
             overrides_end_write(&serving->overrides, key_of(&slot->lookups[i]));
             places += override_places(slot->lookups[i].key.length);
         }
@@ -138,11 +143,13 @@ static void conclude(struct reply_slot *slot, bool done)
     piecemeal_begin(&conclusion->piecemeal, 0);
 }
 
+/* A write that is queued may well come to be done. A deletion is none before EXEC: the keeper
+ * deletes once more, and that would stand if the transaction did not. */
 static bool is_done(const struct reply_slot *slot, struct span reply)
 {
-    if (slot->kind == &delete_kind)
-        return reply.at[0] != '-';
-    return write_is_done((enum command_proof)(slot->kind - write_kinds), reply);
+    if (is_deletion(slot) && span_is(reply, "+QUEUED\r\n"))
+        return false;
+    return write_is_done((enum command_proof)((slot->kind - kinds[0]) % PROOFS), reply);
 }
 
 /* The reply must not leave before the keeper has done its part: it waits in the slot. */
@@ -170,8 +177,8 @@ static void write_unheard(struct reply_slot *slot, struct span reply)
     {                                                                                              \
         .on_cache = write_reply, .on_cache_failure = write_failure, .on_unheard = write_unheard    \
     }
-static const struct reply_slot_kind write_kinds[PROOFS] = {KIND, KIND, KIND, KIND};
-static const struct reply_slot_kind delete_kind = KIND;
+static const struct reply_slot_kind kinds[2][PROOFS] = {{KIND, KIND, KIND, KIND},
+                                                        {KIND, KIND, KIND, KIND}};
 #undef KIND
 
 /* ---- which keys the keeper must know of ---- */
@@ -209,7 +216,7 @@ static void note(struct reply_slot *slot, const struct span *keys, size_t count)
         if (keyspace == NOT_GUARDED)
             continue;
         struct key key = key_make(keyspace, keys[i]);
-        if (slot->kind != &delete_kind)
+        if (!is_deletion(slot))
             overrides_begin_write(&serving->overrides, key);
         note_begun(slot, key);
     }
@@ -226,7 +233,7 @@ static void note_found(struct reply_slot *slot, const struct buffer *found)
 /* The end of a large one: it cannot be refused any more. */
 struct reply_slot *write_open(struct client *client)
 {
-    return reply_slot_open(&client->replies, &write_kinds[PROOF_NO_ERROR]);
+    return reply_slot_open(&client->replies, &kinds[false][PROOF_NO_ERROR]);
 }
 
 void write_note(struct reply_slot *slot, struct span key)
@@ -294,9 +301,8 @@ void write_admitted(struct reply_slot *slot)
 
 static const struct reply_slot_kind *kind_of(const struct request *request)
 {
-    if (request->command->kind == COMMAND_DELETE)
-        return &delete_kind;
-    return &write_kinds[write_proof(request->command, request->arguments, request->count)];
+    bool deletes = request->command->kind == COMMAND_DELETE;
+    return &kinds[deletes][write_proof(request->command, request->arguments, request->count)];
 }
 
 static struct named named_by(const struct request *request)
@@ -465,7 +471,9 @@ static bool begin_pieces(struct client *client, const struct request *request,
 
 /* ---- and at once ---- */
 
-/* Mostly there is nothing to tell, and the command is forwarded like any other. */
+/* Mostly there is nothing to tell, and the command is forwarded like any other. The keeper deletes
+ * behind fills, over a connection of its own: what the client has sent behind a deletion waits for
+ * that, or it might be deleted, too. */
 int write_dispatch(struct client *client, const struct request *request)
 {
     struct buffer found = {0};
@@ -478,6 +486,8 @@ int write_dispatch(struct client *client, const struct request *request)
         note_found(slot, &found);
         request_to_cache(request, client, slot, 0);
         reply_slot_answered(slot);
+        if (named.deleted && found_count(&found) && !(client->pinned.states & PINNED_MULTI))
+            client_settle(client);
     }
     buffer_finish(&found);
     return status;
