@@ -206,17 +206,21 @@ static const char tables[] =
     "   FROM tree t WHERE t.place = f.place)";
 
 /* A column's row has another xmin after an ALTER that kept its type and changed its values (TYPE
- * ... USING), and the same after a table was merely rewritten. Labels of enums are keys' texts. */
+ * ... USING), and the same after a table was merely rewritten. Labels of enums are keys' texts,
+ * also where the enum is but a part of the column's type, and so is each attribute of a composite.
+ */
 static const char key_columns[] =
     "(SELECT string_agg(ROW(k.number, (SELECT ROW(a.attnum, a.atttypid, a.atttypmod,"
-    "            a.attcollation, a.attgenerated, a.xmin, (SELECT ROW(y.typbasetype, y.typelem,"
-    "                (SELECT string_agg(ROW(e.enumlabel, e.xmin)::text, ',' ORDER BY e.oid)"
-    "                   FROM pg_enum e"
-    "                  WHERE e.enumtypid IN (y.oid, y.typbasetype, y.typelem)))::text"
-    "              FROM pg_type y WHERE y.oid = a.atttypid))::text"
+    "            a.attcollation, a.attgenerated, a.xmin)::text"
     "          FROM pg_attribute a WHERE a.attrelid = f.oid AND a.attname = k.name))::text,"
     "        ';' ORDER BY k.number)"
-    "   FROM unnest(f.columns) WITH ORDINALITY AS k (name, number))";
+    "   FROM unnest(f.columns) WITH ORDINALITY AS k (name, number)),"
+    "(SELECT string_agg(ROW(p.type, (SELECT string_agg(ROW(e.enumlabel, e.xmin)::text, ','"
+    "            ORDER BY e.oid) FROM pg_enum e WHERE e.enumtypid = p.type),"
+    "        (SELECT string_agg(ROW(a.attnum, a.atttypid, a.xmin)::text, ',' ORDER BY a.attnum)"
+    "           FROM pg_type y, pg_attribute a WHERE y.oid = p.type AND a.attrelid = y.typrelid"
+    "            AND a.attnum > 0 AND NOT a.attisdropped))::text, ';' ORDER BY p.type)"
+    "   FROM printed p WHERE p.place = f.place AND p.is_key)";
 
 /* Rows that the role may not see are not in the COPY, but in the stream. */
 static const char policies[] =

@@ -12,19 +12,23 @@
  * tables have no other types. */
 #define USERS " >= 16384"
 
-/* The types whose values are printed as a part of another's: of an array's elements, a domain's
- * base, a range's bounds, a multirange's ranges, a composite's columns. UNION, so that each is
- * looked at once. The multirange's is found without an index, in what is a handful of rows: servers
- * before version 14 have not even the column. */
+/* The types whose values are printed as a part of another's, for values and for keys: of an array's
+ * elements, a domain's base, a range's bounds, a multirange's ranges, a composite's columns. UNION,
+ * so that each is looked at once. The multirange's is found without an index, in what is a handful
+ * of rows: servers before version 14 have not even the column. */
 const char publication_values[] =
     "valued_of AS (SELECT * FROM located l WHERE l.place = l.keyspace), "
-    "printed (place, type) AS ("
-    " SELECT l.place, a.type FROM valued_of l, unnest(ARRAY(SELECT a.atttypid FROM pg_attribute a"
+    "printed (place, is_key, type) AS ("
+    " SELECT l.place, false, a.type FROM valued_of l, unnest(ARRAY(SELECT a.atttypid FROM "
+    "pg_attribute a"
     "         WHERE a.attrelid = l.oid AND a.attnum > 0 AND NOT a.attisdropped"
     "           AND (l.value IS NULL OR a.attname = l.value) AND a.atttypid" USERS ")"
     "         || ARRAY(SELECT y.oid FROM pg_type y WHERE y.typname = ANY (l.used)"
     "           AND y.oid" USERS ")) AS a (type)"
-    " UNION SELECT p.place, i.type"
+    " UNION SELECT l.place, true, a.type FROM located l, unnest(ARRAY(SELECT a.atttypid"
+    "          FROM pg_attribute a WHERE a.attrelid = l.oid AND a.attname = ANY (l.columns)"
+    "           AND a.atttypid" USERS ")) AS a (type)"
+    " UNION SELECT p.place, p.is_key, i.type"
     "   FROM printed p, unnest(ARRAY(SELECT i.type FROM pg_type y, unnest(ARRAY["
     "            y.typelem, y.typbasetype,"
     "            (SELECT r.rngsubtype FROM pg_range r WHERE r.rngtypid = y.oid),"
@@ -72,7 +76,7 @@ const char publication_values[] =
     "                  FROM pg_cast k WHERE k.castsource = y.oid AND k.casttarget = "
     "'json'::regtype)"
     "             )::text FROM pg_type y WHERE y.oid = p.type))::text, ';' ORDER BY p.type)"
-    "        FROM printed p WHERE p.place = l.place),"
+    "        FROM printed p WHERE p.place = l.place AND NOT p.is_key),"
     "     (SELECT string_agg(ROW(r.oid, r.xmin)::text, ',' ORDER BY r.oid)"
     "        FROM defined d, pg_rewrite r"
     "       WHERE d.place = l.place AND r.ev_class = d.oid AND r.ev_type = '1'))::text) COLLATE "

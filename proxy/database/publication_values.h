@@ -8,11 +8,13 @@
 #ifndef NESTGUARD_PUBLICATION_VALUES_H
 #define NESTGUARD_PUBLICATION_VALUES_H
 
-/* Members of a WITH RECURSIVE list. They ask located (place, keyspace, oid, value, used), of which
- * those count that stand in their own keyspace's place:
- * each keyspace's number, table (NULL: none), the column of its value (NULL: all of them) and the
- * names in its expression (an array). They
- * give valued (list): a fingerprint for each keyspace (text, comma-separated, in their order). */
+/* Members of a WITH RECURSIVE list. They ask located (place, keyspace, oid, columns, value, used),
+ * of which those count for values that stand in their own keyspace's place: each keyspace's number,
+ * table (NULL: none), the columns of its key (an array), the column of its value (NULL: all of
+ * them) and the names in its expression (an array). They give valued (list): a fingerprint for each
+ * keyspace (text, comma-separated, in their order), printed (place, is_key, type): what types, of
+ * those that are not the server's own, the texts of its values and those of its key columns are
+ * made by. */
 extern const char publication_values[];
 
 #endif

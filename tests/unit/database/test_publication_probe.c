@@ -26,7 +26,7 @@ static const char tables[] =
     "SET search_path = first, public";
 
 struct answer {
-    char fingerprint[200], oids[100], identities[20];
+    char fingerprint[300], oids[100], identities[20];
     unsigned long long insert, flush;
 };
 
@@ -39,7 +39,7 @@ static struct answer probe(struct pg_session *session, const char *sql)
         fail_msg("%s", error.text);
     assert_int_equal(PQntuples(result), 1);
     assert_int_equal(PQnfields(result), 7);
-    assert_in_range(strlen(PQgetvalue(result, 0, 0)), 8, 199);
+    assert_in_range(strlen(PQgetvalue(result, 0, 0)), 8, 299);
     snprintf(answer.fingerprint, sizeof answer.fingerprint, "%s", PQgetvalue(result, 0, 0));
     snprintf(answer.oids, sizeof answer.oids, "%s", PQgetvalue(result, 0, 1));
     snprintf(answer.identities, sizeof answer.identities, "%s", PQgetvalue(result, 0, 6));
@@ -199,6 +199,39 @@ static void fingerprint_follows_what_matters_and_nothing_else(void **state)
             fail_msg("%s: the fingerprint %s", steps[i].sql, changed ? "changed" : "is the same");
         before = after;
     }
+    free(sql);
+    config_destroy(config);
+    pg_session_close(session);
+}
+
+#define DEEP(name) "- {name: " #name ", key: '" #name ":{" #name "}', table: deep, value: json}\n"
+
+static const char deep[] =
+    "SET search_path = public; CREATE DOMAIN moody AS mood; CREATE DOMAIN moodier AS moody;"
+    "CREATE TYPE pair AS (one int, other moody); CREATE TYPE span AS RANGE (subtype = mood);"
+    "CREATE TABLE deep (domain moodier, list moody[], range span, several span_multirange, pair "
+    "pair);"
+    "SET search_path = first, public";
+
+/* A key's text is made by all the types that are in its columns' types. */
+static void labels_of_a_key_are_found_however_deep_they_are(void **state)
+{
+    struct pg_session *session = session_with_tables();
+    struct config *config =
+        config_of(DEEP(domain) DEEP(list) DEEP(range) DEEP(several) DEEP(pair) ITEMS);
+    char *sql = publication_probe_sql(config);
+    (void)state;
+    run_sql(session, deep);
+    struct answer before = probe(session, sql);
+    run_sql(session, "ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'");
+    struct answer after = probe(session, sql);
+    for (size_t i = 0; i < 5; i++)
+        assert_false(publication_agrees(before.fingerprint, after.fingerprint, i));
+    assert_true(publication_agrees(before.fingerprint, after.fingerprint, 5));
+    run_sql(session, "ALTER TYPE pair ADD ATTRIBUTE more int");
+    struct answer longer = probe(session, sql);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(publication_agrees(after.fingerprint, longer.fingerprint, i), i != 4);
     free(sql);
     config_destroy(config);
     pg_session_close(session);
@@ -487,7 +520,7 @@ static void names_are_taken_as_they_are(void **state)
     struct config *config =
         config_of("- {name: odd, key: \"o:{\\\"it's \\\\ \\\"\\\" x\\\"}\", value: json,\n"
                   "   table: \"\\\"s'\\\\\\\".\\\"T'\\\"\\\"; \\\"\"}\n");
-    char *sql = publication_probe_sql(config), without[200];
+    char *sql = publication_probe_sql(config), without[300];
     struct pg_error error;
     (void)state;
     assert_string_equal(probe(session, sql).oids, "0");
@@ -515,6 +548,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fingerprint_follows_what_matters_and_nothing_else),
+        cmocka_unit_test(labels_of_a_key_are_found_however_deep_they_are),
         cmocka_unit_test(values_have_a_fingerprint_for_each_keyspace),
         cmocka_unit_test(a_partition_by_itself_depends_on_what_it_is_a_partition_of),
         cmocka_unit_test(what_is_undone_gives_the_old_fingerprint),
