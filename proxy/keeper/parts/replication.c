@@ -464,6 +464,17 @@ bool replication_has_followed(const struct replication *replication, uint64_t ti
     return !tracker || tracker_lag(tracker)->known >= time;
 }
 
+/* What was filled of a keyspace that no log was followed for was left to the generation that would
+ * cover it, and there will be none here. */
+static void tell_untold(struct replication *replication)
+{
+    const struct tracker *tracker = tracker_that_tells(replication);
+    const struct config *config = replication->config;
+    for (size_t i = 0; tracker && i < config->keyspace_count; i++)
+        if (keyspace_has_rows(&config->keyspaces[i]) && !covers(tracker, i))
+            events_of(replication)->missed_of(replication->options.arg, (int)i);
+}
+
 void replication_end(struct replication *replication)
 {
     replication->ending = true;
@@ -474,6 +485,8 @@ void replication_close(struct replication *replication, uint64_t since, void (*c
 {
     if (replication->missed || !replication_has_followed(replication, since))
         tell_missed(replication);
+    else
+        tell_untold(replication);
     tracker_close(replication->candidate);
     tracker_close(replication->serving);
     replication->candidate = replication->serving = NULL;

@@ -677,6 +677,33 @@ static void a_candidate_of_nothing_that_is_left_is_none(void **state)
     close_bench(&bench);
 }
 
+/* They were filled without a log that tells of changes; those of what is retired were seen to. */
+static void the_end_misses_the_changes_of_what_is_not_guarded(void **state)
+{
+    struct bench bench;
+    open_with(&bench, false);
+    (void)state;
+    struct tracker *tracker = serve(&bench, 1);
+    assert_true(gives_up(tracker, 1));
+    follow(&bench, 2);
+    forget(&bench);
+    replication_close(&bench.replication, 0, on_closed, &bench);
+    must_hear(&bench, "missed-1 closed");
+    generation_release(bench.in_force);
+    open_with(&bench, false);
+    follow_some(&bench, 1, 1); /* and no other before it */
+    forget(&bench);
+    replication_close(&bench.replication, 0, on_closed, &bench);
+    must_hear(&bench, "missed-1 closed");
+    generation_release(bench.in_force);
+    open_with(&bench, false);
+    assert_true(gives_up(serve(&bench, 1), 1));
+    bench.keyspaces[1].retired = true;
+    replication_close(&bench.replication, 0, on_closed, &bench);
+    must_hear(&bench, "gave-up-1 altered closed");
+    generation_release(bench.in_force);
+}
+
 /* ---- two processes of one name ---- */
 
 static void reach(struct tracker *tracker, uint64_t position)
@@ -769,6 +796,7 @@ int main(void)
         cmocka_unit_test(the_last_one_takes_the_generation_with_it),
         cmocka_unit_test(a_candidate_does_not_lose_what_guards),
         cmocka_unit_test(what_only_the_candidate_has_was_told_by_nobody_before),
+        cmocka_unit_test(the_end_misses_the_changes_of_what_is_not_guarded),
         cmocka_unit_test(a_retired_keyspace_is_given_up_without_a_word),
         cmocka_unit_test(a_candidate_of_nothing_that_is_left_is_none),
     };
