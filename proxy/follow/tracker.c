@@ -41,7 +41,8 @@ static void end(struct tracker *tracker, const char *why)
 
 /* ---- the self-check ---- */
 
-/* Until whoever is served takes it. */
+/* Until whoever is served takes it: with each position, and with each probe, since an idle server
+ * tells of no position. */
 static void offer(struct tracker *tracker)
 {
     if (tracker->phase == CHECKED && tracker->events.ready(tracker->options.arg, tracker))
@@ -185,6 +186,7 @@ void tracker_probed(struct tracker *tracker, const struct probe *probe)
         follower_ask(tracker->follower);
     confirm(tracker);
     follower_vouch(tracker->follower, probe->snapshot);
+    offer(tracker);
     tell_known(tracker, before);
 }
 

@@ -378,6 +378,25 @@ static void one_that_is_not_taken_yet_is_offered_again(void **state)
     bench_finish(&bench);
 }
 
+/* The server tells of no new position, because there is none. */
+static void nor_is_it_forgotten_on_an_idle_server(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    bench.takes = false;
+    probe(&bench, "abc@1", 600);
+    reached(600);
+    check_ends(SELFCHECK_PASSED, "");
+    assert_int_equal(bench.ready, 1);
+    bench.takes = true;
+    probe(&bench, "abc@1", 600);
+    assert_int_equal(bench.ready, 2);
+    probe(&bench, "abc@1", 600);
+    assert_int_equal(bench.ready, 2);
+    bench_finish(&bench);
+}
+
 static void nothing_is_confirmed_while_it_is_held(void **state)
 {
     struct bench bench;
@@ -524,6 +543,7 @@ int main(void)
         cmocka_unit_test(removals_go_with_a_probe_that_finds_all_as_it_was),
         cmocka_unit_test(one_that_is_still_far_behind_is_not_checked),
         cmocka_unit_test(one_that_is_not_taken_yet_is_offered_again),
+        cmocka_unit_test(nor_is_it_forgotten_on_an_idle_server),
         cmocka_unit_test(nothing_is_confirmed_while_it_is_held),
         cmocka_unit_test(what_an_altered_table_is_asked_for_vouches_for_nothing),
         cmocka_unit_test(nor_does_another_server),
