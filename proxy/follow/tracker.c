@@ -27,6 +27,7 @@ struct tracker {
     struct checks *checks;
     uint64_t begin; /* position of the log: changes from here on are told of */
     unsigned holds; /* while there are any, no position is confirmed */
+    bool crowded;   /* the stream waits for a probe that lets removals go */
     bool ended;     /* fault() was called */
 };
 
@@ -118,11 +119,13 @@ static void on_reached(void *arg, uint64_t lsn)
 }
 
 /* Removals wait for the next probe; with `crowded` the stream does so, too, and it comes at once.
- */
+ * If it lets none go they are of a transaction that is not over, which may take long. */
 static void on_unvouched(void *arg, bool crowded)
 {
     struct tracker *tracker = arg;
-    if (crowded)
+    bool is_first = crowded && !tracker->crowded;
+    tracker->crowded = crowded;
+    if (is_first)
         wal_probe_now(tracker->options.wal_probe);
     else
         wal_probe_soon(tracker->options.wal_probe);

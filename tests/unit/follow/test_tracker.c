@@ -339,6 +339,11 @@ static void removals_go_with_a_probe_that_finds_all_as_it_was(void **state)
     assert_true(fake.probed_soon == 1 && fake.probed_now == 1);
     probe(&bench, "abc@1", 700);
     assert_int_equal(fake.vouched, 2);
+    fake.events.unvouched(fake.follower_arg, true); /* that did not help: it may be long */
+    assert_true(fake.probed_soon == 2 && fake.probed_now == 1);
+    fake.events.unvouched(fake.follower_arg, false);
+    fake.events.unvouched(fake.follower_arg, true);
+    assert_true(fake.probed_soon == 3 && fake.probed_now == 2);
     probe(&bench, "abd@1", 800);
     assert_int_equal(fake.vouched, 2);
     assert_int_equal(bench.faults, 1);
