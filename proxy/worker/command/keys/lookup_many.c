@@ -190,8 +190,7 @@ static const struct reply_slot_kind mget_each_kind = {.on_cache = mget_one_reply
                                                       .finish = lookup_join_list,
                                                       .asks_each = true};
 
-/* Where a request for these keys, all of one node, is written: to a replica only for guarded ones.
- */
+/* Where a request for these keys, of one node, is written: to a replica only for guarded ones. */
 static struct buffer *request_for(struct client *client, struct reply_slot *slot, unsigned index,
                                   struct range range, bool may_be_at_replica)
 {
