@@ -33,10 +33,9 @@ static bool has_log(const struct view *view, int keyspace)
     return view->config->sync == SYNC_REPLICATION && !view->config->keyspaces[keyspace].source;
 }
 
-/* A hint is made anew when half of its time is over: not for each write, and a key that is written
- * again and again stays admitted. Where no log tells of it, a key that is written while a
- * generation is being built must be admitted though the present one holds it: the next may have
- * taken its snapshot before the key's row came. */
+/* Where no log tells of it, a key that is written while a generation is being built must be
+ * admitted though the present one holds it: the next may have taken its snapshot before the key's
+ * row came. */
 bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct key key,
                       bool held)
 {
@@ -46,10 +45,8 @@ bool guard_wants_hint(const struct view *view, const struct overrides *overrides
     bool logged = has_log(view, key.keyspace), unseen = view->building && !logged;
     if (entry.kind == OVERRIDE_TOMBSTONE)
         return true;
-    if (entry.kind == OVERRIDE_HINT && logged)
-        return entry.until < clock_ms() + view->config->hint_ttl_ms / 2;
     if (entry.kind == OVERRIDE_HINT)
-        return !entry.sticky || entry.epoch < view->newest;
+        return !logged && (!entry.sticky || entry.epoch < view->newest);
     return unseen || !held;
 }
 

@@ -308,23 +308,6 @@ static void a_key_that_is_held_finds_a_place_while_few_are_taken(void **state)
     bench_finish(&bench);
 }
 
-/* One that ends within half of its time is made anew; not each time that the key is written. */
-static void a_key_that_is_written_again_stays_admitted_beside_a_log(void **state)
-{
-    struct bench bench;
-    (void)state;
-    bench_init(&bench);
-    struct config *config = (struct config *)bench.view->config;
-    config->sync = SYNC_REPLICATION;
-    config->hint_ttl_ms = 10000;
-    for (uint64_t left = 4000; left <= 60000; left += 56000) {
-        struct override hint = {.kind = OVERRIDE_HINT, .until = clock_ms() + left};
-        overrides_set(&bench.overrides, key_make(ITEMS, span_of(bench.absent)), hint);
-        assert_int_equal(wants_hint(&bench, bench.absent), left == 4000);
-    }
-    bench_finish(&bench);
-}
-
 /* The next file may have been made before the write, and the hint of an earlier write ends first.
  */
 static void each_write_of_a_sources_key_is_news_though_a_log_tells_of_rows(void **state)
@@ -423,7 +406,6 @@ int main(void)
         cmocka_unit_test(asks_of_several_keyspaces_are_answered_each_by_its_filter),
         cmocka_unit_test(a_write_is_news_when_nothing_admits_the_key),
         cmocka_unit_test(a_key_that_is_held_finds_a_place_while_few_are_taken),
-        cmocka_unit_test(a_key_that_is_written_again_stays_admitted_beside_a_log),
         cmocka_unit_test(each_write_of_a_sources_key_is_news_though_a_log_tells_of_rows),
         cmocka_unit_test(hints_end_by_time_where_a_log_or_a_source_is),
         cmocka_unit_test(a_write_is_news_again_once_another_generation_was_begun),
