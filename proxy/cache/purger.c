@@ -359,7 +359,9 @@ static void begin_anew(struct purger *purger)
         purger->lanes[i].retry = (struct retry){0};
     if (why)
         purger_doubt(purger, why);
-    else if (!purger->is_doubted)
+    else if (purger->is_doubted) /* a node that came late: which server it is was not known yet */
+        vouched_doubt(purger->options.vouched, purger, redis_run_id(purger->options.redis));
+    else
         vouch(purger);
     send_batches(purger, 1);
 }

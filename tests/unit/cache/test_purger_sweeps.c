@@ -291,6 +291,24 @@ static void nobody_vouches_for_a_server_that_another_is_to_sweep(void **state)
     bench_finish(&bench);
 }
 
+/* A node that joins late is doubted before anybody knows which server it is. */
+static void a_server_that_was_doubted_before_it_was_known_is_not_vouched_for(void **state)
+{
+    static const char id[] = "0123456789abcdef0123456789abcdef01234567";
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1000);
+    purger_doubt(bench.purger, "no node of the cluster was known before");
+    fake_redis.run_id = id;
+    cache_is(&bench, true);
+    struct purger *other = bench_purger(&bench, 1000);
+    assert_false(vouched_believes(bench.vouched, id, 0));
+    must_sweep_all(&bench);
+    assert_true(vouched_believes(bench.vouched, id, 0));
+    purger_destroy(other);
+    bench_finish(&bench);
+}
+
 /* It may be a primary again before anybody asks. */
 static void who_refuses_as_a_replica_is_swept(void **state)
 {
@@ -467,6 +485,7 @@ int main(void)
         cmocka_unit_test(a_server_in_doubt_is_swept_and_one_that_is_known_is_not),
         cmocka_unit_test(a_doubt_outlasts_the_connection_on_which_it_came_up),
         cmocka_unit_test(nobody_vouches_for_a_server_that_another_is_to_sweep),
+        cmocka_unit_test(a_server_that_was_doubted_before_it_was_known_is_not_vouched_for),
         cmocka_unit_test(who_refuses_as_a_replica_is_swept),
         cmocka_unit_test(no_stale_value_outlives_any_storm),
     };
