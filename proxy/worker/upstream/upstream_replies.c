@@ -270,7 +270,8 @@ static void deliver(struct upstream *upstream, struct span reply)
         suspect(upstream);
 }
 
-/* The rest of the reply is taken in, whether its client reads or not. */
+/* The rest of the reply is taken in, whether its client reads or not. One that has used up what all
+ * have, and not just what one has at once, is slow. */
 static void hurry(struct upstream *upstream, struct replies *replies)
 {
     upstream->reply = REPLY_HURRIED;
@@ -282,8 +283,9 @@ static void on_stall_over(uv_timer_t *timer)
 {
     struct upstream *upstream = timer->data;
     const struct reply_slot *slot = upstream_next_slot(upstream);
-    hurry(upstream, slot ? slot->replies : NULL);
     upstream_read(upstream, true);
+    hurry(upstream,
+          slot && !stall_budget_left(&upstream->stalls, clock_ms()) ? slot->replies : NULL);
 }
 
 /* One that would have to wait in memory for a client that reads slowly makes the cache wait
