@@ -90,8 +90,8 @@ int follower_describe_depended(struct follower *follower, size_t place,
         return follower_give_up(follower, followed->keyspace,
                                 "the replica identity of a table that keyspace %s depends on does "
                                 "not cover the columns of its `on`");
+    shape->described = follower->descriptions;
     if (key.columns && !follower_has_identity(follower, place, described))
         return follower_give_up(follower, followed->keyspace, follower_altered);
-    shape->described = follower->descriptions;
     return 0;
 }

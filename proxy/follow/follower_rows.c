@@ -175,7 +175,8 @@ static int take_truncate(struct follower *follower, const struct pgoutput_event 
 }
 
 /* An identity that was altered, and altered back since, no question to the catalogue would find. In
- * between an update may have been told without the key that the row had. */
+ * between an update may have been told without the key that the row had. The rows that it does tell
+ * are taken on: nothing is rejected of the keyspace any more, but it has values in the cache. */
 bool follower_has_identity(const struct follower *follower, size_t place,
                            struct pgoutput_relation described)
 {
@@ -195,9 +196,9 @@ static int describe_one(struct follower *follower, int keyspace, struct pgoutput
                                 "the table of keyspace %s lacks a column of its key");
     if (!row_identity_tells(key, described))
         return unknown_key(follower, keyspace);
+    shape->described = follower->descriptions;
     if (!follower_has_identity(follower, (size_t)keyspace, described))
         return follower_give_up(follower, keyspace, follower_altered);
-    shape->described = follower->descriptions;
     return 0;
 }
 
