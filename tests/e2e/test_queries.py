@@ -142,9 +142,10 @@ def test_a_table_below_that_is_locked_for_long_fills_no_log(start_guard, databas
         while time.monotonic() < begun + 5:
             assert refused() - before < 12
             time.sleep(INTERVAL)
+        wait_until(lambda: "for a lock on a table that a query reads; locked are: items by"
+                   in guard.log(lines=2000), PATIENCE, "a line in the guard's log")
     guard.wait_guarding()
     assert_knows_rows(guard)
-    assert "for a lock on a table that a query reads; locked are: items by" in guard.log(lines=2000)
 
 
 def test_of_several_rows_with_one_key_always_the_same_is_loaded(start_guard, database, tables,
