@@ -132,17 +132,18 @@ static void complain(const struct lane *lane, const char *command, const char *e
 
 /* ---- whether the server can be believed ---- */
 
-static void vouch(struct purger *purger)
+static void judge(struct purger *purger, bool is_doubted)
 {
-    purger->is_doubted = false;
-    vouched_set(purger->options.vouched, purger, redis_run_id(purger->options.redis));
+    void (*say)(struct vouched *, const void *, const char *) =
+        is_doubted ? vouched_doubt : vouched_set;
+    purger->is_doubted = is_doubted;
+    say(purger->options.vouched, purger, redis_run_id(purger->options.redis));
 }
 
 /* What the cache confirmed it may have forgotten. */
 void purger_doubt(struct purger *purger, const char *why)
 {
-    purger->is_doubted = true;
-    vouched_doubt(purger->options.vouched, purger, redis_run_id(purger->options.redis));
+    judge(purger, true);
     owed_all(&purger->owed, why);
     schedule(purger);
 }
@@ -175,7 +176,7 @@ static void see_clean(struct purger *purger)
     if (purger_owed(purger) == 0)
         purger->is_clean = true;
     if (purger->is_doubted && cache_is_up(purger) && purger_is_swept(purger))
-        vouch(purger);
+        judge(purger, false);
 }
 
 /* A replica takes over what its primary has, whatever it confirmed before: without the connection
@@ -359,10 +360,8 @@ static void begin_anew(struct purger *purger)
         purger->lanes[i].retry = (struct retry){0};
     if (why)
         purger_doubt(purger, why);
-    else if (purger->is_doubted) /* a node that came late: which server it is was not known yet */
-        vouched_doubt(purger->options.vouched, purger, redis_run_id(purger->options.redis));
-    else
-        vouch(purger);
+    else /* also of a node that came late: which server it is was not known when it was doubted */
+        judge(purger, purger->is_doubted);
     send_batches(purger, 1);
 }
 
@@ -475,7 +474,7 @@ struct purger *purger_create(const struct purger_options *options)
     purger->idle.data = purger->timer.data = purger;
     purger->handles = 2;
     if (cache_is_up(purger) && !redis_doubt(options->redis))
-        vouch(purger);
+        judge(purger, false);
     return purger;
 }
 

@@ -272,40 +272,41 @@ static void a_doubt_outlasts_the_connection_on_which_it_came_up(void **state)
     bench_finish(&bench);
 }
 
+static const char run_id[] = "0123456789abcdef0123456789abcdef01234567";
+
 /* As when a password is changed: another connection leads to it, its first one. */
+static void must_be_believed_when_swept(struct bench *bench)
+{
+    struct purger *other = bench_purger(bench, 1000);
+    assert_false(vouched_believes(bench->vouched, run_id, 0));
+    must_sweep_all(bench);
+    assert_true(vouched_believes(bench->vouched, run_id, 0));
+    purger_destroy(other);
+}
+
 static void nobody_vouches_for_a_server_that_another_is_to_sweep(void **state)
 {
-    static const char id[] = "0123456789abcdef0123456789abcdef01234567";
     struct bench bench;
     (void)state;
     bench_init(&bench, 1000);
-    fake_redis.run_id = id;
+    fake_redis.run_id = run_id;
     fake_redis.doubt = "it is another one";
     cache_is(&bench, true);
     fake_redis.doubt = NULL;
-    struct purger *other = bench_purger(&bench, 1000);
-    assert_false(vouched_believes(bench.vouched, id, 0));
-    must_sweep_all(&bench);
-    assert_true(vouched_believes(bench.vouched, id, 0));
-    purger_destroy(other);
+    must_be_believed_when_swept(&bench);
     bench_finish(&bench);
 }
 
 /* A node that joins late is doubted before anybody knows which server it is. */
 static void a_server_that_was_doubted_before_it_was_known_is_not_vouched_for(void **state)
 {
-    static const char id[] = "0123456789abcdef0123456789abcdef01234567";
     struct bench bench;
     (void)state;
     bench_init(&bench, 1000);
     purger_doubt(bench.purger, "no node of the cluster was known before");
-    fake_redis.run_id = id;
+    fake_redis.run_id = run_id;
     cache_is(&bench, true);
-    struct purger *other = bench_purger(&bench, 1000);
-    assert_false(vouched_believes(bench.vouched, id, 0));
-    must_sweep_all(&bench);
-    assert_true(vouched_believes(bench.vouched, id, 0));
-    purger_destroy(other);
+    must_be_believed_when_swept(&bench);
     bench_finish(&bench);
 }
 
