@@ -11,19 +11,22 @@ static bool has_word(const struct span *arguments, size_t count, size_t from, co
     return false;
 }
 
-/* Among the options of ZADD and GEOADD; behind them stand scores and members, which may be called
- * like one. */
-static bool begins_with_xx(const struct span *arguments, size_t count)
+static bool is_option_of_zadd(struct span word)
 {
     static const char *const options[] = {"XX", "NX", "GT", "LT", "CH", "INCR"};
-    const size_t number = sizeof options / sizeof *options;
-    for (size_t i = 2, option = 0; i < count && option < number; i++) {
-        for (option = 0; option < number && !span_is_word(arguments[i], options[option]);)
-            option++;
-        if (option == 0)
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (span_is_word(word, options[i]))
             return true;
-    }
     return false;
+}
+
+/* Behind the options of ZADD and GEOADD stand scores and members, which may be called like one. */
+static bool has_option_xx(const struct span *arguments, size_t count)
+{
+    size_t end = 2;
+    while (end < count && is_option_of_zadd(arguments[end]))
+        end++;
+    return has_word(arguments, end, 2, "XX");
 }
 
 /* SET k v GET answers what was there before; with XX, if nothing was, it writes nothing. */
@@ -35,7 +38,7 @@ enum command_proof write_proof(const struct command *command, const struct span 
         !has_word(arguments, count, 3, "XX"))
         return PROOF_NO_ERROR;
     /* 0 is also the answer where nothing new was added to what is there. */
-    if ((!strcmp(name, "ZADD") || !strcmp(name, "GEOADD")) && begins_with_xx(arguments, count))
+    if ((!strcmp(name, "ZADD") || !strcmp(name, "GEOADD")) && has_option_xx(arguments, count))
         return PROOF_NOT_ZERO;
     return command->proof;
 }
