@@ -198,6 +198,12 @@ void client_took(struct client *client, size_t bytes);
  * moves; what stands behind it is kept elsewhere. Before client_took(), which `heir` outlives. */
 void client_give_input(struct client *client, struct buffer *heir);
 
+/* Whether it is no longer than what is kept of a client. */
+static inline bool introduction_has_room(struct span text)
+{
+    return text.length <= INTRODUCED_BYTES;
+}
+
 /* Forgets name and user; `all`: and the library. */
 void introduction_end(struct introduction *self, bool all);
 

@@ -26,12 +26,6 @@ static bool is_own_user(struct span user)
     return span_is_word(user, "default");
 }
 
-/* It is kept as long as the client. */
-static bool is_long_user(struct span user)
-{
-    return user.length > INTRODUCED_BYTES;
-}
-
 static const char long_user[] = "NESTGUARD unsupported: a user's name has 1024 bytes at most";
 
 static const char wrong_password[] =
@@ -152,7 +146,7 @@ static void auth(struct client *client, const struct request *request)
         client_answer(client, request->count < 2
                                   ? "ERR wrong number of arguments for 'auth' command"
                                   : "ERR syntax error");
-    else if (request->count == 3 && is_long_user(words[1]))
+    else if (request->count == 3 && !introduction_has_room(words[1]))
         client_answer(client, long_user);
     else if (request->count == 3 && !is_own_user(words[1]))
         log_in_user(client, request);
@@ -280,7 +274,7 @@ static const char *check_hello(struct client *client, const struct greeting *gre
 {
     const char *error = NULL;
     bool foreign = greeting->user && !is_own_user(*greeting->user);
-    if (foreign && is_long_user(*greeting->user))
+    if (foreign && !introduction_has_room(*greeting->user))
         return long_user;
     if (greeting->user && !foreign)
         error = authenticate(client, *greeting->password);

@@ -112,22 +112,26 @@ static bool is_plain(struct span text)
     return true;
 }
 
-static bool is_long(struct span text)
-{
-    return text.length > INTRODUCED_BYTES;
-}
-
 static char *text_of(struct span text)
 {
     return text.length ? xspandup(text) : NULL;
 }
 
-const char *client_set_name(struct client *client, struct span name)
+/* What is wrong with it; or NULL. */
+static const char *name_error(struct span name)
 {
-    if (is_long(name))
+    if (!introduction_has_room(name))
         return "ERR Client names cannot be longer than 1024 bytes.";
     if (!is_plain(name))
         return "ERR Client names cannot contain spaces, newlines or special characters.";
+    return NULL;
+}
+
+const char *client_set_name(struct client *client, struct span name)
+{
+    const char *error = name_error(name);
+    if (error)
+        return error;
     introduction_set(&client->self.name, text_of(name));
     return NULL;
 }
@@ -165,7 +169,7 @@ static void ask_to_say(struct client *client, const struct request *request, enu
 static void set_name(struct client *client, const struct request *request)
 {
     struct span name = request->arguments[2];
-    if (client->pinned.own && !is_long(name) && is_plain(name))
+    if (client->pinned.own && !name_error(name))
         ask_to_say(client, request, SAID_NAME);
     else
         client_answer(client, client_set_name(client, name));
@@ -178,7 +182,7 @@ static void set_info(struct client *client, const struct request *request)
     bool is_name = span_is_word(field, "LIB-NAME");
     if (!is_name && !span_is_word(field, "LIB-VER")) {
         request_forward(request, client);
-    } else if (is_long(value)) {
+    } else if (!introduction_has_room(value)) {
         resp_write_error(client_reply(client), "ERR %.*s cannot be longer than %d bytes.",
                          (int)field.length, field.at, INTRODUCED_BYTES);
     } else if (!is_plain(value)) {

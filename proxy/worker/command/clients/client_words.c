@@ -80,7 +80,7 @@ static bool take_id(struct client_filter *filter, struct span value, struct buff
 
 char *client_words_text(struct span text)
 {
-    if (text.length > INTRODUCED_BYTES)
+    if (!introduction_has_room(text))
         text.length = INTRODUCED_BYTES + 1;
     return xspandup(text);
 }
