@@ -112,6 +112,7 @@ static void on_reached(void *arg, uint64_t lsn)
 {
     struct tracker *tracker = arg;
     uint64_t before = tracker->lag.known;
+    tracker->crowded = false; /* the stream goes on: the next crowd is another */
     lag_reached(&tracker->lag, lsn);
     confirm(tracker);
     offer(tracker);
@@ -119,7 +120,8 @@ static void on_reached(void *arg, uint64_t lsn)
 }
 
 /* Removals wait for the next probe; with `crowded` the stream does so, too, and it comes at once.
- * If it lets none go they are of a transaction that is not over, which may take long. */
+ * If it lets none go they are of a transaction that is not over, which may take long. That the last
+ * has gone nobody says: but the stream tells of no position while it waits. */
 static void on_unvouched(void *arg, bool crowded)
 {
     struct tracker *tracker = arg;

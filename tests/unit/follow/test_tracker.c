@@ -350,6 +350,27 @@ static void removals_go_with_a_probe_that_finds_all_as_it_was(void **state)
     bench_finish(&bench);
 }
 
+/* Or the stream would wait for longer than the database takes to answer. */
+static void each_crowd_is_probed_for_at_once(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    come_into_force(&bench);
+    fake.probed_now = 0;
+    fake.events.unvouched(fake.follower_arg, true);
+    assert_true(fake.probed_soon == 0 && fake.probed_now == 1);
+    probe(&bench, "abc@1", 700);
+    fake.events.unvouched(fake.follower_arg, true); /* they are being carried out, all of them */
+    assert_true(fake.probed_soon == 1 && fake.probed_now == 1);
+    reached(700);
+    fake.events.unvouched(fake.follower_arg, true);
+    assert_true(fake.probed_soon == 1 && fake.probed_now == 2);
+    fake.events.unvouched(fake.follower_arg, true);
+    assert_true(fake.probed_soon == 2 && fake.probed_now == 2);
+    bench_finish(&bench);
+}
+
 static void one_that_is_still_far_behind_is_not_checked(void **state)
 {
     struct bench bench;
@@ -546,6 +567,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_checked_when_it_has_caught_up_and_then_offered),
         cmocka_unit_test(removals_go_with_a_probe_that_finds_all_as_it_was),
+        cmocka_unit_test(each_crowd_is_probed_for_at_once),
         cmocka_unit_test(one_that_is_still_far_behind_is_not_checked),
         cmocka_unit_test(one_that_is_not_taken_yet_is_offered_again),
         cmocka_unit_test(nor_is_it_forgotten_on_an_idle_server),
