@@ -12,6 +12,7 @@ from beside import redis_beside
 from following import follow
 from gate import Gate
 from servers import PATIENCE
+from test_client_list import number_of
 from test_published import NAME, absent, lease, published, wait_lease
 from test_tls import cache_settings, certificates, tls_cache
 from waiting import wait_until
@@ -252,6 +253,66 @@ class TestConnectionsWithState:
             file.take(cache=other.url)
             file.wait_left()
             assert wire.read_replies(1) == b"-NESTGUARD cache down\r\n"
+
+
+class TestNumbersOfTwoServers:
+    """What a server calls a client is another's number at the next one."""
+
+    @pytest.fixture
+    def waiting(self, cache, other, moving):
+        """One that is still at the cache before, and how the new one is brought to give a client
+        the same number."""
+        guard, file = moving(drain_timeout="60s", workers=1)
+        with guard.wire() as x:
+            def begin(*words):
+                for _ in range(200):  # so that its number is one which the other has yet to give
+                    cache.client().ping()
+                mine = number_of(x)
+                x.ask("CLIENT", "SETNAME", "x")
+                x.send(command(*words))
+                number = int(wait_until(lambda: named(cache, "x"), PATIENCE, guard.log)["id"])
+                file.take(cache=other.url)
+                wait_until(lambda: guard.redis().set("plain", "x") and other.calls("set"),
+                           PATIENCE, guard.log)
+                self.give_numbers_up_to(other, number - 1)
+                return mine, number
+            yield guard, begin
+        file.wait_left()
+
+    @staticmethod
+    def give_numbers_up_to(server, last):
+        given = 0
+        while given < last:
+            with contextlib.closing(server.client()) as client:
+                given = client.client_id()
+        assert given == last
+
+    def test_who_waits_at_the_new_one_is_not_unblocked_for_another(self, waiting, other):
+        guard, begin = waiting
+        mine, number = begin("BLPOP", "nothing", 0)
+        with guard.wire() as y, guard.wire() as admin:
+            y.ask("CLIENT", "SETNAME", "y")
+            his = number_of(y)
+            y.send(command("BLPOP", "nothing", 0))
+            found = wait_until(lambda: named(other, "y"), PATIENCE, guard.log)
+            assert int(found["id"]) == number
+            assert admin.ask("CLIENT", "UNBLOCK", mine, "ERROR") == b":0\r\n"
+            assert admin.ask("CLIENT", "UNBLOCK", his) == b":1\r\n"
+            assert y.read_reply() == b"*-1\r\n"
+
+    def test_nobody_at_the_new_one_is_told_of_keys_for_another(self, waiting, other):
+        guard, begin = waiting
+        mine, number = begin("SUBSCRIBE", "__redis__:invalidate")
+        with guard.wire() as y, guard.wire() as tracking:
+            y.ask("CLIENT", "SETNAME", "y")
+            y.ask("SUBSCRIBE", "news")
+            assert int(named(other, "y")["id"]) == number
+            assert tracking.ask("CLIENT", "TRACKING", "ON", "REDIRECT", mine).startswith(
+                b"-ERR The client ID you want redirect to does not exist")
+
+
+def named(server, name):
+    return next((client for client in server.client().client_list() if client["name"] == name), None)
 
 
 class TestNotTaken:

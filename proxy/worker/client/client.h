@@ -110,7 +110,7 @@ struct client {
     char address[48];                /* without the port, or "unix" */
     uint64_t since;                  /* clock_ms() when it came */
     const struct command *command;   /* its last; NULL: it has sent none */
-    struct inquiry *inquiry;         /* command/inquiry.h: until the cache permits it; else NULL */
+    struct inquiry *inquiry; /* command/inquiry.h: while the cache is asked for it; else NULL */
     enum client_state state;
     bool authenticated;
     bool no_evict;    /* CLIENT NO-EVICT ON */

@@ -99,6 +99,10 @@ void upstream_read(struct upstream *upstream, bool wanted);
 /* What the cache calls an own connection (CLIENT ID); 0: that is not known. */
 uint64_t upstream_cache_id(const struct upstream *upstream);
 
+/* Which server it is connected to: the run_id that this told when it was greeted. "": it did not,
+ * or the connection is not up. */
+const char *upstream_run_id(const struct upstream *upstream);
+
 /* The node that it leads to; NULL: there is no cluster, or it leads nowhere. */
 const struct redis_place *upstream_node(const struct upstream *upstream);
 

@@ -70,3 +70,8 @@ bool upstream_is_doubted(const struct upstream *upstream)
 {
     return upstream->is_doubted;
 }
+
+const char *upstream_run_id(const struct upstream *upstream)
+{
+    return upstream->state == UP ? upstream->run_id : "";
+}

@@ -77,8 +77,12 @@ void upstream_be_patient(struct upstream *upstream, bool patient)
 
 uint64_t upstream_cache_id(const struct upstream *upstream)
 {
-    (void)upstream;
-    return 0;
+    return upstream->cache_id;
+}
+
+const char *upstream_run_id(const struct upstream *upstream)
+{
+    return upstream->run_id && !upstream->dialing ? upstream->run_id : "";
 }
 
 bool upstream_is_waiting(const struct upstream *upstream)
@@ -130,7 +134,7 @@ bool upstream_is_nowhere(const struct upstream *upstream)
 
 bool upstream_is_up(const struct upstream *upstream)
 {
-    return !upstream->down;
+    return !upstream->down && !upstream->dialing;
 }
 
 bool upstream_is_doubted(const struct upstream *upstream)

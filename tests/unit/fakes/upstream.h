@@ -17,7 +17,9 @@ struct upstream {
     size_t count, room;
     struct buffer out; /* what the test has not looked at yet */
     bool held, unread, congested, relays, down, doubted, closed;
-    uint64_t fresh;
+    bool dialing; /* not up yet, but not lost either */
+    uint64_t fresh, cache_id;
+    const char *run_id;        /* NULL: its server does not say */
     upstream_standing_cb hear; /* of the last question how far it is; NULL: none is open */
     void *hear_arg;
 };

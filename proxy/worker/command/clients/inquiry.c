@@ -5,6 +5,7 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "cache/vouched.h"
 #include "redis/topology/redis_place.h"
 #include "worker/command/clients/client_words.h"
 #include "worker/upstream/pool.h"
@@ -29,7 +30,8 @@ struct inquiry {
     unsigned killed;             /* how many, with the asker */
     bool kills_asker;            /* who is still to hear of it */
     uint64_t sought, cache_id;   /* an id here, and what the cache calls it; 0: that is not known */
-    struct redis_place node;     /* of a cluster, that calls it so; host "": there is no cluster */
+    char run_id[RUN_ID_SIZE];    /* of the server that calls it so */
+    struct redis_place node;     /* where that is in a cluster; host "": there is no cluster */
     struct buffer before, after; /* what the command has around the number */
     bool in_own;                 /* it must not go over a connection that others share */
     /* While a worker has it: */
@@ -51,10 +53,22 @@ static void destroy(struct inquiry *inquiry)
     free(inquiry);
 }
 
+/* The last that its slot has waited for. */
+static void end(struct inquiry *inquiry)
+{
+    struct reply_slot *slot = inquiry->slot;
+    destroy(inquiry);
+    if (slot)
+        reply_slot_answered(slot);
+}
+
+/* Before the cache has permitted it, it has no slot. */
 void inquiry_drop(struct client *client)
 {
-    destroy(client->inquiry);
+    struct inquiry *inquiry = client->inquiry;
     client->inquiry = NULL;
+    if (inquiry)
+        end(inquiry);
 }
 
 /* ---- may it ask? ---- */
@@ -218,6 +232,7 @@ static void find(struct inquiry *inquiry, const struct clients *clients)
         return;
     const struct redis_place *node = upstream_node(client->pinned.own);
     inquiry->cache_id = cache_id;
+    snprintf(inquiry->run_id, sizeof inquiry->run_id, "%s", upstream_run_id(client->pinned.own));
     if (node)
         inquiry->node = *node;
 }
@@ -269,12 +284,13 @@ void inquiry_visit(struct roll_call *call, struct clients *clients)
 
 /* ---- the answer ---- */
 
-static void answer_list(const struct inquiry *inquiry, struct reply_slot *slot)
+static bool answer_list(struct inquiry *inquiry, struct reply_slot *slot)
 {
     resp_write_text(reply_slot_output(slot), buffer_span(&inquiry->lines), slot->resp3);
+    return true;
 }
 
-static void answer_kill(const struct inquiry *inquiry, struct reply_slot *slot)
+static bool answer_kill(struct inquiry *inquiry, struct reply_slot *slot)
 {
     struct buffer *out = reply_slot_output(slot);
     if (inquiry->form == KILL_BY_FILTERS)
@@ -285,23 +301,33 @@ static void answer_kill(const struct inquiry *inquiry, struct reply_slot *slot)
         resp_write_error(out, "ERR No such client");
     if (inquiry->kills_asker)
         client_leave(client_of(slot->replies));
+    return true;
 }
 
-/* A number is that of one node's client, and would be another's anywhere else: so the asker is led
- * there. The highest number that there can be belongs to nobody, wherever that is asked. */
-static uint64_t go_to_sought(struct client *asker, const struct inquiry *inquiry)
+/* A number is that of one server's client, and would be another's anywhere else: so the asker is
+ * led there, as far as that is a node of the cluster that it asks. */
+static void go_to_sought(struct client *asker, const struct inquiry *inquiry)
 {
     struct pool *pool = client_pool(asker);
-    bool has_node = inquiry->node.host[0];
-    if (!inquiry->cache_id || has_node != pool_is_cluster(pool))
-        return INT64_MAX;
-    if (has_node)
+    if (inquiry->cache_id && inquiry->node.host[0] && pool_is_cluster(pool))
         client_go_to(asker, pool_node_at(pool, &inquiry->node));
-    return inquiry->cache_id;
 }
 
-/* The asker's own connection may have been lost meanwhile. */
-static void translate(const struct inquiry *inquiry, struct reply_slot *slot)
+/* What counts is the process that answers, by the connection that the number goes over: while a
+ * cache is left for another, or after a failover, who waits may still be at the one before, and a
+ * place may be another server's by now. The highest number that there can be belongs to nobody,
+ * wherever that is asked; so it is where a server does not say which it is, for nobody unblocked is
+ * less harm than somebody else. */
+static uint64_t number_there(const struct client *asker, const struct inquiry *inquiry)
+{
+    const char *run_id = upstream_run_id(asker->upstream);
+    bool is_there = run_id[0] && strcmp(run_id, inquiry->run_id) == 0;
+    return inquiry->cache_id && is_there ? inquiry->cache_id : INT64_MAX;
+}
+
+/* The asker's own connection may have been lost meanwhile. What is up and is lost before it has
+ * sent the number fails it, so that this reaches no other server. */
+static void send_translated(struct inquiry *inquiry, struct reply_slot *slot)
 {
     char number[24];
     struct client *asker = client_of(slot->replies);
@@ -309,29 +335,69 @@ static void translate(const struct inquiry *inquiry, struct reply_slot *slot)
         slot->kind->on_cache_failure(slot, 0, "NESTGUARD cache down");
         return;
     }
-    uint64_t id = go_to_sought(asker, inquiry);
     struct span before = buffer_span(&inquiry->before), after = buffer_span(&inquiry->after);
+    snprintf(number, sizeof number, "%llu", (unsigned long long)number_there(asker, inquiry));
     struct buffer *out = upstream_command(asker->upstream, slot, 0);
-    snprintf(number, sizeof number, "%llu", (unsigned long long)id);
     buffer_append(out, before.at, before.length);
     resp_write_bulk(out, number, strlen(number));
     buffer_append(out, after.at, after.length);
 }
 
+/* Whatever it says: it is known now who does. */
+static void up_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    struct client *asker = client_of(slot->replies);
+    struct inquiry *inquiry = asker->inquiry;
+    (void)index;
+    (void)reply;
+    asker->inquiry = NULL;
+    send_translated(inquiry, inquiry->slot);
+    end(inquiry);
+}
+
+static void up_failure(struct reply_slot *slot, unsigned index, const char *why)
+{
+    (void)why;
+    up_reply(slot, index, (struct span){"", 0});
+}
+
+static const struct reply_slot_kind up_kind = {.on_cache = up_reply,
+                                               .on_cache_failure = up_failure};
+
+/* One that is still being made has yet to hear whose it is: it is asked for something that changes
+ * nothing, and until then the inquiry is the client's. */
+static bool translate(struct inquiry *inquiry, struct reply_slot *slot)
+{
+    struct client *asker = client_of(slot->replies);
+    struct span ping = span_of("PING");
+    go_to_sought(asker, inquiry);
+    const struct upstream *upstream = asker->upstream;
+    if (!inquiry->cache_id || upstream_is_up(upstream) || upstream_is_lost(upstream)) {
+        send_translated(inquiry, slot);
+        return true;
+    }
+    asker->inquiry = inquiry;
+    struct reply_slot *up = reply_slot_open(&asker->replies, &up_kind);
+    up->muted = true;
+    resp_write_command(upstream_command(asker->upstream, up, 0), &ping, 1);
+    reply_slot_answered(up);
+    return false;
+}
+
+/* Each returns whether that was all. */
 void inquiry_returned(struct roll_call *call)
 {
-    static void (*const acts[])(const struct inquiry *,
+    static bool (*const acts[])(struct inquiry *,
                                 struct reply_slot *) = {[PURPOSE_LIST] = answer_list,
                                                         [PURPOSE_KILL] = answer_kill,
                                                         [PURPOSE_TRANSLATE] = translate};
     struct inquiry *inquiry = container_of(call, struct inquiry, call);
     struct reply_slot *slot = inquiry->slot;
     bool wanted = reply_slot_is_wanted(slot);
+    if (wanted && call->state != ROLL_CALL_CUT && !acts[inquiry->purpose](inquiry, slot))
+        return;
     if (wanted && call->state == ROLL_CALL_CUT)
         resp_write_error(reply_slot_output(slot),
                          "NESTGUARD ending: not all clients could be asked");
-    else if (wanted)
-        acts[inquiry->purpose](inquiry, slot);
-    destroy(inquiry);
-    reply_slot_answered(slot);
+    end(inquiry);
 }

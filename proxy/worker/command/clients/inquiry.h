@@ -22,7 +22,8 @@ void inquiry_kill(struct client *client, struct client_filter *filter, enum kill
 
 /* Sends the command to the cache for the slot, which the caller has opened, with the number that
  * the cache knows a client by in place of argument `at`, which is that client's id here. The cache
- * hears of one that it does not know when there is no such client, or it shares its connection. Of
+ * hears of one that it does not know when there is no such client, or it shares its connection, or
+ * has one to another server than the command goes to. Of
  * a cluster it is the node whose number that is which gets the command. `in_own`: it changes its
  * connection, which is the client's own, or it fails. */
 void inquiry_translate(struct client *client, const struct request *request, size_t at,
@@ -40,7 +41,7 @@ void inquiry_pass_over(struct clients *clients, const struct client *client);
 /* What a worker's own question has come to, which is freed. */
 void inquiry_returned(struct roll_call *call);
 
-/* The client goes, before the cache has said whether it may ask. */
+/* The client goes, while the inquiry is its own. */
 void inquiry_drop(struct client *client);
 
 #endif

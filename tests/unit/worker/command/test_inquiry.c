@@ -17,6 +17,11 @@
 #define UNBLOCK_2 "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$1\r\n2\r\n"
 #define UNBLOCK_NOBODY "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$19\r\n9223372036854775807\r\n"
 
+#define UNBLOCK_70 "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$2\r\n70\r\n"
+#define BLPOP "*3\r\n$5\r\nBLPOP\r\n$1\r\nl\r\n$1\r\n0\r\n"
+
+#define REDIRECTED(id)                                                                             \
+    "*5\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n$8\r\nREDIRECT\r\n" id "\r\n"
 #define REDIRECT "*5\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n$8\r\nREDIRECT\r\n$1\r\n2\r\n"
 
 static void take(void *arg, struct message *message)
@@ -178,6 +183,127 @@ static void a_connection_that_others_share_is_never_made_to_track(void **state)
     must_reply(bench->client, "-NESTGUARD cache down\r\n");
 }
 
+/* The second client, which the server that `run_id` is of calls number 70. */
+static struct client *one_that_waits(struct bench *bench, const char *run_id)
+{
+    struct client *waiting = client_add(&bench->clients);
+    type(waiting, BLPOP);
+    waiting->pinned.own->cache_id = 70;
+    waiting->pinned.own->run_id = run_id;
+    must_send(waiting->pinned.own, BLPOP);
+    return waiting;
+}
+
+static void must_be_unblocked_as(struct bench *bench, const char *command)
+{
+    type(bench->client, UNBLOCK_2);
+    go_round(bench, ROLL_CALL_DONE);
+    turn_loop(&bench->clients.serving);
+    must_send(bench->shared, command);
+    cache_says(bench->shared, ":1\r\n");
+    must_reply(bench->client, ":1\r\n");
+}
+
+static void a_number_is_one_of_the_server_that_gave_it(void **state)
+{
+    struct bench *bench = *state;
+    one_that_waits(bench, "one");
+    bench->shared->run_id = "one";
+    must_be_unblocked_as(bench, UNBLOCK_70);
+}
+
+/* Another client has that number there. */
+static void a_number_of_another_server_is_nobodys(void **state)
+{
+    struct bench *bench = *state;
+    struct client *waiting = one_that_waits(bench, "one");
+    bench->shared->run_id = "two";
+    must_be_unblocked_as(bench, UNBLOCK_NOBODY);
+    bench->shared->run_id = waiting->pinned.own->run_id = NULL;
+    must_be_unblocked_as(bench, UNBLOCK_NOBODY);
+}
+
+static void who_a_new_connection_leads_to_is_waited_for(void **state)
+{
+    static const struct {
+        const char *run_id, *command;
+    } rows[] = {{"one", UNBLOCK_70}, {"two", UNBLOCK_NOBODY}};
+    struct bench *bench = *state;
+    one_that_waits(bench, "one");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bench->shared->dialing = true;
+        bench->shared->run_id = rows[i].run_id;
+        type(bench->client, UNBLOCK_2 PING);
+        go_round(bench, ROLL_CALL_DONE);
+        turn_loop(&bench->clients.serving);
+        must_send(bench->shared, PING);
+        bench->shared->dialing = false;
+        cache_says(bench->shared, "+PONG\r\n");
+        must_send(bench->shared, rows[i].command);
+        cache_says(bench->shared, ":1\r\n");
+        must_reply(bench->client, ":1\r\n");
+        must_send(bench->shared, PING); /* the asker's */
+        cache_says(bench->shared, "+PONG\r\n");
+        must_reply(bench->client, "+PONG\r\n");
+    }
+}
+
+static void one_that_never_comes_up_fails_it(void **state)
+{
+    struct bench *bench = *state;
+    one_that_waits(bench, "one");
+    bench->shared->dialing = true;
+    type(bench->client, UNBLOCK_2);
+    go_round(bench, ROLL_CALL_DONE);
+    turn_loop(&bench->clients.serving);
+    must_send(bench->shared, PING);
+    cache_is_lost(bench->shared);
+    must_reply(bench->client, "-NESTGUARD cache down\r\n");
+}
+
+static void an_asker_that_goes_while_that_is_waited_for_leaves_nothing(void **state)
+{
+    struct bench *bench = *state;
+    struct client *asker = client_add(&bench->clients);
+    bench->shared->dialing = true;
+    type(bench->client, BLPOP);
+    bench->client->pinned.own->cache_id = 70;
+    type(asker, "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$1\r\n1\r\n");
+    go_round(bench, ROLL_CALL_DONE);
+    turn_loop(&bench->clients.serving);
+    must_send(bench->shared, PING);
+    assert_non_null(asker->inquiry);
+    client_close(asker);
+    inquiry_drop(asker); /* as connection.c does with the socket */
+    cache_says(bench->shared, "+PONG\r\n");
+    must_send(bench->shared, "");
+    must_send(bench->client->pinned.own, BLPOP);
+}
+
+static void nobody_is_redirected_to_a_client_of_another_server(void **state)
+{
+    static const struct {
+        const char *run_id, *command;
+    } rows[] = {{"one", REDIRECTED("$2\r\n70")}, {"two", REDIRECTED("$19\r\n9223372036854775807")}};
+    struct bench *bench = *state;
+    one_that_waits(bench, "one");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        type(bench->client, REDIRECT);
+        struct upstream *own = bench->client->pinned.own;
+        own->dialing = true;
+        go_round(bench, ROLL_CALL_DONE);
+        turn_loop(&bench->clients.serving);
+        must_send(own, PING);
+        own->dialing = false;
+        own->run_id = rows[i].run_id;
+        cache_says(own, "+PONG\r\n");
+        must_send(own, rows[i].command);
+        cache_says(own, "-ERR no\r\n");
+        must_reply(bench->client, "-ERR no\r\n");
+        cache_is_lost(own); /* so that the next begins */
+    }
+}
+
 #define INQUIRY_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -191,6 +317,12 @@ int main(void)
         INQUIRY_TEST(a_guard_that_ends_gives_no_half_answer),
         INQUIRY_TEST(a_client_without_a_connection_is_nobody_to_the_cache),
         INQUIRY_TEST(a_connection_that_others_share_is_never_made_to_track),
+        INQUIRY_TEST(a_number_is_one_of_the_server_that_gave_it),
+        INQUIRY_TEST(a_number_of_another_server_is_nobodys),
+        INQUIRY_TEST(who_a_new_connection_leads_to_is_waited_for),
+        INQUIRY_TEST(one_that_never_comes_up_fails_it),
+        INQUIRY_TEST(an_asker_that_goes_while_that_is_waited_for_leaves_nothing),
+        INQUIRY_TEST(nobody_is_redirected_to_a_client_of_another_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
