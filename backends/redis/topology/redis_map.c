@@ -24,6 +24,55 @@ int redis_map_owner(const struct redis_map *map, unsigned slot)
     return map->owners[slot] ? map->owners[slot] - 1 : -ENOENT;
 }
 
+/* ---- what maps have in common ---- */
+
+/* The end of splitmix64 (Steele, Lea and Flood 2014). Nobody gains by two places that are alike. */
+static uint64_t mix(uint64_t value)
+{
+    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
+    value = (value ^ value >> 27) * 0x94d049bb133111eb;
+    return value ^ value >> 31;
+}
+
+/* FNV-1a. */
+static uint64_t mark_of(const struct redis_place *place)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    for (const char *at = place->host; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
+    return mix((hash ^ place->port) * 0x100000001b3);
+}
+
+/* What a slot of that node's adds to the digest. */
+static uint64_t part_of(const struct redis_map_node *node, unsigned slot)
+{
+    return mix(node->mark + (slot + 1) * 0x9e3779b97f4a7c15);
+}
+
+unsigned redis_map_owners(const struct redis_map *map)
+{
+    unsigned owners = 0;
+    for (unsigned i = 0; i < map->count; i++)
+        owners += map->nodes[i].slots > 0;
+    return owners;
+}
+
+static unsigned rank_of(const struct redis_map *map, const struct redis_map_node *node)
+{
+    unsigned rank = 0;
+    for (unsigned i = 0; i < map->count; i++)
+        rank += map->nodes[i].slots && map->nodes[i].mark < node->mark;
+    return rank;
+}
+
+int redis_map_ranked(const struct redis_map *map, unsigned rank)
+{
+    for (unsigned i = 0; i < map->count; i++)
+        if (map->nodes[i].slots && rank_of(map, &map->nodes[i]) == rank)
+            return (int)i;
+    return -ENOENT;
+}
+
 /* ---- numbers ---- */
 
 static bool is_free(const struct redis_map *map, unsigned number)
@@ -53,7 +102,7 @@ int redis_map_number(struct redis_map *map, const struct redis_place *place)
             return (int)i;
     int number = free_number(map);
     if (number >= 0)
-        map->nodes[number] = (struct redis_map_node){.place = *place};
+        map->nodes[number] = (struct redis_map_node){.place = *place, .mark = mark_of(place)};
     return number;
 }
 
@@ -77,9 +126,12 @@ bool redis_map_move(struct redis_map *map, unsigned slot, int number)
     int before = redis_map_owner(map, slot);
     if (before == number)
         return false;
-    if (before >= 0)
+    if (before >= 0) {
         map->nodes[before].slots--;
+        map->digest ^= part_of(&map->nodes[before], slot);
+    }
     map->nodes[number].slots++;
+    map->digest ^= part_of(&map->nodes[number], slot);
     map->owners[slot] = (uint16_t)(number + 1);
     return true;
 }

@@ -7,6 +7,9 @@
  * to it, its connections or what it is owed, is found by that. A number that is given up is the
  * last to be given again.
  *
+ * Numbers are each map's own: who hears of nodes in another order numbers them otherwise. What all
+ * maps of a cluster have in common are the nodes' ranks and the digest, once they know the same.
+ *
  * Of a slot that an answer leaves out the owner stays who it was: he knows best whether he serves
  * it.
  */
@@ -25,6 +28,7 @@ enum { REDIS_MAP_NODES = 1024, REDIS_MAP_NAMED = REDIS_MAP_NODES / 2 };
 struct redis_map_node {
     struct redis_place place; /* host "": the number is free */
     unsigned slots;           /* that it owns */
+    uint64_t mark;            /* of its place: the same in all maps */
 };
 
 struct redis_map {
@@ -32,6 +36,7 @@ struct redis_map {
     struct redis_map_node *nodes; /* by number; REDIS_MAP_NODES, so that they never move */
     unsigned count;               /* numbers below it have been given */
     unsigned next;                /* the number that is looked at first for another node */
+    uint64_t digest; /* of which place has which slot: another as soon as one has moved */
 };
 
 void redis_map_init(struct redis_map *map);
@@ -58,6 +63,11 @@ void redis_map_drop(struct redis_map *map, int number);
 
 /* The number of the next node behind that one (from -1 on) that owns a slot; -ENOENT: none. */
 int redis_map_next(const struct redis_map *map, int number);
+
+/* How many nodes own a slot; and the number of the one of that rank among them: -ENOENT: there are
+ * not so many. */
+unsigned redis_map_owners(const struct redis_map *map);
+int redis_map_ranked(const struct redis_map *map, unsigned rank);
 
 /* The slots that nobody is known to have. */
 unsigned redis_map_uncovered(const struct redis_map *map);

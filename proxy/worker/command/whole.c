@@ -3,6 +3,7 @@
  */
 #include "worker/command/whole.h"
 
+#include "redis/topology/redis_map.h"
 #include "resp/resp_number.h"
 #include "worker/client/tracking.h"
 #include "worker/command/keys/write.h"
@@ -209,9 +210,44 @@ void whole_by_keys(struct client *client, const struct request *request,
 
 /* ---- SCAN ---- */
 
-/* A cursor of a node's, times this, and the node's number: which is never 0 but for the beginning,
- * since the first node has been gone through when another is begun. */
-enum { CURSOR_NODES = 1024 };
+/*   the node's own cursor │ the node's rank │ the map's digest
+ *           43 bits             20 bits, shared by the number of nodes
+ *
+ * It means the same to every worker, and to the guard behind a restart, though each has nodes
+ * numbered in its own way. If a slot has moved since the beginning, its keys may be with a node
+ * that was gone through already: then the digest is another (but once in so many times as there is
+ * room for digests: a million, shared by the nodes), and SCAN is to begin again rather than to
+ * leave them out. So it is when a node's place is another's: that one's cursors are others. Keys of
+ * a slot that is on its way are where it is, as with any client of a cluster. Some clients know no
+ * numbers from 2^63 on. */
+enum { TAGS = 1 << 20 };
+static const uint64_t cursor_end = (uint64_t)1 << 43; /* Redis': of a table of so many places */
+
+/* How many digests there are; 0: no node is known. */
+static unsigned digests(const struct redis_map *map)
+{
+    unsigned owners = map ? redis_map_owners(map) : 0;
+    return owners ? TAGS / owners : 0;
+}
+
+/* Never 0 but for the first, of which a cursor comes only together with the node's own. */
+static unsigned tag_of(const struct redis_map *map, unsigned rank)
+{
+    unsigned room = digests(map);
+    return room ? rank * room + (unsigned)(map->digest % room) : 0;
+}
+
+/* -1: the cluster is not the one that the tag was made of. */
+static int rank_in(const struct redis_map *map, unsigned tag)
+{
+    unsigned room = digests(map);
+    if (!room || tag % room != map->digest % room || tag / room >= redis_map_owners(map))
+        return -1;
+    return (int)(tag / room);
+}
+
+static const char changed_text[] =
+    "NESTGUARD cluster changed: keys may be elsewhere than when this SCAN began, begin again";
 
 static bool read_cursor(struct span text, uint64_t *cursor)
 {
@@ -231,11 +267,10 @@ static bool cursor_in(struct span element, uint64_t *cursor)
     size_t head = line ? (size_t)(line + 1 - element.at) : 0;
     if (!line || element.length < head + 2)
         return false;
-    return read_cursor((struct span){line + 1, element.length - head - 2}, cursor) &&
-           *cursor < UINT64_MAX / CURSOR_NODES;
+    return read_cursor((struct span){line + 1, element.length - head - 2}, cursor);
 }
 
-/* `index` is the node's number. At its end comes the next one's beginning. */
+/* `index` is the tag of the node's. At its end comes the next one's beginning. */
 static void scan_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     const char *at, *end = reply.at + reply.length;
@@ -246,12 +281,19 @@ static void scan_reply(struct reply_slot *slot, unsigned index, struct span repl
         request_take_reply(slot, index, reply);
         return;
     }
-    int next = pool_next(client_pool(client_of(slot->replies)), (int)index);
+    const struct redis_map *map = pool_map(client_pool(client_of(slot->replies)));
     struct buffer *out = reply_slot_output(slot);
+    int rank = rank_in(map, index);
+    if (rank < 0 || cursor >= cursor_end) {
+        resp_write_error(out, "%s",
+                         rank < 0 ? changed_text
+                                  : "NESTGUARD unsupported: a node's cursor is too large");
+        return;
+    }
     if (cursor)
-        cursor = cursor * CURSOR_NODES + index;
-    else if (next != NO_NODE)
-        cursor = (uint64_t)next;
+        cursor = cursor * TAGS + index;
+    else if ((unsigned)rank + 1 < redis_map_owners(map))
+        cursor = tag_of(map, (unsigned)rank + 1);
     resp_write_array(out, 2);
     snprintf(text, sizeof text, "%llu", (unsigned long long)cursor);
     resp_write_bulk(out, text, strlen(text));
@@ -261,7 +303,7 @@ static void scan_reply(struct reply_slot *slot, unsigned index, struct span repl
 static const struct reply_slot_kind scan_kind = {.on_cache = scan_reply,
                                                  .on_cache_failure = request_take_failure};
 
-static void scan_node(struct client *client, const struct request *request, int node,
+static void scan_node(struct client *client, const struct request *request, unsigned tag,
                       uint64_t cursor)
 {
     char text[24];
@@ -272,9 +314,10 @@ static void scan_node(struct client *client, const struct request *request, int 
         struct span word = i == 1 ? span_of(text) : request->arguments[i];
         resp_write_bulk(&bytes, word.at, word.length);
     }
-    client_go_to(client, node);
+    const struct redis_map *map = pool_map(client_pool(client));
+    client_go_to(client, redis_map_ranked(map, (unsigned)rank_in(map, tag)));
     struct reply_slot *slot = reply_slot_open(&client->replies, &scan_kind);
-    upstream_send(client->upstream, slot, (unsigned)node, buffer_span(&bytes));
+    upstream_send(client->upstream, slot, tag, buffer_span(&bytes));
     reply_slot_answered(slot);
     buffer_finish(&bytes);
 }
@@ -288,10 +331,10 @@ void whole_scan(struct client *client, const struct request *request)
         request_forward(request, client); /* a node says best what is wrong with it */
         return;
     }
-    int node = cursor ? (int)(cursor % CURSOR_NODES) : pool_next(pool, NO_NODE);
-    if (node == NO_NODE || pool_next(pool, node - 1) != node)
-        resp_write_error(client_reply(client), "NESTGUARD cluster changed: the node that this SCAN "
-                                               "had come to is none any more, begin again");
+    const struct redis_map *map = pool_map(pool);
+    unsigned tag = cursor ? (unsigned)(cursor % TAGS) : tag_of(map, 0);
+    if (rank_in(map, tag) < 0)
+        resp_write_error(client_reply(client), "%s", changed_text);
     else
-        scan_node(client, request, node, cursor / CURSOR_NODES);
+        scan_node(client, request, tag, cursor / TAGS);
 }

@@ -44,6 +44,11 @@ static const struct redis_map *map_of(const struct pool *pool)
     return redis_cluster_map(pool->route->cluster);
 }
 
+const struct redis_map *pool_map(const struct pool *pool)
+{
+    return pool_is_cluster(pool) ? map_of(pool) : NULL;
+}
+
 int pool_node_of(const struct pool *pool, struct span key)
 {
     if (!pool_is_cluster(pool))

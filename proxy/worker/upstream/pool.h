@@ -24,6 +24,7 @@
 #include "worker/upstream/replicas.h"
 
 struct pool;
+struct redis_map;
 
 /* Each may be NULL. */
 struct pool_events {
@@ -63,6 +64,9 @@ int pool_node_at(struct pool *pool, const struct redis_place *place);
 
 /* The next node that has slots, behind that one; from NO_NODE on. NO_NODE: there is none. */
 int pool_next(const struct pool *pool, int node);
+
+/* Who has which slots; NULL: there is no cluster. */
+const struct redis_map *pool_map(const struct pool *pool);
 
 /* The connection to the node that whoever has this id keeps to while it speaks this protocol.
  * NO_NODE: one on which everything fails. */

@@ -70,6 +70,36 @@ static void an_answer_says_who_has_which_slots(void **state)
     assert_int_equal(take("*2\r\n" RANGE("0", "8000", A) RANGE("8001", "16383", B)), 0);
 }
 
+/* As two workers may: one has heard of the other node first. */
+static void what_maps_have_in_common_does_not_depend_on_who_was_heard_of_first(void **state)
+{
+    struct redis_map other;
+    struct redis_place places[] = {{"10.0.0.1", 1}, {"10.0.0.2", 2}, {"10.0.0.2", 1}};
+    (void)state;
+    redis_map_init(&other);
+    for (int i = 0; i < 3; i++) {
+        redis_map_number(&map, &places[i]);
+        redis_map_number(&other, &places[2 - i]);
+    }
+    for (unsigned slot = 0; slot < REDIS_SLOTS; slot++) {
+        unsigned backwards = REDIS_SLOTS - 1 - slot;
+        redis_map_move(&map, slot, (int)(slot % 3));
+        redis_map_move(&other, backwards, (int)(2 - backwards % 3));
+    }
+    assert_true(map.digest && map.digest == other.digest);
+    assert_int_equal(redis_map_owners(&map), 3);
+    for (unsigned rank = 0; rank < 3; rank++) {
+        int here = redis_map_ranked(&map, rank), there = redis_map_ranked(&other, rank);
+        assert_true(redis_place_equal(&map.nodes[here].place, &other.nodes[there].place));
+    }
+    assert_int_equal(redis_map_ranked(&map, 3), -ENOENT);
+    assert_true(redis_map_move(&map, 7, 2));
+    assert_int_not_equal(map.digest, other.digest);
+    assert_true(redis_map_move(&map, 7, 1));
+    assert_int_equal(map.digest, other.digest);
+    redis_map_finish(&other);
+}
+
 static void a_node_that_does_not_know_its_name_is_who_was_asked(void **state)
 {
     (void)state;
@@ -196,6 +226,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_map, close_map)
     const struct CMUnitTest tests[] = {
         TEST(an_answer_says_who_has_which_slots),
+        TEST(what_maps_have_in_common_does_not_depend_on_who_was_heard_of_first),
         TEST(a_node_that_does_not_know_its_name_is_who_was_asked),
         TEST(a_slot_that_is_left_out_stays_whose_it_was),
         TEST(what_is_no_such_answer_changes_nothing),
