@@ -94,8 +94,13 @@ class TestOneServer:
             assert client.exists("item:7", PLAIN) == 2
             with pytest.raises(redis.ResponseError, match="NESTGUARD cache started anew"):
                 client.strlen("item:7")
-            assert client.get(PLAIN) == b"stays"
+            for words in (["GETDEL"], ["GETSET", "x"], ["SET", "x", "GET"], ["SET", "x", "EX", 9, "get"]):
+                with pytest.raises(redis.ResponseError, match="NESTGUARD cache started anew"):
+                    client.execute_command(words[0], "item:7", *words[1:])
+            assert client.get(PLAIN) == b"stays" and client.getset(PLAIN, "stays") == b"stays"
+            assert client.set("item:9", "x")
         assert hits(guard) == before
+        assert other.client().mget("item:7", "item:9") == [b"payload 7", b"x"], "nothing of it is sent"
         gate.release()
         wait_purged(other, "item:7")
         wait_believed(guard)

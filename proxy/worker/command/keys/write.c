@@ -22,6 +22,7 @@
 #include "worker/command/keys/write_found.h"
 #include "worker/command/keys/write_keys.h"
 #include "worker/command/keys/write_proof.h"
+#include "worker/command/keys/write_reads.h"
 #include "worker/reply/piecemeal.h"
 #include "worker/upstream/pool.h"
 
@@ -30,7 +31,8 @@
 const char write_refusal[] = "NESTGUARD busy: too many keys that no row is known for were written "
                              "(max_hints), try again later";
 
-enum { PROOFS = PROOF_SCRIPT + 1 };
+/* READS: what a doubted server is not asked. */
+enum { PROOFS = PROOF_SCRIPT + 1, DELETES = 1, READS = 2 };
 
 /* Of the keys of a command. */
 struct range {
@@ -44,11 +46,11 @@ static struct range next_piece(size_t first, size_t count, size_t step)
 }
 
 /* Of writes and of deletions, one for each proof. */
-static const struct reply_slot_kind kinds[2][PROOFS];
+static const struct reply_slot_kind kinds[2 * READS][PROOFS];
 
 static bool is_deletion(const struct reply_slot *slot)
 {
-    return slot->kind - kinds[0] >= PROOFS;
+    return (slot->kind - kinds[0]) / PROOFS & DELETES;
 }
 
 /* ---- what it leads to ---- */
@@ -173,13 +175,14 @@ static void write_unheard(struct reply_slot *slot, struct span reply)
     conclude(slot, !reply.length || is_done(slot, reply));
 }
 
-#define KIND                                                                                       \
+#define KIND(reads)                                                                                \
     {                                                                                              \
-        .on_cache = write_reply, .on_cache_failure = write_failure, .on_unheard = write_unheard    \
+        .on_cache = write_reply, .on_cache_failure = write_failure, .on_unheard = write_unheard,   \
+        .reads_row = (reads)                                                                       \
     }
-static const struct reply_slot_kind kinds[2][PROOFS] = {{KIND, KIND, KIND, KIND},
-                                                        {KIND, KIND, KIND, KIND}};
-#undef KIND
+#define KINDS(reads) KIND(reads), KIND(reads), KIND(reads), KIND(reads)
+static const struct reply_slot_kind kinds[2 * READS][PROOFS] = {
+    {KINDS(false)}, {KINDS(false)}, {KINDS(true)}, {KINDS(true)}};
 
 /* ---- which keys the keeper must know of ---- */
 
@@ -233,7 +236,7 @@ static void note_found(struct reply_slot *slot, const struct buffer *found)
 /* The end of a large one: it cannot be refused any more. */
 struct reply_slot *write_open(struct client *client)
 {
-    return reply_slot_open(&client->replies, &kinds[false][PROOF_NO_ERROR]);
+    return reply_slot_open(&client->replies, &kinds[0][PROOF_NO_ERROR]);
 }
 
 void write_note(struct reply_slot *slot, struct span key)
@@ -299,10 +302,13 @@ void write_admitted(struct reply_slot *slot)
     reply_slot_answered(slot);
 }
 
-static const struct reply_slot_kind *kind_of(const struct request *request)
+static const struct reply_slot_kind *kind_of(const struct client *client,
+                                             const struct request *request)
 {
     bool deletes = request->command->kind == COMMAND_DELETE;
-    return &kinds[deletes][write_proof(request->command, request->arguments, request->count)];
+    bool reads = write_reads_in_doubt(client, request);
+    return &kinds[DELETES * deletes + READS * reads]
+                 [write_proof(request->command, request->arguments, request->count)];
 }
 
 static struct named named_by(const struct request *request)
@@ -456,7 +462,7 @@ static bool begin_pieces(struct client *client, const struct request *request,
     if (!large)
         return false;
     large->piecemeal = (struct piecemeal){
-        .slot = reply_slot_open(&client->replies, kind_of(request)), .go_on = go_on};
+        .slot = reply_slot_open(&client->replies, kind_of(client, request)), .go_on = go_on};
     large->named = *named;
     large->named.keys = large->arguments + (named->keys - request->arguments);
     large->found = (struct buffer){0};
@@ -482,7 +488,7 @@ int write_dispatch(struct client *client, const struct request *request)
         return 0;
     int status = write_find_noted(client, &named, &found);
     if (!status) {
-        struct reply_slot *slot = reply_slot_open(&client->replies, kind_of(request));
+        struct reply_slot *slot = reply_slot_open(&client->replies, kind_of(client, request));
         note_found(slot, &found);
         request_to_cache(request, client, slot, 0);
         reply_slot_answered(slot);
