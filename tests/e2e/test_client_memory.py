@@ -2,17 +2,15 @@
 back."""
 import contextlib
 import os
-import pathlib
 
 import pytest
 
-from servers import NESTGUARD, PATIENCE
+from built import SANITIZED
+from servers import PATIENCE
 from waiting import wait_until
 from wire import bulk, command
 
 MEGABYTE = 1 << 20
-SANITIZED = any(mark in pathlib.Path(NESTGUARD).read_bytes()
-                for mark in (b"__asan_init", b"__tsan_init"))
 
 
 def is_closed(wire):

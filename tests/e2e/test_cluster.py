@@ -2,6 +2,7 @@
 import pytest
 import redis
 
+from built import SANITIZED
 from checking import GOOD, check, keyspace  # check is a fixture
 from clusters import slot_of
 from following import follow, wait_generation  # follow is a fixture
@@ -155,6 +156,55 @@ class TestOrdinaryKeys:
         assert client.unlink(*names[:5]) == 5
         assert client.delete(*names) == len(names) - 5
         assert client.mget(names) == [None] * len(names)
+
+    def test_more_than_are_under_way_at_a_time_go_in_pieces(self, guard, cluster):
+        """What stands behind is served when all of it has been done."""
+        names = [f"plain:{n}" for n in range(5000)]
+        both = [word for name in names for word in (name, "v")]
+        with guard.wire() as wire:
+            assert wire.ask("MSET", *both[:2]) == b"+OK\r\n"
+            wire.send(command("MSET", *both) + command("GET", names[-1])
+                      + command("TOUCH", *names, "nobody") + command("SET", "plain:0", "w")
+                      + command("CLIENT", "REPLY", "SKIP") + command("UNLINK", *names[1::2])
+                      + command("DEL", *names) + command("SET", names[-1], "x")
+                      + command("GET", names[-1]))
+            assert wire.read_replies(7) == (b"+OK\r\n" + bulk("v") + b":5000\r\n" + b"+OK\r\n"
+                                            + b":2500\r\n" + b"+OK\r\n" + bulk("x"))
+        assert guard.redis().dbsize() == 1
+
+    def test_the_first_error_of_pieces_stands_and_the_others_are_done(self, guard, cluster):
+        names = on_each(cluster, count=900)
+        home = cluster.owners()[slot_of(names[0])]
+        home.client().config_set("maxmemory", 1)
+        try:
+            with guard.wire() as wire:
+                told = wire.ask("MSET", *[word for name in names for word in (name, "v")])
+                assert told.startswith(b"-OOM "), told
+        finally:
+            home.client().config_set("maxmemory", 0)
+        assert guard.redis().dbsize() == 1800
+
+    def test_whoever_leaves_in_the_middle_of_pieces_holds_nobody_up(self, guard, cluster):
+        """Parts that a node has not answered end them, too."""
+        names = on_each(cluster, count=2000)
+        home = cluster.owners()[slot_of(names[0])]
+        home.pause()
+        try:
+            with guard.wire() as wire:
+                wire.send(command("DEL", *names))
+                wait_until(lambda: guard.status()["clients"] == 1, PATIENCE, guard.status)
+        finally:
+            home.resume()
+        assert guard.redis().delete(*names) == 0
+
+    def test_a_deletion_of_a_million_keys_takes_little(self, guard, cluster):
+        before = guard.resident_bytes()
+        with guard.wire() as wire:
+            count = 100_000 if SANITIZED else 1_000_000
+            wire.send(command("DEL", *[f"plain:{n}" for n in range(count)]))
+            assert wire.read_replies(1) == b":0\r\n"
+        peak = guard.peak_bytes() - before
+        assert SANITIZED or peak < 200_000_000, f"{peak / 1e6:.0f} MB"
 
     def test_those_in_one_slot_are_one_command(self, guard, cluster):
         client = guard.redis()

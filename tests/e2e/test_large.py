@@ -7,15 +7,14 @@ import time
 
 import pytest
 
-from servers import NESTGUARD, PATIENCE
+from built import SANITIZED
+from servers import PATIENCE
 from waiting import wait_until
 from wire import bulk, command
 
 MEGABYTE = 1 << 20
 SIZE = 64 * MEGABYTE
 BOUND = 24 * MEGABYTE  # far from the value's size
-SANITIZED = any(mark in pathlib.Path(NESTGUARD).read_bytes()
-                for mark in (b"__asan_init", b"__tsan_init"))
 
 
 def peak(guard):

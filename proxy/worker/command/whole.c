@@ -3,16 +3,23 @@
  */
 #include "worker/command/whole.h"
 
+#include "base/container_of.h"
+#include "guard/guard.h"
 #include "redis/topology/redis_map.h"
 #include "resp/resp_number.h"
 #include "worker/client/tracking.h"
 #include "worker/command/keys/write.h"
+#include "worker/reply/piecemeal.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { JOINS = JOIN_LEAST + 1 };
+enum {
+    JOINS = JOIN_LEAST + 1,
+    PARTS_AT_ONCE = 512 /* under way of a command that is asked key by key */
+};
 
 /* ---- replies become one ---- */
 
@@ -55,7 +62,6 @@ static void join_lists(struct reply_slot *whole, struct span reply)
     const char *at;
     int64_t count = resp_array_open(reply, &at);
     if (count < 0) {
-        whole->joined = 0;
         buffer_clear(&whole->reply);
         resp_write_error(&whole->reply, "NESTGUARD cache error: a node's reply is no list");
         return;
@@ -108,24 +114,36 @@ static bool is_error(const struct reply_slot *whole)
 }
 
 /* The first error stands. */
-static void take_part(struct reply_slot *whole, struct span reply)
+static void join(struct reply_slot *whole, struct span reply)
 {
-    size_t join = (size_t)(whole->kind - whole_kinds);
     if (is_error(whole))
         return;
-    if (!reply.length || reply.at[0] == '-') {
-        whole->joined = 0;
+    if (!reply.length || reply.at[0] == '-')
         put(whole, reply.length ? reply : span_of("-NESTGUARD cache error: no reply\r\n"));
-    } else {
-        joins[join](whole, reply);
-    }
+    else
+        joins[whole->kind - whole_kinds](whole, reply);
+}
+
+static bool counts(const struct reply_slot *whole)
+{
+    return whole->kind == &whole_kinds[JOIN_LISTS];
+}
+
+/* What is left to be asked goes on when few parts are under way; at the last of them at the latest,
+ * also for a client that has gone. */
+static void take_part(struct reply_slot *whole, struct span reply)
+{
+    if (whole->replies)
+        join(whole, reply);
+    if (!counts(whole) && whole->pieces && whole->waiting <= PARTS_AT_ONCE / 2)
+        piecemeal_resume(whole->pieces);
 }
 
 static void finish(struct reply_slot *whole)
 {
     struct buffer reply = reply_slot_take_answers(whole);
     struct buffer *out = reply_slot_output(whole);
-    if (whole->kind == &whole_kinds[JOIN_LISTS] && !span_starts(buffer_span(&reply), "-"))
+    if (counts(whole) && !span_starts(buffer_span(&reply), "-"))
         resp_write_array(out, whole->joined);
     reply_slot_append(whole, out, buffer_span(&reply));
     buffer_finish(&reply);
@@ -140,20 +158,33 @@ static const struct reply_slot_kind whole_kinds[JOINS] = {KIND, KIND, KIND, KIND
 
 /* ---- one becomes several ---- */
 
+static void take_over(const struct whole *whole)
+{
+    whole->client->replies.whole = whole->slot;
+    whole->client->replies.muted = true;
+}
+
+static void leave(const struct whole *whole)
+{
+    whole->client->replies.whole = NULL;
+    whole->client->replies.muted = whole->muted;
+}
+
 struct whole whole_begin(struct client *client, enum command_join join)
 {
     struct whole whole = {client, reply_slot_open(&client->replies, &whole_kinds[join]),
                           client->replies.muted};
-    whole.slot->joined = 0;
-    client->replies.whole = whole.slot;
-    client->replies.muted = true;
+    if (join == JOIN_LISTS)
+        whole.slot->joined = 0;
+    else
+        whole.slot->pieces = NULL;
+    take_over(&whole);
     return whole;
 }
 
 void whole_end(struct whole *whole)
 {
-    whole->client->replies.whole = NULL;
-    whole->client->replies.muted = whole->muted;
+    leave(whole);
     reply_slot_answered(whole->slot);
 }
 
@@ -178,34 +209,147 @@ static bool writes(const struct request *request)
 }
 
 /* The name, a key, and what belongs to it. */
-static void ask_for(struct client *client, const struct request *request, size_t at, size_t step,
-                    struct reply_slot *whole)
+static void ask_for(struct client *client, const struct request *part, struct reply_slot *whole)
 {
-    struct span words[3] = {request->arguments[0]};
-    for (size_t i = 0; i < step; i++)
-        words[1 + i] = request->arguments[at + i];
+    client_go_to(client, pool_node_of(client_pool(client), part->arguments[1]));
+    tracking_precede(client);
+    if (!writes(part))
+        request_forward(part, client);
+    else if (write_dispatch(client, part) < 0)
+        reply_slot_part(whole, span_of("-NESTGUARD busy: too many keys that no row is known for "
+                                       "were written (max_hints), try again later\r\n"));
+}
+
+/* The words of a part follow its name. */
+static struct request part_of(const struct request *request, const struct span *words, size_t step)
+{
     struct request part = *request;
     part.arguments = words;
     part.count = 1 + step;
     part.is_inline = true; /* it is written by its words */
-    for (size_t i = 0; i < part.count; i++)
-        part.raw.length = i ? part.raw.length + words[i].length : words[i].length;
-    client_go_to(client, pool_node_of(client_pool(client), words[1]));
-    tracking_precede(client);
-    if (!writes(request))
-        request_forward(&part, client);
-    else if (write_dispatch(client, &part) < 0)
-        reply_slot_part(whole, span_of("-NESTGUARD busy: too many keys that no row is known for "
-                                       "were written (max_hints), try again later\r\n"));
+    part.raw = words[0];
+    for (size_t i = 1; i < part.count; i++)
+        part.raw.length += words[i].length;
+    return part;
+}
+
+enum { STEPS_MAX = 2 }; /* words that belong to a key, with it */
+
+/* More parts than may be under way at a time are asked for as others are answered: a million of
+ * them would take a gigabyte. */
+struct pieces {
+    struct piecemeal piecemeal;
+    struct request request;
+    size_t step, left; /* words of a part, and in all */
+    const char *at, *end;
+    struct span name;
+    char bytes[]; /* the name, and behind it the words that are left, as they were sent */
+};
+
+/* The command was read before, and is well-formed. */
+static struct span next_word(struct pieces *pieces)
+{
+    const char *word = pieces->at + 1; /* behind the marker */
+    int64_t length = 0;
+    resp_read_number(&word, pieces->end, &length);
+    pieces->at = word + length + 2;
+    return (struct span){word, (size_t)length};
+}
+
+static void ask_some(struct client *client, struct pieces *pieces)
+{
+    struct reply_slot *slot = pieces->piecemeal.slot;
+    struct span words[1 + STEPS_MAX] = {pieces->name};
+    while (slot->replies && pieces->left && slot->waiting <= PARTS_AT_ONCE) {
+        for (size_t i = 0; i < pieces->step; i++)
+            words[1 + i] = next_word(pieces);
+        pieces->left -= pieces->step;
+        struct request part = part_of(&pieces->request, words, pieces->step);
+        ask_for(client, &part, slot);
+    }
+}
+
+/* Nothing is asked for a client that has gone. Parts may have been answered at once: then none may
+ * be left that would let it go on. */
+static bool go_on(struct piecemeal *piecemeal)
+{
+    struct pieces *pieces = container_of(piecemeal, struct pieces, piecemeal);
+    struct reply_slot *slot = piecemeal->slot;
+    if (slot->replies) {
+        struct client *client = client_of(slot->replies);
+        const struct whole whole = {client, slot, client->replies.muted};
+        reply_slot_drop_parts(slot);
+        take_over(&whole);
+        slot->serving->permission = permission_begin(slot->serving->view);
+        ask_some(client, pieces);
+        leave(&whole);
+    }
+    turn_worked(&slot->serving->turn, PARTS_AT_ONCE / 2);
+    piecemeal->is_paused = slot->waiting > PARTS_AT_ONCE / 2;
+    if (slot->replies && pieces->left)
+        return true;
+    slot->pieces = NULL;
+    reply_slot_let_go(slot, piecemeal->bytes);
+    return false;
+}
+
+/* An inline command's bytes were written over. Who is told of keys would have to be told at nodes
+ * that are none yet. */
+static bool may_have_pieces(const struct client *client, const struct request *request,
+                            const struct command_way *way)
+{
+    return request->count - way->key > PARTS_AT_ONCE * way->step && !request->is_inline &&
+           way->step <= STEPS_MAX && !tracking_is_on(client) &&
+           piecemeal_has_room(client->serving, request->raw.length);
+}
+
+/* Behind it nothing is served before all of it is answered. */
+static bool begin_pieces(struct client *client, const struct request *request,
+                         const struct command_way *way)
+{
+    struct span name = request->arguments[0];
+    const char *words =
+        request->arguments[way->key - 1].at + request->arguments[way->key - 1].length;
+    size_t rest = (size_t)(request->raw.at + request->raw.length - words) - 2;
+    struct pieces *pieces = malloc(sizeof *pieces + name.length + rest);
+    if (!pieces)
+        return false;
+    struct whole whole = whole_begin(client, way->join);
+    *pieces = (struct pieces){.piecemeal = {.slot = whole.slot, .go_on = go_on},
+                              .request = *request,
+                              .step = way->step,
+                              .left = request->count - way->key,
+                              .name = {pieces->bytes, name.length}};
+    memcpy(pieces->bytes, name.at, name.length);
+    pieces->at = memcpy(pieces->bytes + name.length, words + 2, rest);
+    pieces->end = pieces->at + rest;
+    leave(&whole);
+    whole.slot->pieces = &pieces->piecemeal;
+    reply_slot_hold(whole.slot, rest);
+    client_settle(client);
+    piecemeal_begin(&pieces->piecemeal, rest);
+    return true;
+}
+
+static void ask_all(struct client *client, const struct request *request,
+                    const struct command_way *way)
+{
+    struct whole whole = whole_begin(client, way->join);
+    struct span words[1 + STEPS_MAX] = {request->arguments[0]};
+    for (size_t i = way->key; i + way->step <= request->count; i += way->step) {
+        for (size_t j = 0; j < way->step; j++)
+            words[1 + j] = request->arguments[i + j];
+        struct request part = part_of(request, words, way->step);
+        ask_for(client, &part, whole.slot);
+    }
+    whole_end(&whole);
 }
 
 void whole_by_keys(struct client *client, const struct request *request,
                    const struct command_way *way)
 {
-    struct whole whole = whole_begin(client, way->join);
-    for (size_t i = way->key; i + way->step <= request->count; i += way->step)
-        ask_for(client, request, i, way->step, whole.slot);
-    whole_end(&whole);
+    if (!may_have_pieces(client, request, way) || !begin_pieces(client, request, way))
+        ask_all(client, request, way);
 }
 
 /* ---- SCAN ---- */

@@ -19,7 +19,8 @@ static void run(struct turn_task *task)
     struct reply_slot *slot = piecemeal->slot;
     struct serving *serving = slot->serving;
     if (piecemeal->go_on(piecemeal)) {
-        turn_line_up(&serving->turn, task);
+        if (!piecemeal->is_paused)
+            turn_line_up(&serving->turn, task);
         return;
     }
     serving->piecemeal -= piecemeal->bytes;
@@ -32,6 +33,15 @@ void piecemeal_begin(struct piecemeal *piecemeal, size_t bytes)
     struct serving *serving = piecemeal->slot->serving;
     piecemeal->task = (struct turn_task){.run = run, .phase = TURN_READ};
     piecemeal->bytes = bytes;
+    piecemeal->is_paused = false;
     serving->piecemeal += bytes;
     turn_line_up(&serving->turn, &piecemeal->task);
+}
+
+void piecemeal_resume(struct piecemeal *piecemeal)
+{
+    if (!piecemeal->is_paused)
+        return;
+    piecemeal->is_paused = false;
+    turn_line_up(&piecemeal->slot->serving->turn, &piecemeal->task);
 }

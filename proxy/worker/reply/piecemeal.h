@@ -8,7 +8,8 @@
 struct piecemeal {
     struct turn_task task;
     struct reply_slot *slot;
-    size_t bytes; /* of serving->piecemeal */
+    size_t bytes;   /* of serving->piecemeal */
+    bool is_paused; /* set by go_on(): not in line before piecemeal_resume() */
     /* Does the next piece. False: that was the last, and nothing but this memory is left of it. */
     bool (*go_on)(struct piecemeal *piecemeal);
 };
@@ -21,5 +22,9 @@ bool piecemeal_has_room(const struct serving *serving, size_t bytes);
 /* `slot` and `go_on` are set, in memory of malloc() that this is the first member of: it is freed
  * with the last piece, and the slot answered. */
 void piecemeal_begin(struct piecemeal *piecemeal, size_t bytes);
+
+/* Nothing happens when it is not paused. Who pauses one sees to it that this is called, also when
+ * the client has gone. */
+void piecemeal_resume(struct piecemeal *piecemeal);
 
 #endif

@@ -373,8 +373,25 @@ void reply_slot_cache_failure(struct reply_slot *slot, unsigned index, const cha
 
 void reply_slot_part(struct reply_slot *whole, struct span reply)
 {
-    if (whole->replies)
-        whole->kind->on_part_of(whole, reply);
+    whole->kind->on_part_of(whole, reply);
+}
+
+void reply_slot_drop_parts(struct reply_slot *whole)
+{
+    struct replies *replies = whole->replies;
+    struct reply_slot *before = whole, *slot;
+    while ((slot = before->next)) {
+        if (slot->whole != whole || slot->waiting) {
+            before = slot;
+            continue;
+        }
+        before->next = slot->next;
+        if (replies->last == slot)
+            replies->last = before;
+        replies->held -= buffer_length(&slot->reply);
+        replies->commands -= slot->commands;
+        recycle(slot);
+    }
 }
 
 static inline void finish(struct reply_slot *slot)

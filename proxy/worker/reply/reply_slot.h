@@ -48,7 +48,8 @@ struct reply_slot_kind {
     void (*ask_again)(struct reply_slot *slot, unsigned index);
     /* The keeper's answer to one lookup; NULL when the kind never loads. */
     void (*on_loaded)(struct lookup *lookup, enum load_outcome outcome, const struct blob *value);
-    /* A part of the slot's command has been answered (reply_slot's `whole`). */
+    /* A part of the slot's command has been answered (reply_slot's `whole`); nobody may wait for
+     * the whole any more. */
     void (*on_part_of)(struct reply_slot *whole, struct span reply);
     /* Everything is there: writes what is left of the reply to reply_slot_output(). May be NULL. */
     void (*finish)(struct reply_slot *slot);
@@ -83,7 +84,10 @@ struct reply_slot {
     struct buffer keys;  /* the bytes of the lookups' keys */
     struct reply_slot
         *whole;        /* whose kind gets the reply, for this is a part of its command; NULL */
-    size_t joined;     /* what that kind counts */
+    union {            /* of such a whole */
+        size_t joined; /* what its kind counts */
+        struct piecemeal *pieces; /* what is left to be asked; NULL */
+    };
     _Atomic bool gone; /* the client is, while something is still to come; the keeper looks here */
 };
 
@@ -228,6 +232,10 @@ static inline void reply_slot_answered(struct reply_slot *slot)
 
 /* What a part of the slot's command came to, which had no slot. */
 void reply_slot_part(struct reply_slot *whole, struct span reply);
+
+/* Gives back the slots of those parts that are answered, which else wait behind the whole for their
+ * turn to leave. */
+void reply_slot_drop_parts(struct reply_slot *whole);
 
 /* Frees the slots that the worker keeps for reuse. */
 void reply_slot_free_store(struct serving *serving);
