@@ -148,6 +148,20 @@ def test_without_any_map_clients_get_an_error_that_says_so(start_guard, items, n
     wait_right(guard)
 
 
+@pytest.mark.parametrize("word", ["MOVED", "ASK"])
+def test_a_node_that_sends_keys_to_itself_is_not_asked_again(guard, nodes, word):
+    """However large a command is whose bytes are kept to be sent on."""
+    for node in nodes:
+        told = b"-%s 1 127.0.0.1:%d\r\n" % (word.encode(), node.port)
+        node.answer = lambda words, told=told: told if words[0] == b"SET" else None
+    for size in (100, 400_000):
+        before = sum(node.asked["SET"] for node in nodes)
+        for name in NAMES:
+            said = str(answer(guard, "SET", name, b"x" * size))
+            assert "send each other's keys around" in said, said
+        assert sum(node.asked["SET"] for node in nodes) == before + len(NAMES)
+
+
 def test_nodes_that_send_a_key_around_are_not_followed_for_ever(guard, nodes):
     def elsewhere(port):
         return lambda words: None if words[0] != b"GET" else b"-MOVED 1 127.0.0.1:%d\r\n" % port

@@ -44,6 +44,7 @@ static void begin(struct client *client)
                                        .nowhere = upstream_is_nowhere(client->upstream)};
     pinned->tracking.owner = &owner;
     pinned->own = client->upstream = upstream_create(client->serving, &options);
+    pinned->used = clock_ms();
     client->serving->own_connections++;
     if (client->replies.first) {
         pinned->fence = reply_slot_open(&client->replies, &fence_kind);
@@ -66,12 +67,15 @@ int pinned_begin(struct client *client)
     return 0;
 }
 
-/* In a cluster MULTI may be held back, and an own connection would be taken for one that has it. */
+/* In a cluster MULTI may be held back, and an own connection would be taken for one that has it. Of
+ * what is settled before the next command more may be sent (piecemeal.h): over the own connection
+ * it would wait for the fence, and the fence for its reply. */
 static bool is_to_be_isolated(const struct client *client)
 {
     const struct pinned *pinned = &client->pinned;
+    bool has_pieces = client->settling && client->replies.first;
     return client->replies.slow && !pinned->own && !(pinned->states & PINNED_MULTI) &&
-           client->state == CLIENT_OPEN;
+           !has_pieces && client->state == CLIENT_OPEN;
 }
 
 /* Whoever reads so slowly that others who share a connection would feel it, shares none. */
@@ -81,6 +85,19 @@ static void isolate(struct client *client)
         begin(client);
     else
         client_drop(client);
+}
+
+/* A slow reader that has got all it asked for, and has nothing to read for as long as others keep
+ * a connection, is like any other again. */
+static void end_unused(struct client *client, uint64_t now)
+{
+    struct pinned *pinned = &client->pinned;
+    if (client->replies.slow && replies_waiting(&client->replies))
+        pinned->used = now;
+    if (now - pinned->used <= KEEP_MS)
+        return;
+    client->replies.slow = false;
+    pinned_end(client);
 }
 
 /* ---- to all primaries ---- */
@@ -247,8 +264,10 @@ void pinned_check(struct client *client, uint64_t now)
     upstream_check_progress(pinned->own);
     if (client->input_ended && client->state == CLIENT_LEAVING && pinned_waits(client))
         client_close(client);
-    else if (pinned_is_idle(client) && now - pinned->used > KEEP_MS)
-        pinned_end(client);
+    else if (pinned_is_idle(client))
+        end_unused(client, now);
+    else if (client->replies.slow)
+        pinned->used = now;
 }
 
 void pinned_follow(struct client *client, bool late)

@@ -15,8 +15,7 @@ struct pinned_track *pinned_track_of(const struct pinned *pinned, const struct u
 
 bool pinned_is_idle(const struct client *client)
 {
-    return client->pinned.own && !pinned_is_held(&client->pinned) && !client->replies.first &&
-           !client->replies.slow;
+    return client->pinned.own && !pinned_is_held(&client->pinned) && !client->replies.first;
 }
 
 void pinned_answer_fence(struct pinned *pinned)
@@ -48,7 +47,7 @@ bool pinned_make_room(struct client *client, unsigned count)
     uint64_t turn = serving->turn.number + 1;
     struct client *other = clients->none_idle == turn ? NULL : clients->first;
     while (serving->own_connections + count > serving->own_limit && other) {
-        if (pinned_is_idle(other))
+        if (pinned_is_idle(other) && !other->replies.slow) /* it would ask for one again */
             pinned_end(other);
         other = other->following;
     }

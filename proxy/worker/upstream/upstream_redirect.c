@@ -70,7 +70,7 @@ bool upstream_redirect(struct upstream *upstream, const struct in_flight *reques
         *reply = moved;
         return false;
     }
-    if (to)
+    if (to && to != upstream) /* which would say so again, and the bytes are of its buffer */
         send_on(upstream, request, to, bytes, hops, redirect.asks);
     else
         reply_slot_cache_failure(request->slot, request->index, lost_text);

@@ -217,6 +217,53 @@ static void a_slow_one_gets_its_own_but_not_behind_a_multi_that_has_no_node(void
     assert_non_null(pinned->own);
 }
 
+/* The rest of them would wait for a reply that waits for them. */
+static void a_slow_one_gets_its_own_but_not_while_it_is_asked_for_in_pieces(void **state)
+{
+    (void)state;
+    struct upstream *shared = client->upstream;
+    ask();
+    client_settle(client);
+    client->replies.slow = true;
+    pinned_check(client, now_ms);
+    assert_null(pinned->own);
+    cache_says(shared, ":1\r\n");
+    must_reply(client, ":1\r\n");
+    pinned_check(client, now_ms);
+    assert_non_null(pinned->own);
+}
+
+static void a_slow_one_is_like_others_again_when_it_has_read_all(void **state)
+{
+    (void)state;
+    client->replies.slow = true;
+    pinned_check(client, now_ms);
+    assert_non_null(pinned->own);
+    ask();
+    pinned_check(client, now_ms += 2000);
+    cache_says(pinned->own, ":1\r\n");
+    pinned_check(client, now_ms += 2000);
+    assert_non_null(pinned->own); /* there is something to read */
+    must_reply(client, ":1\r\n");
+    pinned_check(client, now_ms += 500);
+    assert_non_null(pinned->own);
+    assert_true(client->replies.slow);
+    pinned_check(client, now_ms += 2000);
+    assert_null(pinned->own);
+    assert_false(client->replies.slow);
+}
+
+static void a_slow_one_that_has_asked_for_nothing_moves_on_to_another_cache(void **state)
+{
+    (void)state;
+    struct cache_route elsewhere = *client->serving->route;
+    client->replies.slow = true;
+    pinned_check(client, now_ms);
+    client->serving->route = &elsewhere;
+    pinned_follow(client, false);
+    assert_null(pinned->own);
+}
+
 static void reset_leaves_a_client_as_it_came(void **state)
 {
     (void)state;
@@ -502,6 +549,9 @@ int main(void)
         PINNED_TEST(when_all_are_used_up_an_idle_one_makes_room),
         PINNED_TEST(no_idle_one_is_looked_for_twice_in_a_turn),
         PINNED_TEST(a_slow_one_gets_its_own_but_not_behind_a_multi_that_has_no_node),
+        PINNED_TEST(a_slow_one_gets_its_own_but_not_while_it_is_asked_for_in_pieces),
+        PINNED_TEST(a_slow_one_is_like_others_again_when_it_has_read_all),
+        PINNED_TEST(a_slow_one_that_has_asked_for_nothing_moves_on_to_another_cache),
         PINNED_TEST(reset_leaves_a_client_as_it_came),
         PINNED_TEST(with_its_state_lost_a_client_goes),
         PINNED_TEST(without_a_state_only_what_was_under_way_is_lost),
