@@ -190,7 +190,8 @@ static const char tree[] =
 /* What the log says of a row that goes; a primary key that is dropped and made again has another
  * constraint, one whose index is built anew has not. Each partition has an identity of its own, and
  * its TRUNCATE, which gives it another file, is not told of a root's rows. Nor is what it was
- * filled with between being detached and attached again: its xmin tells of that. */
+ * filled with between being detached and attached again: its xmin tells of that; nor that its
+ * identity was another index for a while: the index's own xmin does. */
 static const char tables[] =
     "(SELECT string_agg(ROW(t.relid, (SELECT r.oid FROM published p, pg_publication_rel r"
     "            WHERE r.prrelid = t.relid AND r.prpubid = p.oid OFFSET 0),"
@@ -198,8 +199,9 @@ static const char tables[] =
     "            CASE WHEN c.relispartition THEN ROW(c.relfilenode, c.xmin) END,"
     "            c.relreplident, (SELECT k.oid FROM pg_constraint k"
     "              WHERE k.conrelid = c.oid AND k.contype = 'p'),"
-    "            (SELECT string_agg(ROW(x.indkey, x.indnkeyatts, x.indimmediate,"
-    "                x.indisvalid)::text, ';') FROM pg_index x WHERE x.indrelid = c.oid AND"
+    "            (SELECT string_agg(ROW(x.indkey, x.indnkeyatts, x.indimmediate, x.indisvalid,"
+    "                CASE WHEN c.relispartition THEN ROW(x.indexrelid, x.xmin) END)::text, ';')"
+    "               FROM pg_index x WHERE x.indrelid = c.oid AND"
     "                CASE c.relreplident WHEN 'd' THEN x.indisprimary"
     "                                    WHEN 'i' THEN x.indisreplident ELSE false END))::text"
     "          FROM pg_class c WHERE c.oid = t.relid))::text, ';' ORDER BY t.relid)"

@@ -20,6 +20,12 @@ PARTITIONED = """
     CREATE TABLE low PARTITION OF items FOR VALUES FROM (0) TO (1000);
     CREATE TABLE high PARTITION OF items FOR VALUES FROM (1000) TO (2000);
     INSERT INTO items SELECT n, 'payload ' || n FROM generate_series(1, 100) n;"""
+PARTITION_BESIDE = """
+    CREATE TABLE items (id bigint PRIMARY KEY, nr int NOT NULL, payload text) PARTITION BY RANGE (id);
+    CREATE TABLE low PARTITION OF items FOR VALUES FROM (0) TO (2000);
+    CREATE UNIQUE INDEX low_nr ON low (nr);
+    INSERT INTO items SELECT n, n, 'payload ' || n FROM generate_series(1, 100) n;
+    ALTER TABLE low REPLICA IDENTITY USING INDEX low_pkey;"""
 LABELLED = """
     CREATE TYPE label AS ENUM ('1', '1500');
     CREATE TABLE items (id label PRIMARY KEY, payload text);
@@ -59,6 +65,11 @@ THERE_AND_BACK = [
         ALTER TABLE items DROP CONSTRAINT items_pkey;
         ALTER TABLE items ADD PRIMARY KEY (id)""",
                  id="a primary key"),
+    pytest.param(PARTITION_BESIDE, """
+        ALTER TABLE low REPLICA IDENTITY USING INDEX low_nr;
+        UPDATE items SET id = 1500, payload = 'new' WHERE id = 50;
+        ALTER TABLE low REPLICA IDENTITY USING INDEX low_pkey""",
+                 id="a partition's replica identity that is another index for a while"),
     pytest.param(LABELLED, """
         ALTER TYPE label RENAME VALUE '1500' TO '1501';
         INSERT INTO items VALUES ('1501', 'new');
