@@ -51,8 +51,8 @@ struct follower_options {
     struct pg_stream *stream;      /* taken over */
     const uint32_t *tables;        /* those of config_followed(), by their oids; copied */
     const char *identities;        /* of those, as of the build: see publication.h; copied */
-    /* Each change, when its transaction is committed. After CAUSE_TRUNCATED the filter still holds
-     * the keys: a new generation is wanted. */
+    /* Each change, when its transaction is committed. After CAUSE_TRUNCATED, and with CAUSE_LEFT,
+     * the filter still holds the keys: a new generation is wanted. */
     struct change_sink changes;
     const struct follower_events *events;
     void *arg;

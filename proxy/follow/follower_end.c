@@ -18,6 +18,7 @@ enum {
 static const enum cause causes[] = {
     [CHANGE_INSERTED] = CAUSE_INSERTED, [CHANGE_DUE] = CAUSE_INSERTED,
     [CHANGE_UPDATED] = CAUSE_UPDATED,   [CHANGE_DELETED] = CAUSE_DELETED,
+    [CHANGE_LEFT] = CAUSE_UPDATED, /* there may be a row, with any value */
     [CHANGE_UNTOLD] = CAUSE_UNTOLD,     [CHANGE_TRUNCATED] = CAUSE_TRUNCATED,
     [CHANGE_DEPENDED] = CAUSE_DEPENDED};
 
@@ -39,7 +40,23 @@ static void tell(const struct follower *follower, const struct change *change)
 static int carry_out(struct follower *follower, const struct change *change)
 {
     tell(follower, change);
+    if (change->kind == CHANGE_LEFT)
+        follower->left[change->keyspace] = true;
     return change->kind == CHANGE_DELETED ? follower_remove(follower, change) : 0;
+}
+
+/* Their filters hold keys that may have no row any more. */
+static void tell_left(struct follower *follower)
+{
+    for (size_t i = 0; i < follower->config->keyspace_count; i++) {
+        struct key_change told = {.cause = CAUSE_LEFT,
+                                  .key = {.keyspace = (int)i},
+                                  .xid = transaction_xid(follower->ending.transaction),
+                                  .generation = follower->generation};
+        if (follower->left[i])
+            follower->changes.tell(follower->changes.arg, &told);
+        follower->left[i] = false;
+    }
 }
 
 /* Of what is rolled back nothing was done but the insertions. No row goes with them: that needs
@@ -74,6 +91,7 @@ static void forget_streamed(struct follower *follower, struct transaction *trans
 /* Everything the transaction did is done. */
 static void finish_ending(struct follower *follower)
 {
+    tell_left(follower);
     struct ending ending = follower->ending;
     follower->ending = (struct ending){0};
     if (ending.transaction != follower->whole) {

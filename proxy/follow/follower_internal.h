@@ -49,6 +49,7 @@ struct follower {
     size_t *room; /* in each filter, for what the open one inserts, if it is in progress */
     struct transaction *open; /* the one whose changes come now; NULL: none */
     struct ending ending;
+    bool *left;                /* keyspaces of which the ending has seen CHANGE_LEFT */
     struct removals *removals; /* of committed transactions, not carried out yet */
     uint64_t descriptions;     /* how many have come */
     struct follower_counts counts;

@@ -233,6 +233,7 @@ static void release(struct follower *follower)
     free(follower->identities);
     free(follower->followed);
     free(follower->room);
+    free(follower->left);
     free(follower);
 }
 
@@ -264,6 +265,7 @@ static struct follower *create(uv_loop_t *loop, const struct follower_options *o
     memcpy(follower->tables, options->tables, follower->followed_count * sizeof *follower->tables);
     follower->identities = xstrdup(options->identities);
     follower->room = xcalloc(keyspaces, sizeof *follower->room);
+    follower->left = xcalloc(keyspaces, sizeof *follower->left);
     follower->whole = transaction_create(0, follower->followed_count);
     follower->removals = removals_create(keyspaces);
     uv_idle_init(loop, &follower->idle);

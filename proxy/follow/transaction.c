@@ -146,6 +146,12 @@ static bool is_rolled_back(const struct transaction *transaction, uint32_t subxi
                    sizeof *transaction->rolled_back, compare_xids);
 }
 
+static enum change_kind kind_of(const struct transaction *transaction, const struct record *record)
+{
+    bool in_part = record->subxid && record->subxid != transaction->xid;
+    return in_part && record->kind == CHANGE_DELETED ? CHANGE_LEFT : (enum change_kind)record->kind;
+}
+
 /* A header without its key behind it was cut off: that is no end. */
 int transaction_next(struct transaction *transaction, struct change *change, bool *stays)
 {
@@ -158,7 +164,7 @@ int transaction_next(struct transaction *transaction, struct change *change, boo
     status = spool_take(&transaction->spool, record.length, &bytes);
     if (status)
         return status == -ENODATA ? -EIO : status;
-    *change = (struct change){(enum change_kind)record.kind, (int)record.keyspace, bytes};
+    *change = (struct change){kind_of(transaction, &record), (int)record.keyspace, bytes};
     *stays = transaction->committed && !is_rolled_back(transaction, record.subxid);
     return 1;
 }

@@ -18,6 +18,7 @@ enum change_kind {
     CHANGE_DUE,       /* the same, but the filter does not have it yet */
     CHANGE_UPDATED,   /* a row was updated and kept this key */
     CHANGE_DELETED,   /* a row with this key is gone */
+    CHANGE_LEFT,      /* the same, unless its subtransaction was rolled back: transaction_next() */
     CHANGE_UNTOLD,    /* a row was updated and kept its key, which is not told */
     CHANGE_TRUNCATED, /* all rows are gone */
     CHANGE_DEPENDED   /* of another table that values are made of: any of them may be old */
@@ -26,7 +27,7 @@ enum change_kind {
 struct change {
     enum change_kind kind;
     int keyspace;
-    struct span key; /* of the first four */
+    struct span key; /* of the first five */
 };
 
 /* It keeps a shape of the rows of each table that is followed. */
@@ -60,7 +61,11 @@ bool transaction_has_due(const struct transaction *transaction);
 int transaction_rewind(struct transaction *transaction);
 
 /* The next change, in order, which lives until the next call, and whether it stays. 1; 0 at the
- * end; or a negative errno. */
+ * end; or a negative errno.
+ *
+ * What a subtransaction has deleted is CHANGE_LEFT: PostgreSQL (15.18 at least) says nothing of the
+ * rollback of one that it had to write to disk before it could stream it, as it does when more than
+ * 4096 changes come between the parts of one large value. */
 int transaction_next(struct transaction *transaction, struct change *change, bool *stays);
 
 #endif

@@ -16,6 +16,7 @@ enum cause {
     CAUSE_DELETED,   /* is gone */
     CAUSE_UNTOLD,    /* of a keyspace: a row was updated whose key is not told */
     CAUSE_TRUNCATED, /* of a keyspace: all rows are gone */
+    CAUSE_LEFT,      /* of a keyspace: some are, or not; they were told as CAUSE_UPDATED */
     CAUSE_DEPENDED,  /* of a keyspace: it was of another table, that values are made of, too */
 
     /* Through the guard */

@@ -13,8 +13,12 @@ static void end_entry(void *arg, const struct key_change *change)
 static void renew(void *arg, const struct key_change *change)
 {
     struct keeper *keeper = arg;
-    log_info("keyspace %s: its table was truncated; its keys go with the generation after %llu",
-             keeper_config(keeper)->keyspaces[change->key.keyspace].name,
+    const char *why = change->cause == CAUSE_TRUNCATED
+                          ? "its table was truncated"
+                          : "savepoints of a large transaction deleted rows, if they were not "
+                            "rolled back";
+    log_info("keyspace %s: %s; its keys go with the generation after %llu",
+             keeper_config(keeper)->keyspaces[change->key.keyspace].name, why,
              (unsigned long long)change->generation->number);
     renewal_begin(&keeper->renewal);
 }

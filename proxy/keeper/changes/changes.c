@@ -28,6 +28,7 @@ static const unsigned told[CAUSES] = {
     [CAUSE_DELETED]   = FN_CHECKS | UNSEEN | LOADS | CACHE                   | PUBLISHED,
     [CAUSE_UNTOLD]    =             UNSEEN | LOADS | CACHE                       | KEYSPACE,
     [CAUSE_TRUNCATED] =             UNSEEN | LOADS | CACHE             | RENEWAL | KEYSPACE,
+    [CAUSE_LEFT]      =                                                  RENEWAL | KEYSPACE,
     [CAUSE_DEPENDED]  =             UNSEEN | LOADS | CACHE                       | KEYSPACE,
     [CAUSE_WRITTEN]   =                      LOADS         | CALLS,
     [CAUSE_DROPPED]   =                      LOADS         | CALLS,

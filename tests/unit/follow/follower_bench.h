@@ -72,6 +72,8 @@ static void on_change(void *arg, const struct key_change *change)
         hear(bench, "depended", name);
     else if (change->cause == CAUSE_TRUNCATED)
         hear(bench, "truncated", name);
+    else if (change->cause == CAUSE_LEFT)
+        hear(bench, "left in", name);
     else
         hear_key(bench, change);
 }

@@ -1,6 +1,7 @@
 /* Random histories of transactions, streamed and whole, with subtransactions that are rolled back,
  * beside a model that knows only what was committed, and what of that a probe has seen. At the end
- * the filter holds exactly that.
+ * the filter holds exactly that, and what subtransactions of streamed ones have deleted: not of all
+ * the rollback is told.
  *
  *     NESTGUARD_SEED  repeats a run
  */
@@ -29,6 +30,8 @@ enum {
 struct effect {
     unsigned key;
     int difference;
+    bool in_part; /* of a streamed transaction, and not its own */
+    bool undone;  /* though nobody was told */
 };
 
 /* A subtransaction, and how much there was of its transaction when it began. */
@@ -62,6 +65,7 @@ struct world {
     struct actor actors[ACTORS];
     int rows[KEYS];    /* committed */
     int removed[KEYS]; /* of that, by the unseen */
+    int left[KEYS];    /* entries without a row that no probe takes out */
     struct unseen unseen[STEPS];
     size_t unseen_count;
     unsigned others; /* keys in the filter, so that it may lack room */
@@ -124,7 +128,8 @@ static void write_message(struct actor *actor, struct log_message message)
 
 static void add_effect(struct actor *actor, unsigned key, int difference)
 {
-    actor->effects[actor->count++] = (struct effect){key, difference};
+    bool in_part = actor->streamed && actor->depth > 0;
+    actor->effects[actor->count++] = (struct effect){key, difference, in_part, false};
 }
 
 /* Rows with a key that this transaction may delete: others' deletions are taken for locks. */
@@ -134,7 +139,7 @@ static int rows_for(const struct world *world, const struct actor *actor, unsign
     for (size_t a = 0; a < ACTORS; a++) {
         const struct actor *other = &world->actors[a];
         for (size_t i = 0; other->xid && i < other->count; i++)
-            if (other->effects[i].key == key &&
+            if (other->effects[i].key == key && !other->effects[i].undone &&
                 (other == actor || other->effects[i].difference < 0))
                 rows += other->effects[i].difference;
     }
@@ -172,19 +177,33 @@ static void release_part(struct actor *actor)
         actor->released[actor->released_count++] = actor->parts[actor->depth--].xid;
 }
 
-/* The server names each part whose end that is, those that were released into it before itself. Of
- * one that comes whole it sends only what stays. */
+/* Those that nobody was told of before stay undone. */
+static void undo(struct actor *actor, const struct part *part, bool is_told)
+{
+    size_t kept = part->count;
+    for (size_t i = part->count; i < actor->count; i++) {
+        if (is_told && !actor->effects[i].undone)
+            continue;
+        actor->effects[kept] = actor->effects[i];
+        actor->effects[kept++].undone = true;
+    }
+    actor->count = kept;
+}
+
+/* The server names each part whose end that is, those that were released into it before itself, or
+ * forgets to. Of one that comes whole it sends only what stays. */
 static void roll_back_part(struct actor *actor)
 {
     const struct part *part = &actor->parts[actor->depth];
+    bool is_told = !actor->started || pick(4);
     if (actor->depth == 0)
         return;
-    if (actor->started) {
+    if (actor->started && is_told) {
         for (size_t i = part->released_count; i < actor->released_count; i++)
             stream_abort(actor->xid, actor->released[i]);
         stream_abort(actor->xid, part->xid);
     }
-    actor->count = part->count;
+    undo(actor, part, is_told);
     actor->released_count = part->released_count;
     actor->messages = part->messages;
     actor->depth--;
@@ -252,14 +271,24 @@ static void probe(struct world *world, unsigned share)
     uv_run(&world->bench.loop, UV_RUN_NOWAIT);
 }
 
+static bool is_left(const struct effect *effect)
+{
+    return effect->difference < 0 && effect->in_part;
+}
+
+static bool is_removed(const struct effect *effect)
+{
+    return effect->difference < 0 && !effect->in_part;
+}
+
 static void leave_unseen(struct world *world, struct actor *actor)
 {
     struct unseen *unseen = &world->unseen[world->unseen_count++];
     actor->committed = true;
     *unseen = (struct unseen){.xid = actor->xid};
     for (size_t i = 0; i < actor->count; i++) {
-        unseen->removed[actor->effects[i].key] += actor->effects[i].difference < 0;
-        world->removed[actor->effects[i].key] += actor->effects[i].difference < 0;
+        unseen->removed[actor->effects[i].key] += is_removed(&actor->effects[i]);
+        world->removed[actor->effects[i].key] += is_removed(&actor->effects[i]);
     }
 }
 
@@ -273,13 +302,23 @@ static void release_stream(struct world *world)
     }
 }
 
+static void carry_out(struct world *world, const struct effect *effect)
+{
+    if (!effect->undone)
+        world->rows[effect->key] += effect->difference;
+    world->left[effect->key] += effect->undone ? effect->difference > 0 : is_left(effect);
+    world->events += effect->difference > 0 ? 2 : 1;
+}
+
 static void commit_actor(struct world *world, struct actor *actor)
 {
+    bool left = false;
     world->lsn += 100;
     for (size_t i = 0; i < actor->count; i++) {
-        world->rows[actor->effects[i].key] += actor->effects[i].difference;
-        world->events += actor->effects[i].difference > 0 ? 2 : 1;
+        carry_out(world, &actor->effects[i]);
+        left |= is_left(&actor->effects[i]);
     }
+    world->events += left;
     if (!actor->streamed || actor->started)
         leave_unseen(world, actor);
     if (!actor->streamed)
@@ -364,8 +403,9 @@ static void check_the_end(struct world *world)
         snprintf(text_of_key, sizeof text_of_key, "item:%u", key);
         uint64_t hash =
             filter_hash(&world->bench.generation->seed, text_of_key, strlen(text_of_key));
-        assert_int_equal(has(&world->bench, ITEMS, text_of_key), world->rows[key] > 0);
-        for (int i = 0; i < world->rows[key]; i++)
+        int entries = world->rows[key] + world->left[key];
+        assert_int_equal(has(&world->bench, ITEMS, text_of_key), entries > 0);
+        for (int i = 0; i < entries; i++)
             assert_int_equal(filter_remove(filter, hash), 0);
         assert_false(has(&world->bench, ITEMS, text_of_key));
     }

@@ -19,7 +19,7 @@ static void add(struct transaction *transaction, uint32_t subxid, enum change_ki
     assert_int_equal(transaction_add(transaction, subxid, &change), 0);
 }
 
-/* "a" stays, "-b" does not. */
+/* "a" stays, "-b" does not, "c?" was left. */
 static void must_give(struct transaction *transaction, const char *wanted)
 {
     char found[200] = "";
@@ -30,8 +30,8 @@ static void must_give(struct transaction *transaction, const char *wanted)
     while ((status = transaction_next(transaction, &change, &stays)) == 1) {
         size_t used = strlen(found);
         assert_int_equal(change.keyspace, 3);
-        snprintf(found + used, sizeof found - used, "%s%.*s ", stays ? "" : "-",
-                 (int)change.key.length, change.key.at);
+        snprintf(found + used, sizeof found - used, "%s%.*s%s ", stays ? "" : "-",
+                 (int)change.key.length, change.key.at, change.kind == CHANGE_LEFT ? "?" : "");
     }
     assert_int_equal(status, 0);
     assert_string_equal(found, wanted);
@@ -47,13 +47,29 @@ static void changes_come_in_order_as_often_as_asked_for(void **state)
     add(transaction, 7, CHANGE_TRUNCATED, "");
     add(transaction, 8, CHANGE_DELETED, "b");
     transaction_end(transaction, true);
-    must_give(transaction, "a  b ");
-    must_give(transaction, "a  b ");
+    must_give(transaction, "a  b? ");
+    must_give(transaction, "a  b? ");
     assert_int_equal(transaction_rewind(transaction), 0);
     assert_int_equal(transaction_next(transaction, &change, &stays), 1);
     assert_int_equal(change.kind, CHANGE_INSERTED);
     assert_int_equal(transaction_next(transaction, &change, &stays), 1);
     assert_int_equal(change.kind, CHANGE_TRUNCATED);
+    transaction_destroy(transaction);
+}
+
+/* Its rollback may not have been told. */
+static void what_a_subtransaction_deletes_is_left(void **state)
+{
+    struct transaction *transaction = transaction_create(7, 1);
+    (void)state;
+    add(transaction, 0, CHANGE_DELETED, "a");
+    add(transaction, 7, CHANGE_DELETED, "b");
+    add(transaction, 8, CHANGE_DELETED, "c");
+    add(transaction, 8, CHANGE_UPDATED, "d");
+    add(transaction, 9, CHANGE_DELETED, "e");
+    assert_int_equal(transaction_roll_back(transaction, 9), 0);
+    transaction_end(transaction, true);
+    must_give(transaction, "a b c? d -e? ");
     transaction_destroy(transaction);
 }
 
@@ -124,6 +140,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_come_in_order_as_often_as_asked_for),
         cmocka_unit_test(what_is_rolled_back_does_not_stay),
+        cmocka_unit_test(what_a_subtransaction_deletes_is_left),
         cmocka_unit_test(many_parts_may_be_rolled_back),
         cmocka_unit_test(the_next_one_has_nothing_of_the_last_but_its_shapes),
     };
