@@ -1,7 +1,9 @@
 #include "build/build_session.h"
 
+#include "base/clock.h"
 #include "database/publication.h"
 #include "database/session_value.h"
+#include "database/standby_lag.h"
 
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -19,6 +21,12 @@ int build_session_read_values(struct pg_session *session, const struct config *c
     int status = session_text(values, session, sql, NULL, error);
     free(sql);
     return status;
+}
+
+int build_session_ask_lag(struct pg_session *session, struct built *built, struct pg_error *error)
+{
+    built->asked = clock_ms();
+    return built->server.standby ? standby_lag_ask(&built->behind, session, error) : 0;
 }
 
 /* Repeatable read: all statements have the snapshot of the first. Why no lock is waited for long:

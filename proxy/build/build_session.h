@@ -3,6 +3,7 @@
 #ifndef NESTGUARD_BUILD_SESSION_H
 #define NESTGUARD_BUILD_SESSION_H
 
+#include "build/built.h"
 #include "config/config.h"
 #include "database/snapshot.h"
 #include "postgres/pg_session.h"
@@ -10,6 +11,9 @@
 /* A new string: what the keyspaces' values depend on now; see values.h. */
 int build_session_read_values(struct pg_session *session, const struct config *config,
                               char **values, struct pg_error *error);
+
+/* Before that: how far the server, which built->server says, may be behind. */
+int build_session_ask_lag(struct pg_session *session, struct built *built, struct pg_error *error);
 
 /* Begins a transaction whose snapshot, one for all of it, is taken by its first query; LOCK TABLE
  * is none. It waits for no lock longer than a moment (sqlstate 55P03). */

@@ -315,6 +315,8 @@ static int build_once(struct builder *builder)
     if (!status && builder->scope.config->sync == SYNC_REPLICATION)
         status = open_stream(builder);
     if (!status)
+        status = build_session_ask_lag(builder->session, &builder->built, &builder->error);
+    if (!status)
         status = begin_snapshot(builder);
     if (!status)
         status = copy_rows(builder);
@@ -422,6 +424,7 @@ static void on_thread(uv_work_t *work)
     uint64_t began = clock_ms();
     slice_take(SLICE_STANDARD);
     builder->failed = build(builder) != 0;
+    builder->built.begun = began;
     builder->built.generation->build_seconds = (double)(clock_ms() - began) / 1000;
     builder->built.generation->built_at = time(NULL);
     build_helpers_close(&builder->helpers);

@@ -17,8 +17,11 @@ struct built {
     char *identities; /* of those, as of the fingerprint: a letter each; see publication.h */
     struct snapshot snapshot; /* that it was read under, and that the stream begins behind */
     uint32_t next_xid;        /* that no transaction had before; see settled.h */
-    char *fingerprint;        /* of what the stream was told to report; see publication.h */
-    char *values;             /* from before the snapshot; see values.h */
+    uint64_t begun;           /* clock_ms() when the building began */
+    uint64_t asked,
+        behind;        /* of a standby, before `next_xid`: when, and how far; see standby_lag.h */
+    char *fingerprint; /* of what the stream was told to report; see publication.h */
+    char *values;      /* from before the snapshot; see values.h */
     char **faults; /* of each keyspace, `keyspaces` of them: why the build went without it; NULL: it
                       did not */
     size_t keyspaces;

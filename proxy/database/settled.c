@@ -1,28 +1,47 @@
-/* One bound is waited for at a time. A generation that is built meanwhile does not replace it: with
- * builds that follow each other quickly, none would ever be settled.
+/* One bound is waited for at a time, and one beginning. A generation that is built meanwhile does
+ * not replace it: with builds that follow each other quickly, none would ever be settled.
  */
 #include "database/settled.h"
 
-static void settle(struct settled *settled, uint64_t number, uint64_t before)
+static bool is_old(const struct settled_build *build, uint64_t begun)
+{
+    return begun <= build->asked && build->asked - begun >= build->behind;
+}
+
+/* The newest generation for which this one's bound speaks: who told of a key before that was begun
+ * had an id by then, and the server has heard of it. */
+static uint64_t spoken_for(struct settled *settled, const struct settled_build *build)
+{
+    if (settled->young && is_old(build, settled->young_begun)) {
+        settled->old = settled->young;
+        settled->young = 0;
+    }
+    if (is_old(build, build->begun)) {
+        settled->old = build->number;
+        settled->young = 0;
+    } else if (!settled->young) {
+        settled->young = build->number;
+        settled->young_begun = build->begun;
+    }
+    return settled->old;
+}
+
+static void settle(struct settled *settled, uint64_t number)
 {
     settled->number = number;
-    settled->before = before;
     settled->waiting = 0;
 }
 
-uint64_t settled_learn(struct settled *settled, uint64_t number, const struct snapshot *snapshot,
-                       uint32_t next)
+uint64_t settled_learn(struct settled *settled, const struct settled_build *build)
 {
-    uint64_t before = settled->built;
-    settled->built = number;
-    if (settled->waiting && snapshot_has_passed(snapshot, settled->bound))
-        settle(settled, settled->waiting, settled->before_waiting);
-    if (snapshot_has_passed(snapshot, next)) {
-        settle(settled, number, before);
-    } else if (!settled->waiting) {
-        settled->waiting = number;
-        settled->before_waiting = before;
-        settled->bound = next;
+    uint64_t spoken = spoken_for(settled, build);
+    if (settled->waiting && snapshot_has_passed(build->snapshot, settled->bound))
+        settle(settled, settled->waiting);
+    if (snapshot_has_passed(build->snapshot, build->next)) {
+        settle(settled, spoken);
+    } else if (!settled->waiting && spoken > settled->number) {
+        settled->waiting = spoken;
+        settled->bound = build->next;
     }
     return settled->number;
 }

@@ -103,16 +103,26 @@ void standings_use_keyspaces(struct standings *standings)
         keep_candidate(standings);
 }
 
-/* A standby knows of transactions only what it has replayed: what was written on the primary before
- * a build began may be above its bound. By the time that another build begins it has replayed that,
- * unless it is behind by more than the time between two. */
+/* What a standby says of itself is not all: its log may be held up on the way, or a name lead to it
+ * over several others. So it counts as behind by poll_interval, however little it says. */
+static uint64_t behind(const struct config *config, const struct built *built)
+{
+    if (!built->server.standby)
+        return 0;
+    return built->behind > config->poll_interval_ms ? built->behind : config->poll_interval_ms;
+}
+
 void standings_take(struct standings *standings, struct built *built)
 {
     struct generation *generation = built->generation;
     const struct config *config = built->config ? built->config->config : standings->options.config;
-    uint64_t newest =
-        settled_learn(&standings->settled, generation->number, &built->snapshot, built->next_xid);
-    generation->settled = built->server.standby ? standings->settled.before : newest;
+    generation->settled = settled_learn(&standings->settled,
+                                        &(struct settled_build){.number = generation->number,
+                                                                .snapshot = &built->snapshot,
+                                                                .next = built->next_xid,
+                                                                .begun = built->begun,
+                                                                .asked = built->asked,
+                                                                .behind = behind(config, built)});
     standings->candidate =
         standing_create(built, &(struct standing_options){.config = config,
                                                           .checker = standings->options.checker,
