@@ -79,6 +79,16 @@ void loads_changed(struct loads *loads, struct key key);
 /* Any row may have changed, and with it what is said of its key. */
 void loads_all_changed(struct loads *loads);
 
+/* Somebody who waits until all fills have been answered that were sent before he came. */
+struct loads_wait {
+    struct loads_wait *next;
+    uint64_t fill; /* the last of them */
+    void (*done)(struct loads_wait *wait);
+};
+
+/* True: they have. False: done() will be called. */
+bool loads_are_filled(struct loads *loads, struct loads_wait *wait);
+
 /* What any row of the keyspace is in the cache may have changed; which rows there are has not. */
 void loads_revalued(struct loads *loads, int keyspace);
 

@@ -38,16 +38,64 @@ static counter *fill_counter(struct load_counters *counters, const struct redis_
                                                           : &counters->fills_failed_refused;
 }
 
+/* ---- in their order ---- */
+
+static void link_fill(struct loads *loads, struct load *load)
+{
+    load->fill = ++loads->fills;
+    load->fill_behind = NULL;
+    load->fill_before = loads->last_fill;
+    *(load->fill_before ? &load->fill_before->fill_behind : &loads->first_fill) = load;
+    loads->last_fill = load;
+    loads->filling++;
+}
+
+static void unlink_fill(struct loads *loads, struct load *load)
+{
+    *(load->fill_before ? &load->fill_before->fill_behind : &loads->first_fill) = load->fill_behind;
+    *(load->fill_behind ? &load->fill_behind->fill_before : &loads->last_fill) = load->fill_before;
+    loads->filling--;
+}
+
+static bool is_filled(const struct loads *loads, const struct loads_wait *wait)
+{
+    return !loads->first_fill || loads->first_fill->fill > wait->fill;
+}
+
+bool loads_are_filled(struct loads *loads, struct loads_wait *wait)
+{
+    wait->fill = loads->fills;
+    wait->next = NULL;
+    if (is_filled(loads, wait))
+        return true;
+    *(loads->first_wait ? &loads->last_wait->next : &loads->first_wait) = wait;
+    loads->last_wait = wait;
+    return false;
+}
+
+/* Who came later waits for no fewer. */
+static void tell_filled(struct loads *loads)
+{
+    while (loads->first_wait && is_filled(loads, loads->first_wait)) {
+        struct loads_wait *wait = loads->first_wait;
+        loads->first_wait = wait->next;
+        wait->done(wait);
+    }
+}
+
+/* ---- what the cache says ---- */
+
 /* In any case the load has ended: a value that was not cached is loaded anew. */
 static void on_filled(void *arg, const struct redis_answer *reply)
 {
     struct load *load = arg;
     struct loads *loads = load->loads;
-    loads->filling--;
+    unlink_fill(loads, load);
     counter_add(fill_counter(&loads->options.counters[load->key.keyspace], reply), 1);
     if (reply->outcome == REDIS_REFUSED)
         complain_of_fill(loads, load->key.keyspace, reply->error);
     loads_end(load);
+    tell_filled(loads);
 }
 
 /* Drawn from ttl * (1 - jitter) to ttl, so that what was loaded together does not expire together.
@@ -127,7 +175,7 @@ void loads_fill(struct load *load, const struct row_result *result)
         return;
     }
     load->value = blob_share(result->value);
-    loads->filling++;
+    link_fill(loads, load);
     if (loads->options.filling)
         loads->options.filling(loads->options.arg, load->key);
     (keyspace->fill == FILL_HASH ? send_hash : send_fill)(load, blob_span(result->value),

@@ -26,6 +26,9 @@ struct load {
     /* By a change during that, or its keyspace is retired: no longer in flight for anybody, whose
      * key may belong to another keyspace by now. */
     bool overtaken;
+    /* While it is being written: which fill that is, and those before and behind it. */
+    uint64_t fill;
+    struct load *fill_before, *fill_behind;
     struct load_request *waiting, *last;
     char text[]; /* the key's */
 };
@@ -35,7 +38,10 @@ struct loads {
     const struct view *view;
     struct keymap in_flight;  /* by key */
     size_t querying, filling; /* how many of them are at the database, and at the cache */
-    struct load_queue queue;  /* who waits for a turn at the database */
+    uint64_t fills;           /* that were sent so far */
+    struct load *first_fill, *last_fill; /* those at the cache, in that order */
+    struct loads_wait *first_wait, *last_wait;
+    struct load_queue queue; /* who waits for a turn at the database */
     struct load_window window;
     struct histogram turns; /* how long it was waited for them */
     struct histogram queries[LOADS_ANSWERS];

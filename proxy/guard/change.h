@@ -22,6 +22,7 @@ enum cause {
     /* Through the guard */
     CAUSE_WRITTEN, /* a client writes the key to the cache */
     CAUSE_DROPPED, /* a client deletes it there */
+    CAUSE_CLEARED, /* of a keyspace, and of all others: a client deletes all keys there */
 
     /* Its override was set: to a */
     CAUSE_HINT,

@@ -75,6 +75,10 @@ struct write_request {
     bool wants_hint;
     bool stranded; /* the answer: a process that decides, too, may not know of the key */
     bool deletes;  /* of the cache: what is on its way there must not stay */
+    /* All keys: nor must that of any. Not done, it comes back when nothing is on its way that was
+     * read before; then the command goes to the cache, for which there is room beside it. */
+    bool clears;
+    int node; /* the worker's: where it goes then */
     struct key key;
     char text[]; /* the key's */
 };

@@ -1,8 +1,12 @@
 /* Writes and checks that workers tell of. */
 #include "keeper/keeper_internal.h"
 
+#include "base/container_of.h"
+#include "base/memory.h"
 #include "guard/hint_share.h"
 #include "redis/redis.h"
+
+#include <stdlib.h>
 
 enum { RENEW_HINTS_MS = 60000 };
 
@@ -61,11 +65,48 @@ static void admit(struct keeper *keeper, struct write_request *write, struct ove
         write_is_known(write, !entries->stranded);
 }
 
+/* ---- all keys at once ---- */
+
+struct clearing {
+    struct loads_wait wait;
+    struct write_request *write;
+};
+
+static void on_filled(struct loads_wait *wait)
+{
+    struct clearing *clearing = container_of(wait, struct clearing, wait);
+    mailbox_return(&clearing->write->message);
+    free(clearing);
+}
+
+/* What is being loaded was read before the command, and is not filled; what was sent to the cache
+ * before gets there before the command does, which waits for that: so no key has to be deleted
+ * behind it, and none that was written since is. */
+static void take_clearing(struct keeper *keeper, struct write_request *write)
+{
+    struct key_change change = change_of_keyspace(CAUSE_CLEARED, 0);
+    changes_tell(&keeper->changes, &change);
+    if (!write->done) {
+        struct clearing *clearing = xmalloc(sizeof *clearing);
+        *clearing = (struct clearing){.wait.done = on_filled, .write = write};
+        if (!loads_are_filled(keeper->loading.loads, &clearing->wait))
+            return;
+        free(clearing);
+    }
+    mailbox_return(&write->message);
+}
+
+/* ---- one key ---- */
+
 /* What is under way for the key is stale when its write is sent, and when it is done. A hint finds
  * its place: its worker has seen to that (hint_share.h). */
 void keeper_take_write(struct keeper *keeper, struct write_request *write)
 {
     struct key key = write->key;
+    if (write->clears) {
+        take_clearing(keeper, write);
+        return;
+    }
     struct override known = entries_find(&keeper->entries, key);
     tell(keeper, write->deletes ? CAUSE_DROPPED : CAUSE_WRITTEN, key);
     if (write->done && write->deletes)

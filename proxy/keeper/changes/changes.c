@@ -32,6 +32,7 @@ static const unsigned told[CAUSES] = {
     [CAUSE_DEPENDED]  =             UNSEEN | LOADS | CACHE                       | KEYSPACE,
     [CAUSE_WRITTEN]   =                      LOADS         | CALLS,
     [CAUSE_DROPPED]   =                      LOADS         | CALLS,
+    [CAUSE_CLEARED]   =                      LOADS                               | KEYSPACE,
     [CAUSE_HINT]      =                      LOADS         | CALLS | SOURCES,
     [CAUSE_TOMBSTONE] =                      LOADS,
     [CAUSE_BLOCK]     =                      LOADS,

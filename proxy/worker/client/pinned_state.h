@@ -90,6 +90,7 @@ struct pinned {
     struct reply_slot *wait_fence;
     struct reply_slot *multi;            /* of the last MULTI, until its reply */
     unsigned queued;                     /* commands since */
+    bool clears;                         /* one of them deletes all keys */
     struct buffer late;                  /* in a cluster: of these, while MULTI has no node yet */
     int db, asked_db;                    /* with PINNED_OTHER_DB: which; by the last SELECT */
     uint64_t redirect;                   /* with PINNED_TRACKING: another client's id; 0: none */

@@ -10,9 +10,11 @@
 #include "guard/guard.h"
 #include "worker/client/pinned.h"
 #include "worker/client/reads.h"
+#include "worker/command/keys/clearing.h"
 #include "worker/command/keys/lookup.h"
 #include "worker/command/keys/lookup_many.h"
 #include "worker/command/keys/membership.h"
+#include "worker/command/keys/vanishing.h"
 #include "worker/command/keys/write.h"
 #include "worker/command/local.h"
 #include "worker/command/mode.h"
@@ -98,7 +100,7 @@ static void prepare(struct batch *batch, const struct view *view, struct request
             membership_prefetch(view, request);
         return;
     }
-    if (!command_arity_ok(command, request->count))
+    if (!command_arity_ok(command, request->count) || vanishing_has(request))
         return;
     struct span key = request->arguments[command->first_key];
     request->keyspace = guard_match(view->config, key);
@@ -218,7 +220,9 @@ static void dispatch_any(struct client *client, const struct request *request)
         return;
     } else if (!command_arity_ok(command, request->count)) {
         request_forward(request, client); /* the cache says it best */
-    } else if (makes_keys(command) || command->kind == COMMAND_DELETE) {
+    } else if (vanishing_has_all(request)) {
+        clearing_dispatch(client, request);
+    } else if (makes_keys(command) || command->kind == COMMAND_DELETE || vanishing_has(request)) {
         if (write_dispatch(client, request) < 0)
             resp_write_error(client_reply(client), "%s", write_refusal);
     } else if (request->keyspace != NOT_GUARDED) {

@@ -9,8 +9,10 @@
 #include "worker/command/stateful.h"
 
 #include "worker/client/pinned.h"
+#include "worker/command/keys/clearing.h"
 #include "worker/command/keys/lookup.h"
 #include "worker/command/keys/membership.h"
+#include "worker/command/keys/vanishing.h"
 #include "worker/command/keys/write.h"
 #include "worker/command/wait.h"
 #include "worker/upstream/upstream.h"
@@ -44,6 +46,7 @@ static void begin_multi(struct client *client, const struct request *request)
     } else if (pinned_begin(client) == 0) {
         client->pinned.states |= PINNED_MULTI;
         client->pinned.queued = 0;
+        client->pinned.clears = false;
         client->pinned.multi = request_forward_as(request, client, &multi_kind);
     }
 }
@@ -51,11 +54,16 @@ static void begin_multi(struct client *client, const struct request *request)
 /* Without MULTI they are errors. */
 static void end_multi(struct client *client, const struct request *request)
 {
+    bool clears = client->pinned.clears && strcmp(request->command->name, "EXEC") == 0;
     if (client->pinned.states & PINNED_MULTI && request->count == 1) {
         client->pinned.states &= ~(unsigned)(PINNED_MULTI | PINNED_WATCH);
+        client->pinned.clears = false;
         pinned_begin(client); /* it has one; but now is when that was last needed */
     }
-    request_forward(request, client);
+    if (clears)
+        clearing_dispatch(client, request);
+    else
+        request_forward(request, client);
 }
 
 static void watch(struct client *client, const struct request *request)
@@ -216,8 +224,9 @@ static void queue(struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
     bool writes = command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE ||
-                  command->kind == COMMAND_ADMIT;
+                  command->kind == COMMAND_ADMIT || vanishing_has(request);
     client->pinned.queued++;
+    client->pinned.clears |= vanishing_has_all(request);
     if (alters_by_exec(request))
         refuse_in_multi(client, REFUSED_STATE);
     else if (!(client->pinned.states & PINNED_OTHER_DB) && membership_is_meant(client, request))
@@ -427,7 +436,10 @@ bool stateful_pinned(struct client *client, const struct request *request)
         return true;
     }
     if (bypasses(client, request) && !stateful) {
-        request_forward(request, client);
+        if (vanishing_has_all(request))
+            clearing_dispatch(client, request);
+        else
+            request_forward(request, client);
         return true;
     }
     return states & PINNED_TRACKING && stateful_refuse_tracked(client, request);

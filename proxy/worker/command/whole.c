@@ -8,6 +8,8 @@
 #include "redis/topology/redis_map.h"
 #include "resp/resp_number.h"
 #include "worker/client/tracking.h"
+#include "worker/command/keys/clearing.h"
+#include "worker/command/keys/vanishing.h"
 #include "worker/command/keys/write.h"
 #include "worker/reply/piecemeal.h"
 #include "worker/upstream/pool.h"
@@ -195,7 +197,10 @@ void whole_to_all(struct client *client, const struct request *request, enum com
     struct whole whole = whole_begin(client, join);
     do {
         client_go_to(client, node);
-        request_forward(request, client);
+        if (vanishing_has_all(request))
+            clearing_dispatch_to(client, request, node);
+        else
+            request_forward(request, client);
         node = node == NO_NODE ? NO_NODE : pool_next(client_pool(client), node);
     } while (node != NO_NODE);
     whole_end(&whole);

@@ -29,6 +29,7 @@ struct lookup {
     int keyspace; /* or NOT_GUARDED */
     bool rejected;
     bool shadowed; /* it would have been, but for shadow mode */
+    bool deleted;  /* of a command that makes keys: this one goes */
 };
 
 /* What a kind of command does with the answers that it gets. */

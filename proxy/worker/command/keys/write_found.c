@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "guard/guard.h"
+#include "worker/command/keys/vanishing.h"
 
 #include <errno.h>
 
@@ -38,6 +39,17 @@ static bool has_room(struct client *client, size_t places)
                              .ttl_ms = config_ends_hints(config) ? config->hint_ttl_ms : 0,
                              .generation = generation ? generation->settled : 0};
     return hint_share_take(&client->hints, &room, places);
+}
+
+struct named named_by(const struct request *request)
+{
+    const struct command *command = request->command;
+    bool vanish = vanishing_has(request);
+    struct write_keys keys = vanish ? vanishing_keys(request) : write_keys_of(request);
+    return (struct named){.keys = request->arguments + keys.first,
+                          .count = keys.end > keys.first ? keys.end - keys.first : 0,
+                          .step = vanish ? 1 : (size_t)command->key_step,
+                          .deleted = vanish || command->kind == COMMAND_DELETE};
 }
 
 size_t found_places(const struct buffer *found)

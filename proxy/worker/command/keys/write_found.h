@@ -4,6 +4,7 @@
 #define NESTGUARD_WRITE_FOUND_H
 
 #include "worker/client/client.h"
+#include "worker/request/request.h"
 
 /* Which keys are worth a hint: those that the filter lacks, or also some that it holds. */
 enum worth { LACKED, ALSO_HELD };
@@ -16,6 +17,9 @@ struct named {
     size_t count, step;
     bool deleted;
 };
+
+/* Of a request whose number of arguments its command allows. */
+struct named named_by(const struct request *request);
 
 /* Appends those from `first` up to `end` that must be noted: an array of spans. */
 void write_find_some(const struct serving *serving, const struct named *named, size_t first,

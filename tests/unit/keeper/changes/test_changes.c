@@ -69,6 +69,7 @@ static void what_no_log_told_is_purged_behind_the_loads(void **state)
     assert_string_equal(who_hears(&changes, CAUSE_MISSED), "LPB");
     assert_string_equal(who_hears(&changes, CAUSE_ALTERED), "LP");
     assert_string_equal(who_hears(&changes, CAUSE_ASKED), "L");
+    assert_string_equal(who_hears(&changes, CAUSE_CLEARED), "L");
     assert_string_equal(who_hears(&changes, CAUSE_UNVOUCHED), "P");
     assert_string_equal(who_hears(&changes, CAUSE_FILLED), "P");
 }
@@ -84,8 +85,8 @@ static void every_cause_is_told_to_somebody(void **state)
 
 static void a_cause_is_of_a_key_or_of_a_keyspace(void **state)
 {
-    const enum cause keyspaces[] = {CAUSE_UNTOLD, CAUSE_TRUNCATED, CAUSE_ASKED,   CAUSE_FILLED,
-                                    CAUSE_MISSED, CAUSE_ALTERED,   CAUSE_DEPENDED};
+    const enum cause keyspaces[] = {CAUSE_CLEARED, CAUSE_UNTOLD, CAUSE_TRUNCATED, CAUSE_ASKED,
+                                    CAUSE_FILLED,  CAUSE_MISSED, CAUSE_ALTERED,   CAUSE_DEPENDED};
     unsigned count = 0;
     (void)state;
     for (unsigned cause = 0; cause < CAUSES; cause++)

@@ -1,0 +1,37 @@
+/* What write.c and write_pieces.c share. */
+#ifndef NESTGUARD_WRITE_INTERNAL_H
+#define NESTGUARD_WRITE_INTERNAL_H
+
+#include "worker/command/keys/write.h"
+#include "worker/command/keys/write_found.h"
+
+/* Of the keys of a command. */
+struct range {
+    size_t first, end;
+};
+
+static inline struct range write_next_piece(size_t first, size_t count, size_t step)
+{
+    size_t most = WRITES_AT_ONCE * step;
+    return (struct range){first, count - first < most ? count : first + most};
+}
+
+/* That the request's slot has. */
+const struct reply_slot_kind *write_kind_of(const struct client *client,
+                                            const struct request *request);
+
+/* Memory for the lookups of what was found. False: there is none. */
+bool write_try_room(struct reply_slot *slot, const struct buffer *found);
+
+/* Before the command goes to the cache: the slot has room for them. A key that was found may be of
+ * no keyspace any more. */
+void write_note_some(struct reply_slot *slot, const struct span *keys, size_t count);
+
+/* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. */
+void write_conclude(struct reply_slot *slot, bool done);
+
+/* False: it is done at once. */
+bool write_begin_pieces(struct client *client, const struct request *request,
+                        const struct named *named);
+
+#endif

@@ -1,0 +1,163 @@
+/* First all named keys are looked at, then those found are noted, then the command is sent: each in
+ * turn with other clients.
+ */
+#include "worker/command/keys/write.h"
+
+#include "base/container_of.h"
+#include "worker/command/keys/write_internal.h"
+#include "worker/reply/piecemeal.h"
+#include "worker/upstream/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct large_write {
+    struct piecemeal piecemeal;
+    struct request request; /* of copies, which stand behind */
+    struct named named;
+    struct buffer found;
+    enum worth worth;
+    bool is_granted; /* all are found, and there is room for them */
+    size_t next;     /* of the named keys, then of those found */
+    size_t meant;    /* of serving->hints_meant */
+    struct span arguments[];
+};
+
+static struct large_write *copy(const struct request *request)
+{
+    size_t spans = request->count * sizeof(struct span);
+    struct large_write *large = malloc(sizeof *large + spans + request->raw.length);
+    if (!large)
+        return NULL;
+    char *raw = (char *)(large->arguments + request->count);
+    memcpy(raw, request->raw.at, request->raw.length);
+    for (size_t i = 0; i < request->count; i++)
+        large->arguments[i] = (struct span){raw + (request->arguments[i].at - request->raw.at),
+                                            request->arguments[i].length};
+    large->request = *request;
+    large->request.raw.at = raw;
+    large->request.arguments = large->arguments;
+    return large;
+}
+
+static void change_meant(struct large_write *large, size_t meant)
+{
+    large->piecemeal.slot->serving->hints_meant += meant - large->meant;
+    large->meant = meant;
+}
+
+/* There is room for what was found, or for less, or the write is refused. */
+static bool settle_found(struct large_write *large)
+{
+    struct reply_slot *slot = large->piecemeal.slot;
+    struct buffer *found = &large->found;
+    large->next = 0;
+    large->is_granted = write_is_granted(client_of(slot->replies), &large->named, found);
+    if (!large->is_granted && large->worth == LACKED) {
+        resp_write_error(reply_slot_output(slot), "%s", write_refusal);
+        return false;
+    }
+    if (!large->is_granted) {
+        large->worth = LACKED;
+        buffer_clear(found);
+    } else if (found_count(found) && !write_try_room(slot, found)) {
+        resp_write_error(reply_slot_output(slot), "NESTGUARD out of memory");
+        return false;
+    } else if (!large->named.deleted) {
+        change_meant(large, found_places(found));
+    }
+    return true;
+}
+
+static bool find_piece(struct large_write *large)
+{
+    const struct named *named = &large->named;
+    struct serving *serving = large->piecemeal.slot->serving;
+    struct range range = write_next_piece(large->next, named->count, named->step);
+    write_find_some(serving, named, range.first, range.end, large->worth, &large->found);
+    turn_worked(&serving->turn, range.end - range.first);
+    large->next = range.end;
+    return range.end < named->count || settle_found(large);
+}
+
+/* In a cluster the client may have been led elsewhere meanwhile. */
+static void send_large(struct large_write *large)
+{
+    struct reply_slot *slot = large->piecemeal.slot;
+    struct client *client = client_of(slot->replies);
+    struct pool *pool = client_pool(client);
+    if (pool_is_cluster(pool))
+        client_go_to(client, pool_node_of(pool, large->named.keys[0]));
+    request_to_cache(&large->request, client, slot, 0);
+}
+
+static bool note_piece(struct large_write *large)
+{
+    struct reply_slot *slot = large->piecemeal.slot;
+    struct range range = write_next_piece(large->next, found_count(&large->found), 1);
+    size_t count = range.end - range.first, before = overrides_places(&slot->serving->overrides);
+    write_note_some(slot, found_spans(&large->found) + range.first, count);
+    size_t taken = overrides_places(&slot->serving->overrides) - before;
+    change_meant(large, large->meant - (taken < large->meant ? taken : large->meant));
+    turn_worked(&slot->serving->turn, count);
+    large->next = range.end;
+    if (range.end < found_count(&large->found))
+        return true;
+    send_large(large);
+    return false;
+}
+
+/* Of a client that has gone nothing is sent any more, and what was noted is as if refused. */
+static bool go_on(struct piecemeal *piecemeal)
+{
+    struct large_write *large = container_of(piecemeal, struct large_write, piecemeal);
+    struct reply_slot *slot = piecemeal->slot;
+    if (slot->replies && (large->is_granted ? note_piece(large) : find_piece(large)))
+        return true;
+    if (!slot->replies)
+        write_conclude(slot, false);
+    change_meant(large, 0);
+    reply_slot_let_go(slot, piecemeal->bytes);
+    buffer_finish(&large->found);
+    return false;
+}
+
+/* What is queued, or waits itself, is not; nor an inline command: its bytes were written over. */
+static bool may_have_pieces(const struct client *client, const struct request *request)
+{
+    enum command_kind kind = request->command->kind;
+    return request->count > WRITES_AT_ONCE && !request->is_inline &&
+           (kind == COMMAND_WRITE || kind == COMMAND_DELETE) &&
+           !(client->pinned.states & PINNED_MULTI) &&
+           command_arity_ok(request->command, request->count);
+}
+
+bool write_must_wait(const struct client *client, const struct request *request)
+{
+    return client->replies.first && may_have_pieces(client, request);
+}
+
+bool write_begin_pieces(struct client *client, const struct request *request,
+                        const struct named *named)
+{
+    size_t bytes = request->raw.length + request->count * 2 * sizeof(struct span);
+    bool few = named->count <= WRITES_AT_ONCE * named->step;
+    if (few || client->replies.first || !may_have_pieces(client, request) ||
+        !piecemeal_has_room(client->serving, bytes))
+        return false;
+    struct large_write *large = copy(request);
+    if (!large)
+        return false;
+    large->piecemeal = (struct piecemeal){
+        .slot = reply_slot_open(&client->replies, write_kind_of(client, request)), .go_on = go_on};
+    large->named = *named;
+    large->named.keys = large->arguments + (named->keys - request->arguments);
+    large->found = (struct buffer){0};
+    large->worth = ALSO_HELD;
+    large->is_granted = false;
+    large->next = large->meant = 0;
+    client_settle(client);
+    reply_slot_hold(large->piecemeal.slot, bytes);
+    piecemeal_begin(&large->piecemeal, bytes);
+    return true;
+}

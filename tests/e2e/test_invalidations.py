@@ -1,0 +1,116 @@
+"""A row is updated while its old value is on the way to the cache, and where no log tells of that the
+application says so: by whatever takes the key out of the cache.
+"""
+import pytest
+
+from changes import CLIENTS, update
+from gate import POSTGRES_READY
+from servers import PATIENCE
+from test_races import gated_guard, gates, wait_settled
+from waiting import wait_until
+from wire import command
+
+KEY = "item:20"
+ONE_KEY = [f"EXPIRE {KEY} 0", f"PEXPIRE {KEY} -1", f"EXPIREAT {KEY} 1", f"PEXPIREAT {KEY} 1",
+           f"GETEX {KEY} EXAT 1", f"GETEX {KEY} PXAT 1", f"MOVE {KEY} 1"]
+ALL_KEYS = ["FLUSHALL", "FLUSHDB ASYNC", "SWAPDB 0 1"]
+
+
+def say(guard, line):
+    with guard.wire() as wire:
+        return wire.ask(*line.split())
+
+
+@pytest.fixture
+def loading(gated_guard, database, threads):
+    """(guard, gate, lookup): the old value is held between database and guard."""
+    guard, gate = gated_guard(sync="poll", workers=4)
+    gate.hold_answers(b"payload 20")
+    lookup = threads.submit(guard.redis().get, KEY)
+    gate.wait_held(POSTGRES_READY)
+    update(database, 20, "new")
+    return guard, gate, lookup
+
+
+def must_give_the_new_row(guard, gate, lookup):
+    gate.release()
+    assert lookup.result(PATIENCE) in (b"payload 20", b"new")
+    wait_settled(guard, KEY)
+    assert [guard.redis().get(KEY) for _ in range(CLIENTS)] == [b"new"] * CLIENTS
+
+
+@pytest.mark.parametrize("line", ONE_KEY + ALL_KEYS)
+def test_what_is_being_loaded_is_not_filled_behind(loading, line):
+    say(loading[0], line)
+    must_give_the_new_row(*loading)
+
+
+@pytest.mark.parametrize("name", ["RENAME", "RENAMENX"])
+def test_nor_behind_a_key_that_was_renamed(loading, cache, name):
+    cache.client().set(KEY, "mine")
+    assert not say(loading[0], f"{name} {KEY} other").startswith(b"-")
+    must_give_the_new_row(*loading)
+
+
+@pytest.mark.parametrize("line", ["MIGRATE 127.0.0.1 {} " + KEY + " 1 5000",
+                                  "MIGRATE 127.0.0.1 {} \"\" 1 5000 REPLACE KEYS item:2 " + KEY])
+def test_nor_behind_a_key_that_was_moved_away(loading, cache, line):
+    with loading[0].wire() as wire:
+        words = [word.replace('""', "") for word in line.format(cache.port).split()]
+        assert wire.ask(*words) == b"+NOKEY\r\n"
+    must_give_the_new_row(*loading)
+
+
+@pytest.mark.parametrize("line", ALL_KEYS)
+def test_nor_behind_a_transaction_that_clears_the_cache(loading, line):
+    with loading[0].wire() as wire:
+        assert wire.ask("MULTI") == b"+OK\r\n"
+        assert wire.ask(*line.split()) == b"+QUEUED\r\n"
+        assert wire.ask("EXEC").startswith(b"*1\r\n")
+    must_give_the_new_row(*loading)
+
+
+def test_nor_behind_a_flush_from_another_database(loading):
+    with loading[0].wire() as wire:
+        assert wire.ask("SELECT", "1") == b"+OK\r\n"
+        assert wire.ask("FLUSHALL") == b"+OK\r\n"
+    must_give_the_new_row(*loading)
+
+
+@pytest.mark.parametrize("line", [f"EXPIRE {KEY} 60", f"GETEX {KEY} EX 60", f"PEXPIREAT {KEY} 9999999999999",
+                                  f"MIGRATE 127.0.0.1 1 {KEY} 1 50 COPY"])
+def test_what_leaves_the_key_alone_lets_it_be_filled(loading, cache, line):
+    guard, gate, lookup = loading
+    say(guard, line)
+    gate.release()
+    assert lookup.result(PATIENCE) == b"payload 20"
+    wait_settled(guard, KEY)
+    assert cache.client().get(KEY) == b"payload 20"
+
+
+@pytest.mark.parametrize("line", ONE_KEY + ALL_KEYS)
+def test_nothing_overtakes_a_fill_on_its_way(gates, start_guard, database, cache, items, threads, line):
+    """It is held between guard and cache; what clears all is held back in the guard for that."""
+    gate = gates(cache.port)
+    guard = start_guard(items(), cache=f"redis://127.0.0.1:{gate.port}/0", cache_timeout="60s",
+                        sync="poll")
+    gate.hold_requests(b"payload 20")
+    assert guard.redis().get(KEY) == b"payload 20"
+    gate.wait_held()
+    update(database, 20, "new")
+    said = threads.submit(say, guard, line)
+    wait_until(lambda: cache.calls(line.split()[0].lower()) > 0
+               or line in ALL_KEYS and guard.redis().get(KEY) == b"new", PATIENCE, line)
+    gate.release()
+    said.result(PATIENCE)
+    assert [guard.redis().get(KEY) for _ in range(CLIENTS)] == [b"new"] * CLIENTS
+
+
+def test_what_is_sent_behind_a_flush_stays(loading, cache):
+    guard, gate, _ = loading
+    with guard.wire() as wire:
+        wire.send(command("FLUSHALL") + command("SET", KEY, "mine") + command("PING"))
+        assert wire.read_replies(3) == b"+OK\r\n+OK\r\n+PONG\r\n"
+    gate.release()
+    wait_settled(guard, KEY)
+    assert cache.client().get(KEY) == b"mine"
