@@ -114,3 +114,76 @@ def test_what_is_sent_behind_a_flush_stays(loading, cache):
     gate.release()
     wait_settled(guard, KEY)
     assert cache.client().get(KEY) == b"mine"
+
+
+DELETIONS = ["DEL item:1 " + KEY, f"UNLINK {KEY}", f"GETDEL {KEY}", f"EXPIRE {KEY} 0"]
+
+
+def in_transaction(wire, line):
+    assert wire.ask("MULTI") == b"+OK\r\n"
+    assert wire.ask(*line.split()) == b"+QUEUED\r\n"
+
+
+@pytest.mark.parametrize("line", DELETIONS)
+def test_nor_behind_a_transaction_that_deletes_the_key(loading, line):
+    with loading[0].wire() as wire:
+        in_transaction(wire, line)
+        assert wire.ask("EXEC").startswith(b"*1\r\n")
+    must_give_the_new_row(*loading)
+
+
+@pytest.mark.parametrize("line", DELETIONS)
+def test_nor_if_it_was_loaded_since_the_deletion_was_queued(gated_guard, database, threads, line):
+    guard, gate = gated_guard(sync="poll", workers=4)
+    with guard.wire() as wire:
+        in_transaction(wire, line)
+        gate.hold_answers(b"payload 20")
+        lookup = threads.submit(guard.redis().get, KEY)
+        gate.wait_held(POSTGRES_READY)
+        update(database, 20, "new")
+        assert wire.ask("EXEC").startswith(b"*1\r\n")
+    must_give_the_new_row(guard, gate, lookup)
+
+
+@pytest.mark.parametrize("line", DELETIONS)
+def test_no_transaction_overtakes_a_fill_on_its_way(gates, start_guard, database, cache, items, threads,
+                                                    line):
+    gate = gates(cache.port)
+    guard = start_guard(items(), cache=f"redis://127.0.0.1:{gate.port}/0", cache_timeout="60s",
+                        sync="poll")
+    gate.hold_requests(b"payload 20")
+    assert guard.redis().get(KEY) == b"payload 20"
+    gate.wait_held()
+    update(database, 20, "new")
+    with guard.wire() as wire:
+        in_transaction(wire, line)
+        executed = threads.submit(wire.ask, "EXEC")
+        wait_until(lambda: cache.calls("exec") > 0, PATIENCE, "EXEC")
+        gate.release()
+        assert executed.result(PATIENCE).startswith(b"*1\r\n")
+    assert [guard.redis().get(KEY) for _ in range(CLIENTS)] == [b"new"] * CLIENTS
+
+
+def test_more_deletions_than_are_remembered_are_of_all_keys(gated_guard, database, threads):
+    guard, gate = gated_guard(sync="poll", workers=4)
+    with guard.wire() as wire:
+        in_transaction(wire, "DEL " + " ".join(f"item:{n}" for n in range(100000, 106000)))
+        assert wire.ask("DEL", KEY) == b"+QUEUED\r\n"
+        gate.hold_answers(b"payload 20")
+        lookup = threads.submit(guard.redis().get, KEY)
+        gate.wait_held(POSTGRES_READY)
+        update(database, 20, "new")
+        assert wire.ask("EXEC").startswith(b"*2\r\n")
+    must_give_the_new_row(guard, gate, lookup)
+
+
+def test_a_transaction_that_is_not_executed_deletes_nothing(loading, cache):
+    guard, gate, _ = loading
+    with guard.wire() as wire:
+        assert wire.ask("WATCH", "other") == b"+OK\r\n"
+        in_transaction(wire, f"DEL {KEY}")
+        cache.client().mset({"other": "changed", KEY: "mine"})
+        assert wire.ask("EXEC") == b"*-1\r\n"
+    gate.release()
+    wait_settled(guard, KEY)
+    assert cache.client().get(KEY) == b"mine"

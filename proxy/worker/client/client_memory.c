@@ -32,14 +32,15 @@ size_t client_memory_of(const struct client *client)
 {
     const struct replies *replies = &client->replies;
     return client->in.size + client->sending.size + replies->out.size + client->pinned.late.size +
-           in_slots(replies);
+           client->pinned.deleted.size + in_slots(replies);
 }
 
 static size_t heap_of(const struct client *client)
 {
     const struct replies *replies = &client->replies;
     return buffer_heap(&client->in) + buffer_heap(&client->sending) + buffer_heap(&replies->out) +
-           buffer_heap(&client->pinned.late) + in_slots(replies);
+           buffer_heap(&client->pinned.late) + buffer_heap(&client->pinned.deleted) +
+           in_slots(replies);
 }
 
 struct weight {

@@ -213,6 +213,7 @@ void pinned_reset(struct client *client)
     client->pinned.states = 0;
     tracking_end(client);
     buffer_finish(&client->pinned.late);
+    pinned_forget_queued(&client->pinned);
     client->pinned.redirect = 0;
     client->pinned.channels = client->pinned.patterns = client->pinned.shards = 0;
     if (client->pinned.own)
@@ -293,6 +294,7 @@ void pinned_finish(struct client *client)
     pinned_answer_fence(pinned);
     close_waits(client);
     buffer_finish(&pinned->late);
+    buffer_finish(&pinned->deleted);
     buffer_finish(&pinned->asked.text);
     if (pinned->own && !pinned_track_of(pinned, pinned->own)) {
         upstream_close(pinned->own);

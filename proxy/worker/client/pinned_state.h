@@ -88,15 +88,16 @@ struct pinned {
     unsigned wait_count, waiting;       /* waiting: that are left */
     uint64_t wait_replicas, wait_limit; /* how many; and for so many ms: 0: for ever */
     struct reply_slot *wait_fence;
-    struct reply_slot *multi;            /* of the last MULTI, until its reply */
-    unsigned queued;                     /* commands since */
-    bool clears;                         /* one of them deletes all keys */
-    struct buffer late;                  /* in a cluster: of these, while MULTI has no node yet */
-    int db, asked_db;                    /* with PINNED_OTHER_DB: which; by the last SELECT */
-    uint64_t redirect;                   /* with PINNED_TRACKING: another client's id; 0: none */
-    uint64_t asked_redirect;             /* by the last CLIENT TRACKING */
-    struct upload *upload;               /* with PINNED_UPLOAD; else NULL */
-    uint64_t used;                       /* clock_ms() when a command last needed `own` */
+    struct reply_slot *multi; /* of the last MULTI, until its reply */
+    unsigned queued;          /* commands since */
+    bool clears;              /* one of them deletes all keys, or they many */
+    struct buffer deleted;    /* else keys that they do, each with its length before it */
+    struct buffer late;       /* in a cluster: of these, while MULTI has no node yet */
+    int db, asked_db;         /* with PINNED_OTHER_DB: which; by the last SELECT */
+    uint64_t redirect;        /* with PINNED_TRACKING: another client's id; 0: none */
+    uint64_t asked_redirect;  /* by the last CLIENT TRACKING */
+    struct upload *upload;    /* with PINNED_UPLOAD; else NULL */
+    uint64_t used;            /* clock_ms() when a command last needed `own` */
     unsigned channels, patterns, shards; /* subscribed to */
     struct reply_slot *subscribing;      /* of the last (UN)SUBSCRIBE */
     size_t awaited;                      /* messages that still answer it */
@@ -108,6 +109,14 @@ static inline bool pinned_is_held(const struct pinned *pinned)
 {
     unsigned none = PINNED_SKIP | (pinned->tracking.words.commands ? PINNED_TRACKING : 0);
     return pinned->states & ~none;
+}
+
+/* Of a transaction that is over, or about to begin. */
+static inline void pinned_forget_queued(struct pinned *pinned)
+{
+    pinned->queued = 0;
+    pinned->clears = false;
+    buffer_finish(&pinned->deleted);
 }
 
 /* False of nearly all clients: then neither pinned_flush() nor pinned_pace() has anything to do. */

@@ -122,7 +122,7 @@ static bool begin_multi(struct client *client, const struct request *request)
         return false;
     }
     client->pinned.states |= PINNED_MULTI;
-    client->pinned.queued = 0;
+    pinned_forget_queued(&client->pinned);
     resp_write_status(client_reply(client), "OK");
     return true;
 }

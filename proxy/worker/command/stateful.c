@@ -8,12 +8,14 @@
  */
 #include "worker/command/stateful.h"
 
+#include "guard/guard.h"
 #include "worker/client/pinned.h"
 #include "worker/command/keys/clearing.h"
 #include "worker/command/keys/lookup.h"
 #include "worker/command/keys/membership.h"
 #include "worker/command/keys/vanishing.h"
 #include "worker/command/keys/write.h"
+#include "worker/command/keys/write_found.h"
 #include "worker/command/wait.h"
 #include "worker/upstream/upstream.h"
 
@@ -45,25 +47,38 @@ static void begin_multi(struct client *client, const struct request *request)
         request_forward(request, client); /* an error, which changes nothing */
     } else if (pinned_begin(client) == 0) {
         client->pinned.states |= PINNED_MULTI;
-        client->pinned.queued = 0;
-        client->pinned.clears = false;
+        pinned_forget_queued(&client->pinned);
         client->pinned.multi = request_forward_as(request, client, &multi_kind);
     }
+}
+
+/* What it deletes is deleted now: of what was loaded since that was queued the keeper has not
+ * heard.
+ */
+static void execute(struct client *client, const struct request *request)
+{
+    if (client->pinned.clears)
+        clearing_dispatch(client, request);
+    else if (buffer_length(&client->pinned.deleted))
+        write_execute(client, request, buffer_span(&client->pinned.deleted));
+    else
+        request_forward(request, client);
 }
 
 /* Without MULTI they are errors. */
 static void end_multi(struct client *client, const struct request *request)
 {
-    bool clears = client->pinned.clears && strcmp(request->command->name, "EXEC") == 0;
     if (client->pinned.states & PINNED_MULTI && request->count == 1) {
         client->pinned.states &= ~(unsigned)(PINNED_MULTI | PINNED_WATCH);
-        client->pinned.clears = false;
         pinned_begin(client); /* it has one; but now is when that was last needed */
-    }
-    if (clears)
-        clearing_dispatch(client, request);
-    else
+        if (strcmp(request->command->name, "EXEC") == 0)
+            execute(client, request);
+        else
+            request_forward(request, client);
+        pinned_forget_queued(&client->pinned);
+    } else {
         request_forward(request, client);
+    }
 }
 
 static void watch(struct client *client, const struct request *request)
@@ -210,6 +225,33 @@ static bool alters_by_exec(const struct request *request)
              span_is_word(request->arguments[1], "GETNAME"));
 }
 
+enum { DELETED_BYTES = 64 * 1024 };
+
+/* Of more keys than are remembered the keeper takes all for deleted. */
+static void note_deleted(struct client *client, struct span key)
+{
+    struct pinned *pinned = &client->pinned;
+    size_t room = sizeof key.length + key.length;
+    if (guard_match(serving_config(client->serving), key) == NOT_GUARDED || pinned->clears)
+        return;
+    if (buffer_length(&pinned->deleted) + room > DELETED_BYTES) {
+        pinned->clears = true;
+        return;
+    }
+    buffer_append(&pinned->deleted, (const char *)&key.length, sizeof key.length);
+    buffer_append(&pinned->deleted, key.at, key.length);
+}
+
+static void note_all_deleted(struct client *client, const struct request *request)
+{
+    const struct named named = named_by(request);
+    size_t source = vanishing_source(request);
+    for (size_t i = 0; i < named.count && named.deleted; i += named.step)
+        note_deleted(client, named.keys[i]);
+    if (source)
+        note_deleted(client, request->arguments[source]);
+}
+
 /* A write is a hint once it is queued: EXEC follows soon, and its reply is the writer's word. */
 static void queue_write(struct client *client, const struct request *request)
 {
@@ -218,6 +260,8 @@ static void queue_write(struct client *client, const struct request *request)
         request_forward(request, client);
     else if (write_dispatch(client, request) < 0)
         refuse_in_multi(client, REFUSED_NO_ROOM);
+    else
+        note_all_deleted(client, request);
 }
 
 static void queue(struct client *client, const struct request *request)

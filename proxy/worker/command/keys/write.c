@@ -355,3 +355,32 @@ int write_dispatch(struct client *client, const struct request *request)
     buffer_finish(&found);
     return status;
 }
+
+/* ---- a transaction ---- */
+
+/* Which keys the keeper is at work for is asked now: whoever reads a row from here on reads what
+ * was changed before EXEC. */
+static void find_deleted(const struct serving *serving, struct span keys, struct buffer *found)
+{
+    const char *end = keys.at + keys.length;
+    struct span key;
+    for (const char *at = keys.at; at < end; at = key.at + key.length) {
+        memcpy(&key.length, at, sizeof key.length);
+        key.at = at + sizeof key.length;
+        const struct named named = {.keys = &key, .count = 1, .step = 1, .deleted = true};
+        write_find_some(serving, &named, 0, 1, LACKED, found);
+    }
+}
+
+void write_execute(struct client *client, const struct request *request, struct span keys)
+{
+    struct buffer found = {0};
+    struct reply_slot *slot = reply_slot_open(&client->replies, &kinds[true][PROOF_NOT_NIL]);
+    find_deleted(client->serving, keys, &found);
+    note_found(slot, &found);
+    request_to_cache(request, client, slot, 0);
+    reply_slot_answered(slot);
+    if (found_count(&found))
+        client_settle(client);
+    buffer_finish(&found);
+}

@@ -22,6 +22,10 @@ bool write_must_wait(const struct client *client, const struct request *request)
 int write_dispatch(struct client *client, const struct request *request);
 extern const char write_refusal[]; /* what to answer then */
 
+/* Forwards an EXEC whose transaction deletes these keys, each of which has its length before it, as
+ * a deletion of them. If it is not executed, nothing is deleted. */
+void write_execute(struct client *client, const struct request *request, struct span keys);
+
 /* The keeper has given a request back, which stays the caller's. */
 void write_returned(struct serving *serving, const struct write_request *request);
 
