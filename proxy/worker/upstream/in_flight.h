@@ -12,6 +12,7 @@ struct reply_slot;
 struct in_flight {
     struct reply_slot *slot; /* NULL for the connection's own greeting */
     unsigned index;          /* which of the slot's requests */
+    bool leads_on;           /* its server is doubted: only that another has the key counts */
     uint64_t since;          /* the loop's time when it was sent */
 };
 
@@ -52,6 +53,8 @@ void in_flight_rotate(struct in_flight_queue *queue, size_t count);
 bool in_flight_has_slot(const struct in_flight_queue *queue);
 /* When the first of them was sent; 0: the queue is empty, or at no time. */
 uint64_t in_flight_oldest(const struct in_flight_queue *queue);
+/* The last of them leads_on. */
+void in_flight_lead_on(struct in_flight_queue *queue);
 /* When the last of them counts as sent; 0: at no time. */
 void in_flight_set_time(struct in_flight_queue *queue, uint64_t since);
 

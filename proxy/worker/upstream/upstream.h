@@ -140,7 +140,8 @@ uint64_t upstream_fresh(const struct upstream *upstream);
 void upstream_moved(struct upstream *upstream);
 
 /* It is up, and its server may have forgotten what was deleted from it (cache/vouched.h): lookups
- * of rows fail as if the cache were down; all else goes there. */
+ * of rows fail as if the cache were down, but where it knows of another node that has the key now;
+ * all else goes there. */
 bool upstream_is_doubted(const struct upstream *upstream);
 
 /* Where it leads. */

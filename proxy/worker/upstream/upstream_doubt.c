@@ -4,11 +4,19 @@
  *
  *   GREETING ─ run_id ─▶ UP, believed ◀──┐                             cache/vouched.h
  *                  └───▶ UP, doubted ◀───┴─ asked again with each tick
+ *
+ * A node of a cluster that has given its last slot away is nobody's to sweep any more, and so it is
+ * doubted; while a worker whose map is older still takes the keys for that node's. What only the
+ * cache can tell would be an error until the next map. So a lookup does go to a doubted node: that
+ * another has the key is no value, and counts, and so the map learns of it; any other answer does
+ * not, and the lookup fails as elsewhere. (In a transaction nothing is a lookup, so none is queued
+ * that its client takes for refused.)
  */
 #include "worker/upstream/upstream_internal.h"
 
 #include "base/clock.h"
 #include "guard/guard.h"
+#include "redis/topology/redis_cluster.h"
 
 const char upstream_doubted_text[] = "NESTGUARD cache started anew: what it may have forgotten to "
                                      "delete is being deleted, try again";
@@ -27,15 +35,35 @@ bool upstream_looks_up_rows(const struct reply_slot *slot, unsigned index)
     return keyspace != NOT_GUARDED && keyspace_has_rows(serving_keyspace(slot->serving, keyspace));
 }
 
+bool upstream_takes_doubted(const struct upstream *upstream, const struct reply_slot *slot,
+                            unsigned index)
+{
+    return upstream->keeps || !upstream_looks_up_rows(slot, index);
+}
+
+void upstream_mark_doubted(struct upstream *upstream, const struct reply_slot *slot, unsigned index)
+{
+    if (slot && upstream->is_doubted && upstream_looks_up_rows(slot, index))
+        in_flight_lead_on(&upstream->in_flight);
+}
+
 /* What has waited for the connection leaves with the rest, but nobody hears the answer. */
+static void withdraw(struct upstream *upstream, struct in_flight *request)
+{
+    upstream_fail_later(upstream, *request);
+    request->slot = NULL;
+    request->index = ASKED_NO_MORE;
+}
+
 static void withdraw_lookups(struct upstream *upstream)
 {
     for (size_t count = upstream->in_flight.count; count; count--) {
         struct in_flight request = in_flight_pop(&upstream->in_flight);
         if (request.slot && upstream_looks_up_rows(request.slot, request.index)) {
-            upstream_fail_later(upstream, request);
-            request.slot = NULL;
-            request.index = ASKED_NO_MORE;
+            if (upstream->keeps)
+                request.leads_on = true;
+            else
+                withdraw(upstream, &request);
         }
         in_flight_push(&upstream->in_flight, request);
     }
@@ -60,10 +88,14 @@ void upstream_judge_server(struct upstream *upstream)
 /* There may be thousands of connections, and mostly nothing has changed. */
 void upstream_review_server(struct upstream *upstream)
 {
+    bool was_doubted = upstream->is_doubted;
     bool may_differ =
-        upstream->is_doubted || upstream->judged != vouched_version(upstream->serving->vouched);
-    if (upstream->state == UP && may_differ)
-        judge(upstream);
+        was_doubted || upstream->judged != vouched_version(upstream->serving->vouched);
+    if (upstream->state != UP || !may_differ)
+        return;
+    judge(upstream);
+    if (upstream->is_doubted && !was_doubted && upstream->route->cluster)
+        redis_cluster_refresh(upstream->route->cluster); /* it may have no keys any more */
 }
 
 bool upstream_is_doubted(const struct upstream *upstream)

@@ -193,6 +193,12 @@ void upstream_fail_later(struct upstream *upstream, struct in_flight request);
 /* That request of the slot looks up rows that the guard could load, or reads one's key. */
 bool upstream_looks_up_rows(const struct reply_slot *slot, unsigned index);
 extern const char upstream_doubted_text[]; /* why it fails then */
+/* Whether the request goes to this doubted server. */
+bool upstream_takes_doubted(const struct upstream *upstream, const struct reply_slot *slot,
+                            unsigned index);
+/* The request, which was pushed just now to a node of a cluster, leads on if that is doubted. */
+void upstream_mark_doubted(struct upstream *upstream, const struct reply_slot *slot,
+                           unsigned index);
 
 /* It comes up: whether it is doubted; then what waits for it and is a lookup of rows fails. */
 void upstream_judge_server(struct upstream *upstream);

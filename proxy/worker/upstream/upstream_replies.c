@@ -239,6 +239,10 @@ said_by_node(struct upstream *upstream, struct in_flight request, struct span re
     if (request.slot && whole && reply.at[0] == '-' &&
         upstream_redirect(upstream, &request, &reply, command, hops))
         return (struct span){NULL, 0};
+    if (request.leads_on) {
+        reply_slot_cache_failure(request.slot, request.index, upstream_doubted_text);
+        return (struct span){NULL, 0};
+    }
     return reply;
 }
 
@@ -313,6 +317,7 @@ static void pass_on(struct upstream *upstream)
     struct reply_slot *slot = upstream_next_slot(upstream);
     struct span ready = buffer_span(&upstream->in);
     if (ready.length < LARGE_BYTES || !slot || !slot->kind->on_part ||
+        in_flight_first(&upstream->in_flight)->leads_on ||
         (upstream->reply == REPLY_GATHERED && listens(upstream) && ready.at[0] != '$'))
         return;
     size_t passed = resp_frame_pass(&upstream->frame);

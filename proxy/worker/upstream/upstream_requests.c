@@ -36,20 +36,24 @@ static const char too_old_text[] = "NOPROTO unsupported protocol version"; /* Re
 void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned index)
 {
     uint64_t now = uv_now(&upstream->serving->loop);
-    in_flight_push(&upstream->in_flight, (struct in_flight){slot, index, now});
+    in_flight_push(&upstream->in_flight,
+                   (struct in_flight){.slot = slot, .index = index, .since = now});
 }
 
-__attribute__((noinline)) static void keep_command(struct upstream *upstream, unsigned hops)
+__attribute__((noinline)) static void keep_command(struct upstream *upstream,
+                                                   const struct reply_slot *slot, unsigned index,
+                                                   unsigned hops)
 {
     kept_begin(&upstream->kept, upstream->left + buffer_length(&upstream->out), hops);
+    upstream_mark_doubted(upstream, slot, index);
 }
 
 void upstream_push_command(struct upstream *upstream, struct reply_slot *slot, unsigned index,
                            unsigned hops)
 {
-    if (upstream->keeps)
-        keep_command(upstream, hops);
     upstream_push(upstream, slot, index);
+    if (upstream->keeps)
+        keep_command(upstream, slot, index, hops);
 }
 
 /* A caller in the middle of dispatching must not get an answer before its call has returned. */
@@ -213,14 +217,14 @@ __attribute__((noinline)) static bool takes(struct upstream *upstream,
     if (upstream->tenure == TENURE_FINISHED ||
         (upstream->state != UP && upstream_was_tried(upstream)))
         return false;
-    return !upstream->is_doubted || !upstream_looks_up_rows(slot, index);
+    return !upstream->is_doubted || upstream_takes_doubted(upstream, slot, index);
 }
 
 /* Its bytes go to `unsent`, which nobody reads. */
 __attribute__((noinline)) static struct buffer *refuse(struct upstream *upstream,
                                                        struct reply_slot *slot, unsigned index)
 {
-    upstream_fail_later(upstream, (struct in_flight){slot, index, 0});
+    upstream_fail_later(upstream, (struct in_flight){.slot = slot, .index = index});
     buffer_clear(&upstream->unsent);
     return &upstream->unsent;
 }
