@@ -55,11 +55,14 @@ static void withdraw(struct upstream *upstream, struct in_flight *request)
     request->index = ASKED_NO_MORE;
 }
 
+/* All that is gathered: a connection that is held, or to a cache that takes no bytes for now, may
+ * have much of it. */
 static void withdraw_lookups(struct upstream *upstream)
 {
-    for (size_t count = upstream->in_flight.count; count; count--) {
+    for (size_t left = upstream->in_flight.count; left; left--) {
         struct in_flight request = in_flight_pop(&upstream->in_flight);
-        if (request.slot && upstream_looks_up_rows(request.slot, request.index)) {
+        bool is_gathered = left <= upstream->gathered;
+        if (is_gathered && request.slot && upstream_looks_up_rows(request.slot, request.index)) {
             if (upstream->keeps)
                 request.leads_on = true;
             else
@@ -94,7 +97,10 @@ void upstream_review_server(struct upstream *upstream)
     if (upstream->state != UP || !may_differ)
         return;
     judge(upstream);
-    if (upstream->is_doubted && !was_doubted && upstream->route->cluster)
+    if (!upstream->is_doubted || was_doubted)
+        return;
+    withdraw_lookups(upstream);
+    if (upstream->route->cluster)
         redis_cluster_refresh(upstream->route->cluster); /* it may have no keys any more */
 }
 

@@ -117,6 +117,7 @@ struct upstream {
     struct buffer unsent; /* where a command is written that no connection takes */
     struct resp_frame frame;
     struct in_flight_queue in_flight;
+    size_t gathered;               /* the last of them, which are in `out` and not written yet */
     struct in_flight_queue failed; /* to be told at the end of this turn */
 };
 
@@ -200,9 +201,10 @@ bool upstream_takes_doubted(const struct upstream *upstream, const struct reply_
 void upstream_mark_doubted(struct upstream *upstream, const struct reply_slot *slot,
                            unsigned index);
 
-/* It comes up: whether it is doubted; then what waits for it and is a lookup of rows fails. */
+/* It comes up: whether it is doubted; then what waits in `out` and is a lookup of rows fails. */
 void upstream_judge_server(struct upstream *upstream);
-/* Once in a while: it may be believed by now, or doubted. What was sent before is answered. */
+/* Once in a while: it may be believed by now, or doubted, when the same holds. What was written
+ * before is answered. */
 void upstream_review_server(struct upstream *upstream);
 
 /* What waits is told that the cache is in trouble. */

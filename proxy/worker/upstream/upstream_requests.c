@@ -52,6 +52,7 @@ void upstream_push_command(struct upstream *upstream, struct reply_slot *slot, u
                            unsigned hops)
 {
     upstream_push(upstream, slot, index);
+    upstream->gathered++;
     if (upstream->keeps)
         keep_command(upstream, slot, index, hops);
 }
@@ -74,12 +75,18 @@ static void fail_in_flight(struct upstream *upstream)
     kept_clear(&upstream->kept);
 }
 
+static void clear_out(struct upstream *upstream)
+{
+    buffer_clear(&upstream->out);
+    upstream->gathered = 0;
+}
+
 /* The first attempt has failed: whoever hoped for it need not wait for the next one. */
 void upstream_fail_waiting(struct upstream *upstream)
 {
     upstream->attempt = ATTEMPT_OVER;
     fail_in_flight(upstream);
-    buffer_clear(&upstream->out);
+    clear_out(upstream);
     upstream_mark_dirty(upstream);
 }
 
@@ -191,7 +198,7 @@ void upstream_lose(struct upstream *upstream, const char *why)
     upstream_mark_dirty(upstream);
     buffer_clear(&upstream->in);
     buffer_clear(&upstream->greeting);
-    buffer_clear(&upstream->out);
+    clear_out(upstream);
     upstream->frame = (struct resp_frame){0};
     upstream->reply = REPLY_GATHERED;
     if (congested)
@@ -355,6 +362,8 @@ static void write_out(struct upstream *upstream)
         return;
     }
     bool congested = upstream_is_congested(upstream);
+    if (from == &upstream->out)
+        upstream->gathered = 0;
     if (count > 0)
         buffer_take(from, (size_t)count);
     if (count > 0 && from == &upstream->out)
@@ -464,7 +473,7 @@ void upstream_stop_waiting(struct upstream *upstream)
     upstream->attempt = ATTEMPT_OVER;
     take_from_owner(upstream);
     fail_in_flight(upstream);
-    buffer_clear(&upstream->out);
+    clear_out(upstream);
 }
 
 void upstream_close(struct upstream *upstream)

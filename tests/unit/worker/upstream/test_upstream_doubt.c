@@ -155,6 +155,35 @@ static void a_server_may_be_doubted_while_it_is_connected_to(void **state)
     trust_all(vouched);
 }
 
+/* It may have been held for long when that is found out. */
+static void what_was_gathered_before_and_is_not_written_fails(void **state)
+{
+    struct vouched *vouched = doubt_all();
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    vouched_set(vouched, &upstream, RUN_ID);
+    accept_it();
+    must_arrive(SELECT LIMITS);
+    say(cache, DOUBTFUL);
+    while (!is_up())
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    look_up(upstream, 1);
+    must_arrive("1\r\n");
+    upstream_hold(upstream, true);
+    look_up(upstream, 2);
+    ask(upstream, 3);
+    ask_as(upstream, 4, &of_row);
+    must_not_arrive();
+    vouched_set(vouched, &upstream, NULL);
+    upstream_check_progress(upstream);
+    must_come("2" DOUBTED "4" DOUBTED);
+    upstream_hold(upstream, false);
+    must_arrive("2\r\n3\r\n4\r\n");
+    say(cache, ":10\r\n:20\r\n:30\r\n:40\r\n");
+    must_come("1::10|3::30|");
+    trust_all(vouched);
+}
+
 static void the_next_connection_is_doubted_for_itself(void **state)
 {
     struct vouched *vouched = doubt_all();
@@ -276,6 +305,7 @@ int main(void)
         UPSTREAM_TEST(lookups_that_waited_for_such_a_server_fail),
         UPSTREAM_TEST(a_key_of_no_row_is_asked_for_beside_one_of_a_row),
         UPSTREAM_TEST(a_server_may_be_doubted_while_it_is_connected_to),
+        UPSTREAM_TEST(what_was_gathered_before_and_is_not_written_fails),
         UPSTREAM_TEST(the_next_connection_is_doubted_for_itself),
         UPSTREAM_TEST(a_doubted_node_only_tells_who_else_has_the_key),
         UPSTREAM_TEST(what_was_asked_of_it_in_doubt_stays_doubted),
