@@ -36,6 +36,12 @@ bool hint_share_take(struct hint_share *share, const struct hint_room *room, siz
     return true;
 }
 
+void hint_share_overtake(struct hint_share *share, const struct hint_room *room, size_t count)
+{
+    start_anew(share, room);
+    share->count += count;
+}
+
 void hint_share_return(struct hint_share *share, size_t count)
 {
     share->count -= count < share->count ? count : share->count;

@@ -30,6 +30,9 @@ struct hint_room {
 /* Takes places for so many more, or says that there are not enough. */
 bool hint_share_take(struct hint_share *share, const struct hint_room *room, size_t count);
 
+/* Takes them though there may not be enough: who had them noted cannot be refused any more. */
+void hint_share_overtake(struct hint_share *share, const struct hint_room *room, size_t count);
+
 /* Of the last ones taken so many were not needed. */
 void hint_share_return(struct hint_share *share, size_t count);
 

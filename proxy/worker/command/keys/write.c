@@ -253,17 +253,20 @@ static void note_renamed(struct reply_slot *slot, struct buffer *found, struct s
         note_begun(slot, key_by_text(slot->serving, source), true);
 }
 
-/* The end of a large one: it cannot be refused any more. */
 struct reply_slot *write_open(struct client *client)
 {
     return reply_slot_open(&client->replies, &kinds[0][PROOF_NO_ERROR]);
 }
 
+/* The end of a large one: it cannot be refused any more, so it is in its client's account whether
+ * that has a place left or not, as what goes back with the cache's refusal must have been. */
 void write_note(struct reply_slot *slot, struct span key)
 {
     const struct named named = {.keys = &key, .count = 1, .step = 1};
+    struct client *client = client_of(slot->replies);
     struct buffer found = {0};
-    write_find_some(slot->serving, &named, 0, 1, ALSO_HELD, &found);
+    if (write_find_noted(client, &named, &found) < 0)
+        write_grant(client, &found);
     note_found(slot, &found);
     buffer_finish(&found);
 }

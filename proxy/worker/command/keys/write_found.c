@@ -28,16 +28,20 @@ static bool must_note(const struct serving *serving, struct span text, bool dele
 }
 
 /* What writes have taken that are on their way through their pieces counts as used. */
-static bool has_room(struct client *client, size_t places)
+static struct hint_room room_of(const struct serving *serving)
 {
-    const struct serving *serving = client->serving;
     const struct config *config = serving_config(serving);
     const struct generation *generation = serving->view->generation;
-    struct hint_room room = {.used = overrides_places(&serving->overrides) + serving->hints_meant,
-                             .most = config->max_hints,
-                             .now = clock_ms(),
-                             .ttl_ms = config_ends_hints(config) ? config->hint_ttl_ms : 0,
-                             .generation = generation ? generation->settled : 0};
+    return (struct hint_room){.used = overrides_places(&serving->overrides) + serving->hints_meant,
+                              .most = config->max_hints,
+                              .now = clock_ms(),
+                              .ttl_ms = config_ends_hints(config) ? config->hint_ttl_ms : 0,
+                              .generation = generation ? generation->settled : 0};
+}
+
+static bool has_room(struct client *client, size_t places)
+{
+    struct hint_room room = room_of(client->serving);
     return hint_share_take(&client->hints, &room, places);
 }
 
@@ -71,6 +75,13 @@ void write_find_some(const struct serving *serving, const struct named *named, s
 bool write_is_granted(struct client *client, const struct named *named, const struct buffer *found)
 {
     return !found_count(found) || named->deleted || has_room(client, found_places(found));
+}
+
+void write_grant(struct client *client, const struct buffer *found)
+{
+    struct hint_room room = room_of(client->serving);
+    if (found_count(found))
+        hint_share_overtake(&client->hints, &room, found_places(found));
 }
 
 int write_find_noted(struct client *client, const struct named *named, struct buffer *found)

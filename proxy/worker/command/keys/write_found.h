@@ -29,6 +29,9 @@ void write_find_some(const struct serving *serving, const struct named *named, s
  * turn out not to be needed go back. */
 bool write_is_granted(struct client *client, const struct named *named, const struct buffer *found);
 
+/* Takes them in any case, for a write that cannot be refused. */
+void write_grant(struct client *client, const struct buffer *found);
+
 /* Both of all named keys. No command is refused because of keys that the filter holds: where there
  * is no room for all, these go without. -ENOSPC: nor is there for the others. */
 int write_find_noted(struct client *client, const struct named *named, struct buffer *found);

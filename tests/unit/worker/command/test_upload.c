@@ -11,6 +11,7 @@
 
 #define OK "+OK\r\n"
 #define HEAD "*3\r\n$3\r\nSET\r\n$8\r\nitem:new\r\n$2000000\r\n"
+#define OTHER_HEAD "*3\r\n$3\r\nSET\r\n$8\r\nitem:nox\r\n$2000000\r\n"
 #define KNOWN_HEAD "*3\r\n$3\r\nSET\r\n$6\r\nitem:1\r\n$2000000\r\n"
 
 enum { BODY = 2000000, PIECE = 250000 };
@@ -86,6 +87,37 @@ static void the_write_is_admitted_just_before_its_last_bytes_go(void **state)
     mailbox_return(&next_hint(bench.keeper, "item:new")->message);
     hear_keeper(&bench);
     must_reply(bench.client, OK);
+    bench_finish(&bench);
+}
+
+static void upload(struct bench *bench, const char *head, const char *answer)
+{
+    type(bench->client, head);
+    must_send(own(bench), head);
+    pass_on_all_but(bench, 0);
+    cache_says(own(bench), answer);
+}
+
+/* Else one that is refused would give back what another write has taken. */
+static void its_hint_is_in_its_clients_account(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "max_hints: 2\n");
+    size_t *count = &bench.client->hints.count;
+    upload(&bench, HEAD, OK);
+    mailbox_return(&next_hint(bench.keeper, "item:new")->message);
+    hear_keeper(&bench);
+    must_reply(bench.client, OK);
+    assert_int_equal(*count, 1);
+    upload(&bench, OTHER_HEAD, "-OOM no\r\n"); /* which was one more than its client may have */
+    must_reply(bench.client, "-OOM no\r\n");
+    assert_int_equal(*count, 1);
+    upload(&bench, OTHER_HEAD, OK);
+    mailbox_return(&next_hint(bench.keeper, "item:nox")->message);
+    hear_keeper(&bench);
+    must_reply(bench.client, OK);
+    assert_int_equal(*count, 2);
     bench_finish(&bench);
 }
 
@@ -215,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_large_write_goes_to_the_cache_as_it_comes),
         cmocka_unit_test(the_write_is_admitted_just_before_its_last_bytes_go),
+        cmocka_unit_test(its_hint_is_in_its_clients_account),
         cmocka_unit_test(what_stands_behind_it_is_served_when_it_is_over),
         cmocka_unit_test(a_command_that_the_guard_must_know_whole_is_gathered),
         cmocka_unit_test(without_a_connection_of_its_own_it_is_gathered),
