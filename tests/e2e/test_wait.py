@@ -62,6 +62,18 @@ def own_connections(guard):
     return guard.metric("nestguard_own_connections")
 
 
+@pytest.mark.parametrize("word, reply", [("TIMEOUT", b":1\r\n"), ("ERROR", b"-UNBLOCKED ")])
+def test_who_waits_is_unblocked_by_its_id(guard, word, reply):
+    with guard.wire() as admin, guard.wire() as waiting:
+        number = int(waiting.ask("CLIENT", "ID")[1:])
+        assert admin.ask("CLIENT", "UNBLOCK", number, word) == b":0\r\n"
+        waiting.send(command("WAIT", 7, 0))
+        wait_until(lambda: admin.ask("CLIENT", "UNBLOCK", number, word) == b":1\r\n", PATIENCE, "it")
+        assert waiting.read_reply().startswith(reply)
+        assert waiting.ask("SET", "plain", "x") == b"+OK\r\n"
+    wait_until(lambda: own_connections(guard) == 0, PATIENCE, guard.log)
+
+
 def test_it_waits_for_the_replicas_of_all_primaries(guard):
     client = guard.redis()
     write(client)

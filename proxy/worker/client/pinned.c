@@ -310,6 +310,17 @@ bool pinned_is_blocked(const struct client *client)
     return pinned->waiting || (pinned->own && upstream_is_waiting(pinned->own));
 }
 
+bool pinned_counts(const struct client *client)
+{
+    const struct pinned *pinned = &client->pinned;
+    return pinned->waiting && pinned->wait_is_counted && !pinned->fence && !pinned->wait_fence;
+}
+
+void pinned_end_count(struct client *client, bool with_error)
+{
+    client->pinned.wait_end = with_error ? WAIT_UNBLOCKED : WAIT_TIMED_OUT;
+}
+
 bool pinned_waits(const struct client *client)
 {
     const struct pinned *pinned = &client->pinned;

@@ -46,6 +46,10 @@ void pinned_finish(struct client *client);
 bool pinned_waits(const struct client *client);
 /* Of that: a command of its own waits, and may do so for ever. */
 bool pinned_is_blocked(const struct client *client);
+/* Of that: it is a WAIT whose replicas are counted here, and all before it is answered. The second
+ * has it end as soon as they are counted next: with their number, or with an error. */
+bool pinned_counts(const struct client *client);
+void pinned_end_count(struct client *client, bool with_error);
 
 /* How many subscriptions of its kind an UNSUBSCRIBE, PUNSUBSCRIBE or SUNSUBSCRIBE may end. */
 unsigned pinned_subscriptions(const struct pinned *pinned, const char *name);

@@ -26,6 +26,13 @@ enum pinned_state {
     PINNED_SKIP = 1 << 10     /* the next command gets no reply */
 };
 
+/* How a WAIT that goes on is to end, with the next word of a primary. */
+enum wait_end {
+    WAIT_BY_ITSELF,
+    WAIT_TIMED_OUT, /* as if its time was over */
+    WAIT_UNBLOCKED  /* with an error */
+};
+
 /* What WAIT asks of one primary. */
 struct pinned_wait {
     struct upstream *upstream; /* NULL: it has answered, or failed */
@@ -87,6 +94,8 @@ struct pinned {
     struct pinned_wait *waits;
     unsigned wait_count, waiting;       /* waiting: that are left */
     uint64_t wait_replicas, wait_limit; /* how many; and for so many ms: 0: for ever */
+    bool wait_is_counted;               /* else each primary waits by itself */
+    enum wait_end wait_end;
     struct reply_slot *wait_fence;
     struct reply_slot *multi; /* of the last MULTI, until its reply */
     unsigned queued;          /* commands since */

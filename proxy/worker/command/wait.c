@@ -26,6 +26,9 @@ enum { FIRST_MS = 1, MOST_MS = 100 };
 /* More than there are. */
 static const char all_replicas[] = "1000000";
 
+/* Redis' own. */
+static const char unblocked[] = "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n";
+
 /* The number of a request: that of the primary, and which of the two. */
 enum request_kind { PAUSE, STANDING, REQUEST_KINDS };
 
@@ -66,6 +69,13 @@ static void pause_and_ask(struct reply_slot *slot, unsigned number, uint64_t lef
     ask(slot, number, all_replicas, wait->pause < left ? wait->pause : left);
 }
 
+static bool is_enough(const struct pinned *pinned, const struct pinned_wait *wait,
+                      unsigned acknowledged, uint64_t now)
+{
+    return acknowledged >= pinned->wait_replicas || now >= wait->until ||
+           pinned->wait_end == WAIT_TIMED_OUT;
+}
+
 /* A primary's word, from which on the time counts. */
 static void count(struct reply_slot *slot, unsigned number, uint64_t offset, const char *text)
 {
@@ -78,7 +88,9 @@ static void count(struct reply_slot *slot, unsigned number, uint64_t offset, con
         wait->until = pinned->wait_limit ? now + pinned->wait_limit : UINT64_MAX;
     }
     unsigned acknowledged = redis_standing_acknowledged(text, wait->offset);
-    if (acknowledged < pinned->wait_replicas && now < wait->until) {
+    if (pinned->wait_end == WAIT_UNBLOCKED) {
+        end(slot, number, span_of(unblocked));
+    } else if (!is_enough(pinned, wait, acknowledged, now)) {
         pause_and_ask(slot, number, wait->until - now);
     } else {
         snprintf(reply, sizeof reply, ":%u\r\n", acknowledged);
@@ -187,6 +199,8 @@ void wait_dispatch(struct client *client, const struct request *request)
         whole_to_all(client, request, JOIN_LEAST); /* it fails, at once */
     if (opened <= 0)
         return;
+    client->pinned.wait_is_counted = is_read;
+    client->pinned.wait_end = WAIT_BY_ITSELF;
     struct whole whole = whole_begin(client, JOIN_LEAST);
     for (unsigned i = 0; i < (unsigned)opened; i++) {
         struct reply_slot *slot =

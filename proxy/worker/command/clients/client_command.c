@@ -226,7 +226,7 @@ static void kill_clients(struct client *client, const struct request *request)
 static void unblock(struct client *client, const struct request *request)
 {
     if (client_words_id(request->arguments[2]))
-        inquiry_translate(client, request, 2, request_open(client), false);
+        inquiry_unblock(client, request);
     else
         request_forward(request, client);
 }

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "cache/vouched.h"
 #include "redis/topology/redis_place.h"
+#include "worker/client/pinned.h"
 #include "worker/command/clients/client_words.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
@@ -15,7 +16,7 @@
 
 enum { LISTED_AT_ONCE = 16 }; /* some hundred microseconds */
 
-enum purpose { PURPOSE_LIST, PURPOSE_KILL, PURPOSE_TRANSLATE };
+enum purpose { PURPOSE_LIST, PURPOSE_KILL, PURPOSE_TRANSLATE, PURPOSE_UNBLOCK };
 
 /* Whichever thread has its message has all of it: one worker after the other adds to it, without a
  * lock. */
@@ -34,6 +35,9 @@ struct inquiry {
     struct redis_place node;     /* where that is in a cluster; host "": there is no cluster */
     struct buffer before, after; /* what the command has around the number */
     bool in_own;                 /* it must not go over a connection that others share */
+    bool unblocks, with_error;   /* who is sought: to be unblocked, and how */
+    bool counts;                 /* he is in a WAIT that goes on here */
+    bool is_unblocked;           /* of PURPOSE_UNBLOCK */
     /* While a worker has it: */
     struct turn_task visit;
     struct clients *clients;
@@ -144,11 +148,10 @@ void inquiry_kill(struct client *client, struct client_filter *filter, enum kill
     ask(client, inquiry, "KILL");
 }
 
-void inquiry_translate(struct client *client, const struct request *request, size_t at,
-                       struct reply_slot *slot, bool in_own)
+static struct inquiry *create_translation(const struct client *client,
+                                          const struct request *request, size_t at)
 {
     struct inquiry *inquiry = create(client, PURPOSE_TRANSLATE);
-    inquiry->in_own = in_own;
     inquiry->sought = client_words_id(request->arguments[at]);
     resp_write_array(&inquiry->before, request->count);
     for (size_t i = 0; i < request->count; i++) {
@@ -156,8 +159,59 @@ void inquiry_translate(struct client *client, const struct request *request, siz
         if (i != at)
             resp_write_bulk(i < at ? &inquiry->before : &inquiry->after, word.at, word.length);
     }
+    return inquiry;
+}
+
+void inquiry_translate(struct client *client, const struct request *request, size_t at,
+                       struct reply_slot *slot, bool in_own)
+{
+    struct inquiry *inquiry = create_translation(client, request, at);
+    inquiry->in_own = in_own;
     send_round(inquiry, slot);
     client_settle(client);
+}
+
+/* ---- who is in a WAIT ---- */
+
+/* The cache was asked about nobody, and has nothing against it; as in permission_reply(). */
+static void unblock_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    struct client *client = client_of(slot->replies);
+    if (!client->inquiry || !span_is(reply, ":0\r\n")) {
+        inquiry_drop(client);
+        request_take_reply(slot, index, reply);
+        return;
+    }
+    slot->waiting++;
+    send_round(client->inquiry, slot);
+    client->inquiry = NULL;
+}
+
+static const struct reply_slot_kind unblock_kind = {.on_cache = unblock_reply,
+                                                    .on_cache_failure = permission_failure};
+
+void inquiry_unblock(struct client *client, const struct request *request)
+{
+    struct inquiry *inquiry = create_translation(client, request, 2);
+    inquiry->unblocks = true;
+    inquiry->with_error = request->count > 3 && span_is_word(request->arguments[3], "error");
+    send_round(inquiry, reply_slot_open(&client->replies, &unblock_kind));
+    client_settle(client);
+}
+
+static void seek_again(struct client *asker, const struct inquiry *inquiry)
+{
+    asker->inquiry = create(asker, PURPOSE_UNBLOCK);
+    asker->inquiry->sought = inquiry->sought;
+    asker->inquiry->with_error = inquiry->with_error;
+}
+
+static void unblock(struct inquiry *inquiry, const struct clients *clients)
+{
+    struct client *client = roster_find(clients, inquiry->sought);
+    inquiry->is_unblocked |= client && pinned_counts(client);
+    if (client && pinned_counts(client))
+        pinned_end_count(client, inquiry->with_error);
 }
 
 /* ---- on each worker ---- */
@@ -228,7 +282,8 @@ static void find(struct inquiry *inquiry, const struct clients *clients)
 {
     const struct client *client = roster_find(clients, inquiry->sought);
     uint64_t cache_id = client ? roster_cache_id(client) : 0;
-    if (!cache_id)
+    inquiry->counts |= inquiry->unblocks && client && pinned_counts(client);
+    if (!cache_id || inquiry->counts)
         return;
     const struct redis_place *node = upstream_node(client->pinned.own);
     inquiry->cache_id = cache_id;
@@ -261,11 +316,13 @@ static void list(struct turn_task *task)
     go_on_listing(task);
 }
 
-static void kill_or_find(struct turn_task *task)
+static void act_on_clients(struct turn_task *task)
 {
     struct inquiry *inquiry = container_of(task, struct inquiry, visit);
     if (inquiry->purpose == PURPOSE_KILL)
         kill_them(inquiry, inquiry->clients);
+    else if (inquiry->purpose == PURPOSE_UNBLOCK)
+        unblock(inquiry, inquiry->clients);
     else
         find(inquiry, inquiry->clients);
     go_on_to_others(inquiry);
@@ -278,7 +335,7 @@ void inquiry_visit(struct roll_call *call, struct clients *clients)
     struct inquiry *inquiry = container_of(call, struct inquiry, call);
     bool lists = inquiry->purpose == PURPOSE_LIST;
     inquiry->clients = clients;
-    inquiry->visit = (struct turn_task){.run = lists ? list : kill_or_find, .phase = TURN_READ};
+    inquiry->visit = (struct turn_task){.run = lists ? list : act_on_clients, .phase = TURN_READ};
     turn_line_up(&clients->serving->turn, &inquiry->visit);
 }
 
@@ -325,6 +382,12 @@ static uint64_t number_there(const struct client *asker, const struct inquiry *i
     return inquiry->cache_id && is_there ? inquiry->cache_id : INT64_MAX;
 }
 
+static bool answer_unblock(struct inquiry *inquiry, struct reply_slot *slot)
+{
+    resp_write_integer(reply_slot_output(slot), inquiry->is_unblocked);
+    return true;
+}
+
 /* The asker's own connection may have been lost meanwhile. What is up and is lost before it has
  * sent the number fails it, so that this reaches no other server. */
 static void send_translated(struct inquiry *inquiry, struct reply_slot *slot)
@@ -335,6 +398,8 @@ static void send_translated(struct inquiry *inquiry, struct reply_slot *slot)
         slot->kind->on_cache_failure(slot, 0, "NESTGUARD cache down");
         return;
     }
+    if (inquiry->counts)
+        seek_again(asker, inquiry);
     struct span before = buffer_span(&inquiry->before), after = buffer_span(&inquiry->after);
     snprintf(number, sizeof number, "%llu", (unsigned long long)number_there(asker, inquiry));
     struct buffer *out = upstream_command(asker->upstream, slot, 0);
@@ -390,7 +455,8 @@ void inquiry_returned(struct roll_call *call)
     static bool (*const acts[])(struct inquiry *,
                                 struct reply_slot *) = {[PURPOSE_LIST] = answer_list,
                                                         [PURPOSE_KILL] = answer_kill,
-                                                        [PURPOSE_TRANSLATE] = translate};
+                                                        [PURPOSE_TRANSLATE] = translate,
+                                                        [PURPOSE_UNBLOCK] = answer_unblock};
     struct inquiry *inquiry = container_of(call, struct inquiry, call);
     struct reply_slot *slot = inquiry->slot;
     bool wanted = reply_slot_is_wanted(slot);

@@ -29,6 +29,10 @@ void inquiry_kill(struct client *client, struct client_filter *filter, enum kill
 void inquiry_translate(struct client *client, const struct request *request, size_t at,
                        struct reply_slot *slot, bool in_own);
 
+/* CLIENT UNBLOCK: the same, with the second argument. One whose WAIT goes on here waits for nothing
+ * in the cache: if that has no objection, its WAIT is ended. */
+void inquiry_unblock(struct client *client, const struct request *request);
+
 /* Whether an answer of the cache to a CLIENT command says that this is not for its user to ask; not
  * that it does not know the words. */
 bool inquiry_is_denied(struct span reply);

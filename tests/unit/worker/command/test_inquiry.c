@@ -169,6 +169,79 @@ static void a_client_without_a_connection_is_nobody_to_the_cache(void **state)
     must_reply(bench->client, ":0\r\n");
 }
 
+#define UNBLOCK_2_ERROR "*4\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$1\r\n2\r\n$5\r\nERROR\r\n"
+#define UNBLOCK_NOBODY_ERROR                                                                       \
+    "*4\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$19\r\n9223372036854775807\r\n$5\r\nERROR\r\n"
+#define STANDING                                                                                   \
+    "$71\r\nrole:master\r\nslave0:offset=1\r\nmaster_replid:abc\r\nmaster_repl_offset:7\r\n\r\n"
+
+static struct client *add_waiting(struct bench *bench)
+{
+    struct client *other = client_add(&bench->clients);
+    type(other, "*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$1\r\n0\r\n");
+    assert_true(other->pinned.waiting);
+    return other;
+}
+
+static void count_once_more(struct client *client)
+{
+    struct upstream *own = client->pinned.own;
+    cache_says(own, ":0\r\n");
+    cache_says(own, STANDING);
+}
+
+static void must_unblock(struct bench *bench, const char *command, const char *nobody)
+{
+    type(bench->client, command);
+    go_round(bench, ROLL_CALL_DONE);
+    turn_loop(&bench->clients.serving);
+    must_send(bench->shared, nobody);
+    cache_says(bench->shared, ":0\r\n");
+    must_reply(bench->client, "");
+    go_round(bench, ROLL_CALL_DONE);
+    must_reply(bench->client, ":1\r\n");
+}
+
+/* The cache knows nothing of it but a short pause, and only says whether this is for the asker. */
+static void who_is_in_a_wait_is_unblocked_with_what_is_counted(void **state)
+{
+    struct bench *bench = *state;
+    struct client *other = add_waiting(bench);
+    must_unblock(bench, UNBLOCK_2, UNBLOCK_NOBODY);
+    assert_true(other->pinned.waiting);
+    count_once_more(other);
+    must_reply(other, ":0\r\n");
+    assert_false(other->pinned.waiting);
+}
+
+static void or_with_an_error(void **state)
+{
+    struct bench *bench = *state;
+    struct client *other = add_waiting(bench);
+    must_unblock(bench, UNBLOCK_2_ERROR, UNBLOCK_NOBODY_ERROR);
+    count_once_more(other);
+    must_reply(other, "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
+    type(other, "*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$1\r\n0\r\n");
+    count_once_more(other);
+    must_reply(other, ""); /* the next one waits again */
+    assert_true(other->pinned.waiting);
+}
+
+static void nobody_is_unblocked_before_the_cache_permits_it(void **state)
+{
+    struct bench *bench = *state;
+    struct client *other = add_waiting(bench);
+    type(bench->client, UNBLOCK_2);
+    go_round(bench, ROLL_CALL_DONE);
+    turn_loop(&bench->clients.serving);
+    must_send(bench->shared, UNBLOCK_NOBODY);
+    cache_says(bench->shared, "-NOPERM no\r\n");
+    must_reply(bench->client, "-NOPERM no\r\n");
+    must_not_ask(bench->keeper);
+    count_once_more(other);
+    must_reply(other, "");
+}
+
 static void a_connection_that_others_share_is_never_made_to_track(void **state)
 {
     struct bench *bench = *state;
@@ -316,6 +389,9 @@ int main(void)
         INQUIRY_TEST(an_asker_that_goes_is_answered_no_more),
         INQUIRY_TEST(a_guard_that_ends_gives_no_half_answer),
         INQUIRY_TEST(a_client_without_a_connection_is_nobody_to_the_cache),
+        INQUIRY_TEST(who_is_in_a_wait_is_unblocked_with_what_is_counted),
+        INQUIRY_TEST(or_with_an_error),
+        INQUIRY_TEST(nobody_is_unblocked_before_the_cache_permits_it),
         INQUIRY_TEST(a_connection_that_others_share_is_never_made_to_track),
         INQUIRY_TEST(a_number_is_one_of_the_server_that_gave_it),
         INQUIRY_TEST(a_number_of_another_server_is_nobodys),
