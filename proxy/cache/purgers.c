@@ -147,6 +147,21 @@ void purgers_gave(struct purgers *purgers, int from, int to)
         purger_doubt(purgers->at[to], "keys have come to it from a node that may have kept some");
 }
 
+static void doubt_too(struct purgers *purgers, int number, const struct redis *node)
+{
+    if (at(purgers, number) && vouched_is_doubted(purgers->options.vouched, redis_run_id(node)))
+        purger_doubt(purgers->at[number], "it was doubted over the connection before");
+}
+
+void purgers_doubt_too(struct purgers *purgers)
+{
+    struct redis *all = purgers->options.redis, *node;
+    if (!redis_is_cluster(all))
+        doubt_too(purgers, 0, all);
+    for (int number = 0; (node = redis_next_node(all, &number)); number++)
+        doubt_too(purgers, number, node);
+}
+
 /* A key that another node has now must not wait for this one. */
 void purgers_moved(struct purgers *purgers)
 {

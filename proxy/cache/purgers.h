@@ -35,6 +35,9 @@ size_t purgers_owed(const struct purgers *purgers);
 bool purgers_are_swept(const struct purgers *purgers); /* each of them is */
 void purgers_give_up(const struct purgers *purgers);
 
+/* Of each whose server somebody doubts, purger_doubt(). */
+void purgers_doubt_too(struct purgers *purgers);
+
 /* As purger_cache_is(), of one server (number 0) or of a node. */
 void purgers_cache_is(struct purgers *purgers, int number, bool up);
 

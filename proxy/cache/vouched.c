@@ -18,6 +18,7 @@ enum {
 struct voucher {
     const void *by;
     bool doubts;
+    uint64_t first, last; /* of its doubts, since it vouched: the version of then */
     char run_id[RUN_ID_SIZE];
 };
 
@@ -67,23 +68,26 @@ static void copy_id(char to[RUN_ID_SIZE], const char *run_id)
 
 /* ---- vouchers ---- */
 
-static void drop(struct vouched *vouched, const void *by)
+/* Returns what it was; a zeroed one: it said nothing. */
+static struct voucher drop(struct vouched *vouched, const void *by)
 {
-    for (size_t i = 0; i < vouched->count; i++)
+    struct voucher before = {0};
+    for (size_t i = 0; i < vouched->count && !before.by; i++)
         if (vouched->vouchers[i].by == by) {
+            before = vouched->vouchers[i];
             vouched->vouchers[i] = vouched->vouchers[--vouched->count];
-            return;
         }
+    return before;
 }
 
-static void add(struct vouched *vouched, const void *by, const char *run_id, bool doubts)
+static struct voucher *add(struct vouched *vouched, const void *by, const char *run_id)
 {
     vouched->vouchers =
         xrealloc(vouched->vouchers, (vouched->count + 1) * sizeof *vouched->vouchers);
     struct voucher *voucher = &vouched->vouchers[vouched->count++];
-    voucher->by = by;
-    voucher->doubts = doubts;
+    *voucher = (struct voucher){.by = by};
     copy_id(voucher->run_id, run_id);
+    return voucher;
 }
 
 static struct stranger *find_stranger(struct vouched *vouched, const char *run_id)
@@ -119,14 +123,37 @@ static void forget_stranger(struct vouched *vouched, const char *run_id)
         *stranger = (struct stranger){0};
 }
 
+/* Whoever began to doubt it later, and vouches now, has swept all of it meanwhile. So nothing is
+ * left of what others doubted it for before that; as when its password has changed, and who doubted
+ * it cannot come to it any more. */
+static void end_doubts_before(struct vouched *vouched, const struct voucher *swept)
+{
+    for (size_t i = 0; i < vouched->count; i++) {
+        struct voucher *voucher = &vouched->vouchers[i];
+        if (is_same(voucher->run_id, swept->run_id) && voucher->last < swept->first)
+            voucher->doubts = false;
+    }
+}
+
+static void take_word(struct vouched *vouched, const struct voucher *before,
+                      struct voucher *voucher, bool doubts)
+{
+    bool doubted = before->doubts && is_same(before->run_id, voucher->run_id);
+    voucher->doubts = doubts;
+    voucher->last = vouched->version;
+    voucher->first = doubted ? before->first : vouched->version;
+    if (doubted && !doubts)
+        end_doubts_before(vouched, before);
+}
+
 static void say(struct vouched *vouched, const void *by, const char *run_id, bool doubts)
 {
     if (!vouched)
         return;
     uv_mutex_lock(&vouched->lock);
-    drop(vouched, by);
+    struct voucher before = drop(vouched, by);
     if (run_id && run_id[0]) {
-        add(vouched, by, run_id, doubts);
+        take_word(vouched, &before, add(vouched, by, run_id), doubts);
         forget_stranger(vouched, run_id);
     }
     vouched->version++;
@@ -149,6 +176,18 @@ void vouched_settle(struct vouched *vouched)
     vouched->is_settled = true;
     vouched->version++;
     uv_mutex_unlock(&vouched->lock);
+}
+
+bool vouched_is_doubted(struct vouched *vouched, const char *run_id)
+{
+    bool is = false;
+    if (!vouched || !run_id[0])
+        return false;
+    uv_mutex_lock(&vouched->lock);
+    for (size_t i = 0; i < vouched->count; i++)
+        is |= vouched->vouchers[i].doubts && is_same(vouched->vouchers[i].run_id, run_id);
+    uv_mutex_unlock(&vouched->lock);
+    return is;
 }
 
 /* ---- who asks ---- */

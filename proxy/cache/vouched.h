@@ -24,9 +24,13 @@ void vouched_destroy(struct vouched *vouched); /* NULL is allowed */
  * any more. */
 void vouched_set(struct vouched *vouched, const void *by, const char *run_id);
 
-/* The keeper. Who is to sweep a server doubts that one, until it vouches or leaves: nobody's word
- * counts for the server meanwhile. */
+/* The keeper. Who is to sweep a server doubts that one, until it vouches or leaves, or somebody
+ * else does who began to doubt it later, and has so swept it since: nobody's word counts for the
+ * server meanwhile. */
 void vouched_doubt(struct vouched *vouched, const void *by, const char *run_id);
+
+/* The keeper: somebody does. */
+bool vouched_is_doubted(struct vouched *vouched, const char *run_id);
 
 /* The keeper: the cache was up as a whole. Until then all are believed: what was deleted before the
  * guard was started nobody knows. */

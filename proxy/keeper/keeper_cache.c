@@ -262,12 +262,19 @@ void keeper_forget_cache(struct keeper *keeper)
 
 /* ---- SWEPT ---- */
 
+static int db_of(const struct cache_side *side)
+{
+    return side->config->config->cache.db;
+}
+
 static void sweep(struct keeper *keeper, const char *why)
 {
     log_info("cache: the new one is connected to; before it is used all keys of the keyspaces are "
              "deleted from it: %s",
              why);
     keeper->cache.is_same = false;
+    if (db_of(keeper->cache.here) == db_of(keeper->cache.other))
+        purging_doubt_other(&keeper->purging);
     purging_sweep_other(&keeper->purging);
 }
 

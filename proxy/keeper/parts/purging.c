@@ -248,6 +248,11 @@ void purging_sweep_other(struct purging *purging)
             purgers_keyspace(&purging->other.purgers, (int)i);
 }
 
+void purging_doubt_other(struct purging *purging)
+{
+    purgers_doubt_too(&purging->other.purgers);
+}
+
 void purging_delete_other(struct purging *purging, struct key key)
 {
     if (has_other(purging))

@@ -54,6 +54,9 @@ void purging_open(struct purging *purging, const struct purging_options *options
  * of the keyspaces, where what lies there may be old. */
 void purging_open_other(struct purging *purging, struct redis *redis);
 void purging_sweep_other(struct purging *purging);
+/* It is the same data: a server that the first doubts the second doubts, too, before it is swept;
+ * when that is done the first need not do it any more. */
+void purging_doubt_other(struct purging *purging);
 /* One key. Does nothing without a second cache. */
 void purging_delete_other(struct purging *purging, struct key key);
 /* No whole keyspace is to be deleted from it, and what sweeps found is deleted; nothing is owed. */

@@ -51,6 +51,45 @@ static void each_vouches_for_one_and_for_none_before(void **state)
     vouched_destroy(vouched);
 }
 
+static void who_doubted_it_later_and_vouches_has_swept_it_for_all(void **state)
+{
+    struct vouched *vouched = vouched_create();
+    int one, other;
+    (void)state;
+    vouched_settle(vouched);
+    vouched_doubt(vouched, &one, ours);
+    vouched_set(vouched, &other, ours);
+    assert_true(vouched_is_doubted(vouched, ours));
+    vouched_set(vouched, &other, ours);
+    assert_true(vouched_is_doubted(vouched, ours)); /* it has only said so again */
+    vouched_doubt(vouched, &other, ours);
+    assert_false(vouched_believes(vouched, ours, 0));
+    vouched_set(vouched, &other, ours);
+    assert_false(vouched_is_doubted(vouched, ours));
+    assert_true(vouched_believes(vouched, ours, 0));
+    vouched_destroy(vouched);
+}
+
+static void what_it_was_doubted_for_meanwhile_may_not_be_swept(void **state)
+{
+    struct vouched *vouched = vouched_create();
+    int one, other;
+    (void)state;
+    vouched_settle(vouched);
+    vouched_doubt(vouched, &one, ours);
+    vouched_doubt(vouched, &other, ours);
+    vouched_doubt(vouched, &one, ours);
+    vouched_doubt(vouched, &other, ours);
+    vouched_set(vouched, &other, ours);
+    assert_true(vouched_is_doubted(vouched, ours));
+    vouched_doubt(vouched, &one, others);
+    vouched_doubt(vouched, &other, ours);
+    vouched_set(vouched, &other, ours);
+    assert_true(vouched_is_doubted(vouched, others));
+    assert_false(vouched_is_doubted(vouched, ours));
+    vouched_destroy(vouched);
+}
+
 /* As a connection to it does while it is doubted, for less than a minute. */
 static void doubt_for(struct vouched *vouched, const char *run_id, uint64_t from, uint64_t duration)
 {
@@ -154,6 +193,8 @@ int main(void)
         cmocka_unit_test(all_are_believed_until_the_cache_was_up),
         cmocka_unit_test(who_does_not_say_is_believed),
         cmocka_unit_test(each_vouches_for_one_and_for_none_before),
+        cmocka_unit_test(who_doubted_it_later_and_vouches_has_swept_it_for_all),
+        cmocka_unit_test(what_it_was_doubted_for_meanwhile_may_not_be_swept),
         cmocka_unit_test(a_doubt_ends_after_a_minute),
         cmocka_unit_test(the_version_says_when_to_ask_again),
         cmocka_unit_test(one_that_was_left_while_it_was_doubted_is_doubted_anew),

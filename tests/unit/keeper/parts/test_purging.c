@@ -25,6 +25,7 @@ struct bench {
     struct changes changes;
     struct replication replication;
     struct purging purging;
+    struct vouched *vouched;
     unsigned told[CAUSES]; /* to loads or to the cache */
     unsigned deleted;
 };
@@ -69,6 +70,8 @@ static void bench_open(struct bench *bench, enum sync_mode sync)
     if (sync == SYNC_REPLICATION) /* one that has not followed yet */
         bench->replication.wal_probe = (struct wal_probe *)&prober;
     uv_loop_init(&bench->loop);
+    bench->vouched = vouched_create();
+    vouched_settle(bench->vouched);
     fake_redis_reset();
     changes_subscribe(&bench->changes, SUBSCRIBER_LOADS, on_change, bench);
     changes_subscribe(&bench->changes, SUBSCRIBER_CACHE, on_purge, bench);
@@ -76,6 +79,7 @@ static void bench_open(struct bench *bench, enum sync_mode sync)
                  &(struct purging_options){.loop = &bench->loop,
                                            .config = &bench->config,
                                            .counters = bench->counters,
+                                           .vouched = bench->vouched,
                                            .changes = changes_sink(&bench->changes),
                                            .replication = &bench->replication});
     purgers_cache_is(&bench->purging.purgers, 0, true);
@@ -89,6 +93,7 @@ static void bench_close(struct bench *bench)
     while (fake_redis.count)
         fake_redis_ends(REDIS_DOWN);
     purging_close(&bench->purging);
+    vouched_destroy(bench->vouched);
     uv_run(&bench->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&bench->loop), 0);
     for (int i = 0; i < KEYSPACES; i++)
@@ -329,6 +334,44 @@ static void one_that_is_to_come_is_swept_and_the_other_is_not(void **state)
     bench_close(&bench);
 }
 
+/* The oldest of the other one's calls. */
+static void answer_other(const struct redis_answer *answer)
+{
+    while (fake_redis.calls[0].redis != fake_other_redis()) {
+        struct fake_call call = fake_redis_take();
+        fake_redis.calls[fake_redis.count++] = call;
+    }
+    fake_redis_answer(answer);
+}
+
+/* As when its password has changed: who doubts it may not come to it any more. */
+static void a_server_that_the_first_doubts_is_swept_by_the_second_for_both(void **state)
+{
+    static const struct redis_answer over = {
+        .outcome = REDIS_DONE, .error = "", .page.cursor = "0"};
+    static const char run_id[] = "0123456789abcdef0123456789abcdef01234567";
+    struct bench bench;
+    (void)state;
+    bench_open(&bench, SYNC_REPLICATION);
+    fake_redis.run_id = run_id;
+    fake_redis.doubt = "it was started anew";
+    purgers_cache_is(&bench.purging.purgers, 0, true);
+    must_wait(&bench, 1, 0); /* its sweep, which does not get on */
+    fake_redis.doubt = NULL;
+    purging_open_other(&bench.purging, fake_other_redis());
+    purging_doubt_other(&bench.purging);
+    purging_sweep_other(&bench.purging);
+    for (int i = 0; i < KEYSPACES; i++) {
+        must_wait(&bench, 2, 1);
+        assert_false(vouched_believes(bench.vouched, run_id, 0));
+        answer_other(&over);
+    }
+    must_wait(&bench, 1, 0);
+    assert_true(purging_other_is_swept(&bench.purging));
+    assert_true(vouched_believes(bench.vouched, run_id, 0));
+    bench_close(&bench);
+}
+
 /* What was found is still there until the cache has confirmed its deletion, however often it
  * refuses that; what changes later does not count. */
 static void what_a_sweep_found_is_deleted_before_it_counts(void **state)
@@ -393,6 +436,7 @@ int main(void)
         cmocka_unit_test(the_report_says_what_is_owed_while_the_cache_is_down),
         cmocka_unit_test(of_two_caches_each_is_told_of_every_change),
         cmocka_unit_test(one_that_is_to_come_is_swept_and_the_other_is_not),
+        cmocka_unit_test(a_server_that_the_first_doubts_is_swept_by_the_second_for_both),
         cmocka_unit_test(what_a_sweep_found_is_deleted_before_it_counts),
         cmocka_unit_test(behind_the_change_what_is_deleted_by_hand_is_deleted_from_both),
     };
