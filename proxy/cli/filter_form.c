@@ -67,6 +67,7 @@ struct build {
     size_t count, room;
     uint64_t bytes, size; /* read so far, and of the file; 0: not known */
     size_t lines;         /* that were read; `count` becomes less where some come twice */
+    size_t returns;       /* of these end with a carriage return */
 };
 
 /* If the rest is like what was read; 0: not known. */
@@ -89,6 +90,7 @@ static int keep_hash(void *arg, struct span line)
         build->room = room;
     }
     build->hashes[build->count++] = filter_hash(&build->seed, line.at, line.length);
+    build->returns += line.length && line.at[line.length - 1] == '\r';
     build->bytes += line.length + 1;
     if (build->count % PROGRESS_EVERY == 0)
         progress_show("reading keys", build->count, expected_lines(build));
@@ -170,6 +172,11 @@ static void print_built(const struct build *build, const struct filter *filter, 
                "its entry\n",
                entries, build->count - entries);
     print_filter(filter, build->count);
+    if (build->returns)
+        fprintf(stderr,
+                "nestguard: %zu of %zu lines end with a carriage return, and so do their keys: a "
+                "file of Windows' kind? sed 's/\\r$//' takes them off\n",
+                build->returns, build->lines);
 }
 
 /* Returns the exit status, as do the two that call it. */

@@ -5,13 +5,13 @@
 
 #include "base/memory.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct heavy {
     size_t places, size, used; /* size: bytes of an item; used: places that have one */
     uint64_t total;            /* weight of all that was added since it was cleared */
+    uint64_t most;             /* that was added at once */
     uint64_t *counts, *errors; /* by place, as all that follows */
     uint32_t *hashes;
     char *items; /* one behind the other */
@@ -44,7 +44,7 @@ void heavy_destroy(struct heavy *heavy)
 void heavy_clear(struct heavy *heavy)
 {
     heavy->used = 0;
-    heavy->total = 0;
+    heavy->total = heavy->most = 0;
 }
 
 static char *item_at(const struct heavy *heavy, size_t place)
@@ -102,6 +102,7 @@ void heavy_add(struct heavy *heavy, const void *item, uint64_t weight)
 {
     size_t place = place_of(heavy, item, hash_of(heavy, item));
     heavy->total += weight;
+    heavy->most = weight > heavy->most ? weight : heavy->most;
     if (place < heavy->used) {
         heavy->counts[place] += weight;
         return;
@@ -152,6 +153,7 @@ void heavy_merge(struct heavy *into, const struct heavy *from)
     struct heavy *fresh = heavy_create(old.places, old.size);
     fresh->used = count < old.places ? count : old.places;
     fresh->total = old.total + from->total;
+    fresh->most = from->most > old.most ? from->most : old.most;
     for (size_t i = 0; i < fresh->used; i++)
         put(fresh, i, &all[i]);
     *into = *fresh;
@@ -175,4 +177,10 @@ size_t heavy_top(const struct heavy *heavy, struct heavy_entry *out, size_t most
 uint64_t heavy_total(const struct heavy *heavy)
 {
     return heavy->total;
+}
+
+bool heavy_stands_out(const struct heavy *heavy, const struct heavy_entry *entry)
+{
+    uint64_t least = entry->count - entry->error;
+    return least > heavy->most && least >= entry->error;
 }

@@ -9,6 +9,7 @@
 #ifndef NESTGUARD_HEAVY_H
 #define NESTGUARD_HEAVY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,5 +38,9 @@ size_t heavy_top(const struct heavy *heavy, struct heavy_entry *out, size_t most
 
 /* What all items together weigh, those without a place as well. */
 uint64_t heavy_total(const struct heavy *heavy);
+
+/* Whether it is known to have been added more than once, and mostly to weigh what is counted: the
+ * heaviest of a stream in which all weigh the same are no such. */
+bool heavy_stands_out(const struct heavy *heavy, const struct heavy_entry *entry);
 
 #endif

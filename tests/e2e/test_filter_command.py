@@ -100,6 +100,13 @@ def test_keys_may_come_through_a_pipe_and_be_any_bytes(tmp_path):
     assert ask(file, b"x" * 199999) == [b"absent " + b"x" * 199999]
 
 
+def test_carriage_returns_are_part_of_keys_and_spoken_of(tmp_path):
+    file = tmp_path / "filter"
+    status, _, errors = run("filter", "build", "-", file, given=b"item:1\r\nitem:2\nitem:3\r\n")
+    assert status == 0 and "2 of 3 lines end with a carriage return" in errors, errors
+    assert ask(file, b"item:1\r", b"item:2") == [b"possible item:1\r", b"possible item:2"]
+
+
 def test_whoever_waits_for_an_answer_gets_it(keys, tmp_path):
     file = tmp_path / "filter"
     run("filter", "build", keys, file)

@@ -70,6 +70,15 @@ def test_the_heavier_attacker_stands_above_the_lighter_and_the_honest_client(gua
     assert found["keyspaces"][0]["name"] == "items"
 
 
+def test_of_keys_that_are_all_different_none_is_asked_for_most(guard):
+    attacker = Attacker(guard, "127.0.0.2", None)
+    numbers = iter(range(10**9))
+    attacker.ask_absent(24, lambda n: f"item:{5000000 + next(numbers)}")
+    wait_until(lambda: sum(parties(attack(guard), "commands").values()) >= 24 * BATCH, PATIENCE,
+               lambda: attack(guard))
+    assert attack(guard)["minute"]["absent_keys"] == []
+
+
 def test_clients_that_have_gone_are_not_forgotten(guard):
     for _ in range(5):
         with Attacker(guard, "127.0.0.2", None) as wire:

@@ -112,6 +112,35 @@ static void what_holds_of_parts_holds_of_their_sum(void **state)
     }
 }
 
+/* Of what comes once each none stands out, also where there are fewer than places, or parts of the
+ * stream were merged; what comes in between does. */
+static void only_what_comes_again_and_again_stands_out(void **state)
+{
+    struct heavy *heavy = heavy_create(PLACES, sizeof(struct item));
+    struct heavy *other = heavy_create(PLACES, sizeof(struct item));
+    struct heavy_entry top[PLACES];
+    (void)state;
+    for (size_t i = 1; i < ITEMS; i++) {
+        struct item item = item_of(i);
+        heavy_add(i % 2 ? heavy : other, &item, 1000 + i % 10);
+        size_t count = heavy_top(heavy, top, PLACES);
+        for (size_t j = 0; j < count; j++)
+            assert_false(heavy_stands_out(heavy, &top[j]));
+    }
+    heavy_merge(heavy, other);
+    for (size_t i = 0; i < heavy_top(heavy, top, PLACES); i++)
+        assert_false(heavy_stands_out(heavy, &top[i]));
+    struct item often = item_of(0);
+    for (size_t i = 0; i < ITEMS; i++)
+        heavy_add(heavy, &often, 1000);
+    assert_int_equal(heavy_top(heavy, top, PLACES), PLACES);
+    assert_int_equal(((const struct item *)top[0].item)->number, 0);
+    assert_true(heavy_stands_out(heavy, &top[0]));
+    assert_false(heavy_stands_out(heavy, &top[1]));
+    heavy_destroy(heavy);
+    heavy_destroy(other);
+}
+
 static void few_items_are_counted_exactly(void **state)
 {
     struct heavy *heavy = heavy_create(PLACES, sizeof(struct item));
@@ -137,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_are_never_too_low_and_too_high_by_their_error_at_most),
         cmocka_unit_test(what_holds_of_parts_holds_of_their_sum),
+        cmocka_unit_test(only_what_comes_again_and_again_stands_out),
         cmocka_unit_test(few_items_are_counted_exactly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
