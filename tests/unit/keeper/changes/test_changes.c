@@ -44,6 +44,7 @@ static void what_the_log_tells_makes_old_whatever_is_kept_of_a_key(void **state)
     assert_string_equal(who_hears(&changes, CAUSE_DELETED), "DULPB");
     assert_string_equal(who_hears(&changes, CAUSE_UNTOLD), "ULP");
     assert_string_equal(who_hears(&changes, CAUSE_TRUNCATED), "ULPR");
+    assert_string_equal(who_hears(&changes, CAUSE_LEFT), "R");
     assert_string_equal(who_hears(&changes, CAUSE_DEPENDED), "ULP");
 }
 
@@ -85,8 +86,9 @@ static void every_cause_is_told_to_somebody(void **state)
 
 static void a_cause_is_of_a_key_or_of_a_keyspace(void **state)
 {
-    const enum cause keyspaces[] = {CAUSE_CLEARED, CAUSE_UNTOLD, CAUSE_TRUNCATED, CAUSE_ASKED,
-                                    CAUSE_FILLED,  CAUSE_MISSED, CAUSE_ALTERED,   CAUSE_DEPENDED};
+    const enum cause keyspaces[] = {CAUSE_CLEARED, CAUSE_UNTOLD,   CAUSE_TRUNCATED,
+                                    CAUSE_ASKED,   CAUSE_FILLED,   CAUSE_MISSED,
+                                    CAUSE_ALTERED, CAUSE_DEPENDED, CAUSE_LEFT};
     unsigned count = 0;
     (void)state;
     for (unsigned cause = 0; cause < CAUSES; cause++)
