@@ -6,13 +6,8 @@
 
 #include "worker/request/request.h"
 
-/* Of a command with more than so many keys these are looked at and noted so many at a time, in turn
- * with other clients, before it goes to the cache as it came; and so they are when the cache has
- * done it. Its client has nothing else under way meanwhile, as in lookup_many.h. If it goes before
- * the command is sent, that is not sent. */
-enum { WRITES_AT_ONCE = 256 };
-
-/* Whether it is served so, and something of the client's is still to be answered. */
+/* Whether it is served in pieces (write_pieces.c), and something of the client's is still to be
+ * answered. */
 bool write_must_wait(const struct client *client, const struct request *request);
 
 /* Forwards a COMMAND_WRITE or COMMAND_DELETE. When the cache has done it, its reply leaves as soon

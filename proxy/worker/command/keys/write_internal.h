@@ -2,8 +2,13 @@
 #ifndef NESTGUARD_WRITE_INTERNAL_H
 #define NESTGUARD_WRITE_INTERNAL_H
 
-#include "worker/command/keys/write.h"
 #include "worker/command/keys/write_found.h"
+
+/* Of a command with more than so many keys these are looked at and noted so many at a time, in turn
+ * with other clients, before it goes to the cache as it came; and so they are when the cache has
+ * done it. Its client has nothing else under way meanwhile, as in lookup_many.h. If it goes before
+ * the command is sent, that is not sent. */
+enum { WRITES_AT_ONCE = 256 };
 
 /* Of the keys of a command. */
 struct range {

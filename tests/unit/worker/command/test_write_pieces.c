@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "command_bench.h"
+#include "worker/command/keys/write_internal.h"
 
 enum { KEYS = 4 * WRITES_AT_ONCE + 1, KEY_SIZE = 24 };
 
