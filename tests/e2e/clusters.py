@@ -149,15 +149,6 @@ class Cluster:
             with contextlib.suppress(redis.RedisError):
                 node.ask("CLUSTER", "SETSLOT", slot, "NODE", to.id())
 
-    def give_all(self, giver, to, but):
-        """At once, and all slots but one, of which none has a key."""
-        slots = [slot for slot, node in self.owners().items() if node is giver and slot != but]
-        for node in [to, giver] + [each for each in self.primaries if each not in (to, giver)]:
-            pipe = node.client().pipeline(transaction=False)
-            for slot in slots:
-                pipe.execute_command("CLUSTER", "SETSLOT", slot, "NODE", to.id())
-            pipe.execute()
-
     def move(self, slot, to):
         giver = self.begin_move(slot, to)
         self.move_keys(slot, giver, to)

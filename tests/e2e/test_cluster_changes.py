@@ -236,46 +236,6 @@ def test_what_a_late_replica_has_kept_is_deleted_wherever_its_slot_goes(guard, c
     assert guard.redis().get("item:7") == b"new"
 
 
-def has_node(guard, node):
-    return any(each["address"] == node.address for each in nodes(guard))
-
-
-@pytest.fixture
-def staying():
-    """None becomes a replica when it has no slot left."""
-    started = Cluster(replicas=0, settings=("--cluster-allow-replica-migration", "no")).start()
-    yield started
-    started.remove()
-
-
-def test_a_node_that_gives_its_last_slot_away_costs_nobody_an_error(follow, items, staying):
-    """The keeper knows that it has none any more, and workers that have been asked for nothing do not."""
-    slot = slot_of("item:7")
-    last = staying.owners()[slot]
-    other = next(node for node in staying.primaries if node is not last)
-    staying.give_all(last, other, but=slot)
-    guard = follow(items(), cache=staying.url, workers=8)
-    clients = [guard.redis() for _ in range(64)]
-    for _ in range(5):
-        wait_until(lambda: guard.status()["stream"]["purges_owed"] == 0, PATIENCE, guard.status)
-        wait_until(lambda: all(asks_without_error(client) for client in clients), PATIENCE, guard.log)
-        staying.move(slot, other)
-        wait_until(lambda: not has_node(guard, last), PATIENCE, lambda: nodes(guard))
-        time.sleep(random.uniform(0, 0.3))
-        for client in clients:
-            assert client.strlen("item:7") in (0, len("payload 7"))
-        staying.move(slot, last)
-        wait_until(lambda: has_node(guard, last), PATIENCE, lambda: nodes(guard))
-
-
-def asks_without_error(client):
-    """What the cache alone can tell."""
-    with contextlib.suppress(redis.RedisError):
-        client.strlen("item:7")
-        return True
-    return False
-
-
 def test_a_purge_outlives_the_node_that_sent_it_on(follow, items, cluster, database):
     """The key's slot is on its way, and the node that it goes to hangs; the one that it comes from is
     no primary any more before that has answered."""
