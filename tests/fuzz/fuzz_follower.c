@@ -59,7 +59,8 @@ static void on_change(void *arg, const struct key_change *change)
 {
     (void)arg;
     CHECK(change->key.keyspace == 0 && !has_ended);
-    if (change->cause == CAUSE_UNTOLD || change->cause == CAUSE_TRUNCATED)
+    if (change->cause == CAUSE_UNTOLD || change->cause == CAUSE_TRUNCATED ||
+        change->cause == CAUSE_LEFT)
         CHECK(!change->key.text.at);
     else
         CHECK(span_starts(change->key.text, "k:"));
