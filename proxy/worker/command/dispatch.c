@@ -90,6 +90,12 @@ static const struct command *find_command(struct batch *batch, uint64_t head, st
     return batch->command;
 }
 
+/* Apart from the lookups, which are so compiled without regard to it. */
+__attribute__((noinline)) static bool vanishes(const struct request *request)
+{
+    return vanishing_has(request);
+}
+
 /* MGET and EXISTS have many keys, which they ask for by themselves. */
 static void prepare(struct batch *batch, const struct view *view, struct request *request)
 {
@@ -100,7 +106,8 @@ static void prepare(struct batch *batch, const struct view *view, struct request
             membership_prefetch(view, request);
         return;
     }
-    if (!command_arity_ok(command, request->count) || vanishing_has(request))
+    if (!command_arity_ok(command, request->count) ||
+        (command->kind != COMMAND_GET && vanishes(request)))
         return;
     struct span key = request->arguments[command->first_key];
     request->keyspace = guard_match(view->config, key);

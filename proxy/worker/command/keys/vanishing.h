@@ -13,8 +13,6 @@ struct write_keys vanishing_keys(const struct request *request);
 
 static inline bool vanishing_has(const struct request *request)
 {
-    if (request->command->kind == COMMAND_GET) /* nearly all are, and it costs them nothing */
-        return false;
     struct write_keys keys = vanishing_keys(request);
     return keys.end > keys.first;
 }
