@@ -92,6 +92,13 @@ static void send_round(struct inquiry *inquiry, struct reply_slot *slot)
 
 /* Until the cache has spoken the inquiry is the client's, and goes with it; from then on it is the
  * message's, which comes back to its slot whatever becomes of the client. */
+static void send_permitted(struct client *client, struct reply_slot *slot)
+{
+    slot->waiting++;
+    send_round(client->inquiry, slot);
+    client->inquiry = NULL;
+}
+
 static void permission_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     struct client *client = client_of(slot->replies);
@@ -100,9 +107,7 @@ static void permission_reply(struct reply_slot *slot, unsigned index, struct spa
         request_take_reply(slot, index, reply);
         return;
     }
-    slot->waiting++;
-    send_round(client->inquiry, slot);
-    client->inquiry = NULL;
+    send_permitted(client, slot);
 }
 
 static void permission_failure(struct reply_slot *slot, unsigned index, const char *why)
@@ -182,9 +187,7 @@ static void unblock_reply(struct reply_slot *slot, unsigned index, struct span r
         request_take_reply(slot, index, reply);
         return;
     }
-    slot->waiting++;
-    send_round(client->inquiry, slot);
-    client->inquiry = NULL;
+    send_permitted(client, slot);
 }
 
 static const struct reply_slot_kind unblock_kind = {.on_cache = unblock_reply,

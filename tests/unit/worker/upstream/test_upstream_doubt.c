@@ -103,17 +103,23 @@ static const struct reply_slot_kind of_each = {.on_cache = take_reply,
                                                .on_loaded = take_row,
                                                .asks_each = true};
 
+/* What the server is, is known as soon as it has answered the greeting. */
+static void come_up(void)
+{
+    accept_it();
+    must_arrive(SELECT LIMITS);
+    say(cache, DOUBTFUL);
+    while (!is_up())
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+}
+
 static void a_key_of_no_row_is_asked_for_beside_one_of_a_row(void **state)
 {
     struct vouched *vouched = doubt_all();
     struct upstream *upstream = begin(&shared);
     const struct span keys[] = {span_of("item:1"), span_of("plain")};
     (void)state;
-    accept_it();
-    must_arrive(SELECT LIMITS);
-    say(cache, DOUBTFUL);
-    while (!is_up())
-        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    come_up();
     struct reply_slot *slot = reply_slot_open(&replies, &of_each);
     reply_slot_set_lookups(slot, keys, 2);
     slot->lookups[0].keyspace = ITEMS;
@@ -135,11 +141,7 @@ static void a_server_may_be_doubted_while_it_is_connected_to(void **state)
     struct upstream *upstream = begin(&shared);
     (void)state;
     vouched_set(vouched, &upstream, RUN_ID);
-    accept_it();
-    must_arrive(SELECT LIMITS);
-    say(cache, DOUBTFUL);
-    while (!is_up())
-        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    come_up();
     look_up(upstream, 1);
     must_arrive("1\r\n");
     vouched_set(vouched, &upstream, NULL);
@@ -162,11 +164,7 @@ static void what_was_gathered_before_and_is_not_written_fails(void **state)
     struct upstream *upstream = begin(&shared);
     (void)state;
     vouched_set(vouched, &upstream, RUN_ID);
-    accept_it();
-    must_arrive(SELECT LIMITS);
-    say(cache, DOUBTFUL);
-    while (!is_up())
-        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    come_up();
     look_up(upstream, 1);
     must_arrive("1\r\n");
     upstream_hold(upstream, true);
@@ -189,11 +187,7 @@ static void the_next_connection_is_doubted_for_itself(void **state)
     struct vouched *vouched = doubt_all();
     struct upstream *upstream = begin(&shared);
     (void)state;
-    accept_it();
-    must_arrive(SELECT LIMITS);
-    say(cache, DOUBTFUL);
-    while (!is_up())
-        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    come_up();
     assert_true(upstream_is_doubted(upstream));
     vanish(cache);
     while (is_up())
@@ -218,11 +212,7 @@ static struct upstream *begin_at_node(void)
     here.port = fake.shared->config->cache.address.port;
     struct upstream_options options = {.node = &here};
     struct upstream *upstream = begin(&options);
-    accept_it();
-    must_arrive(SELECT LIMITS);
-    say(cache, DOUBTFUL);
-    while (!is_up())
-        uv_run(&serving->loop, UV_RUN_NOWAIT);
+    come_up();
     assert_true(upstream_is_doubted(upstream));
     return upstream;
 }
