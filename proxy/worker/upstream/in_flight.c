@@ -39,19 +39,14 @@ uint64_t in_flight_oldest(const struct in_flight_queue *queue)
     return queue->count ? queue->ring[queue->first].since : 0;
 }
 
-static struct in_flight *last_of(struct in_flight_queue *queue)
+struct in_flight *in_flight_last(struct in_flight_queue *queue)
 {
     return &queue->ring[place_of(queue, queue->count - 1)];
 }
 
-void in_flight_lead_on(struct in_flight_queue *queue)
-{
-    last_of(queue)->leads_on = true;
-}
-
 void in_flight_set_time(struct in_flight_queue *queue, uint64_t since)
 {
-    last_of(queue)->since = since;
+    in_flight_last(queue)->since = since;
 }
 
 const struct in_flight *in_flight_first(const struct in_flight_queue *queue)

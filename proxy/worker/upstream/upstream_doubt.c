@@ -41,10 +41,11 @@ bool upstream_takes_doubted(const struct upstream *upstream, const struct reply_
     return upstream->keeps || !upstream_looks_up_rows(slot, index);
 }
 
-void upstream_mark_doubted(struct upstream *upstream, const struct reply_slot *slot, unsigned index)
+void upstream_mark_doubted(struct upstream *upstream)
 {
-    if (slot && upstream->is_doubted && upstream_looks_up_rows(slot, index))
-        in_flight_lead_on(&upstream->in_flight);
+    struct in_flight *request = in_flight_last(&upstream->in_flight);
+    if (request->slot && upstream->is_doubted)
+        request->leads_on = upstream_looks_up_rows(request->slot, request->index);
 }
 
 /* What has waited for the connection leaves with the rest, but nobody hears the answer. */

@@ -198,8 +198,7 @@ extern const char upstream_doubted_text[]; /* why it fails then */
 bool upstream_takes_doubted(const struct upstream *upstream, const struct reply_slot *slot,
                             unsigned index);
 /* The request, which was pushed just now to a node of a cluster, leads on if that is doubted. */
-void upstream_mark_doubted(struct upstream *upstream, const struct reply_slot *slot,
-                           unsigned index);
+void upstream_mark_doubted(struct upstream *upstream);
 
 /* It comes up: whether it is doubted; then what waits in `out` and is a lookup of rows fails. */
 void upstream_judge_server(struct upstream *upstream);

@@ -40,12 +40,10 @@ void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned 
                    (struct in_flight){.slot = slot, .index = index, .since = now});
 }
 
-__attribute__((noinline)) static void keep_command(struct upstream *upstream,
-                                                   const struct reply_slot *slot, unsigned index,
-                                                   unsigned hops)
+__attribute__((noinline)) static void keep_command(struct upstream *upstream, unsigned hops)
 {
     kept_begin(&upstream->kept, upstream->left + buffer_length(&upstream->out), hops);
-    upstream_mark_doubted(upstream, slot, index);
+    upstream_mark_doubted(upstream);
 }
 
 void upstream_push_command(struct upstream *upstream, struct reply_slot *slot, unsigned index,
@@ -54,7 +52,7 @@ void upstream_push_command(struct upstream *upstream, struct reply_slot *slot, u
     upstream_push(upstream, slot, index);
     upstream->gathered++;
     if (upstream->keeps)
-        keep_command(upstream, slot, index, hops);
+        keep_command(upstream, hops);
 }
 
 /* A caller in the middle of dispatching must not get an answer before its call has returned. */
