@@ -43,6 +43,13 @@ void problems_add(struct problems *problems, enum problem_level level, const cha
     va_end(list);
 }
 
+void problems_append(struct problems *problems, const struct problems *more)
+{
+    for (size_t i = 0; i < more->count; i++)
+        problems_add(problems, more->at[i].level, more->at[i].place, more->at[i].remedy, "%s",
+                     more->at[i].text);
+}
+
 void problems_finish(struct problems *problems)
 {
     for (size_t i = 0; i < problems->count; i++) {

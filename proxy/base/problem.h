@@ -39,6 +39,9 @@ void problems_add(struct problems *problems, enum problem_level level, const cha
 void problems_add_list(struct problems *problems, enum problem_level level, const char *place,
                        const char *remedy, const char *format, va_list list);
 
+/* Adds copies of them; what they are about may be gone by then, and is left out. */
+void problems_append(struct problems *problems, const struct problems *more);
+
 /* One finding a paragraph: "PLACE: error: TEXT" and, indented, the remedy. Without notes: those are
  * for who has asked what there is to say. */
 void problems_print(const struct problems *problems, FILE *out);

@@ -20,7 +20,7 @@ static struct check_reach ask_backends(const struct config *config, enum problem
     if (!config->lacks_cache)
         reach.cache = check_cache(config, down, problems, cache);
     if (!config->lacks_database)
-        reach.database = check_database(config, down, problems, database);
+        reach.database = check_database(config, down, NULL, problems, database);
     return reach;
 }
 

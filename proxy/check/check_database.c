@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "check/check_replication.h"
 #include "database/catalogue/inspector.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ struct database {
     const struct config *config;
     struct problems *problems;
     enum problem_level down; /* how bad it is that nobody answers */
+    const atomic_bool *stop; /* or NULL */
     char *place;             /* how findings call it */
     struct questions questions;
     enum provider provider;
@@ -112,12 +114,14 @@ static bool is_refusal(const struct database *db, const struct pg_error *error)
 /* The server's own statement_timeout comes first, so that a statement waiting for a lock is refused
  * and the session lives on; the session's deadline is for servers and networks that say nothing at
  * all. */
-static int open_session(struct pg_session **session, const char *conninfo, struct pg_error *error)
+static int open_session(struct database *db, struct pg_error *error)
 {
-    const struct pg_session_options options = {.conninfo = conninfo,
+    const struct pg_session_options options = {.conninfo = db->config->database,
                                                .application = "nestguard",
                                                .connect_timeout = CHECK_SECONDS,
-                                               .answer_timeout = CHECK_SECONDS};
+                                               .answer_timeout = CHECK_SECONDS,
+                                               .stop = db->stop};
+    struct pg_session **session = &db->questions.session;
     int status = pg_session_open(session, &options, error);
     if (!status)
         status = pg_session_exec(*session, "SET statement_timeout = '3s'", 0, NULL, NULL, error);
@@ -149,9 +153,10 @@ static const char *next_step(const struct pg_error *error)
 static bool enter(struct database *db)
 {
     struct pg_error error;
-    if (open_session(&db->questions.session, db->config->database, &error) == 0)
+    int status = open_session(db, &error);
+    if (!status)
         return true;
-    if (is_refusal(db, &error))
+    if (status != -ECANCELED && is_refusal(db, &error))
         problems_add(db->problems, PROBLEM_ERROR, db->place, NULL,
                      "the server refuses the connection: %s%s", error.text, next_step(&error));
     else
@@ -235,8 +240,8 @@ static void check_standby(const struct database *db)
 
 static void check_tables(struct database *db)
 {
-    const struct check_replication replication = {&db->questions, db->config, db->place,
-                                                  db->problems, db->provider};
+    const struct check_replication replication = {&db->questions, db->config,   db->place,
+                                                  db->problems,   db->provider, db->stop};
     const struct inspector_options options = {.config = db->config,
                                               .questions = &db->questions,
                                               .problems = db->problems,
@@ -261,10 +266,10 @@ static void check_inside(struct database *db, char version[64])
     check_tables(db);
 }
 
-bool check_database(const struct config *config, enum problem_level down, struct problems *problems,
-                    char version[64])
+bool check_database(const struct config *config, enum problem_level down, const atomic_bool *stop,
+                    struct problems *problems, char version[64])
 {
-    struct database db = {.config = config, .problems = problems, .down = down};
+    struct database db = {.config = config, .problems = problems, .down = down, .stop = stop};
     bool reached = !config->database;
     version[0] = '\0';
     if (config->database && check_conninfo(&db) && enter(&db)) {

@@ -5,10 +5,13 @@
 #include "base/problem.h"
 #include "config/config.h"
 
+#include <stdatomic.h>
+
 /* Adds every finding; a database that does not answer is one of the level `down`. Returns whether
  * it could be asked, and then its version in version[64] ("15.18").
- * Waits for each answer some seconds at most, and leaves nothing changed there. */
-bool check_database(const struct config *config, enum problem_level down, struct problems *problems,
-                    char version[64]);
+ * Waits for each answer some seconds at most, and leaves nothing changed there. Once `stop` is set,
+ * which may be NULL, what was found means nothing. */
+bool check_database(const struct config *config, enum problem_level down, const atomic_bool *stop,
+                    struct problems *problems, char version[64]);
 
 #endif

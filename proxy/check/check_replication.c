@@ -127,6 +127,7 @@ static void check_connection(const struct check_replication *check)
         .application = "nestguard",
         .connect_timeout = CHECK_SECONDS,
         .answer_timeout = CHECK_SECONDS,
+        .stop = check->stop,
     };
     struct pg_session *session = NULL;
     struct pg_error error;

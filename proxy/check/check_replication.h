@@ -7,6 +7,8 @@
 #include "config/config.h"
 #include "database/catalogue/inspector.h"
 
+#include <stdatomic.h>
+
 /* The server may take so long to let us in, and for each answer. */
 enum { CHECK_SECONDS = 5 };
 
@@ -17,6 +19,7 @@ struct check_replication {
     const char *place; /* how findings about the server call it */
     struct problems *problems;
     enum provider provider;
+    const atomic_bool *stop; /* of waits for further connections; or NULL */
 };
 
 /* The server: its settings, what is left of its limits, the role's rights, and whether it takes a

@@ -48,9 +48,10 @@ static json_t *problems_json(const struct problems *problems)
     json_t *list = json_array();
     for (size_t i = 0; i < problems->count; i++) {
         const struct problem *problem = &problems->at[i];
-        json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "level", levels[problem->level],
-                                              "place", text_json(problem->place), "text",
-                                              text_json(problem->text)));
+        json_array_append_new(
+            list, json_pack("{s:s, s:o, s:o, s:o}", "level", levels[problem->level], "place",
+                            text_json(problem->place), "text", text_json(problem->text), "remedy",
+                            problem->remedy ? text_json(problem->remedy) : json_null()));
     }
     return list;
 }
@@ -96,7 +97,7 @@ json_t *configuration_reload_json(const struct reload *reload, const struct conf
                              restart_json(changes), "keyspaces", keyspaces_json(changes, now),
                              "problems", problems_json(&reload->problems));
     if (reload->refused)
-        json_object_set_new(body, "error", json_string("the file has errors: nothing was changed"));
+        json_object_set_new(body, "error", json_string(reload_refusal(reload)));
     return body;
 }
 
@@ -117,7 +118,8 @@ void configuration_reload(struct http_call *call, void *arg)
     case 0:
         break;
     case -EBUSY:
-        http_answer_error(call, 503, "the file is being read: a cache that it names is looked at");
+        http_answer_error(call, 503,
+                          "a file is being read: the cache and the database are asked about it");
         break;
     default:
         http_answer_error(call, 503, "the guard is ending");

@@ -261,6 +261,9 @@ json_t *status_json(const struct report *report)
     for (size_t i = 0; i < report->count; i++)
         json_array_append_new(keyspaces, keyspace_json(report, &report->keyspaces[i]));
     json_object_set_new(json, "keyspaces", keyspaces);
+    json_object_set_new(json, "reload_refused",
+                        report->refusal ? json_bytes(report->refusal, strlen(report->refusal))
+                                        : json_null());
     json_object_set_new(json, "stream", stream_json(report));
     json_object_set_new(json, "confirms_everything", json_boolean(report->confirms_everything));
     json_object_set_new(json, "clients", json_integer((json_int_t)report->clients));

@@ -9,6 +9,15 @@ static const char *text(const json_t *of, const char *name)
     return found ? found : "";
 }
 
+static void print_problem(const json_t *problem, FILE *out)
+{
+    const char *remedy = text(problem, "remedy");
+    fprintf(out, "%s: %s: %s\n", text(problem, "place"), text(problem, "level"),
+            text(problem, "text"));
+    if (*remedy)
+        fprintf(out, "    %s\n", remedy);
+}
+
 /* A keyspace that came or went has no value before, or none after. */
 static void print_change(const json_t *change, FILE *out)
 {
@@ -55,8 +64,7 @@ void ctl_reload_print(const json_t *body, const char *option, const struct ctl_p
     size_t i;
     const json_t *item, *changes = json_object_get(body, "changes");
     (void)option;
-    json_array_foreach(json_object_get(body, "problems"), i, item)
-        fprintf(out, "%s: %s: %s\n", text(item, "place"), text(item, "level"), text(item, "text"));
+    json_array_foreach(json_object_get(body, "problems"), i, item) print_problem(item, out);
     if (json_object_get(body, "error"))
         return;
     json_array_foreach(changes, i, item) print_change(item, out);

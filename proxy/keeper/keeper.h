@@ -30,8 +30,9 @@ const struct traffic *keeper_traffic(const struct keeper *keeper);
 uint64_t keeper_rebuild(struct keeper *keeper);
 
 /* Reads the file again. `done` (may be NULL) is called once, from here or later, for a cache that
- * the file names anew is reached first: with what came of it, which lives until the call returns,
- * and what is in force then; or with NULL, when the guard ends before. 0; -ESHUTDOWN: it is ending;
+ * the file names anew is reached first, and the database asked for what it wants anew: with what
+ * came of it, which lives until the call returns, and what is in force then; or with NULL, when the
+ * guard ends before. 0; -ESHUTDOWN: it is ending;
  * -EBUSY: that is being done already. In both cases nothing was read, and `done` is not called. */
 typedef void (*reload_done)(void *arg, const struct reload *reload, const struct config *now);
 int keeper_reload(struct keeper *keeper, reload_done done, void *arg);

@@ -438,7 +438,7 @@ void keeper_watch_cache(struct keeper *keeper, uint64_t now)
         return;
     if (is_asked(cache))
         see_answer(keeper);
-    else if (cache->change == CACHE_SWEPT)
+    else if (cache->change == CACHE_SWEPT && !keeper->reloading.fresh) /* it may lead elsewhere */
         move(keeper, now);
     else if (cache->change == CACHE_MOVES && !cache->moving)
         set_change(keeper, CACHE_LEFT);

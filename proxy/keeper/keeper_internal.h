@@ -19,6 +19,7 @@
 #include "http/http.h"
 #include "keeper/changes/changes.h"
 #include "keeper/changes/entries.h"
+#include "keeper/inquiry.h"
 #include "keeper/keeper.h"
 #include "keeper/parts/accounting.h"
 #include "keeper/parts/checking.h"
@@ -65,9 +66,10 @@ struct keeper_cache {
     uint64_t since; /* clock_ms() of the last change of this */
 };
 
-/* A file that was read, until a cache that it names anew has answered. */
+/* A file that was read, until a cache that it names anew, and the database, have answered. */
 struct reloading {
-    struct config *fresh; /* NULL: none */
+    struct config *fresh;    /* NULL: none */
+    struct inquiry *inquiry; /* of the database, about that; NULL: none is under way */
     struct reload reload;
     reload_done done;
     void *arg;
@@ -95,6 +97,7 @@ struct keeper {
     struct changes changes; /* whom each change of a key concerns */
     struct keeper_cache cache;
     struct reloading reloading;
+    char refusal[600];                    /* of the last file that was read; "": it was taken */
     struct watch *watch;                  /* what workers must tell of before they write it */
     struct vouched *vouched;              /* where workers may read what is guarded */
     struct loading loading;               /* rows: the pool, loads, fills */

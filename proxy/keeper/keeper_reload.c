@@ -1,6 +1,7 @@
 /* Another configuration comes into force, as far as that is possible while the guard runs:
  *
  *   file ─▶ reload_read() ─▶ [a cache that it names anew is reached (keeper_cache.c)]
+ *        ─▶ reload_follow() ─▶ [the database has what it wants anew (inquiry.h)]
  *        ─▶ reload_take() ─▶ SQL for its keyspaces ─▶ a view of it ─▶ every worker
  *                                                └─▶ old values are purged ─▶ a generation, if a
  *                                                                             filter is wanted
@@ -16,6 +17,7 @@
 #include "base/memory.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 /* ---- keyspaces ---- */
 
@@ -87,32 +89,84 @@ static void use(struct keeper *keeper, struct shared_config *now)
     log_info("configuration read again");
 }
 
+/* The status tells it until a file is taken. */
+static void note_refusal(struct keeper *keeper, const struct reload *reload)
+{
+    const struct problems *problems = &reload->problems;
+    keeper->refusal[0] = '\0';
+    for (size_t i = 0; i < problems->count && reload->refused; i++) {
+        const struct problem *problem = &problems->at[i];
+        if (problem->level != PROBLEM_ERROR)
+            continue;
+        snprintf(keeper->refusal, sizeof keeper->refusal, "%s: %s", problem->place, problem->text);
+        return;
+    }
+}
+
 /* `done` may have the file read once more. */
 static void end(struct keeper *keeper, bool over)
 {
     struct reloading reloading = keeper->reloading;
     keeper->reloading = (struct reloading){.again = reloading.again};
     service_ready();
+    if (over)
+        note_refusal(keeper, &reloading.reload);
     if (reloading.done)
         reloading.done(reloading.arg, over ? &reloading.reload : NULL, keeper_config(keeper));
     reload_finish(&reloading.reload);
 }
 
 /* Without a file that could be taken: `fresh` is NULL. */
-void keeper_go_on_reloading(struct keeper *keeper, const char *why)
+static void take(struct keeper *keeper)
 {
     struct reloading *reloading = &keeper->reloading;
     struct shared_config *now = NULL;
-    if (why)
-        reloading->reload.changes.cache_stays = xstrdup(why);
     if (reloading->fresh)
-        now = reload_take(keeper_config(keeper), reloading->fresh, &reloading->reload);
+        now = reload_take(reloading->fresh, &reloading->reload);
     reloading->fresh = NULL;
     if (now)
         use(keeper, now);
-    if (!now || why)
+    if (!now || reloading->reload.changes.cache_stays)
         keeper_forget_cache(keeper);
     end(keeper, true);
+}
+
+static void drop(struct keeper *keeper)
+{
+    keeper->reloading.fresh = NULL;
+    end(keeper, false);
+}
+
+static void on_asked(void *arg, const struct problems *found)
+{
+    struct keeper *keeper = arg;
+    struct reloading *reloading = &keeper->reloading;
+    reloading->inquiry = NULL;
+    problems_append(&reloading->reload.problems, found);
+    if (!keeper->draining) {
+        take(keeper);
+        return;
+    }
+    config_destroy(reloading->fresh);
+    drop(keeper);
+}
+
+/* The cache's answer may come once more while the database is asked. */
+void keeper_go_on_reloading(struct keeper *keeper, const char *why)
+{
+    struct reloading *reloading = &keeper->reloading;
+    const struct config *running = keeper_config(keeper);
+    if (reloading->inquiry)
+        return;
+    if (why)
+        reloading->reload.changes.cache_stays = xstrdup(why);
+    if (reloading->fresh)
+        reloading->fresh = reload_follow(running, reloading->fresh, &reloading->reload);
+    if (reloading->fresh && reload_asks_database(running, reloading->fresh, &reloading->reload))
+        reloading->inquiry = inquiry_begin(&keeper->loop, keeper->publishing.shared,
+                                           reloading->fresh, on_asked, keeper);
+    if (!reloading->inquiry)
+        take(keeper);
 }
 
 int keeper_reload(struct keeper *keeper, reload_done done, void *arg)
@@ -138,9 +192,12 @@ int keeper_reload(struct keeper *keeper, reload_done done, void *arg)
 
 void keeper_end_reloading(struct keeper *keeper)
 {
-    if (!keeper->reloading.fresh)
+    struct reloading *reloading = &keeper->reloading;
+    if (!reloading->fresh)
         return;
-    config_destroy(keeper->reloading.fresh);
-    keeper->reloading.fresh = NULL;
-    end(keeper, false);
+    if (reloading->inquiry)
+        inquiry_leave(reloading->inquiry);
+    else
+        config_destroy(reloading->fresh);
+    drop(keeper);
 }

@@ -70,6 +70,7 @@ void keeper_report(const struct keeper *keeper, struct report *report)
 {
     *report = (struct report){.started = keeper->started,
                               .is_draining = keeper->leaving.begun,
+                              .refusal = keeper->refusal[0] ? keeper->refusal : NULL,
                               .build = renewal_report(&keeper->renewal),
                               .stream = replication_report(&keeper->replication),
                               .confirms_everything = replication_lets_go(&keeper->replication),

@@ -1,5 +1,6 @@
 /* Read, compared with what is in force, told, and then given to whoever makes it the one in force:
- * a file with errors changes nothing. Only the log's own settings hold from here on.
+ * a file with errors changes nothing, nor does one that the database has not what it takes for.
+ * Only the log's own settings hold from here on.
  */
 #include "keeper/reload.h"
 
@@ -9,8 +10,10 @@ static void log_problems(const struct problems *problems)
 {
     for (size_t i = 0; i < problems->count; i++) {
         const struct problem *problem = &problems->at[i];
+        const char *remedy = problem->remedy;
         log_line(problem->level == PROBLEM_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
-                 "reload: %s: %s", problem->place, problem->text);
+                 "reload: %s: %s%s%s", problem->place, problem->text,
+                 remedy ? "; what mends it: " : "", remedy ? remedy : "");
     }
 }
 
@@ -38,7 +41,14 @@ static void tell(const struct reload *reload)
     for (size_t i = 0; i < reload->changes.count && !reload->refused; i++)
         log_change(&reload->changes.at[i]);
     if (reload->refused)
-        log_error("reload: the file has errors: nothing was changed");
+        log_error("reload: %s", reload_refusal(reload));
+}
+
+const char *reload_refusal(const struct reload *reload)
+{
+    return reload->by_database
+               ? "the database has not what the file wants of it: nothing was changed"
+               : "the file has errors: nothing was changed";
 }
 
 static int follow(struct config *fresh, const struct config *running, struct reload *reload)
@@ -70,10 +80,32 @@ struct config *reload_read(const struct config *running, struct reload *reload)
     return fresh;
 }
 
-struct shared_config *reload_take(const struct config *running, struct config *fresh,
-                                  struct reload *reload)
+struct config *reload_follow(const struct config *running, struct config *fresh,
+                             struct reload *reload)
 {
     reload->refused = follow(fresh, running, reload) != 0;
+    if (!reload->refused)
+        return fresh;
+    tell(reload);
+    config_destroy(fresh);
+    return NULL;
+}
+
+bool reload_asks_database(const struct config *running, const struct config *fresh,
+                          const struct reload *reload)
+{
+    const struct setting_changes *changes = &reload->changes;
+    bool asks = config_moves_database(running, fresh) ||
+                fresh->load_connections > running->load_connections;
+    for (size_t i = 0; i < changes->count; i++)
+        asks |= changes->at[i].keyspace && changes->at[i].taken &&
+                changes->at[i].kind != CHANGE_REMOVED;
+    return asks && config_has_rows(fresh);
+}
+
+struct shared_config *reload_take(struct config *fresh, struct reload *reload)
+{
+    reload->refused = reload->by_database = reload->problems.errors > 0;
     if (!reload->refused)
         log_configure(fresh->log_format, fresh->log_level);
     tell(reload);

@@ -53,8 +53,11 @@ def test_another_role_takes_over_while_clients_go_on(start_guard, database, item
 
 def test_one_that_is_refused_leaves_those_before_in_place(follow, database, cache, items):
     guard = follow(items())
-    move(guard, database.url.replace("guard@", "nobody@"))
-    wait_until(lambda: 'role "nobody" does not exist' in guard.log(lines=5000), PATIENCE, guard.log)
+    settings = json.loads(guard.file.read_text())
+    guard.configure({**settings, "database": database.url.replace("guard@", "nobody@")})
+    answer = guard.control("POST", "/v1/reload")
+    assert answer.status_code == 409 and 'role \\"nobody\\" does not exist' in answer.text
+    assert 'role "nobody" does not exist' in guard.status()["reload_refused"]
     cache.client().flushall()
     assert guard.redis().get("item:1") == b"payload 1"  # loaded
     assert guard.keyspace("items")["state"] == "guarding"
@@ -154,6 +157,22 @@ def test_what_is_built_from_one_that_is_not_named_any_more_is_not_taken(start_gu
     guard.finish()
 
 
+def move_held(guard, gate):
+    """Whoever is asked whether the file can be taken gets through: it is the first that comes, and what the
+    others send first tells nobody anything."""
+    guard.configure({**json.loads(guard.file.read_text()),
+                     "database": f"postgresql://guard@127.0.0.1:{gate.port}/postgres"})
+    guard.signal(signal.SIGHUP)
+
+    def is_taken():
+        taken = "configuration read again" in guard.log(lines=5000)
+        if not taken and gate.count_held():
+            gate.release_first()
+        return taken
+
+    wait_until(is_taken, PATIENCE, guard.log)
+
+
 def test_what_was_cached_goes_also_when_a_build_is_the_first_to_come_there(start_guard, cache, elsewhere, items):
     """No connection for questions has said by then that it leads elsewhere."""
     with another_server("(1, 'here'), (2, 'only here')") as here:
@@ -162,7 +181,7 @@ def test_what_was_cached_goes_also_when_a_build_is_the_first_to_come_there(start
         assert guard.redis().get("item:1") == b"here" and guard.redis().get("item:2") == b"only here"
         wait_until(lambda: cache.client().exists("item:1", "item:2") == 2, PATIENCE, "both in the cache")
         gate.hold_requests()
-        move(guard, f"postgresql://guard@127.0.0.1:{gate.port}/postgres")
+        move_held(guard, gate)
         wait_until(lambda: gate.count_held() >= 4, PATIENCE, guard.log)
         gate.hold_no_more()
         guard.rebuild()

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from following import fill, is_possible, publish, wait_followed
+from ports import free_port
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -167,21 +168,120 @@ def test_counters_go_on_under_the_name(guard, database, cache, items, sync):
     assert guard.redis().get("item:1") is None  # no key of it any more
 
 
-@pytest.mark.parametrize("keyspace, said", [
-    ({"table": "nowhere"}, "nowhere"),
-    ({"where": "nosuch = 1"}, "condition nosuch"),
-    ({"key": "order:{nr}"}, "nr"),
+def refuse(guard, url, cache, sync, *keyspaces):
+    """What is said of a file that is not taken: of each problem its place, its text and its remedy."""
+    guard.configure({"cache": cache.url, "database": url, "sync": sync, "keyspaces": list(keyspaces)})
+    answer = guard.control("POST", "/v1/reload")
+    assert answer.status_code == 409, answer.text
+    assert answer.json()["error"] == "the database has not what the file wants of it: nothing was changed"
+    problems = [problem for problem in answer.json()["problems"] if problem["level"] == "error"]
+    place, text = problems[0]["place"], problems[0]["text"]
+    assert f"reload: {place}: {text}" in guard.log(lines=10**6)
+    assert guard.status()["reload_refused"] == f"{place}: {text}"
+    return problems
+
+
+@pytest.mark.parametrize("keyspace, said, remedy", [
+    ({"table": "order"}, "table order does not exist", "table: public.orders"),
+    ({"where": "nosuch = 1"}, "nosuch", None),
+    ({"key": "order:{nr}"}, "nr", None),
+    ({"value": "paylod"}, "paylod", "value: payload"),
 ])
-def test_one_that_cannot_be_built_is_named_and_the_others_guard(guard, database, cache, items,
-                                                               orders, sync, keyspace, said):
-    reload(guard, database, cache, sync, items(), {**orders, **keyspace})
-    wait_until(lambda: any(word in (guard.status()["last_build_error"] or "")
-                           for word in said.split()), PATIENCE, guard.log)
+def test_what_the_database_does_not_have_is_not_taken(guard, database, cache, items, orders, sync, keyspace, said,
+                                                      remedy):
+    before = guard.control("GET", "/v1/config").text
+    problems = refuse(guard, database.url, cache, sync, items(ttl="1h"), {**orders, **keyspace})
+    assert said in problems[0]["text"], problems
+    assert "keyspace orders (" in problems[0]["place"]
+    assert remedy is None or problems[0]["remedy"] == remedy
+    assert guard.control("GET", "/v1/config").text == before
     assert guard.keyspace("items")["state"] == "guarding"
+    assert guard.redis().mget("item:1", "item:5000") == [b"payload 1", None]
+    reload(guard, database, cache, sync, items(), orders)
+    assert guard.status()["reload_refused"] is None
+    guard.wait_guarding()
+    assert guard.redis().get("order:3") == b"order 3"
+
+
+def test_a_misspelt_column_of_one_that_guards_is_not_taken(guard, database, cache, items, sync):
+    refuse(guard, database.url, cache, sync, items(value="paylod"))
+    assert guard.redis().get("item:7") == b"payload 7"
+
+
+def test_a_database_that_cannot_be_reached_is_not_taken(guard, database, cache, items, sync):
+    url = f"postgresql://guard:secret@127.0.0.1:{free_port()}/shop"
+    problems = refuse(guard, url, cache, sync, items())
+    assert "no connection" in problems[0]["text"] and problems[0]["place"].endswith("/shop")
+    assert "secret" not in guard.log(lines=10**6)
+    refuse(guard, database.url + "_not", cache, sync, items())
+    cache.client().flushall()
+    assert guard.redis().get("item:1") == b"payload 1"
+    assert guard.keyspace("items")["state"] == "guarding"
+
+
+def test_what_is_wrong_already_refuses_nothing_else(guard, database, cache, items, orders, sync):
+    reload(guard, database, cache, sync, items(), orders)
+    guard.wait_guarding()
+    database.execute("ALTER TABLE orders RENAME TO away")
+    reload(guard, database, cache, sync, items(ttl="1h"), {**orders, "ttl": "1h"})
+    assert "keyspace orders" in guard.log(lines=10**6) and "table orders does not exist" in guard.log(lines=10**6)
+    assert guard.status()["reload_refused"] is None
+    refuse(guard, database.url, cache, sync, items(), orders, {**orders, "name": "more", "key": "more:{id}"})
+
+
+def test_a_database_that_is_down_keeps_no_file_from_being_taken(guard, database, cache, items, sync, postgres_server):
+    postgres_server.stop()
+    try:
+        reload(guard, database, cache, sync, items(value="id"))
+    finally:
+        postgres_server.start()
+    assert "it could not be asked whether it has what the file wants" in guard.log(lines=10**6)
+    guard.wait_guarding()
+    wait_until(lambda: guard.status()["backends"]["database"]["connections"] == 4, PATIENCE, guard.log)
+    assert guard.redis().get("item:1") == b"1"
+
+
+def test_lookups_go_on_while_the_database_is_asked(guard, database, cache, items, orders, sync):
+    assert guard.redis().get("item:1") == b"payload 1"
+    with database.locked("orders"):
+        guard.configure({"cache": cache.url, "database": database.url, "sync": sync, "keyspaces": [items(), orders]})
+        count = guard.log(lines=10**6).count("configuration read again")
+        guard.signal(1)
+        wait_until(lambda: database.value("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                                          " AND application_name = 'nestguard'"), PATIENCE, guard.log)
+        assert guard.log(lines=10**6).count("configuration read again") == count
+        assert guard.redis().mget("item:1", "item:5000") == [b"payload 1", None]
+        assert guard.control("POST", "/v1/reload").status_code == 503
+    wait_until(lambda: guard.log(lines=10**6).count("configuration read again") > count, PATIENCE, guard.log)
+
+
+def test_who_ends_meanwhile_ends(guard, database, cache, items, orders, sync):
+    with database.locked("orders"):
+        guard.configure({"cache": cache.url, "database": database.url, "sync": sync, "keyspaces": [items(), orders]})
+        guard.signal(1)
+        wait_until(lambda: database.value("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                                          " AND application_name = 'nestguard'"), PATIENCE, guard.log)
+        assert guard.stop() == 0
+    assert "configuration read again" not in guard.log(lines=10**6)
+
+
+@pytest.mark.parametrize("breaks, mends, said", [
+    ("ALTER TABLE orders RENAME TO away", "ALTER TABLE away RENAME TO orders", "orders"),
+    ("ALTER TABLE orders RENAME id TO nr", "ALTER TABLE orders RENAME nr TO id", "id"),
+])
+def test_one_that_cannot_be_built_is_named_and_the_others_guard(guard, database, cache, items, orders, sync, breaks,
+                                                               mends, said):
+    reload(guard, database, cache, sync, items(), orders)
+    guard.wait_guarding()
+    database.execute(breaks)
+    guard.control("POST", "/v1/rebuild")
+    wait_until(lambda: said in (guard.status()["last_build_error"] or ""), PATIENCE, guard.log)
+    wait_until(lambda: guard.keyspace("items")["state"] == "guarding", PATIENCE, guard.log)
     rejected = guard.counter("nestguard_rejected_total")
     assert guard.redis().mget("item:1", "item:5000") == [b"payload 1", None]
     assert guard.counter("nestguard_rejected_total") == rejected + 1
-    reload(guard, database, cache, sync, items(), orders)
+    database.execute(mends)
+    reload(guard, database, cache, sync, items(), {**orders, "ttl": "1h"})
     guard.wait_guarding()
     assert guard.redis().get("order:3") == b"order 3"
 

@@ -23,6 +23,7 @@ from waiting import wait_until
 ROWS, READERS, WRITERS = 40, 3, 2
 NAMES = ["one", "two", "three", "four"]
 TABLES = {"plain": None, "other": None, "flagged": "flag"}  # and what the publication tells of each
+COLUMNS = "id int PRIMARY KEY, flag bool NOT NULL, payload text, note text"
 GRACE = 1  # seconds until every worker decides by the file that was read
 
 
@@ -162,8 +163,21 @@ def fates(before, after):
             "left": sorted(name for name in after if before.get(name) == after[name])}
 
 
+def refused(before, after, is_there):
+    """Something that was changed cannot be had, and that is news."""
+    def is_news(name):
+        keyspace, was = after[name], before.get(name, {})
+        if keyspace["table"] != "nowhere":
+            return not right(keyspace)
+        if is_there:
+            return keyspace.get("where") is not None  # which the publication does not have
+        return was.get("table") != "nowhere"
+    return any(is_news(name) for name in after if after[name] != before.get(name))
+
+
 class Administrator:
     def __init__(self, model, guard, database, cache):
+        self.database = database
         self.model, self.guard, self.chance = model, guard, random.Random(f"{SEED} administrator")
         self.settings = {"cache": cache.url, "database": database.url, "sync": "replication",
                          "max_lag": f"{MAX_LAG * 1000:.0f}ms"}
@@ -172,17 +186,28 @@ class Administrator:
         self.guard.configure({**self.settings, "keyspaces": list(file.values()), **settings})
 
     def reload(self, file):
+        """A table that is nowhere may be there for the moment in which the database is asked for it."""
         before, self.model.stable = self.model.file, 0
         self.write(file, load_connections=self.chance.randint(1, 5))
+        is_there = self.chance.random() < 0.5
+        if is_there:
+            self.database.execute(f"CREATE TABLE nowhere ({COLUMNS}); ALTER PUBLICATION nestguard ADD TABLE nowhere")
         answer = self.guard.control("POST", "/v1/reload")
-        assert answer.status_code == 200, answer.text
+        if is_there:
+            self.database.execute("DROP TABLE nowhere")
+        if refused(before, file, is_there):
+            assert answer.status_code == 409, (answer.text, before, file)
+            file = before
+        else:
+            assert answer.status_code == 200, (answer.text, before, file)
         told = {fate: sorted(names) for fate, names in answer.json()["keyspaces"].items()}
         assert told == fates(before, file), (told, before, file)
         assert not answer.json()["restart"]
         self.model.file = file
         time.sleep(GRACE)  # there is nothing to be seen of a worker's view
         self.model.stable = time.monotonic()
-        self.model.counts["reloads"] += 1
+        self.model.counts["reloads"] += answer.status_code == 200
+        self.model.counts["refused by the database"] += answer.status_code == 409
 
     def refuse(self):
         """Nothing of a wrong file is taken."""
@@ -221,8 +246,7 @@ class Administrator:
 
 def make_tables(database):
     for table in TABLES:
-        database.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, flag bool NOT NULL, payload text,"
-                         f" note text); ALTER TABLE {table} REPLICA IDENTITY FULL")
+        database.execute(f"CREATE TABLE {table} ({COLUMNS}); ALTER TABLE {table} REPLICA IDENTITY FULL")
     database.execute("CREATE PUBLICATION nestguard FOR TABLE " + ", ".join(
         f"{table} WHERE ({where})" if where else table for table, where in TABLES.items()))
 

@@ -70,6 +70,7 @@ struct report {
     const struct config *config;
     uint64_t started; /* clock_ms() */
     bool is_draining;
+    const char *refusal; /* of the last file that was read again; NULL: it was taken */
     unsigned workers, clients;
     size_t client_bytes; /* the memory of all clients */
     size_t count;        /* of keyspaces, those that are configured */

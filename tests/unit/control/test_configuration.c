@@ -71,13 +71,14 @@ static void a_file_that_is_refused_is_said_to_have_changed_nothing(void **state)
     struct reload reload = {.refused = true};
     struct config *running = config_from_text(HEAD "keyspaces:\n" ITEMS);
     (void)state;
-    problems_add(&reload.problems, PROBLEM_ERROR, "guard.yaml:7", NULL, "unknown setting");
+    problems_add(&reload.problems, PROBLEM_ERROR, "guard.yaml:7", "guard it", "unknown setting");
     json_t *body = configuration_reload_json(&reload, running);
     char *text = json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS);
     assert_string_equal(
         text, "{\"changes\":[],\"error\":\"the file has errors: nothing was changed\","
               "\"keyspaces\":{\"added\":[],\"changed\":[],\"left\":[\"items\"],\"removed\":[]},"
-              "\"problems\":[{\"level\":\"error\",\"place\":\"guard.yaml:7\",\"text\":\"unknown "
+              "\"problems\":[{\"level\":\"error\",\"place\":\"guard.yaml:7\",\"remedy\":\"guard "
+              "it\",\"text\":\"unknown "
               "setting\"}],\"restart\":[]}");
     free(text);
     json_decref(body);
