@@ -177,7 +177,7 @@ const struct setting config_settings[] = {
      .help = "bytes of all clients together: input, lookups and replies that wait; past it the "
              "client that takes most is cut off"},
     {"max_output", SETTING_SIZE, AT(max_output), .standard = "64mb", .least = "1kb", .most = "64gb",
-     .help = "bytes of replies that wait for one client; past it the client is dropped"},
+     .help = "bytes of replies that a client may leave unread; past it the client is dropped"},
     {"output_timeout", SETTING_DURATION, AT(output_timeout_ms), .standard = "30s", .least = "10ms",
      .most = "1d",
      .help = "a client that takes none of its waiting replies for so long is dropped"},

@@ -141,7 +141,7 @@ static void tear_down(struct client *client)
     free_kept(client);
 }
 
-/* Its replies can come to no good end. */
+/* Its replies may have come to no good end. */
 static void obey_replies(struct client *client)
 {
     if (client->replies.end == REPLIES_OVERFLOWN)
@@ -396,6 +396,20 @@ static void go_on(struct client *client)
         leave_at_end(client);
 }
 
+/* All is answered that was under way when too much was held; or what is left may be a command that
+ * is passed on while it arrives, and cannot be answered before it has. Its reading may not have
+ * stopped meanwhile: what it has sent is kept all the same. */
+static void end_pace(struct client *client)
+{
+    struct replies *replies = &client->replies;
+    bool uploads = client->pinned.states & PINNED_UPLOAD && replies_waiting(replies) < STALL_BYTES;
+    if (replies->end != REPLIES_PACED || (replies->first && !uploads))
+        return;
+    replies->end = REPLIES_OPEN;
+    if (client_input(client).length)
+        client_queue_input(client);
+}
+
 /* A command of which only a part has been passed on will not come whole any more. */
 static void see_off(struct client *client)
 {
@@ -409,7 +423,8 @@ static void flush(struct turn_task *task)
     struct client *client = container_of(task, struct client, output_task);
     if (client->state == CLIENT_CLOSED)
         return;
-    obey_replies(client);
+    if (client->replies.end)
+        obey_replies(client);
     if (client->state < CLIENT_CLOSING) {
         bool is_paced = pinned_is_paced(&client->pinned);
         if (is_paced)
@@ -418,6 +433,8 @@ static void flush(struct turn_task *task)
         if (is_paced)
             pinned_pace(client);
         end_stall(client, STALL_BYTES);
+        if (client->replies.end)
+            end_pace(client);
         go_on(client);
     }
     if (client->state == CLIENT_LEAVING)

@@ -5,7 +5,7 @@
  *
  * Input is parsed where the kernel put it (the worker's scratch buffer) when all clients that have
  * some are read from; only what is left of an incomplete command is kept in `in`. A client whose
- * replies pile up is not read from, and at last dropped.
+ * replies pile up is not read from, and dropped when it does not read them.
  */
 #ifndef NESTGUARD_CLIENT_H
 #define NESTGUARD_CLIENT_H
@@ -136,7 +136,7 @@ void client_set_state(struct client *client, enum client_state state);
 /* It is to have nothing more served. */
 static inline bool client_is_ending(const struct client *client)
 {
-    return client->state >= CLIENT_LEAVING || client->replies.end != REPLIES_OPEN;
+    return client->state >= CLIENT_LEAVING || replies_have_ended(&client->replies);
 }
 
 /* The cache takes commands again: looks whether there is something to do. */

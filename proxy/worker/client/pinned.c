@@ -244,7 +244,8 @@ void pinned_flush(struct client *client)
 }
 
 /* By what can leave alone. What is held stands behind the head, whose reply may be due on one of
- * these connections: not read, neither would ever leave. max_output bounds it. */
+ * these connections: not read, neither would ever leave. It is of what was sent before it became
+ * much (REPLIES_PACED). */
 void pinned_pace(struct client *client)
 {
     const struct replies *replies = &client->replies;
@@ -349,10 +350,11 @@ static void lost(struct client *client, struct upstream *upstream)
 /* The queue of a client that is about to be closed knows its slots no more. */
 static void push(struct client *client, struct upstream *upstream, struct span bytes)
 {
-    if (client->state >= CLIENT_CLOSING || client->replies.end)
+    if (client->state >= CLIENT_CLOSING || replies_have_ended(&client->replies))
         return;
     replies_push(&client->replies, tracking_place(client, upstream), bytes);
-    if (replies_waiting(&client->replies) > serving_config(client->serving)->max_output)
+    if (client->replies.end != REPLIES_PACED &&
+        replies_waiting(&client->replies) > serving_config(client->serving)->max_output)
         client_drop(client);
 }
 

@@ -40,7 +40,7 @@ static void say_everything(struct client *client, const struct reply_slot *next)
 {
     static const char everything[] = ">2\r\n$10\r\ninvalidate\r\n_\r\n";
     struct replies *replies = &client->replies;
-    if (replies->resp3 && client->state < CLIENT_CLOSING && !replies->end)
+    if (replies->resp3 && client->state < CLIENT_CLOSING && !replies_have_ended(replies))
         replies_push(replies, next, span_of(everything));
 }
 

@@ -307,12 +307,24 @@ void reply_slot_starve(struct reply_slot *slot)
 }
 
 /* Replies that nobody takes must not pile up; but the first to pass the bound may be as large as it
- * is. */
+ * is. What is held may not leave, whether the client reads or not: that it is much is no fault of
+ * his. It leaves all at once when the late one is answered, and what is under way comes behind it:
+ * so all of that is forgiven, and there will be no more of it. Half of the bound is left to him for
+ * what was held without that. */
 bool reply_slot_stays_wanted(const struct reply_slot *slot)
 {
     struct replies *replies = slot->replies;
-    if (replies_waiting(replies) > serving_config(slot->serving)->max_output)
+    size_t waiting = replies_waiting(replies);
+    size_t leaving = buffer_length(&replies->out) + replies->sending;
+    size_t most = serving_config(slot->serving)->max_output;
+    if (replies->end == REPLIES_PACED)
+        return true;
+    if (leaving <= most && waiting - leaving > slot->serving->held_limit) {
+        replies->end = REPLIES_PACED;
+        tell_client(replies);
+    } else if (waiting > most) {
         end_replies(replies, REPLIES_OVERFLOWN);
+    }
     return slot->replies;
 }
 

@@ -92,9 +92,13 @@ struct reply_slot {
     _Atomic bool gone; /* the client is, while something is still to come; the keeper looks here */
 };
 
-/* Why a client can have no more replies. */
+/* Whether a client can ask for more replies, and why not.
+ *
+ *   OPEN ◀─ all is answered ─ much is held behind one that is late ─▶ PACED      both ─▶ the others
+ */
 enum replies_end {
     REPLIES_OPEN,
+    REPLIES_PACED,     /* no more is served; it gets all that is under way, however much */
     REPLIES_OVERFLOWN, /* more than max_output waits */
     REPLIES_BROKEN     /* a reply will never be whole */
 };
@@ -123,6 +127,12 @@ struct replies {
     uint64_t loads;          /* asked for so far */
     struct upstream *stalls; /* not read from before the client has taken more of a large reply */
 };
+
+/* There will be no more of them. */
+static inline bool replies_have_ended(const struct replies *replies)
+{
+    return replies->end > REPLIES_PACED;
+}
 
 /* Where a reply that is ready now goes: out, or behind the slots that still wait. */
 struct buffer *replies_ready(struct replies *replies);
@@ -208,7 +218,8 @@ void reply_slot_cache_reply(struct reply_slot *slot, unsigned index, struct span
 void reply_slot_cache_failure(struct reply_slot *slot, unsigned index, const char *why);
 
 /* Whether somebody still waits for the slot's reply. Asked before an answer is added to it: it ends
- * a client whose replies pile up. (The second is for the first alone: it counts exactly.) */
+ * a client that does not read its replies, and paces one whose replies pile up behind a late one.
+ * (The second is for the first alone: it counts exactly.) */
 bool reply_slot_stays_wanted(const struct reply_slot *slot);
 static inline bool reply_slot_is_wanted(const struct reply_slot *slot)
 {
@@ -217,7 +228,7 @@ static inline bool reply_slot_is_wanted(const struct reply_slot *slot)
         return false;
     size_t most = buffer_length(&replies->out) + replies->sending + replies->held +
                   (replies->last ? buffer_length(&replies->last->reply) : 0);
-    return most <= serving_config(slot->serving)->max_output || reply_slot_stays_wanted(slot);
+    return most <= slot->serving->held_limit || reply_slot_stays_wanted(slot);
 }
 
 /* One answer less to wait for. At zero the slot is finished, and the client's queue moves on; the

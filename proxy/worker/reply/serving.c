@@ -31,6 +31,7 @@ void serving_update_limits(struct serving *serving)
     serving->own_limit = config->limits.own_connections;
     if (own < serving->own_limit)
         serving->own_limit = (unsigned)own;
+    serving->held_limit = config->max_output / 2;
     serving->max_bulk = config->max_bulk;
     if (serving->cache_bulk && serving->cache_bulk < serving->max_bulk)
         serving->max_bulk = serving->cache_bulk;

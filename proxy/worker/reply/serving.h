@@ -52,6 +52,7 @@ struct serving {
     unsigned own_connections;                   /* of clients that do not share */
     unsigned own_limit;                         /* as many as configuration and cache allow */
     size_t max_bulk;                            /* likewise: bytes of an argument */
+    size_t held_limit; /* bytes of a client's replies behind a late one: half of max_output */
     uint64_t cache_bulk, cache_clients; /* the cache's own limits, as last heard; 0: not yet */
     size_t asked;                       /* requests that the keeper has not returned yet */
     bool ending;                        /* the keeper is asked nothing any more */

@@ -18,6 +18,7 @@ void bench_init(struct bench *bench)
         config_from_text("cache: redis://127.0.0.1\ndatabase: host=db\nmax_output: 1kb\n"
                          "keyspaces: [{name: a, key: \"a:{b}\", table: c, value: d}]\n"));
     bench->serving->view = view_create(bench->shared, NULL, states, 1);
+    serving_update_limits(bench->serving);
     bench->replies.serving = bench->serving;
     bench->replies.task = &bench->task;
 }

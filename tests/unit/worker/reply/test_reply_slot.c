@@ -155,6 +155,52 @@ static void past_the_bound_the_client_goes(void **state)
     bench_finish(&bench);
 }
 
+/* It is late, not the client: what is under way leaves behind it, however much that is. */
+static void much_behind_a_late_one_is_no_fault_of_the_client(void **state)
+{
+    char kilobyte[1100];
+    struct bench bench;
+    (void)state;
+    memset(kilobyte, 'k', sizeof kilobyte);
+    struct span much = {kilobyte, sizeof kilobyte};
+    bench_init(&bench);
+    struct reply_slot *late = ask(&bench), *behind[5];
+    for (size_t i = 0; i < 5; i++)
+        behind[i] = ask(&bench);
+    reply_slot_cache_reply(behind[0], 0, much);
+    assert_int_equal(bench.replies.end, REPLIES_OPEN);
+    reply_slot_cache_reply(behind[1], 0, much);
+    assert_int_equal(bench.replies.end, REPLIES_PACED);
+    assert_true(bench.task.queued);
+    reply_slot_cache_reply(behind[2], 0, much);
+    reply(late, "late");
+    assert_int_equal(buffer_length(&bench.replies.out), 4 + 3 * sizeof kilobyte);
+    reply_slot_cache_reply(behind[3], 0, much);
+    reply_slot_cache_reply(behind[4], 0, much);
+    assert_int_equal(bench.replies.end, REPLIES_PACED);
+    assert_int_equal(buffer_length(&bench.replies.out), 4 + 5 * sizeof kilobyte);
+    buffer_clear(&bench.replies.out);
+    bench_finish(&bench);
+}
+
+/* Who has not taken what could leave is none of these. */
+static void what_could_leave_is_the_clients_fault_beside_what_is_held(void **state)
+{
+    char kilobyte[1100];
+    struct bench bench;
+    (void)state;
+    memset(kilobyte, 'k', sizeof kilobyte);
+    bench_init(&bench);
+    assert_int_equal(bench.serving->held_limit, 512);
+    bench.replies.sending = sizeof kilobyte;
+    struct reply_slot *late = ask(&bench), *behind = ask(&bench);
+    reply_slot_cache_reply(behind, 0, (struct span){kilobyte, sizeof kilobyte});
+    assert_int_equal(bench.replies.end, REPLIES_OVERFLOWN);
+    reply(late, "late");
+    bench.replies.sending = 0;
+    bench_finish(&bench);
+}
+
 /* ---- a client that goes ---- */
 
 static void what_is_owed_to_a_client_that_went_is_taken_by_nobody(void **state)
@@ -281,6 +327,8 @@ int main(void)
         cmocka_unit_test(a_slot_is_finished_by_its_last_answer),
         cmocka_unit_test(all_that_waits_is_counted),
         cmocka_unit_test(past_the_bound_the_client_goes),
+        cmocka_unit_test(much_behind_a_late_one_is_no_fault_of_the_client),
+        cmocka_unit_test(what_could_leave_is_the_clients_fault_beside_what_is_held),
         cmocka_unit_test(what_is_owed_to_a_client_that_went_is_taken_by_nobody),
         cmocka_unit_test(a_client_may_go_while_its_slot_takes_a_reply),
         cmocka_unit_test(lookups_have_their_own_copies_of_the_keys),
