@@ -240,7 +240,6 @@ static void check_query(const struct config *config, const struct config_source 
                       "for a part of it)");
 }
 
-/* absent_value without its switch is allowed: it waits for a reload that turns the switch. */
 static void check_absent(const struct config *config, const struct config_source *source, size_t i)
 {
     const struct mention *on_absent = of(source, i, "on_absent");

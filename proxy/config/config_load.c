@@ -37,18 +37,28 @@ struct section {
     int line;                    /* where it begins */
 };
 
+static void add(const struct config_source *source, int line, enum problem_level level,
+                const char *format, va_list list)
+{
+    char *place = xasprintf("%s:%d", source->file, line);
+    problems_add_list(source->problems, level, place, NULL, format, list);
+    free(place);
+}
+
 void config_report(const struct config_source *source, int line, const char *format, ...)
 {
     va_list list;
-    char *text = NULL;
     va_start(list, format);
-    int length = vasprintf(&text, format, list);
+    add(source, line, PROBLEM_ERROR, format, list);
     va_end(list);
-    char *place = xasprintf("%s:%d", source->file, line);
-    problems_add(source->problems, PROBLEM_ERROR, place, NULL, "%s",
-                 length < 0 ? "out of memory" : text);
-    free(place);
-    free(text);
+}
+
+void config_warn(const struct config_source *source, int line, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    add(source, line, PROBLEM_WARNING, format, list);
+    va_end(list);
 }
 
 /* As editors count: from 1. */
@@ -353,6 +363,7 @@ static bool read_root(struct loader *loader)
     }
     read_section(loader, &section, root);
     config_check(loader->config, &loader->source);
+    config_check_effect(loader->config, &loader->source);
     return true;
 }
 

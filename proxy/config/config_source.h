@@ -22,6 +22,10 @@ struct config_source {
 void config_report(const struct config_source *source, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same of a warning: the file is taken all the same. */
+void config_warn(const struct config_source *source, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* What settings mean together: reports every contradiction between those that could be read. */
 void config_check(struct config *config, const struct config_source *source);
 
@@ -34,6 +38,9 @@ void config_make_draft(struct config *config, const struct config_source *source
 /* Of one keyspace, whose `publish` could be read and stands in this line; a part of the above. */
 void config_check_publish(const struct config *config, const struct config_source *source,
                           size_t keyspace, int line);
+
+/* Warns of what stands in the file and has no effect, or more than was meant. */
+void config_check_effect(const struct config *config, const struct config_source *source);
 
 /* Whether a cluster has all that is called after the key in the key's own slot. */
 bool config_has_hash_tag(const char *key);

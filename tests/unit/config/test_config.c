@@ -68,13 +68,19 @@ static struct outcome load_bytes(const char *bytes, size_t length)
     return out;
 }
 
-static struct config *loaded(const char *text)
+/* With so many warnings. */
+static struct config *loaded_with(const char *text, size_t warnings)
 {
     struct outcome out = load_bytes(text, strlen(text));
     if (out.status)
         fail_msg("refused:\n%s", out.problems);
-    assert_int_equal(out.count, 0);
+    assert_int_equal(out.count, warnings);
     return out.config;
+}
+
+static struct config *loaded(const char *text)
+{
+    return loaded_with(text, 0);
 }
 
 /* The text must give exactly these problems. */
@@ -240,36 +246,38 @@ static void a_query_stands_in_place_of_a_table(void **state)
 static void every_setting_is_read(void **state)
 {
     (void)state;
-    struct config *c = loaded("listen: [127.0.0.1:1, '[::1]:2', unix:/tmp/s]\n"
-                              "control: 0.0.0.0:3\n"
-                              "control_token: t0ken\n"
-                              "password: hunter2\n"
-                              "workers: 3\n"
-                              "cache: redis://u:p@h:4/5\n"
-                              "database: host=/run dbname=shop\n"
-                              "sync: poll\n"
-                              "poll_interval: 2h\n"
-                              "max_lag: 250ms\n"
-                              "publication: Shop.items-2\n"
-                              "load_connections: 6\n"
-                              "load_timeout: 7s\n"
-                              "load_budget: 8\n"
-                              "max_bulk: 64kb\n"
-                              "max_command: 1mb\n"
-                              "keyspaces:\n"
-                              "- name: a\n"
-                              "  key: a:{x}:{y}\n"
-                              "  table: '\"T\"'\n"
-                              "  where: deleted_at IS NULL\n"
-                              "  value: json\n"
-                              "  ttl: 0\n"
-                              "  ttl_jitter: 0.25\n"
-                              "  false_positive_rate: 0.01%\n"
-                              "  on_absent: value\n"
-                              "  absent_value: ''\n"
-                              "  enforce: false\n"
-                              "- {name: b, key: 'b:{x}', table: t, on_miss: pass, on_absent: error,"
-                              " false_positive_rate: 1e-4}\n");
+    struct config *c =
+        loaded_with("listen: [127.0.0.1:1, '[::1]:2', unix:/tmp/s]\n"
+                    "control: 0.0.0.0:3\n"
+                    "control_token: t0ken\n"
+                    "password: hunter2\n"
+                    "workers: 3\n"
+                    "cache: redis://u:p@h:4/5\n"
+                    "database: host=/run dbname=shop\n"
+                    "sync: poll\n"
+                    "poll_interval: 2h\n"
+                    "max_lag: 250ms\n"
+                    "publication: Shop.items-2\n"
+                    "load_connections: 6\n"
+                    "load_timeout: 7s\n"
+                    "load_budget: 8\n"
+                    "max_bulk: 64kb\n"
+                    "max_command: 1mb\n"
+                    "keyspaces:\n"
+                    "- name: a\n"
+                    "  key: a:{x}:{y}\n"
+                    "  table: '\"T\"'\n"
+                    "  where: deleted_at IS NULL\n"
+                    "  value: json\n"
+                    "  ttl: 0\n"
+                    "  ttl_jitter: 0.25\n"
+                    "  false_positive_rate: 0.01%\n"
+                    "  on_absent: value\n"
+                    "  absent_value: ''\n"
+                    "  enforce: false\n"
+                    "- {name: b, key: 'b:{x}', table: t, on_miss: pass, on_absent: error,"
+                    " false_positive_rate: 1e-4}\n",
+                    3);
     assert_int_equal(c->listens, 3);
     assert_string_equal(c->listen[1].host, "::1");
     assert_string_equal(c->listen[2].path, "/tmp/s");
@@ -314,6 +322,7 @@ static void variables_come_from_the_environment(void **state)
     setenv("NESTGUARD_TEST_B", "127.0.0.1:7", 1);
     struct config *c = loaded(DEFAULTS "password: x${NESTGUARD_TEST_A}-${NESTGUARD_TEST_A}$\n"
                                        "listen: ['${NESTGUARD_TEST_B}']\n"
+                                       "control: 127.0.0.1:8\n"
                                        "control_token: $${NESTGUARD_TEST_A}$$\n");
     assert_string_equal(c->password, "xse-se$");
     assert_string_equal(c->listen[0].text, "127.0.0.1:7");
@@ -788,9 +797,13 @@ static void what_may_change_is_no_difference(void **state)
     assert_int_equal(differences(DEFAULTS,
                                  DEFAULTS "    ttl: 1s\n    ttl_jitter: 0\n    on_absent: value\n"
                                           "    absent_value: x\n    enforce: false\n"
-                                          "    on_miss: pass\n    false_positive_rate: 1%\n"
-                                          "poll_interval: 1s\nload_budget: 1\npassword: x\n"
+                                          "    false_positive_rate: 1%\n"
+                                          "sync: replication\nload_budget: 1\npassword: x\n"
                                           "max_clients: 3\nload_timeout: 1s\nmax_lag: 2s\n",
+                                 text, sizeof text),
+                     0);
+    assert_int_equal(differences("sync: poll\n" DEFAULTS,
+                                 "sync: poll\npoll_interval: 1s\n" DEFAULTS "    on_miss: pass\n",
                                  text, sizeof text),
                      0);
     /* The same values, otherwise written. */

@@ -258,8 +258,8 @@ static void what_the_sample_leaves_out_could_be_put_in(void **state)
     struct config *config;
     int status = config_load(&config, copy, &problems);
     unlink(copy);
-    assert_int_equal(status, 0);
-    assert_int_equal(problems.count, 0);
+    assert_int_equal(status, 0); /* some of them have no effect together: warnings */
+    assert_int_equal(problems.errors, 0);
     config_destroy(config);
     problems_finish(&problems);
 }
