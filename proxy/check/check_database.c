@@ -5,6 +5,7 @@
 #include "check/check_database.h"
 
 #include "base/memory.h"
+#include "check/check_memory.h"
 #include "check/check_replication.h"
 #include "database/catalogue/inspector.h"
 #include <errno.h>
@@ -264,6 +265,7 @@ static void check_inside(struct database *db, char version[64])
     check_limits(db);
     check_standby(db);
     check_tables(db);
+    check_memory(db->config, &db->questions, db->problems);
 }
 
 bool check_database(const struct config *config, enum problem_level down, const atomic_bool *stop,

@@ -1,0 +1,14 @@
+/* Do the filters find room in max_filter_memory? */
+#ifndef NESTGUARD_CHECK_MEMORY_H
+#define NESTGUARD_CHECK_MEMORY_H
+
+#include "base/problem.h"
+#include "config/config.h"
+#include "database/catalogue/questions.h"
+
+/* Adds a warning when those of the rows that there are do not, as far as the server can estimate
+ * how many these are. */
+void check_memory(const struct config *config, struct questions *questions,
+                  struct problems *problems);
+
+#endif
