@@ -1,5 +1,7 @@
 /* `nestguard check` is asked before the first start, where a port that somebody else has would end
- * it, and beside a running guard, which has its ports itself.
+ * it, and beside a running guard, which has its ports itself. What is no address of this machine
+ * cannot be had either way; a port that this user may not have another may, and a directory that is
+ * missing a service manager makes.
  */
 #include "check/check_ports.h"
 
@@ -14,6 +16,11 @@ static void check_one(const struct config *config, const char *setting,
         problems_add(problems, PROBLEM_WARNING, config->file, NULL,
                      "%s: %s is taken; unless it is this guard that runs there, choose another "
                      "address or end whoever has it",
+                     setting, address->text);
+    else if (status == -EADDRNOTAVAIL || status == -EAFNOSUPPORT)
+        problems_add(problems, PROBLEM_ERROR, config->file, NULL,
+                     "%s: %s is no address of this machine, and a guard would not start; choose "
+                     "one that it has (`ip address` shows them), or 0.0.0.0 or [::] for all",
                      setting, address->text);
     else if (status < 0)
         problems_add(problems, PROBLEM_WARNING, config->file, NULL,

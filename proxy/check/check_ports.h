@@ -4,7 +4,8 @@
 
 #include "config/config.h"
 
-/* Adds a warning for each that is not: it may be the running guard that has it. */
+/* Adds a warning for each that is not, since it may be the running guard that has it, and an error
+ * for what is no address of this machine. */
 void check_ports(const struct config *config, struct problems *problems);
 
 #endif
