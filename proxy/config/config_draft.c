@@ -62,13 +62,23 @@ static void keep_understood(struct config *config, const struct config_source *s
     config->keyspace_count = kept;
 }
 
+/* Whether `query` or `sync` is the mistake nobody knows: nothing is asked about following. */
+static bool follows_a_query(const struct config *config)
+{
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (config->keyspaces[i].query && config->sync == SYNC_REPLICATION)
+            return true;
+    return false;
+}
+
 void config_make_draft(struct config *config, const struct config_source *source)
 {
     config->is_draft = true;
     config->lacks_cache = !config_cache_is_known(config, source);
     config->lacks_database = !top(source, "database")->good;
     use_defaults(config_settings, source->settings, config);
-    if (was_misread(top(source, "sync")) || was_misread(top(source, "publication")))
+    if (was_misread(top(source, "sync")) || was_misread(top(source, "publication")) ||
+        follows_a_query(config))
         config->sync = SYNC_NONE;
     if (config->keyspaces)
         keep_understood(config, source);

@@ -250,6 +250,12 @@ def test_check_refuses(check, database, tables, what):
     assert database.value("SELECT count(*) FROM items") == before
 
 
+def test_check_tells_of_a_query_that_is_to_be_followed_that_alone(check, database, tables):
+    """Nothing is said of a publication for it, nor of a server that need not be followed."""
+    report = check(shown("plain"), sync=None)
+    assert "query needs sync: poll or none" in report.one("error")[0]
+
+
 @pytest.mark.parametrize("query", QUERIES)
 def test_check_runs_a_query_and_tells_its_cost(check, tables, query):
     report = check(shown(query), sync="poll")
