@@ -650,3 +650,35 @@ class TestFile:
     def test_missing_file_is_an_error(self, tmp_path):
         process = run_check(tmp_path / "none.yaml")
         assert process.returncode == 1 and "none.yaml" in process.stdout
+
+    def test_an_address_that_is_not_this_machines_is_an_error(self, check, database):
+        """192.0.2.0/24 is nobody's (RFC 5737)."""
+        database.execute(GOOD)
+        text, _ = check(keyspace(), listen=["192.0.2.7:6380"]).one("error")
+        assert "listen: 192.0.2.7:6380 is no address of this machine" in text and "0.0.0.0" in text
+        text, _ = check(keyspace(), control="192.0.2.7:6390", control_token="t").one("error")
+        assert "control: 192.0.2.7:6390 is no address of this machine" in text
+
+    @pytest.mark.parametrize("where", [None, "id <= 50000"])
+    def test_too_little_memory_for_filters_is_a_warning_with_what_is_needed(self, check, database, where):
+        database.execute(GOOD + "INSERT INTO items SELECT n, '', '' FROM generate_series(1, 100000) n; ANALYZE items")
+        items = {"where": where} if where else {}
+        text, remedy = check(keyspace(**items), max_filter_memory="64kb").one("warning")
+        assert "max_filter_memory is 64.0 KiB" in text and "need about" in text
+        rows = int(re.search(r"about (\d+): a keyspace", text)[1])
+        assert (40000 if where else 90000) < rows < (60000 if where else 110000), text
+        assert remedy == "max_filter_memory: 1mb"
+        assert_in_order(check(keyspace(**items), max_filter_memory="1mb"))
+
+    def test_what_has_no_effect_is_a_warning_with_its_line(self, check, database):
+        database.execute(GOOD)
+        report = check(keyspace(absent_value="none"), poll_interval="1h")
+        assert report.status == 0 and report.levels() == ["warning", "warning"]
+        assert "poll_interval has no effect without sync: poll" in report.text
+        assert "absent_value has no effect without on_absent: value" in report.text
+        assert all(re.search(r"nestguard.yaml:\d+$", place) for place, *_ in report.findings)
+
+    def test_a_key_that_is_every_key_is_a_warning(self, check, database):
+        database.execute(GOOD)
+        text, _ = check(keyspace(key="{id}")).one("warning")
+        assert "every key of the cache" in text and "items:{id}" in text and "enforce: false" in text
