@@ -3,6 +3,7 @@
  */
 #include "check/check.h"
 
+#include "base/text/byte_unit.h"
 #include "check/check_cache.h"
 #include "check/check_database.h"
 #include "check/check_files.h"
@@ -37,8 +38,9 @@ static void print_count(size_t count, const char *what, const char *end)
 
 static void print_order(const struct check_result *result)
 {
-    printf("clients together may take %zu MB of memory (max_client_memory)\n",
-           result->config->max_client_memory / 1024 / 1024);
+    const char *unit;
+    double memory = byte_unit((double)result->config->max_client_memory, &unit);
+    printf("clients together may take %.1f %s of memory (max_client_memory)\n", memory, unit);
     printf("everything is in order: ");
     print_count(result->config->keyspace_count, "keyspace", ", ");
     if (result->config->database)

@@ -11,6 +11,7 @@
 
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "base/text/byte_unit.h"
 #include "check/check.h"
 #include "cli/inherited.h"
 #include "config/file_limits.h"
@@ -97,7 +98,9 @@ static void raise_file_limit(const struct config *config)
         log_warning("raising the limit of open files: %s", strerror(-status));
     log_info("%llu open files: %u clients, %u connections to the cache of their own per worker",
              (unsigned long long)limits->files, limits->clients, limits->own_connections);
-    log_info("%zu MB of memory for clients", config->max_client_memory / 1024 / 1024);
+    const char *unit;
+    double memory = byte_unit((double)config->max_client_memory, &unit);
+    log_info("%.1f %s of memory for clients", memory, unit);
 }
 
 /* Nobody listens yet, so nobody has come in by another mode. */
@@ -219,8 +222,9 @@ static int run(struct config *config, const char *file, struct ports *ports)
     char program[PATH_MAX] = "";
     char *restart[] = {program, "serve", "-c", (char *)file, NULL};
     (void)!readlink("/proc/self/exe", program, sizeof program - 1);
-    log_info("nestguard %s: %u workers, %zu keyspaces, sync: %s", NESTGUARD_VERSION,
-             config->workers, config->keyspace_count, sync_mode_name(config->sync));
+    log_info("nestguard %s: %u worker%s, %zu keyspace%s, sync: %s", NESTGUARD_VERSION,
+             config->workers, config->workers == 1 ? "" : "s", config->keyspace_count,
+             config->keyspace_count == 1 ? "" : "s", sync_mode_name(config->sync));
     struct keeper_options options = {.config = config,
                                      .file = file,
                                      .sockets = ports->sockets,

@@ -57,12 +57,23 @@ static void append_quoted(struct buffer *out, const char *text, const char *of)
     buffer_append(out, "\"", 1);
 }
 
+/* As few digits as lead back to the same number: a person has written 0.1. */
+static char *share_text(double share)
+{
+    char text[32];
+    int digits = 6;
+    do
+        snprintf(text, sizeof text, "%.*g", digits, share);
+    while (strtod(text, NULL) != share && digits++ < 17);
+    return xstrdup(text);
+}
+
 /* A column is quoted as SQL has it, so that none is taken for the word `json`. */
 static char *text_of(const struct setting *setting, const void *base)
 {
     const struct keyspace *keyspace = base;
     if (setting->type == SETTING_SHARE)
-        return xasprintf("%.17g", *(const double *)((const char *)base + setting->offset));
+        return share_text(*(const double *)((const char *)base + setting->offset));
     if (setting->type == SETTING_VALUE && keyspace->value)
         return identifier_quote(keyspace->value);
     return setting_text_hiding(setting, base, secret);

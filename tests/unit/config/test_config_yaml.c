@@ -135,6 +135,20 @@ static void a_keyspace_that_was_removed_is_not_in_it(void **state)
     config_destroy(wanted);
 }
 
+static void a_share_is_written_as_a_person_would(void **state)
+{
+    (void)state;
+    struct config *config = config_from_text(
+        "cache: redis://h\ndatabase: dbname=x\nkeyspaces:\n"
+        "  - {name: items, key: \"item:{id}\", table: items, value: v, max_shrink: 12.3456789%}\n");
+    char *text = yaml_of(config);
+    assert_non_null(strstr(text, "ttl_jitter: 0.1\n"));
+    assert_non_null(strstr(text, "false_positive_rate: 0.0001\n"));
+    assert_non_null(strstr(text, "max_shrink: 0.123456789\n"));
+    free(text);
+    config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +156,7 @@ int main(void)
         cmocka_unit_test(no_secret_is_in_it),
         cmocka_unit_test(a_cache_of_any_form_is_written_as_it_is),
         cmocka_unit_test(a_keyspace_that_was_removed_is_not_in_it),
+        cmocka_unit_test(a_share_is_written_as_a_person_would),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
