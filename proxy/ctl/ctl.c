@@ -223,10 +223,17 @@ static int call_configured(const struct ctl_words *words)
 
     if (config_load(&config, words->file, &problems) < 0) {
         problems_print(&problems, stderr);
-        status = ctl_complain(EXIT_REFUSED, "the configuration cannot be used");
+        status = ctl_complain(EXIT_REFUSED,
+                              "the configuration cannot be used; `nestguard ctl --control ADDRESS "
+                              "%s` asks a guard that is running without it (the token: --token, or "
+                              "NESTGUARD_TOKEN)",
+                              words->form->name);
     } else if (!config->has_control) {
         status =
-            ctl_complain(EXIT_REFUSED, "%s has no `control`: the control port is off", words->file);
+            ctl_complain(EXIT_REFUSED,
+                         "%s has no `control`: the control port is off, and `nestguard ctl "
+                         "--control ADDRESS %s` asks a guard that was started with another file",
+                         words->file, words->form->name);
     } else {
         status = call(words, &config->control, token_from(words->token, config->control_token));
     }

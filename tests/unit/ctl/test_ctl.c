@@ -323,8 +323,10 @@ static void the_configuration_knows_address_and_token(void **state)
     assert_int_equal(run_configured(lines, (char *)"wrong"), 1);
     assert_int_equal(run_configured("", NULL), 1);
     assert_errors_have("the control port is off");
+    assert_errors_have("`nestguard ctl --control ADDRESS rebuild` asks");
     assert_int_equal(run_configured("control: 1\nmistake: 2\n", NULL), 1);
     assert_errors_have("mistake");
+    assert_errors_have("`nestguard ctl --control ADDRESS rebuild` asks");
     assert_int_equal(run("-c", "/nonexistent.yaml", "rebuild"), 1);
     assert_errors_have("/nonexistent.yaml");
 }
