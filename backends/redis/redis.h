@@ -94,8 +94,9 @@ struct redis_node {
     char address[300]; /* "127.0.0.1:6379", or "unix:/path"; "": not known */
     bool up;           /* of a sentinel: it names a primary */
     enum redis_role role;
-    const char *why; /* it is not up, or up and in trouble; NULL: nothing is wrong. Lives until
-                        anything is done with the struct redis */
+    const char *why;  /* it is not up, or up and in trouble; NULL: nothing is wrong. Lives until
+                         anything is done with the struct redis */
+    uint64_t down_ms; /* for how long it has not been up; 0 when it is */
 };
 /* The first is the server that commands go to; behind it stand the sentinels. Of a cluster: its
  * nodes that have keys. */

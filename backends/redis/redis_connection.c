@@ -140,6 +140,8 @@ static void lose(struct redis *redis)
 {
     enum link_state before = redis->state;
     redis->greeting.left |= before == LINK_UP && redis->sent.first;
+    if (before == LINK_UP)
+        redis->down_since = uv_now(redis->loop);
     redis_dial_distrust(&redis->dial);
     set_state(redis, LINK_CLOSING);
     close_link(redis, before);
@@ -453,6 +455,7 @@ int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options
     redis->state_cb = state;
     redis->state_arg = arg;
     redis->is_new = true;
+    redis->down_since = uv_now(loop);
     uv_timer_init(loop, &redis->timer);
     uv_timer_init(loop, &redis->pulse);
     uv_idle_init(loop, &redis->idle);

@@ -35,13 +35,14 @@ struct redis {
     uv_idle_t idle;                /* runs while something is to be told or written */
     unsigned handles; /* not yet closed: timers, idle, and what dial or wire has open */
     struct backoff backoff;
-    bool is_new;       /* no attempt to connect has ended yet */
-    bool told_down;    /* state_cb need not say it again */
-    bool late;         /* the oldest deadline has passed; its reply may be in the socket */
-    bool asking_role;  /* its answer is still to come */
-    bool is_full;      /* `trouble` is of writes only, and over when one succeeds */
-    char reason[256];  /* why it is, or was last, down */
-    char trouble[160]; /* what the server that is up complained of last; "": of nothing */
+    bool is_new;         /* no attempt to connect has ended yet */
+    bool told_down;      /* state_cb need not say it again */
+    bool late;           /* the oldest deadline has passed; its reply may be in the socket */
+    bool asking_role;    /* its answer is still to come */
+    uint64_t down_since; /* by the loop's clock, while it is not up */
+    bool is_full;        /* `trouble` is of writes only, and over when one succeeds */
+    char reason[256];    /* why it is, or was last, down */
+    char trouble[160];   /* what the server that is up complained of last; "": of nothing */
     void (*closed)(void *arg);
     void *closed_arg;
 };

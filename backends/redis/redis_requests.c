@@ -129,6 +129,8 @@ static void describe_sentinel(const struct redis *redis, size_t number, struct r
     redis_topology_word(redis->topology, number, &word);
     *node =
         (struct redis_node){.up = word.primary != NULL, .role = REDIS_SENTINEL, .why = word.why};
+    if (!node->up)
+        node->down_ms = uv_now(redis->loop) - word.since;
     redis_place_print(&word.sentinel, node->address);
 }
 
@@ -141,17 +143,26 @@ static size_t fleet_count(const struct redis_fleet *fleet)
     return count ? count : 1;
 }
 
-static void describe_of_fleet(const struct redis_fleet *fleet, size_t at, struct redis_node *node)
+/* Nobody is known: since when there was nobody to ask. */
+static void describe_nobody(const struct redis *redis, struct redis_node *node)
 {
+    *node = (struct redis_node){.why = redis_fleet_why(redis->fleet),
+                                .down_ms = uv_now(redis->loop) - redis->down_since};
+}
+
+static void describe_of_fleet(const struct redis *redis, size_t at, struct redis_node *node)
+{
+    const struct redis_fleet *fleet = redis->fleet;
     int number = 0;
     const struct redis *server = redis_fleet_next(fleet, &number);
     for (; server && at; at--) {
         number++;
         server = redis_fleet_next(fleet, &number);
     }
-    *node = (struct redis_node){.why = redis_fleet_why(fleet)};
     if (server)
         redis_describe(server, 0, node);
+    else
+        describe_nobody(redis, node);
 }
 
 size_t redis_node_count(const struct redis *redis)
@@ -181,7 +192,7 @@ static void print_address(const struct redis *redis, struct redis_node *node)
 void redis_describe(const struct redis *redis, size_t number, struct redis_node *node)
 {
     if (redis->fleet) {
-        describe_of_fleet(redis->fleet, number, node);
+        describe_of_fleet(redis, number, node);
         return;
     }
     if (number > 0) {
@@ -191,6 +202,7 @@ void redis_describe(const struct redis *redis, size_t number, struct redis_node 
     node->up = redis_is_up(redis);
     node->role = redis->greeting.role;
     node->why = node->up ? redis->trouble : redis->reason;
+    node->down_ms = node->up ? 0 : uv_now(redis->loop) - redis->down_since;
     if (!node->why[0])
         node->why = NULL;
     print_address(redis, node);

@@ -193,21 +193,24 @@ static json_t *text_or_null(const char *text)
     return text[0] ? json_string(text) : json_null();
 }
 
+/* down_seconds is null while it is up. */
 static json_t *node_json(const struct redis_node *node)
 {
-    return json_pack("{s:s, s:s, s:b, s:o}", "address", node->address, "role",
-                     redis_role_name(node->role), "up", node->up, "why",
-                     node->why ? json_bytes(node->why, strlen(node->why)) : json_null());
+    return json_pack(
+        "{s:s, s:s, s:b, s:o, s:o}", "address", node->address, "role", redis_role_name(node->role),
+        "up", node->up, "why", node->why ? json_bytes(node->why, strlen(node->why)) : json_null(),
+        "down_seconds", node->up ? json_null() : json_real((double)node->down_ms / 1000));
 }
 
 /* Up is one that is read from. `lag_ms`: what it says is no older. */
 static json_t *replica_json(const struct replica_word *word)
 {
     return json_pack(
-        "{s:s, s:s, s:b, s:o, s:o, s:o}", "address", word->address, "role", "replica", "up",
+        "{s:s, s:s, s:b, s:o, s:o, s:o, s:o}", "address", word->address, "role", "replica", "up",
         word->is_read, "why", word->why ? json_string(word->why) : json_null(), "lag_ms",
         word->lag_ms == UINT64_MAX ? json_null() : json_integer((json_int_t)word->lag_ms),
-        "primary", text_or_null(word->primary));
+        "primary", text_or_null(word->primary), "down_seconds",
+        word->since ? json_real(tally_seconds_since(word->since)) : json_null());
 }
 
 /* The server that is used, and the sentinels that are asked for it; and replicas. */

@@ -41,7 +41,11 @@ double tally_commit_time(int64_t microseconds)
     return (double)microseconds / 1e6 + EPOCH_SECONDS;
 }
 
+/* The one server, or all nodes of a cluster; it does not depend on each of the sentinels. */
 bool tally_cache_is_up(const struct report *report)
 {
-    return report->cache_nodes && report->cache[0].up;
+    for (size_t i = 0; i < report->cache_nodes; i++)
+        if (!report->cache[i].up && (i == 0 || report->cache[i].role != REDIS_SENTINEL))
+            return false;
+    return report->cache_nodes > 0;
 }

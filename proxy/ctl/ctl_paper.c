@@ -56,6 +56,11 @@ static const char *scale(double number, const char *const units[5], char text[CT
     return text;
 }
 
+const char *ctl_s(double count)
+{
+    return count == 1 ? "" : "s";
+}
+
 const char *ctl_count(double count, char text[CTL_NUMBER_SIZE])
 {
     static const char *const units[5] = {"", "k", "M", "G", "T"};

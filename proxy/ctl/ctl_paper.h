@@ -23,6 +23,9 @@ bool ctl_is_terminal(void); /* standard output is one */
 void ctl_print_text(const struct ctl_paper *paper, enum ctl_colour colour, const char *text,
                     int width);
 
+/* "s", or "" behind a 1: for the plural. */
+const char *ctl_s(double count);
+
 /* Texts of at most eleven characters, of what is not negative. Each is written to `text`, which is
  * returned, so that the call can stand among printf()'s arguments. */
 enum { CTL_NUMBER_SIZE = 24 };

@@ -125,13 +125,14 @@ static void print_keyspaces(const json_t *body, const struct ctl_paper *paper)
 
 static void print_generation(const json_t *generation, const struct ctl_paper *paper)
 {
-    char age[CTL_NUMBER_SIZE], took[CTL_NUMBER_SIZE], rows[CTL_NUMBER_SIZE];
+    char age[CTL_NUMBER_SIZE], took[CTL_NUMBER_SIZE], text[CTL_NUMBER_SIZE];
+    double rows = ctl_number(generation, "rows");
     if (!json_is_object(generation)) {
         fputs("generation  none yet\n", paper->out);
         return;
     }
-    fprintf(paper->out, "generation  %.0f, %s rows, %s old, built in %s\n",
-            ctl_number(generation, "number"), ctl_count(ctl_number(generation, "rows"), rows),
+    fprintf(paper->out, "generation  %.0f, %s row%s, %s old, built in %s\n",
+            ctl_number(generation, "number"), ctl_count(rows, text), ctl_s(rows),
             ctl_seconds(ctl_number(generation, "age_seconds"), age),
             ctl_seconds(ctl_number(generation, "build_seconds"), took));
 }
@@ -153,9 +154,11 @@ static void print_building(const json_t *building, const struct ctl_paper *paper
     char done[CTL_NUMBER_SIZE], all[CTL_NUMBER_SIZE];
     if (!json_is_object(building))
         return;
-    fprintf(paper->out, "building    %.0f: %s, %s of about %s rows", ctl_number(building, "number"),
-            text_of(building, "phase"), ctl_count(ctl_number(building, "rows"), done),
-            ctl_count(ctl_number(building, "rows_total"), all));
+    fprintf(paper->out, "building    %.0f: %s, %s of about %s row%s",
+            ctl_number(building, "number"), text_of(building, "phase"),
+            ctl_count(ctl_number(building, "rows"), done),
+            ctl_count(ctl_number(building, "rows_total"), all),
+            ctl_s(ctl_number(building, "rows_total")));
     print_rest_of_build(building, paper);
     if (text_of(building, "waits")) {
         fputs("            ", paper->out);
@@ -169,10 +172,11 @@ static void print_stream(const json_t *stream, const struct ctl_paper *paper)
     char lag[CTL_NUMBER_SIZE], behind[CTL_NUMBER_SIZE], changes[CTL_NUMBER_SIZE];
     if (!json_is_object(stream))
         return;
-    fprintf(paper->out, "log         at %s, %s and %s behind, %s changes followed\n",
+    fprintf(paper->out, "log         at %s, %s and %s behind, %s change%s followed\n",
             text_of(stream, "position"), ctl_seconds(ctl_number(stream, "lag_seconds"), lag),
             ctl_bytes(ctl_number(stream, "lag_bytes"), behind),
-            ctl_count(ctl_number(stream, "changes"), changes));
+            ctl_count(ctl_number(stream, "changes"), changes),
+            ctl_s(ctl_number(stream, "changes")));
 }
 
 static void print_error(const char *before, const char *error, const struct ctl_paper *paper)
@@ -184,30 +188,89 @@ static void print_error(const char *before, const char *error, const struct ctl_
     fputc('\n', paper->out);
 }
 
+/* Of a fleet, what one can take in; --json has all. */
+enum { NODES_SHOWN = 6, TROUBLES_SHOWN = 10 };
+
+static void print_node(const json_t *node, const struct ctl_paper *paper)
+{
+    const char *address = text_of(node, "address"), *role = text_of(node, "role");
+    ctl_print_text(paper, is_true(node, "up") ? CTL_PLAIN : CTL_RED,
+                   address && *address ? address : "a server of unknown address", 0);
+    if (role && strcmp(role, "unknown") != 0) {
+        fputs(" (", paper->out);
+        ctl_print_text(paper, CTL_PLAIN, role, 0);
+        fputc(')', paper->out);
+    }
+}
+
+/* What it is that a node of its role does not do. */
+static const char *absence_of(const json_t *node)
+{
+    const char *role = text_of(node, "role");
+    if (role && !strcmp(role, "sentinel"))
+        return "names no primary";
+    return role && !strcmp(role, "replica") ? "is not read from" : "is down";
+}
+
+/* Since when, which a guard of a version before does not say. One that is up may have a reason,
+ * too: what it complains of. */
+static void print_trouble(const json_t *node, const struct ctl_paper *paper)
+{
+    char text[CTL_NUMBER_SIZE];
+    const json_t *down = json_object_get(node, "down_seconds");
+    fputs("            ", paper->out);
+    print_node(node, paper);
+    if (!is_true(node, "up"))
+        fprintf(paper->out, " %s", absence_of(node));
+    if (json_is_number(down))
+        fprintf(paper->out, ", for %s", ctl_seconds(json_number_value(down), text));
+    print_error(": ", text_of(node, "why"), paper);
+    if (!text_of(node, "why"))
+        fputc('\n', paper->out);
+}
+
+static void print_troubles(const json_t *nodes, const struct ctl_paper *paper)
+{
+    size_t i, count = 0;
+    const json_t *node;
+    json_array_foreach(nodes, i, node)
+    {
+        if (is_true(node, "up") && !text_of(node, "why"))
+            continue;
+        if (count++ < TROUBLES_SHOWN)
+            print_trouble(node, paper);
+    }
+    if (count > TROUBLES_SHOWN)
+        fprintf(paper->out, "            and %zu more, which --json names\n",
+                count - TROUBLES_SHOWN);
+}
+
 static void print_cache(const json_t *cache, const struct ctl_paper *paper)
 {
     bool up = is_true(cache, "up");
-    size_t i;
-    const json_t *node;
+    const json_t *nodes = json_object_get(cache, "nodes"), *node;
+    size_t i, count = json_array_size(nodes);
     fputs("cache       ", paper->out);
     ctl_print_text(paper, up ? CTL_GREEN : CTL_RED, up ? "up" : "down", 0);
-    json_array_foreach(json_object_get(cache, "nodes"), i, node)
+    json_array_foreach(nodes, i, node)
     {
+        if (i == NODES_SHOWN)
+            break;
         fputs(", ", paper->out);
-        ctl_print_text(paper, is_true(node, "up") ? CTL_PLAIN : CTL_RED, text_of(node, "address"),
-                       0);
-        fprintf(paper->out, " (%s)", text_of(node, "role"));
+        print_node(node, paper);
     }
+    if (count > NODES_SHOWN)
+        fprintf(paper->out, " and %zu more", count - NODES_SHOWN);
     fputc('\n', paper->out);
-    json_array_foreach(json_object_get(cache, "nodes"), i, node)
-        print_error("            ", text_of(node, "why"), paper);
+    print_troubles(nodes, paper);
 }
 
 static void print_database(const json_t *database, const struct ctl_paper *paper)
 {
+    double connections = ctl_number(database, "connections");
     fprintf(paper->out,
-            "database    %.0f connections, %.0f of %.0f loads under way, %.0f waiting\n",
-            ctl_number(database, "connections"), ctl_number(database, "loads_in_flight"),
+            "database    %.0f connection%s, %.0f of %.0f loads under way, %.0f waiting\n",
+            connections, ctl_s(connections), ctl_number(database, "loads_in_flight"),
             ctl_number(database, "load_budget"), ctl_number(database, "loads_queued"));
     print_error("            ", text_of(database, "error"), paper);
 }
@@ -216,10 +279,11 @@ static void print_clients(const json_t *body, const struct ctl_paper *paper)
 {
     char memory[CTL_NUMBER_SIZE], limit[CTL_NUMBER_SIZE];
     const json_t *limits = json_object_get(body, "limits");
-    fprintf(paper->out, "clients     %.0f of %.0f, %s of %s; %.0f workers\n",
+    fprintf(paper->out, "clients     %.0f of %.0f, %s of %s; %.0f worker%s\n",
             ctl_number(body, "clients"), ctl_number(limits, "clients"),
             ctl_bytes(ctl_number(body, "client_memory_bytes"), memory),
-            ctl_bytes(ctl_number(limits, "client_memory"), limit), ctl_number(body, "workers"));
+            ctl_bytes(ctl_number(limits, "client_memory"), limit), ctl_number(body, "workers"),
+            ctl_s(ctl_number(body, "workers")));
 }
 
 void ctl_status_print(const json_t *body, const struct ctl_paper *paper)

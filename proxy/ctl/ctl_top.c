@@ -70,6 +70,16 @@ static void print_rate(double per_second, const struct ctl_paper *paper)
 
 /* ---- the screen ---- */
 
+/* Which ones `ctl status` says. */
+static void print_how_many_are_down(const json_t *nodes, const struct ctl_paper *paper)
+{
+    size_t i, down = 0;
+    const json_t *node;
+    json_array_foreach(nodes, i, node) down += !json_is_true(json_object_get(node, "up"));
+    if (down && json_array_size(nodes) > 1)
+        fprintf(paper->out, " (%zu of %zu nodes down)", down, json_array_size(nodes));
+}
+
 static void print_loads(const json_t *status, const struct ctl_paper *paper)
 {
     const json_t *backends = json_object_get(status, "backends");
@@ -79,9 +89,11 @@ static void print_loads(const json_t *status, const struct ctl_paper *paper)
     char lag[CTL_NUMBER_SIZE];
     fputs("cache ", paper->out);
     ctl_print_text(paper, up ? CTL_GREEN : CTL_RED, up ? "up" : "down", 0);
-    fprintf(paper->out, ", database %.0f connections, loads %.0f of %.0f under way, %.0f waiting",
-            ctl_number(database, "connections"), ctl_number(database, "loads_in_flight"),
-            ctl_number(database, "load_budget"), ctl_number(database, "loads_queued"));
+    print_how_many_are_down(json_object_get(json_object_get(backends, "cache"), "nodes"), paper);
+    fprintf(paper->out, ", database %.0f connection%s, loads %.0f of %.0f under way, %.0f waiting",
+            ctl_number(database, "connections"), ctl_s(ctl_number(database, "connections")),
+            ctl_number(database, "loads_in_flight"), ctl_number(database, "load_budget"),
+            ctl_number(database, "loads_queued"));
     if (json_is_object(stream))
         fprintf(paper->out, ", %s behind", ctl_seconds(ctl_number(stream, "lag_seconds"), lag));
     fputc('\n', paper->out);
@@ -91,8 +103,8 @@ static void print_clients(const struct ctl_moment *moment, const struct ctl_pape
 {
     char memory[CTL_NUMBER_SIZE], commands[CTL_NUMBER_SIZE];
     double each = rate(moment->status, moment->before, moment->seconds, "commands");
-    fprintf(paper->out, "%.0f clients with %s, %s commands a second\n",
-            ctl_number(moment->status, "clients"),
+    fprintf(paper->out, "%.0f client%s with %s, %s commands a second\n",
+            ctl_number(moment->status, "clients"), ctl_s(ctl_number(moment->status, "clients")),
             ctl_bytes(ctl_number(moment->status, "client_memory_bytes"), memory),
             each < 0 ? "-" : ctl_count(each, commands));
 }

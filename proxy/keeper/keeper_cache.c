@@ -59,15 +59,12 @@ static void set_change(struct keeper *keeper, enum cache_change change)
 
 /* ---- a connection ---- */
 
-static void tell_state(struct cache_side *side, uint64_t now)
+/* One that is not used yet is not told of. */
+static void note_log(struct cache_side *side)
 {
-    const struct log_state *state = &side->state;
-    if (!log_state_may_tell(&side->state, now))
-        return;
-    if (state->is_bad)
-        log_warning("cache: connection for fills and purges: %s", state->text);
-    else
-        log_info("cache: connection for fills and purges is up");
+    cache_log_note(&side->log, side->redis);
+    if (side == side->keeper->cache.here)
+        cache_log_tell(&side->log, side->redis, clock_ms());
 }
 
 static bool publishes(const struct cache_side *side)
@@ -106,9 +103,7 @@ static void on_redis_state(void *arg, bool up, const char *error)
     see_whole(side);
     if (publishes(side))
         publisher_cache_is(keeper->publisher, up);
-    log_state_set(&side->state, !up, "%s", up ? "up" : error);
-    if (side == keeper->cache.here)
-        tell_state(side, clock_ms());
+    note_log(side);
 }
 
 /* ---- a cluster's nodes ---- */
@@ -123,12 +118,10 @@ static void on_node_state(void *arg, int number, bool up, const char *error)
     see_whole(side);
     if (publishes(side))
         publisher_node_is(side->keeper->publisher, number, up);
+    note_log(side);
     if (up && !all)
         return; /* of another it is known that it is not */
     set_answered(side, all ? "" : error);
-    log_state_set(&side->state, !all, "%s", all ? "up" : error);
-    if (side == side->keeper->cache.here)
-        tell_state(side, clock_ms());
 }
 
 static void on_node_joined(void *arg, int number, struct redis *node, bool late)
@@ -160,6 +153,7 @@ static void on_keys_moved(void *arg)
     redis_describe(side->redis, 0, &first);
     if (!first.address[0] && first.why)
         set_answered(side, first.why);
+    note_log(side);
     if (purgers_of(side))
         purgers_moved(purgers_of(side));
 }
@@ -433,7 +427,7 @@ static void leave(struct keeper *keeper, uint64_t now)
 void keeper_watch_cache(struct keeper *keeper, uint64_t now)
 {
     struct keeper_cache *cache = &keeper->cache;
-    tell_state(cache->here, now);
+    cache_log_tell(&cache->here->log, cache->here->redis, now);
     if (keeper->draining)
         return;
     if (is_asked(cache))

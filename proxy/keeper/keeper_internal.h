@@ -22,6 +22,7 @@
 #include "keeper/inquiry.h"
 #include "keeper/keeper.h"
 #include "keeper/parts/accounting.h"
+#include "keeper/parts/cache_log.h"
 #include "keeper/parts/checking.h"
 #include "keeper/parts/loading.h"
 #include "keeper/parts/publishing.h"
@@ -44,9 +45,9 @@ struct cache_side {
     struct keeper *keeper;
     struct redis *redis;
     struct shared_config *config; /* by which it is; one reference. NULL: it is asked only */
-    struct log_state state;       /* as the log was told of it */
-    bool answered;                /* it has come up, or failed to, once */
-    char why[256];                /* the last reason for which it is not up; "" */
+    struct cache_log log;
+    bool answered; /* it has come up, or failed to, once */
+    char why[256]; /* the last reason for which it is not up; "" */
 };
 
 /* From one cache to another; see keeper_cache.c. */

@@ -38,16 +38,20 @@ static void tell(struct redis_sentinel *sentinel)
 /* `what` and `why` together are the reason. */
 static void says_nothing(struct redis_sentinel *sentinel, const char *what, const char *why)
 {
+    if (sentinel->knows)
+        sentinel->silent = uv_now(sentinel->loop);
     sentinel->knows = false;
     snprintf(sentinel->why, sizeof sentinel->why, "%s%s", what, why);
 }
 
 static void says(struct redis_sentinel *sentinel, const char *host, const char *port)
 {
-    sentinel->knows = redis_place_set(&sentinel->primary, host, port);
-    sentinel->why[0] = '\0';
-    if (!sentinel->knows)
+    if (!redis_place_set(&sentinel->primary, host, port)) {
         says_nothing(sentinel, "names no address", "");
+        return;
+    }
+    sentinel->knows = true;
+    sentinel->why[0] = '\0';
 }
 
 /* ---- its end ---- */
@@ -262,6 +266,7 @@ void redis_sentinel_open(struct redis_sentinel *sentinel, uv_loop_t *loop)
     uv_timer_init(loop, &sentinel->timer);
     sentinel->timer.data = sentinel;
     sentinel->handles = 1;
+    sentinel->silent = uv_now(loop);
     sentinel->asked = true;
     start_timer(sentinel, 0);
 }

@@ -53,6 +53,7 @@ struct redis_sentinel {
     bool subscribed;            /* or about to be */
     bool knows;                 /* `primary` is what it says */
     struct redis_place primary; /* the last that it named */
+    uint64_t silent;            /* since when it does not, by the loop's clock */
     char why[200];              /* it does not say: it cannot be reached, or does not know; "" */
     struct dial dial;
     struct redis_wire wire;

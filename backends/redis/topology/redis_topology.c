@@ -276,8 +276,10 @@ void redis_topology_word(const struct redis_topology *topology, size_t number,
     *word = (struct redis_word){.sentinel.port = sentinel->options.port,
                                 .primary = sentinel->knows ? &sentinel->primary : NULL};
     snprintf(word->sentinel.host, sizeof word->sentinel.host, "%s", sentinel->options.host);
-    if (!sentinel->knows)
-        word->why = sentinel->why[0] ? sentinel->why : "has not answered yet";
+    if (sentinel->knows)
+        return;
+    word->why = sentinel->why[0] ? sentinel->why : "has not answered yet";
+    word->since = sentinel->silent;
 }
 
 bool redis_topology_has_heard(const struct redis_topology *topology, size_t number)

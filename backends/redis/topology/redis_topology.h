@@ -65,6 +65,7 @@ struct redis_word {
     struct redis_place sentinel;
     const struct redis_place *primary; /* NULL: it names none */
     const char *why;                   /* then: it does not answer, or does not know; else NULL */
+    uint64_t since;                    /* likewise: by the loop's clock, uv_now() */
 };
 size_t redis_topology_sentinels(const struct redis_topology *topology);
 void redis_topology_word(const struct redis_topology *topology, size_t number,

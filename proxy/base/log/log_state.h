@@ -8,7 +8,7 @@
 
 /* Zeroed: it is well, and nobody needs to be told. Of one thread. */
 struct log_state {
-    char text[256]; /* what is told of it */
+    char text[512]; /* what is told of it */
     bool is_bad;    /* by which the line's level is chosen */
     bool is_news;   /* the log has not been told of it */
     struct log_pace pace;

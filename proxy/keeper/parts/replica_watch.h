@@ -4,6 +4,7 @@
 #ifndef NESTGUARD_REPLICA_WATCH_H
 #define NESTGUARD_REPLICA_WATCH_H
 
+#include "base/log/log_state.h"
 #include "guard/messages.h"
 #include "keeper/changes/outlet.h"
 #include "worker/upstream/replicas.h"
@@ -14,7 +15,8 @@ struct replica_watch {
     struct replica_word *words; /* the last answer */
     size_t count;
     bool under_way;
-    uint64_t asked; /* clock_ms() */
+    uint64_t asked;       /* clock_ms() */
+    struct log_state log; /* bad: some are not read from */
 };
 
 /* Once in a while, while workers take messages; `wanted`: replicas are read from. */

@@ -27,6 +27,7 @@ struct replica_word {
     bool is_read;                    /* when clients ask for something that it has */
     uint64_t lag_ms; /* it answers as of so long ago, or less; UINT64_MAX: that is not known */
     const char *why; /* it is not read from; static text. NULL: it is */
+    uint64_t since;  /* clock_ms() since when it was not, as far as the keeper knows; 0: it is */
 };
 
 struct replicas *replicas_create(struct serving *serving, struct cache_route *route);

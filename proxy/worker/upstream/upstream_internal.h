@@ -224,11 +224,7 @@ void upstream_take_standing(struct upstream *upstream, struct span reply);
 
 /* The log is told of the cache, not of its replicas: those are read from when there is one. That
  * all is there again the pool tells. */
-static inline void upstream_log(struct upstream *upstream, const char *why)
-{
-    if (!upstream->options.replica)
-        serving_log_cache(upstream->serving, why);
-}
+void upstream_log(struct upstream *upstream, const char *why);
 
 /* From CLOSED: connects. */
 void upstream_start(struct upstream *upstream);

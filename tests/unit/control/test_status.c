@@ -71,6 +71,50 @@ static void it_guards_when_every_keyspace_does(void **state)
     json_decref(states);
 }
 
+static bool cache_is_up(struct report *report, size_t nodes)
+{
+    report->cache_nodes = nodes;
+    json_t *status = status_json(report);
+    const json_t *cache = json_object_get(json_object_get(status, "backends"), "cache");
+    bool up = json_is_true(json_object_get(cache, "up"));
+    json_decref(status);
+    return up;
+}
+
+static void a_cache_is_up_when_all_its_nodes_are_whatever_sentinels_say(void **state)
+{
+    struct keyspace_report reports[2];
+    struct report report = report_of_a_start(reports);
+    struct redis_node nodes[] = {{.up = true, .role = REDIS_PRIMARY},
+                                 {.up = false, .role = REDIS_SENTINEL},
+                                 {.up = false, .role = REDIS_PRIMARY}};
+    (void)state;
+    report.cache = nodes;
+    assert_false(cache_is_up(&report, 0));
+    assert_true(cache_is_up(&report, 1));
+    assert_true(cache_is_up(&report, 2));
+    assert_false(cache_is_up(&report, 3));
+    nodes[0].role = REDIS_SENTINEL;
+    nodes[0].up = false;
+    assert_false(cache_is_up(&report, 1));
+}
+
+static void a_node_that_is_down_says_since_when(void **state)
+{
+    struct keyspace_report reports[2];
+    struct report report = report_of_a_start(reports);
+    struct redis_node nodes[] = {{.up = true, .role = REDIS_PRIMARY},
+                                 {.role = REDIS_PRIMARY, .why = "gone", .down_ms = 2500}};
+    (void)state;
+    report.cache = nodes;
+    report.cache_nodes = 2;
+    json_t *status = status_json(&report), *list;
+    list = json_object_get(json_object_get(json_object_get(status, "backends"), "cache"), "nodes");
+    assert_true(json_is_null(json_object_get(json_array_get(list, 0), "down_seconds")));
+    assert_true(json_real_value(json_object_get(json_array_get(list, 1), "down_seconds")) == 2.5);
+    json_decref(status);
+}
+
 static const json_t *keyspace_at(const json_t *status, size_t i)
 {
     return json_array_get(json_object_get(status, "keyspaces"), i);
@@ -163,6 +207,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_serves_until_it_drains_whatever_it_guards),
         cmocka_unit_test(it_guards_when_every_keyspace_does),
+        cmocka_unit_test(a_cache_is_up_when_all_its_nodes_are_whatever_sentinels_say),
+        cmocka_unit_test(a_node_that_is_down_says_since_when),
         cmocka_unit_test(what_is_not_there_is_null),
         cmocka_unit_test(every_counter_stands_under_its_name),
         cmocka_unit_test(metrics_tell_the_same),

@@ -112,6 +112,84 @@ static void nothing_in_an_answer_can_do_anything_to_a_terminal(void **state)
     json_decref(status);
 }
 
+static json_t *node_of(const char *address, const char *role, const char *why, double down)
+{
+    return json_pack("{s:s, s:s, s:b, s:s?, s:o}", "address", address, "role", role, "up", down < 0,
+                     "why", why, "down_seconds", down < 0 ? json_null() : json_real(down));
+}
+
+static json_t *status_of_cache(bool up, json_t *nodes)
+{
+    json_t *status = status_of("guarding", 0, 0);
+    json_object_set_new(json_object_get(status, "backends"), "cache",
+                        json_pack("{s:b, s:o}", "up", up, "nodes", nodes));
+    return status;
+}
+
+static void a_node_that_is_down_is_named_with_its_role_reason_and_time(void **state)
+{
+    json_t *nodes = json_array();
+    (void)state;
+    json_array_append_new(nodes, node_of("10.0.0.1:6379", "primary", NULL, -1));
+    json_array_append_new(nodes, node_of("10.0.0.2:6379", "primary", "connection refused", 75));
+    json_array_append_new(nodes, node_of("10.0.0.3:6379", "replica", "too far behind", 3));
+    json_array_append_new(nodes, node_of("10.0.0.4:26379", "sentinel", "timed out", 7));
+    json_array_append_new(nodes,
+                          node_of("10.0.0.5:6379", "primary", "OOM command not allowed", -1));
+    json_t *status = status_of_cache(false, nodes);
+    ctl_status_print(status, &paper);
+    assert_has("cache       down, 10.0.0.1:6379 (primary), 10.0.0.2:6379 (primary), ");
+    assert_has("            10.0.0.2:6379 (primary) is down, for 1 m 15 s: connection refused\n"
+               "            10.0.0.3:6379 (replica) is not read from, for 3 s: too far behind\n"
+               "            10.0.0.4:26379 (sentinel) names no primary, for 7 s: timed out\n"
+               "            10.0.0.5:6379 (primary): OOM command not allowed\n");
+    assert_has_not("            10.0.0.1:6379");
+    json_decref(status);
+}
+
+static void of_many_nodes_that_are_down_the_first_are_named(void **state)
+{
+    json_t *nodes = json_array();
+    (void)state;
+    for (int i = 1; i <= 40; i++) {
+        char address[32];
+        snprintf(address, sizeof address, "10.0.0.%d:6379", i);
+        json_array_append_new(nodes, node_of(address, "primary", "timed out", 1));
+    }
+    json_t *status = status_of_cache(false, nodes);
+    ctl_status_print(status, &paper);
+    assert_has("10.0.0.6:6379 (primary) and 34 more\n");
+    assert_has("10.0.0.10:6379 (primary) is down");
+    assert_has_not("10.0.0.11:6379");
+    assert_has("            and 30 more, which --json names\n");
+    json_decref(status);
+}
+
+static void a_cache_of_which_nobody_knows_a_node_says_so(void **state)
+{
+    json_t *status =
+        status_of_cache(false, json_pack("[o]", node_of("", "unknown", "not asked yet", 2)));
+    (void)state;
+    ctl_status_print(status, &paper);
+    assert_has("            a server of unknown address is down, for 2 s: not asked yet\n");
+    json_decref(status);
+}
+
+static void one_of_a_kind_is_told_in_the_singular(void **state)
+{
+    json_t *status = status_of_cache(true, json_array());
+    (void)state;
+    json_object_set_new(status, "workers", json_integer(1));
+    json_object_set_new(json_object_get(status, "backends"), "database",
+                        json_pack("{s:i}", "connections", 1));
+    json_object_set_new(status, "generation", json_pack("{s:i, s:i}", "number", 1, "rows", 1));
+    ctl_status_print(status, &paper);
+    assert_has("; 1 worker\n");
+    assert_has("database    1 connection, ");
+    assert_has(" 1 row, ");
+    json_decref(status);
+}
+
 static void an_empty_answer_is_survived(void **state)
 {
     json_t *nothing = json_object();
@@ -197,6 +275,10 @@ int main(void)
         TABLE(a_build_has_its_rate_and_rest),
         TABLE(colours_are_there_when_asked_for),
         TABLE(nothing_in_an_answer_can_do_anything_to_a_terminal),
+        TABLE(a_node_that_is_down_is_named_with_its_role_reason_and_time),
+        TABLE(of_many_nodes_that_are_down_the_first_are_named),
+        TABLE(a_cache_of_which_nobody_knows_a_node_says_so),
+        TABLE(one_of_a_kind_is_told_in_the_singular),
         TABLE(an_empty_answer_is_survived),
         TABLE(rates_are_the_difference_of_two_moments),
         TABLE(there_are_no_rates_before_the_second_moment_nor_from_another_guard),

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "fakes/clock.h"
 #include "keeper/parts/replica_watch.h"
 
 struct bench {
@@ -15,7 +16,8 @@ struct bench {
     struct outlet outlet;
     struct replica_watch watch;
     unsigned asked;
-    size_t answers; /* so many words are the worker's */
+    size_t answers;  /* so many words are the worker's */
+    const char *why; /* of the last of them; NULL: it is read from, too */
 };
 
 static void on_keeper(void *arg, struct message *message)
@@ -32,6 +34,10 @@ static void on_worker(void *arg, struct message *message)
     replicas->count = bench->answers;
     for (size_t i = 0; i < bench->answers; i++)
         replicas->words[i] = (struct replica_word){.address = "10.1.0.7:6379", .is_read = true};
+    if (bench->answers && bench->why) {
+        struct replica_word *last = &replicas->words[bench->answers - 1];
+        *last = (struct replica_word){.address = "10.1.0.9:6379", .why = bench->why};
+    }
     mailbox_return(message);
 }
 
@@ -99,11 +105,39 @@ static void nobody_is_asked_and_nothing_told_when_none_are_read_from(void **stat
     end(&bench);
 }
 
+static void ask_at(struct bench *bench, uint64_t now)
+{
+    now_ms = now;
+    replica_watch_check_time(&bench->watch, true, now);
+    turn(bench);
+}
+
+static void one_that_is_not_read_from_is_named_in_the_log_and_since_when(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench);
+    bench.why = "there is no connection to it";
+    ask_at(&bench, 5000);
+    assert_int_equal(bench.watch.words[0].since, 0);
+    assert_int_equal(bench.watch.words[1].since, 5000);
+    assert_false(bench.watch.log.is_bad); /* it may be back in a moment */
+    ask_at(&bench, 7000);
+    assert_int_equal(bench.watch.words[1].since, 5000);
+    assert_true(bench.watch.log.is_bad);
+    assert_string_equal(bench.watch.log.text, "10.1.0.9:6379: there is no connection to it");
+    bench.why = NULL;
+    ask_at(&bench, 9000);
+    assert_false(bench.watch.log.is_bad);
+    end(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_worker_is_asked_once_a_second),
         cmocka_unit_test(nobody_is_asked_and_nothing_told_when_none_are_read_from),
+        cmocka_unit_test(one_that_is_not_read_from_is_named_in_the_log_and_since_when),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
