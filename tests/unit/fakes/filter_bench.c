@@ -87,10 +87,41 @@ uint64_t fill_up(struct filter *filter, uint64_t from)
     return i;
 }
 
+/* x ln(x/y), which is 0 at 0. */
+static double term(double x, double y)
+{
+    return x > 0 ? x * log(x / y) : 0;
+}
+
+static bool is_incredible(double hits, double rate, double probes)
+{
+    double share = hits / probes;
+    return probes * (term(share, rate) + term(1 - share, 1 - rate)) > 12 * log(10);
+}
+
 double most_hits(double rate, size_t probes)
 {
-    double expected = rate * (double)probes;
-    return expected + 4 * sqrt(expected) + 1;
+    double n = (double)probes, hits = ceil(rate * n);
+    if (rate >= 1)
+        return n;
+    while (hits < n && !is_incredible(hits + 1, rate, n))
+        hits++;
+    return hits;
+}
+
+double least_hits(double rate, size_t probes)
+{
+    double n = (double)probes, hits = floor(rate * n);
+    while (hits > 0 && !is_incredible(hits - 1, rate, n))
+        hits--;
+    return hits;
+}
+
+double bloom_spread(double places, double keys, unsigned hashes)
+{
+    double c = keys * hashes / places;
+    double variance = (exp(-c) - (1 + c) * exp(-2 * c)) / places;
+    return hashes * sqrt(variance) / -expm1(-c);
 }
 
 void draw_seed(void)

@@ -50,8 +50,24 @@ size_t count_false_positives(const struct filter *filter, size_t probes);
 /* Inserts numbers from `from` until there is no place; returns the one that found none. */
 uint64_t fill_up(struct filter *filter, uint64_t from);
 
-/* Four standard deviations above what the bound allows. */
+/* So many hits, or more, or fewer, of probes that each are one with the chance `rate` come less
+ * than once in 1e12 times: a run of all tests of filters asserts some two hundred of these, so that
+ * the chance of one that fails by chance is below 1e-9.
+ *
+ * The tail of the binomial distribution by Chernoff's bound ("A measure of asymptotic efficiency
+ * ...", 1952):  P(hits >= h), likewise P(hits <= h), <= exp(-n D(h/n, p))  where D is the relative
+ * entropy,  D(a, p) = a ln(a/p) + (1 - a) ln((1 - a)/(1 - p)).
+ *
+ * `rate` is that of the one array that is asked. Where only its mean over all arrays is known, it
+ * must be raised, or lowered, by as much as one array may differ: SPREADS standard deviations. */
 double most_hits(double rate, size_t probes);
+double least_hits(double rate, size_t probes);
+enum { SPREADS = 8 };
+
+/* The standard deviation of a Bloom filter's rate among arrays, as a share of the rate: that of the
+ * number of set bits, of which the rate is the power `hashes`. The variance of that number is
+ * m (e^-c - (1 + c) e^-2c), c being bits thrown a place. */
+double bloom_spread(double places, double keys, unsigned hashes);
 
 /* The seed of this run: given, or the time. */
 void draw_seed(void);

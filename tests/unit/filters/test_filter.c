@@ -118,8 +118,11 @@ static void test_at_1e_4_a_key_takes_as_many_bits_as_promised(void **state)
     }
 }
 
-static void assert_rate_holds(size_t capacity, double rate)
+/* `spread`: the standard deviation of the rate among blocked arrays of so many keys, as a share of
+ * it. The others' is a fifth of that, or less, but not below a hundredth. */
+static void assert_rate_holds(size_t capacity, double rate, double spread)
 {
+    double differs = SPREADS * (kind == FILTER_BLOCKED_BLOOM ? spread : 0.013);
     const size_t probes = 200000;
     struct filter *filter = make(capacity, rate);
     insert_range(filter, 0, capacity);
@@ -128,22 +131,23 @@ static void assert_rate_holds(size_t capacity, double rate)
     double expected = stats.expected_false_positive_rate * (double)probes;
     print_message("rate %g, %zu keys: %zu of %zu strangers, %.1f expected\n", rate, capacity, hits,
                   probes, expected);
-    assert_true((double)hits <= most_hits(rate, probes));
+    assert_true((double)hits <= most_hits(rate * (1 + differs), probes));
     assert_true(stats.expected_false_positive_rate <= rate);
-    /* One filter's own rate varies a little more than the sampling does: 3 % on top. */
-    assert_true(fabs((double)hits - expected) <= 5 * sqrt(expected) + 0.03 * expected + 1);
+    assert_true((double)hits <= most_hits(expected * (1 + differs) / (double)probes, probes));
+    if (differs < 1)
+        assert_true((double)hits >= least_hits(expected * (1 - differs) / (double)probes, probes));
     filter_destroy(filter);
 }
 
 static void test_false_positives_stay_within_the_rate(void **state)
 {
     (void)state;
-    assert_rate_holds(30011, 0.03);
-    assert_rate_holds(40961, 0.01);
-    assert_rate_holds(49999, 1e-3);
-    assert_rate_holds(65535, 1e-4);
-    assert_rate_holds(30011, 1e-5);
-    assert_rate_holds(30011, 1e-7);
+    assert_rate_holds(30011, 0.03, 0.021);
+    assert_rate_holds(40961, 0.01, 0.022);
+    assert_rate_holds(49999, 1e-3, 0.032);
+    assert_rate_holds(65535, 1e-4, 0.043);
+    assert_rate_holds(30011, 1e-5, 0.096);
+    assert_rate_holds(30011, 1e-7, 0.257);
 }
 
 static void test_the_same_hash_goes_in_many_times_and_out_as_often(void **state)

@@ -153,7 +153,8 @@ static void test_a_full_filter_does_not_wear_out(void **state)
     }
     assert_range_is_in(filter, (uint64_t)TIMES * KEYS, (uint64_t)(TIMES + 1) * KEYS);
     assert_true(fabs(filter_stats(filter).expected_false_positive_rate - fresh) < 0.02 * fresh);
-    assert_true((double)count_false_positives(filter, PROBES) <= most_hits(1e-3, PROBES));
+    double rate = 1e-3 * (1 + SPREADS * bloom_spread(10 * KEYS / log(2), KEYS, 10));
+    assert_true((double)count_false_positives(filter, PROBES) <= most_hits(rate, PROBES));
     remove_range(filter, (uint64_t)TIMES * KEYS, (uint64_t)(TIMES + 1) * KEYS);
     assert_int_equal(count_false_positives(filter, PROBES), 0);
     filter_destroy(filter);
@@ -182,7 +183,9 @@ static void test_false_positives_under_one_seed_are_none_under_another(void **st
     }
     print_message("%zu under one, %zu of them under the other\n", first, both);
     assert_true(first > 50);
-    assert_true((double)both <= most_hits(0.01, first));
+    /* Among blocked arrays of so many keys the rate's standard deviation is 6.3 % of it; less among
+     * others. */
+    assert_true((double)both <= most_hits(0.01 * (1 + SPREADS * 0.063), first));
     filter_destroy(filters[0]);
     filter_destroy(filters[1]);
 }
