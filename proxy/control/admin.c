@@ -62,7 +62,7 @@ static void status(struct http_call *call, void *arg)
 
 static void attack(struct http_call *call, void *arg)
 {
-    http_answer_json(call, 200, attack_json(keeper_traffic(arg), keeper_config(arg)));
+    http_answer_json(call, 200, attack_json(arg));
 }
 
 /* Answered when it begins: a build may take hours, and the status tells of it. What is no rows' has

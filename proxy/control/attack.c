@@ -4,7 +4,9 @@
 #include "control/attack.h"
 
 #include "base/clock.h"
+#include "config/config.h"
 #include "http/json_bytes.h"
+#include "traffic/traffic.h"
 
 #include <string.h>
 
@@ -99,12 +101,20 @@ static json_t *window_json(const struct traffic *traffic, const struct config *c
     return json;
 }
 
-json_t *attack_json(const struct traffic *traffic, const struct config *config)
+static json_t *fresh_json(const struct keeper *keeper)
 {
+    uint64_t ms, rejects = keeper_fresh_rejects(keeper, &ms);
+    return json_pack("{s:f, s:I}", "seconds", (double)ms / 1000, "rejects", (json_int_t)rejects);
+}
+
+json_t *attack_json(const struct keeper *keeper)
+{
+    const struct traffic *traffic = keeper_traffic(keeper);
+    const struct config *config = keeper_config(keeper);
     return json_pack(
-        "{s:o, s:I, s:o, s:o, s:o, s:o}", "last_attack", last_json(traffic_attack(traffic)),
+        "{s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "last_attack", last_json(traffic_attack(traffic)),
         "threshold", (json_int_t)config->attack_threshold, "rejects_per_second",
-        rate_json(traffic_rate_of_all(traffic)), "keyspaces", keyspaces_json(traffic, config),
-        "minute", window_json(traffic, config, TRAFFIC_MINUTE), "hour",
-        window_json(traffic, config, TRAFFIC_HOUR));
+        rate_json(traffic_rate_of_all(traffic)), "fresh", fresh_json(keeper), "keyspaces",
+        keyspaces_json(traffic, config), "minute", window_json(traffic, config, TRAFFIC_MINUTE),
+        "hour", window_json(traffic, config, TRAFFIC_HOUR));
 }

@@ -21,20 +21,46 @@ static void print_rates(const json_t *of, const struct ctl_paper *paper)
             number(rate, "hour"));
 }
 
+static void print_time(const char *before, double seconds, const struct ctl_paper *paper)
+{
+    char text[CTL_NUMBER_SIZE];
+    fprintf(paper->out, "%s%s", before, ctl_seconds(seconds, text));
+}
+
+static void print_past(const json_t *last, const struct ctl_paper *paper)
+{
+    print_time("No attack; the last one began ", number(last, "seconds_since_it_began"), paper);
+    print_time(" ago and took ", number(last, "seconds"), paper);
+}
+
 static void print_state(const json_t *body, const struct ctl_paper *paper)
 {
     const json_t *last = json_object_get(body, "last_attack");
     if (!json_is_object(last))
         fputs("No attack so far", paper->out);
     else if (json_is_true(json_object_get(last, "active")))
-        fprintf(paper->out, "UNDER ATTACK for %.0f s", number(last, "seconds"));
+        print_time("UNDER ATTACK for ", number(last, "seconds"), paper);
     else
-        fprintf(paper->out, "No attack; the last one began %.0f s ago and took %.0f s",
-                number(last, "seconds_since_it_began"), number(last, "seconds"));
+        print_past(last, paper);
     if (json_is_object(last))
-        fprintf(paper->out, ": %.0f rejects, %.0f a second at most", number(last, "rejects"),
-                number(last, "most_per_second"));
+        fprintf(paper->out, ": %.0f reject%s, %.0f a second at most", number(last, "rejects"),
+                ctl_s(number(last, "rejects")), number(last, "most_per_second"));
     fputs(".\n\n", paper->out);
+}
+
+/* A flood is an attack when the second is over in which it began; until then the rates say nothing
+ * of it. */
+static void print_fresh(const json_t *body, const struct ctl_paper *paper)
+{
+    const json_t *fresh = json_object_get(body, "fresh");
+    bool active = json_is_true(json_object_get(json_object_get(body, "last_attack"), "active"));
+    double rejects = number(fresh, "rejects"), threshold = number(body, "threshold");
+    if (rejects <= 0)
+        return;
+    if (!active && threshold > 0 && rejects >= threshold)
+        fputs("AN ATTACK IS BEGINNING: ", paper->out);
+    fprintf(paper->out, "%.0f reject%s in the last %.1f s, which the rates do not have yet.\n\n",
+            rejects, ctl_s(rejects), number(fresh, "seconds"));
 }
 
 static void print_keyspaces(const json_t *body, const struct ctl_paper *paper)
@@ -86,15 +112,27 @@ static void print_keys(const json_t *keys, const struct ctl_paper *paper)
     }
 }
 
+/* Workers tell of their clients once a second. */
+static bool is_anybody_unnamed(const json_t *body, const json_t *part)
+{
+    const json_t *parties = json_object_get(json_object_get(part, "clients"), "rejects");
+    const json_t *rates = json_object_get(body, "rejects_per_second");
+    return number(parties, "total") <= 0 &&
+           (number(json_object_get(body, "fresh"), "rejects") > 0 || number(rates, "now") > 0);
+}
+
 void ctl_attack_print(const json_t *body, const char *window, const struct ctl_paper *paper)
 {
     const json_t *part = json_object_get(body, window), *parties;
     const char *burden;
     print_state(body, paper);
+    print_fresh(body, paper);
     print_keyspaces(body, paper);
     fprintf(paper->out, "\nIn the last %.0f s:\n", number(part, "seconds"));
     /* jansson's loop wants what could be changed, and changes nothing. */
     json_object_foreach((json_t *)(size_t)json_object_get(part, "clients"), burden, parties)
         print_parties(burden, parties, paper);
+    if (is_anybody_unnamed(body, part))
+        fputs("\nWho it is that is rejected is known in a second.\n", paper->out);
     print_keys(json_object_get(part, "absent_keys"), paper);
 }

@@ -25,6 +25,9 @@ const struct config *keeper_config(const struct keeper *keeper); /* in force */
 /* Rates, attacks, and who asks how much, as of the last second. */
 const struct traffic *keeper_traffic(const struct keeper *keeper);
 
+/* Lookups that were rejected since that second, and over how many milliseconds that goes. */
+uint64_t keeper_fresh_rejects(const struct keeper *keeper, uint64_t *ms);
+
 /* Begins a generation whose snapshot is taken after this call. Returns its number; 0: the guard is
  * ending. */
 uint64_t keeper_rebuild(struct keeper *keeper);

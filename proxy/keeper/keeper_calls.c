@@ -1,9 +1,16 @@
 /* What the control port's calls may do with the keeper; see keeper.h. */
 #include "keeper/keeper_internal.h"
 
+#include "base/clock.h"
+
 const struct traffic *keeper_traffic(const struct keeper *keeper)
 {
     return keeper->accounting.traffic;
+}
+
+uint64_t keeper_fresh_rejects(const struct keeper *keeper, uint64_t *ms)
+{
+    return accounting_fresh_rejects(&keeper->accounting, keeper->workers, clock_ms(), ms);
 }
 
 const struct config *keeper_config(const struct keeper *keeper)

@@ -70,6 +70,15 @@ def test_the_heavier_attacker_stands_above_the_lighter_and_the_honest_client(gua
     assert found["keyspaces"][0]["name"] == "items"
 
 
+def test_what_was_rejected_a_moment_ago_is_told_at_once(guard):
+    Attacker(guard, "127.0.0.2", None).ask_absent(4, lambda n: f"item:{1000 + n}")
+    found, table = attack(guard), ctl(guard)
+    rejects = guard.counter("nestguard_rejected_total")
+    assert found["fresh"]["rejects"] == rejects or found["rejects_per_second"]["now"] > 0
+    assert "rejects in the last " in table or "UNDER ATTACK" in table, table
+    assert "Who it is that is rejected is known in a second" in table or "127.0.0.2" in table, table
+
+
 def test_of_keys_that_are_all_different_none_is_asked_for_most(guard):
     attacker = Attacker(guard, "127.0.0.2", None)
     numbers = iter(range(10**9))

@@ -58,14 +58,29 @@ static void ask_workers(struct accounting *accounting)
     }
 }
 
+static uint64_t rejects_of(const struct accounting *accounting, struct worker *const *workers,
+                           size_t keyspace)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < accounting->outlet->count; i++)
+        sum += counter_read(&workers[i]->serving.keyspaces[keyspace].rejected);
+    return sum;
+}
+
 static void count_rejects(struct accounting *accounting, struct worker *const *workers)
 {
-    for (size_t keyspace = 0; keyspace < accounting->keyspaces; keyspace++) {
-        accounting->rejects[keyspace] = 0;
-        for (unsigned i = 0; i < accounting->outlet->count; i++)
-            accounting->rejects[keyspace] +=
-                counter_read(&workers[i]->serving.keyspaces[keyspace].rejected);
-    }
+    for (size_t keyspace = 0; keyspace < accounting->keyspaces; keyspace++)
+        accounting->rejects[keyspace] = rejects_of(accounting, workers, keyspace);
+}
+
+uint64_t accounting_fresh_rejects(const struct accounting *accounting,
+                                  struct worker *const *workers, uint64_t now, uint64_t *ms)
+{
+    uint64_t sum = 0;
+    for (size_t keyspace = 0; keyspace < accounting->keyspaces; keyspace++)
+        sum += rejects_of(accounting, workers, keyspace) - accounting->rejects[keyspace];
+    *ms = now - accounting->marked;
+    return sum;
 }
 
 /* A worker that has not answered the last time yet has more to do. */

@@ -27,6 +27,10 @@ void accounting_finish(struct accounting *accounting);
 void accounting_check_time(struct accounting *accounting, struct worker *const *workers,
                            unsigned threshold, uint64_t now);
 
+/* What was rejected since the last mark, at which *ms ago. */
+uint64_t accounting_fresh_rejects(const struct accounting *accounting,
+                                  struct worker *const *workers, uint64_t now, uint64_t *ms);
+
 /* A worker's ledger, filled. */
 void accounting_take_back(struct accounting *accounting, struct ledger_message *message);
 

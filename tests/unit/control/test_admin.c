@@ -55,6 +55,13 @@ const struct traffic *keeper_traffic(const struct keeper *keeper)
     return NULL;
 }
 
+uint64_t keeper_fresh_rejects(const struct keeper *keeper, uint64_t *ms)
+{
+    (void)keeper;
+    *ms = 0;
+    return 0;
+}
+
 uint64_t keeper_rebuild(struct keeper *keeper)
 {
     return keeper->draining ? 0 : 8;

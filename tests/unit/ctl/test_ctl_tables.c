@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "ctl/ctl_attack.h"
 #include "ctl/ctl_status.h"
 #include "ctl/ctl_top.h"
 
@@ -247,6 +248,22 @@ static void the_heaviest_clients_are_five_at_most(void **state)
     json_decref(now);
 }
 
+static void an_attack_that_begins_is_told_before_its_second_is_over(void **state)
+{
+    json_t *attack = json_pack("{s:n, s:i, s:{s:f, s:i}}", "last_attack", "threshold", 1000,
+                               "fresh", "seconds", 0.4, "rejects", 999);
+    (void)state;
+    ctl_attack_print(attack, "minute", &paper);
+    assert_has(
+        "No attack so far.\n\n999 rejects in the last 0.4 s, which the rates do not have yet.");
+    assert_has("Who it is that is rejected is known in a second.\n");
+    assert_has_not("BEGINNING");
+    json_object_set_new(json_object_get(attack, "fresh"), "rejects", json_integer(1000));
+    ctl_attack_print(attack, "minute", &paper);
+    assert_has("AN ATTACK IS BEGINNING: 1000 rejects in the last 0.4 s");
+    json_decref(attack);
+}
+
 static void numbers_are_short(void **state)
 {
     char text[CTL_NUMBER_SIZE];
@@ -283,6 +300,7 @@ int main(void)
         TABLE(rates_are_the_difference_of_two_moments),
         TABLE(there_are_no_rates_before_the_second_moment_nor_from_another_guard),
         TABLE(the_heaviest_clients_are_five_at_most),
+        TABLE(an_attack_that_begins_is_told_before_its_second_is_over),
         cmocka_unit_test(numbers_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
