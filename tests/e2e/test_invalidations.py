@@ -22,14 +22,35 @@ def say(guard, line):
 
 
 @pytest.fixture
-def loading(gated_guard, database, threads):
-    """(guard, gate, lookup): the old value is held between database and guard."""
+def begin_loading(database, threads):
+    """The lookup whose old value is held between database and guard."""
+    def begin(guard, gate):
+        gate.hold_answers(b"payload 20")
+        lookup = threads.submit(guard.redis().get, KEY)
+        gate.wait_held(POSTGRES_READY)
+        update(database, 20, "new")
+        return lookup
+    return begin
+
+
+@pytest.fixture
+def loading(gated_guard, begin_loading):
+    """(guard, gate, lookup)"""
     guard, gate = gated_guard(sync="poll", workers=4)
-    gate.hold_answers(b"payload 20")
-    lookup = threads.submit(guard.redis().get, KEY)
-    gate.wait_held(POSTGRES_READY)
+    return guard, gate, begin_loading(guard, gate)
+
+
+@pytest.fixture
+def filling(gates, start_guard, database, cache, items):
+    """(guard, gate): the old value is held between guard and cache."""
+    gate = gates(cache.port)
+    guard = start_guard(items(), cache=f"redis://127.0.0.1:{gate.port}/0", cache_timeout="60s",
+                        sync="poll")
+    gate.hold_requests(b"payload 20")
+    assert guard.redis().get(KEY) == b"payload 20"
+    gate.wait_held()
     update(database, 20, "new")
-    return guard, gate, lookup
+    return guard, gate
 
 
 def must_give_the_new_row(guard, gate, lookup):
@@ -89,15 +110,9 @@ def test_what_leaves_the_key_alone_lets_it_be_filled(loading, cache, line):
 
 
 @pytest.mark.parametrize("line", ONE_KEY + ALL_KEYS)
-def test_nothing_overtakes_a_fill_on_its_way(gates, start_guard, database, cache, items, threads, line):
-    """It is held between guard and cache; what clears all is held back in the guard for that."""
-    gate = gates(cache.port)
-    guard = start_guard(items(), cache=f"redis://127.0.0.1:{gate.port}/0", cache_timeout="60s",
-                        sync="poll")
-    gate.hold_requests(b"payload 20")
-    assert guard.redis().get(KEY) == b"payload 20"
-    gate.wait_held()
-    update(database, 20, "new")
+def test_nothing_overtakes_a_fill_on_its_way(filling, cache, threads, line):
+    """What clears all is held back in the guard for that."""
+    guard, gate = filling
     said = threads.submit(say, guard, line)
     wait_until(lambda: cache.calls(line.split()[0].lower()) > 0
                or line in ALL_KEYS and guard.redis().get(KEY) == b"new", PATIENCE, line)
@@ -133,28 +148,18 @@ def test_nor_behind_a_transaction_that_deletes_the_key(loading, line):
 
 
 @pytest.mark.parametrize("line", DELETIONS)
-def test_nor_if_it_was_loaded_since_the_deletion_was_queued(gated_guard, database, threads, line):
+def test_nor_if_it_was_loaded_since_the_deletion_was_queued(gated_guard, begin_loading, line):
     guard, gate = gated_guard(sync="poll", workers=4)
     with guard.wire() as wire:
         in_transaction(wire, line)
-        gate.hold_answers(b"payload 20")
-        lookup = threads.submit(guard.redis().get, KEY)
-        gate.wait_held(POSTGRES_READY)
-        update(database, 20, "new")
+        lookup = begin_loading(guard, gate)
         assert wire.ask("EXEC").startswith(b"*1\r\n")
     must_give_the_new_row(guard, gate, lookup)
 
 
 @pytest.mark.parametrize("line", DELETIONS)
-def test_no_transaction_overtakes_a_fill_on_its_way(gates, start_guard, database, cache, items, threads,
-                                                    line):
-    gate = gates(cache.port)
-    guard = start_guard(items(), cache=f"redis://127.0.0.1:{gate.port}/0", cache_timeout="60s",
-                        sync="poll")
-    gate.hold_requests(b"payload 20")
-    assert guard.redis().get(KEY) == b"payload 20"
-    gate.wait_held()
-    update(database, 20, "new")
+def test_no_transaction_overtakes_a_fill_on_its_way(filling, cache, threads, line):
+    guard, gate = filling
     with guard.wire() as wire:
         in_transaction(wire, line)
         executed = threads.submit(wire.ask, "EXEC")
@@ -164,15 +169,12 @@ def test_no_transaction_overtakes_a_fill_on_its_way(gates, start_guard, database
     assert [guard.redis().get(KEY) for _ in range(CLIENTS)] == [b"new"] * CLIENTS
 
 
-def test_more_deletions_than_are_remembered_are_of_all_keys(gated_guard, database, threads):
+def test_more_deletions_than_are_remembered_are_of_all_keys(gated_guard, begin_loading):
     guard, gate = gated_guard(sync="poll", workers=4)
     with guard.wire() as wire:
         in_transaction(wire, "DEL " + " ".join(f"item:{n}" for n in range(100000, 106000)))
         assert wire.ask("DEL", KEY) == b"+QUEUED\r\n"
-        gate.hold_answers(b"payload 20")
-        lookup = threads.submit(guard.redis().get, KEY)
-        gate.wait_held(POSTGRES_READY)
-        update(database, 20, "new")
+        lookup = begin_loading(guard, gate)
         assert wire.ask("EXEC").startswith(b"*2\r\n")
     must_give_the_new_row(guard, gate, lookup)
 
