@@ -189,3 +189,27 @@ def test_a_transaction_that_is_not_executed_deletes_nothing(loading, cache):
     gate.release()
     wait_settled(guard, KEY)
     assert cache.client().get(KEY) == b"mine"
+
+
+@pytest.mark.parametrize("made, read, value", [(f"SET {KEY} mine", f"GET {KEY}", b"$4\r\nmine\r\n"),
+                                               (f"HSET {KEY} field mine", f"HGET {KEY} field",
+                                                b"$4\r\nmine\r\n")])
+def test_what_a_transaction_makes_again_stays(loading, cache, made, read, value):
+    """Of a key that is being loaded a deletion is repeated behind fills, but not behind this."""
+    guard, gate, _ = loading
+    with guard.wire() as wire:
+        for line in ("MULTI", f"DEL {KEY}", made, "EXEC"):
+            reply = wire.ask(*line.split())
+        assert reply.startswith(b"*2\r\n")
+        gate.release()
+        wait_settled(guard, KEY)
+        assert wire.ask(*read.split()) == value
+
+
+def test_a_key_that_is_renamed_to_itself_stays(loading, cache):
+    guard, gate, _ = loading
+    cache.client().set(KEY, "mine")
+    assert say(guard, f"RENAME {KEY} {KEY}") == b"+OK\r\n"
+    gate.release()
+    wait_settled(guard, KEY)
+    assert cache.client().get(KEY) == b"mine"

@@ -101,6 +101,7 @@ struct pinned {
     unsigned queued;          /* commands since */
     bool clears;              /* one of them deletes all keys, or they many */
     struct buffer deleted;    /* else keys that they do, each with its length before it */
+    bool remakes;             /* guarded keys are written after these, and may be the same */
     struct buffer late;       /* in a cluster: of these, while MULTI has no node yet */
     int db, asked_db;         /* with PINNED_OTHER_DB: which; by the last SELECT */
     uint64_t redirect;        /* with PINNED_TRACKING: another client's id; 0: none */
@@ -124,7 +125,7 @@ static inline bool pinned_is_held(const struct pinned *pinned)
 static inline void pinned_forget_queued(struct pinned *pinned)
 {
     pinned->queued = 0;
-    pinned->clears = false;
+    pinned->clears = pinned->remakes = false;
     buffer_finish(&pinned->deleted);
 }
 

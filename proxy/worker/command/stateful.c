@@ -242,12 +242,20 @@ static void note_deleted(struct client *client, struct span key)
     buffer_append(&pinned->deleted, key.at, key.length);
 }
 
-static void note_all_deleted(struct client *client, const struct request *request)
+static void note_written(struct client *client, struct span key)
+{
+    struct pinned *pinned = &client->pinned;
+    if (buffer_length(&pinned->deleted) &&
+        guard_match(serving_config(client->serving), key) != NOT_GUARDED)
+        pinned->remakes = true;
+}
+
+static void note_all(struct client *client, const struct request *request)
 {
     const struct named named = named_by(request);
     size_t source = vanishing_source(request);
-    for (size_t i = 0; i < named.count && named.deleted; i += named.step)
-        note_deleted(client, named.keys[i]);
+    for (size_t i = 0; i < named.count; i += named.step)
+        (named.deleted ? note_deleted : note_written)(client, named.keys[i]);
     if (source)
         note_deleted(client, request->arguments[source]);
 }
@@ -261,7 +269,7 @@ static void queue_write(struct client *client, const struct request *request)
     else if (write_dispatch(client, request) < 0)
         refuse_in_multi(client, REFUSED_NO_ROOM);
     else
-        note_all_deleted(client, request);
+        note_all(client, request);
 }
 
 static void queue(struct client *client, const struct request *request)

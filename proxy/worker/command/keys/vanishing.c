@@ -103,10 +103,15 @@ struct write_keys vanishing_keys(const struct request *request)
     return none;
 }
 
+static bool is_same(struct span key, struct span name)
+{
+    return key.length == name.length && memcmp(key.at, name.at, key.length) == 0;
+}
+
 size_t vanishing_source(const struct request *request)
 {
     bool renames = is_named(request, "RENAME") || is_named(request, "RENAMENX");
-    return renames && request->count == 3 ? 1 : 0;
+    return renames && request->count == 3 && !is_same(request->arguments[1], request->arguments[2]);
 }
 
 bool vanishing_has_all(const struct request *request)

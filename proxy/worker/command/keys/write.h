@@ -18,7 +18,8 @@ int write_dispatch(struct client *client, const struct request *request);
 extern const char write_refusal[]; /* what to answer then */
 
 /* Forwards an EXEC whose transaction deletes these keys, each of which has its length before it, as
- * a deletion of them. If it is not executed, nothing is deleted. */
+ * a deletion of them. If it is not executed, nothing is deleted; nor behind one that may have made
+ * them again (clearing.h). */
 void write_execute(struct client *client, const struct request *request, struct span keys);
 
 /* The keeper has given a request back, which stays the caller's. */
