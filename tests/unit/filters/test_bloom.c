@@ -110,19 +110,20 @@ static double rate_of_array(struct filter *filter, size_t words_of_block)
 static void test_small_filters_keep_small_rates(void **state)
 {
     (void)state;
-    enum { KEYS = 300, PROBES = 1000000 };
+    enum { KEYS = 300, PROBES = 2000000, HASHES = 23 };
+    const double wanted = 1e-7;
     static const size_t words_of_block[] = {[FILTER_BLOOM] = 0, [FILTER_BLOCKED_BLOOM] = 8};
     for (kind = FILTER_BLOOM; kind <= FILTER_BLOCKED_BLOOM; kind++) {
-        struct filter *filter = make(KEYS, 1e-5);
+        struct filter *filter = make(KEYS, wanted);
         insert_range(filter, 0, KEYS);
         double rate = rate_of_array(filter, words_of_block[kind]);
         assert_true((double)count_false_positives(filter, PROBES) <= most_hits(rate, PROBES));
         filter_destroy(filter);
     }
     for (kind = FILTER_COUNTING_BLOOM; kind <= FILTER_SCALABLE_BLOOM; kind++) {
-        struct filter *filter = make(KEYS, 1e-5);
+        struct filter *filter = make(KEYS, wanted);
         insert_range(filter, 0, KEYS);
-        double rate = 1e-5 * (1 + SPREADS * bloom_spread(17 * KEYS / log(2), KEYS, 17));
+        double rate = wanted * (1 + SPREADS * bloom_spread(HASHES * KEYS / log(2), KEYS, HASHES));
         assert_true((double)count_false_positives(filter, PROBES) <= most_hits(rate, PROBES));
         filter_destroy(filter);
     }
