@@ -294,6 +294,7 @@ void ctl_status_print(const json_t *body, const struct ctl_paper *paper)
     print_generation(json_object_get(body, "generation"), paper);
     print_building(json_object_get(body, "building"), paper);
     print_error("last build  ", text_of(body, "last_build_error"), paper);
+    print_error("last reload ", text_of(body, "reload_refused"), paper);
     print_stream(json_object_get(body, "stream"), paper);
     print_cache(json_object_get(backends, "cache"), paper);
     print_database(json_object_get(backends, "database"), paper);

@@ -191,6 +191,18 @@ static void one_of_a_kind_is_told_in_the_singular(void **state)
     json_decref(status);
 }
 
+static void a_file_that_was_refused_is_told_with_its_reason(void **state)
+{
+    json_t *status = status_of("guarding", 0, 0);
+    (void)state;
+    ctl_status_print(status, &paper);
+    assert_has_not("reload");
+    json_object_set_new(status, "reload_refused", json_string("guard.yaml:7: no such column"));
+    ctl_status_print(status, &paper);
+    assert_has("last reload guard.yaml:7: no such column\n");
+    json_decref(status);
+}
+
 static void an_empty_answer_is_survived(void **state)
 {
     json_t *nothing = json_object();
@@ -296,6 +308,7 @@ int main(void)
         TABLE(of_many_nodes_that_are_down_the_first_are_named),
         TABLE(a_cache_of_which_nobody_knows_a_node_says_so),
         TABLE(one_of_a_kind_is_told_in_the_singular),
+        TABLE(a_file_that_was_refused_is_told_with_its_reason),
         TABLE(an_empty_answer_is_survived),
         TABLE(rates_are_the_difference_of_two_moments),
         TABLE(there_are_no_rates_before_the_second_moment_nor_from_another_guard),
