@@ -62,8 +62,10 @@ static void tell_who_waits(const struct config *config, const struct problems *p
 {
     for (size_t i = 0; i < config->keyspace_count; i++)
         if (concerns(problems, &config->keyspaces[i]))
-            log_error("keyspace %s cannot be guarded, for what is said above: the others are",
-                      config->keyspaces[i].name);
+            log_error(
+                "keyspace %s cannot be guarded, or its rows not be loaded, for what is said above; "
+                "the others are not concerned",
+                config->keyspaces[i].name);
 }
 
 /* A file with errors, or servers that are there and cannot work with it, end the start; a server
