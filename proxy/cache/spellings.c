@@ -7,7 +7,7 @@
 #include "base/log/log.h"
 #include "base/log/log_pace.h"
 #include "base/memory.h"
-#include "http/http_target.h"
+#include "base/text/shown.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,13 +63,12 @@ static void copy(char *to, size_t size, struct span key)
     snprintf(to, size, "%.*s", key.length < size ? (int)key.length : (int)size, key.at);
 }
 
-/* Escaped as in the control port's paths, for a key may be any bytes. */
 static void complain(struct account *account, const char *keyspace, struct span asked,
                      struct span own)
 {
     if (!log_pace_may(&account->pace, clock_ms(), NULL))
         return;
-    char *asked_text = http_target_escape(asked), *own_text = http_target_escape(own);
+    char *asked_text = text_shown(asked), *own_text = text_shown(own);
     log_warning("keyspace %s: %.300s was asked for, another spelling of %.300s, which has a row: "
                 "only the row's own spelling is its key, any other is absent",
                 keyspace, asked_text, own_text);

@@ -5,20 +5,20 @@
 
 #include "base/clock.h"
 #include "base/log/log.h"
+#include "base/text/shown.h"
 #include "config/config_reload.h"
-#include "http/http_target.h"
 #include "postgres/pg_pool.h"
 
 #include <stdlib.h>
 
 enum { FN_CHECKS_MAX = 1000 }; /* under way at a time; what comes on top is left out */
 
-/* A key may be any bytes, and there may be many: escaped as in the control port's paths. */
+/* A key may be any bytes, and there may be many. */
 static void log_false_reject(struct checking *checking, struct key key)
 {
     if (!log_pace_may(&checking->false_rejects, clock_ms(), NULL))
         return;
-    char *text = http_target_escape(key.text);
+    char *text = text_shown(key.text);
     log_error("keyspace %s: %.200s has a row and would have been rejected",
               checking->options.config->keyspaces[key.keyspace].name, text);
     free(text);
