@@ -105,10 +105,11 @@ static void say_all(const char *why)
 {
     static struct log_pace pace;
     uint64_t left_out;
+    char said[LOG_PACE_SAID];
     if (log_pace_may(&pace, clock_ms(), &left_out))
         log_warning("cache: %s: it may have forgotten what was deleted from it, so all keys of the "
-                    "keyspaces will be; %llu such lines were left out since the last",
-                    why, (unsigned long long)left_out);
+                    "keyspaces will be%s",
+                    why, log_pace_said(left_out, said));
 }
 
 void owed_all(struct owed *owed, const char *why)

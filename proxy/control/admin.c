@@ -110,11 +110,11 @@ void admin_log(void *arg, const char *who, const char *method, const char *url, 
 {
     static struct log_pace strangers;
     uint64_t left_out = 0;
+    char said[LOG_PACE_SAID];
     (void)arg;
     if (code != 401)
         log_info("control: %s: %s %s: %u", who, method, url, code);
     else if (log_pace_may(&strangers, clock_ms(), &left_out))
-        log_warning("control: %s: %s %.200s: no valid token; %llu more calls since the last such "
-                    "line",
-                    who, method, url, (unsigned long long)left_out);
+        log_warning("control: %s: %s %.200s: no valid token%s", who, method, url,
+                    log_pace_said(left_out, said));
 }

@@ -19,4 +19,8 @@ struct log_pace {
  * is the number of those that were not since the line before. */
 bool log_pace_may(struct log_pace *pace, uint64_t now, uint64_t *left_out);
 
+/* How such a line ends: "; 3 such lines were left out since the last", or "" when none was. */
+enum { LOG_PACE_SAID = 80 };
+const char *log_pace_said(uint64_t left_out, char text[LOG_PACE_SAID]);
+
 #endif

@@ -68,8 +68,9 @@ void loading_tell_log(struct loading *loading, uint64_t now)
 static void on_pool_state(void *arg, unsigned live, const struct pg_error *error)
 {
     struct loading *loading = arg;
-    log_state_set(&loading->pool_state, error != NULL, "%s%s%u connections for loads are up",
-                  error ? error->text : "", error ? "; " : "", live);
+    log_state_set(&loading->pool_state, error != NULL, "%s%s%u connection%s for loads %s up",
+                  error ? error->text : "", error ? "; " : "", live, live == 1 ? "" : "s",
+                  live == 1 ? "is" : "are");
     loading_tell_log(loading, clock_ms());
 }
 

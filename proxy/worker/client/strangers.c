@@ -90,12 +90,11 @@ static void log_failure(const struct client *client)
 {
     static struct log_pace pace;
     uint64_t left_out;
-    char peer[STREAM_PEER_SIZE];
+    char peer[STREAM_PEER_SIZE], said[LOG_PACE_SAID];
     if (!log_pace_may(&pace, clock_ms(), &left_out))
         return;
     stream_peer(&client->stream, peer);
-    log_warning("failed authentication: %s; %llu others since the last such line", peer,
-                (unsigned long long)left_out);
+    log_warning("failed authentication: %s%s", peer, log_pace_said(left_out, said));
 }
 
 static void let_go(struct client *client)

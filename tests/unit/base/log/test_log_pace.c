@@ -39,10 +39,20 @@ static void a_period_of_its_own_may_be_longer(void **state)
     assert_true(log_pace_may(&pace, 65000, NULL));
 }
 
+static void nothing_is_said_of_none_that_was_left_out(void **state)
+{
+    char text[LOG_PACE_SAID];
+    (void)state;
+    assert_string_equal(log_pace_said(0, text), "");
+    assert_string_equal(log_pace_said(1, text), "; 1 such line was left out since the last");
+    assert_string_equal(log_pace_said(7, text), "; 7 such lines were left out since the last");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_first_is_said_at_once),
                                        cmocka_unit_test(within_a_second_the_others_are_counted),
-                                       cmocka_unit_test(a_period_of_its_own_may_be_longer)};
+                                       cmocka_unit_test(a_period_of_its_own_may_be_longer),
+                                       cmocka_unit_test(nothing_is_said_of_none_that_was_left_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
