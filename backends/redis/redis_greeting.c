@@ -30,7 +30,7 @@ static void refused(struct redis_greeting *greeting, const char *step, const cha
 
 /* Static text, or NULL. Silence is doubt, too: to look through a cache again costs it a third of a
  * millisecond for a thousand keys, and the database a load for each that is asked for; what is left
- * in it may be wrong for ever. Nor is it usual: `check` insists on INFO. */
+ * in it may be wrong for ever. Nor is it usual: `check` warns of it. */
 const char *redis_identity_doubt(const struct redis_identity *last,
                                  const struct redis_identity *own)
 {

@@ -67,7 +67,9 @@ struct talk {
     struct redis_survey *out;
     const char *script, *const *keys; /* of two keys */
     char *said;                       /* [64] */
-    char *error;                      /* [256] */
+    const struct redis_trial *trials;
+    size_t trial_count, tried;
+    char *error; /* [256] */
     int status;
     bool dialing, ended;
 };
@@ -140,10 +142,24 @@ static void on_login(void *arg, const struct redis_answer *answer)
     next_step(talk);
 }
 
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* INFO is not for every user, and may have another name: neither is a reason to know nothing. */
+static bool is_withheld(const struct redis_answer *answer)
+{
+    return answer->outcome == REDIS_REFUSED &&
+           (begins(answer->error, "NOPERM ") || begins(answer->error, "ERR unknown command"));
+}
+
 /* What answers INFO with another text, or none, is taken for no Redis. */
 static void on_info(void *arg, const struct redis_answer *answer)
 {
     struct talk *talk = arg;
+    if (is_withheld(answer))
+        return;
     if (answer->outcome == REDIS_REFUSED) {
         end(talk, -EACCES, " refused: ", answer->error);
         return;
@@ -173,6 +189,14 @@ static void on_max_clients(void *arg, const struct redis_answer *answer)
     end(talk, 0, "", "");
 }
 
+/* Of a server that did not give INFO. */
+static void on_role(void *arg, const struct redis_answer *answer)
+{
+    struct talk *talk = arg;
+    if (talk->out->role == REDIS_ROLE_UNKNOWN && answer->head.at)
+        talk->out->role = redis_role_of(answer->head.at, answer->head.length);
+}
+
 static void on_coverage(void *arg, const struct redis_answer *answer)
 {
     struct talk *talk = arg;
@@ -183,6 +207,7 @@ static void on_coverage(void *arg, const struct redis_answer *answer)
 static void ask_survey(struct talk *talk)
 {
     ask(talk, (const char *[]){"INFO"}, 1, on_info);
+    ask(talk, (const char *[]){"ROLE"}, 1, on_role);
     ask(talk, (const char *[]){"CONFIG", "GET", "cluster-require-full-coverage"}, 3, on_coverage);
     ask(talk, (const char *[]){"CONFIG", "GET", "proto-max-bulk-len"}, 3, on_max_bulk);
     ask(talk, (const char *[]){"CONFIG", "GET", "maxclients"}, 3, on_max_clients);
@@ -205,6 +230,34 @@ static void ask_script(struct talk *talk)
 {
     ask(talk, (const char *[]){"EVAL", talk->script, "2", talk->keys[0], talk->keys[1]}, 5,
         on_said);
+}
+
+static void on_tried(void *arg, const struct redis_answer *answer)
+{
+    struct talk *talk = arg;
+    const struct redis_trial *trial = &talk->trials[talk->tried++];
+    if (answer->outcome == REDIS_REFUSED)
+        snprintf(trial->refusal, REDIS_REFUSAL_SIZE, "%s", answer->error);
+}
+
+static void on_multi(void *arg, const struct redis_answer *answer)
+{
+    (void)arg;
+    (void)answer;
+}
+
+static void on_discarded(void *arg, const struct redis_answer *answer)
+{
+    (void)answer;
+    end(arg, 0, "", "");
+}
+
+static void ask_trials(struct talk *talk)
+{
+    ask(talk, (const char *[]){"MULTI"}, 1, on_multi);
+    for (size_t i = 0; i < talk->trial_count; i++)
+        ask(talk, talk->trials[i].words, talk->trials[i].count, on_tried);
+    ask(talk, (const char *[]){"DISCARD"}, 1, on_discarded);
 }
 
 static void converse(struct talk *talk)
@@ -268,5 +321,15 @@ int redis_ask_script(const struct redis_options *options, const char *script,
     struct talk talk = {
         .questions = ask_script, .script = script, .keys = keys, .said = said, .error = error};
     said[0] = '\0';
+    return hold(&talk, options);
+}
+
+int redis_try(const struct redis_options *options, const struct redis_trial *trials, size_t count,
+              char error[256])
+{
+    struct talk talk = {
+        .questions = ask_trials, .trials = trials, .trial_count = count, .error = error};
+    for (size_t i = 0; i < count; i++)
+        trials[i].refusal[0] = '\0';
     return hold(&talk, options);
 }

@@ -8,7 +8,7 @@
 #include "redis/topology/redis_standing.h"
 
 struct redis_survey {
-    char version[64];       /* "7.0.15"; "" when it does not say */
+    char version[64];       /* "7.0.15"; "" when it does not say, or INFO is not for this user */
     uint64_t max_memory;    /* bytes; 0: no bound */
     char memory_policy[32]; /* "allkeys-lru"; "" when it does not say */
     enum redis_role role;
@@ -29,6 +29,20 @@ int redis_survey(const struct redis_options *options, struct redis_survey *out, 
  * bytes. -EACCES also when it says something else. */
 int redis_ask_script(const struct redis_options *options, const char *script,
                      const char *const keys[2], char said[64], char error[256]);
+
+enum { REDIS_REFUSAL_SIZE = 160 };
+
+/* One command, and what the server has against it; "": nothing. */
+struct redis_trial {
+    const char *const *words;
+    size_t count;
+    char *refusal; /* [REDIS_REFUSAL_SIZE] */
+};
+
+/* In the same way, tries commands in a transaction that is discarded. To a user who may not MULTI
+ * they are carried out: only such as have no effect. */
+int redis_try(const struct redis_options *options, const struct redis_trial *trials, size_t count,
+              char error[256]);
 
 /* Reads the text that INFO gives. */
 void redis_survey_read(struct redis_survey *out, const char *text);

@@ -45,7 +45,7 @@ static void print_order(const struct check_result *result)
     print_count(result->config->keyspace_count, "keyspace", ", ");
     if (result->config->database)
         printf("PostgreSQL %s, ", result->database);
-    printf("Redis %s\n", result->cache);
+    printf("Redis %s\n", result->cache[0] ? result->cache : "(it does not tell its version)");
 }
 
 static void print_counts(const struct problems *problems)

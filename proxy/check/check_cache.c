@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "cache/cache_target.h"
+#include "check/check_rights.h"
 #include "redis/redis_survey.h"
 #include "redis/topology/redis_locate.h"
 #include <errno.h>
@@ -68,7 +69,7 @@ static void report_failure(const struct cache *cache, enum problem_level down, i
 
 static void check_version(const struct cache *cache, const char *version)
 {
-    if (strtol(version, NULL, 10) < OLDEST_MAJOR)
+    if (version[0] && strtol(version, NULL, 10) < OLDEST_MAJOR)
         problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
                      "Redis %s is too old: %d.0 or newer is needed", version, OLDEST_MAJOR);
 }
@@ -109,7 +110,7 @@ static void check_role(const struct cache *cache, enum problem_level down,
         problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
                      "it is a node of a cluster, which sends clients on to others: `cache` must be "
                      "redis-cluster://, or name a server that has all keys");
-    if (!survey->is_cluster_node && cache->is_node)
+    if (!survey->is_cluster_node && cache->is_node && survey->version[0])
         problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
                      "it is no node of a cluster: `cache` must be redis://");
     if (survey->wants_all_slots && cache->is_node)
@@ -246,7 +247,7 @@ static void check_replicas(const struct cache *cache, const struct config *confi
             near++;
             check_replica(config, &survey->replicas[i], cache->problems);
         }
-    if (!near)
+    if (!near && survey->version[0])
         problems_add(cache->problems, PROBLEM_WARNING, cache->place, NULL,
                      "it has no replica%s: it is read from itself, whatever cache_reads says",
                      config->cache_zone && survey->replica_count ? " in cache_zone" : "");
@@ -270,6 +271,8 @@ static bool check_server(const struct config *config, const struct address *addr
         check_role(&cache, down, &survey);
         check_memory(&cache, &survey);
         check_limits(&cache, config, &survey);
+        if (survey.role != REDIS_SENTINEL)
+            check_rights(config, &cache.options, place, down, problems);
         check_all_published(&cache, config);
         check_replicas(&cache, config, &survey);
     }

@@ -1,0 +1,147 @@
+"""What the cache's user may not do, `check` says, and what it prints mends it."""
+import pathlib
+import re
+
+import pytest
+
+import servers
+from checking import GOOD, assert_in_order, check, keyspace  # check is a fixture
+from following import follow  # follow is a fixture
+from waiting import wait_until
+
+README = pathlib.Path(__file__).parents[2] / "deploy" / "README.md"
+
+
+def documented_rights():
+    """The line that the README gives to administrators."""
+    line = re.search(r"^ACL SETUSER nestguard on >PASSWORD (.*)$", README.read_text(), re.M)
+    return line[1].split()
+
+
+@pytest.fixture
+def user(cache):
+    """user(rule, ...) makes the user anew and gives the cache's URL with it."""
+    admin = cache.client()
+
+    def make(*rules):
+        admin.execute_command("ACL", "DELUSER", "nestguard")
+        admin.execute_command("ACL", "SETUSER", "nestguard", "on", ">secret", *rules)
+        return cache.url.replace("//", "//nestguard:secret@")
+
+    yield make
+    admin.execute_command("ACL", "DELUSER", "nestguard")
+
+
+def test_the_documented_rights_are_enough_for_check(check, database, user):
+    database.execute(GOOD)
+    assert_in_order(check(keyspace(), cache=user(*documented_rights())))
+
+
+@pytest.mark.parametrize("right, level, lost", [
+    ("del", "error", "stale values"),
+    ("scan", "error", "stale values"),
+    ("set", "error", "no row would be cached"),
+    ("get", "error", "lookups of rows"),
+    ("select", "error", "no client's command"),
+    ("mget", "warning", "lookups of rows"),
+    ("exists", "warning", "lookups of rows"),
+    ("info", "warning", "run_id"),
+    ("role", "warning", "replica"),
+    ("client|id", "warning", "lost connection"),
+    ("client|kill", "warning", "lost connection"),
+])
+@pytest.mark.parametrize("transactions", [True, False])
+def test_each_missing_right_is_told_with_what_is_lost_and_mended(
+        check, database, cache, user, right, level, lost, transactions):
+    database.execute(GOOD)
+    rules = [rule for rule in documented_rights() if rule not in ("+" + right, "+multi", "+discard")]
+    url = user(*rules, *(["+multi", "+discard"] if transactions else []))
+    report = check(keyspace(), cache=url)
+    text, remedy = report.one(level)
+    assert right.replace("|", " ").upper() in text and lost in text and "no Redis" not in text
+    assert remedy == f"ACL SETUSER nestguard +{right}"
+    assert cache.client().dbsize() == 0
+    cache.client().execute_command(*remedy.split())
+    assert_in_order(check(keyspace(), cache=url))
+
+
+def test_limits_that_are_not_told_are_a_note(check, database, user):
+    database.execute(GOOD)
+    url = user(*[rule for rule in documented_rights() if rule != "+config|get"])
+    report = check(keyspace(), cache=url)
+    assert report.findings == [] and "may not CONFIG GET" in report.text
+
+
+def test_keys_of_a_template_that_the_user_may_not_touch_are_told(check, database, cache, user):
+    database.execute(GOOD)
+    url = user(*[rule for rule in documented_rights() if rule[0] != "~"], "~other:*")
+    report = check(keyspace(), cache=url)
+    text, remedy = report.one("error")
+    assert "DEL, SET, GET, MGET, EXISTS keys such as item:9" in text
+    assert "of keyspace items" in text and "stale values" in text
+    assert remedy == "ACL SETUSER nestguard ~item:*"
+    cache.client().execute_command(*remedy.split())
+    assert_in_order(check(keyspace(), cache=url))
+
+
+def test_a_hash_needs_other_commands(check, database, cache, user):
+    database.execute(GOOD)
+    url = user(*documented_rights())
+    settings = {"value": ["payload", "kind"], "fill": "hash"}
+    report = check(keyspace(**settings), cache=url)
+    assert sorted(report.levels()) == ["error", *["warning"] * 3]
+    for *_, remedy in report.findings:
+        cache.client().execute_command(*remedy.split())
+    assert_in_order(check(keyspace(**settings), cache=url))
+
+
+def test_a_published_filter_needs_more(check, database, cache, user):
+    database.execute(GOOD)
+    url = user(*documented_rights(), "+eval", "+type", "+hexists", "~coupons*")
+    settings = {"publish": {"key": "coupons", "format": "guava-murmur3-128-64"}}
+    report = check(keyspace(**settings), cache=url)
+    assert "may not RENAME" in report.text and "publish could not keep its filter" in report.text
+    for place, *_, remedy in report.findings:
+        if place.startswith("cache"):
+            cache.client().execute_command(*remedy.split())
+    assert "may not" not in check(keyspace(**settings), cache=url).text
+
+
+class Renaming(servers.Redis):
+    def command(self):
+        return [*super().command(), "--rename-command", "DEL", ""]
+
+
+@pytest.fixture
+def renaming():
+    server = Renaming().start()
+    yield server
+    server.stop()
+    server.remove()
+
+
+def test_a_renamed_command_is_told(check, database, renaming):
+    database.execute(GOOD)
+    text, remedy = check(keyspace(), cache=renaming.url).one("error")
+    assert "does not know DEL" in text and "rename-command" in text and remedy is None
+
+
+def test_a_guard_with_the_documented_rights_fills_purges_and_sweeps(
+        database, cache, items, follow, user):
+    cache.client().set("item:3", "old")
+    guard = follow(items(), cache=user(*documented_rights()), purge_at_start=True)
+    wait_until(lambda: not cache.client().exists("item:3"), servers.PATIENCE, "the sweep")
+    client = guard.redis()
+    assert client.get("item:1") == b"payload 1"
+    assert client.mget("item:2", "item:900") == [b"payload 2", None]
+    cache.wait_for_key("item:1")
+    database.execute("UPDATE items SET payload = 'new' WHERE id = 1")
+    wait_until(lambda: client.get("item:1") == b"new", servers.PATIENCE, "the purge")
+    assert "NOPERM" not in guard.log(lines=1000) and "may not" not in guard.log(lines=1000)
+
+
+def test_a_guard_says_at_its_start_what_its_user_may_not(items, start_guard, user):
+    rules = [rule for rule in documented_rights() if rule != "+del"]
+    guard = start_guard(items(), cache=user(*rules))
+    assert "may not DEL" in guard.log(lines=1000)
+    assert "ACL SETUSER nestguard +del" in guard.log(lines=1000)
