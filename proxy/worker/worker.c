@@ -113,6 +113,7 @@ static void close_all(struct worker *worker)
     turn_empty_line(&worker->serving.turn); /* others' inquiries go on */
     /* What was in flight hears that it failed, while there is a turn for that. */
     turn_run(&worker->serving.turn, TURN_WRITE);
+    turn_empty_line(&worker->serving.turn); /* and so commands in pieces go on, to their end */
     turn_close(&worker->serving.turn);
     uv_close((uv_handle_t *)&worker->tick, NULL);
     mailbox_close(&worker->serving.mailbox);

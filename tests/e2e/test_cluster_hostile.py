@@ -376,3 +376,13 @@ def test_a_map_of_thousands_of_nodes_is_forgotten_when_it_is_right_again(guard, 
 
 def test_the_map_is_asked_of_one_node_a_second_while_nothing_happens(guard, nodes):
     assert per_second(lambda: questions(nodes), 3) < 2 * ASKERS
+
+
+def test_wait_fails_where_no_node_is_known(start_guard, items):
+    """Behind what is still to be answered, and again."""
+    guard = start_guard(items(), cache=f"redis-cluster://127.0.0.1:{free_port()}")
+    with guard.wire() as wire:
+        wire.send(command("GET", "item:1") + command("WAIT", "1", "0") * 2 + command("GET", "item:2"))
+        assert wire.read_reply() == b"$9\r\npayload 1\r\n"
+        assert [wire.read_reply()[:12] for _ in range(2)] == [b"-CLUSTERDOWN"] * 2
+        assert wire.read_reply() == b"$9\r\npayload 2\r\n"

@@ -141,9 +141,11 @@ int pinned_open_waits(struct client *client)
         return wait_in_own(client);
     for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;)
         count++;
+    if (!count)
+        return 0;
     if (!pinned_make_room(client, count))
         return pinned_refuse_busy(client);
-    pinned->waits = xcalloc(count ? count : 1, sizeof *pinned->waits);
+    pinned->waits = xcalloc(count, sizeof *pinned->waits);
     struct upstream_options options = {.owner = &waiter, .client = client};
     for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;)
         pinned->waits[pinned->wait_count++].upstream = pool_own(pool, node, &options);
@@ -272,14 +274,21 @@ void pinned_check(struct client *client, uint64_t now)
         pinned->used = now;
 }
 
+/* Than where the cache is now. */
+static bool leads_elsewhere(const struct client *client, const struct upstream *upstream)
+{
+    return upstream_route(upstream) != client->serving->route;
+}
+
 void pinned_follow(struct client *client, bool late)
 {
     struct upstream *own = client->pinned.own;
     struct pinned *pinned = &client->pinned;
-    if (late && pinned->waiting && client_pool(client) != client->serving->pool)
-        each_wait(pinned, give_up);
+    for (unsigned i = 0; i < pinned->wait_count && late; i++)
+        if (pinned->waits[i].upstream && leads_elsewhere(client, pinned->waits[i].upstream))
+            give_up(pinned->waits[i].upstream);
     tracking_move(client, late);
-    if (!own || upstream_route(own) == client->serving->route || client->state >= CLIENT_CLOSING)
+    if (!own || !leads_elsewhere(client, own) || client->state >= CLIENT_CLOSING)
         return;
     if (pinned_is_idle(client))
         pinned_end(client);

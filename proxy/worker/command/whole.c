@@ -20,7 +20,8 @@
 
 enum {
     JOINS = JOIN_LEAST + 1,
-    PARTS_AT_ONCE = 512 /* under way of a command that is asked key by key */
+    PARTS_AT_ONCE = 512, /* under way of a command that is asked key by key */
+    PARTS_MOST = 65536   /* of one that cannot be asked in pieces */
 };
 
 /* ---- replies become one ---- */
@@ -265,7 +266,9 @@ static void ask_some(struct client *client, struct pieces *pieces)
 {
     struct reply_slot *slot = pieces->piecemeal.slot;
     struct span words[1 + STEPS_MAX] = {pieces->name};
-    while (slot->replies && pieces->left && slot->waiting <= PARTS_AT_ONCE) {
+    for (unsigned asked = 0;
+         asked < PARTS_AT_ONCE && slot->replies && pieces->left && slot->waiting <= PARTS_AT_ONCE;
+         asked++) {
         for (size_t i = 0; i < pieces->step; i++)
             words[1 + i] = next_word(pieces);
         pieces->left -= pieces->step;
@@ -336,9 +339,16 @@ static bool begin_pieces(struct client *client, const struct request *request,
     return true;
 }
 
+/* Who is refused has nothing done. */
 static void ask_all(struct client *client, const struct request *request,
                     const struct command_way *way)
 {
+    if ((request->count - way->key) / way->step > PARTS_MOST) {
+        resp_write_error(client_reply(client),
+                         "NESTGUARD busy: too many keys for now, or for a client with CLIENT "
+                         "TRACKING; send them in several commands");
+        return;
+    }
     struct whole whole = whole_begin(client, way->join);
     struct span words[1 + STEPS_MAX] = {request->arguments[0]};
     for (size_t i = way->key; i + way->step <= request->count; i += way->step) {

@@ -398,9 +398,12 @@ void reply_slot_drop_parts(struct reply_slot *whole)
             continue;
         }
         before->next = slot->next;
-        if (replies->last == slot)
-            replies->last = before;
         replies->held -= buffer_length(&slot->reply);
+        if (replies->last == slot) {
+            replies->last = before;
+            if (is_open(before)) /* more can join it again */
+                replies->held -= buffer_length(&before->reply);
+        }
         replies->commands -= slot->commands;
         recycle(slot);
     }
@@ -423,20 +426,19 @@ __attribute__((noinline)) static void finish_part(struct reply_slot *slot)
 {
     struct reply_slot *whole = slot->whole;
     reply_slot_part(whole, buffer_span(&slot->reply));
+    slot->waiting = 0;
     finish(slot);
     reply_slot_answered(whole);
 }
 
 /* Until its reply is written it waits, for itself: that may end its client, or have it wait for
- * more. */
+ * more. And until it is joined to the whole one's, for to join it may end its client, too. */
 void reply_slot_finished(struct reply_slot *slot)
 {
     if (slot->kind->finish && slot->replies)
         slot->kind->finish(slot);
-    if (--slot->waiting)
-        return;
-    if (slot->whole)
+    if (slot->whole && slot->waiting == 1)
         finish_part(slot);
-    else
+    else if (--slot->waiting == 0 && !slot->whole)
         finish(slot);
 }

@@ -197,12 +197,12 @@ size_t pool_report_replicas(const struct pool *pool, struct replica_word *words,
                                                   : 0;
 }
 
-/* Any lane that is up will do; while its server is doubted, what follows it is no better. */
+/* Any lane that is up will do. */
 static void follow_replicas_of(struct pool *pool, int node, const struct redis_place *place)
 {
     for (unsigned i = 0; i < PLACES; i++) {
         struct upstream *upstream = pool->nodes[node].shared[i % 2][i / 2];
-        if (upstream && upstream_is_up(upstream) && !upstream_is_doubted(upstream)) {
+        if (upstream && upstream_is_up(upstream)) {
             replicas_follow(pool->replicas, node, place, upstream);
             return;
         }

@@ -147,6 +147,16 @@ static struct replica_set *set_of(struct replicas *replicas, int node)
     return replicas->sets[node];
 }
 
+/* While their primary is doubted they are no better, and what they last said of themselves is void:
+ * they may be copying its older state right now. */
+static void doubt_replicas(struct replica_set *set)
+{
+    set->freshness = (struct freshness){0};
+    for (unsigned i = 0; i < 2 * REPLICAS_MAX; i++)
+        if (set->replica[i / 2].shared[i % 2])
+            upstream_set_fresh(set->replica[i / 2].shared[i % 2], 0);
+}
+
 void replicas_follow(struct replicas *replicas, int node, const struct redis_place *place,
                      struct upstream *upstream)
 {
@@ -155,6 +165,10 @@ void replicas_follow(struct replicas *replicas, int node, const struct redis_pla
     if (place && !redis_place_equal(place, &set->primary)) { /* the number is another's now */
         set->primary = *place;
         set->freshness = (struct freshness){0};
+    }
+    if (upstream_is_doubted(upstream)) {
+        doubt_replicas(set);
+        return;
     }
     if (now - set->asked < pause_of(replicas))
         return;

@@ -318,6 +318,47 @@ static void a_slot_that_is_used_again_remembers_nothing(void **state)
     bench_finish(&bench);
 }
 
+/* ---- parts ---- */
+
+static void join(struct reply_slot *whole, struct span reply)
+{
+    buffer_append(&whole->reply, reply.at, reply.length);
+}
+
+static const struct reply_slot_kind joined = {.on_part_of = join};
+
+static struct reply_slot *ask_part(struct bench *bench, struct reply_slot *whole)
+{
+    bench->replies.whole = whole;
+    struct reply_slot *part = ask(bench);
+    bench->replies.whole = NULL;
+    return part;
+}
+
+/* What comes unasked is queued between them, and is the last one whenever they are given back. */
+static void what_stands_between_parts_is_counted_once(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct reply_slot *whole = reply_slot_open(&bench.replies, &joined);
+    struct reply_slot *part = ask_part(&bench, whole);
+    ready(&bench, "message");
+    for (int i = 0; i < 3; i++) {
+        struct reply_slot *other = ask_part(&bench, whole);
+        if (i == 0)
+            reply(part, "a");
+        reply(other, "b");
+        reply_slot_drop_parts(whole);
+        assert_int_equal(bench.replies.held, 0);
+    }
+    reply_slot_answered(whole);
+    must_leave(&bench, "abbbmessage");
+    assert_int_equal(bench.replies.held, 0);
+    assert_false(replies_waiting(&bench.replies));
+    bench_finish(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +375,7 @@ int main(void)
         cmocka_unit_test(lookups_have_their_own_copies_of_the_keys),
         cmocka_unit_test(a_lookup_of_one_key_has_a_copy_of_any_length),
         cmocka_unit_test(a_slot_that_is_used_again_remembers_nothing),
+        cmocka_unit_test(what_stands_between_parts_is_counted_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
