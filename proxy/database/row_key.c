@@ -5,6 +5,10 @@
  * An update may leave out what it did not change and what is stored out of line (TOAST): such a
  * value is "unchanged" and nowhere in the new row. It is then taken from the old one, where the
  * table's identity sends that; else the key cannot be told.
+ *
+ * Of an old row the identity's columns alone may be sent. All others are NULL then, whatever the
+ * row had in them; but an identity that is an index has no NULL in its columns. So a NULL there is
+ * a column that was not sent, and never a row without a key.
  */
 #include "database/row_key.h"
 
@@ -62,7 +66,8 @@ static enum row_key_outcome read_columns(const struct row_shape *shape, size_t c
     enum row_key_outcome outcome = ROW_KEY_WHOLE;
     for (uint16_t i = 0; pgoutput_tuple_next(&tuple, &value); i++) {
         for (size_t c = 0; c < count; c++) {
-            if (shape->place[c] != i || given[c])
+            bool told = value.kind != PGOUTPUT_NULL || !tuple.is_key;
+            if (shape->place[c] != i || given[c] || !told)
                 continue;
             if (value.kind == PGOUTPUT_NULL)
                 outcome = ROW_KEY_NONE;

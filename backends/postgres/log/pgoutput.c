@@ -258,6 +258,7 @@ static void take_old_tuple(struct reader *reader, uint8_t marker, struct pgoutpu
     require(reader, marker == 'K' || marker == 'O', TUPLE);
     event->old_is_key = marker == 'K';
     take_tuple(reader, &event->old_tuple);
+    event->old_tuple.is_key = event->old_is_key;
 }
 
 /* xid?, relation:4, new tuple */

@@ -53,6 +53,7 @@ struct pgoutput_value {
 struct pgoutput_tuple {
     const char *at, *end; /* at NULL: there is no such tuple */
     uint16_t columns;     /* of the whole tuple; at most PGOUTPUT_COLUMNS_MAX */
+    bool is_key;          /* as old_is_key says of the event's old tuple */
 };
 
 struct pgoutput_column {

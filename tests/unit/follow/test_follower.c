@@ -273,6 +273,38 @@ static void null_in_a_key_column_means_no_key(void **state)
     bench_finish(&bench);
 }
 
+/* What is no part of the identity is NULL in its tuple, whatever the row had. */
+static void null_in_the_identity_s_tuple_tells_no_key(void **state)
+{
+    static const char kinds[] = {'D', 'U'};
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds; i++) {
+        struct bench bench;
+        bench_init(&bench);
+        begin();
+        describe_orders();
+        must_take(compose("cwchtt", 'I', ORDER_TABLE, 'N', 2, "7", "bob"));
+        assert_int_equal(feed(kinds[i] == 'D' ? compose("cwchtn", 'D', ORDER_TABLE, 'K', 2, "7")
+                                              : compose("cwchtnchtt", 'U', ORDER_TABLE, 'K', 2, "7",
+                                                        'N', 2, "8", "bob")),
+                         -EPROTO);
+        assert_true(has(&bench, ORDERS, "order:bob:7"));
+        bench_finish(&bench);
+    }
+}
+
+static void an_untouched_column_is_not_taken_from_an_identity_without_it(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    begin();
+    describe_orders();
+    assert_int_equal(feed(compose("cwchtnchtu", 'U', ORDER_TABLE, 'K', 2, "7", 'N', 2, "8")),
+                     -EPROTO);
+    bench_finish(&bench);
+}
+
 static void columns_are_found_by_name_also_after_the_table_was_altered(void **state)
 {
     struct bench bench;
@@ -439,6 +471,8 @@ int main(void)
         cmocka_unit_test(an_update_of_other_columns_only_purges),
         cmocka_unit_test(a_key_column_that_is_not_sent_is_taken_from_the_old_row),
         cmocka_unit_test(null_in_a_key_column_means_no_key),
+        cmocka_unit_test(null_in_the_identity_s_tuple_tells_no_key),
+        cmocka_unit_test(an_untouched_column_is_not_taken_from_an_identity_without_it),
         cmocka_unit_test(columns_are_found_by_name_also_after_the_table_was_altered),
         cmocka_unit_test(an_identity_that_is_not_that_of_the_build_is_a_fault),
         cmocka_unit_test(truncation_names_every_keyspace_of_the_table),
