@@ -79,6 +79,14 @@ enum command_hash {
     HASH_TEXTS   /* all values (HVALS) */
 };
 
+/* Whether the reply of a WRITE, a DELETE or one that is forwarded says something of the value that
+ * its keys had. Of a READ and its kin it does. */
+enum command_telling {
+    TELLS,          /* or nobody knows */
+    TELLS_WITH_GET, /* if it has that option */
+    TELLS_NOT       /* at most whether they were there */
+};
+
 struct command {
     const char *name; /* upper case */
     enum command_kind kind;
@@ -89,6 +97,7 @@ struct command {
                                           that it makes (RENAME: the second); 0: none that matter */
     enum command_effect effect;
     enum command_proof proof; /* of what makes keys */
+    enum command_telling telling;
     const char *absent[2];  /* reply of a GET or READ for a missing key, in RESP2 and in RESP3; NULL
                                with HASH_VALUES: a nil for each field */
     unsigned items;         /* command_items */

@@ -12,22 +12,31 @@
  * those that make their key only mostly (SET XX, a STORE of nothing; a script, which may only read
  * its keys) are rows as well. Of commands with a source and a destination the keys are the
  * destination alone.
+ *
+ * A command is QUIET only when its reply says nothing of a value that was there (command_telling):
+ * one that comes new tells until somebody has looked.
  */
 #include "resp/command.h"
 
 #define ROW(name, kind, arity, first, last, step)                                                  \
     name, kind, arity, first, last, step, EFFECT_NONE, PROOF_NOT_NIL
 #define READ_BOTH(name, arity, absent2, absent3)                                                   \
-    ROW(name, COMMAND_READ, arity, 1, 1, 1), {absent2, absent3}, 0, HASH_NOT
+    ROW(name, COMMAND_READ, arity, 1, 1, 1), TELLS, {absent2, absent3}, 0, HASH_NOT
 #define READ_HASH(name, arity, question, absent2, absent3)                                         \
-    ROW(name, COMMAND_READ, arity, 1, 1, 1), {absent2, absent3}, 0, HASH_##question
+    ROW(name, COMMAND_READ, arity, 1, 1, 1), TELLS, {absent2, absent3}, 0, HASH_##question
 #define READ(name, arity, absent) READ_BOTH(name, arity, absent, absent)
 #define READ_NIL(name, arity) READ_BOTH(name, arity, NIL, NULL3)
-#define NO_ANSWER {NULL, NULL}, 0, HASH_NOT
+#define NO_ANSWER TELLS, {NULL, NULL}, 0, HASH_NOT
+#define QUIET_ANSWER TELLS_NOT, {NULL, NULL}, 0, HASH_NOT
 #define WRITE_KEYS(name, arity, first, last, step)                                                 \
     ROW(name, COMMAND_WRITE, arity, first, last, step), NO_ANSWER
 #define WRITE_PROVED(name, arity, first, last, step, proof)                                        \
     name, COMMAND_WRITE, arity, first, last, step, EFFECT_NONE, proof, NO_ANSWER
+#define QUIET_KEYS(name, arity, first, last, step, proof)                                          \
+    name, COMMAND_WRITE, arity, first, last, step, EFFECT_NONE, proof, QUIET_ANSWER
+#define QUIET_WRITE(name, arity) QUIET_KEYS(name, arity, 1, 1, 1, PROOF_NOT_NIL)
+#define QUIET_DELETE(name, arity, last)                                                            \
+    name, COMMAND_DELETE, arity, 1, last, 1, EFFECT_NONE, PROOF_NO_ERROR, QUIET_ANSWER
 #define WRITE(name, arity) WRITE_KEYS(name, arity, 1, 1, 1)
 #define WRITE_SECOND(name, arity) WRITE_KEYS(name, arity, 2, 2, 1)
 #define DELETE_PROVED(name, arity, last, proof)                                                    \
@@ -44,12 +53,15 @@
     name, COMMAND_FORWARD, 0, 0, 0, 0, EFFECT_##effect, PROOF_NOT_NIL, NO_ANSWER
 
 #define ABOUT_FILTER(name, kind, arity, items)                                                     \
-    name, COMMAND_##kind, arity, 1, 1, 1, EFFECT_NONE, PROOF_NOT_NIL, {NULL, NULL}, items, HASH_NOT
+    ROW(name, COMMAND_##kind, arity, 1, 1, 1), TELLS, {NULL, NULL}, items, HASH_NOT
 
 #define MODE(name, arity, effect)                                                                  \
     name, COMMAND_MODE, arity, 0, 0, 0, EFFECT_##effect, PROOF_NOT_NIL, NO_ANSWER
 
 #define PLAIN(name) name, COMMAND_FORWARD, 0, 0, 0, 0, EFFECT_NONE, PROOF_NOT_NIL, NO_ANSWER
+
+#define PLAIN_QUIET(name)                                                                          \
+    name, COMMAND_FORWARD, 0, 0, 0, 0, EFFECT_NONE, PROOF_NOT_NIL, QUIET_ANSWER
 
 #define ZERO ":0\r\n"
 #define NIL "$-1\r\n"
@@ -60,14 +72,14 @@
 #define NO_SUCH_KEY ":-2\r\n"
 
 const struct command command_table[] = {
-    {"GET", COMMAND_GET, 2, 1, 1, 1, EFFECT_NONE, PROOF_NOT_NIL, {NIL, NULL3}, 0, HASH_NOT},
+    {"GET", COMMAND_GET, 2, 1, 1, 1, EFFECT_NONE, PROOF_NOT_NIL, TELLS, {NIL, NULL3}, 0, HASH_NOT},
     {"MGET", COMMAND_MGET, -2, 1, -1, 1, EFFECT_NONE, PROOF_NOT_NIL, NO_ANSWER},
     {"EXISTS", COMMAND_EXISTS, -2, 1, -1, 1, EFFECT_NONE, PROOF_NOT_NIL, NO_ANSWER},
 
     /* GETDEL deletes a key of the cache, whatever it reads before. What is not there may be on its
      * way; those of newer versions that compare it first must not delete what was not the same. */
-    {DELETE("DEL", -2, -1)},
-    {DELETE("UNLINK", -2, -1)},
+    {QUIET_DELETE("DEL", -2, -1)},
+    {QUIET_DELETE("UNLINK", -2, -1)},
     {DELETE("GETDEL", 2, 1)},
     {DELETE_PROVED("DELEX", -2, 1, PROOF_NOT_ZERO)},  /* of Redis 8.4 */
     {DELETE_PROVED("DELIFEQ", 3, 1, PROOF_NOT_ZERO)}, /* of Valkey 9 */
@@ -124,13 +136,13 @@ const struct command command_table[] = {
 
     /* Rows without a proof of their own answer nil or an error where nothing was made, and 0 where
      * the key is there all the same. */
-    {WRITE("SET", -3)},
-    {WRITE("SETEX", 4)},
-    {WRITE("PSETEX", 4)},
-    {WRITE("SETNX", 3)},
+    {ROW("SET", COMMAND_WRITE, -3, 1, 1, 1), TELLS_WITH_GET, {NULL, NULL}, 0, HASH_NOT},
+    {QUIET_WRITE("SETEX", 4)},
+    {QUIET_WRITE("PSETEX", 4)},
+    {QUIET_WRITE("SETNX", 3)},
     {WRITE_PROVED("GETSET", 3, 1, 1, 1, PROOF_NO_ERROR)},
-    {WRITE_KEYS("MSET", -3, 1, -1, 2)},
-    {WRITE_PROVED("MSETNX", -3, 1, -1, 2, PROOF_NOT_ZERO)},
+    {QUIET_KEYS("MSET", -3, 1, -1, 2, PROOF_NOT_NIL)},
+    {QUIET_KEYS("MSETNX", -3, 1, -1, 2, PROOF_NOT_ZERO)},
     {WRITE("APPEND", 3)},
     {WRITE_PROVED("SETRANGE", 4, 1, 1, 1, PROOF_NOT_ZERO)},
     {WRITE("SETBIT", 4)},
@@ -140,9 +152,9 @@ const struct command command_table[] = {
     {WRITE("INCRBYFLOAT", 3)},
     {WRITE("DECR", 2)},
     {WRITE("DECRBY", 3)},
-    {WRITE("HSET", -4)},
-    {WRITE("HSETNX", 4)},
-    {WRITE("HMSET", -4)},
+    {QUIET_WRITE("HSET", -4)},
+    {QUIET_WRITE("HSETNX", 4)},
+    {QUIET_WRITE("HMSET", -4)},
     {WRITE("HINCRBY", 4)},
     {WRITE("HINCRBYFLOAT", 4)},
     {WRITE("LPUSH", -3)},
@@ -155,11 +167,11 @@ const struct command command_table[] = {
     {WRITE("XADD", -5)},
     {WRITE_KEYS("XGROUP", -3, 2, 2, 1)}, /* but for XGROUP HELP, which has no key */
     /* of Redis 8 */
-    {WRITE_PROVED("HSETEX", -6, 1, 1, 1, PROOF_NOT_ZERO)},
-    {WRITE_PROVED("MSETEX", -4, 2, KEYS_COUNTED, 2, PROOF_NOT_ZERO)},
+    {QUIET_KEYS("HSETEX", -6, 1, 1, 1, PROOF_NOT_ZERO)},
+    {QUIET_KEYS("MSETEX", -4, 2, KEYS_COUNTED, 2, PROOF_NOT_ZERO)},
     {WRITE("VADD", -5)},
-    {WRITE("RESTORE", -4)},
-    {WRITE("RESTORE-ASKING", -4)},
+    {QUIET_WRITE("RESTORE", -4)},
+    {QUIET_WRITE("RESTORE-ASKING", -4)},
     {WRITE("PFMERGE", -2)},
     {WRITE_PROVED("SDIFFSTORE", -3, 1, 1, 1, PROOF_NOT_ZERO)},
     {WRITE_PROVED("SINTERSTORE", -3, 1, 1, 1, PROOF_NOT_ZERO)},
@@ -264,15 +276,15 @@ const struct command command_table[] = {
     {PLAIN("ECHO")},
     {PLAIN("EVALSHA_RO")},
     {PLAIN("EVAL_RO")},
-    {PLAIN("EXPIRE")},
-    {PLAIN("EXPIREAT")},
+    {PLAIN_QUIET("EXPIRE")},
+    {PLAIN_QUIET("EXPIREAT")},
     {PLAIN("FAILOVER")},
     {PLAIN("FCALL_RO")},
     {PLAIN("FLUSHALL")},
     {PLAIN("FLUSHDB")},
     {PLAIN("GEOHASH")},
     {PLAIN("GEOPOS")},
-    {PLAIN("HDEL")},
+    {PLAIN_QUIET("HDEL")},
     {PLAIN("HRANDFIELD")},
     {PLAIN("KEYS")},
     {PLAIN("LASTSAVE")},
@@ -288,13 +300,13 @@ const struct command command_table[] = {
     {PLAIN("LSET")},
     {PLAIN("LTRIM")},
     {PLAIN("MEMORY")},
-    {PLAIN("MIGRATE")},
+    {PLAIN_QUIET("MIGRATE")},
     {PLAIN("MODULE")},
-    {PLAIN("MOVE")},
+    {PLAIN_QUIET("MOVE")},
     {PLAIN("OBJECT")},
-    {PLAIN("PERSIST")},
-    {PLAIN("PEXPIRE")},
-    {PLAIN("PEXPIREAT")},
+    {PLAIN_QUIET("PERSIST")},
+    {PLAIN_QUIET("PEXPIRE")},
+    {PLAIN_QUIET("PEXPIREAT")},
     {PLAIN("PFCOUNT")},
     {PLAIN("PFDEBUG")},
     {PLAIN("PFSELFTEST")},
@@ -317,13 +329,13 @@ const struct command command_table[] = {
     {PLAIN("SMISMEMBER")},
     {PLAIN("SORT_RO")},
     {PLAIN("SPOP")},
-    {PLAIN("SPUBLISH")},
+    {PLAIN_QUIET("SPUBLISH")},
     {PLAIN("SRANDMEMBER")},
     {PLAIN("SREM")},
     {PLAIN("SUNION")},
     {PLAIN("SWAPDB")},
     {PLAIN("TIME")},
-    {PLAIN("TOUCH")},
+    {PLAIN_QUIET("TOUCH")},
     {PLAIN("XACK")},
     {PLAIN("XAUTOCLAIM")},
     {PLAIN("XCLAIM")},

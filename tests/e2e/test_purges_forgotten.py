@@ -69,6 +69,26 @@ def restart_as_it_is(guard, database, other, gate):
     wait_until(lambda: serves(guard), PATIENCE, guard.log)
 
 
+TELLING = [("GET", "item:7"), ("MGET", PLAIN, "item:7"), ("STRLEN", "item:7"), ("GETDEL", "item:7"),
+           ("SET", "item:7", "x", "GET"), ("APPEND", "item:7", "x"), ("COPY", "item:7", "copy"),
+           ("EVAL", "return redis.call('GET', KEYS[1])", 1, "item:7")]
+
+OTHERS = [words.split() for words in (
+    "INCRBYFLOAT item:7 1", "BITFIELD item:7 GET u8 0", "BITFIELD_RO item:7 GET u8 0",
+    "HGETDEL item:7 FIELDS 1 payload", "HGETEX item:7 FIELDS 1 payload", "RENAME item:7 copy",
+    "LCS item:7 plain", "OBJECT ENCODING item:7", "EVAL_RO return{KEYS[2]} 2 plain item:7",
+    "NOSUCHCOMMAND x item:7")]
+
+
+def must_be_given_up(wire, queued=True):
+    """Until the PING behind it."""
+    if queued:
+        assert wire.read_replies(3) == b"+OK\r\n" + b"+QUEUED\r\n" * 2
+    reply = wire.read_reply()
+    assert reply.startswith(b"-NESTGUARD cache started anew") and b"nothing of it was done" in reply
+    assert wire.read_reply() == b"+PONG\r\n"
+
+
 def hits(guard):
     return guard.counter("nestguard_cache_hits_total")
 
@@ -105,6 +125,54 @@ class TestOneServer:
         wait_purged(other, "item:7")
         wait_believed(guard)
         assert guard.redis().strlen("item:7") == len("changed")
+
+    def test_nor_is_it_by_any_other_command_that_tells_of_them(self, guard, database, other, gate):
+        restart_with_older_snapshot(guard, database, other, gate)
+        for words in TELLING[3:] + OTHERS:
+            for _ in range(4):
+                with pytest.raises(redis.ResponseError, match="NESTGUARD cache started anew"):
+                    guard.redis().execute_command(*words)
+                    pytest.fail(f"{words} was answered")
+        assert other.client().get("item:7") == b"payload 7", "nothing of it is sent"
+        assert not other.client().exists("copy")
+        client = guard.redis()
+        assert client.eval("return redis.call('GET', KEYS[1])", 1, PLAIN) == b"stays"
+        assert client.expire("item:7", 100) and client.publish("item:7", "item:7") == 0
+        assert client.object("encoding", PLAIN) == b"embstr"
+
+    def test_a_transaction_that_reads_them_is_given_up(self, guard, database, other, gate):
+        restart_with_older_snapshot(guard, database, other, gate)
+        for words in TELLING:
+            sent = [("MULTI",), ("SET", PLAIN, "done"), words, ("EXEC",), ("PING",)]
+            with guard.wire() as wire:
+                wire.send(b"".join(command(*each) for each in sent))
+                must_be_given_up(wire)
+                for each in sent[:3]:
+                    assert not wire.ask(*each).startswith(b"-")
+                wire.send(command("EXEC") + command("PING"))
+                must_be_given_up(wire, queued=False)
+                assert wire.ask("MULTI") == b"+OK\r\n", "and what reads none of them is not"
+                for each in (("SET", PLAIN, "stays"), ("SET", "item:9", "x"), ("GET", PLAIN)):
+                    assert wire.ask(*each) == b"+QUEUED\r\n"
+                assert wire.ask("EXEC") == b"*3\r\n+OK\r\n+OK\r\n$5\r\nstays\r\n"
+        gate.release()
+        wait_purged(other, "item:7")
+        wait_believed(guard)
+        pipeline = guard.redis().pipeline(transaction=True)
+        assert pipeline.set("item:7", "x").get("item:7").execute() == [True, b"x"]
+
+    def test_nor_is_one_behind_what_is_under_way(self, guard, database, other, gate):
+        """It is written when that is answered, and doubted only by then."""
+        restart_with_older_snapshot(guard, database, other, gate)
+        with guard.wire() as wire:
+            with database.locked():
+                wire.send(command("GET", "item:8") + b"".join(
+                    command(*each) for each in [("MULTI",), ("SET", PLAIN, "done"), TELLING[0], ("EXEC",),
+                                                ("PING",)]))
+                wait_until(lambda: guard.total("nestguard_loads_in_flight"), PATIENCE, guard.metrics)
+            assert wire.read_reply() == b"$9\r\npayload 8\r\n"
+            must_be_given_up(wire)
+        assert other.client().get(PLAIN) == b"stays"
 
     def test_nor_is_it_for_rows_that_are_hashes(self, follow, items, database, other, gate):
         guard = follow(items(value="json", fill="hash"),

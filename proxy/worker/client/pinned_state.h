@@ -99,7 +99,8 @@ struct pinned {
     struct reply_slot *wait_fence;
     struct reply_slot *multi; /* of the last MULTI, until its reply */
     unsigned queued;          /* commands since */
-    bool clears;              /* one of them deletes all keys, or they many */
+    bool tells;               /* one of them tells of rows */
+    bool clears;              /* one deletes all keys, or they many */
     struct buffer deleted;    /* else keys that they do, each with its length before it */
     bool remakes;             /* guarded keys are written after these, and may be the same */
     struct buffer late;       /* in a cluster: of these, while MULTI has no node yet */
@@ -125,7 +126,7 @@ static inline bool pinned_is_held(const struct pinned *pinned)
 static inline void pinned_forget_queued(struct pinned *pinned)
 {
     pinned->queued = 0;
-    pinned->clears = pinned->remakes = false;
+    pinned->tells = pinned->clears = pinned->remakes = false;
     buffer_finish(&pinned->deleted);
 }
 

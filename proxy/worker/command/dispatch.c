@@ -14,6 +14,7 @@
 #include "worker/command/keys/lookup.h"
 #include "worker/command/keys/lookup_many.h"
 #include "worker/command/keys/membership.h"
+#include "worker/command/keys/telling.h"
 #include "worker/command/keys/vanishing.h"
 #include "worker/command/keys/write.h"
 #include "worker/command/local.h"
@@ -23,6 +24,7 @@
 #include "worker/command/stateful.h"
 #include "worker/command/unnamed.h"
 #include "worker/command/upload.h"
+#include "worker/command/withheld.h"
 #include "worker/request/sampling.h"
 
 #include <stdlib.h>
@@ -234,6 +236,8 @@ static void dispatch_any(struct client *client, const struct request *request)
             resp_write_error(client_reply(client), "%s", write_refusal);
     } else if (request->keyspace != NOT_GUARDED) {
         lookup_dispatch_user(client, request);
+    } else if (command->kind == COMMAND_FORWARD) {
+        telling_forward(client, request);
     } else if (!lookup_many_dispatch(client, request)) {
         request_forward(request, client);
     }
@@ -297,7 +301,8 @@ static bool waits_for_reads(struct client *client, const struct request *request
 __attribute__((noinline)) static bool must_wait(struct client *client, struct request *request)
 {
     if (!waits_for_reads(client, request) && !lookup_many_must_wait(client, request) &&
-        !write_must_wait(client, request) && !unnamed_must_wait(client, request))
+        !write_must_wait(client, request) && !unnamed_must_wait(client, request) &&
+        !withheld_must_wait(client, request))
         return false;
     client_settle(client);
     return true;

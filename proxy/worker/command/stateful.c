@@ -13,16 +13,18 @@
 #include "worker/command/keys/clearing.h"
 #include "worker/command/keys/lookup.h"
 #include "worker/command/keys/membership.h"
+#include "worker/command/keys/telling.h"
 #include "worker/command/keys/vanishing.h"
 #include "worker/command/keys/write.h"
 #include "worker/command/keys/write_found.h"
 #include "worker/command/wait.h"
+#include "worker/command/withheld.h"
 #include "worker/upstream/upstream.h"
 
 static void forward_in_own(struct client *client, const struct request *request)
 {
     if (pinned_begin(client) == 0)
-        request_forward(request, client);
+        telling_forward(client, request);
 }
 
 /* ---- transactions ---- */
@@ -52,19 +54,6 @@ static void begin_multi(struct client *client, const struct request *request)
     }
 }
 
-/* What it deletes is deleted now: of what was loaded since that was queued the keeper has not
- * heard.
- */
-static void execute(struct client *client, const struct request *request)
-{
-    if (client->pinned.clears)
-        clearing_dispatch(client, request);
-    else if (buffer_length(&client->pinned.deleted))
-        write_execute(client, request, buffer_span(&client->pinned.deleted));
-    else
-        request_forward(request, client);
-}
-
 /* Without MULTI they are errors. */
 static void end_multi(struct client *client, const struct request *request)
 {
@@ -72,7 +61,7 @@ static void end_multi(struct client *client, const struct request *request)
         client->pinned.states &= ~(unsigned)(PINNED_MULTI | PINNED_WATCH);
         pinned_begin(client); /* it has one; but now is when that was last needed */
         if (strcmp(request->command->name, "EXEC") == 0)
-            execute(client, request);
+            withheld_execute(client, request);
         else
             request_forward(request, client);
         pinned_forget_queued(&client->pinned);
@@ -279,6 +268,8 @@ static void queue(struct client *client, const struct request *request)
                   command->kind == COMMAND_ADMIT || vanishing_has(request);
     client->pinned.queued++;
     client->pinned.clears |= vanishing_has_all(request);
+    if (!(client->pinned.states & PINNED_OTHER_DB))
+        client->pinned.tells |= telling_has_row(client->serving, request);
     if (alters_by_exec(request))
         refuse_in_multi(client, REFUSED_STATE);
     else if (!(client->pinned.states & PINNED_OTHER_DB) && membership_is_meant(client, request))

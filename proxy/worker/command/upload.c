@@ -12,6 +12,7 @@
 #include "worker/command/keys/write.h"
 #include "worker/request/request.h"
 #include "worker/upstream/pool.h"
+#include "worker/upstream/upstream.h"
 
 #include <stdlib.h>
 
@@ -55,6 +56,12 @@ static bool is_write(const struct command *command)
     return command->kind == COMMAND_WRITE && command->first_key == 1 && command->last_key == 1;
 }
 
+/* What it tells of a row is withheld when its key and its options are known (telling.h). */
+static bool may_tell_in_doubt(const struct client *client, const struct command *command)
+{
+    return command->telling != TELLS_NOT && upstream_is_doubted(client->upstream);
+}
+
 /* Only a client without any state, and a command that its beginning says all of: others are
  * gathered, as far as limits let them. */
 static bool may_begin(const struct client *client, const struct command *command, size_t count)
@@ -66,8 +73,8 @@ static bool may_begin(const struct client *client, const struct command *command
         return false; /* a node may send it on to another, and it would have to be sent anew */
     bool room = client->pinned.own || client->serving->own_connections < client->serving->own_limit;
     return client->authenticated && !client->pinned.states && room &&
-           (plain || is_write(command)) && command_arity_ok(command, count) &&
-           count <= config->max_arguments;
+           !may_tell_in_doubt(client, command) && (plain || is_write(command)) &&
+           command_arity_ok(command, count) && count <= config->max_arguments;
 }
 
 /* The key is copied: the input that it stands in is gone when the end comes. */

@@ -56,6 +56,7 @@ struct reply_slot_kind {
     void (*finish)(struct reply_slot *slot);
     bool asks_each; /* a request is for one of several lookups, whose place is its number */
     bool reads_row; /* without a lookup: what the cache alone can tell of a row's key */
+    bool may_write; /* of these: done unheard it would be half done */
 };
 
 struct replies;

@@ -29,6 +29,12 @@ static const struct reply_slot_kind row_kind = {.on_cache = request_take_reply,
                                                 .on_cache_failure = request_take_failure,
                                                 .reads_row = true};
 
+static const struct reply_slot_kind telling_kind = {.on_cache = request_take_reply,
+                                                    .on_part = take_part,
+                                                    .on_cache_failure = request_take_failure,
+                                                    .reads_row = true,
+                                                    .may_write = true};
+
 /* The cache takes inline commands, too; but this one's bytes are parsed already, in place. */
 void request_write(const struct request *request, struct buffer *out)
 {
@@ -83,6 +89,11 @@ void request_forward_read(const struct request *request, struct client *client)
 {
     bool has_row = keyspace_has_rows(serving_keyspace(client->serving, request->keyspace));
     request_forward_as(request, client, has_row ? &row_kind : &forward_kind);
+}
+
+void request_forward_telling(const struct request *request, struct client *client)
+{
+    request_forward_as(request, client, &telling_kind);
 }
 
 static const struct reply_slot_kind refused_kind = {0};

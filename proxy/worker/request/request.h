@@ -28,6 +28,9 @@ void request_forward(const struct request *request, struct client *client);
  * forgotten a deletion, whenever that is found out (upstream_is_doubted()). */
 void request_forward_read(const struct request *request, struct client *client);
 
+/* The same of one that may write as well, and tells of a row whatever its keys are. */
+void request_forward_telling(const struct request *request, struct client *client);
+
 /* Only the slot, for bytes that are sent otherwise. */
 struct reply_slot *request_open(struct client *client);
 

@@ -9,8 +9,8 @@
  * doubted; while a worker whose map is older still takes the keys for that node's. What only the
  * cache can tell would be an error until the next map. So a lookup does go to a doubted node: that
  * another has the key is no value, and counts, and so the map learns of it; any other answer does
- * not, and the lookup fails as elsewhere. (In a transaction nothing is a lookup, so none is queued
- * that its client takes for refused.)
+ * not, and the lookup fails as elsewhere. What may write does not go. (In a transaction nothing is
+ * a lookup, so none is queued that its client takes for refused: EXEC is what tells, withheld.h.)
  */
 #include "worker/upstream/upstream_internal.h"
 
@@ -38,7 +38,7 @@ bool upstream_looks_up_rows(const struct reply_slot *slot, unsigned index)
 bool upstream_takes_doubted(const struct upstream *upstream, const struct reply_slot *slot,
                             unsigned index)
 {
-    return upstream->keeps || !upstream_looks_up_rows(slot, index);
+    return (upstream->keeps && !slot->kind->may_write) || !upstream_looks_up_rows(slot, index);
 }
 
 void upstream_mark_doubted(struct upstream *upstream)

@@ -20,10 +20,10 @@
 #include "base/memory.h"
 #include "guard/guard.h"
 #include "worker/command/keys/clearing.h"
+#include "worker/command/keys/telling.h"
 #include "worker/command/keys/vanishing.h"
 #include "worker/command/keys/write_internal.h"
 #include "worker/command/keys/write_proof.h"
-#include "worker/command/keys/write_reads.h"
 #include "worker/reply/piecemeal.h"
 #include "worker/upstream/pool.h"
 
@@ -183,7 +183,7 @@ static void write_unheard(struct reply_slot *slot, struct span reply)
 #define KIND(reads)                                                                                \
     {                                                                                              \
         .on_cache = write_reply, .on_cache_failure = write_failure, .on_unheard = write_unheard,   \
-        .reads_row = (reads)                                                                       \
+        .reads_row = (reads), .may_write = (reads)                                                 \
     }
 #define KINDS(reads) KIND(reads), KIND(reads), KIND(reads), KIND(reads)
 static const struct reply_slot_kind kinds[2 * READS][PROOFS] = {
@@ -322,7 +322,7 @@ void write_admitted(struct reply_slot *slot)
 const struct reply_slot_kind *write_kind_of(const struct client *client,
                                             const struct request *request)
 {
-    bool reads = write_reads_in_doubt(client, request);
+    bool reads = telling_in_doubt(client, request);
     if (vanishing_has(request))
         return &kinds[DELETES + READS * reads][PROOF_NO_ERROR];
     bool deletes = request->command->kind == COMMAND_DELETE;
@@ -378,7 +378,9 @@ static void find_deleted(const struct serving *serving, struct span keys, struct
 static void execute_deletions(struct client *client, const struct request *request,
                               const struct buffer *found)
 {
-    struct reply_slot *slot = reply_slot_open(&client->replies, &kinds[DELETES][PROOF_NOT_NIL]);
+    const struct reply_slot_kind *kind =
+        &kinds[DELETES + READS * client->pinned.tells][PROOF_NOT_NIL];
+    struct reply_slot *slot = reply_slot_open(&client->replies, kind);
     note_found(slot, found);
     request_to_cache(request, client, slot, 0);
     reply_slot_answered(slot);

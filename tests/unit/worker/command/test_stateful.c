@@ -51,6 +51,49 @@ static void nothing_is_answered_here_inside_a_transaction(void **state)
     bench_finish(&bench);
 }
 
+#define DISCARD "*1\r\n$7\r\nDISCARD\r\n"
+#define WITHHELD                                                                                   \
+    "-NESTGUARD cache started anew: what it may have forgotten to delete is being deleted, and "   \
+    "the transaction reads keys of that kind; nothing of it was done, try again\r\n"
+
+/* Queued at a server that was believed: what is read is read by EXEC. */
+static void what_tells_of_rows_is_given_up_at_a_server_that_is_doubted_by_then(void **state)
+{
+    static const char *const tells[] = {GET_ITEM_1, "*2\r\n$6\r\nGETDEL\r\n$6\r\nitem:1\r\n",
+                                        "*3\r\n$4\r\nMGET\r\n$1\r\na\r\n$6\r\nitem:1\r\n"};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    for (size_t i = 0; i < sizeof tells / sizeof *tells; i++) {
+        type(bench.client, MULTI);
+        type(bench.client, tells[i]);
+        buffer_clear(&own(&bench)->out);
+        cache_says(own(&bench), OK);
+        cache_says(own(&bench), QUEUED);
+        own(&bench)->doubted = true;
+        type(bench.client, EXEC PING);
+        must_send(own(&bench), DISCARD PING);
+        cache_says(own(&bench), OK);
+        cache_says(own(&bench), "+PONG\r\n");
+        must_reply(bench.client, OK QUEUED WITHHELD "+PONG\r\n");
+        assert_int_equal(states_of(&bench), 0);
+        own(&bench)->doubted = false;
+    }
+    bench_finish(&bench);
+}
+
+static void what_tells_of_none_is_done_there(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MULTI GET_ITEM_1 DISCARD MULTI SET_NEW PING);
+    own(&bench)->doubted = true;
+    type(bench.client, EXEC);
+    must_send(own(&bench), MULTI GET_ITEM_1 DISCARD MULTI SET_NEW PING EXEC);
+    bench_finish(&bench);
+}
+
 /* Should MULTI be refused, the lookups behind it ran at once, without their verdicts: a nil of
  * those is no answer. */
 static void a_lookup_behind_a_refused_multi_is_not_believed(void **state)
@@ -365,6 +408,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_answered_here_inside_a_transaction),
+        cmocka_unit_test(what_tells_of_rows_is_given_up_at_a_server_that_is_doubted_by_then),
+        cmocka_unit_test(what_tells_of_none_is_done_there),
         cmocka_unit_test(a_lookup_behind_a_refused_multi_is_not_believed),
         cmocka_unit_test(a_late_refusal_does_not_end_the_next_transaction),
         cmocka_unit_test(a_write_inside_a_transaction_is_a_hint_once_it_is_queued),

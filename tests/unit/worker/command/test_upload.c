@@ -69,6 +69,24 @@ static void a_large_write_goes_to_the_cache_as_it_comes(void **state)
     bench_finish(&bench);
 }
 
+/* SET may have GET at its end. */
+static void what_may_tell_of_a_row_is_gathered_while_the_server_is_doubted(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, NO_ROOM_FOR_HELD);
+    bench.shared->doubted = true;
+    type(bench.client, KNOWN_HEAD);
+    assert_false(uploads(&bench));
+    assert_null(own(&bench));
+    bench_finish(&bench);
+    bench_init(&bench, NO_ROOM_FOR_HELD);
+    bench.shared->doubted = true;
+    type(bench.client, "*4\r\n$5\r\nSETEX\r\n$6\r\nitem:1\r\n$1\r\n9\r\n$2000000\r\n");
+    assert_true(uploads(&bench));
+    bench_finish(&bench);
+}
+
 /* The cache runs nothing before the last byte is there; a hint that came long before that could
  * have ended by then. */
 static void the_write_is_admitted_just_before_its_last_bytes_go(void **state)
@@ -246,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_large_write_goes_to_the_cache_as_it_comes),
+        cmocka_unit_test(what_may_tell_of_a_row_is_gathered_while_the_server_is_doubted),
         cmocka_unit_test(the_write_is_admitted_just_before_its_last_bytes_go),
         cmocka_unit_test(its_hint_is_in_its_clients_account),
         cmocka_unit_test(what_stands_behind_it_is_served_when_it_is_over),

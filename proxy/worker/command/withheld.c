@@ -1,0 +1,56 @@
+#include "worker/command/withheld.h"
+
+#include "worker/command/keys/clearing.h"
+#include "worker/command/keys/write.h"
+#include "worker/upstream/upstream.h"
+
+static const char withheld_text[] =
+    "NESTGUARD cache started anew: what it may have forgotten to delete is being deleted, and the "
+    "transaction reads keys of that kind; nothing of it was done, try again";
+
+/* An error: there was no transaction, and the cache says so. */
+static void discarded(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    if (reply.at[0] == '-')
+        request_take_reply(slot, index, reply);
+    else
+        resp_write_error(reply_slot_output(slot), "%s", withheld_text);
+}
+
+static const struct reply_slot_kind discarded_kind = {.on_cache = discarded,
+                                                      .on_cache_failure = request_take_failure};
+
+/* Behind a fence EXEC would wait to be written. With nothing under way there is nothing to wait
+ * for. */
+bool withheld_must_wait(const struct client *client, const struct request *request)
+{
+    const struct pinned *pinned = &client->pinned;
+    return pinned->tells && pinned->states & PINNED_MULTI && client->replies.first &&
+           request->command->effect == EFFECT_EXEC &&
+           (pinned->fence || !upstream_is_up(client->upstream));
+}
+
+static void discard(struct client *client)
+{
+    static const struct span command = {"*1\r\n$7\r\nDISCARD\r\n", 17};
+    struct reply_slot *slot = reply_slot_open(&client->replies, &discarded_kind);
+    upstream_send(client->upstream, slot, 0, command);
+    reply_slot_answered(slot);
+}
+
+/* What it deletes is deleted now: of what was loaded since that was queued the keeper has not
+ * heard.
+ */
+void withheld_execute(struct client *client, const struct request *request)
+{
+    if (client->pinned.tells && upstream_is_doubted(client->upstream))
+        discard(client);
+    else if (client->pinned.clears)
+        clearing_dispatch(client, request);
+    else if (buffer_length(&client->pinned.deleted))
+        write_execute(client, request, buffer_span(&client->pinned.deleted));
+    else if (client->pinned.tells)
+        request_forward_telling(request, client);
+    else
+        request_forward(request, client);
+}
