@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "cache/cache_target.h"
+#include "check/check_cache_hint.h"
 #include "check/check_rights.h"
 #include "redis/redis_survey.h"
 #include "redis/topology/redis_locate.h"
@@ -54,10 +55,18 @@ static bool is_refusal(int status, const char *error)
            !strstr(error, "max number of clients");
 }
 
-static void report_failure(const struct cache *cache, enum problem_level down, int status,
-                           const char *error)
+static void report_failure(const struct cache *cache, const struct config *config,
+                           enum problem_level down, int status, const char *error)
 {
-    if (is_refusal(status, error))
+    const char *hint = check_cache_hint(config, cache->options.tls != NULL, error);
+    enum problem_level level = is_refusal(status, error) ? PROBLEM_ERROR : down;
+    if (hint)
+        problems_add(cache->problems, level, cache->place, NULL, "%s: %s; %s",
+                     status == -EACCES   ? "it does not let us in"
+                     : status == -EPROTO ? "it is no Redis, or none without TLS"
+                                         : "no connection",
+                     error, hint);
+    else if (is_refusal(status, error))
         problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
                      "it is no Redis, or does not let us in: %s", error);
     else
@@ -265,7 +274,7 @@ static bool check_server(const struct config *config, const struct address *addr
     struct redis_survey survey;
     int status = redis_survey(&cache.options, &survey, error);
     if (status < 0) {
-        report_failure(&cache, down, status, error);
+        report_failure(&cache, config, down, status, error);
     } else {
         check_version(&cache, survey.version);
         check_role(&cache, down, &survey);

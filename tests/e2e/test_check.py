@@ -550,8 +550,19 @@ class TestCache:
             wrong, missing = check(keyspace(), cache=url), check(keyspace())
         finally:
             cache.client(password="right").config_set("requirepass", "")
-        assert "password" in wrong.one("error")[0] and "wrong-secret" not in wrong.text
-        assert "NOAUTH" in missing.one("error")[0] or "password" in missing.one("error")[0]
+        assert "user or password in `cache` are not" in wrong.one("error")[0]
+        assert "wrong-secret" not in wrong.text and "no Redis" not in wrong.text + missing.text
+        assert "NOAUTH" in missing.text and "it wants a password" in missing.one("error")[0]
+
+    def test_a_password_that_the_cache_does_not_have_is_told_as_that(self, check, database, cache):
+        database.execute(GOOD)
+        text, _ = check(keyspace(), cache=cache.url.replace("//", "//:secret@")).one("error")
+        assert "the server has no password, but `cache` has one" in text and "secret" not in text
+
+    def test_tls_to_a_port_without_it_is_told_as_that(self, check, database, cache):
+        database.execute(GOOD)
+        text, _ = check(keyspace(), cache=cache.url.replace("redis:", "rediss:")).one("error")
+        assert "write redis:// instead of rediss://" in text
 
     def test_database_number_that_it_does_not_have_is_an_error(self, check, database, cache):
         database.execute(GOOD)

@@ -294,7 +294,16 @@ def test_a_cache_that_nobody_vouches_for_is_not_used(tls_cache, certificates, da
     guard = servers.Nestguard({**settings, "cache_ca_file": certificates.file("guard.crt")})
     status, text = servers.run_nestguard("check", "-c", guard.file)
     assert "certificate" in text and "no connection" in text, text
+    assert "cache_ca_file does not hold the authority" in text, text
     assert status != 0
+    for changed, remedy in [
+            ({"cache": settings["cache"].replace("rediss:", "redis:")}, "write rediss:// instead"),
+            ({"cache_ca_file": None}, "set cache_ca_file"),
+            ({"cache_cert_file": None, "cache_key_file": None}, "set cache_cert_file")]:
+        guard.configure({name: value for name, value in {**settings, **changed}.items()
+                         if value is not None})
+        status, text = servers.run_nestguard("check", "-c", guard.file)
+        assert status != 0 and remedy in text, text
     guard.configure(settings)
     status, text = servers.run_nestguard("check", "-c", guard.file)
     assert status == 0, text
