@@ -32,27 +32,44 @@ static void pass_on(const struct problem *problem, enum problem_level level,
     problems_add(problems, level, problem->place, problem->remedy, "%s", problem->text);
 }
 
+struct change {
+    const struct config *running;
+    struct problems found, before; /* with the one that is wanted, and with this */
+    bool moves;                    /* `wanted` names another database */
+    bool reached, reached_before;
+};
+
+/* A database that cannot be reached, or has less than the one before had. Where that one does not
+ * answer any more, by its failover or another password, there is nothing to stay with: so what
+ * keeps a keyspace from being guarded refuses only those that the file brings. */
+static bool refuses(const struct change *change, const struct problem *error)
+{
+    if (error->about)
+        return !config_has_keyspace(change->running, error->about) && !has(&change->before, error);
+    return change->moves &&
+           (!change->reached || (change->reached_before && !has(&change->before, error)));
+}
+
 /* What is as it was with the database as a whole (slots that this very guard has taken, for one) is
  * not even told. */
-static void judge(const struct problems *found, const struct problems *before,
-                  struct problems *problems)
+static void judge(const struct change *change, struct problems *problems)
 {
-    for (size_t i = 0; i < found->count; i++) {
-        const struct problem *problem = &found->at[i];
+    for (size_t i = 0; i < change->found.count; i++) {
+        const struct problem *problem = &change->found.at[i];
         if (problem->level != PROBLEM_ERROR)
             continue;
-        if (!has(before, problem))
+        if (refuses(change, problem))
             pass_on(problem, PROBLEM_ERROR, problems);
-        else if (problem->about)
+        else if (problem->about || !change->reached_before)
             pass_on(problem, PROBLEM_WARNING, problems);
     }
 }
 
-/* Of a database that was not reached the only warning is that. */
+/* Of a database that was not reached, or was lost: why. */
 static void tell_unasked(const struct problems *found, struct problems *problems)
 {
     for (size_t i = 0; i < found->count; i++)
-        if (found->at[i].level == PROBLEM_WARNING)
+        if (found->at[i].level != PROBLEM_NOTE && !found->at[i].about)
             problems_add(problems, PROBLEM_WARNING, found->at[i].place, NULL,
                          "it could not be asked whether it has what the file wants: %s",
                          found->at[i].text);
@@ -61,16 +78,17 @@ static void tell_unasked(const struct problems *found, struct problems *problems
 void check_change(const struct config *running, const struct config *wanted,
                   const atomic_bool *stop, struct problems *problems)
 {
-    struct problems found = {0}, before = {0};
+    struct change change = {.running = running, .moves = config_moves_database(running, wanted)};
     char version[64];
-    bool moves = config_moves_database(running, wanted);
-    bool reached =
-        check_database(wanted, moves ? PROBLEM_ERROR : PROBLEM_WARNING, stop, &found, version);
-    if (found.errors)
-        check_database(running, PROBLEM_WARNING, stop, &before, version);
-    judge(&found, &before, problems);
-    if (!reached && !found.errors)
-        tell_unasked(&found, problems);
-    problems_finish(&found);
-    problems_finish(&before);
+    change.reached = check_database(wanted, change.moves ? PROBLEM_ERROR : PROBLEM_WARNING, stop,
+                                    &change.found, version);
+    if (change.found.errors && (change.moves || change.reached))
+        change.reached_before =
+            check_database(running, PROBLEM_WARNING, stop, &change.before, version);
+    if (change.moves || change.reached)
+        judge(&change, problems);
+    else
+        tell_unasked(&change.found, problems);
+    problems_finish(&change.found);
+    problems_finish(&change.before);
 }

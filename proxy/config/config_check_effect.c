@@ -29,10 +29,11 @@ static bool follows(const struct config *config, const struct keyspace *keyspace
     return config->sync == SYNC_REPLICATION;
 }
 
-static bool polls(const struct config *config, const struct keyspace *keyspace)
+/* With `none` at how far a standby is behind. */
+static bool looks_at_times(const struct config *config, const struct keyspace *keyspace)
 {
     (void)keyspace;
-    return config->sync == SYNC_POLL;
+    return config->sync != SYNC_REPLICATION;
 }
 
 static bool reads_replicas(const struct config *config, const struct keyspace *keyspace)
@@ -119,7 +120,7 @@ static const struct idle of_file[] = {
     {"load_timeout", "keyspaces", rows, has_rows},
     {"load_budget", "keyspaces", rows, has_rows},
     {"poll_interval", "keyspaces", rows, has_rows},
-    {"poll_interval", "sync", "sync: poll", polls},
+    {"poll_interval", "sync", "sync: poll", looks_at_times},
     {"max_lag", "keyspaces", rows, has_rows},
     {"max_lag", "sync", "sync: replication", follows},
     {"purge_at_start", "keyspaces", rows, has_rows},

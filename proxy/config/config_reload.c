@@ -237,6 +237,12 @@ static bool is_same_keyspace(const struct keyspace *one, const struct keyspace *
     return true;
 }
 
+bool config_has_keyspace(const struct config *config, const struct keyspace *keyspace)
+{
+    const struct keyspace *same = config_find_keyspace(config, span_of(keyspace->name));
+    return same && is_same_keyspace(same, keyspace) && config_same_values(same, keyspace);
+}
+
 static struct keyspace *find_same(struct config *wanted, const struct keyspace *keyspace)
 {
     for (size_t i = 0; i < wanted->keyspace_count; i++)

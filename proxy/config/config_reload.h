@@ -43,6 +43,9 @@ int config_follow(struct config *wanted, const struct config *running,
 /* Whether `now` has another `database` than `before`, which may be NULL: there was none. */
 bool config_moves_database(const struct config *before, const struct config *now);
 
+/* Whether it has this one as well, with the same rows under the same keys, and the same values. */
+bool config_has_keyspace(const struct config *config, const struct keyspace *keyspace);
+
 /* Whether the two describe values of this keyspace alike, and their time in the cache. */
 bool config_same_values(const struct keyspace *one, const struct keyspace *other);
 

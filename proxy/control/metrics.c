@@ -296,7 +296,7 @@ static void guard_metrics(const struct report *report, struct buffer *out)
     exposition_family(out, "attacks_total", "counter", "Attacks so far");
     buffer_printf(out, "nestguard_attacks_total %llu\n", (unsigned long long)report->attack.number);
     gauge(out, "entries", "Admitted, deleted and blocked keys", (double)report->entries);
-    gauge(out, "cache_up", "1 while the connection for fills and purges is up, to a primary",
+    gauge(out, "cache_up", "1 while the connections for fills and purges are up, to all primaries",
           tally_cache_is_up(report));
     exposition_family(
         out, "cache_node_up", "gauge",

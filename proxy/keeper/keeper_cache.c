@@ -430,16 +430,17 @@ void keeper_watch_cache(struct keeper *keeper, uint64_t now)
     cache_log_tell(&cache->here->log, cache->here->redis, now);
     if (keeper->draining)
         return;
+    bool is_free = !keeper->reloading.fresh && keeper_may_move_cache(keeper);
     if (is_asked(cache))
         see_answer(keeper);
+    else if (is_free && keeper->reloading.again) /* the file names yet another, or the old one */
+        keeper_reload(keeper, NULL, NULL);
     else if (cache->change == CACHE_SWEPT && !keeper->reloading.fresh) /* it may lead elsewhere */
         move(keeper, now);
     else if (cache->change == CACHE_MOVES && !cache->moving)
         set_change(keeper, CACHE_LEFT);
     else if (cache->change == CACHE_LEFT)
         leave(keeper, now);
-    else if (cache->change == CACHE_STAYS && keeper->reloading.again)
-        keeper_reload(keeper, NULL, NULL);
 }
 
 /* ---- life ---- */

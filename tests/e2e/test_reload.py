@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from following import fill, is_possible, publish, wait_followed
+from gate import Gate
 from ports import free_port
 from servers import PATIENCE
 from waiting import wait_until
@@ -227,6 +228,21 @@ def test_what_is_wrong_already_refuses_nothing_else(guard, database, cache, item
     assert "keyspace orders" in guard.log(lines=10**6) and "table orders does not exist" in guard.log(lines=10**6)
     assert guard.status()["reload_refused"] is None
     refuse(guard, database.url, cache, sync, items(), orders, {**orders, "name": "more", "key": "more:{id}"})
+
+
+def test_a_failover_is_followed_though_something_is_wrong_already(start_guard, database, cache, items,
+                                                                  orders):
+    """The database before, which could say so, does not answer any more."""
+    gate = Gate(database.server.port)
+    there = database.url.replace(str(database.server.port), str(gate.port))
+    guard = start_guard(items(), orders, sync="none", database=there)
+    database.execute("ALTER TABLE orders RENAME TO away")
+    gate.close()
+    reload(guard, database, cache, "none", items(), orders)
+    assert guard.status()["reload_refused"] is None
+    assert "table orders does not exist" in guard.log(lines=10**6)
+    wait_until(lambda: guard.status()["backends"]["database"]["connections"] == 4, PATIENCE, guard.log)
+    assert guard.redis().get("item:1") == b"payload 1"
 
 
 def test_a_database_that_is_down_keeps_no_file_from_being_taken(guard, database, cache, items, sync, postgres_server):

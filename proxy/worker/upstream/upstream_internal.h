@@ -223,8 +223,13 @@ static inline void upstream_forget_questions(struct upstream *upstream)
 void upstream_take_standing(struct upstream *upstream, struct span reply);
 
 /* The log is told of the cache, not of its replicas: those are read from when there is one. That
- * all is there again the pool tells. */
-void upstream_log(struct upstream *upstream, const char *why);
+ * all is there again the pool tells, and which nodes are down the keeper: by their addresses
+ * several would take turns in being news. */
+static inline void upstream_log(struct upstream *upstream, const char *why)
+{
+    if (!upstream->options.replica)
+        serving_log_cache(upstream->serving, why);
+}
 
 /* From CLOSED: connects. */
 void upstream_start(struct upstream *upstream);

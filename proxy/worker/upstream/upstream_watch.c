@@ -126,24 +126,6 @@ const struct redis_place *upstream_node(const struct upstream *upstream)
     return upstream->options.node;
 }
 
-void upstream_log(struct upstream *upstream, const char *why)
-{
-    const struct upstream_options *options = &upstream->options;
-    const struct redis_place *place = options->node               ? options->node
-                                      : upstream->route->topology ? &upstream->dial.place
-                                                                  : NULL;
-    char text[REDIS_PLACE_TEXT + 200], address[REDIS_PLACE_TEXT];
-    if (options->replica)
-        return;
-    if (!place || !place->host[0]) {
-        serving_log_cache(upstream->serving, why);
-        return;
-    }
-    redis_place_print(place, address);
-    snprintf(text, sizeof text, "%s: %s", address, why);
-    serving_log_cache(upstream->serving, text);
-}
-
 bool upstream_is_nowhere(const struct upstream *upstream)
 {
     return upstream->options.nowhere;

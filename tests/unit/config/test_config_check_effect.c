@@ -98,6 +98,7 @@ static void what_counts_or_is_the_default_is_not(void **state)
     (void)state;
     must_say(BACKENDS "poll_interval: 10m\nmax_lag: 1s\n" KEYSPACE(", min_keys: 1, ttl: 10m"), "");
     must_say(BACKENDS "sync: poll\npoll_interval: 1h\n" KEYSPACE(""), "");
+    must_say(BACKENDS "sync: none\npoll_interval: 1h\n" KEYSPACE(""), "");
     must_say(BACKENDS "max_lag: 3s\n" KEYSPACE(", on_absent: value, absent_value: x, ttl: 0,"
                                                " ttl_expression: \"60\", ttl_jitter: 0.2"),
              "");
