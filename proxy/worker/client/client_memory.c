@@ -25,7 +25,8 @@ enum {
  * top. */
 static size_t in_slots(const struct replies *replies)
 {
-    return replies->held + replies->gathered + replies->commands * sizeof(struct reply_slot);
+    return replies->held + replies_open(replies) + replies->gathered +
+           replies->commands * sizeof(struct reply_slot);
 }
 
 size_t client_memory_of(const struct client *client)

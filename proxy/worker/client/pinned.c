@@ -356,14 +356,17 @@ static void lost(struct client *client, struct upstream *upstream)
 
 /* ---- what comes unasked ---- */
 
-/* The queue of a client that is about to be closed knows its slots no more. */
+/* The queue of a client that is about to be closed knows its slots no more. One that is paced has
+ * asked for the replies that are held, but not for messages. */
 static void push(struct client *client, struct upstream *upstream, struct span bytes)
 {
     if (client->state >= CLIENT_CLOSING || replies_have_ended(&client->replies))
         return;
     replies_push(&client->replies, tracking_place(client, upstream), bytes);
-    if (client->replies.end != REPLIES_PACED &&
-        replies_waiting(&client->replies) > serving_config(client->serving)->max_output)
+    size_t most = serving_config(client->serving)->max_output;
+    size_t waiting = client->replies.end == REPLIES_PACED ? replies_open(&client->replies)
+                                                          : replies_waiting(&client->replies);
+    if (waiting > most)
         client_drop(client);
 }
 

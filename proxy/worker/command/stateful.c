@@ -23,7 +23,10 @@
 
 static void forward_in_own(struct client *client, const struct request *request)
 {
-    if (pinned_begin(client) == 0)
+    /* At once: what waits for a connection of its own leaves when that comes up. */
+    if (upstream_is_doubted(client->upstream) && telling_in_doubt(client, request))
+        request_forward_telling(request, client);
+    else if (pinned_begin(client) == 0)
         telling_forward(client, request);
 }
 
@@ -233,10 +236,9 @@ static void note_deleted(struct client *client, struct span key)
 
 static void note_written(struct client *client, struct span key)
 {
-    struct pinned *pinned = &client->pinned;
-    if (buffer_length(&pinned->deleted) &&
+    if (buffer_length(&client->pinned.deleted) &&
         guard_match(serving_config(client->serving), key) != NOT_GUARDED)
-        pinned->remakes = true;
+        client->pinned.remakes = true;
 }
 
 static void note_all(struct client *client, const struct request *request)
@@ -261,6 +263,16 @@ static void queue_write(struct client *client, const struct request *request)
         note_all(client, request);
 }
 
+/* What is queued as it is, for its state, may make keys as well. */
+static void note_rows(struct client *client, const struct request *request, bool stateful)
+{
+    struct pinned *pinned = &client->pinned;
+    if (pinned->states & PINNED_OTHER_DB || !telling_has_row(client->serving, request))
+        return;
+    pinned->tells = true;
+    pinned->remakes |= stateful && buffer_length(&pinned->deleted);
+}
+
 static void queue(struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
@@ -268,8 +280,6 @@ static void queue(struct client *client, const struct request *request)
                   command->kind == COMMAND_ADMIT || vanishing_has(request);
     client->pinned.queued++;
     client->pinned.clears |= vanishing_has_all(request);
-    if (!(client->pinned.states & PINNED_OTHER_DB))
-        client->pinned.tells |= telling_has_row(client->serving, request);
     if (alters_by_exec(request))
         refuse_in_multi(client, REFUSED_STATE);
     else if (!(client->pinned.states & PINNED_OTHER_DB) && membership_is_meant(client, request))
@@ -340,7 +350,7 @@ static int forward_waiting(struct client *client, const struct request *request)
                   command_arity_ok(request->command, request->count);
     if (writes)
         return write_dispatch(client, request);
-    request_forward(request, client);
+    telling_forward(client, request);
     return 0;
 }
 
@@ -469,12 +479,13 @@ static bool bypasses(const struct client *client, const struct request *request)
 
 bool stateful_pinned(struct client *client, const struct request *request)
 {
-    const struct command *command = request->command;
     unsigned states = client->pinned.states;
-    bool stateful = command_is_stateful(command, request->arguments, request->count);
+    bool stateful = command_is_stateful(request->command, request->arguments, request->count);
     if (ends_all(request))
         return false;
-    if (states & PINNED_MULTI && (!stateful || command->effect >= EFFECT_SUBSCRIBE)) {
+    if (states & PINNED_MULTI)
+        note_rows(client, request, stateful);
+    if (states & PINNED_MULTI && (!stateful || request->command->effect >= EFFECT_SUBSCRIBE)) {
         queue(client, request);
         return true;
     }

@@ -105,6 +105,11 @@ static bool is_open(const struct reply_slot *slot)
     return slot->kind == &ready_kind && !slot->next;
 }
 
+size_t replies_open(const struct replies *replies)
+{
+    return replies->last && is_open(replies->last) ? buffer_length(&replies->last->reply) : 0;
+}
+
 static void enqueue(struct replies *replies, struct reply_slot *slot)
 {
     if (replies->last && is_open(replies->last))

@@ -145,6 +145,9 @@ void replies_push(struct replies *replies, const struct reply_slot *next, struct
 /* Bytes of replies that wait for the client. */
 size_t replies_waiting(const struct replies *replies);
 
+/* Of these, or not yet of these: of ready ones at the tail, which more may join. */
+size_t replies_open(const struct replies *replies);
+
 /* The client goes: everybody who still owes a slot an answer keeps it, and what nobody has been
  * asked for yet is not needed. */
 void replies_abandon(struct replies *replies);

@@ -44,26 +44,11 @@ static bool has_row(const struct serving *serving, const struct request *request
     return false;
 }
 
-/* The first key, and where their number stands before it, as many as that says. */
-static size_t end_of_keys(const struct request *request, size_t first)
-{
-    struct span text = request->arguments[first - 1];
-    size_t number = 0;
-    if (first < 2)
-        return first + 1;
-    for (size_t i = 0; i < text.length && number < request->count; i++) {
-        if (text.at[i] < '0' || text.at[i] > '9')
-            return first + 1;
-        number = number * 10 + (size_t)(text.at[i] - '0');
-    }
-    return first + (number < request->count ? number : request->count);
-}
-
+/* Further keys stand behind the first, and nobody else's values: in doubt all words are keys. */
 static bool has_row_by_way(const struct serving *serving, const struct request *request)
 {
     size_t key = command_way(request->command, request->arguments, request->count).key;
-    return key && key < request->count &&
-           has_row(serving, request, key, end_of_keys(request, key), 1);
+    return key && has_row(serving, request, key, request->count, 1);
 }
 
 /* Of a source and a destination the way has one, and these are the other. */
