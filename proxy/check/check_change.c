@@ -60,7 +60,7 @@ static void judge(const struct change *change, struct problems *problems)
             continue;
         if (refuses(change, problem))
             pass_on(problem, PROBLEM_ERROR, problems);
-        else if (problem->about || !change->reached_before)
+        else if (problem->about || !has(&change->before, problem))
             pass_on(problem, PROBLEM_WARNING, problems);
     }
 }

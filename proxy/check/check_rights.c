@@ -6,7 +6,9 @@
 #include "check/check_rights.h"
 
 #include "base/memory.h"
+#include "base/span.h"
 #include "redis/redis_survey.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -32,7 +34,7 @@ static const char key_word[] = "{key}", db_word[] = "{db}";
 
 #define STALE "changed and deleted rows would stay in the cache until their ttl ends: stale values"
 #define UNFILLED "no row would be cached, and every lookup of one goes to the database"
-#define UNREAD "lookups of rows by it would get this error"
+#define UNREAD "clients' lookups of rows with it are answered with the cache's refusal"
 #define UNPUBLISHED "publish could not keep its filter"
 
 static const struct need {
@@ -192,21 +194,13 @@ struct rights {
     bool told[NEEDS]; /* refused for any key */
 };
 
-static bool has_rows(const struct config *config)
-{
-    for (size_t i = 0; i < config->keyspace_count; i++)
-        if (keyspace_has_rows(&config->keyspaces[i]))
-            return true;
-    return false;
-}
-
 static bool is_needed_once(const struct config *config, enum need_for whose)
 {
     return whose == FOR_ALL || (whose == FOR_ONE_SERVER && !config->cache.is_cluster) ||
            (whose == FOR_CLUSTER && config->cache.is_cluster) ||
            (whose == FOR_REPLICAS && config->cache.is_cluster &&
             config->cache_reads == CACHE_READS_REPLICA) ||
-           (whose == FOR_SWEEPS && has_rows(config));
+           (whose == FOR_SWEEPS && config_has_rows(config));
 }
 
 static bool is_needed_of(const struct keyspace *keyspace, enum need_for whose)
@@ -265,21 +259,17 @@ static void add_of_keyspace(struct rights *rights, const struct keyspace *keyspa
 
 /* ---- what came of it ---- */
 
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
 static bool is_unknown(const char *refusal)
 {
-    return begins(refusal, "ERR unknown command") || begins(refusal, "ERR Unknown subcommand") ||
-           begins(refusal, "ERR unknown subcommand");
+    return span_starts(span_of(refusal), "ERR unknown command") ||
+           span_starts(span_of(refusal), "ERR Unknown subcommand") ||
+           span_starts(span_of(refusal), "ERR unknown subcommand");
 }
 
 /* "... to access one of the keys used as arguments", "No permissions to access a key". */
 static bool is_of_key(const char *refusal)
 {
-    return begins(refusal, "NOPERM ") && strstr(refusal, " access ") != NULL;
+    return span_starts(span_of(refusal), "NOPERM ") && strstr(refusal, " access ") != NULL;
 }
 
 static enum problem_level level_of(const struct rights *rights, const struct need *need)
@@ -369,7 +359,8 @@ static void tell(struct rights *rights)
             tell_of_key(rights, attempt);
             told = attempt->key;
         } else if (!is_of_key(attempt->refusal) &&
-                   (begins(attempt->refusal, "NOPERM ") || is_unknown(attempt->refusal))) {
+                   (span_starts(span_of(attempt->refusal), "NOPERM ") ||
+                    is_unknown(attempt->refusal))) {
             tell_of_command(rights, attempt);
         }
     }

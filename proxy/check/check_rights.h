@@ -6,9 +6,10 @@
 #include "config/config.h"
 #include "redis/redis.h"
 
-/* Tries each command that the guard sends, with a key of each keyspace, without an effect. A
- * command that is refused is a finding that says what is lost: of the level `down` where values
- * would be wrong or missing, else a warning or a note. `place` is how findings call the server. */
+/* Tries what the guard's fills, purges, sweeps and lookups need, with a key of each keyspace,
+ * without an effect. A command that is refused is a finding that says what is lost: of the level
+ * `down` where values would be wrong or missing, else a warning or a note. `place` is how findings
+ * call the server. */
 void check_rights(const struct config *config, const struct redis_options *options,
                   const char *place, enum problem_level down, struct problems *problems);
 

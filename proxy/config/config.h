@@ -168,7 +168,7 @@ struct config {
     size_t max_bulk;                    /* bytes of one argument */
     size_t max_command;                 /* bytes of one command */
     size_t max_client_memory;           /* bytes of all clients together */
-    size_t max_output;                  /* bytes of replies that wait for one client */
+    size_t max_output;                  /* bytes of replies that one may leave unread, or so */
     uint64_t output_timeout_ms; /* a client that takes none of its waiting replies for so long is
                                    dropped */
     uint64_t hint_ttl_ms;       /* how long an admitted key stays admitted without a row seen */

@@ -231,14 +231,14 @@ static void check_breadth(const struct config_source *source, const struct keysp
     const struct key_template *key = &keyspace->key;
     if (!mention->good || is_told_apart(key))
         return;
-    config_warn(source, mention->line,
-                "key \"%s\" has no word that tells its keys from others: %s is guarded, and "
-                "rejected when it is no row's; let it begin with a word of its own, as in %s:%s, "
-                "or begin with enforce: false",
-                key->text,
-                key->columns == 1 && !key->least ? "every key of the cache"
-                                                 : "every key of such a form",
-                keyspace->name ? keyspace->name : "item", key->text);
+    config_warn(
+        source, mention->line,
+        "key \"%s\" has no word that tells its keys from others: %s is guarded, and "
+        "rejected when it is no row's; put a word of its own before it, as in %s:%s, or try "
+        "it with enforce: false first",
+        key->text,
+        key->columns == 1 && !key->least ? "every key of the cache" : "every key of such a form",
+        keyspace->name ? keyspace->name : "item", key->text);
 }
 
 void config_check_effect(const struct config *config, const struct config_source *source)

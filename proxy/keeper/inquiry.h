@@ -18,8 +18,8 @@ typedef void (*inquiry_done)(void *arg, const struct problems *found);
 struct inquiry *inquiry_begin(uv_loop_t *loop, struct shared_config *running, struct config *wanted,
                               inquiry_done done, void *arg);
 
-/* Nobody wants to know any more: `done` is not called, and the thread, which ends soon, frees
- * `wanted`. */
+/* Nobody wants to know any more: `done` is not called, and `wanted` is freed, on the loop, when the
+ * thread has ended, which is soon. */
 void inquiry_leave(struct inquiry *inquiry);
 
 #endif

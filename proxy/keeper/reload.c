@@ -1,5 +1,5 @@
 /* Read, compared with what is in force, told, and then given to whoever makes it the one in force:
- * a file with errors changes nothing, nor does one that the database has not what it takes for.
+ * a file with errors changes nothing, nor does one for which the database has not what it wants.
  * Only the log's own settings hold from here on.
  */
 #include "keeper/reload.h"

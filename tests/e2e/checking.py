@@ -27,7 +27,7 @@ class Report:
         for line in self.lines[:-1]:
             found = re.match(r"(.+?): (error|warning): (.*)", line)
             if line.startswith("    ") and self.notes:
-                continue  # what a note would have; they come last
+                continue  # the remedy of a note; notes come last
             if line.startswith("    "):
                 place, level, text, remedy = self.findings[-1]
                 remedy = line.strip() if remedy is None else f"{remedy}\n{line.strip()}"

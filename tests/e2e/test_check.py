@@ -683,9 +683,9 @@ class TestFile:
 
     def test_what_has_no_effect_is_a_warning_with_its_line(self, check, database):
         database.execute(GOOD)
-        report = check(keyspace(absent_value="none"), poll_interval="1h")
+        report = check(keyspace(absent_value="none"), max_lag="1m")
         assert report.status == 0 and report.levels() == ["warning", "warning"]
-        assert "poll_interval has no effect without sync: poll" in report.text
+        assert "max_lag has no effect without sync: replication" in report.text
         assert "absent_value has no effect without on_absent: value" in report.text
         assert all(re.search(r"nestguard.yaml:\d+$", place) for place, *_ in report.findings)
 

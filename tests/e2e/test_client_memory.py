@@ -47,7 +47,8 @@ def test_by_default_clients_have_a_quarter_of_the_machine(start_guard, items):
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = guard.status()["limits"]["client_memory"]
     assert MEGABYTE < limit <= memory // 4
-    assert f"{limit / MEGABYTE:.1f} MiB of memory for clients" in guard.log()
+    unit, size = ("GiB", 1 << 30) if limit >= 1 << 30 else ("MiB", 1 << 20)
+    assert f"{limit / size:.1f} {unit} of memory for clients" in guard.log()
 
 
 @pytest.mark.parametrize("name", ["MGET", "EXISTS"])

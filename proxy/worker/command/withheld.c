@@ -6,7 +6,7 @@
 
 static const char withheld_text[] =
     "NESTGUARD cache started anew: what it may have forgotten to delete is being deleted, and the "
-    "transaction reads keys of that kind; nothing of it was done, try again";
+    "transaction may tell of it; nothing of it was done, try again";
 
 /* An error: there was no transaction, and the cache says so. */
 static void discarded(struct reply_slot *slot, unsigned index, struct span reply)

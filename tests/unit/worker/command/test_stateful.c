@@ -54,7 +54,7 @@ static void nothing_is_answered_here_inside_a_transaction(void **state)
 #define DISCARD "*1\r\n$7\r\nDISCARD\r\n"
 #define WITHHELD                                                                                   \
     "-NESTGUARD cache started anew: what it may have forgotten to delete is being deleted, and "   \
-    "the transaction reads keys of that kind; nothing of it was done, try again\r\n"
+    "the transaction may tell of it; nothing of it was done, try again\r\n"
 
 /* Queued at a server that was believed: what is read is read by EXEC. */
 static void what_tells_of_rows_is_given_up_at_a_server_that_is_doubted_by_then(void **state)
