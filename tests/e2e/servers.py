@@ -302,6 +302,9 @@ class Database:
         connection = self.connect()
         try:
             connection.cursor().execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+            # The lock is in the log, and without a commit a server that has nothing else to do may
+            # take seconds to write it out: until then who follows the log is behind.
+            self.execute("SELECT pg_logical_emit_message(true, 'locked', '')")
             yield
         finally:
             with contextlib.suppress(psycopg2.OperationalError):  # the server was killed meanwhile
