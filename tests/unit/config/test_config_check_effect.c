@@ -1,15 +1,11 @@
 /* Settings that have no effect, or more than was meant: warned of, and the file is taken. */
-#include "config/config.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "fakes/config_file.h"
 
 #define BACKENDS "cache: redis://c\ndatabase: postgresql://d/e\n"
 #define KEYSPACE(more)                                                                             \
@@ -21,19 +17,14 @@
 /* Each finding in a line of its own, as "LINE: TEXT"; the file must be taken. */
 static char *said_of(const char *text)
 {
-    char path[] = "/tmp/nestguard-test-XXXXXX", *said = NULL;
+    char *said = NULL;
     size_t size;
     struct problems problems = {0};
     struct config *config = NULL;
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
-    int status = config_load(&config, path, &problems);
-    unlink(path);
+    int status = config_load_text(&config, text, &problems);
     FILE *out = open_memstream(&said, &size);
     for (size_t i = 0; i < problems.count; i++)
-        fprintf(out, "%s: %s\n", problems.at[i].place + strlen(path) + 1, problems.at[i].text);
+        fprintf(out, "%s: %s\n", strrchr(problems.at[i].place, ':') + 1, problems.at[i].text);
     fclose(out);
     if (status)
         fail_msg("refused:\n%s", said);

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* As config_load() of a file with this text, whose name nobody knows before. */
+int config_load_text(struct config **config, const char *text, struct problems *problems);
+
 /* What a file with this text gives; a mistake in it fails the test. */
 struct config *config_from_text(const char *text);
 
