@@ -62,6 +62,15 @@ void build_helpers_lock(struct build_helpers *helpers, const struct keyspace *ke
     free(table);
 }
 
+int build_helpers_compare(const struct build_helpers *helpers, const struct build_locks *locks,
+                          struct pg_error *error)
+{
+    int status = 0;
+    for (unsigned i = 0; i < helpers->count && !status; i++)
+        status = build_locks_compare(locks, helpers->at[i], error);
+    return status;
+}
+
 void build_helpers_close(struct build_helpers *helpers)
 {
     for (unsigned i = 0; i < helpers->count; i++)

@@ -4,6 +4,7 @@
 #ifndef NESTGUARD_BUILD_HELPERS_H
 #define NESTGUARD_BUILD_HELPERS_H
 
+#include "build/build_locks.h"
 #include "config/config.h"
 #include "postgres/pg_session.h"
 
@@ -23,6 +24,12 @@ void build_helpers_get(struct build_helpers *helpers, unsigned wanted,
 
 /* Lets each of them lock the keyspace's table; those that cannot at once are closed. */
 void build_helpers_lock(struct build_helpers *helpers, const struct keyspace *keyspace);
+
+/* build_locks_compare() of each: a name may have led it to another table than the first session.
+ * When they have read what they have locked: before the next lock, for want of which one is closed.
+ */
+int build_helpers_compare(const struct build_helpers *helpers, const struct build_locks *locks,
+                          struct pg_error *error);
 
 void build_helpers_close(struct build_helpers *helpers); /* all; zeroed again */
 

@@ -8,6 +8,7 @@
 #include "build/build_session.h"
 #include "build/queried.h"
 #include "database/keyspace_sql.h"
+#include "database/schema_altered.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -105,7 +106,10 @@ static const char suspects_sql[] =
  * had none of the rows that the snapshot sees, unless they came from one that was taken away. That
  * is of a partition; what else the snapshot does not know has taken the place of something that it
  * knows: a function finds what it reads by name, and reads it empty. So under a
- * snapshot that is not a slot's whatever was read must have had its name in it, too. */
+ * snapshot that is not a slot's whatever was read must have had its name in it, too.
+ *
+ * And whatever was read must have stayed in its schema under the schema's name: under another it
+ * may have been what another table's name led to for a while. */
 static const char compare_sql[] =
     "WITH RECURSIVE guarded AS ("
     " SELECT to_regclass(name)::oid AS oid FROM unnest($1::text[]) AS name"
@@ -131,6 +135,9 @@ static const char compare_sql[] =
     "SELECT h.identity || ' was rewritten' FROM held h JOIN pg_class c ON c.oid = h.oid"
     " WHERE c.relkind IN ('r', 'm') AND c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid)"
     " UNION ALL "
+    "SELECT 'the schema of ' || h.identity || ' was altered' FROM held h"
+    "  JOIN pg_class c ON c.oid = h.oid JOIN pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE " SCHEMA_ALTERED " UNION ALL "
     "SELECT h.identity || ' was created' FROM held h LEFT JOIN pg_class c ON c.oid = h.oid"
     " WHERE c.oid IS NULL AND h.type IN ('table', 'view', 'materialized view', 'foreign table')"
     "   AND NOT EXISTS (SELECT FROM held p JOIN pg_class k ON k.oid = p.oid"

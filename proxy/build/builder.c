@@ -3,8 +3,8 @@
  *   connect ─▶ with a log to follow: publication ─▶ slot, which exports a snapshot
  *           ─▶ BEGIN, repeatable read ─▶ locks ─▶ one snapshot for all that follows
  *           ─▶ for each keyspace: estimate, else count(*) ─▶ an empty filter of that size
- *           ─▶ for each keyspace: COPY into its filter, a large table's over several connections,
- *              which share the snapshot (once more, into another, where the estimate was wrong)
+ *           ─▶ for each keyspace: COPY into its filter, a large table's over several connections
+ *              of that snapshot (once more, into another, where the estimate was wrong)
  *           ─▶ from the beginning, if a table was rewritten between snapshot and lock,
  *              or if a second look finds more rows than were read
  *           ─▶ on_done(), on the loop: the generation is handed over
@@ -256,10 +256,14 @@ static int copy_keyspace(struct builder *builder)
         status = get_helpers(builder, table_scan_shares(&scan, connections_now(builder)) - 1);
     if (status)
         return status;
-    if (table_scan_shares(&scan, 1 + builder->helpers.count) > 1)
-        build_helpers_lock(&builder->helpers, keyspace_of(builder));
     struct filling filling = filling_of(builder);
-    return filling_run(&filling, &scan, &builder->error);
+    struct build_locks locks = locks_of(builder);
+    bool shared = table_scan_shares(&scan, 1 + builder->helpers.count) > 1;
+    if (shared)
+        build_helpers_lock(&builder->helpers, keyspace_of(builder));
+    status = filling_run(&filling, &scan, &builder->error);
+    return status || !shared ? status
+                             : build_helpers_compare(&builder->helpers, &locks, &builder->error);
 }
 
 static int each_that(struct builder *builder, bool guarded, int (*step)(struct builder *builder))

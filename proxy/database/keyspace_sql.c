@@ -9,11 +9,12 @@
 
 #include "base/buffer.h"
 #include "base/text/identifier.h"
+#include "database/schema_altered.h"
 
 #define QUERY_NAME "\"query\""
 
 /* How many of the tables that the statement has locked have another file than its snapshot says,
- * another name, or are not in it. */
+ * another name, a schema that was altered since, or are not in it. */
 #define SQL_REWRITTEN                                                                              \
     "SELECT count(*) FROM (SELECT DISTINCT relation AS oid FROM pg_catalog.pg_locks"               \
     " WHERE pid = pg_catalog.pg_backend_pid() AND locktype = 'relation' AND granted"               \
@@ -21,8 +22,7 @@
     " WHERE datname = pg_catalog.current_database())) AS held"                                     \
     " LEFT JOIN pg_catalog.pg_class AS c ON c.oid = held.oid"                                      \
     " LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"                            \
-    " WHERE read.rows >= 0 AND (c.oid IS NULL"                                                     \
-    " OR (c.relkind IN ('r', 'm')"                                                                 \
+    " WHERE read.rows >= 0 AND (c.oid IS NULL OR " SCHEMA_ALTERED " OR (c.relkind IN ('r', 'm')"   \
     " AND c.relfilenode IS DISTINCT FROM pg_catalog.pg_relation_filenode(c.oid))"                  \
     " OR (c.relkind IN ('r', 'p', 'm', 'v', 'f') AND pg_catalog.format('%I.%I', n.nspname,"        \
     " c.relname) IS DISTINCT FROM (pg_catalog.pg_identify_object("                                 \

@@ -250,6 +250,29 @@ static void a_rewrite_before_the_reading_is_seen(void **state)
     assert_non_null(strstr(error.text, "was rewritten"));
 }
 
+static void a_schema_that_has_anothers_name_for_a_while_is_seen(void **state)
+{
+    (void)state;
+    run(owner, "CREATE SCHEMA beside CREATE TABLE things (id int)");
+    run(owner, "GRANT USAGE ON SCHEMA beside TO reader");
+    run(owner, "GRANT SELECT ON beside.things TO reader");
+    for (int given_up = 1; given_up >= 0; given_up--) {
+        assert_int_equal(build_locks_begin(&locks, session, &error), 0);
+        assert_int_equal(compare(), 0);
+        run(owner, "BEGIN");
+        run(owner, "ALTER SCHEMA beside RENAME TO shop");
+        run(session, "SELECT id FROM beside.things");
+        assert_int_equal(compare(), 0);
+        run(owner, given_up ? "ROLLBACK" : "COMMIT");
+        if (!given_up)
+            run(owner, "ALTER SCHEMA shop RENAME TO beside");
+        assert_int_equal(compare(), given_up ? 0 : -ESTALE);
+        assert_true(given_up || strstr(error.text, "the schema of beside.things was altered"));
+        run(session, "ROLLBACK");
+    }
+    run(owner, "DROP SCHEMA beside CASCADE");
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, make_parts, end)
 #define CASE_BEHIND(test) cmocka_unit_test_setup_teardown(test, make_function, end)
 
@@ -263,6 +286,7 @@ int main(void)
         CASE(a_partition_that_came_before_the_reading_is_seen),
         CASE(a_partition_that_came_is_no_matter_under_a_snapshot_of_ones_own),
         CASE(a_rewrite_before_the_reading_is_seen),
+        CASE(a_schema_that_has_anothers_name_for_a_while_is_seen),
         CASE_BEHIND(a_table_that_took_the_place_of_another_behind_a_function_is_seen),
         CASE_BEHIND(a_view_that_took_the_place_of_another_behind_a_function_is_seen),
         CASE_BEHIND(what_a_function_read_for_a_plan_in_parallel_is_seen),
