@@ -88,21 +88,37 @@ static int read_tables(struct built *built, const struct build_stream_options *o
     return 0;
 }
 
+/* Whether what was looked at is what is followed. What is not there is none of these. */
+static bool is_followed(const struct survey *survey, const char *inspected)
+{
+    const char *followed = survey->tables;
+    bool same = true;
+    while (*followed && same) {
+        uint32_t table = next_table(&followed), looked_at = next_table(&inspected);
+        same = !table || !looked_at || table == looked_at;
+    }
+    return same;
+}
+
 /* What publication_ensure() says, or why it could not be asked. It counts when nothing was altered
- * between the last fingerprint, of which there may be none, and another. */
+ * between the last fingerprint, of which there may be none, and another, and no name led elsewhere
+ * meanwhile. */
 static int survey_once(struct survey *survey, struct pg_error *error)
 {
     const struct build_stream_options *options = survey->options;
     struct pg_error unasked;
-    char *before = survey->fingerprint;
+    char *before = survey->fingerprint, *inspected;
     survey->fingerprint = NULL;
     survey->again = false;
-    int status = publication_ensure(options->session, options->config, options->blamed, error);
+    int status =
+        publication_ensure(options->session, options->config, &inspected, options->blamed, error);
     if (status == 0 || status == -EPROTO) {
         int probed = probe(survey, status ? &unasked : error);
-        survey->again = !probed && (!before || strcmp(before, survey->fingerprint) != 0);
+        survey->again = !probed && (!before || strcmp(before, survey->fingerprint) != 0 ||
+                                    (inspected && !is_followed(survey, inspected)));
         status = status ? status : probed;
     }
+    free(inspected);
     free(before);
     return status;
 }

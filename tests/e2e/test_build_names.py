@@ -3,11 +3,14 @@ the lock on a table keeps its own name, and not its schema's."""
 import pytest
 
 from following import publish
+from servers import PATIENCE
 from test_build_rewrites import through
+from waiting import wait_until
 
 ROWS = 30_000  # with their payload more than the 1024 pages that two shares must have
 LAST = ROWS - 1  # of the second share; too few for a self-check to see
 SHARE = b"ELSE 4294967295 END"  # in the COPY of the last one
+LOOKED_UP, FINGERPRINT = b"c.relpersistence = 't'", b"pg_postmaster_start_time"
 
 
 def keyspace(schema, name="items"):
@@ -41,6 +44,10 @@ def swapped_while_copied(database, gate, schema="shop"):
     gate.wait_held()
     swap(database, schema)
     gate.release()
+
+
+def refusals(guard):
+    return guard.log().count("only rows that meet")
 
 
 def assert_knows_last(guard):
@@ -98,6 +105,29 @@ def test_a_table_that_comes_first_in_another_connections_search_path(start_guard
     swapped_while_copied(database, gate, "first")
     guard.wait_guarding()
     assert_knows_last(guard)
+    guard.stop()
+
+
+def test_a_table_that_is_looked_at_is_the_one_that_is_followed(start_guard, database, schemas, gate):
+    """The publication tells all of the one's rows, and few of the other's."""
+    both = keyspace("shop"), keyspace("beside", "others")
+    publish(database, *both)
+    guard = start_guard(both[0], sync="replication", database=through(gate, database))
+    database.execute("ALTER PUBLICATION nestguard SET TABLE shop.items WHERE (id < 50), beside.items")
+    wait_until(lambda: refusals(guard), PATIENCE, guard.log)
+    gate.hold_requests(LOOKED_UP)
+    gate.wait_held()
+    swap(database, "shop")
+    before = refusals(guard)
+    gate.hold_requests(FINGERPRINT)
+    gate.release_held()
+    gate.wait_held()
+    swap(database, "shop")
+    gate.release()
+    wait_until(lambda: refusals(guard) > before or guard.is_ready(), PATIENCE, guard.log)
+    database.execute(f"INSERT INTO shop.items VALUES ({ROWS + 1}, 'new')")
+    assert guard.redis().get(f"items:{ROWS + 1}") == b"new", guard.log()
+    assert not guard.is_ready()
     guard.stop()
 
 

@@ -3,6 +3,7 @@
  * those that are there and can be read. */
 #include "database/catalogue/inspector.h"
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "config/syntax/similar.h"
 #include "database/catalogue/subject.h"
@@ -416,6 +417,27 @@ static bool leave_sound_ones(struct inspection *inspection)
     return kept == count;
 }
 
+static void put_table(struct buffer *out, const struct subject **next, bool has_rows)
+{
+    buffer_printf(out, "%s%s", buffer_length(out) ? "," : "",
+                  has_rows ? answer_text((*next)->table, 0, TABLE_OID) : "0");
+    *next += has_rows;
+}
+
+/* In the order in which begin() has added them. */
+static char *list_subjects(const struct inspection *inspection)
+{
+    const struct config *config = inspection->options->config;
+    const struct subject *next = inspection->subjects;
+    struct buffer out = {0};
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        put_table(&out, &next, keyspace_has_rows(&config->keyspaces[i]));
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        for (size_t j = 0; j < config->keyspaces[i].depends.count; j++)
+            put_table(&out, &next, keyspace_has_rows(&config->keyspaces[i]));
+    return buffer_string(&out);
+}
+
 static void finish(struct inspection *inspection)
 {
     for (size_t i = 0; i < inspection->subject_count; i++)
@@ -433,6 +455,8 @@ int inspect(struct publication_plan *plan, const struct inspector_options *optio
     for (size_t i = 0; i < inspection.subject_count; i++)
         inspect_table(&inspection.subjects[i]);
     inspection.is_whole = leave_sound_ones(&inspection) && !options->config->is_draft;
+    if (inspection.is_whole)
+        plan->tables = list_subjects(&inspection);
     if (options->config->sync == SYNC_REPLICATION && !questions_lost(options->questions) &&
         inspection.subject_count)
         inspect_publication(&inspection);
@@ -444,5 +468,6 @@ void publication_plan_finish(struct publication_plan *plan)
 {
     free(plan->missing);
     free(plan->role);
+    free(plan->tables);
     *plan = (struct publication_plan){0};
 }

@@ -30,6 +30,8 @@ struct publication_plan {
     char *missing; /* SQL that creates the publication or adds the tables that it lacks, once there
                       are no errors; NULL: nothing is missing, or it was not looked at */
     char *role;    /* that was asked as, quoted: ready for GRANT ... TO */
+    char *tables;  /* what was looked at: "123,0,456", oids in the order of config_followed(), 0 of
+                      what has no rows; NULL: not all of it was sound */
     bool exists;
     bool allowed;  /* the role may run it */
     bool filtered; /* it holds a row filter */

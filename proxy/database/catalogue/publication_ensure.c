@@ -12,6 +12,7 @@
 #include "database/catalogue/inspector.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What does not fit a pg_error, or would be changed by becoming one line, is left to `check`. */
@@ -67,7 +68,7 @@ static int refuse_standby(struct questions *questions, struct pg_error *error)
 }
 
 /* What keeps tables from being followed is an error, whatever else could be said of them. */
-static int ensure_once(struct questions *questions, const struct config *config,
+static int ensure_once(struct questions *questions, const struct config *config, char **tables,
                        const struct keyspace **blamed, struct pg_error *error)
 {
     struct problems problems = {0};
@@ -79,6 +80,9 @@ static int ensure_once(struct questions *questions, const struct config *config,
                                               .only_following = true};
     int status = inspect(&plan, &options, error);
     *blamed = NULL;
+    free(*tables);
+    *tables = plan.tables;
+    plan.tables = NULL;
     if (!status && problems.count) {
         *blamed = problems.at[0].about;
         status = refuse(error, &problems.at[0]);
@@ -91,15 +95,16 @@ static int ensure_once(struct questions *questions, const struct config *config,
     return status;
 }
 
-int publication_ensure(struct pg_session *session, const struct config *config,
+int publication_ensure(struct pg_session *session, const struct config *config, char **tables,
                        const struct keyspace **blamed, struct pg_error *error)
 {
     *blamed = NULL;
+    *tables = NULL;
     struct questions questions = {.session = session};
     int status = refuse_standby(&questions, error);
     if (!status)
-        status = ensure_once(&questions, config, blamed, error);
+        status = ensure_once(&questions, config, tables, blamed, error);
     if (status == -EAGAIN)
-        status = ensure_once(&questions, config, blamed, error);
+        status = ensure_once(&questions, config, tables, blamed, error);
     return status == -EAGAIN ? -EPROTO : status;
 }

@@ -12,8 +12,9 @@
  * that is an error with the ALTER TABLE that mends it. Errors are those of pg_session.h; on -EPROTO
  * *error says what is wrong and holds the SQL that a person with the right to do so must run, or,
  * where that is too long for it, says that `nestguard check` prints it; *blamed is the keyspace
- * without which it may be right, or NULL. */
-int publication_ensure(struct pg_session *session, const struct config *config,
+ * without which it may be right, or NULL. *tables, a new string or NULL, is what all of that was
+ * said of (inspector.h): their names may lead elsewhere before and after. */
+int publication_ensure(struct pg_session *session, const struct config *config, char **tables,
                        const struct keyspace **blamed, struct pg_error *error);
 
 #endif

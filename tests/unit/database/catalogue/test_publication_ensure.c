@@ -52,7 +52,10 @@ static int ensure_as(struct pg_session *session, const char *keyspaces, struct p
 {
     struct config *config = config_of(keyspaces);
     memset(error, 0, sizeof *error);
-    int status = publication_ensure(session, config, &(const struct keyspace *){NULL}, error);
+    char *inspected;
+    int status =
+        publication_ensure(session, config, &inspected, &(const struct keyspace *){NULL}, error);
+    free(inspected);
     config_destroy(config);
     return status;
 }
