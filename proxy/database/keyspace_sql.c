@@ -293,21 +293,22 @@ char *keyspace_sql_remove(const struct keyspace *keyspace)
     return buffer_string(&out);
 }
 
-/*   SELECT (NULL::"public"."items")."id" = $1
+/*   SELECT coalesce((NULL::"public"."items")."id", $1)
  *
- * The comparison of keyspace_sql_load(), so that the parameters get the same types, with no row:
- * the table is named as the type that its rows have. There is no FROM, and so nothing of the table,
- * of a view or of `where` that could fail, only the texts' way to their types.
+ * The parameters get the columns' own types. In the comparison of keyspace_sql_load() they may get
+ * others, which do not take the text of every row: to a regclass, whose text is a name, an oid is
+ * compared. The table is named as the type that its rows have: there is no FROM, and so nothing of
+ * the table, of a view or of `where` that could fail, only the texts' way to their types.
  */
 char *keyspace_sql_accepts(const struct keyspace *keyspace)
 {
     struct buffer out = {0};
     for (size_t i = 0; i < keyspace->key.columns; i++) {
-        put(&out, i ? " AND (NULL::" : "SELECT (NULL::");
+        put(&out, i ? ", coalesce((NULL::" : "SELECT coalesce((NULL::");
         put_rows(&out, keyspace);
         put(&out, ").");
         identifier_put(&out, keyspace->key.column[i]);
-        buffer_printf(&out, " = $%zu", i + 1);
+        buffer_printf(&out, ", $%zu)", i + 1);
     }
     return buffer_string(&out);
 }

@@ -76,6 +76,15 @@ def test_another_spelling_of_a_value_is_absent(start_guard, database, cache, col
     assert guard.redis().ping()
 
 
+def test_a_key_that_only_its_columns_type_accepts_is_not_called_absent(start_guard, database, items):
+    """The database compares a regclass as an oid, which takes no name."""
+    database.execute("CREATE TABLE things (k regclass PRIMARY KEY, v text);"
+                     "INSERT INTO things VALUES ('items', 'of it')")
+    client = start_guard(items(), THINGS, ready=False).redis()
+    with pytest.raises(redis.ResponseError, match="NESTGUARD database error"):
+        client.get("thing:items")
+
+
 @pytest.fixture
 def orders(database):
     database.execute("""
