@@ -8,14 +8,14 @@
  */
 #include "database/publication_values.h"
 
+#include "database/printed_types.h"
+
 /* What is of the server itself has a lower oid (FirstNormalObjectId) and is never altered: most
  * tables have no other types. */
 #define USERS " >= 16384"
 
-/* The types whose values are printed as a part of another's, for values and for keys: of an array's
- * elements, a domain's base, a range's bounds, a multirange's ranges, a composite's columns. UNION,
- * so that each is looked at once. The multirange's is found without an index, in what is a handful
- * of rows: servers before version 14 have not even the column. */
+/* The types of columns and those that are printed as a part of them, for values and for keys.
+ * UNION, so that each is looked at once. */
 const char publication_values[] =
     "valued_of AS (SELECT * FROM located l WHERE l.place = l.keyspace), "
     "printed (place, is_key, type) AS ("
@@ -29,14 +29,8 @@ const char publication_values[] =
     "          FROM pg_attribute a WHERE a.attrelid = l.oid AND a.attname = ANY (l.columns)"
     "           AND a.atttypid" USERS ")) AS a (type)"
     " UNION SELECT p.place, p.is_key, i.type"
-    "   FROM printed p, unnest(ARRAY(SELECT i.type FROM pg_type y, unnest(ARRAY["
-    "            y.typelem, y.typbasetype,"
-    "            (SELECT r.rngsubtype FROM pg_range r WHERE r.rngtypid = y.oid),"
-    "            CASE y.typtype WHEN 'm' THEN (SELECT r.rngtypid FROM pg_range r"
-    "               WHERE to_jsonb(r)->>'rngmultitypid' = y.oid::text) END]"
-    "         || ARRAY(SELECT a.atttypid FROM pg_attribute a WHERE a.attrelid = y.typrelid"
-    "               AND a.attnum > 0 AND NOT a.attisdropped)) AS i (type)"
-    "         WHERE y.oid = p.type AND i.type" USERS ")) AS i (type)), "
+    "   FROM printed p, unnest(ARRAY(SELECT i.type FROM pg_type y, unnest(" TYPES_PRINTED_IN_Y
+    "         ) AS i (type) WHERE y.oid = p.type AND i.type" USERS ")) AS i (type)), "
     /* The table, or a view, and those that an expression or a query names, and the views that they
      * read. */
     "defined (place, oid) AS ("
