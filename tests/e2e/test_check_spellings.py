@@ -3,6 +3,7 @@ alone is a key; so that nobody learns it from an application that has lost its r
 import pytest
 
 from checking import GOOD, assert_in_order, check, keyspace  # check is a fixture
+from following import publish
 
 TYPES = """
     CREATE EXTENSION citext;
@@ -83,10 +84,23 @@ def test_type_whose_values_have_several_spellings_is_a_warning(check_type, kind)
     assert report.status == 0 and report.last == "0 errors, 1 warning"
 
 
-@pytest.mark.parametrize("kind", ["hstore", "regclass", "tsvector"])
+@pytest.mark.parametrize("kind", ["hstore", "tsvector"])
 def test_type_of_which_nothing_is_known_is_a_cautious_warning(check_type, kind):
     text, _ = check_type(kind).one("warning")
     assert "may have several spellings" in text
+
+
+@pytest.mark.parametrize("sync", ["replication", "poll", "none"])
+@pytest.mark.parametrize("kind, within", [("regclass", ""), ("regtype[]", " (of regtype)"),
+                                          ("class_range", " (of regclass)")])
+def test_type_that_is_printed_with_names_is_refused(check, database, kind, within, sync):
+    database.execute(f"""
+        CREATE TYPE class_range AS RANGE (subtype = regclass, subtype_opclass = oid_ops);
+        CREATE TABLE items (id {kind} PRIMARY KEY, payload text NOT NULL)""")
+    publish(database, keyspace())
+    text, _ = check(keyspace(), sync=sync).one("error")
+    assert f"column id is of type {kind}{within}, whose text is not the row's alone" in text
+    assert "such as oid or text" in text
 
 
 @pytest.mark.parametrize("kind", ["text", "varchar", "varchar(9)", "mood", "word",

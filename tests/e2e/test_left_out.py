@@ -65,6 +65,20 @@ def test_one_that_is_not_published_is_left_out(start_guard, database, items, ord
     assert guard.redis().get("order:5000") is None
 
 
+def test_one_whose_keys_are_printed_with_names_denies_none(start_guard, database, items, sync):
+    """A rename gives a row another key, of which nothing tells."""
+    database.execute("CREATE TABLE before (); CREATE TABLE orders (id regclass[] PRIMARY KEY, v text);"
+                     "INSERT INTO orders VALUES ('{before}', 'of it')")
+    orders = {"name": "orders", "key": "order:{id}", "table": "orders", "value": "v"}
+    publish(database, items(), orders)
+    guard = start_guard(items(), orders, sync=sync, ready=False)
+    wait_left_out(guard, "whose text is not the row's alone")
+    must_guard_items_only(guard)
+    assert guard.redis().get("order:{before}") == b"of it"
+    database.execute("ALTER TABLE before RENAME TO after")
+    assert guard.redis().get("order:{after}") == b"of it"
+
+
 def test_what_is_added_and_cannot_be_had_passes_with_its_reason(start_guard, database, cache, items,
                                                                 orders, sync):
     publish(database, items(), orders)

@@ -11,6 +11,7 @@
  */
 #include "build/copy/table_scan.h"
 
+#include "database/printed_types.h"
 #include "database/session_value.h"
 
 #include <libpq-fe.h>
@@ -55,13 +56,14 @@ int table_scan_plan(struct table_scan *scan, struct pg_session *session,
     free(sql);
     if (status)
         return status;
+    status = printed_types_refuse(session, result, error);
     scan->packed = !keyspace->where;
     for (int i = 0; i < PQnfields(result); i++) {
         scan->packing[i] = packing_of(PQftype(result, i));
         scan->packed &= scan->packing[i] != PACKS_NOT;
     }
     PQclear(result);
-    if (!keyspace->query) /* which has no pages */
+    if (!status && !keyspace->query) /* which has no pages */
         status = count_pages(scan, session, keyspace, error);
     if (scan->pages < SHARE_PAGES_MIN)
         *scan = (struct table_scan){0};

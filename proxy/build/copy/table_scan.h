@@ -14,8 +14,9 @@ struct table_scan {
     enum column_packing packing[KEY_COLUMNS_MAX];
 };
 
-/* Asks the session, whose transaction holds the snapshot and must last until the last share has
- * been read by whomever: it keeps the table's rows in their pages. 0, or as pg_session_exec(). */
+/* Refuses a keyspace whose keys are not its rows' alone (printed_types.h). Asks the session, whose
+ * transaction holds the snapshot and must last until the last share has been read by whomever: it
+ * keeps the table's rows in their pages. 0, or as pg_session_exec(). */
 int table_scan_plan(struct table_scan *scan, struct pg_session *session,
                     const struct keyspace *keyspace, struct pg_error *error);
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "config/syntax/similar.h"
 #include "database/catalogue/subject.h"
+#include "database/printed_types.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,8 @@ static const char list_columns[] =
     " base AS ("
     "    SELECT attnum, atttypid AS type, attnotnull AS not_null FROM a"
     "    UNION ALL SELECT b.attnum, t.typbasetype, b.not_null OR t.typnotnull"
-    "      FROM base b JOIN pg_type t ON t.oid = b.type WHERE t.typtype = 'd')"
+    "      FROM base b JOIN pg_type t ON t.oid = b.type WHERE t.typtype = 'd'),"
+    " printed (number, type) AS (SELECT attnum, atttypid FROM a" TYPES_PRINTED_BELOW ")"
     "SELECT a.attname, quote_ident(a.attname), format_type(a.atttypid, a.atttypmod),"
     "       CASE WHEN NOT coalesce(l.collisdeterministic, true) THEN 'collation'"
     "            WHEN t.typtype = 'e' OR i.prosrc IN ('textin', 'varcharin') AND NOT EXISTS ("
@@ -80,7 +82,8 @@ static const char list_columns[] =
     "            WHERE o.opcdefault AND m.amname IN ('btree', 'hash')"
     "              AND (o.opcintype = t.oid OR EXISTS (SELECT FROM pg_cast k"
     "                   WHERE k.castsource = t.oid AND k.casttarget = o.opcintype"
-    "                     AND k.castmethod = 'b' AND k.castcontext = 'i')))"
+    "                     AND k.castmethod = 'b' AND k.castcontext = 'i'))),"
+    "       (" TYPES_LOOKED_UP " AND p.number = a.attnum)"
     "  FROM base b JOIN pg_type t ON t.oid = b.type AND t.typtype <> 'd'"
     "  JOIN a ON a.attnum = b.attnum"
     "  JOIN pg_proc i ON i.oid = t.typinput"

@@ -5,6 +5,7 @@
 #include "base/text/identifier.h"
 #include "config/syntax/similar.h"
 #include "database/catalogue/subject.h"
+#include "database/printed_types.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,13 +55,24 @@ static void report_missing_column(const struct subject *subject, const char *set
     free(names);
 }
 
+static void report_looked_up(const struct subject *subject, int row)
+{
+    char *words = printed_types_words(answer_text(subject->columns, row, COLUMN_NAME),
+                                      answer_text(subject->columns, row, COLUMN_TYPE),
+                                      answer_text(subject->columns, row, COLUMN_LOOKED_UP));
+    subject_report(subject, PROBLEM_ERROR, NULL, "%s", words);
+    free(words);
+}
+
 /* Equality is what the guard's own statements ask of a key column, and what a unique index is built
  * on: a json or a point has none. */
 static void look_at_type(const struct subject *subject, int row)
 {
     const char *name = answer_text(subject->columns, row, COLUMN_NAME);
     const char *type = answer_text(subject->columns, row, COLUMN_TYPE);
-    if (!answer_true(subject->columns, row, COLUMN_HAS_EQUALITY))
+    if (!PQgetisnull(subject->columns, row, COLUMN_LOOKED_UP))
+        report_looked_up(subject, row);
+    else if (!answer_true(subject->columns, row, COLUMN_HAS_EQUALITY))
         subject_report(subject, PROBLEM_ERROR, NULL,
                        "key: column %s is of type %s, which cannot be compared for equality; a key "
                        "needs a column that a unique index can hold, such as bigint, uuid or text",

@@ -55,7 +55,8 @@ enum column_cell {
     COLUMN_NOT_NULL,
     COLUMN_GENERATED, /* computed from others */
     COLUMN_READABLE,
-    COLUMN_HAS_EQUALITY
+    COLUMN_HAS_EQUALITY,
+    COLUMN_LOOKED_UP /* see printed_types.h; NULL: its text is the value's alone */
 };
 
 enum entry_cell {
