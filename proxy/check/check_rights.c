@@ -7,179 +7,19 @@
 
 #include "base/memory.h"
 #include "base/span.h"
+#include "check/check_needs.h"
 #include "redis/redis_survey.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-enum { WORDS_MAX = 6 };
-
-/* Who needs a command. From FOR_ROWS on it is tried with a key of each keyspace of that kind. */
-enum need_for {
-    FOR_ALL,
-    FOR_ONE_SERVER, /* no cluster */
-    FOR_CLUSTER,
-    FOR_REPLICAS, /* of a cluster, which are read from */
-    FOR_SWEEPS,   /* once, when a keyspace has rows */
-    FOR_ROWS,
-    FOR_STRING_FILLS,
-    FOR_HASH_FILLS,
-    FOR_STRINGS,
-    FOR_HASHES,
-    FOR_PUBLISHING /* with a key of the bitmap's */
-};
-
-static const char key_word[] = "{key}", db_word[] = "{db}";
-
-#define STALE "changed and deleted rows would stay in the cache until their ttl ends: stale values"
-#define UNFILLED "no row would be cached, and every lookup of one goes to the database"
-#define UNREAD "clients' lookups of rows with it are answered with the cache's refusal"
-#define UNPUBLISHED "publish could not keep its filter"
-
-static const struct need {
-    const char *name, *right;
-    const char *words[WORDS_MAX + 1]; /* ends with NULL */
-    enum need_for whose;
-    enum problem_level level; /* PROBLEM_ERROR: as bad as a cache that is down */
-    const char *lost;
-} needs[] = {
-    {"DEL", "+del", {"DEL", key_word}, FOR_ROWS, PROBLEM_ERROR, STALE},
-    {"SET",
-     "+set",
-     {"SET", key_word, "", "PX", "0", "NX"},
-     FOR_STRING_FILLS,
-     PROBLEM_ERROR,
-     UNFILLED},
-    {"RESTORE",
-     "+restore",
-     {"RESTORE", key_word, "0", "x"},
-     FOR_HASH_FILLS,
-     PROBLEM_ERROR,
-     UNFILLED},
-    {"GET", "+get", {"GET", key_word}, FOR_STRINGS, PROBLEM_ERROR, UNREAD},
-    {"MGET", "+mget", {"MGET", key_word}, FOR_STRINGS, PROBLEM_WARNING, UNREAD},
-    {"HGET", "+hget", {"HGET", key_word, "x"}, FOR_HASHES, PROBLEM_WARNING, UNREAD},
-    {"HMGET", "+hmget", {"HMGET", key_word, "x"}, FOR_HASHES, PROBLEM_WARNING, UNREAD},
-    {"HGETALL", "+hgetall", {"HGETALL", key_word}, FOR_HASHES, PROBLEM_WARNING, UNREAD},
-    {"EXISTS", "+exists", {"EXISTS", key_word}, FOR_ROWS, PROBLEM_WARNING, UNREAD},
-    {"SCAN",
-     "+scan",
-     {"SCAN", "0", "COUNT", "1"},
-     FOR_SWEEPS,
-     PROBLEM_ERROR,
-     "after a restart or failover of the cache its guarded keys could not be deleted: stale "
-     "values"},
-    {"SELECT",
-     "+select",
-     {"SELECT", db_word},
-     FOR_ONE_SERVER,
-     PROBLEM_ERROR,
-     "no client's command would reach the cache"},
-    {"CLUSTER SLOTS",
-     "+cluster|slots",
-     {"CLUSTER", "SLOTS"},
-     FOR_CLUSTER,
-     PROBLEM_ERROR,
-     "the guard does not learn which node has a key"},
-    {"ASKING",
-     "+asking",
-     {"ASKING"},
-     FOR_CLUSTER,
-     PROBLEM_ERROR,
-     "keys in slots that are being moved can be neither read nor deleted: stale values"},
-    {"READONLY",
-     "+readonly",
-     {"READONLY"},
-     FOR_REPLICAS,
-     PROBLEM_WARNING,
-     "replicas are not read from"},
-    {"INFO",
-     "+info",
-     {"INFO", "server"},
-     FOR_ALL,
-     PROBLEM_WARNING,
-     "the guard does not see that the cache was started anew or is another server (run_id): it "
-     "deletes the guarded keys at every new connection, and believes what is cached meanwhile; "
-     "nor can version, memory and replicas be looked at here"},
-    {"ROLE",
-     "+role",
-     {"ROLE"},
-     FOR_ALL,
-     PROBLEM_WARNING,
-     "that the cache has become a replica is seen late, by a write that it refuses"},
-    {"CLIENT ID",
-     "+client|id",
-     {"CLIENT", "ID"},
-     FOR_ALL,
-     PROBLEM_WARNING,
-     "after a lost connection all guarded keys are deleted, for what was sent over it may still "
-     "be run"},
-    {"CLIENT KILL",
-     "+client|kill",
-     {"CLIENT", "KILL", "ID", "0"},
-     FOR_ALL,
-     PROBLEM_WARNING,
-     "after a lost connection all guarded keys are deleted, for what was sent over it may still "
-     "be run"},
-    {"CONFIG GET",
-     "+config|get",
-     {"CONFIG", "GET", "maxclients"},
-     FOR_ALL,
-     PROBLEM_NOTE,
-     "the guard takes the cache's limits (proto-max-bulk-len, maxclients) for the usual ones"},
-    {"EVAL", "+eval", {"EVAL", "return 1", "0"}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
-    {"BITFIELD",
-     "+bitfield",
-     {"BITFIELD", key_word, "SET", "u1", "-1", "1"},
-     FOR_PUBLISHING,
-     PROBLEM_ERROR,
-     UNPUBLISHED},
-    {"TIME", "+time", {"TIME"}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
-    {"TYPE", "+type", {"TYPE", key_word}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
-    {"GET", "+get", {"GET", key_word}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
-    {"SET", "+set", {"SET", key_word, "", "PX", "0"}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
-    {"DEL", "+del", {"DEL", key_word}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
-    {"STRLEN", "+strlen", {"STRLEN", key_word}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
-    {"GETBIT", "+getbit", {"GETBIT", key_word, "0"}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
-    {"SETBIT",
-     "+setbit",
-     {"SETBIT", key_word, "-1", "1"},
-     FOR_PUBLISHING,
-     PROBLEM_ERROR,
-     UNPUBLISHED},
-    {"HGET", "+hget", {"HGET", key_word, "x"}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
-    {"HSET",
-     "+hset",
-     {"HSET", key_word, "x", "x", "x"},
-     FOR_PUBLISHING,
-     PROBLEM_ERROR,
-     UNPUBLISHED},
-    {"HEXISTS", "+hexists", {"HEXISTS", key_word, "x"}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
-    {"RENAME",
-     "+rename",
-     {"RENAME", key_word, key_word},
-     FOR_PUBLISHING,
-     PROBLEM_ERROR,
-     UNPUBLISHED},
-    {"PTTL", "+pttl", {"PTTL", key_word}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
-    {"PERSIST", "+persist", {"PERSIST", key_word}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
-    {"PEXPIREAT",
-     "+pexpireat",
-     {"PEXPIREAT", key_word, "1"},
-     FOR_PUBLISHING,
-     PROBLEM_ERROR,
-     UNPUBLISHED},
-};
-
-enum { NEEDS = sizeof needs / sizeof needs[0] };
-
 /* One command that is tried. */
 struct attempt {
     const struct need *need;
     const struct keyspace *keyspace; /* NULL: of none */
     const char *key;                 /* NULL: of none */
-    const char *words[WORDS_MAX];
+    const char *words[NEED_WORDS];
     char refusal[REDIS_REFUSAL_SIZE];
 };
 
@@ -191,29 +31,8 @@ struct rights {
     struct attempt *attempts;
     size_t count;
     char db[12];
-    bool told[NEEDS]; /* refused for any key */
+    bool *told; /* by the number of the need: refused for any key */
 };
-
-static bool is_needed_once(const struct config *config, enum need_for whose)
-{
-    return whose == FOR_ALL || (whose == FOR_ONE_SERVER && !config->cache.is_cluster) ||
-           (whose == FOR_CLUSTER && config->cache.is_cluster) ||
-           (whose == FOR_REPLICAS && config->cache.is_cluster &&
-            config->cache_reads == CACHE_READS_REPLICA) ||
-           (whose == FOR_SWEEPS && config_has_rows(config));
-}
-
-static bool is_needed_of(const struct keyspace *keyspace, enum need_for whose)
-{
-    bool is_hash = keyspace->fill == FILL_HASH, loads = keyspace->on_miss == MISS_LOAD;
-    if (whose == FOR_PUBLISHING)
-        return keyspace->publish.key != NULL;
-    if (!keyspace_has_rows(keyspace))
-        return false;
-    return whose == FOR_ROWS || (whose == FOR_STRING_FILLS && !is_hash && loads) ||
-           (whose == FOR_HASH_FILLS && is_hash && loads) || (whose == FOR_STRINGS && !is_hash) ||
-           (whose == FOR_HASHES && is_hash);
-}
 
 static void add(struct rights *rights, const struct need *need, const struct keyspace *keyspace,
                 const char *key)
@@ -221,8 +40,8 @@ static void add(struct rights *rights, const struct need *need, const struct key
     struct attempt *attempt = &rights->attempts[rights->count++];
     *attempt = (struct attempt){.need = need, .keyspace = keyspace, .key = key};
     for (size_t i = 0; need->words[i]; i++)
-        attempt->words[i] = need->words[i] == key_word  ? key
-                            : need->words[i] == db_word ? rights->db
+        attempt->words[i] = need->words[i] == need_key  ? key
+                            : need->words[i] == need_db ? rights->db
                                                         : need->words[i];
 }
 
@@ -251,9 +70,9 @@ static char *key_of_nobody(const struct keyspace *keyspace, bool is_published)
 static void add_of_keyspace(struct rights *rights, const struct keyspace *keyspace, const char *key,
                             bool is_published)
 {
-    for (size_t i = 0; key && i < NEEDS; i++)
+    for (size_t i = 0; key && i < needs_count; i++)
         if ((needs[i].whose == FOR_PUBLISHING) == is_published &&
-            is_needed_of(keyspace, needs[i].whose))
+            need_is_of(keyspace, needs[i].whose))
             add(rights, &needs[i], keyspace, key);
 }
 
@@ -395,10 +214,11 @@ void check_rights(const struct config *config, const struct redis_options *optio
                             .user = options->user ? options->user : "default",
                             .down = down,
                             .problems = problems,
-                            .attempts = xcalloc((keys + 1) * NEEDS, sizeof *rights.attempts)};
+                            .told = xcalloc(needs_count, sizeof *rights.told),
+                            .attempts = xcalloc((keys + 1) * needs_count, sizeof *rights.attempts)};
     snprintf(rights.db, sizeof rights.db, "%d", options->db);
-    for (size_t i = 0; i < NEEDS; i++)
-        if (is_needed_once(config, needs[i].whose))
+    for (size_t i = 0; i < needs_count; i++)
+        if (need_is_once(config, needs[i].whose))
             add(&rights, &needs[i], NULL, NULL);
     for (size_t i = 0; i < keys; i++) {
         const struct keyspace *keyspace = &config->keyspaces[i / 2];
@@ -411,4 +231,5 @@ void check_rights(const struct config *config, const struct redis_options *optio
         free(key[i]);
     free(key);
     free(rights.attempts);
+    free(rights.told);
 }

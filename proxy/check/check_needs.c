@@ -1,0 +1,160 @@
+#include "check/check_needs.h"
+
+const char need_key[] = "{key}", need_db[] = "{db}";
+
+#define STALE "changed and deleted rows would stay in the cache until their ttl ends: stale values"
+#define UNFILLED "no row would be cached, and every lookup of one goes to the database"
+#define UNREAD "clients' lookups of rows with it are answered with the cache's refusal"
+#define UNPUBLISHED "publish could not keep its filter"
+
+const struct need needs[] = {
+    {"DEL", "+del", {"DEL", need_key}, FOR_ROWS, PROBLEM_ERROR, STALE},
+    {"SET",
+     "+set",
+     {"SET", need_key, "", "PX", "0", "NX"},
+     FOR_STRING_FILLS,
+     PROBLEM_ERROR,
+     UNFILLED},
+    {"RESTORE",
+     "+restore",
+     {"RESTORE", need_key, "0", "x"},
+     FOR_HASH_FILLS,
+     PROBLEM_ERROR,
+     UNFILLED},
+    {"GET", "+get", {"GET", need_key}, FOR_STRINGS, PROBLEM_ERROR, UNREAD},
+    {"MGET", "+mget", {"MGET", need_key}, FOR_STRINGS, PROBLEM_WARNING, UNREAD},
+    {"HGET", "+hget", {"HGET", need_key, "x"}, FOR_HASHES, PROBLEM_WARNING, UNREAD},
+    {"HMGET", "+hmget", {"HMGET", need_key, "x"}, FOR_HASHES, PROBLEM_WARNING, UNREAD},
+    {"HGETALL", "+hgetall", {"HGETALL", need_key}, FOR_HASHES, PROBLEM_WARNING, UNREAD},
+    {"EXISTS", "+exists", {"EXISTS", need_key}, FOR_ROWS, PROBLEM_WARNING, UNREAD},
+    {"SCAN",
+     "+scan",
+     {"SCAN", "0", "COUNT", "1"},
+     FOR_SWEEPS,
+     PROBLEM_ERROR,
+     "after a restart or failover of the cache its guarded keys could not be deleted: stale "
+     "values"},
+    {"SELECT",
+     "+select",
+     {"SELECT", need_db},
+     FOR_ONE_SERVER,
+     PROBLEM_ERROR,
+     "no client's command would reach the cache"},
+    {"CLUSTER SLOTS",
+     "+cluster|slots",
+     {"CLUSTER", "SLOTS"},
+     FOR_CLUSTER,
+     PROBLEM_ERROR,
+     "the guard does not learn which node has a key"},
+    {"ASKING",
+     "+asking",
+     {"ASKING"},
+     FOR_CLUSTER,
+     PROBLEM_ERROR,
+     "keys in slots that are being moved can be neither read nor deleted: stale values"},
+    {"READONLY",
+     "+readonly",
+     {"READONLY"},
+     FOR_REPLICAS,
+     PROBLEM_WARNING,
+     "replicas are not read from"},
+    {"INFO",
+     "+info",
+     {"INFO", "server"},
+     FOR_ALL,
+     PROBLEM_WARNING,
+     "the guard does not see that the cache was started anew or is another server (run_id): it "
+     "deletes the guarded keys at every new connection, and believes what is cached meanwhile; "
+     "nor can version, memory and replicas be looked at here"},
+    {"ROLE",
+     "+role",
+     {"ROLE"},
+     FOR_ALL,
+     PROBLEM_WARNING,
+     "that the cache has become a replica is seen late, by a write that it refuses"},
+    {"CLIENT ID",
+     "+client|id",
+     {"CLIENT", "ID"},
+     FOR_ALL,
+     PROBLEM_WARNING,
+     "after a lost connection all guarded keys are deleted, for what was sent over it may still "
+     "be run"},
+    {"CLIENT KILL",
+     "+client|kill",
+     {"CLIENT", "KILL", "ID", "0"},
+     FOR_ALL,
+     PROBLEM_WARNING,
+     "after a lost connection all guarded keys are deleted, for what was sent over it may still "
+     "be run"},
+    {"CONFIG GET",
+     "+config|get",
+     {"CONFIG", "GET", "maxclients"},
+     FOR_ALL,
+     PROBLEM_NOTE,
+     "the guard takes the cache's limits (proto-max-bulk-len, maxclients) for the usual ones"},
+    {"EVAL", "+eval", {"EVAL", "return 1", "0"}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
+    {"BITFIELD",
+     "+bitfield",
+     {"BITFIELD", need_key, "SET", "u1", "-1", "1"},
+     FOR_PUBLISHING,
+     PROBLEM_ERROR,
+     UNPUBLISHED},
+    {"TIME", "+time", {"TIME"}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
+    {"TYPE", "+type", {"TYPE", need_key}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
+    {"GET", "+get", {"GET", need_key}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
+    {"SET", "+set", {"SET", need_key, "", "PX", "0"}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
+    {"DEL", "+del", {"DEL", need_key}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
+    {"STRLEN", "+strlen", {"STRLEN", need_key}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
+    {"GETBIT", "+getbit", {"GETBIT", need_key, "0"}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
+    {"SETBIT",
+     "+setbit",
+     {"SETBIT", need_key, "-1", "1"},
+     FOR_PUBLISHING,
+     PROBLEM_ERROR,
+     UNPUBLISHED},
+    {"HGET", "+hget", {"HGET", need_key, "x"}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
+    {"HSET",
+     "+hset",
+     {"HSET", need_key, "x", "x", "x"},
+     FOR_PUBLISHING,
+     PROBLEM_ERROR,
+     UNPUBLISHED},
+    {"HEXISTS", "+hexists", {"HEXISTS", need_key, "x"}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
+    {"RENAME",
+     "+rename",
+     {"RENAME", need_key, need_key},
+     FOR_PUBLISHING,
+     PROBLEM_ERROR,
+     UNPUBLISHED},
+    {"PTTL", "+pttl", {"PTTL", need_key}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
+    {"PERSIST", "+persist", {"PERSIST", need_key}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
+    {"PEXPIREAT",
+     "+pexpireat",
+     {"PEXPIREAT", need_key, "1"},
+     FOR_PUBLISHING,
+     PROBLEM_ERROR,
+     UNPUBLISHED},
+};
+
+const size_t needs_count = sizeof needs / sizeof needs[0];
+
+bool need_is_once(const struct config *config, enum need_for whose)
+{
+    return whose == FOR_ALL || (whose == FOR_ONE_SERVER && !config->cache.is_cluster) ||
+           (whose == FOR_CLUSTER && config->cache.is_cluster) ||
+           (whose == FOR_REPLICAS && config->cache.is_cluster &&
+            config->cache_reads == CACHE_READS_REPLICA) ||
+           (whose == FOR_SWEEPS && config_has_rows(config));
+}
+
+bool need_is_of(const struct keyspace *keyspace, enum need_for whose)
+{
+    bool is_hash = keyspace->fill == FILL_HASH, loads = keyspace->on_miss == MISS_LOAD;
+    if (whose == FOR_PUBLISHING)
+        return keyspace->publish.key != NULL;
+    if (!keyspace_has_rows(keyspace))
+        return false;
+    return whose == FOR_ROWS || (whose == FOR_STRING_FILLS && !is_hash && loads) ||
+           (whose == FOR_HASH_FILLS && is_hash && loads) || (whose == FOR_STRINGS && !is_hash) ||
+           (whose == FOR_HASHES && is_hash);
+}
