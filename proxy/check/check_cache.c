@@ -202,6 +202,10 @@ static void on_word(void *arg, const struct redis_word *word)
         problems_add(hearing->problems, PROBLEM_WARNING, text, NULL,
                      "it names another primary than the one before it: they do not agree, or a "
                      "failover is under way");
+    if (word->is_deaf)
+        problems_add(hearing->problems, PROBLEM_NOTE, text, NULL,
+                     "it does not let us SUBSCRIBE to +switch-master: of a failover it tells up to "
+                     "a second later, when it is asked");
 }
 
 /* False: none of them names a primary. */
@@ -219,17 +223,29 @@ static bool locate(const struct config *config, enum problem_level down, struct 
 
 /* ---- replicas ---- */
 
+static void try_rights(const struct cache *cache, const struct config *config,
+                       enum problem_level down, bool is_replica)
+{
+    const struct check_rights rights = {.config = config,
+                                        .options = &cache->options,
+                                        .place = cache->place,
+                                        .is_replica = is_replica,
+                                        .down = down,
+                                        .problems = cache->problems};
+    check_rights(&rights);
+}
+
 /* What keeps lookups from a replica sends them to its primary: never more than a warning. */
 static void check_replica(const struct config *config, const struct redis_place *place,
                           struct problems *problems)
 {
     char error[256] = "", address[REDIS_PLACE_TEXT], text[REDIS_PLACE_TEXT + 20];
     struct address at = {.host = (char *)place->host, .port = place->port};
-    struct redis_options options = options_of(config, &at);
+    struct cache cache = {text, options_of(config, &at), problems, config->cache.is_cluster};
     struct redis_survey survey;
     redis_place_print(place, address);
     snprintf(text, sizeof text, "replica %s", address);
-    if (redis_survey(&options, &survey, error) < 0)
+    if (redis_survey(&cache.options, &survey, error) < 0)
         problems_add(problems, PROBLEM_WARNING, text, NULL,
                      "it cannot be read from: %s; its primary names it by this address "
                      "(replica-announce-ip)",
@@ -237,10 +253,12 @@ static void check_replica(const struct config *config, const struct redis_place 
     else if (survey.role != REDIS_REPLICA)
         problems_add(problems, PROBLEM_WARNING, text, NULL,
                      "it is not read from: it is no replica, although a primary names it");
-    else if (!survey.standing.is_linked)
+    else if (survey.version[0] && !survey.standing.is_linked)
         problems_add(problems, PROBLEM_WARNING, text, NULL,
                      "it is not read from: its link to its primary is down, or it is being copied "
                      "to");
+    else
+        try_rights(&cache, config, PROBLEM_WARNING, true);
 }
 
 /* Of the primary that was asked. Of one server none are wanted, and the file's mistake is told. */
@@ -281,7 +299,7 @@ static bool check_server(const struct config *config, const struct address *addr
         check_memory(&cache, &survey);
         check_limits(&cache, config, &survey);
         if (survey.role != REDIS_SENTINEL)
-            check_rights(config, &cache.options, place, down, problems);
+            try_rights(&cache, config, down, false);
         check_all_published(&cache, config);
         check_replicas(&cache, config, &survey);
     }

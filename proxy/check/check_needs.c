@@ -1,11 +1,15 @@
 #include "check/check_needs.h"
 
+#include <string.h>
+
 const char need_key[] = "{key}", need_db[] = "{db}";
 
 #define STALE "changed and deleted rows would stay in the cache until their ttl ends: stale values"
 #define UNFILLED "no row would be cached, and every lookup of one goes to the database"
-#define UNREAD "clients' lookups of rows with it are answered with the cache's refusal"
 #define UNPUBLISHED "publish could not keep its filter"
+
+static const char unread[] =
+    "clients' lookups of rows with it are answered with the cache's refusal";
 
 const struct need needs[] = {
     {"DEL", "+del", {"DEL", need_key}, FOR_ROWS, PROBLEM_ERROR, STALE},
@@ -21,12 +25,12 @@ const struct need needs[] = {
      FOR_HASH_FILLS,
      PROBLEM_ERROR,
      UNFILLED},
-    {"GET", "+get", {"GET", need_key}, FOR_STRINGS, PROBLEM_ERROR, UNREAD},
-    {"MGET", "+mget", {"MGET", need_key}, FOR_STRINGS, PROBLEM_WARNING, UNREAD},
-    {"HGET", "+hget", {"HGET", need_key, "x"}, FOR_HASHES, PROBLEM_WARNING, UNREAD},
-    {"HMGET", "+hmget", {"HMGET", need_key, "x"}, FOR_HASHES, PROBLEM_WARNING, UNREAD},
-    {"HGETALL", "+hgetall", {"HGETALL", need_key}, FOR_HASHES, PROBLEM_WARNING, UNREAD},
-    {"EXISTS", "+exists", {"EXISTS", need_key}, FOR_ROWS, PROBLEM_WARNING, UNREAD},
+    {"GET", "+get", {"GET", need_key}, FOR_STRINGS, PROBLEM_ERROR, unread},
+    {"MGET", "+mget", {"MGET", need_key}, FOR_STRINGS, PROBLEM_WARNING, unread},
+    {"HGET", "+hget", {"HGET", need_key, "x"}, FOR_HASHES, PROBLEM_WARNING, unread},
+    {"HMGET", "+hmget", {"HMGET", need_key, "x"}, FOR_HASHES, PROBLEM_WARNING, unread},
+    {"HGETALL", "+hgetall", {"HGETALL", need_key}, FOR_HASHES, PROBLEM_WARNING, unread},
+    {"EXISTS", "+exists", {"EXISTS", need_key}, FOR_ROWS, PROBLEM_WARNING, unread},
     {"SCAN",
      "+scan",
      {"SCAN", "0", "COUNT", "1"},
@@ -52,12 +56,7 @@ const struct need needs[] = {
      FOR_CLUSTER,
      PROBLEM_ERROR,
      "keys in slots that are being moved can be neither read nor deleted: stale values"},
-    {"READONLY",
-     "+readonly",
-     {"READONLY"},
-     FOR_REPLICAS,
-     PROBLEM_WARNING,
-     "replicas are not read from"},
+    {"READONLY", "+readonly", {"READONLY"}, FOR_REPLICAS, PROBLEM_WARNING, ""},
     {"INFO",
      "+info",
      {"INFO", "server"},
@@ -138,16 +137,34 @@ const struct need needs[] = {
 
 const size_t needs_count = sizeof needs / sizeof needs[0];
 
-bool need_is_once(const struct config *config, enum need_for whose)
+/* A replica is connected to, asked how far it is, and read from. */
+static bool is_asked(const struct need *need, bool is_replica)
 {
-    return whose == FOR_ALL || (whose == FOR_ONE_SERVER && !config->cache.is_cluster) ||
-           (whose == FOR_CLUSTER && config->cache.is_cluster) ||
-           (whose == FOR_REPLICAS && config->cache.is_cluster &&
-            config->cache_reads == CACHE_READS_REPLICA) ||
-           (whose == FOR_SWEEPS && config_has_rows(config));
+    bool reads = need->lost == unread || strcmp(need->name, "INFO") == 0;
+    if (need->whose == FOR_REPLICAS)
+        return is_replica;
+    return !is_replica || reads || need->whose == FOR_ONE_SERVER;
 }
 
-bool need_is_of(const struct keyspace *keyspace, enum need_for whose)
+bool need_is_once(const struct need *need, const struct config *config, bool is_replica)
+{
+    bool is_cluster = config->cache.is_cluster;
+    switch (need->whose) {
+    case FOR_ALL:
+        return is_asked(need, is_replica);
+    case FOR_ONE_SERVER:
+        return is_asked(need, is_replica) && !is_cluster;
+    case FOR_CLUSTER:
+    case FOR_REPLICAS:
+        return is_asked(need, is_replica) && is_cluster;
+    case FOR_SWEEPS:
+        return is_asked(need, is_replica) && config_has_rows(config);
+    default:
+        return false;
+    }
+}
+
+static bool is_of(const struct keyspace *keyspace, enum need_for whose)
 {
     bool is_hash = keyspace->fill == FILL_HASH, loads = keyspace->on_miss == MISS_LOAD;
     if (whose == FOR_PUBLISHING)
@@ -157,4 +174,9 @@ bool need_is_of(const struct keyspace *keyspace, enum need_for whose)
     return whose == FOR_ROWS || (whose == FOR_STRING_FILLS && !is_hash && loads) ||
            (whose == FOR_HASH_FILLS && is_hash && loads) || (whose == FOR_STRINGS && !is_hash) ||
            (whose == FOR_HASHES && is_hash);
+}
+
+bool need_is_of(const struct need *need, const struct keyspace *keyspace, bool is_replica)
+{
+    return is_asked(need, is_replica) && is_of(keyspace, need->whose);
 }

@@ -12,7 +12,7 @@ enum need_for {
     FOR_ALL,
     FOR_ONE_SERVER, /* no cluster */
     FOR_CLUSTER,
-    FOR_REPLICAS, /* of a cluster, which are read from */
+    FOR_REPLICAS, /* of a cluster */
     FOR_SWEEPS,   /* once, when a keyspace has rows */
     FOR_ROWS,
     FOR_STRING_FILLS,
@@ -30,16 +30,16 @@ struct need {
     const char *words[NEED_WORDS + 1]; /* ends with NULL */
     enum need_for whose;
     enum problem_level level; /* PROBLEM_ERROR: as bad as a cache that is down */
-    const char *lost;
+    const char *lost;         /* at a primary */
 };
 
 extern const struct need needs[];
 extern const size_t needs_count;
 
-/* Once, with no key. */
-bool need_is_once(const struct config *config, enum need_for whose);
+/* Of a primary, or of a replica that is read from: once, with no key. */
+bool need_is_once(const struct need *need, const struct config *config, bool is_replica);
 
-/* With a key of this keyspace. */
-bool need_is_of(const struct keyspace *keyspace, enum need_for whose);
+/* The same with a key of this keyspace. */
+bool need_is_of(const struct need *need, const struct keyspace *keyspace, bool is_replica);
 
 #endif

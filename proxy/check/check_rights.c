@@ -24,10 +24,8 @@ struct attempt {
 };
 
 struct rights {
-    const struct config *config;
-    const char *place, *user;
-    enum problem_level down;
-    struct problems *problems;
+    const struct check_rights *check;
+    const char *user;
     struct attempt *attempts;
     size_t count;
     char db[12];
@@ -72,7 +70,7 @@ static void add_of_keyspace(struct rights *rights, const struct keyspace *keyspa
 {
     for (size_t i = 0; key && i < needs_count; i++)
         if ((needs[i].whose == FOR_PUBLISHING) == is_published &&
-            need_is_of(keyspace, needs[i].whose))
+            need_is_of(&needs[i], keyspace, rights->check->is_replica))
             add(rights, &needs[i], keyspace, key);
 }
 
@@ -91,9 +89,17 @@ static bool is_of_key(const char *refusal)
     return span_starts(span_of(refusal), "NOPERM ") && strstr(refusal, " access ") != NULL;
 }
 
+/* What is not read from a replica goes to its primary. */
 static enum problem_level level_of(const struct rights *rights, const struct need *need)
 {
-    return need->level == PROBLEM_ERROR ? rights->down : need->level;
+    if (rights->check->is_replica)
+        return PROBLEM_WARNING;
+    return need->level == PROBLEM_ERROR ? rights->check->down : need->level;
+}
+
+static const char *lost_of(const struct rights *rights, const struct need *need)
+{
+    return rights->check->is_replica ? "what it is to be read for goes to its primary" : need->lost;
 }
 
 static void tell_of_command(struct rights *rights, const struct attempt *attempt)
@@ -107,14 +113,14 @@ static void tell_of_command(struct rights *rights, const struct attempt *attempt
     rights->told[first - needs] = true;
     char *remedy = xasprintf("ACL SETUSER %s %s", rights->user, need->right);
     if (is_unknown(attempt->refusal))
-        problems_add(rights->problems, level_of(rights, need), rights->place, NULL,
+        problems_add(rights->check->problems, level_of(rights, need), rights->check->place, NULL,
                      "it does not know %s, which the guard sends (`rename-command` in its "
                      "configuration?): %s",
-                     need->name, need->lost);
+                     need->name, lost_of(rights, need));
     else
-        problems_add(rights->problems, level_of(rights, need), rights->place, remedy,
+        problems_add(rights->check->problems, level_of(rights, need), rights->check->place, remedy,
                      "its user %s may not %s, which the guard sends: %s", rights->user, need->name,
-                     need->lost);
+                     lost_of(rights, need));
     free(remedy);
 }
 
@@ -160,9 +166,9 @@ static void tell_of_key(struct rights *rights, const struct attempt *first)
     buffer_printf(&remedy, "ACL SETUSER %s ", rights->user);
     append_pattern(&remedy, first);
     char *refused = buffer_string(&names), *line = buffer_string(&remedy);
-    problems_add(rights->problems, level, rights->place, line,
+    problems_add(rights->check->problems, level, rights->check->place, line,
                  "its user %s may not %s keys such as %s, of keyspace %s: %s", rights->user,
-                 refused, first->key, first->keyspace->name, first->need->lost);
+                 refused, first->key, first->keyspace->name, lost_of(rights, first->need));
     free(refused);
     free(line);
     buffer_finish(&names);
@@ -185,7 +191,7 @@ static void tell(struct rights *rights)
     }
 }
 
-static void try_all(struct rights *rights, const struct redis_options *options)
+static void try_all(struct rights *rights)
 {
     char error[256];
     struct redis_trial *trials = xcalloc(rights->count + 1, sizeof *trials);
@@ -196,29 +202,27 @@ static void try_all(struct rights *rights, const struct redis_options *options)
             count++;
         trials[i] = (struct redis_trial){attempt->words, count, attempt->refusal};
     }
-    if (redis_try(options, trials, rights->count, error) < 0)
-        problems_add(rights->problems, PROBLEM_NOTE, rights->place, NULL,
+    if (redis_try(rights->check->options, trials, rights->count, error) < 0)
+        problems_add(rights->check->problems, PROBLEM_NOTE, rights->check->place, NULL,
                      "what its user may do could not be tried: %s", error);
     else
         tell(rights);
     free(trials);
 }
 
-void check_rights(const struct config *config, const struct redis_options *options,
-                  const char *place, enum problem_level down, struct problems *problems)
+void check_rights(const struct check_rights *check)
 {
+    const struct config *config = check->config;
+    const struct redis_options *options = check->options;
     size_t keys = 2 * config->keyspace_count;
     char **key = xcalloc(keys + 1, sizeof *key);
-    struct rights rights = {.config = config,
-                            .place = place,
+    struct rights rights = {.check = check,
                             .user = options->user ? options->user : "default",
-                            .down = down,
-                            .problems = problems,
                             .told = xcalloc(needs_count, sizeof *rights.told),
                             .attempts = xcalloc((keys + 1) * needs_count, sizeof *rights.attempts)};
     snprintf(rights.db, sizeof rights.db, "%d", options->db);
     for (size_t i = 0; i < needs_count; i++)
-        if (need_is_once(config, needs[i].whose))
+        if (need_is_once(&needs[i], config, check->is_replica))
             add(&rights, &needs[i], NULL, NULL);
     for (size_t i = 0; i < keys; i++) {
         const struct keyspace *keyspace = &config->keyspaces[i / 2];
@@ -226,7 +230,7 @@ void check_rights(const struct config *config, const struct redis_options *optio
             key[i] = key_of_nobody(keyspace, i % 2);
         add_of_keyspace(&rights, keyspace, key[i], i % 2);
     }
-    try_all(&rights, options);
+    try_all(&rights);
     for (size_t i = 0; i < keys; i++)
         free(key[i]);
     free(key);

@@ -6,11 +6,18 @@
 #include "config/config.h"
 #include "redis/redis.h"
 
-/* Tries what the guard's fills, purges, sweeps and lookups need, with a key of each keyspace,
- * without an effect. A command that is refused is a finding that says what is lost: of the level
- * `down` where values would be wrong or missing, else a warning or a note. `place` is how findings
- * call the server. */
-void check_rights(const struct config *config, const struct redis_options *options,
-                  const char *place, enum problem_level down, struct problems *problems);
+struct check_rights {
+    const struct config *config;
+    const struct redis_options *options;
+    const char *place;       /* how findings call the server */
+    bool is_replica;         /* it is only read from */
+    enum problem_level down; /* of what would make values wrong or missing */
+    struct problems *problems;
+};
+
+/* Tries what the guard's fills, purges, sweeps and lookups need of this server, with a key of each
+ * keyspace, without an effect. A command that is refused is a finding that says what is lost: of
+ * the level `down`, or a warning or a note. */
+void check_rights(const struct check_rights *check);
 
 #endif

@@ -177,6 +177,14 @@ static void take_login(struct redis_sentinel *sentinel, const struct redisReply 
     lose(sentinel, why);
 }
 
+/* Refused, it is not for everybody; the next question comes soon. */
+static void take_subscription(struct redis_sentinel *sentinel, const struct redisReply *reply)
+{
+    sentinel->is_deaf = reply->type == REDIS_REPLY_ERROR;
+    if (sentinel->is_deaf)
+        sentinel->subscribed = false;
+}
+
 static void on_reply(void *arg, const struct redisReply *reply)
 {
     struct redis_sentinel *sentinel = arg;
@@ -198,8 +206,8 @@ static void on_reply(void *arg, const struct redisReply *reply)
         take_login(sentinel, reply);
     else if (expected == EXPECT_PRIMARY)
         take_primary(sentinel, reply);
-    else if (reply->type == REDIS_REPLY_ERROR)
-        sentinel->subscribed = false; /* not for everybody; the next question comes soon */
+    else
+        take_subscription(sentinel, reply);
 }
 
 /* ---- connecting ---- */

@@ -51,6 +51,7 @@ struct redis_sentinel {
     enum redis_sentinel_state state;
     bool asked;                 /* since told() was last called for an answer */
     bool subscribed;            /* or about to be */
+    bool is_deaf;               /* it lets nobody subscribe: what it is asked must do */
     bool knows;                 /* `primary` is what it says */
     struct redis_place primary; /* the last that it named */
     uint64_t silent;            /* since when it does not, by the loop's clock */

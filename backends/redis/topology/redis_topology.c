@@ -274,7 +274,8 @@ void redis_topology_word(const struct redis_topology *topology, size_t number,
 {
     const struct redis_sentinel *sentinel = &topology->sentinels[number];
     *word = (struct redis_word){.sentinel.port = sentinel->options.port,
-                                .primary = sentinel->knows ? &sentinel->primary : NULL};
+                                .primary = sentinel->knows ? &sentinel->primary : NULL,
+                                .is_deaf = sentinel->is_deaf};
     snprintf(word->sentinel.host, sizeof word->sentinel.host, "%s", sentinel->options.host);
     if (sentinel->knows)
         return;
@@ -284,7 +285,8 @@ void redis_topology_word(const struct redis_topology *topology, size_t number,
 
 bool redis_topology_has_heard(const struct redis_topology *topology, size_t number)
 {
-    return !topology->sentinels[number].asked;
+    const struct redis_sentinel *sentinel = &topology->sentinels[number];
+    return !sentinel->asked && (sentinel->state != SENTINEL_UP || !sentinel->reply_count);
 }
 
 /* ---- life ---- */

@@ -66,12 +66,13 @@ struct redis_word {
     const struct redis_place *primary; /* NULL: it names none */
     const char *why;                   /* then: it does not answer, or does not know; else NULL */
     uint64_t since;                    /* likewise: by the loop's clock, uv_now() */
+    bool is_deaf;                      /* it names another only when it is asked the next time */
 };
 size_t redis_topology_sentinels(const struct redis_topology *topology);
 void redis_topology_word(const struct redis_topology *topology, size_t number,
                          struct redis_word *word);
 
-/* It has answered since it was asked last, or will not. */
+/* It has answered all that it was asked last, or will not. */
 bool redis_topology_has_heard(const struct redis_topology *topology, size_t number);
 
 /* Searches end with an error; `closed` (may be NULL) is called when the memory has been freed. */
