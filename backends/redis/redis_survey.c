@@ -69,7 +69,8 @@ struct talk {
     char *said;                       /* [64] */
     const struct redis_trial *trials;
     size_t trial_count, tried;
-    char *error; /* [256] */
+    bool carries_out; /* MULTI was refused */
+    char *error;      /* [256] */
     int status;
     bool dialing, ended;
 };
@@ -242,8 +243,7 @@ static void on_tried(void *arg, const struct redis_answer *answer)
 
 static void on_multi(void *arg, const struct redis_answer *answer)
 {
-    (void)arg;
-    (void)answer;
+    ((struct talk *)arg)->carries_out = answer->outcome == REDIS_REFUSED;
 }
 
 static void on_discarded(void *arg, const struct redis_answer *answer)
@@ -331,5 +331,6 @@ int redis_try(const struct redis_options *options, const struct redis_trial *tri
         .questions = ask_trials, .trials = trials, .trial_count = count, .error = error};
     for (size_t i = 0; i < count; i++)
         trials[i].refusal[0] = '\0';
-    return hold(&talk, options);
+    int status = hold(&talk, options);
+    return status ? status : talk.carries_out;
 }

@@ -39,8 +39,8 @@ struct redis_trial {
     char *refusal; /* [REDIS_REFUSAL_SIZE] */
 };
 
-/* In the same way, tries commands in a transaction that is discarded. To a user who may not MULTI
- * they are carried out: only such as have no effect. */
+/* In the same way, tries commands in a transaction that is discarded: 0. For a user who may not
+ * MULTI they are carried out: 1. Only such as have no effect, unless that is known. */
 int redis_try(const struct redis_options *options, const struct redis_trial *trials, size_t count,
               char error[256]);
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "check/check_memory.h"
 #include "check/check_replication.h"
+#include "check/check_session.h"
 #include "database/catalogue/inspector.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -112,23 +113,6 @@ static bool is_refusal(const struct database *db, const struct pg_error *error)
     return PQpingParams(keywords, values, 1) == PQPING_OK;
 }
 
-/* The server's own statement_timeout comes first, so that a statement waiting for a lock is refused
- * and the session lives on; the session's deadline is for servers and networks that say nothing at
- * all. */
-static int open_session(struct database *db, struct pg_error *error)
-{
-    const struct pg_session_options options = {.conninfo = db->config->database,
-                                               .application = "nestguard",
-                                               .connect_timeout = CHECK_SECONDS,
-                                               .answer_timeout = CHECK_SECONDS,
-                                               .stop = db->stop};
-    struct pg_session **session = &db->questions.session;
-    int status = pg_session_open(session, &options, error);
-    if (!status)
-        status = pg_session_exec(*session, "SET statement_timeout = '3s'", 0, NULL, NULL, error);
-    return status;
-}
-
 /* What to do next, by the state that the server refuses with (PostgreSQL documentation, appendix
  * A). */
 static const char *next_step(const struct pg_error *error)
@@ -154,7 +138,7 @@ static const char *next_step(const struct pg_error *error)
 static bool enter(struct database *db)
 {
     struct pg_error error;
-    int status = open_session(db, &error);
+    int status = check_session_open(&db->questions.session, db->config->database, db->stop, &error);
     if (!status)
         return true;
     if (status != -ECANCELED && is_refusal(db, &error))

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "check/check_session.h"
 
 #include <stdlib.h>
 #include <string.h>

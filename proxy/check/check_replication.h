@@ -9,9 +9,6 @@
 
 #include <stdatomic.h>
 
-/* The server may take so long to let us in, and for each answer. */
-enum { CHECK_SECONDS = 5 };
-
 /* What of it there is to check. */
 struct check_replication {
     struct questions *questions;

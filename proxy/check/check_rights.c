@@ -2,17 +2,22 @@
  * command against the user's rights before they queue it in a transaction, so all of them are
  * queued and then discarded. For users who may not even MULTI each has arguments with which it does
  * nothing: a key that nobody has, a TTL of zero, an offset below zero.
+ *
+ *   keys that nobody has ─┬─ allowed ─▶ nothing to tell
+ *                         └─ refused ─▶ keys that are there ─┬─ refused ─▶ what is lost with them
+ *                                       (not without MULTI)  ├─ allowed ─▶ a note
+ *                                                            └─ untried ─▶ a warning
  */
 #include "check/check_rights.h"
 
 #include "base/memory.h"
 #include "base/span.h"
+#include "check/check_keys.h"
 #include "check/check_needs.h"
 #include "redis/redis_survey.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 /* One command that is tried. */
 struct attempt {
@@ -29,7 +34,8 @@ struct rights {
     struct attempt *attempts;
     size_t count;
     char db[12];
-    bool *told; /* by the number of the need: refused for any key */
+    bool *told;       /* by the number of the need: refused for any key */
+    bool carries_out; /* what was tried was not within a transaction */
 };
 
 static void add(struct rights *rights, const struct need *need, const struct keyspace *keyspace,
@@ -41,28 +47,6 @@ static void add(struct rights *rights, const struct need *need, const struct key
         attempt->words[i] = need->words[i] == need_key  ? key
                             : need->words[i] == need_db ? rights->db
                                                         : need->words[i];
-}
-
-/* A new string: digits alone, which are a value of most columns' types and patterns, and so many
- * that no row has it. */
-static char *key_of_nobody(const struct keyspace *keyspace, bool is_published)
-{
-    uint64_t random = 0;
-    char digits[24];
-    struct span columns[KEY_COLUMNS_MAX];
-    struct buffer text = {0};
-    if (getrandom(&random, sizeof random, 0) < 0)
-        random = 0;
-    snprintf(digits, sizeof digits, "9%020llu", (unsigned long long)random);
-    for (size_t i = 0; i < KEY_COLUMNS_MAX; i++)
-        columns[i] = span_of(digits);
-    if (is_published)
-        buffer_printf(&text, "%s:%s", keyspace->publish.key, digits);
-    else
-        key_template_render(&keyspace->key, columns, &text);
-    char *key = buffer_string(&text);
-    buffer_finish(&text);
-    return key;
 }
 
 static void add_of_keyspace(struct rights *rights, const struct keyspace *keyspace, const char *key,
@@ -151,49 +135,54 @@ static void append_pattern(struct buffer *out, const struct attempt *attempt)
         append_literal(out, key->literal[key->columns]);
 }
 
-/* The attempts with one key stand behind each other: the first that is refused tells of all. */
-static void tell_of_key(struct rights *rights, const struct attempt *first)
+/* ---- keys ---- */
+
+/* What a key was refused for, which stands behind each other; NULL: for nothing. */
+static const struct attempt *refused(const struct rights *rights, const char *key)
+{
+    for (size_t i = 0; key && i < rights->count; i++)
+        if (rights->attempts[i].key == key && is_of_key(rights->attempts[i].refusal))
+            return &rights->attempts[i];
+    return NULL;
+}
+
+/* The names of all commands that were, and how bad that is. */
+static char *names_of(const struct rights *rights, const struct attempt *first,
+                      enum problem_level *level)
 {
     const struct attempt *end = rights->attempts + rights->count;
-    enum problem_level level = PROBLEM_NOTE;
-    struct buffer names = {0}, remedy = {0};
+    struct buffer names = {0};
+    *level = PROBLEM_NOTE;
     for (const struct attempt *at = first; at < end && at->key == first->key; at++)
         if (is_of_key(at->refusal)) {
             buffer_printf(&names, "%s%s", at == first ? "" : ", ", at->need->name);
-            if (level_of(rights, at->need) > level)
-                level = level_of(rights, at->need);
+            if (level_of(rights, at->need) > *level)
+                *level = level_of(rights, at->need);
         }
+    return buffer_string(&names);
+}
+
+/* Of a key that is there the level is what is lost with it. Of one that nobody has it is `most`,
+ * and `remark` says what is known of those that are. */
+static void tell_of_key(const struct rights *rights, const struct attempt *first,
+                        enum problem_level most, const char *remark)
+{
+    enum problem_level level;
+    struct buffer remedy = {0};
+    char *names = names_of(rights, first, &level);
     buffer_printf(&remedy, "ACL SETUSER %s ", rights->user);
     append_pattern(&remedy, first);
-    char *refused = buffer_string(&names), *line = buffer_string(&remedy);
-    problems_add(rights->check->problems, level, rights->check->place, line,
-                 "its user %s may not %s keys such as %s, of keyspace %s: %s", rights->user,
-                 refused, first->key, first->keyspace->name, lost_of(rights, first->need));
-    free(refused);
+    char *line = buffer_string(&remedy);
+    problems_add(rights->check->problems, level < most ? level : most, rights->check->place, line,
+                 "its user %s may not %s keys such as %s, of keyspace %s%s: %s", rights->user,
+                 names, first->key, first->keyspace->name, remark, lost_of(rights, first->need));
+    free(names);
     free(line);
-    buffer_finish(&names);
-    buffer_finish(&remedy);
 }
 
-static void tell(struct rights *rights)
+/* Within a transaction, or not: that is known behind it. False: there is no answer. */
+static bool run(struct rights *rights, char error[256])
 {
-    const char *told = NULL;
-    for (size_t i = 0; i < rights->count; i++) {
-        const struct attempt *attempt = &rights->attempts[i];
-        if (is_of_key(attempt->refusal) && attempt->key != told) {
-            tell_of_key(rights, attempt);
-            told = attempt->key;
-        } else if (!is_of_key(attempt->refusal) &&
-                   (span_starts(span_of(attempt->refusal), "NOPERM ") ||
-                    is_unknown(attempt->refusal))) {
-            tell_of_command(rights, attempt);
-        }
-    }
-}
-
-static void try_all(struct rights *rights)
-{
-    char error[256];
     struct redis_trial *trials = xcalloc(rights->count + 1, sizeof *trials);
     for (size_t i = 0; i < rights->count; i++) {
         struct attempt *attempt = &rights->attempts[i];
@@ -202,35 +191,131 @@ static void try_all(struct rights *rights)
             count++;
         trials[i] = (struct redis_trial){attempt->words, count, attempt->refusal};
     }
-    if (redis_try(rights->check->options, trials, rights->count, error) < 0)
+    int status = redis_try(rights->check->options, trials, rights->count, error);
+    rights->carries_out = status > 0;
+    free(trials);
+    return status >= 0;
+}
+
+/* Keys that are there. *first is the first attempt that was refused; NULL: none was. False: there
+ * are none, or they could not be tried. */
+static bool try_keys(struct rights *real, const struct rights *rights,
+                     const struct check_keys *keys, const struct attempt **first)
+{
+    char error[256];
+    *real = (struct rights){.check = rights->check, .user = rights->user};
+    *first = NULL;
+    if (!keys->count || rights->carries_out)
+        return false;
+    real->attempts = xcalloc(keys->count * needs_count, sizeof *real->attempts);
+    for (size_t i = 0; i < keys->count; i++)
+        add_of_keyspace(real, keys->keyspace, keys->at[i], keys->are_published);
+    if (!run(real, error) || real->carries_out)
+        return false;
+    for (size_t i = 0; i < keys->count && !*first; i++)
+        *first = refused(real, keys->at[i]);
+    return true;
+}
+
+/* A key that nobody has was refused: that says little of those that are there. `usual`: it was such
+ * as most are. */
+static void judge(const struct rights *rights, const struct attempt *invented, bool usual,
+                  const struct check_keys *keys)
+{
+    struct rights real;
+    const struct attempt *first;
+    char remark[160];
+    bool tried = try_keys(&real, rights, keys, &first);
+    snprintf(remark, sizeof remark,
+             ", though it may those that are there, of which %zu were tried; where its patterns do "
+             "not cover all that will come",
+             keys->count);
+    if (first)
+        tell_of_key(&real, first, PROBLEM_ERROR, "");
+    else if (usual && tried)
+        tell_of_key(rights, invented, PROBLEM_NOTE, remark);
+    else if (usual)
+        tell_of_key(rights, invented, PROBLEM_WARNING,
+                    ", and no key that is there could be tried; where its patterns do not cover "
+                    "all");
+    free(real.attempts);
+}
+
+/* With `key` of each kind, which nobody has. */
+static void judge_keyspace(const struct rights *rights, const struct keyspace *keyspace,
+                           char *const *key)
+{
+    const struct attempt *digits = refused(rights, key[INVENTED_DIGITS]);
+    const struct attempt *letters = refused(rights, key[INVENTED_LETTERS]);
+    const struct attempt *published = refused(rights, key[INVENTED_PUBLISHED]);
+    struct check_keys keys;
+    if (digits || letters) {
+        check_keys_of_rows(&keys, rights->check->config, keyspace);
+        judge(rights, digits ? digits : letters, digits, &keys);
+        check_keys_finish(&keys);
+    }
+    if (published) {
+        check_keys_published(&keys, keyspace);
+        judge(rights, published, true, &keys);
+        check_keys_finish(&keys);
+    }
+}
+
+/* ---- all ---- */
+
+static void tell_of_commands(struct rights *rights)
+{
+    for (size_t i = 0; i < rights->count; i++) {
+        const struct attempt *attempt = &rights->attempts[i];
+        if (!is_of_key(attempt->refusal) &&
+            (span_starts(span_of(attempt->refusal), "NOPERM ") || is_unknown(attempt->refusal)))
+            tell_of_command(rights, attempt);
+    }
+}
+
+/* Of each keyspace one of each kind that it has, in `key`. */
+static void add_all(struct rights *rights, char **key)
+{
+    const struct config *config = rights->check->config;
+    for (size_t i = 0; i < needs_count; i++)
+        if (need_is_once(&needs[i], config, rights->check->is_replica))
+            add(rights, &needs[i], NULL, NULL);
+    for (size_t i = 0; i < INVENTED_KINDS * config->keyspace_count; i++) {
+        const struct keyspace *keyspace = &config->keyspaces[i / INVENTED_KINDS];
+        enum invented_key kind = i % INVENTED_KINDS;
+        bool is_published = kind == INVENTED_PUBLISHED;
+        if (is_published ? keyspace->publish.key != NULL : keyspace->key.columns > 0)
+            key[i] = check_keys_invent(keyspace, kind);
+        add_of_keyspace(rights, keyspace, key[i], is_published);
+    }
+}
+
+static void look_at(struct rights *rights, char **key)
+{
+    const struct config *config = rights->check->config;
+    char error[256];
+    add_all(rights, key);
+    if (!run(rights, error)) {
         problems_add(rights->check->problems, PROBLEM_NOTE, rights->check->place, NULL,
                      "what its user may do could not be tried: %s", error);
-    else
-        tell(rights);
-    free(trials);
+        return;
+    }
+    tell_of_commands(rights);
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        judge_keyspace(rights, &config->keyspaces[i], &key[INVENTED_KINDS * i]);
 }
 
 void check_rights(const struct check_rights *check)
 {
-    const struct config *config = check->config;
     const struct redis_options *options = check->options;
-    size_t keys = 2 * config->keyspace_count;
+    size_t keys = INVENTED_KINDS * check->config->keyspace_count;
     char **key = xcalloc(keys + 1, sizeof *key);
     struct rights rights = {.check = check,
                             .user = options->user ? options->user : "default",
                             .told = xcalloc(needs_count, sizeof *rights.told),
                             .attempts = xcalloc((keys + 1) * needs_count, sizeof *rights.attempts)};
     snprintf(rights.db, sizeof rights.db, "%d", options->db);
-    for (size_t i = 0; i < needs_count; i++)
-        if (need_is_once(&needs[i], config, check->is_replica))
-            add(&rights, &needs[i], NULL, NULL);
-    for (size_t i = 0; i < keys; i++) {
-        const struct keyspace *keyspace = &config->keyspaces[i / 2];
-        if (i % 2 ? keyspace->publish.key != NULL : keyspace->key.columns > 0)
-            key[i] = key_of_nobody(keyspace, i % 2);
-        add_of_keyspace(&rights, keyspace, key[i], i % 2);
-    }
-    try_all(&rights);
+    look_at(&rights, key);
     for (size_t i = 0; i < keys; i++)
         free(key[i]);
     free(key);

@@ -272,11 +272,11 @@ static void put_keys_of_rows(struct buffer *out, const struct keyspace *keyspace
 }
 
 /*   SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where) LIMIT 1 */
-char *keyspace_sql_sample(const struct keyspace *keyspace)
+char *keyspace_sql_sample(const struct keyspace *keyspace, unsigned most)
 {
     struct buffer out = {0};
     put_keys_of_rows(&out, keyspace);
-    put(&out, " LIMIT 1");
+    buffer_printf(&out, " LIMIT %u", most);
     return buffer_string(&out);
 }
 

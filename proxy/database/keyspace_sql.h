@@ -28,8 +28,8 @@ char *keyspace_sql_find(const struct keyspace *keyspace);
  * least one: the first one's columns are $1.., the next one's come behind them. */
 char *keyspace_sql_confirm(const struct keyspace *keyspace, size_t ways);
 
-/* SELECT of the key columns of any one row. */
-char *keyspace_sql_sample(const struct keyspace *keyspace);
+/* SELECT of the key columns of any rows, so many at most. */
+char *keyspace_sql_sample(const struct keyspace *keyspace, unsigned most);
 
 /* DELETE ... WHERE key = $1.. [AND (where)]. Not of a query's rows: they are no table's. */
 char *keyspace_sql_remove(const struct keyspace *keyspace);

@@ -72,16 +72,75 @@ def test_limits_that_are_not_told_are_a_note(check, database, user):
     assert report.findings == [] and "may not CONFIG GET" in report.text
 
 
+def rights_to(*patterns, without=()):
+    return [rule for rule in documented_rights() if rule[0] != "~" and rule not in without] + [
+        "~" + pattern for pattern in patterns]
+
+
 def test_keys_of_a_template_that_the_user_may_not_touch_are_told(check, database, cache, user):
-    database.execute(GOOD)
-    url = user(*[rule for rule in documented_rights() if rule[0] != "~"], "~other:*")
+    database.execute(GOOD + "INSERT INTO items VALUES (7, 'x', 'x')")
+    url = user(*rights_to("other:*"))
     report = check(keyspace(), cache=url)
     text, remedy = report.one("error")
-    assert "DEL, SET, GET, MGET, EXISTS keys such as item:9" in text
+    assert "DEL, SET, GET, MGET, EXISTS keys such as item:7," in text
     assert "of keyspace items" in text and "stale values" in text
     assert remedy == "ACL SETUSER nestguard ~item:*"
     cache.client().execute_command(*remedy.split())
     assert_in_order(check(keyspace(), cache=url))
+
+
+NAMES = """CREATE TABLE items (id text PRIMARY KEY, payload text NOT NULL);
+           INSERT INTO items VALUES ('ann', 'x'), ('bob', 'x'), ('eve', 'x')"""
+
+
+@pytest.mark.parametrize("pattern", ["item:[a-z]*", "item:???"])
+def test_a_pattern_that_all_rows_fit_is_no_finding(check, database, cache, user, pattern):
+    database.execute(NAMES)
+    cache.client().set("item:bob", "cached")
+    report = check(keyspace(), cache=user(*rights_to(pattern)))
+    assert_in_order(report)
+    (note,) = [note for note in report.notes if "may not DEL" in note]
+    assert "keys such as item:9" in note and "of which 3 were tried" in note
+    assert cache.client().get("item:bob") == b"cached"
+
+
+@pytest.mark.parametrize("pattern, refused", [("item:[a-d]*", "eve"), ("item:[0-9]*", "ann")])
+def test_a_row_that_the_users_pattern_leaves_out_is_an_error(check, database, user, pattern, refused):
+    """Also where a key of digits would be allowed."""
+    database.execute(NAMES)
+    text, remedy = check(keyspace(), cache=user(*rights_to(pattern))).one("error")
+    assert f"keys such as item:{refused}, of keyspace items: changed and deleted rows" in text
+    assert remedy == "ACL SETUSER nestguard ~item:*"
+
+
+@pytest.mark.parametrize("rows, without", [("DELETE FROM items", []),
+                                           ("", ["+multi", "+discard"])])
+def test_a_pattern_that_cannot_be_tried_with_a_row_is_a_warning(
+        check, database, cache, user, rows, without):
+    database.execute(NAMES + ";" + rows)
+    cache.client().set("item:bob", "cached")
+    url = user(*rights_to("item:[a-z]*", without=without))
+    text, remedy = check(keyspace(), cache=url).one("warning")
+    assert "keys such as item:9" in text and "no key that is there could be tried" in text
+    assert remedy == "ACL SETUSER nestguard ~item:*"
+    assert cache.client().get("item:bob") == b"cached"
+
+
+def test_digits_alone_are_enough_where_no_row_tells_otherwise(check, database, user):
+    database.execute(GOOD)
+    assert_in_order(check(keyspace(), cache=user(*rights_to("item:[0-9]*"))))
+
+
+def test_a_published_filter_needs_its_own_names_alone(check, database, cache, user):
+    database.execute(GOOD)
+    names = ["coupons", "coupons:info", "coupons:lease"]
+    settings = {"publish": {"key": "coupons", "format": "guava-murmur3-128-64"}}
+    extra = ("+eval +bitfield +time +type +strlen +getbit +setbit +hget +hset +hexists +rename "
+             "+pttl +persist +pexpireat").split()
+    report = check(keyspace(**settings), cache=user(*rights_to("item:*", *names), *extra))
+    assert not [finding for finding in report.findings if "may not" in finding[2]], report.text
+    report = check(keyspace(**settings), cache=user(*rights_to("item:*", *names[:2]), *extra))
+    assert "keys such as coupons:lease" in report.text
 
 
 def test_a_hash_needs_other_commands(check, database, cache, user):

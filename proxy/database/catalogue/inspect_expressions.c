@@ -162,7 +162,7 @@ static void try_sample(const struct subject *subject, const PGresult *sample)
 static void try_any_row(const struct subject *subject)
 {
     struct pg_error error;
-    char *sql = keyspace_sql_sample(subject->keyspace);
+    char *sql = keyspace_sql_sample(subject->keyspace, 1);
     PGresult *sample = questions_ask(subject->questions, sql, 0, NULL, &error);
     if (sample)
         try_sample(subject, sample);

@@ -209,7 +209,7 @@ static void to_find_a_row_is_to_ask_for_its_key_alone(void **state)
     must_be(keyspace_sql_find(&k.keyspace),
             "SELECT NULL, \"id\", \"nr\" FROM \"t\" WHERE \"id\" = $1 "
             "AND \"nr\" = $2 AND (a -- b\n)");
-    must_be(keyspace_sql_sample(&k.keyspace),
+    must_be(keyspace_sql_sample(&k.keyspace, 1),
             "SELECT \"id\", \"nr\" FROM \"t\" WHERE \"id\" IS NOT NULL AND \"nr\" IS NOT NULL AND "
             "(a -- b\n) LIMIT 1");
     finish(&k);
