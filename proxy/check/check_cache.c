@@ -282,11 +282,41 @@ static void check_replicas(const struct cache *cache, const struct config *confi
 
 /* ---- all ---- */
 
+/* What is written alike the file's own checks have found. True: it is, which has been told. */
+static bool is_the_guard(const struct config *config, const struct address *address,
+                         struct problems *problems)
+{
+    size_t i = 0;
+    while (i < config->listens && !address_leads_to(address, &config->listen[i]))
+        i++;
+    if (i == config->listens)
+        return false;
+    char *place = cache_place(address);
+    problems_add(problems, PROBLEM_ERROR, place, NULL,
+                 "it is the guard's own address (listen: %s), and each command would come back to "
+                 "it without end; `cache` must name the Redis behind",
+                 config->listen[i].text);
+    free(place);
+    return true;
+}
+
+/* Sentinels, or nodes, that the file names. */
+static bool seeds_are_others(const struct config *config, struct problems *problems)
+{
+    bool others = true;
+    for (size_t i = 0; i < config->cache.seed_count; i++)
+        others &= !is_the_guard(config, &config->cache.seeds[i], problems);
+    return others;
+}
+
 /* Whether it could be asked; its version is "" when not. */
 static bool check_server(const struct config *config, const struct address *address,
                          enum problem_level down, struct problems *problems, char version[64])
 {
     char error[256] = "";
+    version[0] = '\0';
+    if (is_the_guard(config, address, problems))
+        return false;
     char *place = cache_place(address);
     struct cache cache = {place, options_of(config, address), problems, config->cache.is_cluster};
     struct redis_survey survey;
@@ -336,7 +366,6 @@ static bool check_nodes(const struct config *config, enum problem_level down,
     char error[256] = "";
     unsigned uncovered;
     struct walk walk = {config, down, problems, version, true};
-    version[0] = '\0';
     int status =
         redis_locate_nodes(cache_cluster_seeds(&seeds, config), &uncovered, error, on_node, &walk);
     if (status < 0)
@@ -353,11 +382,13 @@ bool check_cache(const struct config *config, enum problem_level down, struct pr
                  char version[64])
 {
     struct redis_place found;
+    version[0] = '\0';
+    if (!seeds_are_others(config, problems))
+        return false;
     if (config->cache.is_cluster)
         return check_nodes(config, down, problems, version);
     if (!config->cache.primary)
         return check_server(config, &config->cache.address, down, problems, version);
-    version[0] = '\0';
     if (!locate(config, down, problems, &found))
         return false;
     struct address address = {.host = found.host, .port = found.port};

@@ -9,6 +9,7 @@ import pytest
 
 import servers
 from checking import GOOD, assert_in_order, check, keyspace, run_check  # check is a fixture
+from ports import free_port
 
 
 def refuse(check, *parts, level="error", **settings):
@@ -661,6 +662,27 @@ class TestFile:
     def test_missing_file_is_an_error(self, tmp_path):
         process = run_check(tmp_path / "none.yaml")
         assert process.returncode == 1 and "none.yaml" in process.stdout
+
+    @pytest.mark.parametrize("listen, url", [
+        ("127.0.0.1:{}", "redis://localhost:{}"),
+        ("localhost:{}", "redis://127.0.0.1:{}/0"),
+        ("0.0.0.0:{}", "redis://127.0.0.1:{}"),
+        ("0.0.0.0:{}", "redis-cluster://127.0.0.1:1,localhost:{}"),
+        ("127.0.0.1:{}", "redis-sentinel://localhost:{}/mymaster")])
+    @pytest.mark.parametrize("runs", [True, False])
+    def test_the_guard_as_its_own_cache_is_an_error(self, check, start_guard, database, items, listen,
+                                                    url, runs):
+        port = start_guard(items()).port if runs else free_port()
+        report = check(items(), listen=[listen.format(port)], cache=url.format(port))
+        place, _, text, _ = next(finding for finding in report.findings if finding[1] == "error")
+        assert place.startswith("cache ") and place.endswith(f":{port}")
+        assert f"it is the guard's own address (listen: {listen.format(port)})" in text
+        assert report.levels().count("error") == 1 and report.status == 1
+
+    def test_a_cache_with_the_guards_port_elsewhere_is_another(self, check, database, cache):
+        database.execute(GOOD)
+        assert_in_order(check(keyspace(), listen=[f"127.0.0.2:{cache.port}"],
+                              cache=f"redis://localhost:{cache.port}"))
 
     def test_an_address_that_is_not_this_machines_is_an_error(self, check, database):
         """192.0.2.0/24 is nobody's (RFC 5737)."""

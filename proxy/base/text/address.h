@@ -39,6 +39,11 @@ int address_listen(const struct address *address, int *fds, unsigned count);
 /* Whether this socket is bound there: one that somebody else has opened. */
 bool address_is_bound(const struct address *address, int fd);
 
+/* Whether who connects to `to` comes to who listens at `at` on this machine: by name, by another
+ * spelling, or because `at` is all of the machine's addresses. Names are looked up, which may take
+ * its time. */
+bool address_leads_to(const struct address *to, const struct address *at);
+
 /* Whether address_listen() would find the place free, without taking it: 0 or its error. */
 int address_try(const struct address *address);
 

@@ -403,6 +403,56 @@ static void a_missing_directory_is_an_error(void **state)
     assert_int_equal(address_listen(&address, &fd, 1), -ENOENT);
 }
 
+static bool leads(const char *to, const char *at)
+{
+    struct address from = parsed(to), listener = parsed(at);
+    bool does = address_leads_to(&from, &listener);
+    address_finish(&from);
+    address_finish(&listener);
+    return does;
+}
+
+static void other_spellings_of_a_place_lead_there(void **state)
+{
+    (void)state;
+    assert_true(leads("localhost:1", "127.0.0.1:1"));
+    assert_true(leads("127.0.0.1:1", "tls:localhost:1"));
+    assert_true(leads("[0:0::1]:1", "[::1]:1"));
+    assert_true(leads("localhost:1", "0.0.0.0:1"));
+    assert_true(leads("127.0.0.9:1", "0.0.0.0:1"));
+    assert_true(leads("0.0.0.0:1", "127.0.0.1:1"));
+    assert_true(leads("[::1]:1", "[::]:1"));
+}
+
+static void other_places_do_not_lead_there(void **state)
+{
+    (void)state;
+    assert_false(leads("localhost:2", "127.0.0.1:1"));
+    assert_false(leads("127.0.0.2:1", "127.0.0.1:1"));
+    assert_false(leads("192.0.2.7:1", "0.0.0.0:1"));
+    assert_false(leads("[2001:db8::7]:1", "[::]:1"));
+    assert_false(leads("127.0.0.1:1", "[::]:1"));
+    assert_false(leads("0.0.0.0:1", "192.0.2.7:1"));
+    assert_false(leads("no-such-name.invalid:1", "0.0.0.0:1"));
+    assert_false(leads("unix:/run/a", "127.0.0.1:1"));
+    assert_false(leads("unix:/run/a", "unix:/run/b"));
+}
+
+static void a_socket_is_the_same_by_each_of_its_names(void **state)
+{
+    char path[200], link[210], to[220], at[220];
+    snprintf(path, sizeof path, "%s/socket", (const char *)*state);
+    snprintf(link, sizeof link, "%s/link", (const char *)*state);
+    snprintf(to, sizeof to, "unix:%s", link);
+    snprintf(at, sizeof at, "unix:%s", path);
+    assert_false(leads(to, at));
+    close(creat(path, 0600));
+    assert_int_equal(symlink(path, link), 0);
+    assert_true(leads(to, at));
+    unlink(link);
+    unlink(path);
+}
+
 #define unix_test(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
 
 int main(void)
@@ -415,6 +465,9 @@ int main(void)
         cmocka_unit_test(only_loopback_and_unix_sockets_are_local),
         cmocka_unit_test(addresses_are_equal_by_meaning),
         cmocka_unit_test(what_is_spoken_there_makes_no_other_place),
+        cmocka_unit_test(other_spellings_of_a_place_lead_there),
+        cmocka_unit_test(other_places_do_not_lead_there),
+        unix_test(a_socket_is_the_same_by_each_of_its_names),
         cmocka_unit_test(workers_share_a_port),
         cmocka_unit_test(a_stranger_on_the_port_is_found_although_it_would_share),
         cmocka_unit_test(names_are_resolved_and_unknown_ones_refused),
