@@ -50,8 +50,7 @@ static bool refuses(const struct change *change, const struct problem *error)
            (!change->reached || (change->reached_before && !has(&change->before, error)));
 }
 
-/* What is as it was with the database as a whole (slots that this very guard has taken, for one) is
- * not even told. */
+/* What is as it was with the database as a whole (too few slots, for one) is not even told. */
 static void judge(const struct change *change, struct problems *problems)
 {
     for (size_t i = 0; i < change->found.count; i++) {

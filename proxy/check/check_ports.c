@@ -27,6 +27,14 @@ static void check_one(const struct config *config, const char *setting,
                      "%s: %s cannot be listened on: %s", setting, address->text, strerror(-status));
 }
 
+bool check_ports_are_taken(const struct config *config)
+{
+    for (size_t i = 0; i < config->listens; i++)
+        if (address_try(&config->listen[i]) == -EADDRINUSE)
+            return true;
+    return false;
+}
+
 void check_ports(const struct config *config, struct problems *problems)
 {
     for (size_t i = 0; i < config->listens; i++)

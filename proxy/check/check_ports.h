@@ -8,4 +8,7 @@
  * for what is no address of this machine. */
 void check_ports(const struct config *config, struct problems *problems);
 
+/* Whether somebody listens on one of `listen`, which is mostly the guard itself. */
+bool check_ports_are_taken(const struct config *config);
+
 #endif

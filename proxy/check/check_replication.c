@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "check/check_ports.h"
 #include "check/check_session.h"
 
 #include <stdlib.h>
@@ -25,16 +26,23 @@ enum server_cell {
     SERVER_SLOTS_USED,
     SERVER_SENDERS,
     SERVER_SENDERS_USED,
-    SERVER_NO_TIMEOUT
+    SERVER_NO_TIMEOUT,
+    SERVER_OF_A_GUARD /* how many slots, and so senders, a guard of this database has: the most */
 };
 
+/* A guard is told from others by what is in the names of its slots (pg_slot.c), and by its host. */
 static const char describe_server[] =
     "SELECT current_setting('wal_level'), pg_is_in_recovery(), quote_ident(r.rolname),"
     "       r.rolsuper OR r.rolreplication OR EXISTS (SELECT FROM pg_roles g"
     "           WHERE g.rolname = 'rds_replication' AND pg_has_role(r.oid, g.oid, 'MEMBER')),"
     "       current_setting('max_replication_slots'), (SELECT count(*) FROM pg_replication_slots),"
     "       current_setting('max_wal_senders'), (SELECT count(*) FROM pg_stat_replication),"
-    "       current_setting('wal_sender_timeout') = '0'"
+    "       current_setting('wal_sender_timeout') = '0',"
+    "       (SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM pg_replication_slots l"
+    "           LEFT JOIN pg_stat_replication w ON w.pid = l.active_pid"
+    "         WHERE l.temporary AND l.database = current_database()"
+    "           AND l.slot_name ~ '^nestguard_[0-9]+_[0-9a-f]{16}$'"
+    "         GROUP BY split_part(l.slot_name, '_', 2), w.client_addr) AS guards)"
     "  FROM pg_roles r WHERE r.rolname = session_user";
 
 static void check_standby(const struct check_replication *check)
@@ -68,21 +76,42 @@ static void check_right(const struct check_replication *check, const PGresult *s
     free(remedy);
 }
 
+/* Of a guard that runs it is not known whether it is that of this file: somebody who has its
+ * address is likely to be. */
+static void tell_of_guard(const struct check_replication *check, const char *room, int of_a_guard,
+                          int missing, const char *remedy)
+{
+    problems_add(check->problems,
+                 check_ports_are_taken(check->config) ? PROBLEM_NOTE : PROBLEM_WARNING,
+                 check->place, remedy,
+                 "%s, %d by a guard of this database: enough for that one, which needs %d in all, "
+                 "one while it follows and one more while the filter is built anew; another guard "
+                 "beside it needs %d more",
+                 room, of_a_guard, OWN_SLOTS, missing);
+}
+
 /* Those of a guard that runs already are among the used ones. */
 static void check_room(const struct check_replication *check, const PGresult *server,
                        const char *setting, enum server_cell most)
 {
     int allowed = atoi(answer_text(server, 0, (int)most));
     int used = atoi(answer_text(server, 0, (int)most + 1));
-    if (allowed - used >= OWN_SLOTS)
+    int of_a_guard = atoi(answer_text(server, 0, SERVER_OF_A_GUARD));
+    int missing = used + OWN_SLOTS - allowed;
+    if (missing <= 0)
         return;
     char value[16];
     snprintf(value, sizeof value, "%d", used + OWN_SLOTS);
     char *remedy = provider_remedy_of_setting(check->provider, setting, value, true);
-    problems_add(check->problems, PROBLEM_ERROR, check->place, remedy,
-                 "%s is %d, of which %d are in use: the guard needs %d, one while it follows and "
-                 "one more while the filter is built anew",
-                 setting, allowed, used, OWN_SLOTS);
+    char *room = xasprintf("%s is %d, of which %d are in use", setting, allowed, used);
+    if (missing <= of_a_guard)
+        tell_of_guard(check, room, of_a_guard, missing, remedy);
+    else
+        problems_add(check->problems, PROBLEM_ERROR, check->place, remedy,
+                     "%s: the guard needs %d, one while it follows and one more while the filter "
+                     "is built anew",
+                     room, OWN_SLOTS);
+    free(room);
     free(remedy);
 }
 

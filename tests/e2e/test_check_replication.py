@@ -328,6 +328,47 @@ class TestServer:
         assert "max_replication_slots is 3, of which 2 are in use" in text
         assert remedy.startswith("ALTER SYSTEM SET max_replication_slots = 4;")
 
+    @pytest.fixture
+    def shop(self, own_server):
+        """Two slots and senders, as many as one guard needs."""
+        server = own_server(servers.Postgres(max_replication_slots=2, max_wal_senders=2))
+        database = servers.Database(server, "shop")
+        database.execute(GOOD + "CREATE PUBLICATION nestguard FOR TABLE items")
+        return database
+
+    def test_the_guards_own_slot_is_none_too_few_beside_it(self, follow, start_guard, shop):
+        guard = start_guard(keyspace(), sync="replication", database=shop.url)
+        own = {"listen": [f"127.0.0.1:{guard.port}"], "control": f"127.0.0.1:{guard.control_port}"}
+        report = follow(keyspace(), database=shop.url, **own)
+        assert report.levels() == ["warning"] * 2 and report.text.count("is taken") == 2
+        assert sum("enough for that one" in note for note in report.notes) == 2
+        guard.stop()
+        report = follow(keyspace(), database=shop.url, **own)
+        assert_in_order(report)
+        assert report.notes == follow(keyspace(), database=shop.url).notes
+
+    def test_another_guards_slot_leaves_too_few_for_this_one(self, follow, start_guard, shop):
+        start_guard(keyspace(), sync="replication", database=shop.url)
+        report = follow(keyspace(), database=shop.url)
+        assert report.levels() == ["warning"] * 2
+        for finding, setting in zip(report.findings, ("max_replication_slots", "max_wal_senders")):
+            assert (f"{setting} is 2, of which 1 are in use, 1 by a guard of this database: enough "
+                    "for that one, which needs 2 in all") in finding[2]
+            assert "another guard beside it needs 1 more" in finding[2]
+            assert finding[3].startswith(f"ALTER SYSTEM SET {setting} = 3;")
+
+    def test_a_guard_whose_slot_others_leave_no_second_is_told(self, follow, start_guard, shop):
+        start_guard(keyspace(), sync="replication", database=shop.url)
+        shop.execute("SELECT pg_create_logical_replication_slot('other', 'pgoutput')")
+        report = follow(keyspace(), database=shop.url)
+        text = next(finding[2] for finding in report.findings if finding[1] == "error")
+        assert "max_replication_slots is 2, of which 2 are in use: the guard needs 2" in text
+
+    def test_a_guard_beside_another_starts_with_the_slot_that_is_left(self, start_guard, shop):
+        for _ in range(2):
+            guard = start_guard(keyspace(), sync="replication", database=shop.url)
+        assert "another guard beside it needs 1 more" in guard.log(lines=1000)
+
     def test_missing_right_is_mended_by_the_remedy(self, follow, database):
         database.execute(GOOD + "CREATE PUBLICATION nestguard FOR TABLE items;"
                                 'CREATE ROLE "No Rights" LOGIN;'
