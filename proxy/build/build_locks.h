@@ -3,10 +3,10 @@
  * it a new file with rows that no earlier snapshot sees. An empty table would be found, and
  * believed.
  *
- * And each connection must read the table that was locked. A COPY finds its table by name, as of now
- * and not as of the snapshot; and while a lock keeps a table's own name, nothing keeps its schema
- * from being renamed and another put in its place, or before it in the search path, until the COPY
- * has found a table there, and back.
+ * And each connection must read the table that was locked. A COPY finds its table by name, as of
+ * now and not as of the snapshot; and while a lock keeps a table's own name, nothing keeps its
+ * schema from being renamed and another put in its place, or before it in the search path, until
+ * the COPY has found a table there, and back.
  *
  *   build_locks_begin()     BEGIN ─▶ every table locked (ACCESS SHARE) ─▶ only then the snapshot
  *   build_locks_compare()   at once, for a snapshot that is older than the locks (a slot's); and
@@ -46,10 +46,10 @@ int build_locks_begin(const struct build_locks *locks, struct pg_session *sessio
                       struct pg_error *error);
 
 /* Whether everything that the transaction has locked until now, by reading it or before, is what
- * its snapshot sees: with the same file, under the same name, in a schema that was not altered, with
- * every partition that it had and, under an exported snapshot, with no more. What is not locked yet
- * is nobody's loss: it is compared after it was read. 0, or -ESTALE with *error: what is read under this snapshot must not be
- * believed. Else as pg_session_exec(). */
+ * its snapshot sees: with the same file, under the same name, in a schema that was not altered,
+ * with every partition that it had and, under an exported snapshot, with no more. What is not
+ * locked yet is nobody's loss: it is compared after it was read. 0, or -ESTALE with *error: what is
+ * read under this snapshot must not be believed. Else as pg_session_exec(). */
 int build_locks_compare(const struct build_locks *locks, struct pg_session *session,
                         struct pg_error *error);
 
