@@ -118,6 +118,33 @@ def test_connections_to_the_cache_that_guesses_took_are_there_for_others(locked)
             assert wire.ask("EXEC") == b"*0\r\n"
 
 
+def test_guesses_that_are_held_back_keep_nobody_from_connections_to_the_cache(locked):
+    guard = locked(own_connections=3)
+    with contextlib.ExitStack() as stack:
+        guessers = [stack.enter_context(guard.wire()) for _ in range(12)]
+        for guesser in guessers:
+            guesser.send(8 * command("AUTH", "nobody", "guess"))
+        wait_until(lambda: guard.total("nestguard_authentication_failures_total") >= 3, PATIENCE, "guesses")
+        for _ in range(10):
+            with guard.wire() as wire:
+                assert wire.ask("AUTH", "secret") == wire.ask("MULTI") == b"+OK\r\n"
+                assert wire.ask("EXEC") == b"*0\r\n"
+
+
+def test_strangers_whom_the_cache_lets_wait_leave_connections_to_others(locked, cache):
+    guard = locked(own_connections=4)
+    with contextlib.ExitStack() as stack:
+        guessers = [stack.enter_context(guard.wire()) for _ in range(6)]
+        wire = stack.enter_context(guard.wire())
+        with paused(cache.process.pid):
+            for guesser in guessers:
+                guesser.send(command("AUTH", "nobody", "guess"))
+            assert wire.ask("AUTH", "secret") == b"+OK\r\n"
+            wire.send(command("MULTI") + command("EXEC"))
+        assert wire.read_replies(2) == b"+OK\r\n*0\r\n"
+        assert any(guesser.read_reply().startswith(b"-NESTGUARD busy") for guesser in guessers)
+
+
 def test_who_leaves_before_the_answer_leaves_nothing_behind(locked):
     guard = locked()
     for _ in range(20):

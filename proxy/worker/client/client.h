@@ -79,7 +79,9 @@ struct clients {
     size_t memory_told;           /* this worker's part of it, as last seen; client_memory.c's */
     size_t memory_came;           /* bytes from clients since then */
     size_t memory_peak;           /* the most malloc() had of it since that was given back */
-    uint64_t none_idle; /* the turn, from 1 on, in which pinned_room.c found nobody idle */
+    uint64_t none_idle;     /* the turn, from 1 on, in which pinned_room.c found nobody idle */
+    uint64_t no_idle_login; /* likewise, of those below */
+    unsigned logins; /* own connections of who has yet to be taken for a user (pinned_room.h) */
 };
 
 struct client {

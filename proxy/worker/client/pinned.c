@@ -55,6 +55,7 @@ static void begin(struct client *client)
 int pinned_begin(struct client *client)
 {
     client->pinned.used = clock_ms();
+    pinned_end_login(client);
     if (client->pinned.own)
         return 0;
     if (tracking_has(client, client->upstream)) {
@@ -65,6 +66,24 @@ int pinned_begin(struct client *client)
         return pinned_refuse_busy(client);
     begin(client);
     return 0;
+}
+
+/* Where no password is asked everybody is authenticated, and nobody has shown anything. */
+static bool is_unknown(const struct client *client)
+{
+    return !client->authenticated || !serving_config(client->serving)->password;
+}
+
+int pinned_begin_login(struct client *client)
+{
+    bool was_login = client->pinned.is_login;
+    bool begins = !client->pinned.own && is_unknown(client);
+    if (begins && !pinned_make_login_room(client))
+        return pinned_refuse_busy(client);
+    int status = pinned_begin(client);
+    if (!status && (begins || was_login))
+        pinned_count_login(client);
+    return status;
 }
 
 /* In a cluster MULTI may be held back, and an own connection would be taken for one that has it. Of
@@ -306,11 +325,8 @@ void pinned_finish(struct client *client)
     buffer_finish(&pinned->late);
     buffer_finish(&pinned->deleted);
     buffer_finish(&pinned->asked.text);
-    if (pinned->own && !pinned_track_of(pinned, pinned->own)) {
-        upstream_close(pinned->own);
-        client->serving->own_connections--;
-    }
-    pinned->own = NULL;
+    if (pinned->own)
+        pinned_give_back(client);
     tracking_finish(client);
 }
 

@@ -15,6 +15,10 @@
  * -EBUSY: own_connections are used up; then it has got the error as its reply. */
 int pinned_begin(struct client *client);
 
+/* The same to log in as a user of the cache's own. Who has shown nobody yet who it is has it out of
+ * the strangers' share (pinned_room.h), until it is that user, or has it for something else. */
+int pinned_begin_login(struct client *client);
+
 /* Opens pinned.waits, to each primary, on which nothing is sent before all is answered that was
  * asked for so far. How many there are, or -EBUSY as above. The second: one is not needed any more;
  * `all`: the others are given up, too. */

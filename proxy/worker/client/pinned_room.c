@@ -13,9 +13,17 @@ struct pinned_track *pinned_track_of(const struct pinned *pinned, const struct u
     return NULL;
 }
 
+/* At the head nothing is before it, at the tail nothing behind it. */
+static bool has_only_a_refusal(const struct client *client)
+{
+    const struct reply_slot *refused = client->acquaintance.refused;
+    return refused && client->replies.first == refused && client->replies.last == refused;
+}
+
 bool pinned_is_idle(const struct client *client)
 {
-    return client->pinned.own && !pinned_is_held(&client->pinned) && !client->replies.first;
+    return client->pinned.own && !pinned_is_held(&client->pinned) &&
+           (!client->replies.first || has_only_a_refusal(client));
 }
 
 void pinned_answer_fence(struct pinned *pinned)
@@ -25,15 +33,22 @@ void pinned_answer_fence(struct pinned *pinned)
     pinned->fence = NULL;
 }
 
-void pinned_end(struct client *client)
+void pinned_give_back(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
-    pinned_answer_fence(pinned);
+    pinned_end_login(client);
     if (!pinned_track_of(pinned, pinned->own)) {
         upstream_close(pinned->own);
         client->serving->own_connections--;
     }
     pinned->own = NULL;
+}
+
+void pinned_end(struct client *client)
+{
+    struct pinned *pinned = &client->pinned;
+    pinned_answer_fence(pinned);
+    pinned_give_back(client);
     pinned->awaited = 0;
     client->upstream = client_shared(client, client->replies.resp3);
 }
@@ -54,6 +69,39 @@ bool pinned_make_room(struct client *client, unsigned count)
     if (!other)
         clients->none_idle = turn;
     return serving->own_connections + count <= serving->own_limit;
+}
+
+/* ---- of strangers ---- */
+
+/* Half, and of a single place that one. */
+static bool login_has_room(const struct client *client)
+{
+    return client->clients->logins < (client->serving->own_limit + 1) / 2;
+}
+
+bool pinned_make_login_room(struct client *client)
+{
+    struct clients *clients = client->clients;
+    uint64_t turn = client->serving->turn.number + 1;
+    struct client *other = clients->no_idle_login == turn ? NULL : clients->first;
+    for (; !login_has_room(client) && other; other = other->following)
+        if (other->pinned.is_login && pinned_is_idle(other))
+            pinned_end(other);
+    if (!login_has_room(client))
+        clients->no_idle_login = turn;
+    return login_has_room(client) && pinned_make_room(client, 1);
+}
+
+void pinned_count_login(struct client *client)
+{
+    client->pinned.is_login = true;
+    client->clients->logins++;
+}
+
+void pinned_end_login(struct client *client)
+{
+    client->clients->logins -= client->pinned.is_login;
+    client->pinned.is_login = false;
 }
 
 int pinned_refuse_busy(struct client *client)

@@ -9,11 +9,22 @@
 bool pinned_make_room(struct client *client, unsigned count);
 int pinned_refuse_busy(struct client *client);
 
-/* Nothing is under way or left on its own connection, and it has one. */
+/* Room for one over which a stranger's user and password are asked of the cache. Of these there are
+ * half as many as places at most: however many guess, the others are left. The second: it is one,
+ * from now on; the third: it is one like any other, if there is one. */
+bool pinned_make_login_room(struct client *client);
+void pinned_count_login(struct client *client);
+void pinned_end_login(struct client *client);
+
+/* Nothing is under way or left on its own connection, and it has one. What is held back of a client
+ * that guesses is not under way: the cache has answered it. */
 bool pinned_is_idle(const struct client *client);
 
 /* Goes back to a shared connection. Nothing is under way on its own. */
 void pinned_end(struct client *client);
+
+/* Closes its own, which it has, unless it tracks by it. */
+void pinned_give_back(struct client *client);
 
 /* Nobody waits for what is before the first command for the own connection any more. */
 void pinned_answer_fence(struct pinned *pinned);

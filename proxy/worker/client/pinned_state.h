@@ -88,6 +88,7 @@ struct pinned {
     struct pinned_asked asked;
     struct pinned_tracking tracking;
     struct upstream *own; /* NULL: the client shares */
+    bool is_login;        /* `own` is only for asking the cache who the client is */
     struct reply_slot
         *fence; /* stands before the first command for `own`, which is held until it leads */
     /* For a WAIT: over `own`; in a cluster over one to each primary, with a fence, too. */

@@ -65,6 +65,7 @@ static void become_user(struct client *client)
 {
     client->authenticated = true;
     strangers_review(client);
+    pinned_end_login(client);
     introduction_set(&client->self.user, client->self.asked);
     client->self.asked = NULL;
     client->pinned.states |= PINNED_USER;
@@ -94,7 +95,7 @@ static void ask_as(struct client *client, struct span user)
 /* Over a connection of its own, which becomes that user's. */
 static void log_in_user(struct client *client, const struct request *request)
 {
-    if (pinned_begin(client) < 0)
+    if (pinned_begin_login(client) < 0)
         return;
     ask_as(client, request->arguments[1]);
     request_forward_as(request, client, &user_kind);
@@ -319,7 +320,7 @@ static void hello(struct client *client, const struct request *request)
         client_answer(client, error);
     } else if (!greeting.user || is_own_user(*greeting.user)) {
         ask_hello(client, greeting.resp3);
-    } else if (pinned_begin(client) == 0) {
+    } else if (pinned_begin_login(client) == 0) {
         ask_as(client, *greeting.user);
         request_forward_as(request, client, &hello_user_kind);
         client_settle(client);

@@ -205,6 +205,48 @@ static void no_idle_one_is_looked_for_twice_in_a_turn(void **state)
     assert_true(pinned_make_room(third, 1));
 }
 
+/* As strangers.c holds one back, which the cache has answered. */
+static struct reply_slot *hold_refusal_of(struct client *guesser)
+{
+    struct reply_slot *slot = reply_slot_open(&guesser->replies, &plain);
+    guesser->acquaintance.refused = slot;
+    return slot;
+}
+
+static void a_refusal_that_is_held_back_holds_no_connection(void **state)
+{
+    struct client *guesser = client_add(&clients), *third = client_add(&clients);
+    (void)state;
+    begin(PINNED_MULTI);
+    assert_int_equal(pinned_begin_login(guesser), 0);
+    struct reply_slot *slot = hold_refusal_of(guesser);
+    assert_int_equal(pinned_begin(third), 0);
+    assert_null(guesser->pinned.own);
+    assert_int_equal(clients.clients.logins, 0);
+    reply_slot_answered(slot);
+}
+
+static void half_of_the_connections_are_left_by_strangers(void **state)
+{
+    struct client *first = client_add(&clients), *second = client_add(&clients);
+    (void)state;
+    assert_int_equal(pinned_begin_login(first), 0);
+    first->replies.first = reply_slot_open(&first->replies, &plain); /* the cache is to answer */
+    assert_int_equal(pinned_begin_login(second), -EBUSY);
+    must_reply(second, "-NESTGUARD busy: own_connections are used up\r\n");
+    begin(PINNED_MULTI);
+    assert_int_equal(own_connections(), 2);
+    reply_slot_answered(first->replies.first);
+    clients.clients.serving->turn.number++;
+    assert_int_equal(pinned_begin_login(second), 0); /* in the first one's place */
+    assert_null(first->pinned.own);
+    assert_int_equal(clients.clients.logins, 1);
+    assert_int_equal(pinned_begin_login(second), 0);
+    assert_int_equal(clients.clients.logins, 1);
+    assert_int_equal(pinned_begin(second), 0); /* for something else */
+    assert_int_equal(clients.clients.logins, 0);
+}
+
 static void a_slow_one_gets_its_own_but_not_behind_a_multi_that_has_no_node(void **state)
 {
     (void)state;
@@ -548,6 +590,8 @@ int main(void)
         PINNED_TEST(it_is_kept_while_a_reply_is_to_come),
         PINNED_TEST(when_all_are_used_up_an_idle_one_makes_room),
         PINNED_TEST(no_idle_one_is_looked_for_twice_in_a_turn),
+        PINNED_TEST(a_refusal_that_is_held_back_holds_no_connection),
+        PINNED_TEST(half_of_the_connections_are_left_by_strangers),
         PINNED_TEST(a_slow_one_gets_its_own_but_not_behind_a_multi_that_has_no_node),
         PINNED_TEST(a_slow_one_gets_its_own_but_not_while_it_is_asked_for_in_pieces),
         PINNED_TEST(a_slow_one_is_like_others_again_when_it_has_read_all),
