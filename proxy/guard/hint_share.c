@@ -7,11 +7,15 @@
 enum { FEW = 1000 }; /* a thousandth of the table */
 
 /* What was counted before has ended by now, or will before as much again is taken. */
+bool hint_share_has_ended(const struct hint_share *share, const struct hint_room *room)
+{
+    return room->ttl_ms ? room->now - share->since >= room->ttl_ms
+                        : room->generation != share->generation;
+}
+
 static void start_anew(struct hint_share *share, const struct hint_room *room)
 {
-    bool ended = room->ttl_ms ? room->now - share->since >= room->ttl_ms
-                              : room->generation != share->generation;
-    if (!ended)
+    if (!hint_share_has_ended(share, room))
         return;
     *share = (struct hint_share){.since = room->now, .generation = room->generation};
 }
@@ -22,17 +26,21 @@ static size_t part(size_t most, size_t divisor)
     return most / divisor ? most / divisor : 1;
 }
 
-/* One client alone never takes more than half, and past three quarters only who has few takes any:
- * whoever writes much leaves room for those who write little. */
-bool hint_share_take(struct hint_share *share, const struct hint_room *room, size_t count)
+/* One client alone never takes more than half, and past three quarters only whose host has few
+ * takes any: whoever writes much leaves room for those who write little, however often he connects.
+ */
+bool hint_share_take(struct hint_share *share, struct hint_share *host,
+                     const struct hint_room *room, size_t count)
 {
     start_anew(share, room);
+    start_anew(host, room);
     size_t own = share->count + count, all = room->used + count;
-    bool has_few = own <= part(room->most, FEW);
+    bool has_few = host->count + count <= part(room->most, FEW);
     if (all > room->most || own > part(room->most, 2) ||
         (!has_few && all > room->most - room->most / 4))
         return false;
     share->count = own;
+    host->count += count;
     return true;
 }
 

@@ -136,6 +136,8 @@ static void tear_down(struct client *client)
     inquiry_drop(client);
     account_settle(client);
     pinned_finish(client);
+    if (client->host)
+        host_leave(&client->clients->hosts, client->serving, client->host);
     client_set_state(client, CLIENT_CLOSED);
     stream_close(&client->stream, on_closed);
     free_kept(client);
@@ -326,6 +328,7 @@ void connection_start(struct client *client, bool tls)
 {
     stream_tune(&client->stream);
     account_open(client);
+    client->host = host_enter(&client->clients->hosts, client->serving, client->replies.origin);
     if (!tls)
         open_client(client);
     else if (stream_secure(&client->stream, serving_config(client->serving)->clients_tls, NULL,

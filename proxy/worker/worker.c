@@ -244,6 +244,7 @@ static void free_worker(struct worker *worker)
     reply_slot_free_store(serving);
     resp_arguments_finish(&serving->arguments);
     batch_destroy(worker->clients.batch);
+    hosts_finish(&worker->clients.hosts);
     ledger_destroy(serving->ledger);
     free(serving->keyspaces);
     listeners_finish(&worker->listeners);

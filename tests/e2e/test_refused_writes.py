@@ -95,6 +95,19 @@ def test_who_writes_more_than_a_share_is_told_and_nobody_else_is_harmed(start_gu
     assert guard.keyspace()["loads"] == 0
 
 
+def test_who_connects_anew_for_each_write_leaves_room_for_other_hosts(start_guard, items):
+    guard = start_guard(items(), max_hints=100, hint_ttl="1h", workers=1)
+    replies = []
+    for n in range(9000, 9100):
+        with guard.wire("127.0.0.2") as wire:
+            replies.append(wire.ask("SET", f"item:{n}", "v"))
+    assert replies.count(b"+OK\r\n") == 75
+    assert replies[-1].startswith(b"-NESTGUARD busy")
+    with guard.wire() as wire:
+        assert wire.ask("SET", "item:9500", "v") == b"+OK\r\n"
+        assert wire.ask("GET", "item:9500") == b"$1\r\nv\r\n"
+
+
 def test_a_share_is_weighed_and_not_only_counted(start_guard, items):
     """A key takes a place for each 256 bytes."""
     guard = start_guard(items(), max_hints=1000)

@@ -10,8 +10,8 @@
 #ifndef NESTGUARD_CLIENT_H
 #define NESTGUARD_CLIENT_H
 
-#include "guard/hint_share.h"
 #include "net/stream.h"
+#include "worker/client/hosts.h"
 #include "worker/client/pinned_state.h"
 #include "worker/client/reads_state.h"
 #include "worker/reply/reply_slot.h"
@@ -72,6 +72,7 @@ struct clients {
     struct client *first;
     _Atomic unsigned *total; /* of all workers */
     struct strangers strangers;
+    struct hosts hosts;
     uint64_t last_id;
     struct batch *batch;          /* dispatch.c's */
     struct inquiry *inquiries;    /* inquiry.c's: those that are going through them */
@@ -94,6 +95,7 @@ struct client {
     struct upstream *upstream; /* its own, or one of the shared: keeps its commands in order */
     struct pinned pinned;
     struct hint_share hints;
+    struct host *host; /* while it is connected, and counted there */
     struct reads reads;
     struct acquaintance acquaintance;
     uint64_t heard;        /* the loop's time when something came from it */

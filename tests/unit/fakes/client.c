@@ -78,6 +78,7 @@ struct client *client_add(struct fake_clients *fake)
         clients->first->previous = client;
     clients->first = client;
     client->upstream = client_shared(client, false);
+    client->host = host_enter(&clients->hosts, client->serving, client->id);
     client_set_state(client, CLIENT_OPEN);
     return client;
 }
@@ -135,8 +136,10 @@ void fake_clients_finish(struct fake_clients *fake)
     turn_run(&fake->serving.serving->turn, TURN_WRITE);
     while ((client = fake->clients.first)) {
         fake->clients.first = client->following;
+        host_leave(&fake->clients.hosts, client->serving, client->host);
         free_client(client);
     }
+    hosts_finish(&fake->clients.hosts);
     pool_destroy(fake->serving.serving->pool);
     fake_serving_finish(&fake->serving);
 }

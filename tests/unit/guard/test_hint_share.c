@@ -16,12 +16,19 @@ static struct hint_room with(size_t used)
     return room;
 }
 
+/* By the only client of its host. */
+static bool take(struct hint_share *share, const struct hint_room *room, size_t count)
+{
+    struct hint_share host = *share;
+    return hint_share_take(share, &host, room, count);
+}
+
 static void one_client_gets_half_of_the_places(void **state)
 {
     struct hint_share share = {0};
     (void)state;
-    assert_true(hint_share_take(&share, &empty, 50000));
-    assert_false(hint_share_take(&share, &empty, 1));
+    assert_true(take(&share, &empty, 50000));
+    assert_false(take(&share, &empty, 1));
 }
 
 static void many_clients_leave_a_quarter_to_those_with_few(void **state)
@@ -29,12 +36,30 @@ static void many_clients_leave_a_quarter_to_those_with_few(void **state)
     struct hint_share many = {0}, few = {0};
     struct hint_room room = with(75000);
     (void)state;
-    assert_false(hint_share_take(&many, &room, 5000));
-    assert_true(hint_share_take(&few, &room, 100));
-    assert_false(hint_share_take(&few, &room, 1));
+    assert_false(take(&many, &room, 5000));
+    assert_true(take(&few, &room, 100));
+    assert_false(take(&few, &room, 1));
     room.used = 100000;
     struct hint_share newcomer = {0};
-    assert_false(hint_share_take(&newcomer, &room, 1));
+    assert_false(take(&newcomer, &room, 1));
+}
+
+static void many_clients_of_one_host_leave_a_quarter_to_others(void **state)
+{
+    struct hint_share host = {0}, other = {0};
+    struct hint_room room = empty;
+    (void)state;
+    for (room.used = 0; room.used < 75000; room.used += 100) {
+        struct hint_share client = {0};
+        assert_true(hint_share_take(&client, &host, &room, 100));
+    }
+    struct hint_share client = {0}, neighbour = {0};
+    assert_false(hint_share_take(&client, &host, &room, 1));
+    assert_int_equal(client.count, 0);
+    assert_int_equal(host.count, 75000);
+    assert_true(hint_share_take(&neighbour, &other, &room, 1));
+    room.now += room.ttl_ms;
+    assert_true(hint_share_take(&client, &host, &room, 1));
 }
 
 static void what_a_refused_write_took_is_free_again(void **state)
@@ -42,7 +67,7 @@ static void what_a_refused_write_took_is_free_again(void **state)
     struct hint_share share = {0};
     (void)state;
     for (int i = 0; i < 10; i++) {
-        assert_true(hint_share_take(&share, &empty, 50000));
+        assert_true(take(&share, &empty, 50000));
         hint_share_return(&share, 50000);
     }
     hint_share_return(&share, 1);
@@ -54,11 +79,11 @@ static void a_share_is_whole_again_when_its_hints_have_ended(void **state)
     struct hint_share share = {0};
     struct hint_room room = empty;
     (void)state;
-    assert_true(hint_share_take(&share, &room, 50000));
+    assert_true(take(&share, &room, 50000));
     room.now += 499;
-    assert_false(hint_share_take(&share, &room, 1));
+    assert_false(take(&share, &room, 1));
     room.now += 1;
-    assert_true(hint_share_take(&share, &room, 50000));
+    assert_true(take(&share, &room, 50000));
 }
 
 static void without_a_log_a_generation_ends_them(void **state)
@@ -66,11 +91,11 @@ static void without_a_log_a_generation_ends_them(void **state)
     struct hint_share share = {0};
     struct hint_room room = {.most = 100000, .now = 1000, .generation = 1};
     (void)state;
-    assert_true(hint_share_take(&share, &room, 50000));
+    assert_true(take(&share, &room, 50000));
     room.now += 1000000;
-    assert_false(hint_share_take(&share, &room, 1));
+    assert_false(take(&share, &room, 1));
     room.generation = 2;
-    assert_true(hint_share_take(&share, &room, 50000));
+    assert_true(take(&share, &room, 50000));
 }
 
 static void half_a_table_is_scarce(void **state)
@@ -87,6 +112,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_client_gets_half_of_the_places),
         cmocka_unit_test(many_clients_leave_a_quarter_to_those_with_few),
+        cmocka_unit_test(many_clients_of_one_host_leave_a_quarter_to_others),
         cmocka_unit_test(what_a_refused_write_took_is_free_again),
         cmocka_unit_test(a_share_is_whole_again_when_its_hints_have_ended),
         cmocka_unit_test(without_a_log_a_generation_ends_them),

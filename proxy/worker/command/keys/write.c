@@ -116,7 +116,7 @@ static void conclude_some(struct reply_slot *slot, struct range range, bool done
         }
     }
     if (!done && slot->replies)
-        hint_share_return(&client_of(slot->replies)->hints, places);
+        write_give_back(client_of(slot->replies), places);
 }
 
 struct conclusion {

@@ -2,7 +2,6 @@
  * has done the write. */
 #include "worker/command/keys/write_found.h"
 
-#include "base/clock.h"
 #include "guard/guard.h"
 #include "worker/command/keys/vanishing.h"
 
@@ -27,22 +26,10 @@ static bool must_note(const struct serving *serving, struct span text, bool dele
     return watch_has(serving->watch, key) || (!deletes && write_wants_hint(serving, key, worth));
 }
 
-/* What writes have taken that are on their way through their pieces counts as used. */
-static struct hint_room room_of(const struct serving *serving)
-{
-    const struct config *config = serving_config(serving);
-    const struct generation *generation = serving->view->generation;
-    return (struct hint_room){.used = overrides_places(&serving->overrides) + serving->hints_meant,
-                              .most = config->max_hints,
-                              .now = clock_ms(),
-                              .ttl_ms = config_ends_hints(config) ? config->hint_ttl_ms : 0,
-                              .generation = generation ? generation->settled : 0};
-}
-
 static bool has_room(struct client *client, size_t places)
 {
-    struct hint_room room = room_of(client->serving);
-    return hint_share_take(&client->hints, &room, places);
+    struct hint_room room = hosts_hint_room(client->serving);
+    return hint_share_take(&client->hints, &client->host->hints, &room, places);
 }
 
 struct named named_by(const struct request *request)
@@ -79,9 +66,17 @@ bool write_is_granted(struct client *client, const struct named *named, const st
 
 void write_grant(struct client *client, const struct buffer *found)
 {
-    struct hint_room room = room_of(client->serving);
-    if (found_count(found))
-        hint_share_overtake(&client->hints, &room, found_places(found));
+    struct hint_room room = hosts_hint_room(client->serving);
+    if (!found_count(found))
+        return;
+    hint_share_overtake(&client->hints, &room, found_places(found));
+    hint_share_overtake(&client->host->hints, &room, found_places(found));
+}
+
+void write_give_back(struct client *client, size_t places)
+{
+    hint_share_return(&client->hints, places);
+    hint_share_return(&client->host->hints, places);
 }
 
 int write_find_noted(struct client *client, const struct named *named, struct buffer *found)

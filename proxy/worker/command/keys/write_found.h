@@ -25,12 +25,15 @@ struct named named_by(const struct request *request);
 void write_find_some(const struct serving *serving, const struct named *named, size_t first,
                      size_t end, enum worth worth, struct buffer *found);
 
-/* Takes places of the client's share for those found, or says that there are not enough. Those that
- * turn out not to be needed go back. */
+/* Takes places of the shares of client and host for those found, or says that there are not
+ * enough. */
 bool write_is_granted(struct client *client, const struct named *named, const struct buffer *found);
 
 /* Takes them in any case, for a write that cannot be refused. */
 void write_grant(struct client *client, const struct buffer *found);
+
+/* So many that were taken were not needed. */
+void write_give_back(struct client *client, size_t places);
 
 /* Both of all named keys. No command is refused because of keys that the filter holds: where there
  * is no room for all, these go without. -ENOSPC: nor is there for the others. */

@@ -1,0 +1,104 @@
+/* Those without clients stand in a list: the head is looked at whenever somebody comes or goes, and
+ * goes itself when its hints have ended. Each of them has a hint at least, so max_hints bounds how
+ * many there are. */
+#include "worker/client/hosts.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+struct hint_room hosts_hint_room(const struct serving *serving)
+{
+    const struct config *config = serving_config(serving);
+    const struct generation *generation = serving->view->generation;
+    return (struct hint_room){.used = overrides_places(&serving->overrides) + serving->hints_meant,
+                              .most = config->max_hints,
+                              .now = clock_ms(),
+                              .ttl_ms = config_ends_hints(config) ? config->hint_ttl_ms : 0,
+                              .generation = generation ? generation->settled : 0};
+}
+
+static struct host *find(const struct hosts *hosts, uint64_t origin)
+{
+    struct span key = {(const char *)&origin, sizeof origin};
+    struct keymap_node *node = keymap_find(&hosts->all, key, origin);
+    return node ? container_of(node, struct host, node) : NULL;
+}
+
+static struct host *add(struct hosts *hosts, uint64_t origin)
+{
+    struct host *host = xcalloc(1, sizeof *host);
+    host->origin = origin;
+    host->node.key = (struct span){(const char *)&host->origin, sizeof host->origin};
+    host->node.hash = origin;
+    keymap_insert(&hosts->all, &host->node);
+    return host;
+}
+
+static void forget(struct hosts *hosts, struct host *host)
+{
+    keymap_remove(&hosts->all, &host->node);
+    free(host);
+}
+
+/* ---- without clients ---- */
+
+static void append(struct hosts *hosts, struct host *host)
+{
+    host->earlier = hosts->last_left;
+    host->later = NULL;
+    *(hosts->last_left ? &hosts->last_left->later : &hosts->first_left) = host;
+    hosts->last_left = host;
+}
+
+static void take_out(struct hosts *hosts, struct host *host)
+{
+    *(host->earlier ? &host->earlier->later : &hosts->first_left) = host->later;
+    *(host->later ? &host->later->earlier : &hosts->last_left) = host->earlier;
+}
+
+static void forget_ended(struct hosts *hosts, const struct serving *serving)
+{
+    struct hint_room room = hosts_hint_room(serving);
+    struct host *host;
+    while ((host = hosts->first_left) && hint_share_has_ended(&host->hints, &room)) {
+        take_out(hosts, host);
+        forget(hosts, host);
+    }
+}
+
+/* ---- clients ---- */
+
+struct host *host_enter(struct hosts *hosts, const struct serving *serving, uint64_t origin)
+{
+    struct host *host = find(hosts, origin);
+    if (!host)
+        host = add(hosts, origin);
+    else if (!host->clients)
+        take_out(hosts, host);
+    host->clients++;
+    forget_ended(hosts, serving);
+    return host;
+}
+
+void host_leave(struct hosts *hosts, const struct serving *serving, struct host *host)
+{
+    forget_ended(hosts, serving);
+    if (--host->clients)
+        return;
+    if (host->hints.count)
+        append(hosts, host);
+    else
+        forget(hosts, host);
+}
+
+void hosts_finish(struct hosts *hosts)
+{
+    struct host *host;
+    while ((host = hosts->first_left)) {
+        take_out(hosts, host);
+        forget(hosts, host);
+    }
+    keymap_finish(&hosts->all);
+}

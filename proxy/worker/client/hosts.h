@@ -1,0 +1,37 @@
+/* Where clients come from, and what those of one host have of what all share: who connects anew, or
+ * often, has no more than before. A worker's; each counts its own clients.
+ */
+#ifndef NESTGUARD_HOSTS_H
+#define NESTGUARD_HOSTS_H
+
+#include "base/keymap.h"
+#include "guard/hint_share.h"
+#include "worker/reply/serving.h"
+
+struct host {
+    struct keymap_node node; /* by `origin` */
+    uint64_t origin;         /* account_origin() */
+    unsigned clients;
+    struct hint_share hints;
+    struct host *earlier, *later; /* of those without clients, by when the last one left */
+};
+
+/* Zeroed: of nobody. */
+struct hosts {
+    struct keymap all;
+    struct host *first_left, *last_left;
+};
+
+/* One more client is there, or one less. Without any, a host is remembered for as long as hints of
+ * its clients count. */
+struct host *host_enter(struct hosts *hosts, const struct serving *serving, uint64_t origin);
+void host_leave(struct hosts *hosts, const struct serving *serving, struct host *host);
+
+/* No clients are left. */
+void hosts_finish(struct hosts *hosts);
+
+/* What room there is for hints. What writes have taken that are on their way through their pieces
+ * counts as used. */
+struct hint_room hosts_hint_room(const struct serving *serving);
+
+#endif
