@@ -108,6 +108,30 @@ def test_who_connects_anew_for_each_write_leaves_room_for_other_hosts(start_guar
         assert wire.ask("GET", "item:9500") == b"$1\r\nv\r\n"
 
 
+def test_what_a_user_may_not_write_is_refused_alike_with_and_without_a_row(start_guard, cache, items):
+    guard = start_guard(items(), max_hints=20, hint_ttl="1h", workers=1)
+    admin = cache.client()
+    admin.execute_command("ACL", "SETUSER", "semi", "on", "nopass", "+@all", "~item:9*")
+    try:
+        with guard.wire() as wire:
+            assert wire.ask("AUTH", "semi", "x") == b"+OK\r\n"
+            for n in range(9000, 9009):
+                assert wire.ask("SET", f"item:{n}", "v") == b"+OK\r\n"
+            for denied, last in (("item:5", "item:9000"), ("item:555", "item:9000")):
+                wire.send(command("SET", denied, "v") + command("SET", last, "v"))
+                assert wire.read_reply().startswith(b"-NOPERM")
+                assert wire.read_reply() == b"+OK\r\n"
+            wire.send(command("SET", "item:555", "v") + command("SET", "item:9009", "v"))
+            assert wire.read_reply().startswith(b"-NOPERM")
+            assert wire.read_reply() == b"+OK\r\n"
+            for key in ("item:5", "item:555"):
+                assert wire.ask("SET", key, "v").startswith(b"-NESTGUARD busy"), key
+                assert wire.ask("EVAL", "return 1", "1", key).startswith(b"-NESTGUARD busy"), key
+            assert wire.ask("DEL", "item:5") == wire.ask("DEL", "item:555")
+    finally:
+        admin.execute_command("ACL", "DELUSER", "semi")
+
+
 def test_a_share_is_weighed_and_not_only_counted(start_guard, items):
     """A key takes a place for each 256 bytes."""
     guard = start_guard(items(), max_hints=1000)

@@ -27,6 +27,7 @@
 #include "worker/reply/piecemeal.h"
 #include "worker/upstream/pool.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 const char write_refusal[] = "NESTGUARD busy: too many keys that no row is known for were written "
@@ -339,6 +340,8 @@ int write_dispatch(struct client *client, const struct request *request)
 {
     struct buffer found = {0};
     const struct named named = named_by(request);
+    if (write_exceeds_user(client, &named))
+        return -ENOSPC;
     if (write_begin_pieces(client, request, &named))
         return 0;
     int status = write_find_noted(client, &named, &found);

@@ -6,8 +6,8 @@
 
 #include "worker/request/request.h"
 
-/* Whether it is served in pieces (write_pieces.c), and something of the client's is still to be
- * answered. */
+/* Whether it is served in pieces (write_pieces.c), or may be one too many of a user of the cache's
+ * own, and something of the client's is still to be answered. */
 bool write_must_wait(const struct client *client, const struct request *request);
 
 /* Forwards a COMMAND_WRITE or COMMAND_DELETE. When the cache has done it, its reply leaves as soon

@@ -64,6 +64,20 @@ bool write_is_granted(struct client *client, const struct named *named, const st
     return !found_count(found) || named->deleted || has_room(client, found_places(found));
 }
 
+/* Nothing is taken: what is new among them is asked for afterwards. */
+bool write_exceeds_user(const struct client *client, const struct named *named)
+{
+    if (!client->replies.no_fallback || named->deleted)
+        return false;
+    size_t places = 0;
+    for (size_t i = 0; i < named->count; i += named->step)
+        if (guard_match(serving_config(client->serving), named->keys[i]) != NOT_GUARDED)
+            places += override_places(named->keys[i].length);
+    struct hint_share own = client->hints, host = client->host->hints;
+    struct hint_room room = hosts_hint_room(client->serving);
+    return places && !hint_share_take(&own, &host, &room, places);
+}
+
 void write_grant(struct client *client, const struct buffer *found)
 {
     struct hint_room room = hosts_hint_room(client->serving);

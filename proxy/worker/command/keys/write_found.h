@@ -29,6 +29,11 @@ void write_find_some(const struct serving *serving, const struct named *named, s
  * enough. */
 bool write_is_granted(struct client *client, const struct named *named, const struct buffer *found);
 
+/* Whether a user of the cache's own is refused a write whose keys there would be no room for if all
+ * that are guarded were new. A refusal that is said before the cache is asked must not tell him
+ * which are: he may not be allowed to know. */
+bool write_exceeds_user(const struct client *client, const struct named *named);
+
 /* Takes them in any case, for a write that cannot be refused. */
 void write_grant(struct client *client, const struct buffer *found);
 

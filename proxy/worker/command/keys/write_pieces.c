@@ -132,9 +132,22 @@ static bool may_have_pieces(const struct client *client, const struct request *r
            command_arity_ok(request->command, request->count);
 }
 
+/* Places of what is under way go back if the cache refuses that: until then a refusal here might
+ * tell of what that was to write. */
+static bool may_exceed(const struct client *client, const struct request *request)
+{
+    if (!client->replies.no_fallback || !command_arity_ok(request->command, request->count))
+        return false;
+    enum command_kind kind = request->command->kind;
+    const struct named named = named_by(request);
+    return (kind == COMMAND_WRITE || (kind == COMMAND_STATEFUL && request->command->first_key)) &&
+           write_exceeds_user(client, &named);
+}
+
 bool write_must_wait(const struct client *client, const struct request *request)
 {
-    return client->replies.first && may_have_pieces(client, request);
+    return client->replies.first &&
+           (may_have_pieces(client, request) || may_exceed(client, request));
 }
 
 bool write_begin_pieces(struct client *client, const struct request *request,
