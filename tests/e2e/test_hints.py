@@ -105,6 +105,24 @@ def test_a_wait_in_vain_admits_nothing(guard):
     assert not is_admitted(guard, "item:778")
 
 
+LARGE = "x" * 2_000_000
+
+
+@pytest.mark.parametrize("words", [["SET", "item:779", LARGE, "XX"], ["LPUSHX", "item:779", LARGE]])
+def test_a_large_write_that_wrote_nothing_admits_nothing(guard, words):
+    with guard.wire() as wire:
+        assert wire.ask(*words) in (b"$-1\r\n", b":0\r\n")
+    assert not is_admitted(guard, "item:779")
+
+
+@pytest.mark.parametrize("words", [["SET", "item:779", LARGE, "GET"], ["SET", "item:779", LARGE, "NX"],
+                                   ["SET", "item:779", LARGE, "NX", "GET"], ["SETNX", "item:779", LARGE]])
+def test_a_large_write_admits_its_key_whatever_it_answers(guard, words):
+    with guard.wire() as wire:
+        assert wire.ask(*words) in (b"$-1\r\n", b"+OK\r\n", b":1\r\n")
+        assert is_admitted(guard, "item:779")
+
+
 def test_no_write_is_refused_for_keys_that_the_filter_knows(start_guard, cache, items):
     guard = start_guard(items(), sync="poll", poll_interval="1h", max_hints=8)
     guard.redis().mset({f"item:{n}": "known" for n in range(1, 101)})

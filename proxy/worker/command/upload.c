@@ -22,6 +22,9 @@ struct upload {
     size_t body;             /* bytes of it still to come, CR LF included; 0: its header is next */
     size_t room;             /* bytes that the command may still take */
     struct span key;         /* of a write: in `bytes`; else empty */
+    const struct command *command;
+    size_t options; /* arguments behind the value of a SET */
+    bool may_get;   /* one of these is as long as GET: its words are not looked at */
     char bytes[];
 };
 
@@ -88,12 +91,19 @@ static struct upload *create(struct client *client, struct span key, size_t argu
     return upload;
 }
 
+/* With GET a SET answers nil though it has written; else as if it was small (write_proof.h). */
+static enum command_proof proof_of(const struct upload *upload)
+{
+    bool may_get = upload->may_get && !strcmp(upload->command->name, "SET");
+    return may_get ? PROOF_NO_ERROR : upload->command->proof;
+}
+
 /* The slot is answered for the upload; for the command it waits on, until the cache has. */
 static void finish(struct client *client, bool whole)
 {
     struct upload *upload = client->pinned.upload;
     if (whole && upload->key.length)
-        write_note(upload->slot, upload->key);
+        write_note(upload->slot, proof_of(upload), upload->key);
     reply_slot_answered(upload->slot);
     client->pinned.upload = NULL;
     client->pinned.states &= ~(unsigned)PINNED_UPLOAD;
@@ -116,6 +126,8 @@ size_t upload_begin(struct client *client, const char *input, size_t length)
         return 0;
     struct span key = is_write(command) ? words[1] : (struct span){"", 0};
     struct upload *upload = create(client, key, count);
+    upload->command = command;
+    upload->options = count - 3;
     upload->slot = key.length ? write_open(client) : request_open(client);
     client->pinned.upload = upload;
     client->pinned.states |= PINNED_UPLOAD;
@@ -136,6 +148,7 @@ static enum resp_status read_header(struct client *client, const char **at, cons
         return status;
     if (length < 0 || (size_t)length > client->serving->max_bulk || (size_t)length > upload->room)
         return RESP_BAD;
+    upload->may_get |= length == 3 && upload->arguments <= upload->options;
     upload->room -= (size_t)length;
     upload->body = (size_t)length + 2;
     return RESP_DONE;

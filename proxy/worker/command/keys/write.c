@@ -261,8 +261,9 @@ struct reply_slot *write_open(struct client *client)
 
 /* The end of a large one: it cannot be refused any more, so it is in its client's account whether
  * that has a place left or not, as what goes back with the cache's refusal must have been. */
-void write_note(struct reply_slot *slot, struct span key)
+void write_note(struct reply_slot *slot, enum command_proof proof, struct span key)
 {
+    slot->kind = &kinds[0][proof];
     const struct named named = {.keys = &key, .count = 1, .step = 1};
     struct client *client = client_of(slot->replies);
     struct buffer found = {0};

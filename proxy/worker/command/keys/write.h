@@ -32,8 +32,9 @@ struct reply_slot *write_admit(struct client *client, const struct span *keys, s
                                bool *are_new);
 void write_admitted(struct reply_slot *slot);
 
-/* The same in pieces: the slot, and before the last of the command goes to the cache, its key. */
+/* The same in pieces: the slot, and before the last of the command goes to the cache, its key and
+ * what its reply will say of it. */
 struct reply_slot *write_open(struct client *client);
-void write_note(struct reply_slot *slot, struct span key);
+void write_note(struct reply_slot *slot, enum command_proof proof, struct span key);
 
 #endif
