@@ -26,7 +26,9 @@
  *   pg_current_snapshot() (text),
  *   publication_values_sql()'s answer,
  *   the replica identity of each table that is followed, as Relation messages tell it (text, a
- *   letter each, in the order of config_followed(); - where the table is not there).
+ *   letter each, in the order of config_followed(); - where the table is not there),
+ *   for each keyspace a fingerprint of what its table's name leads to, which is also another when
+ *   it has led elsewhere since the answer before (text, comma-separated, in the keyspaces' order).
  *
  * It waits for no lock on a table, and is cheap enough for four times a second. The catalogue is
  * read as it was a moment before the positions are: DDL may commit in between. So it takes the

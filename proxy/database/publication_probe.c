@@ -146,12 +146,20 @@ static const char published[] =
     "   FROM pg_publication p WHERE p.pubname = ";
 
 /* Whether a table is visible the server may remember for a moment longer than the snapshot has it:
- * the schema that the table is in is taken down, too. */
+ * the schema that the table is in is taken down, too.
+ *
+ * What a table or its schema was called for a while between two answers only the xmin of its row
+ * tells, which is another behind a GRANT, too. A name without a schema may have led into any schema
+ * of the path. */
 static const char located[] =
     "located AS ("
-    " SELECT g.place, g.keyspace, g.columns, g.value, g.used, c.*"
+    " SELECT g.place, g.keyspace, g.columns, g.value, g.used, c.*, concat_ws('.', c.oid, c.version,"
+    "        (SELECT string_agg(n.xmin::text, '.' ORDER BY n.oid) FROM pg_namespace n"
+    "          WHERE n.nspname = ANY (CASE WHEN g.schema IS NULL THEN current_schemas(false)"
+    "                                 ELSE ARRAY[g.schema] END) OFFSET 0)) AS names"
     "   FROM guarded g"
-    "   LEFT JOIN LATERAL (SELECT c.oid, c.relnamespace, c.relhassubclass, c.relispartition,"
+    "   LEFT JOIN LATERAL (SELECT c.oid, c.xmin AS version, c.relnamespace, c.relhassubclass,"
+    "               c.relispartition,"
     "               c.relrowsecurity, c.relforcerowsecurity,"
     "               c.relreplident FROM pg_class c WHERE c.relname = g.name"
     "           AND CASE WHEN g.schema IS NULL THEN pg_table_is_visible(c.oid) ELSE"
@@ -255,7 +263,9 @@ static const char conclusion[] =
     "'0/0'::pg_lsn,"
     "       pg_current_snapshot()::text, (SELECT list FROM valued),"
     "       (SELECT string_agg(coalesce(l.relreplident::text, '-'), '' ORDER BY l.place)"
-    "          FROM located l)"
+    "          FROM located l),"
+    "       (SELECT string_agg('@' || l.names, ',' ORDER BY l.place) FROM located l"
+    "         WHERE l.place = l.keyspace)"
     "  FROM (SELECT string_agg(d.oids, ',' ORDER BY d.keyspace)"
     "                || coalesce(',' || string_agg(d.more, ',' ORDER BY d.keyspace), '') AS oids,"
     "               string_agg(to_hex(hashtextextended(d.text, 0))"

@@ -12,6 +12,8 @@
  *
  * The answers are of the database, not of a generation: they are compared across lost streams and
  * builds. The first has nothing to be compared with.
+ *
+ * What the tables' names lead to is watched by the same means.
  */
 #ifndef NESTGUARD_VALUES_H
 #define NESTGUARD_VALUES_H

@@ -58,6 +58,7 @@ static void take(struct wal_probe *wal_probe, const PGresult *result)
                           .fingerprint = PQgetvalue(result, 0, 0),
                           .snapshot = PQgetvalue(result, 0, 4),
                           .values = PQgetvalue(result, 0, 5),
+                          .names = PQgetvalue(result, 0, 7),
                           .end = lag_end_of_log(insert, flush)};
     wal_probe->complained = false;
     note_answer(wal_probe);

@@ -15,6 +15,7 @@ struct probe {
     const char *fingerprint; /* lives until the call returns */
     const char *snapshot;    /* the same; see snapshot.h */
     const char *values;      /* the same; see values.h */
+    const char *names;       /* the same, of what the tables' names lead to */
     uint64_t end; /* of the log: everything that was committed by `time` lies before it */
 };
 

@@ -36,6 +36,8 @@ enum cause {
     CAUSE_FILLED,    /* of a keyspace: more of its keys were unvouched than are remembered */
     CAUSE_MISSED,    /* of a keyspace: its rows may have changed while none was followed */
     CAUSE_ALTERED,   /* of a keyspace: what its values are made of was altered */
+    CAUSE_RENAMED,   /* of a keyspace: its table's name may have led to another table for a while,
+                        which then said that there is no row */
     CAUSES
 };
 

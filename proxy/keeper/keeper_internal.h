@@ -104,6 +104,7 @@ struct keeper {
     struct loading loading;               /* rows: the pool, loads, fills */
     struct checking checking;             /* false-negative checks and self-checks */
     struct purging purging;               /* keys that are to go from the cache */
+    struct values *names;                 /* where the tables' names lead */
     struct publisher *publisher;          /* NULL: nothing is published */
     struct replication replication;       /* which generation serves; does nothing without a log */
     struct standings standings;           /* without a log to follow, in the place of replication */
@@ -186,6 +187,9 @@ void keeper_take_fn_check(struct keeper *keeper, struct fn_check_message *fn_che
 
 /* Subscribes those who must hear of changes. */
 void keeper_open_changes(struct keeper *keeper);
+
+/* Where the tables' names lead, as a probe has found. */
+void keeper_learn_names(struct keeper *keeper, const char *names);
 
 /* The log tells of a row that its filter has: what the key's entry says is known. */
 void keeper_end_entry(struct keeper *keeper, const struct key_change *insertion);

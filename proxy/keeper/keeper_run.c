@@ -160,6 +160,7 @@ static void on_tick(uv_timer_t *tick)
     if (keeper->publishing.generation && !keeper->replication.serving)
         fn_checks_known(keeper->checking.fn_checks, keeper->publishing.generation, UINT64_MAX);
     purging_check_time(&keeper->purging, now);
+    values_check_time(keeper->names, now);
     standings_watch(&keeper->standings);
     sources_watch(&keeper->sources, keeper->publishing.shared, keeper->publishing.sets, now);
     keeper_review(keeper);
@@ -205,6 +206,7 @@ static void free_all(struct keeper *keeper)
     checking_finish(&keeper->checking);
     sources_finish(&keeper->sources);
     loading_finish(&keeper->loading);
+    values_destroy(keeper->names);
     publishing_finish(&keeper->publishing);
     entries_finish(&keeper->entries);
     accounting_finish(&keeper->accounting);

@@ -151,6 +151,7 @@ static void on_probed(void *arg, const struct probe *probe)
         server_watch_heard(&keeper->server, publication_server(probe->fingerprint));
         visibility_learn(keeper->loading.visibility, probe->snapshot);
         purging_learn_values(&keeper->purging, probe->values);
+        keeper_learn_names(keeper, probe->names);
     }
     touches_probed(&keeper->touches);
 }

@@ -42,6 +42,7 @@ static const unsigned told[CAUSES] = {
     [CAUSE_FILLED]    =                              CACHE                       | KEYSPACE,
     [CAUSE_MISSED]    =                      LOADS | CACHE           | PUBLISHED | KEYSPACE,
     [CAUSE_ALTERED]   =                      LOADS | CACHE                       | KEYSPACE,
+    [CAUSE_RENAMED]   =                      LOADS         | CALLS | ENTRIES     | KEYSPACE,
     /* clang-format on */
 };
 

@@ -4,8 +4,10 @@
  */
 #include "keeper/changes/entries.h"
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "guard/guard.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -240,6 +242,30 @@ bool entries_know(struct entries *entries, struct key key, bool serving, entries
     bool ends = entries_wait_for(entries, key, serving);
     entry.kind = OVERRIDE_NONE;
     return ends && entries_set(entries, key, entry, done, arg) == 0;
+}
+
+static void list_tombstone(void *arg, struct key key, struct override entry)
+{
+    if (entry.kind != OVERRIDE_TOMBSTONE)
+        return;
+    buffer_append(arg, &key.text.length, sizeof key.text.length);
+    buffer_append(arg, key.text.at, key.text.length);
+}
+
+/* Listed first, since to end one changes the table. */
+void entries_unbury(struct entries *entries)
+{
+    struct buffer list = {0};
+    overrides_each(&entries->table, clock_ms(), list_tombstone, &list);
+    struct span all = buffer_span(&list), text;
+    for (size_t at = 0; at < all.length; at += sizeof text.length + text.length) {
+        memcpy(&text.length, all.at + at, sizeof text.length);
+        text.at = all.at + at + sizeof text.length;
+        int keyspace = guard_match(entries->view->config, text);
+        if (keyspace != NOT_GUARDED)
+            entries_know(entries, key_make(keyspace, text), false, NULL, NULL);
+    }
+    buffer_finish(&list);
 }
 
 /* All at once when a generation has come into force, which ends many. */

@@ -95,6 +95,10 @@ bool entries_wait_for(const struct entries *entries, struct key key, bool servin
 bool entries_know(struct entries *entries, struct key key, bool serving, entries_done done,
                   void *arg);
 
+/* Ends all tombstones: the database's word, which they are by, may have been of other tables. The
+ * filter, and who is asked then, say what is so. */
+void entries_unbury(struct entries *entries);
+
 /* Whether the next generation is built from another database, whose rows this one knows nothing of.
  */
 void entries_move(struct entries *entries, bool moves);

@@ -25,9 +25,10 @@ void touches_close(struct touches *touches, struct key_touch *touch)
 void touches_hear(void *arg, const struct key_change *change)
 {
     const struct touches *touches = arg;
+    bool of_keyspace = cause_is_of_keyspace(change->cause);
     for (struct key_touch *touch = touches->first; touch; touch = touch->next)
-        if (key_equals(touch->key, change->key))
-            touch->touched = true;
+        touch->touched |= of_keyspace ? touch->key.keyspace == change->key.keyspace
+                                      : key_equals(touch->key, change->key);
 }
 
 /* Who is told may close its call, and its touch with it, or wait for another probe: so the next is

@@ -1,6 +1,6 @@
 /* Keys that calls of the control port are at work for: whether such a key may have a row that the
  * database did not show, for it was written through the guard meanwhile, or the log told of its
- * insertion. They are watched, so that workers tell.
+ * insertion, or another table may have been asked. They are watched, so that workers tell.
  */
 #ifndef NESTGUARD_TOUCHES_H
 #define NESTGUARD_TOUCHES_H

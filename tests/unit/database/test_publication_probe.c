@@ -26,7 +26,7 @@ static const char tables[] =
     "SET search_path = first, public";
 
 struct answer {
-    char fingerprint[300], oids[100], identities[20];
+    char fingerprint[300], oids[100], identities[20], names[200];
     unsigned long long insert, flush;
 };
 
@@ -38,11 +38,12 @@ static struct answer probe(struct pg_session *session, const char *sql)
     if (pg_session_exec(session, sql, 0, NULL, &result, &error) < 0)
         fail_msg("%s", error.text);
     assert_int_equal(PQntuples(result), 1);
-    assert_int_equal(PQnfields(result), 7);
+    assert_int_equal(PQnfields(result), 8);
     assert_in_range(strlen(PQgetvalue(result, 0, 0)), 8, 299);
     snprintf(answer.fingerprint, sizeof answer.fingerprint, "%s", PQgetvalue(result, 0, 0));
     snprintf(answer.oids, sizeof answer.oids, "%s", PQgetvalue(result, 0, 1));
     snprintf(answer.identities, sizeof answer.identities, "%s", PQgetvalue(result, 0, 6));
+    snprintf(answer.names, sizeof answer.names, "%s", PQgetvalue(result, 0, 7));
     answer.insert = strtoull(PQgetvalue(result, 0, 2), NULL, 10);
     answer.flush = strtoull(PQgetvalue(result, 0, 3), NULL, 10);
     PQclear(result);
@@ -433,6 +434,40 @@ static void oids_are_in_the_keyspaces_order_and_0_for_what_is_not_published(void
     pg_session_close(session);
 }
 
+/* Also when it leads there again. */
+static void where_a_name_has_led_elsewhere_is_told(void **state)
+{
+    static const struct step moves[] = {
+        {"ANALYZE; VACUUM items; VACUUM FREEZE pg_class; VACUUM FREEZE pg_namespace", SAME},
+        {"VACUUM FULL pg_class; VACUUM FULL pg_namespace; REINDEX TABLE items", SAME},
+        {"INSERT INTO items VALUES (5000); CREATE INDEX ON items (payload)", SAME},
+        {"CREATE SCHEMA stranger; CREATE TABLE stranger.items (id int); DROP SCHEMA stranger"
+         " CASCADE",
+         SAME},
+        {"ALTER TABLE items RENAME TO gone; ALTER TABLE gone RENAME TO items", CHANGED},
+        {"ALTER SCHEMA other RENAME TO gone; ALTER SCHEMA gone RENAME TO other", SAME},
+        {"ALTER SCHEMA public RENAME TO gone; ALTER SCHEMA gone RENAME TO public", CHANGED},
+        {"ALTER SCHEMA first RENAME TO gone; ALTER SCHEMA gone RENAME TO first", CHANGED},
+    };
+    struct pg_session *session = session_with_tables();
+    struct config *config = config_of(ITEMS);
+    char *sql = publication_probe_sql(config);
+    struct answer before = probe(session, sql);
+    (void)state;
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+        run_sql(session, moves[i].sql);
+        struct answer after = probe(session, sql);
+        bool changed = strcmp(before.names, after.names) != 0;
+        if (changed != (moves[i].effect == CHANGED))
+            fail_msg("%s: %s, %s", moves[i].sql, before.names, after.names);
+        assert_string_equal(before.fingerprint, after.fingerprint);
+        before = after;
+    }
+    free(sql);
+    config_destroy(config);
+    pg_session_close(session);
+}
+
 static void the_identities_are_in_the_same_order(void **state)
 {
     struct pg_session *session = session_with_tables();
@@ -553,6 +588,7 @@ int main(void)
         cmocka_unit_test(a_partition_by_itself_depends_on_what_it_is_a_partition_of),
         cmocka_unit_test(what_is_undone_gives_the_old_fingerprint),
         cmocka_unit_test(oids_are_in_the_keyspaces_order_and_0_for_what_is_not_published),
+        cmocka_unit_test(where_a_name_has_led_elsewhere_is_told),
         cmocka_unit_test(the_identities_are_in_the_same_order),
         cmocka_unit_test(positions_are_bytes_of_the_log),
         cmocka_unit_test(another_server_is_told_by_the_same_catalogue),

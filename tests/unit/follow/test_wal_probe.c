@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-enum { COLUMNS = 6 };
+enum { COLUMNS = 8 };
 
 struct bench {
     uv_loop_t loop;
@@ -22,7 +22,7 @@ struct bench {
     struct wal_probe *wal_probe;
     unsigned probed, failed, news;
     struct probe last;
-    char fingerprint[40], snapshot[40], values[40], why[100];
+    char fingerprint[40], snapshot[40], values[40], names[40], why[100];
     bool again; /* asks at once from within an answer */
     bool closed;
 };
@@ -35,6 +35,7 @@ static void on_probed(void *arg, const struct probe *probe)
     snprintf(bench->fingerprint, sizeof bench->fingerprint, "%s", probe->fingerprint);
     snprintf(bench->snapshot, sizeof bench->snapshot, "%s", probe->snapshot);
     snprintf(bench->values, sizeof bench->values, "%s", probe->values);
+    snprintf(bench->names, sizeof bench->names, "%s", probe->names);
     if (bench->again)
         wal_probe_now(bench->wal_probe);
     bench->again = false;
@@ -93,7 +94,8 @@ static void wait_for_question(struct bench *bench)
 
 static void answer(const char *insert, const char *flush)
 {
-    fake_rows(FAKE_TEXT, (const char *[]){"abc@100", "1", insert, flush, "7:7:", "v"}, 1, COLUMNS);
+    fake_rows(FAKE_TEXT, (const char *[]){"abc@100", "1", insert, flush, "7:7:", "v", "d", "n"}, 1,
+              COLUMNS);
 }
 
 /* ---- tests ---- */
@@ -129,6 +131,7 @@ static void an_answer_is_as_old_as_its_question(void **state)
     assert_string_equal(bench.fingerprint, "abc@100");
     assert_string_equal(bench.snapshot, "7:7:");
     assert_string_equal(bench.values, "v");
+    assert_string_equal(bench.names, "n");
     bench_close(&bench);
 }
 

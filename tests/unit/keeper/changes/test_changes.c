@@ -73,6 +73,7 @@ static void what_no_log_told_is_purged_behind_the_loads(void **state)
     assert_string_equal(who_hears(&changes, CAUSE_CLEARED), "L");
     assert_string_equal(who_hears(&changes, CAUSE_UNVOUCHED), "P");
     assert_string_equal(who_hears(&changes, CAUSE_FILLED), "P");
+    assert_string_equal(who_hears(&changes, CAUSE_RENAMED), "LCE");
 }
 
 static void every_cause_is_told_to_somebody(void **state)
@@ -86,9 +87,9 @@ static void every_cause_is_told_to_somebody(void **state)
 
 static void a_cause_is_of_a_key_or_of_a_keyspace(void **state)
 {
-    const enum cause keyspaces[] = {CAUSE_CLEARED, CAUSE_UNTOLD,   CAUSE_TRUNCATED,
-                                    CAUSE_ASKED,   CAUSE_FILLED,   CAUSE_MISSED,
-                                    CAUSE_ALTERED, CAUSE_DEPENDED, CAUSE_LEFT};
+    const enum cause keyspaces[] = {CAUSE_CLEARED, CAUSE_UNTOLD, CAUSE_TRUNCATED, CAUSE_ASKED,
+                                    CAUSE_FILLED,  CAUSE_MISSED, CAUSE_ALTERED,   CAUSE_DEPENDED,
+                                    CAUSE_LEFT,    CAUSE_RENAMED};
     unsigned count = 0;
     (void)state;
     for (unsigned cause = 0; cause < CAUSES; cause++)

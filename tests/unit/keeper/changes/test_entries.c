@@ -195,6 +195,35 @@ static void a_block_outlasts_what_the_log_ends(void **state)
     bench_finish(&bench);
 }
 
+/* A block and a hint stay, and so does what is of no keyspace any more. */
+static void tombstones_alone_are_ended_together(void **state)
+{
+    struct bench bench;
+    const char *error;
+    (void)state;
+    bench_init(&bench, SYNC_REPLICATION);
+    assert_int_equal(key_template_parse(&bench.keyspace.key, "item:{id}", &error), 0);
+    bench.config.max_hints = 10;
+    struct override tombstone = entries_tombstone(&bench.entries), blocked = tombstone;
+    blocked.blocked_until = clock_ms() + 60000;
+    hint(&bench, "item:1");
+    entries_set(&bench.entries, item("item:2"), tombstone, NULL, NULL);
+    entries_set(&bench.entries, item("item:3"), blocked, NULL, NULL);
+    entries_set(&bench.entries, item("order:1"), tombstone, NULL, NULL);
+    run(&bench);
+    bench.received = 0;
+    entries_unbury(&bench.entries);
+    run(&bench);
+    assert_int_equal(bench.received, 2 * WORKERS);
+    assert_int_equal(entries_find(&bench.entries, item("item:1")).kind, OVERRIDE_HINT);
+    assert_int_equal(entries_find(&bench.entries, item("item:2")).kind, OVERRIDE_NONE);
+    assert_int_equal(entries_find(&bench.entries, item("item:3")).kind, OVERRIDE_NONE);
+    assert_int_not_equal(entries_find(&bench.entries, item("item:3")).blocked_until, 0);
+    assert_int_equal(entries_find(&bench.entries, item("order:1")).kind, OVERRIDE_TOMBSTONE);
+    key_template_finish(&bench.keyspace.key);
+    bench_finish(&bench);
+}
+
 static void a_tombstone_of_a_keyspace_that_has_retired_changes_nothing(void **state)
 {
     struct bench bench;
@@ -327,6 +356,7 @@ int main(void)
         cmocka_unit_test(each_entry_is_a_change_by_its_own_cause),
         cmocka_unit_test(the_log_of_who_serves_ends_a_hint_and_any_log_a_tombstone),
         cmocka_unit_test(a_block_outlasts_what_the_log_ends),
+        cmocka_unit_test(tombstones_alone_are_ended_together),
         cmocka_unit_test(a_tombstone_of_a_keyspace_that_has_retired_changes_nothing),
         cmocka_unit_test(without_a_log_entries_hold_until_a_later_snapshot),
     };

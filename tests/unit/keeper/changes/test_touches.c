@@ -50,6 +50,25 @@ static void every_call_for_the_key_is_touched_and_no_other(void **state)
     watch_destroy(watch);
 }
 
+static void what_is_told_of_a_keyspace_touches_every_call_for_its_keys(void **state)
+{
+    struct watch *watch = watch_create(10);
+    struct touches touches;
+    struct key_change change = change_of_keyspace(CAUSE_RENAMED, 0);
+    (void)state;
+    touches_init(&touches, watch);
+    struct call one = call_of(&touches, "item:1"), another = call_of(&touches, "order:1");
+    another.touch.key.keyspace = 1;
+    touches_open(&touches, &one.touch);
+    touches_open(&touches, &another.touch);
+    touches_hear(&touches, &change);
+    assert_true(one.touch.touched);
+    assert_false(another.touch.touched);
+    touches_close(&touches, &another.touch);
+    touches_close(&touches, &one.touch);
+    watch_destroy(watch);
+}
+
 static void a_workers_write_is_told_only_while_a_call_is_at_work(void **state)
 {
     struct watch *watch = watch_create(10);
@@ -99,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_for_the_key_is_touched_and_no_other),
+        cmocka_unit_test(what_is_told_of_a_keyspace_touches_every_call_for_its_keys),
         cmocka_unit_test(a_workers_write_is_told_only_while_a_call_is_at_work),
         cmocka_unit_test(who_waits_for_a_probe_is_called_once_and_may_end),
     };
