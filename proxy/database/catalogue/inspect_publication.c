@@ -191,15 +191,17 @@ static void put_table(struct buffer *out, const struct subject *subject)
         buffer_printf(out, " WHERE (%s%s)", where, strstr(where, "--") ? "\n" : "");
 }
 
-/* DROP and ADD, for the entry of one table cannot be changed by itself. */
+/* DROP and ADD, for the entry of one table cannot be changed by itself; both or neither, for the
+ * server may refuse the condition as a row filter. */
 static char *replace_entry(const struct subject *subject)
 {
     struct buffer sql = {0};
     const char *name = publication_text(subject->inspection, PUBLICATION_NAME);
-    buffer_printf(&sql, "ALTER PUBLICATION %s DROP TABLE %s; ALTER PUBLICATION %s ADD TABLE ", name,
-                  subject_table(subject), name);
+    buffer_printf(&sql,
+                  "BEGIN; ALTER PUBLICATION %s DROP TABLE %s; ALTER PUBLICATION %s ADD TABLE ",
+                  name, subject_table(subject), name);
     put_table(&sql, subject);
-    buffer_printf(&sql, ";");
+    buffer_printf(&sql, "; COMMIT;");
     return buffer_string(&sql);
 }
 
