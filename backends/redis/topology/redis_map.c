@@ -157,15 +157,39 @@ static bool is_number(const struct redisReply *reply, long long most)
     return reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= most;
 }
 
-/* Its own name a node may not know, or not tell: then it is the one that was asked by. */
-static const char *host_of(const struct redisReply *reply, const struct redis_place *asked)
+static bool is_unknown(const char *host)
 {
-    if (reply->type == REDIS_REPLY_NIL)
-        return asked->host;
-    if (reply->type != REDIS_REPLY_STRING)
+    return !*host || strcmp(host, "?") == 0;
+}
+
+/* The address beside an endpoint: behind it a port, an id, and since Redis 7 pairs of a name and a
+ * value. NULL: it is not told. */
+static const char *address_of(const struct redisReply *node)
+{
+    const struct redisReply *pairs = node->elements > 3 ? node->element[3] : NULL;
+    if (!pairs || pairs->type != REDIS_REPLY_ARRAY)
         return NULL;
-    bool unknown = reply->len == 0 || strcmp(reply->str, "?") == 0;
-    return unknown ? asked->host : reply->str;
+    for (size_t i = 0; i + 1 < pairs->elements; i += 2) {
+        const struct redisReply *name = pairs->element[i], *value = pairs->element[i + 1];
+        if (name->type == REDIS_REPLY_STRING && strcmp(name->str, "ip") == 0)
+            return value->type == REDIS_REPLY_STRING && !is_unknown(value->str) ? value->str : NULL;
+    }
+    return NULL;
+}
+
+/* No endpoint, or an empty one, is the host that was asked (Redis' documents of CLUSTER SLOTS). A
+ * "?" is a node without a hostname where hostnames are preferred: its address stands beside it. */
+static const char *host_of(const struct redisReply *node, const struct redis_place *asked)
+{
+    const struct redisReply *endpoint = node->element[0];
+    if (endpoint->type == REDIS_REPLY_NIL)
+        return asked->host;
+    if (endpoint->type != REDIS_REPLY_STRING)
+        return NULL;
+    if (!is_unknown(endpoint->str))
+        return endpoint->str;
+    const char *address = endpoint->len ? address_of(node) : NULL;
+    return address ? address : asked->host;
 }
 
 static bool read_primary(struct redis_place *place, const struct redisReply *reply,
@@ -175,7 +199,7 @@ static bool read_primary(struct redis_place *place, const struct redisReply *rep
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||
         !is_number(reply->element[1], UINT16_MAX))
         return false;
-    const char *host = host_of(reply->element[0], asked);
+    const char *host = host_of(reply, asked);
     snprintf(port, sizeof port, "%u", (unsigned)reply->element[1]->integer);
     return host && redis_place_set(place, host, port);
 }

@@ -16,8 +16,8 @@ struct redis_redirect {
 bool redis_redirect_is_meant(const char *error, size_t length);
 
 /* Of an error without its sign: "MOVED 3999 127.0.0.1:6381". A node that does not know the other's
- * host leaves it out: it is that of `from`, then. False: it is no redirection, or not a right one.
- */
+ * host leaves it out: it is that of `from`, then. False: it is no redirection, or not a right one,
+ * such as to "?:6381", whose address only CLUSTER SLOTS tells. */
 bool redis_redirect_read(struct redis_redirect *out, const char *error, size_t length,
                          const struct redis_place *from);
 

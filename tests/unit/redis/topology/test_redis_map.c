@@ -111,6 +111,45 @@ static void a_node_that_does_not_know_its_name_is_who_was_asked(void **state)
     must_own(2, "10.0.0.9");
 }
 
+#define BESIDE(host, count, pairs) "*4\r\n" host ":7\r\n$2\r\nid\r\n*" count "\r\n" pairs
+#define UNNAMED(count, pairs) BESIDE("$1\r\n?\r\n", count, pairs)
+#define IP "$2\r\nip\r\n"
+#define ADDRESS IP "$8\r\n10.0.0.3\r\n"
+
+static void a_node_without_the_name_that_is_preferred_is_at_its_address(void **state)
+{
+    (void)state;
+    take("*1\r\n" RANGE("0", "0", UNNAMED("2", ADDRESS)));
+    must_own(0, "10.0.0.3");
+    take("*1\r\n" RANGE("1", "1", UNNAMED("4", "$1\r\na\r\n$1\r\nb\r\n" ADDRESS)));
+    must_own(1, "10.0.0.3");
+}
+
+static void one_whose_address_is_not_told_either_is_who_was_asked(void **state)
+{
+    static const char *const answers[] = {
+        "*1\r\n" RANGE("0", "0", UNNAMED("0", "")),
+        "*1\r\n" RANGE("1", "1", UNNAMED("1", IP)),
+        "*1\r\n" RANGE("2", "2", UNNAMED("2", IP "$0\r\n\r\n")),
+        "*1\r\n" RANGE("3", "3", UNNAMED("2", IP "$-1\r\n")),
+    };
+    (void)state;
+    for (unsigned i = 0; i < sizeof answers / sizeof *answers; i++) {
+        assert_int_equal(take(answers[i]), 1);
+        must_own(i, "10.0.0.9");
+    }
+}
+
+/* So Redis says of nodes behind a balancer, whose addresses lead nowhere from here. */
+static void an_endpoint_that_is_left_out_is_who_was_asked_whatever_the_address(void **state)
+{
+    (void)state;
+    take("*1\r\n" RANGE("0", "0", BESIDE("$-1\r\n", "2", ADDRESS)));
+    must_own(0, "10.0.0.9");
+    take("*1\r\n" RANGE("1", "1", BESIDE("$0\r\n\r\n", "2", ADDRESS)));
+    must_own(1, "10.0.0.9");
+}
+
 static void a_slot_that_is_left_out_stays_whose_it_was(void **state)
 {
     (void)state;
@@ -228,6 +267,9 @@ int main(void)
         TEST(an_answer_says_who_has_which_slots),
         TEST(what_maps_have_in_common_does_not_depend_on_who_was_heard_of_first),
         TEST(a_node_that_does_not_know_its_name_is_who_was_asked),
+        TEST(a_node_without_the_name_that_is_preferred_is_at_its_address),
+        TEST(one_whose_address_is_not_told_either_is_who_was_asked),
+        TEST(an_endpoint_that_is_left_out_is_who_was_asked_whatever_the_address),
         TEST(a_slot_that_is_left_out_stays_whose_it_was),
         TEST(what_is_no_such_answer_changes_nothing),
         TEST(an_answer_that_names_too_many_leaves_numbers_for_the_next),

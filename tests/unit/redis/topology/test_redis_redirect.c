@@ -50,6 +50,8 @@ static void what_is_not_right_leads_nowhere(void **state)
                                         "MOVED 1 a",
                                         "MOVED 1 a:",
                                         "MOVED 1 a:0",
+                                        "MOVED 1 ?:6381",
+                                        "ASK 1 ?:6381",
                                         "MOVED 1 a:65536",
                                         "MOVED 1 a:b",
                                         "ERR x",
