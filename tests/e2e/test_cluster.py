@@ -227,9 +227,15 @@ class TestOrdinaryKeys:
     def test_what_is_not_supported_is_refused_by_name(self, guard, cluster):
         client = guard.redis()
         for words in (["MONITOR"], ["SLOWLOG", "GET"], ["SCRIPT", "KILL"],
-                      ["LATENCY", "RESET"], ["AUTH", "somebody", "x"]):
+                      ["LATENCY", "RESET"]):
             with pytest.raises(redis.ResponseError, match=f"unsupported: '{words[0]}'"):
                 client.execute_command(*words)
+
+    def test_of_users_it_is_said_that_the_caches_own_are_not_supported(self, guard, cluster):
+        for words in (["AUTH", "somebody", "x"], ["HELLO", "2", "AUTH", "somebody", "x"]):
+            with pytest.raises(redis.ResponseError, match=(
+                    f"unsupported: '{words[0]}' as a user of the cache's own ACL is not")):
+                guard.redis().execute_command(*words)
 
     def test_replies_come_in_the_order_of_commands(self, guard, cluster):
         names = on_each(cluster) * 20

@@ -83,6 +83,15 @@ static void refuse(struct client *client, const struct request *request)
                      (int)name.length, name.at);
 }
 
+static void refuse_user(struct client *client, const struct request *request)
+{
+    resp_write_error(
+        client_reply(client),
+        "NESTGUARD unsupported: '%s' as a user of the cache's own ACL is not supported "
+        "in a cluster, only as 'default', with nestguard's password",
+        request->command->name);
+}
+
 /* As a node says it. */
 static bool refuse_db(struct client *client, const struct request *request)
 {
@@ -372,7 +381,7 @@ bool nodes_dispatch(struct client *client, const struct request *request)
         return leaves_late(client, request);
     struct command_way way = way_of(client, request);
     if (names_user(request)) {
-        refuse(client, request);
+        refuse_user(client, request);
         return true;
     }
     bool ends = is_named(request, "QUIT") || is_named(request, "RESET");
