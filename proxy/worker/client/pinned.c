@@ -414,16 +414,22 @@ static bool is_subscribing(const struct pinned *pinned)
     return pinned->awaited && upstream_next_slot(pinned->own) == pinned->subscribing;
 }
 
-/* The last of the messages that answer a SUBSCRIBE is its reply; those before it, and those that
- * the cache sends by itself, go beside. */
+/* The last of the messages that answer a SUBSCRIBE is its reply; those before it go beside, and so
+ * does what one server sends by itself. A node of a cluster does so when a shard channel's slot
+ * leaves it: a client that sees one plain server would hear nothing any more and not know why. It
+ * is closed, for behind a lost connection every library subscribes again. */
 static bool takes_confirmation(struct client *client, const struct pubsub_message *message,
                                struct span frame)
 {
     struct pinned *pinned = &client->pinned;
+    bool asked = is_subscribing(pinned);
     take_count(pinned, message);
-    if (is_subscribing(pinned) && --pinned->awaited == 0)
+    if (asked && --pinned->awaited == 0)
         return false;
-    push(client, pinned->own, frame);
+    if (asked || !pool_is_cluster(client_pool(client)))
+        push(client, pinned->own, frame);
+    else
+        client_leave(client);
     return true;
 }
 

@@ -1,0 +1,72 @@
+"""Shard channels of a cluster through the guard: nobody who has subscribed is deaf without knowing."""
+import pytest
+
+from clusters import Cluster, slot_of
+from following import follow  # a fixture
+from servers import PATIENCE
+from waiting import wait_until
+from wire import bulk
+
+CHANNEL = "news"
+
+
+@pytest.fixture
+def cluster():
+    started = Cluster(replicas=1).start()
+    yield started
+    started.remove()
+
+
+@pytest.fixture
+def guard(follow, items, cluster):
+    return follow(items(), cache=cluster.url)
+
+
+def subscribed(guard, version):
+    wire = guard.wire()
+    if version == 3:
+        wire.ask("HELLO", 3)
+    head = b">3\r\n" if version == 3 else b"*3\r\n"
+    assert wire.ask("SSUBSCRIBE", CHANNEL) == head + bulk("ssubscribe") + bulk(CHANNEL) + b":1\r\n"
+    return wire, head + bulk("smessage") + bulk(CHANNEL)
+
+
+def publish(guard, text):
+    with guard.wire() as wire:
+        return wire.ask("SPUBLISH", CHANNEL, text)
+
+
+def hear_again(guard, version):
+    """What a library does behind a lost connection. The first may get an error: the guard
+    learns only now where the slot is."""
+    def is_led():
+        with guard.wire() as wire:
+            return not wire.ask("SSUBSCRIBE", CHANNEL).startswith(b"-")
+    wait_until(is_led, PATIENCE, "the slot's new node")
+    wire, head = subscribed(guard, version)
+    with wire:
+        wait_until(lambda: publish(guard, "again") == b":1\r\n", PATIENCE, "a subscriber")
+        assert wire.read_reply() == head + bulk("again")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_whose_slot_moves_is_closed_and_hears_again(guard, cluster, version):
+    wire, head = subscribed(guard, version)
+    with wire:
+        assert publish(guard, "before") == b":1\r\n"
+        assert wire.read_reply() == head + bulk("before")
+        giver = cluster.node_of(CHANNEL)
+        to = next(node for node in cluster.primaries if node is not giver)
+        cluster.move(slot_of(CHANNEL), to)
+        assert wire.read_until_closed() == b""
+    hear_again(guard, version)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_whose_primary_hands_over_is_closed_and_hears_again(guard, cluster, version):
+    wire, _ = subscribed(guard, version)
+    with wire:
+        follower = cluster.follower_of(cluster.node_of(CHANNEL))
+        follower.ask("CLUSTER", "FAILOVER")
+        assert wire.read_until_closed() == b""
+    hear_again(guard, version)
