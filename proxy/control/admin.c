@@ -106,15 +106,27 @@ const struct http_route admin_routes[] = {
      "the configuration in force, as a file without its secrets", NULL, NULL},
     {0}};
 
-void admin_log(void *arg, const char *who, const char *method, const char *url, unsigned code)
+static void log_refused(const struct http_finished *call)
 {
-    static struct log_pace strangers;
+    static struct log_pace strangers, others;
+    bool is_stranger = call->status == 401;
     uint64_t left_out = 0;
     char said[LOG_PACE_SAID];
-    (void)arg;
-    if (code != 401)
-        log_info("control: %s: %s %s: %u", who, method, url, code);
-    else if (log_pace_may(&strangers, clock_ms(), &left_out))
-        log_warning("control: %s: %s %.200s: no valid token%s", who, method, url,
+    if (!log_pace_may(is_stranger ? &strangers : &others, clock_ms(), &left_out))
+        return;
+    if (is_stranger)
+        log_warning("control: %s: %s %.200s: no valid token%s", call->who, call->method, call->url,
                     log_pace_said(left_out, said));
+    else
+        log_info("control: %s: %s %.200s: refused, %u%s", call->who, call->method, call->url,
+                 call->status, log_pace_said(left_out, said));
+}
+
+void admin_log(void *arg, const struct http_finished *call)
+{
+    (void)arg;
+    if (call->was_refused)
+        log_refused(call);
+    else
+        log_info("control: %s: %s %s: %u", call->who, call->method, call->url, call->status);
 }

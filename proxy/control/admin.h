@@ -18,8 +18,9 @@
  */
 extern const struct http_route admin_routes[];
 
-/* The log's line for a call that may change something, or whose token was refused: of these, which
- * anybody can send, a line in a while. As http_options.on_call. */
-void admin_log(void *arg, const char *who, const char *method, const char *url, unsigned code);
+/* The log's line for a call that may have changed something; of those that were refused, which
+ * anybody can send, and any page have a browser send, a short one in a while. As
+ * http_options.on_call. */
+void admin_log(void *arg, const struct http_finished *call);
 
 #endif

@@ -40,16 +40,22 @@ struct http_route {
     const struct http_upload *upload; /* NULL: the body is thrown away */
 };
 
+/* An answered call, for whoever keeps a log. */
+struct http_finished {
+    const char *who; /* peer address or uid, and the From header */
+    const char *method, *url;
+    unsigned status;
+    bool was_refused; /* none of the route's functions has heard of it */
+};
+
 struct http_options {
     int fd;                          /* a bound socket, which the server listens on and closes */
     const char *token;               /* Authorization: Bearer TOKEN; NULL: open to all. Copied. */
     const struct http_route *routes; /* ends with a row of NULLs; must outlive the server */
     void *arg;                       /* for the handlers */
     size_t max_body;                 /* past it: 413 */
-    /* Every finished call but those of GET, unless their token was refused: who (peer address or
-     * uid, and the From header), what, status. */
-    void (*on_call)(void *arg, const char *who, const char *method, const char *url,
-                    unsigned status);
+    /* Every finished call but those of GET, unless their token was refused. */
+    void (*on_call)(void *arg, const struct http_finished *call);
 };
 
 /* Listens from here on. 0 and *out, ended by http_server_close(); or a negative errno and *error, a

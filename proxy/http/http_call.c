@@ -212,7 +212,12 @@ static void report(struct http_call *call)
     make_harmless(method);
     if (url)
         make_harmless(url);
-    server->options.on_call(server->options.arg, who, method, url ? url : "?", call->status);
+    server->options.on_call(server->options.arg,
+                            &(struct http_finished){.who = who,
+                                                    .method = method,
+                                                    .url = url ? url : "?",
+                                                    .status = call->status,
+                                                    .was_refused = !call->is_handled});
     free(url);
     free(method);
     free(who);

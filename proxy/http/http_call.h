@@ -57,6 +57,7 @@ struct http_call {
     uint64_t body;                   /* bytes of it so far, which are not kept */
     const struct http_upload *taker; /* of the body; NULL: it is thrown away */
     void *upload;                    /* the taker's; NULL: it has none any more */
+    bool is_handled;                 /* nothing was against it: the route's functions have it */
     bool paused;                     /* no more of the body is wanted now: suspended */
     bool ended;                      /* its sender was found to send no more */
     struct MHD_Response *response;

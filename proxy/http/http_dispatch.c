@@ -297,6 +297,7 @@ bool http_begin_upload(struct http_call *call)
     if (!route || !route->upload || !has_token(call) || check_browser(call) ||
         stray_parameter(call, route))
         return false;
+    call->is_handled = true;
     call->taker = route->upload;
     call->upload = route->upload->begin(call, call->server->options.arg);
     assert((call->upload != NULL) != (call->state == CALL_ANSWERED));
@@ -351,6 +352,8 @@ void http_dispatch(struct http_call *call)
 {
     const struct http_route *route = accept_call(call);
 
-    if (route)
-        route->handle(call, call->server->options.arg);
+    if (!route)
+        return;
+    call->is_handled = true;
+    route->handle(call, call->server->options.arg);
 }

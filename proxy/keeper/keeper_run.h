@@ -7,6 +7,7 @@
 
 struct config;
 struct http_route;
+struct http_finished;
 
 /* A bound socket, taken over. Each worker has one of each address, or more. */
 struct keeper_socket {
@@ -24,8 +25,7 @@ struct keeper_options {
     int predecessor;                 /* the channel to the guard that serves by this file; or -1 */
     char **restart;                  /* the command line of a successor: a program's path first */
     const struct http_route *routes; /* of the control port; their argument is the keeper */
-    void (*on_call)(void *arg, const char *who, const char *method, const char *url,
-                    unsigned status);
+    void (*on_call)(void *arg, const struct http_finished *call);
 };
 
 /* Serves until SIGTERM or SIGINT has been obeyed, or a successor has taken over: then *handed_over,

@@ -1,5 +1,6 @@
 """What an attacker could learn, fill or stop by the way."""
 import os
+import socket
 import stat
 import subprocess
 import time
@@ -64,6 +65,43 @@ def test_calls_without_a_token_leave_few_lines(start_guard, items):
     said = guard.log_path.read_text().count("no valid token")
     assert 1 <= said < 20, guard.log()
     assert guard.log_path.read_text().count(": 401") == 0
+
+
+def ask_raw(guard, request):
+    """The status of the reply, of a request that says every byte itself."""
+    with socket.create_connection(("127.0.0.1", guard.control_port), PATIENCE) as connection:
+        connection.sendall(request)
+        return connection.recv(100).split()[1]
+
+
+TWICE = b"Content-Length: 0\r\nContent-Length: 0"
+REFUSALS = [("sesame", b"/", b"Host: x\r\n" + TWICE, b"400"),
+            ("sesame", b"/", b"Host: x\r\nHost: y", b"400"),
+            ("sesame", b"/%zz", b"Host: x", b"400"),
+            ("sesame", b"/", b"Host: x\r\nContent-Length: 99999999", b"413"),
+            ("sesame", b"/" + b"a" * 33000, b"Host: x", b"414"),
+            (None, b"/v1/rebuild", b"Host: localhost\r\nOrigin: http://evil", b"403"),
+            (None, b"/v1/rebuild", b"Host: evil.example", b"403")]
+
+
+@pytest.mark.parametrize("token, path, headers, status", REFUSALS, ids=[
+    "two lengths", "two hosts", "escape", "body", "target", "page", "foreign host"])
+def test_calls_that_anybody_can_have_refused_leave_few_short_lines(start_guard, items, token, path,
+                                                                   headers, status):
+    guard = start_guard(items(), **({"control_token": token} if token else {}))
+    before = guard.log_path.stat().st_size
+    for _ in range(100):
+        assert ask_raw(guard, b"POST %s HTTP/1.1\r\n%s\r\n\r\n" % (path, headers)) == status
+    said = guard.log_path.read_text().count("refused, " + status.decode())
+    assert 1 <= said < 20, guard.log()
+    assert guard.log_path.stat().st_size - before < 10_000
+
+
+def test_each_call_that_changed_something_has_its_line(start_guard, items):
+    guard = start_guard(items(), control_token="sesame")
+    for number in range(20):
+        assert guard.control("PUT", f"/v1/keys/item%3A{9000 + number}").status_code == 201
+    wait_until(lambda: guard.log_path.read_text().count(": 201") == 20, PATIENCE, guard.log)
 
 
 def test_off_behind_skip_is_off(start_guard, items):

@@ -118,11 +118,10 @@ static const struct http_route routes[] = {
     {"PUT", "/v1/keyspaces/*/keys", answer_body, false, "takes", NULL, &upload},
     {NULL, NULL, NULL, false, NULL, NULL, NULL}};
 
-static void on_call(void *arg, const char *who, const char *method, const char *url,
-                    unsigned status)
+static void on_call(void *arg, const struct http_finished *call)
 {
     (void)arg;
-    CHECK(who && method && url && status >= 200 && status < 600);
+    CHECK(call->who && call->method && call->url && call->status >= 200 && call->status < 600);
 }
 
 static void start(int which)

@@ -220,14 +220,13 @@ const struct http_route stub_routes[STUB_ROUTES] = {
     {0},
 };
 
-static void stub_on_call(void *arg, const char *who, const char *method, const char *url,
-                         unsigned status)
+static void stub_on_call(void *arg, const struct http_finished *call)
 {
     struct stub *stub = arg;
 
     uv_mutex_lock(&stub->lock);
-    snprintf(stub->log[stub->logged++ % STUB_LOG_MAX], sizeof(stub->log[0]), "%s | %s %.200s %u",
-             who, method, url, status);
+    snprintf(stub->log[stub->logged++ % STUB_LOG_MAX], sizeof(stub->log[0]), "%s | %s %.200s %u%s",
+             call->who, call->method, call->url, call->status, call->was_refused ? " refused" : "");
     uv_cond_signal(&stub->changed);
     uv_mutex_unlock(&stub->lock);
 }

@@ -196,7 +196,8 @@ static void the_log_says_who_did_what(void **state)
     assert_memory_equal(stub->log[0], peer, strlen(peer));
     assert_non_null(strstr(stub->log[0], " (ann?[1m@host?) | PUT /now 200"));
     assert_non_null(strstr(stub->log[1], " | DELETE /v1/keys/a%0a??row=1 409"));
-    assert_non_null(strstr(stub->log[2], " | POST /nowhere 404"));
+    assert_null(strstr(stub->log[1], " refused"));
+    assert_non_null(strstr(stub->log[2], " | POST /nowhere 404 refused"));
 }
 
 static void an_error_of_any_bytes_is_json(void **state)
