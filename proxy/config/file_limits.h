@@ -7,14 +7,17 @@
 
 #include "config/config.h"
 
-/* Open files that are not for clients. */
+/* Open files that are not for clients, without which nobody is served. */
 uint64_t file_limits_reserve(const struct config *config);
 
-/* As many as max_clients and own_connections ask for. */
+/* As many as max_clients and own_connections ask for, and so many as connections to a cache may be
+ * of which the file does not say how many servers it has: a cluster is taken to have 16 primaries
+ * and 32 replicas, Sentinel's primary 8, and all of them twice while the cache moves. */
 uint64_t file_limits_wanted(const struct config *config);
 
-/* What so many files allow; where they are fewer than wanted, connections of clients' own get a
- * quarter of what the reserve leaves, at most. `clients` is 0: not even the reserve is there. */
+/* What so many files allow; where they are fewer than wanted, those connections get half of what
+ * the reserve leaves, at most, and connections of clients' own a quarter of the rest. `clients` is
+ * 0: not even the reserve is there. */
 struct file_limits file_limits_of(const struct config *config, uint64_t files);
 
 /* The limits that config_load() has worked out are lower than what the file asks for. */
