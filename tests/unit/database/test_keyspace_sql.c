@@ -83,8 +83,7 @@ static void a_plain_keyspace_gives_plain_statements(void **state)
     must_load(&k, "k1",
               "SELECT \"payload\" AS v, \"id\" AS k1 FROM \"public\".\"items\" WHERE \"id\" = $1");
     assert_string_equal(k.sql.remove, "DELETE FROM \"public\".\"items\" WHERE \"id\" = $1");
-    assert_string_equal(k.sql.accepts,
-                        "SELECT coalesce((NULL::\"public\".\"items\").\"id\", $1)");
+    assert_string_equal(k.sql.accepts, "SELECT coalesce((NULL::\"public\".\"items\").\"id\", $1)");
     assert_string_equal(k.sql.count,
                         "SELECT count(*) FROM \"public\".\"items\" WHERE \"id\" IS NOT NULL");
     assert_string_equal(k.sql.copy, "COPY (SELECT \"id\" FROM \"public\".\"items\" WHERE \"id\" "
