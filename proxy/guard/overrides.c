@@ -7,6 +7,7 @@
 #include "guard/view.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 struct node {
@@ -22,14 +23,20 @@ static struct node *node_of(struct keymap_node *at)
 
 void overrides_init(struct overrides *overrides)
 {
+    *overrides = (struct overrides){0};
     keymap_init(&overrides->map);
-    overrides->places = 0;
+}
+
+static size_t node_bytes(size_t key_length)
+{
+    return sizeof(struct node) + key_length;
 }
 
 static void drop(struct overrides *overrides, struct node *node)
 {
     keymap_remove(&overrides->map, &node->map);
     overrides->places -= override_places(node->map.key.length);
+    overrides->bytes -= node_bytes(node->map.key.length);
     free(node);
 }
 
@@ -61,7 +68,7 @@ static void replace(struct overrides *overrides, struct keymap_node *found, stru
 {
     struct node *node = NULL;
     if (entry.kind != OVERRIDE_NONE || entry.blocked_until || entry.writes) {
-        node = xmalloc(sizeof *node + key.text.length);
+        node = xmalloc(node_bytes(key.text.length));
         node->entry = entry;
     }
     if (found)
@@ -70,6 +77,8 @@ static void replace(struct overrides *overrides, struct keymap_node *found, stru
         return;
     key_insert(&overrides->map, &node->map, key_copy(key, node->key));
     overrides->places += override_places(key.text.length);
+    overrides->bytes += node_bytes(key.text.length);
+    peak_note(&overrides->peak, overrides->bytes);
 }
 
 void overrides_set(struct overrides *overrides, struct key key, struct override entry)
@@ -122,6 +131,12 @@ void overrides_expire(struct overrides *overrides, uint64_t now,
             keymap_insert(&overrides->map, &node->map);
         }
     }
+}
+
+void overrides_settle(struct overrides *overrides)
+{
+    if (peak_is_over(&overrides->peak, overrides->bytes))
+        malloc_trim(0);
 }
 
 void overrides_each(const struct overrides *overrides, uint64_t now,

@@ -6,6 +6,7 @@
 #ifndef NESTGUARD_OVERRIDES_H
 #define NESTGUARD_OVERRIDES_H
 
+#include "base/peak.h"
 #include "guard/key.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,6 +37,8 @@ struct generation;
 struct overrides {
     struct keymap map;
     size_t places;
+    size_t bytes; /* that malloc() has for the entries */
+    struct peak peak;
 };
 
 /* Entries are weighed, not only counted: a key takes a place, and one more for each so many bytes
@@ -66,6 +69,10 @@ void overrides_end_write(struct overrides *overrides, struct key key);
  * large table never stalls a loop. */
 void overrides_expire(struct overrides *overrides, uint64_t now,
                       const struct generation *generation, size_t most);
+
+/* Once in a while, behind that: what a burst of entries took, and is not needed any more, goes back
+ * to the system. */
+void overrides_settle(struct overrides *overrides);
 
 /* Every entry that is in force; of the key, its keyspace is not known here (-1). `visit` must not
  * change the table. */

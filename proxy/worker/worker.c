@@ -232,6 +232,7 @@ static void on_tick(uv_timer_t *tick)
     move_tick(&worker->move);
     overrides_expire(&worker->serving.overrides, now, generation,
                      EXPIRE_PER_TICK + overrides_count(&worker->serving.overrides) / 64);
+    overrides_settle(&worker->serving.overrides);
     go_on_ending(worker);
 }
 

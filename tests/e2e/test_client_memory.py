@@ -6,6 +6,7 @@ import os
 import pytest
 
 from built import SANITIZED
+from following import follow  # follow is a fixture
 from servers import PATIENCE
 from waiting import wait_until
 from wire import bulk, command
@@ -64,6 +65,20 @@ def test_a_million_keys_take_little_and_give_it_back(start_guard, items, name):
     assert SANITIZED or peak < 300 * MEGABYTE, f"{peak / MEGABYTE:.0f} MB"
     if not SANITIZED:
         wait_until(lambda: guard.resident_bytes() - before < 16 * MEGABYTE, PATIENCE,
+                   lambda: f"{(guard.resident_bytes() - before) / MEGABYTE:.0f} MB to be given back")
+
+
+def test_what_hints_of_large_keys_took_is_given_back(follow, items):
+    guard = follow(items(), workers=2, hint_ttl="2s")
+    before = guard.resident_bytes()
+    for turn in range(3):
+        with guard.wire() as wire:
+            keys = [f"item:{turn}{n:04}" + "9" * 60_000 for n in range(1000)]
+            assert wire.ask("EVAL", "return 1", "1000", *keys) == b":1\r\n"
+    assert guard.peak_bytes() - before > 100 * MEGABYTE
+    wait_until(lambda: guard.status()["entries"] == 0, PATIENCE, "the hints' end")
+    if not SANITIZED:
+        wait_until(lambda: guard.resident_bytes() - before < 32 * MEGABYTE, PATIENCE,
                    lambda: f"{(guard.resident_bytes() - before) / MEGABYTE:.0f} MB to be given back")
 
 

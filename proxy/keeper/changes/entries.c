@@ -273,6 +273,7 @@ void entries_expire(struct entries *entries, uint64_t now, bool all)
 {
     size_t most = EXPIRE_AT_ONCE + overrides_count(&entries->table) / 64;
     overrides_expire(&entries->table, now, entries->view->generation, all ? SIZE_MAX : most);
+    overrides_settle(&entries->table);
 }
 
 unsigned entries_most(const struct entries *entries)

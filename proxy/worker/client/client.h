@@ -10,6 +10,7 @@
 #ifndef NESTGUARD_CLIENT_H
 #define NESTGUARD_CLIENT_H
 
+#include "base/peak.h"
 #include "net/stream.h"
 #include "worker/client/hosts.h"
 #include "worker/client/pinned_state.h"
@@ -79,7 +80,7 @@ struct clients {
     struct client_memory *memory; /* of all workers; NULL: it has no bound */
     size_t memory_told;           /* this worker's part of it, as last seen; client_memory.c's */
     size_t memory_came;           /* bytes from clients since then */
-    size_t memory_peak;           /* the most malloc() had of it since that was given back */
+    struct peak memory_peak;      /* of what malloc() has of it */
     uint64_t none_idle;     /* the turn, from 1 on, in which pinned_room.c found nobody idle */
     uint64_t no_idle_login; /* likewise, of those below */
     unsigned logins; /* own connections of who has yet to be taken for a user (pinned_room.h) */

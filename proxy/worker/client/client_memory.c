@@ -16,11 +16,6 @@
 #include <malloc.h>
 #include <stdatomic.h>
 
-enum {
-    PEAK_BYTES = 32 * 1024 * 1024, /* after more than that was needed, it goes back to the system */
-    PEAK_SHARE = 4,                /* when so small a part of it is left */
-};
-
 /* Whole buffers, not what is in them; for slots with several lookups what they gathered comes on
  * top. */
 static size_t in_slots(const struct replies *replies)
@@ -100,30 +95,13 @@ static void cut(struct client *client, size_t bytes)
     client_close(client);
 }
 
-/* Seen before anybody is cut off: what that one took is the larger part of it. */
-static void note_peak(struct clients *clients, size_t heap)
-{
-    if (heap > clients->memory_peak)
-        clients->memory_peak = heap;
-}
-
-/* malloc() keeps what was freed for the next peak, which may never come. To look for all of it
- * takes milliseconds: only when it is worth them. */
-static void give_back(struct clients *clients, size_t heap)
-{
-    if (clients->memory_peak < PEAK_BYTES || heap > clients->memory_peak / PEAK_SHARE)
-        return;
-    clients->memory_peak = heap;
-    resp_arguments_finish(&clients->serving->arguments);
-    malloc_trim(0);
-}
-
 static struct weight check(struct clients *clients)
 {
     size_t most = serving_config(clients->serving)->max_client_memory;
     struct weight weight = weigh(clients);
     clients->memory_came = 0;
-    note_peak(clients, weight.heap);
+    /* before anybody is cut off: what that one took is the larger part of it */
+    peak_note(&clients->memory_peak, weight.heap);
     if (!clients->memory)
         return weight;
     tell(clients, &weight);
@@ -143,5 +121,8 @@ void client_memory_check(struct clients *clients)
 
 void client_memory_settle(struct clients *clients)
 {
-    give_back(clients, check(clients).heap);
+    if (!peak_is_over(&clients->memory_peak, check(clients).heap))
+        return;
+    resp_arguments_finish(&clients->serving->arguments);
+    malloc_trim(0);
 }

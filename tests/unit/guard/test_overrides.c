@@ -10,6 +10,15 @@
 #include <stdio.h>
 
 static struct key key;
+static unsigned trims;
+
+/* In libc's place. */
+int malloc_trim(size_t pad)
+{
+    (void)pad;
+    trims++;
+    return 1;
+}
 
 static int name_key(void **state)
 {
@@ -266,6 +275,30 @@ static void a_hint_waits_for_what_was_under_way_and_a_tombstone_does_not(void **
     overrides_finish(&table);
 }
 
+static void what_a_burst_took_goes_back_when_it_has_ended(void **state)
+{
+    static const char text[60000];
+    struct overrides table;
+    (void)state;
+    trims = 0;
+    overrides_init(&table);
+    for (size_t i = 0; i < 1000; i++)
+        overrides_set(&table, key_make(0, (struct span){text, sizeof text - i}),
+                      (struct override){.kind = OVERRIDE_HINT, .until = 100});
+    overrides_settle(&table);
+    expire(&table, 100, 1, 500);
+    overrides_settle(&table);
+    assert_int_equal(trims, 0);
+    expire(&table, 100, 1, 400);
+    overrides_settle(&table);
+    assert_int_equal(trims, 1);
+    expire(&table, 100, 1, 100);
+    overrides_settle(&table);
+    assert_int_equal(trims, 1);
+    assert_int_equal(table.bytes, 0);
+    overrides_finish(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_block_ends_by_itself_and_leaves_what_was_known),
         cmocka_unit_test(admitting_never_weakens_what_admits_already),
         cmocka_unit_test(every_kind_has_a_name),
+        cmocka_unit_test(what_a_burst_took_goes_back_when_it_has_ended),
     };
     return cmocka_run_group_tests(tests, name_key, NULL);
 }

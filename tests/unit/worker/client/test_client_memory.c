@@ -129,13 +129,13 @@ static void what_cut_clients_took_is_given_back_when_they_are_freed(void **state
     }
     client_memory_came(&fake.clients, 8 * MEGABYTE);
     assert_in_range(clients_cut(), 76, 99);
-    assert_in_range(fake.clients.memory_peak, 60 * MEGABYTE, 80 * MEGABYTE);
+    assert_in_range(fake.clients.memory_peak.bytes, 60 * MEGABYTE, 80 * MEGABYTE);
     client_memory_settle(&fake.clients);
-    assert_true(fake.clients.memory_peak >= 60 * MEGABYTE);
+    assert_true(fake.clients.memory_peak.bytes >= 60 * MEGABYTE);
     for (size_t i = 0; i < 100; i++)
         buffer_finish(&heavy[i]->in);
     client_memory_settle(&fake.clients);
-    assert_true(fake.clients.memory_peak < MEGABYTE);
+    assert_true(fake.clients.memory_peak.bytes < MEGABYTE);
 }
 
 static void what_is_not_mallocs_is_no_peak_that_it_keeps(void **state)
@@ -144,7 +144,7 @@ static void what_is_not_mallocs_is_no_peak_that_it_keeps(void **state)
     (void)state;
     client_memory_settle(&fake.clients);
     assert_int_equal(heavy->state, CLIENT_CLOSING);
-    assert_true(fake.clients.memory_peak < MEGABYTE);
+    assert_true(fake.clients.memory_peak.bytes < MEGABYTE);
 }
 
 static void without_a_bound_nobody_is_looked_at(void **state)
