@@ -65,8 +65,10 @@ def test_a_node_of_a_cluster_looks_like_a_plain_redis(guarded_node, protocol):
 
 
 def test_whoever_wants_to_know_is_told(guarded_node):
-    client = guarded_node(cluster_commands="pass").redis()
+    guard = guarded_node(cluster_commands="pass")
+    client = guard.redis()
     assert client.info("server")["redis_mode"] == "cluster"
+    assert b"cluster" in guard.wire().ask("HELLO", "2")
     assert client.execute_command("CLUSTER KEYSLOT", "x") == 16287
 
 

@@ -206,12 +206,12 @@ static const char *hello_options(const struct request *request, struct greeting 
     return NULL;
 }
 
-/* Of a cluster, too, clients see one plain Redis (mode.h). */
-static void write_mode(struct buffer *out, struct span rest)
+/* Of a cluster, too, clients see one plain Redis (mode.h), unless they are to see the cluster. */
+static void write_mode(struct buffer *out, struct span rest, bool is_plain)
 {
     static const char cluster[] = "$4\r\nmode\r\n$7\r\ncluster\r\n";
     static const char plain[] = "$4\r\nmode\r\n$10\r\nstandalone\r\n";
-    const char *mode = memmem(rest.at, rest.length, cluster, sizeof cluster - 1);
+    const char *mode = is_plain ? memmem(rest.at, rest.length, cluster, sizeof cluster - 1) : NULL;
     size_t before = mode ? (size_t)(mode - rest.at) : rest.length;
     buffer_append(out, rest.at, before);
     if (!mode)
@@ -235,7 +235,8 @@ static void write_hello(struct buffer *out, struct span reply, const struct clie
     }
     buffer_append(out, reply.at, (size_t)(id - reply.at) + sizeof key - 1);
     resp_write_integer(out, (int64_t)client->id);
-    write_mode(out, (struct span){rest + 1, (size_t)(end - rest) - 1});
+    write_mode(out, (struct span){rest + 1, (size_t)(end - rest) - 1},
+               serving_config(client->serving)->cluster_commands != CLUSTER_COMMANDS_PASS);
 }
 
 /* The reply has the form of the protocol that the connection speaks, and from now on the client.
