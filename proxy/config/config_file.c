@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char config_file_empty[] =
     "the file is empty; it must at least name cache, database and keyspaces: `nestguard --help` "
@@ -64,16 +65,29 @@ static size_t line_at(struct span bytes, size_t offset)
     return line;
 }
 
+/* YAML has no tabs in front of a line's text, and libyaml does not say so. */
+static bool is_tabbed(struct span bytes, size_t line)
+{
+    const char *at = bytes.at, *end = at + bytes.length;
+    for (; line > 1 && at; line--)
+        if ((at = memchr(at, '\n', (size_t)(end - at))))
+            at++;
+    while (at && at < end && *at == ' ')
+        at++;
+    return at && at < end && *at == '\t';
+}
+
 static void complain_of_syntax(const struct complaint *about, const yaml_parser_t *parser)
 {
     const char *problem = parser->problem ? parser->problem : "out of memory";
     /* Before the text is decoded there are no marks, only an offset. */
     size_t line = parser->error == YAML_READER_ERROR ? line_at(about->bytes, parser->problem_offset)
                                                      : parser->problem_mark.line + 1;
+    const char *tab = is_tabbed(about->bytes, line) ? " (a tab: indent with blanks)" : "";
     char *text = parser->context
-                     ? xasprintf("this is not YAML: %s, begun in line %zu: %s", parser->context,
-                                 parser->context_mark.line + 1, problem)
-                     : xasprintf("this is not YAML: %s", problem);
+                     ? xasprintf("this is not YAML: %s, begun in line %zu: %s%s", parser->context,
+                                 parser->context_mark.line + 1, problem, tab)
+                     : xasprintf("this is not YAML: %s%s", problem, tab);
     complain(about, line, text);
     free(text);
 }

@@ -706,7 +706,7 @@ static void syntax_errors_name_their_line(void **state)
 {
     (void)state;
     must_report_one("a: b\nc: [d\n", 3, WORDS("not YAML"));
-    must_report_one("a: b\n\tc: d\n", 2, WORDS("not YAML"));
+    must_report_one("a: b\n\tc: d\n", 2, WORDS("not YAML", "a tab: indent with blanks"));
     must_report_one("a: *nowhere\n", 1, WORDS("not YAML", "alias"));
     must_report_one("a: 'x\n", 2, WORDS("not YAML"));
     must_report_one("a: b\nc: \xff\n", 2, WORDS("not YAML"));
