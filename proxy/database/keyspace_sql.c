@@ -222,14 +222,14 @@ char *keyspace_sql_load(const struct keyspace *keyspace, size_t most)
 }
 
 /*   SELECT NULL, "id" FROM "public"."items" WHERE "id" = $1 AND (where) */
-char *keyspace_sql_find(const struct keyspace *keyspace)
+char *keyspace_sql_find(const struct keyspace *keyspace, size_t ways)
 {
     struct buffer out = {0};
     put(&out, "SELECT NULL, ");
     put_columns(&out, &keyspace->key);
     put(&out, " FROM ");
     put_rows(&out, keyspace);
-    put_row_condition(&out, keyspace);
+    put_ways_condition(&out, keyspace, ways);
     return buffer_string(&out);
 }
 

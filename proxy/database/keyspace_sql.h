@@ -19,13 +19,13 @@ char *keyspace_sql_load(const struct keyspace *keyspace, size_t most);
 /* An expression over the row, as it stands in that. */
 char *keyspace_sql_expression(const char *expression);
 
-/* The same rows without their values: SELECT NULL, key columns... */
-char *keyspace_sql_find(const struct keyspace *keyspace);
+/* The same rows without their values: SELECT NULL, key columns... Of so many ways to split a key at
+ * once, at least one: the first one's columns are $1.., the next one's come behind them. */
+char *keyspace_sql_find(const struct keyspace *keyspace, size_t ways);
 
 /* The same once more, with what vouches for there being none: how many tables that were read the
  * statement's snapshot may see empty, because they were rewritten since; and key columns, which are
- * NULL in the one row that comes when there is none. Of so many ways to split a key at once, at
- * least one: the first one's columns are $1.., the next one's come behind them. */
+ * NULL in the one row that comes when there is none. */
 char *keyspace_sql_confirm(const struct keyspace *keyspace, size_t ways);
 
 /* SELECT of the key columns of any rows, so many at most. */

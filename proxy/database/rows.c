@@ -1,7 +1,7 @@
 /* From a cache key to one row, and back to the keeper:
  *
  *   key ─split─▶ way 0 ─▶ query ─┬─ a row whose printed columns are the key's ─▶ done
- *                 ▲              ├─ none: the next way; when there is no other, all at once:
+ *                 ▲              ├─ none: the next way; when there is no other, all once more:
  *                 │              │  absent, with the key of a row that equals this one
  *                 │              └─ an error about a value ─▶ do the columns accept the texts?
  *                 │                      no: the next way ◀───┴───▶ yes: once more, parsed anew
@@ -19,13 +19,18 @@
  * texts alone, only together with its constants, which may be what fails: there each such error is
  * a failure.
  *
- * That there is none is asked once more, too, where a view, a query or a condition may call a
- * function (without a log: of what is followed the server allows none). What a statement names it
- * locks before it takes its snapshot, so that a table which somebody rewrites, and commits
- * meanwhile, is seen as it is then. What a function reads it locks behind that: then the table
- * looks empty, and the rows that it had before and has since are in no answer. Such a thing is seen
- * by the locks, behind the reading, in one statement with it (keyspace_sql_confirm()), which is
- * asked again.
+ * It is asked once more also where there is one way. What a statement names it locks before it
+ * takes its snapshot, so that a table which somebody rewrites, and commits meanwhile, is seen as it
+ * is then. But between the two, while it waits for an index, say, the schema may be renamed (no
+ * lock on a table keeps it), and rows may go from the table that had the name to the one that has
+ * it now. Whoever looks the name up anew finds them, unless they move on in that very moment of
+ * his.
+ *
+ * And where a view, a query or a condition may call a function (without a log: of what is followed
+ * the server allows none), what that reads is locked behind the snapshot: then a table that was
+ * rewritten looks empty, and the rows that it had before and has since are in no answer. Such a
+ * thing is seen by the locks, behind the reading, in one statement with it
+ * (keyspace_sql_confirm()), which is asked again.
  */
 #include "database/rows.h"
 
@@ -217,13 +222,13 @@ static void finish_absent(struct query *query)
 
 static void next_way(struct query *query)
 {
-    size_t enough = query->rows->config->sync == SYNC_REPLICATION ? 1 : 0, ways[ROW_WAYS_MAX];
+    size_t ways[ROW_WAYS_MAX];
     do {
         query->way++;
     } while (query->way < query->ways && is_left_out(query, query->way));
     if (query->way < query->ways)
         ask(query, query->first);
-    else if (list_ways(query, ways) <= enough)
+    else if (!list_ways(query, ways))
         finish_absent(query);
     else
         ask_all(query);
@@ -340,10 +345,18 @@ static bool find_way(struct query *query, const PGresult *result)
     return false;
 }
 
+/* Nothing that was read looked empty because it was rewritten; where there is no count of such,
+ * nothing can have. */
+static bool is_whole(const PGresult *result)
+{
+    return !PQntuples(result) || PQgetisnull(result, 0, 0) ||
+           strcmp(PQgetvalue(result, 0, 0), "0") == 0;
+}
+
 /* Of all ways. A row that has come since is asked for as if it had been there. */
 static void on_confirm(struct query *query, const struct pg_answer *answer)
 {
-    bool is_known = answer->outcome == PG_DONE && !strcmp(PQgetvalue(answer->result, 0, 0), "0");
+    bool is_known = answer->outcome == PG_DONE && is_whole(answer->result);
     bool is_found = is_known && find_way(query, answer->result);
     if (is_known && !is_found) {
         finish_absent(query);

@@ -5,6 +5,13 @@
 
 #include <stdlib.h>
 
+/* What a log is followed of calls no function that could read a table. */
+static char *confirm(const struct config *config, const struct keyspace *keyspace, size_t ways)
+{
+    return config->sync == SYNC_REPLICATION ? keyspace_sql_find(keyspace, ways)
+                                            : keyspace_sql_confirm(keyspace, ways);
+}
+
 void rows_statements_init(struct rows_statements *statements, const struct config *config)
 {
     statements->count = config->keyspace_count * STATEMENTS;
@@ -21,12 +28,11 @@ void rows_statements_init(struct rows_statements *statements, const struct confi
         own[STATEMENT_LOAD_ANEW] = (struct pg_statement){load, params, true};
         own[STATEMENT_LOAD_LARGE] =
             (struct pg_statement){keyspace_sql_load(keyspace, most), params, true};
-        own[STATEMENT_FIND] = (struct pg_statement){keyspace_sql_find(keyspace), params, true};
-        own[STATEMENT_CONFIRM] =
-            (struct pg_statement){keyspace_sql_confirm(keyspace, 1), params, true};
+        own[STATEMENT_FIND] = (struct pg_statement){keyspace_sql_find(keyspace, 1), params, true};
+        own[STATEMENT_CONFIRM] = (struct pg_statement){confirm(config, keyspace, 1), params, true};
         if (params > 1) /* of one column there is one way */
             own[STATEMENT_CONFIRM_WAYS] = (struct pg_statement){
-                keyspace_sql_confirm(keyspace, ROW_WAYS_MAX), ROW_WAYS_MAX * params, true};
+                confirm(config, keyspace, ROW_WAYS_MAX), ROW_WAYS_MAX * params, true};
         if (keyspace->query) /* the two below are never asked */
             continue;
         own[STATEMENT_REMOVE] = (struct pg_statement){keyspace_sql_remove(keyspace), params, true};

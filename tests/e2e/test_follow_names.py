@@ -1,5 +1,7 @@
 """With `sync: replication`: a table's name that leads to another table for a moment, between two looks
 at the catalogue. The stream tells of the one all the while, and what was asked was asked of the other."""
+import contextlib
+
 import pytest
 
 from following import publish
@@ -73,3 +75,22 @@ def test_a_row_that_was_deleted_from_the_other_table_is_found(while_swapped):
         lambda guard: guard.control("DELETE", f"/v1/keys/item:{ANOTHERS}?row=delete"))
     assert answer.status_code == 204
     assert_found(guard, ANOTHERS)
+
+
+def test_a_row_that_moves_with_the_name_is_always_found(start_guard, database, other, threads):
+    """A load that has found the table waits for its index, and reads it when its name leads to another,
+    which has had the row since before."""
+    publish(database, other)
+    guard = start_guard(other, sync="replication", load_timeout="30s")
+    with contextlib.closing(database.connect()) as connection:
+        migration = connection.cursor()
+        migration.execute("REINDEX INDEX shop.items_pkey")
+        found = threads.submit(guard.redis().get, f"item:{ROW}")
+        wait_until(lambda: database.value("SELECT count(*) FROM pg_locks WHERE NOT granted AND"
+                                          " relation = 'shop.items_pkey'::regclass"),
+                   PATIENCE, "a load that waits")
+        migration.execute(f"""INSERT INTO beside.items SELECT * FROM shop.items WHERE id = {ROW};
+            ALTER SCHEMA shop RENAME TO aside; ALTER SCHEMA beside RENAME TO shop;
+            DELETE FROM aside.items WHERE id = {ROW}""")
+        connection.commit()
+        assert found.result(PATIENCE) == b"payload %d" % ROW

@@ -87,7 +87,7 @@ static double ask_cost(const struct subject *subject, const char *statement,
 
 static void tell_cost(const struct subject *subject, const char *load, const char *const *values)
 {
-    char *find = keyspace_sql_find(subject->keyspace);
+    char *find = keyspace_sql_find(subject->keyspace, 1);
     double whole = ask_cost(subject, load, values), alone = ask_cost(subject, find, values);
     if (subject->keyspace->query && alone > MUCH)
         subject_report(subject, PROBLEM_WARNING, NULL,

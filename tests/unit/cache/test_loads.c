@@ -119,6 +119,7 @@ static void a_row_of_another_spelling_is_absent_and_counted(void **state)
     bench_init(&bench, "");
     ask(&bench, &one, "item:01");
     row_is("payload");
+    fake_no_row();
     must_get(&bench, &one, LOAD_ABSENT);
     assert_int_equal(fake_redis.count, 0);
     assert_int_equal(COUNTED(&bench, loads_absent), 1);

@@ -503,6 +503,7 @@ static void another_spelling_of_a_row_is_named(void **state)
     keeper_open(&keeper);
     delete_key(&keeper, &call, "item:01", NULL, NULL);
     row_is("1");
+    fake_no_row();
     assert_string_equal(json_string_value(json_object_get(call.body, "other_spelling")), "item:1");
     fake_call_must_end(&call, 409, "another spelling: item:1");
     assert_int_equal(entry_of(&keeper, "item:01").kind, OVERRIDE_NONE);

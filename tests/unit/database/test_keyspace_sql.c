@@ -205,7 +205,7 @@ static void to_find_a_row_is_to_ask_for_its_key_alone(void **state)
     (void)state;
     struct made k = made(&(struct names){
         .key = "x:{id}:{nr}", .table = "t", .where = "a -- b", .expression = "f(x)"});
-    must_be(keyspace_sql_find(&k.keyspace),
+    must_be(keyspace_sql_find(&k.keyspace, 1),
             "SELECT NULL, \"id\", \"nr\" FROM \"t\" WHERE \"id\" = $1 "
             "AND \"nr\" = $2 AND (a -- b\n)");
     must_be(keyspace_sql_sample(&k.keyspace, 1),

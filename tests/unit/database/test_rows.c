@@ -129,11 +129,11 @@ static void each_keyspace_has_its_statements(void **state)
     assert_ptr_equal(at[LOAD_ITEM_ANEW].sql, at[LOAD_ITEM].sql);
     must_be_sql(&at[LOAD_ITEM_LARGE],
                 keyspace_sql_load(&bench.config->keyspaces[ITEMS], bench.config->max_value));
-    must_be_sql(&at[FIND_ITEM], keyspace_sql_find(&bench.config->keyspaces[ITEMS]));
-    must_be_sql(&at[CONFIRM_ITEM], keyspace_sql_confirm(&bench.config->keyspaces[ITEMS], 1));
+    must_be_sql(&at[FIND_ITEM], keyspace_sql_find(&bench.config->keyspaces[ITEMS], 1));
+    must_be_sql(&at[CONFIRM_ITEM], keyspace_sql_find(&bench.config->keyspaces[ITEMS], 1));
     assert_null(at[CONFIRM_ITEM_WAYS].sql);
     must_be_sql(&at[CONFIRM_ORDER_WAYS],
-                keyspace_sql_confirm(&bench.config->keyspaces[ORDERS], ROW_WAYS_MAX));
+                keyspace_sql_find(&bench.config->keyspaces[ORDERS], ROW_WAYS_MAX));
     must_be_sql(&at[REMOVE_ITEM], keyspace_sql_remove(&bench.config->keyspaces[ITEMS]));
     must_be_sql(&at[ACCEPTS_ITEM], keyspace_sql_accepts(&bench.config->keyspaces[ITEMS]));
     must_be_sql(&at[LOAD_ORDER], keyspace_sql_load(&bench.config->keyspaces[ORDERS], ROW_SMALL));
@@ -235,6 +235,42 @@ static void no_row_is_absent(void **state)
     bench_finish(&bench);
 }
 
+/* To one statement alone. */
+static void no_row(void)
+{
+    fake_rows(FAKE_TEXT, NULL, 0, 2);
+}
+
+/* The first may have found the table under a name that leads to another by now. */
+static void there_is_none_only_if_whoever_looks_anew_finds_none(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:42");
+    no_row();
+    assert_int_equal(bench.calls, 0);
+    assert_int_equal(fake_pool.queries[0].statement, CONFIRM_ITEM);
+    assert_string_equal(fake_pool.queries[0].values[0], "42");
+    no_row();
+    must_end(&bench, LOAD_ABSENT);
+    load(&bench, ITEMS, "item:42");
+    no_row();
+    ROW(NULL, "042"); /* which has another key */
+    must_end(&bench, LOAD_ABSENT);
+    load(&bench, ITEMS, "item:42");
+    no_row();
+    ROW(NULL, "42");
+    assert_int_equal(fake_pool.queries[0].statement, LOAD_ITEM);
+    ROW("payload", "42");
+    must_end(&bench, LOAD_ROW);
+    load(&bench, ITEMS, "item:42");
+    no_row();
+    fake_outcome(PG_DOWN);
+    must_end(&bench, LOAD_DOWN);
+    bench_finish(&bench);
+}
+
 /* Without a log a view or a condition may read what is locked behind the snapshot alone. */
 static void where_no_log_is_followed_there_is_none_only_if_nothing_was_rewritten(void **state)
 {
@@ -242,9 +278,14 @@ static void where_no_log_is_followed_there_is_none_only_if_nothing_was_rewritten
     (void)state;
     bench_init(&bench, 1);
     bench.config->sync = SYNC_POLL;
+    struct rows_statements statements;
+    rows_statements_init(&statements, bench.config);
+    must_be_sql(&statements.at[CONFIRM_ITEM],
+                keyspace_sql_confirm(&bench.config->keyspaces[ITEMS], 1));
+    rows_statements_finish(&statements);
     for (int again = 0; again < 3; again++) {
         load(&bench, ITEMS, "item:42");
-        fake_no_row();
+        no_row();
         for (int i = 0; i < again; i++) {
             assert_int_equal(fake_pool.queries[0].statement, CONFIRM_ITEM);
             ROW("1", NULL);
@@ -256,17 +297,17 @@ static void where_no_log_is_followed_there_is_none_only_if_nothing_was_rewritten
         must_end(&bench, LOAD_ABSENT);
     }
     load(&bench, ITEMS, "item:42"); /* it is there by now */
-    fake_no_row();
+    no_row();
     ROW("0", "42");
     assert_int_equal(fake_pool.queries[0].statement, LOAD_ITEM);
     ROW("payload", "42");
     must_end(&bench, LOAD_ROW);
     load(&bench, ITEMS, "item:42"); /* nobody knows */
-    fake_no_row();
+    no_row();
     fake_outcome(PG_TIMEOUT);
     must_end(&bench, LOAD_TIMEOUT);
     load(&bench, ITEMS, "item:42");
-    fake_no_row();
+    no_row();
     while (fake_pool.count)
         ROW("1", NULL);
     must_end(&bench, LOAD_REFUSED);
@@ -286,6 +327,7 @@ static void another_way_to_write_the_key_is_not_the_rows_key(void **state)
         load(&bench, ITEMS, key);
         assert_string_equal(fake_pool.queries[0].values[0], keys[i]);
         ROW("payload", "42");
+        no_row();
         must_end(&bench, LOAD_ABSENT);
         assert_string_equal(bench.other, "item:42");
     }
@@ -299,6 +341,7 @@ static void a_row_whose_key_is_null_is_not_that_of_the_empty_text(void **state)
     bench_init(&bench, 1);
     load(&bench, ITEMS, "item:");
     ROW("payload", NULL);
+    no_row();
     must_end(&bench, LOAD_ABSENT);
     assert_string_equal(bench.other, "(none)");
     load(&bench, ITEMS, "item:");
@@ -317,6 +360,7 @@ static void every_key_column_must_be_the_rows(void **state)
     assert_string_equal(fake_pool.queries[0].values[0], "ann");
     assert_string_equal(fake_pool.queries[0].values[1], "07");
     ROW("payload", "ann", "7");
+    no_row();
     must_end(&bench, LOAD_ABSENT);
     assert_string_equal(bench.other, "order:ann:7");
     bench_finish(&bench);
@@ -337,6 +381,7 @@ static void of_rows_that_equal_the_key_the_one_that_has_it_counts(void **state)
     assert_int_equal(bench.result.equals, 3);
     load(&bench, ITEMS, "item:aNN");
     fake_rows(FAKE_TEXT, (const char *[]){"small", "ann", "large", "ANN"}, 2, 2);
+    no_row();
     must_end(&bench, LOAD_ABSENT);
     assert_string_equal(bench.other, "item:ann");
     bench_finish(&bench);
@@ -366,6 +411,7 @@ static void the_empty_text_may_be_the_other_spelling(void **state)
     bench_init(&bench, 1);
     load(&bench, ITEMS, "item:-");
     ROW("payload", "");
+    no_row();
     must_end(&bench, LOAD_ABSENT);
     assert_string_equal(bench.other, "item:");
     bench_finish(&bench);
@@ -575,6 +621,7 @@ static void another_spelling_found_on_one_way_is_told_if_no_way_has_the_key(void
     assert_int_equal(bench.calls, 0);
     fake_refusal("22P02");
     fake_refusal("22P02");
+    no_row();
     must_end(&bench, LOAD_ABSENT);
     assert_string_equal(bench.other, "order:A:b:c");
     load(&bench, ORDERS, "order:a:b:c");
@@ -918,6 +965,7 @@ int main(void)
         cmocka_unit_test(a_row_is_asked_for_by_its_columns),
         cmocka_unit_test(a_value_that_finds_no_memory_is_neither_there_nor_absent),
         cmocka_unit_test(no_row_is_absent),
+        cmocka_unit_test(there_is_none_only_if_whoever_looks_anew_finds_none),
         cmocka_unit_test(where_no_log_is_followed_there_is_none_only_if_nothing_was_rewritten),
         cmocka_unit_test(another_way_to_write_the_key_is_not_the_rows_key),
         cmocka_unit_test(a_row_whose_key_is_null_is_not_that_of_the_empty_text),

@@ -43,6 +43,7 @@ void fake_row(Oid type, const char *const *columns, int count);
 /* One with a key of one column, whose value has so many bytes that it was not sent. */
 void fake_large_row(const char *key, const char *bytes);
 
+/* Nor any for who then asks for the same by another statement. */
 void fake_no_row(void);
 
 #endif

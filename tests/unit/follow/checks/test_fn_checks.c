@@ -86,6 +86,7 @@ static void a_row_that_prints_its_key_otherwise_is_told_with_its_own_key(void **
     bench_init(&bench, 4);
     fn_check(&bench, &end, "item:007");
     row_is("7");
+    fake_no_row();
     must_end(&end, FN_CHECK_OTHER_SPELLING);
     assert_string_equal(end.key, "item:007");
     assert_string_equal(end.other, "item:7");

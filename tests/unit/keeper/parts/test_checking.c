@@ -154,6 +154,7 @@ static void another_spelling_is_told_as_that(void **state)
     bench_open(&bench);
     checking_sample(&bench.checking, bench.generation, item("item:01"));
     row_is("1");
+    fake_no_row();
     latest = *spellings_latest(bench.spellings, ITEMS);
     assert_string_equal(latest.asked, "item:01");
     assert_string_equal(latest.own, "item:1");
