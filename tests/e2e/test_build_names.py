@@ -51,6 +51,7 @@ def refusals(guard):
 
 
 def assert_knows_last(guard):
+    guard.wait_guarding()
     assert guard.redis().get(f"items:{LAST}") == b"x" * 300, guard.log()
     assert guard.redis().get(f"items:{ROWS + 1}") is None
     assert "was altered while a generation was built" in guard.log()
@@ -62,7 +63,6 @@ def test_without_a_log(start_guard, database, schemas, gate, sync):
     guard = start_guard(keyspace("shop"), sync=sync, database=through(gate, database), ready=False,
                         build_connections=1)
     swapped_while_copied(database, gate)
-    guard.wait_guarding()
     assert_knows_last(guard)
     guard.stop()
 
@@ -75,7 +75,6 @@ def test_a_table_that_is_followed_as_well(start_guard, database, schemas, gate):
     guard = start_guard(*both, sync="replication", database=through(gate, database), ready=False,
                         build_connections=1)
     swapped_while_copied(database, gate)
-    guard.wait_guarding()
     assert_knows_last(guard)
     assert guard.redis().get(f"others:{LAST}") is None
     guard.stop()
@@ -87,7 +86,6 @@ def test_a_share_that_another_connection_reads(start_guard, database, schemas, g
     gate.hold_requests(SHARE)
     guard = start_guard(keyspace("shop"), sync=sync, database=through(gate, database), ready=False)
     swapped_while_copied(database, gate)
-    guard.wait_guarding()
     assert_knows_last(guard)
     guard.stop()
 
@@ -103,7 +101,6 @@ def test_a_table_that_comes_first_in_another_connections_search_path(start_guard
     guard = start_guard({**keyspace("shop"), "table": "items"}, sync=sync,
                         database=through(gate, database), ready=False)
     swapped_while_copied(database, gate, "first")
-    guard.wait_guarding()
     assert_knows_last(guard)
     guard.stop()
 

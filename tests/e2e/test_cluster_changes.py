@@ -8,22 +8,11 @@ import time
 import pytest
 import redis
 
-from clusters import Cluster, slot_of
+from clusters import slot_of
 from following import follow  # a fixture
+from heirs import cluster, guard  # fixtures
 from servers import PATIENCE
 from waiting import wait_until
-
-
-@pytest.fixture
-def cluster():
-    started = Cluster(replicas=1).start()
-    yield started
-    started.remove()
-
-
-@pytest.fixture
-def guard(follow, items, cluster):
-    return follow(items(), cache=cluster.url)
 
 
 def nodes(guard):

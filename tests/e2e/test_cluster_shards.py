@@ -1,25 +1,14 @@
 """Shard channels of a cluster through the guard: nobody who has subscribed is deaf without knowing."""
 import pytest
 
-from clusters import Cluster, slot_of
+from clusters import slot_of
 from following import follow  # a fixture
+from heirs import cluster, guard  # fixtures
 from servers import PATIENCE
 from waiting import wait_until
 from wire import bulk
 
 CHANNEL = "news"
-
-
-@pytest.fixture
-def cluster():
-    started = Cluster(replicas=1).start()
-    yield started
-    started.remove()
-
-
-@pytest.fixture
-def guard(follow, items, cluster):
-    return follow(items(), cache=cluster.url)
 
 
 def head_of(version):
