@@ -9,28 +9,14 @@ import pytest
 from following import (fill, follow, insert, is_found, is_possible, paused, senders,
                        wait_followed, wait_generation, wait_purged, wait_removed, wait_state)
 from servers import PATIENCE
+from untold import RENAMED, named, rename_first  # fixtures, too
 from waiting import wait_until
-
-# A key of this type prints the name of a table, which is no part of the row: a renamed table
-# changes the key, and nothing tells the guard.
-NAMED = {"name": "named", "key": "named:{what}", "table": "public.named", "value": "payload",
-         "ttl": "10m"}
-RENAMED = "named:{thing_3}"
-
-
-@pytest.fixture
-def named(database):
-    database.execute("""
-        CREATE TABLE thing_1 (); CREATE TABLE thing_2 (); CREATE TABLE thing_4 ();
-        CREATE TABLE named (what regclass[] PRIMARY KEY, payload text);
-        INSERT INTO named VALUES ('{thing_1}', 'first'), ('{thing_2}', 'second')""")
-    return NAMED
 
 
 class TestShadowMode:
     def test_the_rows_that_would_be_denied_are_counted(self, follow, database, named):
         guard = follow({**named, "enforce": False})
-        database.execute("ALTER TABLE thing_1 RENAME TO thing_3")
+        rename_first(database)
         wait_until(lambda: guard.redis().get(RENAMED) == b"first"
                    and guard.counter("nestguard_false_rejects_total", "named") > 0, PATIENCE,
                    lambda: f"the finding: {guard.status()}")

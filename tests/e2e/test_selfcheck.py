@@ -6,6 +6,7 @@ import pytest
 
 from following import is_possible, publish
 from servers import PATIENCE
+from untold import NAMING_TABLES, NAMED, NO_ROW, RENAMED, named, rename_first  # fixtures, too
 from waiting import wait_until
 
 # Three rows of 60,000, in the middle of the table: none is in a page that a sample reads.
@@ -13,21 +14,6 @@ SPARSE = {"name": "items", "key": "item:{id}", "table": "items", "value": "paylo
           "where": "live"}
 ROWS = 60_000
 LIVE = (30_000, 30_001, 30_002)
-
-# A key of this type prints the name of a table, which is no part of the row: a renamed table
-# changes the key, and the row stays as it was.
-NAMED = {"name": "named", "key": "named:{what}", "table": "public.named", "value": "payload",
-         "ttl": "10m"}
-FIRST, RENAMED, NO_ROW = "named:{thing_1}", "named:{thing_3}", "named:{thing_4}"
-
-
-@pytest.fixture
-def named(database):
-    database.execute("""
-        CREATE TABLE thing_1 (); CREATE TABLE thing_2 (); CREATE TABLE thing_4 ();
-        CREATE TABLE named (what regclass[] PRIMARY KEY, payload text);
-        INSERT INTO named VALUES ('{thing_1}', 'first'), ('{thing_2}', 'second')""")
-    return NAMED
 
 
 @pytest.fixture
@@ -47,7 +33,7 @@ def start_across_rename(gate, start_guard, database, keyspace, sync):
     gate.hold_requests(b"TABLESAMPLE")
     guard = start_guard(keyspace, sync=sync, database=url, ready=False)
     gate.wait_held()
-    database.execute("ALTER TABLE thing_1 RENAME TO thing_3")
+    rename_first(database)
     gate.release()
     guard.wait_guarding()
     return guard
@@ -91,9 +77,8 @@ class TestSeen:
 
     def test_rows_that_lie_in_no_sampled_page_cannot_be_lacked(self, gate, start_guard, database,
                                                                sync):
-        database.execute(f"""
-            CREATE TABLE thing_1 ();
-            CREATE TABLE named (what regclass[] NOT NULL, n int, payload text, live bool,
+        database.execute(NAMING_TABLES + f"""
+            CREATE TABLE named (what table_name[] NOT NULL, n int, payload text, live bool,
                                 PRIMARY KEY (what, n));
             ALTER TABLE named REPLICA IDENTITY FULL;
             INSERT INTO named SELECT '{{thing_1}}', n, rpad('payload ' || n, 700), n IN {LIVE}
@@ -123,7 +108,7 @@ class TestSeen:
         gate.hold_requests(b"TABLESAMPLE")
         guard.control("POST", "/v1/rebuild")
         gate.wait_held()
-        database.execute("ALTER TABLE thing_1 RENAME TO thing_3")
+        rename_first(database)
         gate.release()
         wait_until(lambda: "the self-check failed" in guard.log(500), PATIENCE,
                    lambda: f"{guard.status()}\n{guard.log()}")
@@ -182,7 +167,7 @@ class TestWithoutLog:
         """At the check that comes after a minute: the row is as it was, and has another key."""
         guard = start_guard(named, sync=sync)
         assert guard.redis().mget(RENAMED, NO_ROW) == [None, None]
-        database.execute("ALTER TABLE thing_1 RENAME TO thing_3")
+        rename_first(database)
         wait_until(lambda: guard.generation() == 2, 60 + PATIENCE,
                    lambda: f"{guard.status()}\n{guard.log()}")
         assert "error" in [line.split()[1] for line in guard.log(500).splitlines()
